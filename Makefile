@@ -1,0 +1,67 @@
+# Every target makes the environment it needs, once per Python and purpose, from nothing but make and a Python 3.11+:
+#   make test                      the first suitable Python found
+#   make test PYTHON=python3.13    another one; it has its own environment
+#   make test ARGS="-k scan -x"    further words for pytest (for the program, in demo and bench)
+
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+ARGS ?=
+JOBS ?= 2
+
+PROBE := import sys; sys.version_info >= (3, 11) or sys.exit(1); print("%d.%d" % sys.version_info[:2])
+ifndef PYTHON
+PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	$$p -c '$(PROBE)' >/dev/null 2>&1 && { echo $$p; break; }; done)
+endif
+VERSION := $(shell $(PYTHON) -c '$(PROBE)' 2>/dev/null)
+VENV := .venv/$(VERSION)
+DEV := $(VENV)-dev
+PEER := $(VENV)-peer
+BENCH := $(VENV)-bench
+DEMO := $(VENV)-demo
+
+.PHONY: help test check demo bench peer clean
+
+help:          ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
+
+test: $(DEV)/ready          ## all tests, doctests and examples of the documentation, on CPU
+	$(DEV)/bin/pytest -n $(JOBS) --durations=10 $(ARGS)
+
+check: $(DEV)/ready          ## lint, types, documentation
+	$(DEV)/bin/ruff check .
+	$(DEV)/bin/python tools/check_types.py
+	$(DEV)/bin/python tools/check_docs.py
+
+demo: $(DEMO)/ready          ## a program, and a user's effect that crosses its transformations
+	$(DEMO)/bin/python examples/demo.py $(ARGS)
+
+bench: $(BENCH)/ready          ## time and memory, side by side with JAX
+	$(BENCH)/bin/python -m benchmarks $(ARGS)
+
+peer: $(PEER)/ready          ## the tests that compare with JAX
+	$(PEER)/bin/pytest -m peer -n $(JOBS) $(ARGS)
+
+clean:          ## remove environments, caches and builds
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
+
+$(DEV)/ready: EXTRAS := test,check
+$(PEER)/ready: EXTRAS := test,peer
+$(BENCH)/ready: EXTRAS := bench
+$(DEMO)/ready: EXTRAS := demo
+
+# The stamp is written last: an installation that was cut off is made again.
+$(VENV)-%/ready: pyproject.toml
+	@test -n '$(VERSION)' || { \
+	    echo 'handlax needs Python 3.11 or newer; $(or $(PYTHON),no python3 on the path) is not.' \
+	         'Name one: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12' >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	    echo '$(PYTHON) cannot make environments: its modules venv and ensurepip are missing.' \
+	         'On Debian and Ubuntu: apt-get install python$(VERSION)-venv; or name another one with PYTHON=...' >&2; exit 1; }
+	@echo "making $(@D) with $(PYTHON) (once)"
+	@rm -f $@
+	@test -x $(@D)/bin/pip || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
+	@touch $@

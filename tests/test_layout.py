@@ -1,0 +1,194 @@
+"""The house rules that an import or a line count can break, read from the source alone."""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LAYERS = ("effects", "interpreters", "lowering", "api")       # each may import those before it
+FOLDERS = (*LAYERS, "tests", "benchmarks", "examples", "docs", "tools")
+FILES = sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))
+PACKAGE = [file for file in FILES if file.relative_to(ROOT).parts[0] in LAYERS]
+MAX_LINES = 700
+JAXLIB_FILES = {"lowering/runtime.py", "lowering/platforms.py"}
+# What may be imported inside a function, and where: jaxlib because half of the programs never need it,
+# the rest because it is optional or slow to import and one public function needs it.
+LAZY = {"jaxlib": JAXLIB_FILES, "scipy": None, "sklearn": None, "matplotlib": None, "tqdm": None, "hypothesis": None}
+
+
+def name(file: Path) -> str:
+    return file.relative_to(ROOT).as_posix()
+
+
+def tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(), str(file))
+
+
+def module_of(file: Path) -> list[str]:
+    """Give the words of the name under which the package containing ``file`` is imported."""
+    layer, *folders = file.relative_to(ROOT).parts[:-1]
+    return ["handlax", *([] if layer == "api" else [layer]), *folders]
+
+
+def imported_by(node: ast.AST, package: list[str]) -> Iterator[str]:
+    """Give the absolute names that one statement imports; ``from x import y`` gives ``x.y``."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        start = package[:len(package) - node.level + 1] if node.level else []
+        yield from (".".join([*start, *filter(None, [node.module]), alias.name]) for alias in node.names)
+    elif isinstance(node, ast.Call):
+        called = ast.unparse(node.func).rpartition(".")[2]
+        first = node.args[0] if node.args else None
+        if called in {"import_module", "__import__", "importorskip"} and isinstance(first, ast.Constant):
+            yield str(first.value)
+
+
+def imports(root: ast.AST, package: list[str]) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(root):
+        for imported in imported_by(node, package):
+            yield node.lineno, imported
+
+
+def layer_of(imported: str) -> str | None:
+    """Give the layer of an absolute name: ``handlax.effects.types`` is in effects, ``handlax.lax`` in api."""
+    root, *rest = imported.split(".")
+    if root != "handlax":
+        return None
+    return rest[0] if rest and rest[0] in LAYERS else "api"
+
+
+def upward_imports(root: ast.AST, package: list[str], layer: str) -> list[tuple[int, str]]:
+    below = LAYERS[:LAYERS.index(layer) + 1]
+    return [(line, imported) for line, imported in imports(root, package) if layer_of(imported) not in (None, *below)]
+
+
+def top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Give the statements at the top of a file, with those under ``if TYPE_CHECKING``."""
+    for node in body:
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            yield from node.body
+        else:
+            yield node
+
+
+def nested_imports(module: ast.Module, file: str) -> list[str]:
+    """Give the imports that are not at the top and that the table of lazy ones does not allow."""
+    top = set(top_level(module.body))
+    nested = []
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import | ast.ImportFrom) and node not in top:
+            for imported in imported_by(node, []):
+                allowed = LAZY.get(imported.split(".")[0], set())
+                if allowed is not None and file not in allowed:
+                    nested.append(f"{file}:{node.lineno} imports {imported} inside a function or block")
+    return nested
+
+
+def marked_peer(node: ast.AST) -> bool:
+    """Say whether a test, or a file by its ``pytestmark``, carries the mark ``peer``."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return any("mark.peer" in ast.unparse(decorator) for decorator in node.decorator_list)
+    if isinstance(node, ast.Module):
+        marks = [ast.unparse(line) for line in node.body if isinstance(line, ast.Assign)]
+        return any(mark.startswith("pytestmark") and "mark.peer" in mark for mark in marks)
+    return False
+
+
+def jax_imports(node: ast.AST) -> Iterator[int]:
+    """Give the lines that import jax outside what is marked ``peer``."""
+    if marked_peer(node):
+        return
+    if any(imported.split(".")[0] == "jax" for imported in imported_by(node, [])):
+        yield node.lineno
+    for child in ast.iter_child_nodes(node):
+        yield from jax_imports(child)
+
+
+def test_imports_go_from_effects_to_interpreters_to_lowering_to_api():
+    assert not [f"{name(file)}:{line} imports {imported}" for file in PACKAGE
+                for line, imported in upward_imports(tree(file), module_of(file), file.relative_to(ROOT).parts[0])]
+
+
+def test_jaxlib_is_imported_by_the_runtime_alone():
+    assert not [f"{name(file)}:{line}" for file in PACKAGE if name(file) not in JAXLIB_FILES
+                for line, imported in imports(tree(file), []) if imported.split(".")[0] == "jaxlib"]
+
+
+def test_jax_is_imported_by_benchmarks_and_peer_tests_alone():
+    assert not [f"{name(file)}:{line}" for file in FILES if file.relative_to(ROOT).parts[0] != "benchmarks"
+                for line in jax_imports(tree(file))]
+
+
+def test_imports_stand_at_the_top_of_the_file():
+    assert not [mistake for file in PACKAGE for mistake in nested_imports(tree(file), name(file))]
+
+
+def test_no_file_imports_a_folder_by_its_name_in_the_repository():
+    roots = set(LAYERS)
+    assert not [f"{name(file)}:{line} imports {imported}" for file in FILES
+                for line, imported in imports(tree(file), module_of(file)) if imported.split(".")[0] in roots]
+
+
+def test_no_package_of_tests_hides_an_installed_one():
+    """tests/ is on the path, so a package ``tests/numpy`` would be found before NumPy."""
+    packages = {file.parent.name for file in (ROOT / "tests").glob("*/__init__.py")}
+    assert not packages & (set(packages_distributions()) | sys.stdlib_module_names)
+
+
+def test_files_are_short():
+    lengths = {name(file): len(file.read_text().splitlines()) for file in FILES}
+    assert not {file: length for file, length in lengths.items() if length > MAX_LINES}
+
+
+def test_nothing_is_left_for_later():
+    later = re.compile(r"\b(TO(?:DO)|FIX(?:ME)|XX(?:X))\b|raise NotImplementedErro(?:r)")
+    assert not [f"{name(file)}:{number} {line.strip()}" for file in FILES
+                for number, line in enumerate(file.read_text().splitlines(), 1) if later.search(line)]
+
+
+# The checks above hold of an empty tree too, so each is shown a mistake that it must find.
+
+@pytest.mark.parametrize(("layer", "package", "source", "found"), [
+    ("effects", ["handlax", "effects"], "from ..interpreters import jvp", True),
+    ("effects", ["handlax", "effects"], "from .. import lowering", True),
+    ("effects", ["handlax", "effects"], "from ..numpy import sum", True),
+    ("effects", ["handlax", "effects"], "import handlax", True),
+    ("effects", ["handlax", "effects"], "def f():\n    from handlax.lowering.jit import jit", True),
+    ("effects", ["handlax", "effects"], "from .types import ArrayType", False),
+    ("lowering", ["handlax", "lowering"], "from ..interpreters.library import state", False),
+    ("api", ["handlax", "numpy"], "from ...handlax.lowering import jit", False),
+    ("interpreters", ["handlax", "interpreters", "library"], "from ...lowering import jit", True),
+    ("interpreters", ["handlax", "interpreters", "library"], "from ...effects import types", False),
+])
+def test_an_upward_import_is_found(layer, package, source, found):
+    assert bool(upward_imports(ast.parse(source), package, layer)) == found
+
+
+@pytest.mark.parametrize(("file", "source", "found"), [
+    ("effects/types.py", "def f():\n    import numpy", True),
+    ("effects/types.py", "try:\n    import numpy\nexcept ImportError:\n    pass", True),
+    ("effects/types.py", "import numpy\nif TYPE_CHECKING:\n    import os", False),
+    ("lowering/emit.py", "def f():\n    import jaxlib", True),
+    ("lowering/runtime.py", "def f():\n    from jaxlib import xla_client", False),
+    ("lowering/linalg.py", "def f():\n    import scipy.linalg", False),
+])
+def test_an_import_inside_a_function_is_found(file, source, found):
+    assert bool(nested_imports(ast.parse(source), file)) == found
+
+
+@pytest.mark.parametrize(("source", "found"), [
+    ("import jax", True),
+    ("def test_f():\n    jax = pytest.importorskip('jax')", True),
+    ("from jax.numpy import sin", True),
+    ("import jaxlib", False),
+    ("@pytest.mark.peer\ndef test_f():\n    import jax", False),
+    ("pytestmark = pytest.mark.peer\njax = pytest.importorskip('jax')", False),
+])
+def test_an_import_of_jax_is_found(source, found):
+    assert bool(list(jax_imports(ast.parse(source)))) == found
