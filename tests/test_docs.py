@@ -59,9 +59,9 @@ def test_the_readme_shows_a_program():
     assert blocks((ROOT / "README.md").read_text())
 
 
-def test_the_program_of_the_readme_has_twelve_lines():
+def test_the_program_of_the_readme_has_at_most_twelve_lines():
     _, program = blocks((ROOT / "README.md").read_text())[0]
-    assert len([line for line in program.splitlines() if line.strip()]) == 12
+    assert len([line for line in program.splitlines() if line.strip()]) <= 12
 
 
 def test_blocks_share_names_and_point_to_their_lines():

@@ -127,7 +127,8 @@ def records_a_peer(file: Path) -> bool:
 
 
 def test_jax_is_imported_by_benchmarks_recorders_and_peer_tests_alone():
-    assert not [f"{name(file)}:{line}" for file in FILES if not records_a_peer(file) for line in jax_imports(tree(file))]
+    assert not [f"{name(file)}:{line}" for file in FILES if not records_a_peer(file)
+                for line in jax_imports(tree(file))]
 
 
 def test_imports_stand_at_the_top_of_the_file():
