@@ -1,0 +1,149 @@
+"""How dtypes promote.
+
+Promotion follows the lattice below, upwards to the least common bound. A star is a weak type: it takes the dtype of
+what it meets, and decides only where it meets nothing of its own kind or above::
+
+    bool -> i* -> u8 -> u16 -> u32 -> u64 -> f*        f* -> bf16 -> f32 -> f64 -> c128
+            i* -> i8 -> i16 -> i32 -> i64 -> f*        f* -> f16  -> f32 -> c64 -> c128
+            u8 -> i16,  u16 -> i32,  u32 -> i64        f* -> c*  -> c64
+            i* -> each of i2 i4 u2 u4                  f* -> each of the 4- and 8-bit floats; these lead nowhere
+
+A bound that is itself a star is weak. Its dtype is the bound of the weak operands' dtypes, and of f64 where a 64-bit
+integer takes part: ``i64 / 2.0`` is f64, as wide as the integer; ``i32 / 2.0`` has the default float's width.
+Operands that are all weak promote by their dtypes, and stay weak.
+
+Source: JEP 9407, "Design of Type Promotion Semantics for JAX"; the array API standard, "Type Promotion Rules".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from .config import CONFIG, config, current
+from .errors import DTypeMismatch
+from .formats import (
+    ANY_FLOATING,
+    ANY_INTEGER,
+    COMPLEX,
+    EVERY,
+    SMALL,
+    SMALL_FLOATING,
+    SMALL_SIGNED,
+    SMALL_UNSIGNED,
+    DType,
+    bfloat16,
+    bool_,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    short_name,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
+_STARS = ("i*", "f*", "c*")
+
+
+def _lattice(edges: Mapping[Any, Iterable[Any]]) -> Mapping[Any, frozenset[Any]]:
+    """All bounds of each node, itself included: the reflexive transitive closure."""
+
+    def above(node: Any) -> frozenset[Any]:
+        return frozenset({node}).union(*(above(n) for n in edges.get(node, ())))
+
+    return MappingProxyType({node: above(node) for node in (*_STARS, *EVERY)})
+
+
+_STANDARD = _lattice({
+    bool_: ("i*",),
+    "i*": (uint8, int8, *SMALL_SIGNED, *SMALL_UNSIGNED),
+    uint8: (uint16, int16), uint16: (uint32, int32), uint32: (uint64, int64), uint64: ("f*",),
+    int8: (int16,), int16: (int32,), int32: (int64,), int64: ("f*",),
+    "f*": ("c*", bfloat16, float16, *SMALL_FLOATING),
+    bfloat16: (float32,), float16: (float32,), float32: (float64, complex64), float64: (complex128,),
+    "c*": (complex64,), complex64: (complex128,),
+})
+_STRICT = _lattice({"i*": ("f*", *ANY_INTEGER), "f*": ("c*", *ANY_FLOATING), "c*": COMPLEX})
+
+
+def _bound(lattice: Mapping[Any, frozenset[Any]], nodes: Iterable[Any]) -> Any:
+    """The least common bound of the nodes, or None."""
+    common = reduce(frozenset.intersection, (lattice[n] for n in nodes))
+    return next((n for n in common if common <= lattice[n]), None)
+
+
+def _star(dtype: DType) -> str:
+    return "i*" if dtype in ANY_INTEGER else "f*" if dtype in ANY_FLOATING else "c*"
+
+
+def promote_all(pairs: Iterable[tuple[DType, bool]], strict: bool) -> tuple[Any, bool]:
+    """As ``promote``, for any number of (dtype, weak) pairs at once."""
+    pairs = [(d, w and d != bool_) for d, w in pairs]
+    dtypes = {d for d, _ in pairs}
+    weak = all(w for _, w in pairs)
+    if len(dtypes) == 1:
+        return pairs[0][0], weak
+    if not dtypes <= EVERY:
+        raise _refusal(dtypes, "keys and float0 do not promote.")
+    if weak:
+        bound = _bound(_STANDARD, dtypes)
+    else:
+        bound = _bound(_STRICT if strict else _STANDARD, {_star(d) if w else d for d, w in pairs})
+        if bound in _STARS:
+            weak = True
+            strong = {d for d, w in pairs if not w}
+            wide = {float64} if bound != "i*" and strong & {int64, uint64} else set()
+            bound = _bound(_STANDARD, wide | {d for d, w in pairs if w})
+    if bound is None:
+        raise _refusal(dtypes, _remedy(strict, dtypes))
+    # a bound of dtypes is a star only above u64 and a signed integer
+    return (float64, True) if bound in _STARS else (bound, weak)
+
+
+def _remedy(strict: bool, dtypes: Iterable[DType]) -> str:
+    narrow = sorted(short_name(d) for d in dtypes if d in SMALL)
+    if narrow:
+        return f"{', '.join(narrow)}: dtypes this narrow promote only explicitly; cast one, x.astype('float32')."
+    rule = "numpy_dtype_promotion='strict' lets only Python scalars promote, and only upwards; " if strict else ""
+    return f"{rule}cast one, x.astype('float32')."
+
+
+def _refusal(dtypes: Iterable[DType], hint: str) -> DTypeMismatch:
+    names = " and ".join(sorted(map(short_name, dtypes)))
+    return DTypeMismatch(f"promotion: the dtypes must have a common bound, got {names}", hint=hint)
+
+
+# (a, a_weak, b, b_weak) to (dtype, weak): a few thousand entries at most, as there are no more dtypes
+_Memo: TypeAlias = dict[tuple[Any, bool, Any, bool], tuple[Any, bool]]
+_MEMOS: dict[str, _Memo] = {"standard": {}, "strict": {}}
+
+
+def promote(a: DType, a_weak: bool, b: DType, b_weak: bool) -> tuple[Any, bool]:
+    """The (dtype, weak) that two operands promote to: their least common bound in the lattice.
+
+    Commutative and idempotent; bool is never weak. One look-up.
+
+    Raises: DTypeMismatch: there is no common bound.
+
+    >>> promote(int32, False, float32, True), promote(int32, False, uint32, False)
+    ((dtype('float32'), True), (dtype('int64'), False))
+    """
+    if a is b and not a_weak:
+        return a, False
+    try:
+        # `current()` inlined: a call would be a third of the time
+        return _MEMOS[(CONFIG.get() or config.process).numpy_dtype_promotion][a, a_weak, b, b_weak]
+    except KeyError:
+        mode = current().numpy_dtype_promotion
+    found = _MEMOS[mode][a, a_weak, b, b_weak] = promote_all(((a, a_weak), (b, b_weak)), mode == "strict")
+    return found
