@@ -1,0 +1,1 @@
+"""Programs written for JAX's documented interface; with the word ``handlax`` replaced by ``jax`` they run there."""
