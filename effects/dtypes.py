@@ -287,6 +287,11 @@ def scalar_type(value: Any, dtype: Any = None) -> tuple[np.dtype[Any], bool]:
     >>> scalar_type(3), scalar_type(np.float64(8.0)), scalar_type(2**40, "int64")
     ((dtype('int32'), True), (dtype('float32'), True), (dtype('int64'), False))
     """
+    if dtype is None:  # the common cases first; no default integer is narrower than 32 bits
+        if value.__class__ is float:
+            return current().default_float, True
+        if value.__class__ is int and -(2**31) <= value < 2**31:
+            return current().default_int, True
     found, weak = _scalar_type(value)
     if dtype is not None:
         found, weak = canonical(dtype), False
@@ -375,7 +380,11 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     """
     if not args:
         raise DTypeMismatch("result_type: at least one array, scalar or dtype is needed, got none")
-    found, weak = promote_all(map(_pair, args), current().numpy_dtype_promotion == "strict")
+    pairs = [_pair(arg) for arg in args]
+    if len(pairs) == 2:
+        found, weak = promote(*pairs[0], *pairs[1])
+    else:
+        found, weak = promote_all(pairs, current().numpy_dtype_promotion == "strict")
     return (found, weak) if return_weak_type_flag else found
 
 

@@ -1,0 +1,41 @@
+"""Functions on pytrees, under the names of ``jax.tree``; ``freeze`` and ``thaw`` are handlax's own."""
+
+from .effects.trees import (
+    Frozen,
+    all,
+    broadcast,
+    flatten,
+    flatten_with_path,
+    freeze,
+    leaves,
+    leaves_with_path,
+    map,
+    map_with_path,
+    reduce,
+    reduce_associative,
+    static,
+    structure,
+    thaw,
+    transpose,
+    unflatten,
+)
+
+__all__ = [
+    "Frozen",
+    "all",
+    "broadcast",
+    "flatten",
+    "flatten_with_path",
+    "freeze",
+    "leaves",
+    "leaves_with_path",
+    "map",
+    "map_with_path",
+    "reduce",
+    "reduce_associative",
+    "static",
+    "structure",
+    "thaw",
+    "transpose",
+    "unflatten",
+]

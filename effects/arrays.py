@@ -1,0 +1,467 @@
+"""Arrays: immutable values that operations take and give.
+
+``Array`` is what every value is: a concrete array, or a box of some run. Infix operators and methods perform
+operations (they are attached by the families that define those operations). A concrete array holds its data as NumPy,
+as a device buffer, or both; ``Backend`` is the protocol by which the device side is reached.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+
+from . import dtypes, stack
+from .errors import (
+    ConcretizationTypeError,
+    NotAnArray,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+)
+from .sources import NOWHERE, Site
+from .stack import Run
+from .types import ArrayType, array_type
+
+
+class Array:
+    """A value: ``type`` is its shape, dtype and weakness; ``run`` is the run whose box it is, None when concrete."""
+
+    __slots__ = ("__weakref__",)
+    type: ArrayType
+    run: Run | None = None
+    __array_priority__ = 100
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.type.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.type.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.type.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.type.nbytes
+
+    @property
+    def itemsize(self) -> int:
+        return int(self.type.dtype.itemsize)
+
+    @property
+    def weak_type(self) -> bool:
+        return self.type.weak
+
+    @property
+    def aval(self) -> ArrayType:
+        return self.type
+
+    def __len__(self) -> int:
+        if not self.type.shape:
+            raise TypeError("len() of an array of rank 0")
+        return self.type.shape[0]
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        return NAMESPACE[0]
+
+
+# the module of array functions, for the array API standard; filled once when the package is imported
+NAMESPACE: list[Any] = [None]
+
+
+class Backend(Protocol):
+    """How concrete arrays reach a device."""
+
+    def to_numpy(self, buffer: Any, type: ArrayType) -> np.ndarray[Any, Any]: ...
+
+    def to_buffer(self, value: np.ndarray[Any, Any], type: ArrayType) -> Any: ...
+
+    def block(self, buffer: Any) -> None: ...
+
+    def devices(self, buffer: Any) -> set[Any]: ...
+
+    def delete(self, buffer: Any) -> None: ...
+
+    def is_deleted(self, buffer: Any) -> bool: ...
+
+    def copy_to_device(self, buffer: Any, type: ArrayType, device: Any) -> Any: ...
+
+
+class _Installed:
+    backend: Backend
+
+
+def install_backend(backend: Backend) -> None:
+    """Called once by the package."""
+    _Installed.backend = backend
+
+
+def backend() -> Backend:
+    return _Installed.backend
+
+
+class ConcreteArray(Array):
+    """An array whose data are known. Made by ``concrete`` and ``from_buffer``; never changed."""
+
+    __slots__ = ("type", "_value", "_buffer")
+    _value: np.ndarray[Any, Any] | None
+    _buffer: Any
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"arrays are immutable; cannot set {name!r}")
+
+    @property
+    def value(self) -> np.ndarray[Any, Any]:
+        """The data as NumPy. Never handed out writeable."""
+        value = self._value
+        return self._read() if value is None else value
+
+    def _read(self) -> np.ndarray[Any, Any]:
+        value = _Installed.backend.to_numpy(self._buffer, self.type)
+        _set_value(self, value)
+        return value
+
+    @property
+    def buffer(self) -> Any:
+        """The data on the device, put there when first asked for."""
+        buffer = self._buffer
+        if buffer is None:
+            buffer = _Installed.backend.to_buffer(self._value, self.type)  # type: ignore[arg-type]
+            _set_buffer(self, buffer)
+        return buffer
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if isinstance(self.type.dtype, dtypes.ExtendedDType):
+            raise TypeError(f"an array of {self.type.dtype} has no NumPy form; random.key_data gives its words.")
+        value = self.value
+        if dtype is not None and np.dtype(dtype) != value.dtype:
+            return value.astype(dtype)
+        if copy:
+            return value.copy()
+        view = value.view()
+        view.flags.writeable = False
+        return view
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self.value.__dlpack__(**kwargs) if self.value.flags.writeable else self.value.copy().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.value.__dlpack_device__()
+
+    def item(self, *index: int) -> Any:
+        return self.value.item(*index)
+
+    def tolist(self) -> Any:
+        return self.value.tolist()
+
+    def tobytes(self, order: str = "C") -> bytes:
+        return self.value.tobytes(order)  # type: ignore[arg-type]
+
+    def block_until_ready(self) -> ConcreteArray:
+        if self._buffer is not None:
+            _Installed.backend.block(self._buffer)
+        return self
+
+    def is_ready(self) -> bool:
+        return True if self._buffer is None else bool(self._buffer.is_ready())
+
+    def is_deleted(self) -> bool:
+        return self._value is None and _Installed.backend.is_deleted(self._buffer)
+
+    def delete(self) -> None:
+        if self._buffer is not None:
+            _Installed.backend.delete(self._buffer)
+        else:
+            _set_buffer(self, _Installed.backend.to_buffer(self._value, self.type))  # type: ignore[arg-type]
+            _Installed.backend.delete(self._buffer)
+        _set_value(self, None)
+
+    def devices(self) -> set[Any]:
+        return _Installed.backend.devices(self.buffer)
+
+    @property
+    def device(self) -> Any:
+        (device,) = self.devices()
+        return device
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        return True
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return True
+
+    def copy_to_host_async(self) -> None:
+        """Nothing to start: reading waits."""
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __complex__(self) -> complex:
+        return complex(self.value)
+
+    def __index__(self) -> int:
+        return operator.index(self.value[()])
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value[()] if self.type.shape == () else self, spec) if spec else repr(self)
+
+    def __contains__(self, item: Any) -> bool:
+        return bool(np.any(self.value == np.asarray(item)))
+
+    def __repr__(self) -> str:
+        if isinstance(self.type.dtype, dtypes.ExtendedDType):
+            return f"Array({self.type.shape}, dtype={self.type.dtype}) overlaying:\n{self.value}"
+        text = np.array2string(self.value, separator=", ", prefix="Array(", suffix=")")
+        weak = ", weak_type=True" if self.type.weak else ""
+        return f"Array({text}, dtype={self.type.dtype.name}{weak})"
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.type.shape:
+            raise TypeError("iteration over an array of rank 0")
+        row = array_type(self.type.shape[1:], self.type.dtype, self.type.weak)
+        return iter([concrete(row, np.asarray(part)) for part in self.value])
+
+    def __reduce__(self) -> Any:
+        return concrete, (self.type, np.array(self.value))
+
+    def __copy__(self) -> ConcreteArray:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> ConcreteArray:
+        return self
+
+
+_set_value = ConcreteArray._value.__set__  # type: ignore[attr-defined]
+_set_buffer = ConcreteArray._buffer.__set__  # type: ignore[attr-defined]
+
+
+class concrete(Array):  # noqa: N801 - a constructor, called like a function
+    """The concrete array of this type over this data, which nobody else will write to.
+
+    A mutable twin whose class is then set: three times cheaper than going round an immutable class's guard.
+    """
+
+    __slots__ = ("type", "_value", "_buffer")
+
+    def __init__(self, type: ArrayType, value: np.ndarray[Any, Any] | None, buffer: Any = None):
+        self.type = type
+        self._value = value
+        self._buffer = buffer
+        self.__class__ = ConcreteArray  # type: ignore[assignment]
+
+
+class Box(Array):
+    """A run's own pairing of a value with its data. Its value is not known to Python."""
+
+    __slots__ = ("type", "run")
+    type: ArrayType
+    run: Run
+
+    @property
+    def made_at(self) -> Site:
+        """The user's line where the box was made."""
+        return NOWHERE
+
+    def _unknown(self, error: type[Exception], what: str, hint: str) -> Any:
+        raise error(f"{what}, got {self.type} under {self.run.describe()}, made at {self.made_at}.", hint=hint)  # type: ignore[call-arg]
+
+    def __bool__(self) -> bool:
+        return self._unknown(
+            TracerBoolConversionError,
+            "bool: a Python condition needs a known value",
+            "use hx.numpy.where or hx.lax.select on values, or make the argument static (static_argnums).",
+        )
+
+    def __index__(self) -> int:
+        return self._unknown(
+            TracerIntegerConversionError,
+            "index: Python needs a known integer here",
+            "index with hx.numpy or lax.dynamic_slice, or make the argument static (static_argnums).",
+        )
+
+    def _scalar(self, name: str) -> Any:
+        return self._unknown(
+            ConcretizationTypeError,
+            f"{name}: a Python number needs a known value",
+            f"keep it an array (astype), or move {name}() outside the transformed function.",
+        )
+
+    def __int__(self) -> int:
+        return self._scalar("int")
+
+    def __float__(self) -> float:
+        return self._scalar("float")
+
+    def __complex__(self) -> complex:
+        return self._scalar("complex")
+
+    def item(self, *index: int) -> Any:
+        return self._scalar("item")
+
+    def tolist(self) -> Any:
+        return self._scalar("tolist")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self._unknown(
+            TracerArrayConversionError,
+            "numpy: only arrays with known values can be given to NumPy",
+            "use the function of the same name in hx.numpy.",
+        )
+
+    def block_until_ready(self) -> Box:
+        return self
+
+    def __repr__(self) -> str:
+        return f"Box<{self.type}> of {self.run.describe()}"
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.type.shape:
+            raise TypeError("iteration over an array of rank 0")
+        return (self[i] for i in range(self.type.shape[0]))  # type: ignore[index]
+
+
+def _owned(x: np.ndarray[Any, Any]) -> bool:
+    """Whether nobody can write to the memory of ``x``: it and all its bases are read-only."""
+    base: Any = x
+    while isinstance(base, np.ndarray):
+        if base.flags.writeable:
+            return False
+        base = base.base
+    return base is None
+
+
+def from_numpy(x: np.ndarray[Any, Any], *, copy: bool | None = None, weak: bool = False) -> ConcreteArray:
+    """An array of NumPy's data: copied in, unless nobody can write to it or ``copy=False``."""
+    dtype = dtypes.canonical(x.dtype)
+    if x.dtype is not dtype and x.dtype != dtype:
+        x = x.astype(dtype)
+    elif copy or (copy is None and not _owned(x)):
+        x = x.copy()
+    return concrete(array_type(x.shape, dtype, weak), x)  # type: ignore[return-value]
+
+
+# (kind, bits, dtype, weak) -> constant
+_CONSTANTS: dict[Any, ConcreteArray] = {}
+
+
+def scalar(value: Any, dtype: Any = None, weak: bool = False) -> ConcreteArray:
+    """The array of rank 0 for a Python number; equal numbers share one array."""
+    kind = type(value)
+    key = (kind, value, dtype, weak)
+    if value == 0 and kind is not int:
+        key = (kind, repr(value), dtype, weak)  # -0.0 == 0.0, and False == 0
+    found = _CONSTANTS.get(key)
+    if found is None:
+        if dtype is None:
+            dtype, weak = dtypes.scalar_type(value)
+        if len(_CONSTANTS) > 4096:
+            _CONSTANTS.clear()
+        data = np.asarray(value).astype(dtype) if kind is not int else np.asarray(value, dtype)
+        found = _CONSTANTS[key] = concrete(array_type((), dtype, weak), data)  # type: ignore[assignment]
+    return found  # type: ignore[return-value]
+
+
+_SCALARS: frozenset[type] = frozenset((bool, int, float, complex))
+
+
+def lift(x: Any) -> Array:
+    """``x`` as an array: arrays as they are, Python and NumPy numbers weak, NumPy arrays copied in.
+
+    Raises: NotAnArray: ``x`` is nothing of the kind.
+    """
+    if isinstance(x, Array):
+        return x
+    if type(x) in _SCALARS:
+        return scalar(x)
+    if isinstance(x, np.ndarray):
+        return from_numpy(x)
+    if isinstance(x, np.generic):
+        dtype, weak = dtypes.scalar_type(x)
+        return concrete(array_type((), dtype, weak), np.asarray(x, dtype))
+    for protocol in ("__handlax_array__", "__jax_array__"):
+        convert = getattr(type(x), protocol, None)
+        if convert is not None:
+            return lift(convert(x))
+    if isinstance(x, (bool, int, float, complex)):  # subclasses: enums and the like
+        return scalar(_plain(x))
+    if hasattr(type(x), "__array__") and not isinstance(x, (str, bytes)):
+        return from_numpy(np.asarray(x))
+    if hasattr(type(x), "__dlpack__"):
+        return from_numpy(np.from_dlpack(x))
+    raise NotAnArray(
+        f"array: a number or an array is needed, got {type(x).__name__} {_short(x)}.",
+        hint="hx.numpy.array makes an array of nested lists." if isinstance(x, (list, tuple)) else None,
+    )
+
+
+def lift_together(*xs: Any) -> list[Array]:
+    """All as arrays; a weak number takes the dtype of the arrays that it stands with."""
+    lifted = [x if isinstance(x, Array) else lift(x) for x in xs]
+    strong = next((x.type.dtype for x in lifted if not x.type.weak), None)
+    if strong is None:
+        return lifted
+    return [
+        scalar(x, strong) if type(x) in _SCALARS and y.type.dtype != strong and _takes(strong, y.type.dtype) else y
+        for x, y in zip(xs, lifted)
+    ]
+
+
+def _takes(dtype: Any, number: Any) -> bool:
+    """Whether an array of ``dtype`` keeps its dtype when it meets a Python number of dtype ``number``."""
+    return not isinstance(dtype, dtypes.ExtendedDType) and dtypes.promote(dtype, False, number, True)[0] == dtype
+
+
+def perform(op: Any, *operands: Any) -> Any:
+    """Send an operation to the innermost handler; operands are lifted to arrays.
+
+    Raises: UnhandledEffect: nobody answers the effect. MissingRule: a handler met an operation it has no rule for.
+    """
+    return stack.perform(op, *[x if isinstance(x, Array) else lift(x) for x in operands])
+
+
+def _plain(x: Any) -> Any:
+    for kind in (bool, int, float, complex):
+        if isinstance(x, kind):
+            return kind(x)
+    return x
+
+
+def _short(x: Any) -> str:
+    text = repr(x)
+    return text if len(text) < 60 else text[:57] + "..."
+
+
+def type_of(x: Any) -> ArrayType:
+    """The type of ``x`` as an array, without converting it where that can be avoided."""
+    if isinstance(x, Array):
+        return x.type
+    if type(x) in _SCALARS:
+        return array_type((), *dtypes.scalar_type(x))
+    if isinstance(x, np.ndarray):
+        return array_type(x.shape, dtypes.canonical(x.dtype))
+    return lift(x).type
+

@@ -1,0 +1,116 @@
+"""Promotion: operands of different dtypes and shapes brought to one, as NumPy's operators expect.
+
+``together`` is what infix operators and the array functions go through; operations themselves are strict.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from . import config, dtypes
+from .arrays import Array, lift, scalar
+from .conversion import convert
+from .errors import DTypeMismatch, ShapeMismatch
+from .shapes import broadcast_in_dim, reshape
+
+# Python's numbers -> (dtype, weak)
+_NUMBERS: Mapping[type, Callable[[], tuple[Any, bool]]] = {
+    bool: lambda: (dtypes.bool_, False),
+    int: lambda: (dtypes.default_int(), True),
+    float: lambda: (dtypes.default_float(), True),
+    complex: lambda: (dtypes.default_complex(), True),
+}
+
+
+def together(name: str, *xs: Any) -> list[Array]:
+    """The operands as arrays of one dtype and of one shape, or of rank 0.
+
+    Raises: ShapeMismatch: they don't broadcast. DTypeMismatch: they don't promote.
+    """
+    first = xs[0]
+    if len(xs) == 2:
+        second = xs[1]
+        if isinstance(first, Array):
+            if isinstance(second, Array):
+                if first.type is second.type:
+                    return [first, second]
+            elif type(second) in _NUMBERS:
+                return _with_number(first, second, False)
+        elif type(first) in _NUMBERS and isinstance(second, Array):
+            return _with_number(second, first, True)
+    return broadcast_together(name, promote(*xs))
+
+
+def _with_number(x: Array, number: Any, first: bool) -> list[Array]:
+    """An array and a Python number, which takes the array's dtype if that is of its kind or above."""
+    kind = x.type
+    if isinstance(kind.dtype, dtypes.ExtendedDType):
+        raise DTypeMismatch(f"{kind.dtype}: keys take no part in arithmetic, got {kind} and {number!r}.")
+    dtype, weak = dtypes.promote(kind.dtype, kind.weak, *_NUMBERS[type(number)]())
+    if dtype is not kind.dtype or weak != kind.weak:
+        x = convert(x, dtype, weak)
+    other = scalar(number, dtype, weak)
+    return [other, x] if first else [x, other]
+
+
+def promote(*xs: Any) -> list[Array]:
+    """The operands as arrays of one dtype, shapes untouched."""
+    arrays = [lift(x) for x in xs]
+    dtype, weak = arrays[0].type.dtype, arrays[0].type.weak
+    strict = config.current().numpy_dtype_promotion == "strict"
+    for x in arrays[1:]:
+        if strict and x.type.dtype != dtype and not (x.type.weak or weak):
+            raise DTypeMismatch(
+                f"promotion: under numpy_dtype_promotion='strict' dtypes must be equal, got {dtype} and {x.type.dtype}.",
+                hint="convert with astype.",
+            )
+        dtype, weak = dtypes.promote(dtype, weak, x.type.dtype, x.type.weak)
+    return [convert(x, dtype, weak) for x in arrays]
+
+
+def broadcast_together(name: str, arrays: Sequence[Array]) -> list[Array]:
+    """NumPy's broadcasting; an array of rank 0 stays as it is."""
+    shapes = {x.type.shape for x in arrays}
+    if len(shapes - {()}) <= 1:
+        return list(arrays)
+    shape = broadcast_shape(name, *[x.type.shape for x in arrays])
+    ranks = {len(s) for s in shapes if s}
+    if len(ranks) > 1 and config.current().numpy_rank_promotion != "allow":
+        _rank_promotion(name, shapes)
+    return [_spread(x, shape) if x.type.shape else x for x in arrays]
+
+
+def _spread(x: Array, shape: tuple[int, ...]) -> Any:
+    own = x.type.shape
+    if own == shape:
+        return x
+    offset = len(shape) - len(own)
+    kept = [d for d, n in enumerate(own) if n != 1 or shape[d + offset] == 1]
+    if len(kept) < len(own):  # repeated dimensions go first: XLA repeats none by itself
+        x = reshape(x, tuple([own[d] for d in kept]))
+    return broadcast_in_dim(x, shape, tuple([d + offset for d in kept]))
+
+
+def broadcast_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape to which all these broadcast."""
+    rank = max(map(len, shapes), default=0)
+    result = [1] * rank
+    for shape in shapes:
+        for d, n in enumerate(shape, rank - len(shape)):
+            if n != 1 and result[d] != 1 and result[d] != n:
+                raise ShapeMismatch(
+                    f"{name}: shapes must broadcast, got {' and '.join(map(str, shapes))}.",
+                    hint=f"sizes {result[d]} and {n} differ and neither is 1; shapes are aligned at their last dimension.",
+                )
+            if n != 1:
+                result[d] = n
+    return tuple(result)
+
+
+def _rank_promotion(name: str, shapes: set[tuple[int, ...]]) -> None:
+    text = f"{name}: ranks differ, got shapes {' and '.join(map(str, sorted(shapes)))}"
+    if config.current().numpy_rank_promotion == "raise":
+        raise ShapeMismatch(f"{text}, under numpy_rank_promotion='raise'.", hint="reshape explicitly.")
+    warnings.warn(text, stacklevel=4)

@@ -1,0 +1,91 @@
+"""Operations that change a dtype: conversion by value, and by bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import dtypes
+from .arrays import lift
+from .columns import linear
+from .elementwise import Elementwise, batch
+from .errors import DTypeMismatch, ShapeMismatch
+from .operations import operation
+from .shapes import move_axis
+from .stack import perform
+from .types import array_type
+
+
+# y = x as another dtype; complex to real drops the imaginary part
+@operation
+class ConvertElementType(Elementwise):
+    dtype: Any
+    weak: bool = False
+    name = "convert_element_type"
+    dtypes = dtypes.ANY
+    exempt = {"jvp": "between real and integer dtypes it is a step function; between inexact ones it is linear"}
+
+    def result_type(op, x):
+        if isinstance(x.dtype, dtypes.ExtendedDType) or isinstance(op.dtype, dtypes.ExtendedDType):
+            raise DTypeMismatch(f"convert_element_type: no conversion from {x} to {op.dtype}.")
+        return array_type(x.shape, op.dtype, op.weak)
+
+    def evaluate(op, x):
+        if x.dtype.kind == "c" and op.dtype.kind != "c" and op.dtype.kind != "b":
+            x = x.real
+        with np.errstate(all="ignore"):
+            return x.astype(op.dtype)
+
+    batch = batch
+
+    def jvp(op, primals, tangents):
+        y = perform(op, *primals)
+        return y, perform(op, *tangents) if dtypes.is_inexact(op.dtype) else None
+
+    def transpose(op, ct, x):
+        return convert(ct, x.dtype, x.weak)
+
+    def lower(op, emit, x):
+        return emit.convert(x, op.dtype)
+
+
+# y has the bits of x under another dtype; the last dimension grows or goes where widths differ
+@operation
+class BitcastConvertType:
+    dtype: Any
+    exempt = {"jvp": "bits are no differentiable function of the value"}
+
+    def result_type(op, x):
+        old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(op.dtype)
+        if old == new:
+            return array_type(x.shape, op.dtype)
+        if old > new and old % new == 0:
+            return array_type((*x.shape, old // new), op.dtype)
+        if new % old == 0 and x.shape and x.shape[-1] == new // old:
+            return array_type(x.shape[:-1], op.dtype)
+        raise ShapeMismatch(f"bitcast_convert_type: {x} has no whole number of {op.dtype} in its last dimension.")
+
+    def evaluate(op, x):
+        old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(op.dtype)
+        x = np.ascontiguousarray(x).reshape(x.shape)
+        if old == new:
+            return x.view(op.dtype)
+        if old > new:
+            return x.reshape((*x.shape, 1)).view(op.dtype)
+        return x.view(op.dtype)[..., 0]
+
+    def batch(op, dims, x):
+        return perform(op, move_axis(x, dims[0], 0)), 0
+
+    def jvp(op, primals, tangents):
+        return perform(op, *primals), None
+
+    def lower(op, emit, x):
+        return emit.op("bitcast_convert", x)
+
+
+def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
+    """``x`` as this dtype (an ``np.dtype``) and weakness; ``x`` itself where it has them already."""
+    x = lift(x)
+    return x if x.type.dtype == dtype and x.type.weak == weak else perform(ConvertElementType(dtype, weak), x)

@@ -1,0 +1,192 @@
+"""How elementwise operations are made.
+
+    Sin = elementwise("sin", FLOATING, np.sin, jvp=lambda x, dx: dx * cos(x), lower="sine")
+
+Operands have one dtype and one shape, except that an operand of rank 0 stands for an array of the others' shape.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+from . import columns
+from .arrays import Array, lift, lift_together
+from .errors import DTypeMismatch, ShapeMismatch
+from .operations import COLUMNS, Operation
+from .shapes import broadcast, broadcast_in_dim, move_axis, sum_all
+from .stack import perform
+from .types import ArrayType, array_type
+
+
+class Elementwise(Operation):
+    """z[i] = f(x[i], y[i], ...)."""
+
+    __slots__ = ()
+    arity: ClassVar[int] = 1
+    dtypes: ClassVar[frozenset[Any]]
+    result_dtype: ClassVar[Callable[[Any], Any] | None] = None
+
+    def result_type(self, *types: ArrayType) -> ArrayType:
+        if len(types) != self.arity:
+            raise TypeError(f"{self.name} takes {self.arity} operands, got {len(types)}")
+        first = types[0]
+        dtype = first.dtype
+        shape = first.shape
+        weak = first.weak
+        if dtype not in self.dtypes:  # type: ignore[operator]
+            raise DTypeMismatch(f"{self.name}: does not take {dtype}.", hint=_takes(self))
+        for other in types[1:]:
+            if other.dtype != dtype:
+                raise DTypeMismatch(
+                    f"{self.name}: operands must have one dtype, got {' and '.join(map(str, types))}.",
+                    hint="hx.numpy promotes; lax is strict: convert with lax.convert_element_type.",
+                )
+            if other.shape != shape and other.shape:
+                if shape:
+                    raise ShapeMismatch(
+                        f"{self.name}: shapes must be equal, got {' and '.join(map(str, types))}.",
+                        hint="hx.numpy broadcasts; lax is strict: use lax.broadcast_in_dim.",
+                    )
+                shape = other.shape
+            weak = weak and other.weak
+        if self.result_dtype is not None:
+            dtype = self.result_dtype(dtype)
+        return array_type(shape, dtype, weak)
+
+    @classmethod
+    def adapt(cls, column: str, cell: Any) -> Callable[..., Any]:
+        """Where a rule of an elementwise operation doesn't ask for ``op``, it speaks of operands alone."""
+        code = getattr(cell, "__code__", None)
+        if code is not None and code.co_varnames[:1] == ("op",):
+            return cell
+        if column == "evaluate":
+            return lambda op, *operands: cell(*operands)
+        return derivative(cls.arity, cell) if column == "jvp" else cell
+
+
+def _takes(op: Operation) -> str:
+    return f"{op.name} takes {', '.join(sorted(str(d) for d in op.dtypes or ()))}."
+
+
+def elementwise(
+    name: str,
+    dtypes: Iterable[Any],
+    evaluate: Callable[..., Any],
+    *,
+    arity: int = 1,
+    result: Callable[[Any], Any] | None = None,
+    jvp: Any = columns.zero,
+    transpose: Callable[..., Any] | None = None,
+    lower: Any,
+    exempt: dict[str, str] | None = None,
+    doc: str | None = None,
+) -> type[Operation]:
+    """The class of an elementwise operation, its cells written beside its name.
+
+    Args:
+        dtypes: what the operands may have, all the same one.
+        evaluate: a NumPy function; its result is converted to the operation's result type.
+        result: operand dtype -> result dtype; the same one by default.
+        jvp: a word of ``columns``, or for each operand a function ``(*operands, dx)`` or ``(*operands, dx, out)`` giving
+            its term of the sum; None for an operand without a derivative.
+        lower: the name of a StableHLO or CHLO operation, or a function ``(op, emit, *values)``.
+    """
+    class_name = "".join(part.capitalize() for part in name.split("_"))
+    module = sys._getframe(1).f_globals["__name__"]
+    namespace = {
+        "__slots__": (), "__module__": module, "__doc__": doc or f"{name}, elementwise.", "name": name, "arity": arity,
+        "dtypes": frozenset(dtypes), "memo": {}, "exempt": exempt or {},
+    }  # fmt: skip
+    kind = type(class_name, (Elementwise,), namespace)
+    kind.result_dtype = staticmethod(result) if result is not None else None  # type: ignore[attr-defined]
+    kind.__dataclass_fields__ = {}  # type: ignore[attr-defined]
+    cells = {"evaluate": evaluate, "batch": batch, "jvp": jvp, "lower": lower, "transpose": transpose}
+    for column, cell in cells.items():
+        if cell is not None:
+            COLUMNS[column].rule(kind)(cell)
+    return kind
+
+
+def derivative(arity: int, cells: Any) -> Callable[..., Any]:
+    """The jvp rule of an elementwise operation from the derivative of each operand."""
+    terms = cells if isinstance(cells, tuple) else (cells,)
+    wants_out = tuple(term is not None and term.__code__.co_argcount == arity + 2 for term in terms)
+
+    def rule(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+        y = perform(op, *primals)
+        dy = None
+        for term, out, dx in zip(terms, wants_out, tangents):
+            if dx is None or term is None:
+                continue
+            part = term(*primals, dx, y) if out else term(*primals, dx)
+            if part.type.shape != y.type.shape:
+                part = broadcast(part, y.type.shape)
+            dy = part if dy is None else columns.add_tangents(dy, part)
+        return y, dy
+
+    return rule
+
+
+def batch(op: Operation, dims: tuple[int | None, ...], *operands: Any) -> tuple[Any, int]:
+    """vmap of an elementwise operation: bring the mapped dimensions together, then the operation itself."""
+    first = dims[0]
+    if len(operands) == 1:
+        return perform(op, *operands), first  # type: ignore[return-value]
+    shape = operands[0].type.shape
+    if all(d == first and x.type.shape == shape for d, x in zip(dims, operands)):
+        return perform(op, *operands), first  # type: ignore[return-value]
+    rank = max(len(x.type.shape) - (d is not None) for d, x in zip(dims, operands))
+    if rank == 0:  # unmapped operands are scalars and stay so
+        return perform(op, *operands), 0
+    aligned = []
+    full: tuple[int, ...] = ()
+    for d, x in zip(dims, operands):
+        if d is not None:
+            x = move_axis(x, d, 0) if d else x
+            size = x.type.shape[0]
+            if len(x.type.shape) == rank + 1:
+                full = x.type.shape
+        elif len(x.type.shape) == rank:
+            full = full or (0, *x.type.shape)
+        aligned.append(x)
+    full = (size, *full[1:])
+    for i, (d, x) in enumerate(zip(dims, aligned)):
+        if d is not None and len(x.type.shape) == 1:
+            aligned[i] = broadcast_in_dim(x, full, (0,))
+        elif d is None and x.type.shape:
+            aligned[i] = broadcast_in_dim(x, full, tuple(range(1, rank + 1)))
+    return perform(op, *aligned), 0
+
+
+def fit(ct: Any, type: ArrayType) -> Any:
+    """The cotangent of an operand of this type: summed, where the operand was a scalar that stood for an array."""
+    return sum_all(ct) if not type.shape and ct.type.shape else ct
+
+
+def surface(kind: type[Operation], name: str | None = None) -> Callable[..., Any]:
+    """The function that performs an operation without fields; operands may be anything ``lift`` takes."""
+    op = kind()
+    arity = kind.arity  # type: ignore[attr-defined]
+    if arity == 1:
+
+        def function(x: Any, /) -> Any:
+            return perform(op, x if isinstance(x, Array) else lift(x))
+
+    elif arity == 2:
+
+        def function(x: Any, y: Any, /) -> Any:  # type: ignore[misc]
+            if not (isinstance(x, Array) and isinstance(y, Array)):
+                x, y = lift_together(x, y)
+            return perform(op, x, y)
+
+    else:
+
+        def function(*operands: Any) -> Any:  # type: ignore[misc]
+            return perform(op, *lift_together(*operands))
+
+    function.__name__ = function.__qualname__ = name or kind.name
+    function.__doc__ = kind.__doc__
+    function.__module__ = kind.__module__
+    return function

@@ -1,0 +1,156 @@
+"""One tree of errors, three lines each.
+
+    dot_general: contracting sizes must agree, got 4 (lhs f32[3,4], dim 1) and 2 (rhs f32[2,5], dim 0).
+      at model.py:17, under vmap('batch') > grad
+      hint: rhs would fit transposed.
+
+The first line is the caller's; the second is taken from the stack when the error is made; the third is the remedy.
+"""
+
+from __future__ import annotations
+
+from . import stack
+from .sources import Site, user_site
+
+
+def _where() -> str:
+    handlers = " > ".join(run.describe() for run in stack.runs())
+    return f"at {Site(*user_site(3))}" + (f", under {handlers}" if handlers else "")
+
+
+class HandlaxError(Exception):
+    """What every error of handlax is.
+
+    ``what`` says what must hold and what was found; ``where`` the user's line and the handlers in force; ``hint`` the remedy.
+    """
+
+    def __init__(self, what: str, *, hint: str | None = None):
+        self.what = what
+        self.where = _where()
+        self.hint = hint
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        lines = [self.what, f"  {self.where}"]
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+    def __reduce__(self):  # type: ignore[no-untyped-def]
+        return _rebuild, (type(self), self.what, self.where, self.hint)
+
+
+def _rebuild(cls: type[HandlaxError], what: str, where: str, hint: str | None) -> HandlaxError:
+    error = cls(what, hint=hint)
+    error.where = where
+    error.args = (str(error),)
+    return error
+
+
+class ShapeMismatch(HandlaxError, ValueError):
+    """Shapes, sizes or ranks that do not fit together."""
+
+
+class DTypeMismatch(HandlaxError, TypeError):
+    """A dtype that an operation does not take, or dtypes that differ where they must not."""
+
+
+class IntegerOverflow(HandlaxError, OverflowError):
+    """An integer that its dtype cannot hold."""
+
+
+class TreeMismatch(HandlaxError, ValueError):
+    """Pytrees whose structures must agree, and do not."""
+
+
+class NotAnArray(HandlaxError, TypeError):
+    """A value that cannot be understood as an array."""
+
+
+class BadArgument(HandlaxError, ValueError):
+    """A static argument (axis, name, mode, ...) outside what it may be."""
+
+
+class BadStaticArgument(HandlaxError, TypeError, ValueError):
+    """A static argument that cannot be hashed, or a field that cannot be compared."""
+
+
+class ConcretizationError(HandlaxError, TypeError):
+    """The value of a box was asked for where only its type is known."""
+
+
+class TracerBoolConversionError(ConcretizationError):
+    """A Python ``if``, ``while``, ``and`` or ``assert`` on a box."""
+
+
+class TracerIntegerConversionError(ConcretizationError):
+    """A box where Python needs an integer, such as a list index or a shape."""
+
+
+class TracerArrayConversionError(ConcretizationError):
+    """A box given to NumPy."""
+
+
+class NonConcreteBooleanIndexError(ConcretizationError, IndexError):
+    """A boolean mask as index whose values are not known while tracing."""
+
+
+class EscapedBox(HandlaxError, RuntimeError):
+    """A box was used after its transformation ended, or in another thread's stack."""
+
+
+class MissingRule(HandlaxError, LookupError):
+    """A handler met an operation for which its column has no cell."""
+
+
+class UnhandledEffect(HandlaxError, LookupError):
+    """An effect reached the bottom of the stack, or a device, and nobody answered it."""
+
+
+class UnboundAxis(UnhandledEffect, NameError):
+    """A named axis that no ``vmap`` or mesh around the program binds."""
+
+
+class CannotCross(HandlaxError, RuntimeError):
+    """A handler or an effect meets an operation or a transformation that it cannot cross."""
+
+
+class NotDifferentiable(HandlaxError, TypeError):
+    """A derivative was asked of something that has none."""
+
+
+class RegistrationError(HandlaxError, ValueError):
+    """Something was registered twice, or cannot be registered."""
+
+
+class ParseError(HandlaxError, ValueError):
+    """A text that is not a program."""
+
+
+class TypeCheckError(HandlaxError, TypeError):
+    """A program whose equations do not have the types they state."""
+
+
+class CompileError(HandlaxError, RuntimeError):
+    """XLA refused a program."""
+
+
+class DeletedArray(HandlaxError, RuntimeError):
+    """An array that was donated or deleted is used again."""
+
+
+class ConfigurationError(HandlaxError, AttributeError):
+    """A setting that does not exist, or a value that it cannot have."""
+
+
+class Leak(HandlaxError, RuntimeError):
+    """``checking_leaks``: a box outlived its transformation."""
+
+
+class FoundNaN(HandlaxError, FloatingPointError):
+    """``debug_nans``: an operation made a NaN."""
+
+
+JAXTypeError = HandlaxError
+UnexpectedTracerError = EscapedBox
+ConcretizationTypeError = ConcretizationError

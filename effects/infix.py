@@ -1,0 +1,57 @@
+"""Infix operators of arrays: they promote, broadcast and perform."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .arithmetic import Add, Mul, Neg
+from .arrays import Array
+from .operations import Operation
+from .broadcasting import together
+from .stack import STACK, perform
+
+_get_stack = STACK.get
+# what an operator takes beside arrays; anything else is left to the other operand
+_OPERANDS = (Array, bool, int, float, complex, np.ndarray, np.generic)
+
+
+def binary(name: str, kind: type[Operation]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The methods ``x op y`` and ``y op x``."""
+    op = kind()
+
+    def forward(self: Any, other: Any) -> Any:
+        if isinstance(other, Array):
+            if self.type is other.type:
+                return _get_stack().perform(op, self, other)
+        elif not _takes(other):
+            return NotImplemented
+        return _get_stack().perform(op, *together(name, self, other))
+
+    def reflected(self: Any, other: Any) -> Any:
+        if not _takes(other):
+            return NotImplemented
+        return _get_stack().perform(op, *together(name, other, self))
+
+    return forward, reflected
+
+
+def _takes(x: Any) -> bool:
+    return isinstance(x, _OPERANDS) or hasattr(type(x), "__handlax_array__") or hasattr(type(x), "__jax_array__")
+
+
+def install(symbol: str, kind: type[Operation]) -> None:
+    """Give arrays the operator ``__symbol__`` and its reflection."""
+    forward, reflected = binary(symbol, kind)
+    for name, method in ((f"__{symbol}__", forward), (f"__r{symbol}__", reflected)):
+        method.__name__ = name
+        method.__qualname__ = f"Array.{name}"
+        setattr(Array, name, method)
+
+
+_neg = Neg()
+install("add", Add)
+install("mul", Mul)
+Array.__neg__ = lambda self: perform(_neg, self)  # type: ignore[attr-defined]

@@ -1,0 +1,351 @@
+"""Operations and the columns of the matrix.
+
+An operation is a frozen dataclass: one thing that a program may perform. A column is one handler's meaning for all
+operations; a rule is one cell of it. A function in an operation's block that is named after a column *is* that cell.
+
+    Operations compare and hash by the type and bit pattern of their fields: 1, 1.0, True, 0.0 and -0.0 all differ.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar, dataclass_transform
+
+import numpy as np
+
+from pyrsistent import PMap, pmap
+
+from . import config
+from .errors import BadStaticArgument, MissingRule, RegistrationError
+
+C = TypeVar("C", bound=type)
+Rule = Callable[..., Any]
+
+
+class Operation:
+    """What every operation is. Made by ``@operation`` or ``@effect``, never by subclassing in user code.
+
+    An operation is pure unless ``effect`` says otherwise; ``vmap`` and ``diff`` tell what an effect means under them.
+    """
+
+    __slots__ = ("_key", "_hash")
+    name: ClassVar[str] = "operation"
+    multiple: ClassVar[bool] = False  # results come as a tuple
+    effectful: ClassVar[bool] = False
+    bodied: ClassVar[bool] = False  # carries sub-programs: a higher-order operation
+    named: ClassVar[bool] = False  # speaks of a named axis
+    vmap: ClassVar[str] = "refuse"
+    diff: ClassVar[str] = "refuse"
+    memo: ClassVar[dict[Any, Any] | None] = None  # operand types -> result type; operations without fields only
+    dtypes: ClassVar[frozenset[Any] | None] = None
+    exempt: ClassVar[Mapping[str, str]] = {}  # law -> why it does not apply
+    _setters: ClassVar[tuple[Callable[..., None], ...]] = ()
+    _names: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        setters = self._setters
+        if kwargs or len(args) != len(setters):
+            args = self._bind(args, kwargs)
+        for assign, value in zip(setters, args):
+            assign(self, value)
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Arguments to fields, as a generated ``__init__`` would."""
+        cls, names = type(self), self._names
+        if len(args) > len(names):
+            raise TypeError(f"{cls.__name__} has {len(names)} fields, got {len(args)} arguments")
+        given = dict(zip(names, args))
+        for name, value in kwargs.items():
+            if name not in names or name in given:
+                raise TypeError(f"{cls.__name__} has no free field {name!r}; its fields are {names}")
+            given[name] = value
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            if field.name not in given:
+                if field.default is not dataclasses.MISSING:
+                    given[field.name] = field.default
+                elif field.default_factory is not dataclasses.MISSING:
+                    given[field.name] = field.default_factory()
+                else:
+                    raise TypeError(f"{cls.__name__} misses its field {field.name!r}")
+        return tuple(given[name] for name in names)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+
+    @property
+    def fields(self) -> tuple[Any, ...]:
+        """The values of the fields, in order."""
+        return tuple(getattr(self, name) for name in self._names)
+
+    @property
+    def key(self) -> Any:
+        """The fields by type and bit pattern: what equality and hash are made of."""
+        try:
+            return self._key
+        except AttributeError:
+            try:
+                key = tuple([bits(value) for value in self.fields])
+                hash(key)
+            except TypeError as error:
+                raise BadStaticArgument(
+                    f"{self.name}: fields must be hashable, got {self!r}.", hint="use tuples and frozen values."
+                ) from error
+            _set_key(self, key)
+            return key
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(self) is type(other) and self.key == other.key)  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            value = hash((type(self), self.key))
+            _set_hash(self, value)
+            return value
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._names)
+        return f"{type(self).__name__}({inner})"
+
+    def __reduce__(self) -> Any:
+        return type(self), self.fields
+
+    def result_type(self, *types: Any) -> Any:
+        """The type of the result (a tuple of types where ``multiple``), from fields and operand types alone."""
+        raise MissingRule(f"{self.name}: there is no result_type in its block.")
+
+    @classmethod
+    def adapt(cls, column: str, cell: Any) -> Rule:
+        """A cell as written in the block, as the handler calls it. A family with a shorter way of writing overrides this."""
+        return cell
+
+    @property
+    def effects(self) -> frozenset[Any]:
+        """What performing this adds to an effect row."""
+        return frozenset((self,)) if self.effectful else EMPTY_ROW
+
+
+EMPTY_ROW: frozenset[Any] = frozenset()
+_set_key = Operation._key.__set__  # type: ignore[attr-defined]
+_set_hash = Operation._hash.__set__  # type: ignore[attr-defined]
+
+
+def bits(value: Any) -> Any:
+    """``value`` as something hashable that differs wherever type or bit pattern differ."""
+    kind = type(value)
+    if kind is int or kind is str or value is None or kind is bytes:
+        return value
+    if kind is tuple:
+        return tuple([bits(item) for item in value])
+    if kind is bool:
+        return ("bool", value)
+    if kind is float:
+        return ("float", struct.pack("d", value))
+    if kind is complex:
+        return ("complex", struct.pack("dd", value.real, value.imag))
+    if isinstance(value, np.generic):
+        return (kind, value.tobytes())
+    if isinstance(value, tuple):
+        return (kind, *[bits(item) for item in value])
+    if isinstance(value, frozenset):
+        return (kind, frozenset(bits(item) for item in value))
+    hash(value)
+    return value
+
+
+class Column:
+    """One handler's meaning for all operations: an append-only registry, and tables that override it in a scope.
+
+    ``adapt(op_class, cell)`` turns what stands in a block into the one form that the handler calls.
+    """
+
+    def __init__(self, name: str, adapt: Callable[[type[Operation], Any], Rule] | None = None, doc: str = ""):
+        self.name = name
+        self._adapt = adapt
+        self.registry: dict[type, Rule] = {}
+        self.cells: dict[type, Any] = {}  # as written, for explain_rules
+        self.doc = doc
+        if name in COLUMNS:
+            raise RegistrationError(f"column {name!r}: exists already.")
+        COLUMNS[name] = self
+
+    def adapt(self, op: type[Operation], cell: Any) -> Rule:
+        rule = op.adapt(self.name, cell) if issubclass(op, Operation) else cell
+        return self._adapt(op, rule) if self._adapt is not None else rule
+
+    def rule(self, op: type[Operation]) -> Callable[[Any], Any]:
+        """Decorator: this function is the cell of ``op``. A second cell for one operation is an error."""
+
+        def register(cell: Any) -> Any:
+            if op in self.registry:
+                raise RegistrationError(
+                    f"{self.name}: {op.__name__} has a rule already, at {where_written(self.cells[op])}.",
+                    hint=f"put another one in force in a scope: hx.rules({self.name}={{{op.__name__}: rule}}).",
+                )
+            self.cells[op] = cell
+            self.registry[op] = self.adapt(op, cell)
+            return cell
+
+        return register
+
+    @property
+    def table(self) -> PMap[type, Any]:
+        """The column's value now: a persistent map from operation to cell."""
+        return pmap(self.cells).update(config.current().tables.get(self.name, pmap()))
+
+    def find(self, kind: type[Operation]) -> Rule:
+        """The rule in force for operations of this kind."""
+        tables = config.current().tables
+        if tables:
+            override = tables.get(self.name)
+            if override is not None and kind in override:
+                return self.adapt(kind, override[kind])
+        try:
+            return self.registry[kind]
+        except KeyError:
+            return self.missing(kind)
+
+    def has(self, kind: type[Operation]) -> bool:
+        return kind in self.registry or kind in config.current().tables.get(self.name, ())
+
+    def missing(self, kind: type[Operation]) -> Rule:
+        raise MissingRule(
+            f"{self.name}: {kind.name} has no rule in this column.",
+            hint=f"add one: @hx.columns.{self.name}.rule({kind.__name__}), or a function `{self.name}` in its block.",
+        )
+
+    def __repr__(self) -> str:
+        return f"<column {self.name}: {len(self.registry)} rules>"
+
+
+COLUMNS: dict[str, Column] = {}
+
+
+def where_written(cell: Any) -> str:
+    """file:line of a cell."""
+    code = getattr(cell, "__code__", None)
+    if code is not None:
+        return f"{code.co_filename}:{code.co_firstlineno}"
+    return getattr(cell, "__qualname__", repr(cell))
+
+
+def _build(cls: type, effectful: bool, **marks: Any) -> type[Operation]:
+    """The operation class of a block: fields become slots, functions named after a column become cells."""
+    namespace = dict(cls.__dict__)
+    annotations = namespace.get("__annotations__", {})
+    names = tuple(name for name, kind in annotations.items() if "ClassVar" not in str(kind))
+    for dropped in ("__dict__", "__weakref__"):
+        namespace.pop(dropped, None)
+    cells = {name: namespace.pop(name) for name in COLUMNS if name in namespace}
+    for name in names:  # a default and a slot cannot share a name; dataclass needs the default for its fields
+        namespace.pop(name, None)
+    bases = cls.__bases__ if issubclass(cls, Operation) else (Operation,)
+    namespace.setdefault("name", _snake(cls.__name__))
+    namespace["__doc__"] = cls.__doc__ or cls.__name__
+    plain = dataclasses.dataclass(init=False, repr=False, eq=False)(cls) if names else None
+    made = type(cls.__name__, bases, {"__slots__": names, **namespace})
+    inherited = bases[0]
+    made._names = (*inherited._names, *names)  # type: ignore[attr-defined]
+    made._setters = (*inherited._setters, *(getattr(made, name).__set__ for name in names))  # type: ignore[attr-defined]
+    fields = {**getattr(inherited, "__dataclass_fields__", {}), **(plain.__dataclass_fields__ if plain else {})}
+    made.__dataclass_fields__ = fields  # type: ignore[attr-defined]
+    made.__dataclass_params__ = _FROZEN  # type: ignore[attr-defined]
+    made.__match_args__ = made._names  # type: ignore[attr-defined]
+    made.effectful = effectful or getattr(inherited, "effectful", False)  # type: ignore[attr-defined]
+    if not made._names and not made.effectful:  # type: ignore[attr-defined]
+        made.memo = {}  # type: ignore[attr-defined]
+    for name, value in marks.items():
+        setattr(made, name, value)
+    for column, cell in cells.items():
+        COLUMNS[column].rule(made)(cell)
+    if "__post_init__" in namespace:
+        made.__init__ = _checked_init  # type: ignore[method-assign]
+    return made
+
+
+def _checked_init(self: Any, *args: Any, **kwargs: Any) -> None:
+    Operation.__init__(self, *args, **kwargs)
+    self.__post_init__()
+
+
+@dataclasses.dataclass(init=False, repr=False, eq=False, frozen=True)
+class _Frozen:
+    pass
+
+
+_FROZEN = _Frozen.__dataclass_params__  # type: ignore[attr-defined]
+
+
+def _snake(name: str) -> str:
+    return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(name))
+
+
+@dataclass_transform(frozen_default=True)
+def operation(cls: C) -> C:
+    """Make the operation of a block: a pure one, which handlers may drop, merge or reorder.
+
+    >>> @operation
+    ... class Double:
+    ...     def result_type(op, x): return x
+    >>> Double() == Double()
+    True
+    """
+    return _build(cls, effectful=False)  # type: ignore[return-value]
+
+
+def effect(cls: type | None = None, *, vmap: str = "refuse", diff: str = "refuse") -> Any:
+    """Make an effect: an operation that is never dropped, merged, duplicated or reordered among its own kind.
+
+    Args:
+        vmap: ``once`` (all lanes share one), ``per_lane``, or ``refuse``.
+        diff: ``stop`` (no derivative) or ``refuse`` (an operand with a tangent is an error).
+    """
+    if vmap not in ("once", "per_lane", "refuse") or diff not in ("stop", "refuse"):
+        raise BadStaticArgument(f"effect: vmap and diff must be one of their words, got {vmap!r} and {diff!r}.")
+    if cls is None:
+        return lambda block: _build(block, True, vmap=vmap, diff=diff)
+    return _build(cls, True, vmap=vmap, diff=diff)
+
+
+def is_pure(op: Operation) -> bool:
+    """Whether performing ``op`` has no effect."""
+    return not op.effects
+
+
+def result_type(op: Operation, types: tuple[Any, ...]) -> Any:
+    """``op.result_type(*types)``, remembered for operations without fields."""
+    memo = op.memo
+    if memo is None:
+        return op.result_type(*types)
+    found = memo.get(types)
+    if found is None:
+        if len(memo) > 4096:
+            memo.clear()
+        found = memo[types] = op.result_type(*types)
+    return found
+
+
+def explain_rules(op: type[Operation] | Operation) -> str:
+    """Every cell of an operation with the file and line where it is written, third-party ones too."""
+    kind = op if isinstance(op, type) else type(op)
+    lines = [f"{kind.__name__} ({kind.name})"]
+    module = sys.modules.get(kind.__module__)
+    typed = getattr(kind.result_type, "__code__", None)
+    if typed is not None:
+        lines.append(f"  {'result_type':<12} {typed.co_filename}:{typed.co_firstlineno}")
+    overridden = config.current().tables
+    for name, column in COLUMNS.items():
+        cell = overridden.get(name, {}).get(kind) or column.cells.get(kind)
+        if cell is not None:
+            scope = " (in force in this scope)" if kind in overridden.get(name, {}) else ""
+            lines.append(f"  {name:<12} {where_written(cell)}{scope}")
+    if module is None:
+        lines.append("  (its module is gone)")
+    return "\n".join(lines)

@@ -1,0 +1,302 @@
+"""Programs: computations as values. Typed, first-order, single-assignment, frozen.
+
+A program is a flat tape. Its values are numbered: inputs first, then the results of the equations in order; constants
+have negative numbers, constant ``k`` being ``-1 - k``, so that one list with the constants at its end holds them all.
+Equations and variables are views, made when somebody looks.
+
+    program == other        up to renaming: same operations, wiring, types and constants; source lines don't count
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import CodeType
+from typing import Any, NamedTuple
+
+from .arrays import Array, ConcreteArray
+from .operations import EMPTY_ROW, Operation
+from .sources import Site
+from .stack import current
+from .types import ArrayType
+
+
+class Variable(NamedTuple):
+    """A value of a program: its number and type."""
+
+    number: int
+    aval: ArrayType
+
+    @property
+    def type(self) -> ArrayType:
+        return self.aval
+
+
+class Literal(NamedTuple):
+    """A constant operand: its value and type."""
+
+    val: Any
+    aval: ArrayType
+
+    @property
+    def type(self) -> ArrayType:
+        return self.aval
+
+
+class Equation(NamedTuple):
+    """``outvars = op(*invars)``, at a line of the user's."""
+
+    op: Operation
+    invars: tuple[Variable | Literal, ...]
+    outvars: tuple[Variable, ...]
+    site: Site
+
+    @property
+    def primitive(self) -> Operation:
+        return self.op
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {name: getattr(self.op, name) for name in self.op._names}
+
+    @property
+    def effects(self) -> frozenset[Any]:
+        return self.op.effects
+
+    @property
+    def source_info(self) -> Site:
+        return self.site
+
+
+class Program:
+    """A recorded computation: ``(in_types) -> out_types ! effects``. Immutable, hashable, picklable."""
+
+    __slots__ = (
+        "in_types", "ops", "args", "types", "outs", "consts", "codes", "offsets", "name", "effects",
+        "_key", "_hash", "_operations", "_cache", "__weakref__",
+    )  # fmt: skip
+    in_types: tuple[ArrayType, ...]
+    ops: tuple[Operation, ...]
+    args: tuple[tuple[int, ...], ...]
+    types: tuple[Any, ...]
+    outs: tuple[int, ...]
+    consts: tuple[Any, ...]
+    codes: tuple[CodeType | None, ...]
+    offsets: tuple[int, ...]
+    name: str
+    effects: frozenset[Any]
+
+    def __init__(
+        self,
+        in_types: Sequence[ArrayType],
+        ops: Sequence[Operation],
+        args: Sequence[tuple[int, ...]],
+        types: Sequence[Any],
+        outs: Sequence[int],
+        consts: Sequence[Any] = (),
+        codes: Sequence[CodeType | None] = (),
+        offsets: Sequence[int] = (),
+        name: str = "program",
+    ):
+        assign = object.__setattr__
+        assign(self, "in_types", tuple(in_types))
+        assign(self, "ops", tuple(ops))
+        assign(self, "args", tuple(args))
+        assign(self, "types", tuple(types))
+        assign(self, "outs", tuple(outs))
+        assign(self, "consts", tuple(consts))
+        assign(self, "codes", tuple(codes) or (None,) * len(self.ops))
+        assign(self, "offsets", tuple(offsets) or (0,) * len(self.ops))
+        assign(self, "name", name)
+        row = EMPTY_ROW
+        for op in set(map(type, self.ops)):
+            if op.effectful or op.bodied or op.named:
+                row = row.union(*[each.effects for each in self.ops if type(each) is op])
+        assign(self, "effects", row)
+        assign(self, "_cache", {})
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"programs are immutable; cannot set {name!r}")
+
+    @property
+    def operations(self) -> frozenset[type[Operation]]:
+        """The types of the operations in it, sub-programs included."""
+        try:
+            return self._operations
+        except AttributeError:
+            kinds = set(map(type, self.ops))
+            for op in self.ops:
+                if op.bodied:
+                    for body in op.bodies:  # type: ignore[attr-defined]
+                        kinds |= body.operations
+            object.__setattr__(self, "_operations", frozenset(kinds))
+            return self._operations
+
+    @property
+    def out_types(self) -> tuple[ArrayType, ...]:
+        return tuple([self.type_of(n) for n in self.outs])
+
+    in_avals = property(lambda self: self.in_types)
+    out_avals = property(lambda self: self.out_types)
+    jaxpr = property(lambda self: self)
+    literals = property(lambda self: self.consts)
+
+    def value_types(self) -> list[ArrayType]:
+        """The type of every value by its number, constants at the end: ``types[-1 - k]`` is constant ``k``'s."""
+        types = list(self.in_types)
+        for op, made in zip(self.ops, self.types):
+            if op.multiple:
+                types.extend(made)
+            else:
+                types.append(made)
+        types.extend([const.type for const in reversed(self.consts)])
+        return types
+
+    def type_of(self, number: int) -> ArrayType:
+        if number < 0:
+            return self.consts[-1 - number].type
+        return self._value_types()[number]
+
+    def _value_types(self) -> list[ArrayType]:
+        types = self._cache.get("types")
+        if types is None:
+            types = self._cache["types"] = self.value_types()
+        return types
+
+    def site(self, index: int) -> Site:
+        return Site(self.codes[index], self.offsets[index])
+
+    @property
+    def eqns(self) -> tuple[Equation, ...]:
+        return tuple(self.equations())
+
+    def equations(self) -> Iterator[Equation]:
+        """The equations in order, as views."""
+        number = len(self.in_types)
+        for i, (op, args, made) in enumerate(zip(self.ops, self.args, self.types)):
+            results = made if op.multiple else (made,)
+            outs = tuple([Variable(number + k, t) for k, t in enumerate(results)])
+            number += len(outs)
+            yield Equation(op, tuple(map(self.operand, args)), outs, self.site(i))
+
+    def operand(self, number: int) -> Variable | Literal:
+        if number < 0:
+            value = self.consts[-1 - number]
+            return Literal(value, value.type)
+        return Variable(number, self.type_of(number))
+
+    @property
+    def invars(self) -> tuple[Variable, ...]:
+        return tuple(Variable(i, t) for i, t in enumerate(self.in_types))
+
+    @property
+    def outvars(self) -> tuple[Variable | Literal, ...]:
+        return tuple(map(self.operand, self.outs))
+
+    @property
+    def closed(self) -> bool:
+        """Whether every constant is an array, none a box of an enclosing run."""
+        return all(const.run is None for const in self.consts)
+
+    @property
+    def key(self) -> Any:
+        try:
+            return self._key
+        except AttributeError:
+            consts = tuple([_const_key(const) for const in self.consts])
+            key = (self.in_types, self.ops, self.args, self.types, self.outs, consts)
+            object.__setattr__(self, "_key", key)
+            return key
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Program) and hash(self) == hash(other) and self.key == other.key)
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            object.__setattr__(self, "_hash", hash(self.key))
+            return self._hash
+
+    def __reduce__(self) -> Any:
+        # code objects do not pickle, and lines of a program from elsewhere would lead nowhere
+        parts = (self.in_types, self.ops, self.args, self.types, self.outs, self.consts, (), (), self.name)
+        return Program, parts
+
+    def __len__(self) -> int:
+        return len(self.ops)
+
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        """Perform the equations under the handlers in force; gives the results as a tuple."""
+        return interpret(self, args)
+
+
+def _const_key(const: Any) -> Any:
+    """Constants compare by type and bytes; large ones, and boxes, by identity first."""
+    if isinstance(const, ConcreteArray):
+        return (const.type, const.value.tobytes())
+    return (const.type, id(const))
+
+
+def interpret(program: Program, args: Sequence[Array], recorder: Any = None) -> tuple[Any, ...]:
+    """Perform a program's equations in order, under the handlers in force.
+
+    ``recorder`` is the record run in which they end up, if there is one: it takes over their source lines.
+    """
+    env = bind(program, args)
+    number = len(args)
+    perform = current().perform
+    for i, (op, operands) in enumerate(zip(program.ops, program.args)):
+        if recorder is not None:
+            recorder.site = (program.codes[i], program.offsets[i])
+        y = perform(op, *[env[n] for n in operands])
+        if op.multiple:
+            for value in y:
+                env[number] = value
+                number += 1
+        else:
+            env[number] = y
+            number += 1
+    return tuple([env[n] for n in program.outs])
+
+
+def bind(program: Program, args: Sequence[Array]) -> list[Any]:
+    """A list for all values of a program, with inputs and constants in their places."""
+    results = sum([len(t) if op.multiple else 1 for op, t in zip(program.ops, program.types)])
+    return [*args, *[None] * results, *reversed(program.consts)]
+
+
+class Builder:
+    """What a run owns while it records; ``freeze`` makes the program, once."""
+
+    __slots__ = ("in_types", "ops", "args", "types", "consts", "codes", "offsets", "count", "_numbers")
+
+    def __init__(self) -> None:
+        self.in_types: list[ArrayType] = []
+        self.ops: list[Operation] = []
+        self.args: list[tuple[int, ...]] = []
+        self.types: list[Any] = []
+        self.consts: list[Any] = []
+        self.codes: list[Any] = []
+        self.offsets: list[int] = []
+        self.count = 0
+        self._numbers: dict[int, int] = {}
+
+    def input(self, type: ArrayType) -> int:
+        number = self.count
+        self.in_types.append(type)
+        self.count = number + 1
+        return number
+
+    def const(self, value: Any) -> int:
+        """The number of a constant; one value has one number."""
+        number = self._numbers.get(id(value))
+        if number is None:
+            self.consts.append(value)
+            number = self._numbers[id(value)] = -len(self.consts)
+        return number
+
+    def freeze(self, outs: Sequence[int], name: str = "program") -> Program:
+        return Program(
+            self.in_types, self.ops, self.args, self.types, outs, self.consts, self.codes, self.offsets, name
+        )
+

@@ -1,0 +1,268 @@
+"""Operations that move elements and change none: broadcast, reshape, transpose; and the sum, adjoint of broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from . import columns
+from .arrays import lift, scalar
+from .columns import linear
+from .dtypes import NUMERIC
+from .errors import BadArgument, DTypeMismatch, ShapeMismatch
+from .operations import operation
+from .stack import perform
+from .types import ArrayType, array_type
+
+
+
+def canonical_axis(axis: Any, rank: int, where: str) -> int:
+    """``axis`` counted from the front; raises BadArgument where there is no such axis."""
+    try:
+        index = axis.__index__()
+    except (AttributeError, TypeError):
+        raise BadArgument(f"{where}: an axis must be an integer, got {axis!r}.") from None
+    if not -rank <= index < rank:
+        raise BadArgument(f"{where}: axis {index} is out of range for an array of rank {rank}.")
+    return index + rank if index < 0 else index
+
+
+def canonical_axes(axes: Any, rank: int, where: str) -> tuple[int, ...]:
+    """Sorted, distinct axes counted from the front; None is all of them, an int one."""
+    if axes is None:
+        return tuple(range(rank))
+    listed = axes if isinstance(axes, (tuple, list, range, set, frozenset, np.ndarray)) else (axes,)
+    found = tuple(sorted(canonical_axis(axis, rank, where) for axis in listed))
+    if len(set(found)) != len(found):
+        raise BadArgument(f"{where}: axes must be distinct, got {axes}.")
+    return found
+
+
+def canonical_shape(shape: Any, where: str = "shape") -> tuple[int, ...]:
+    """A shape as a tuple of non-negative ints."""
+    if isinstance(shape, int):
+        shape = (shape,)
+    try:
+        sizes = tuple([size.__index__() for size in shape])
+    except (AttributeError, TypeError):
+        raise BadArgument(f"{where}: a shape is a sequence of integers, got {shape!r}.") from None
+    if any(size < 0 for size in sizes):
+        raise BadArgument(f"{where}: sizes must not be negative, got {sizes}.")
+    return sizes
+
+
+# y[i] = x[i at dims], for every i in shape; a dimension of size 1 in x is repeated
+@operation
+class BroadcastInDim:
+    shape: tuple[int, ...]
+    dims: tuple[int, ...]
+
+    def result_type(op, x):
+        ok = len(op.dims) == len(x.shape) and all(
+            0 <= d < len(op.shape) and (n == op.shape[d] or n == 1) for d, n in zip(op.dims, x.shape)
+        )
+        if not ok or any(a >= b for a, b in zip(op.dims, op.dims[1:])):
+            raise ShapeMismatch(
+                f"broadcast_in_dim: {x} does not fit into {op.shape} at dimensions {op.dims}.",
+                hint="dims are strictly increasing, one for each dimension of the operand, of equal size or size 1.",
+            )
+        return array_type(op.shape, x.dtype, x.weak)
+
+    def evaluate(op, x):
+        spread = [1] * len(op.shape)
+        for d, n in zip(op.dims, x.shape):
+            spread[d] = n
+        tail = x.shape[len(op.dims) :]  # the words of a key
+        return np.broadcast_to(x.reshape((*spread, *tail)), (*op.shape, *tail))
+
+    def batch(op, dims, x):
+        x = move_axis(x, dims[0], 0)
+        size = x.shape[0]
+        return broadcast_in_dim(x, (size, *op.shape), (0, *[d + 1 for d in op.dims])), 0
+
+    jvp = linear
+
+    def transpose(op, ct, x):
+        axes = tuple(i for i in range(len(op.shape)) if i not in op.dims)
+        stretched = tuple(d for d, n in zip(op.dims, x.shape) if n == 1 and op.shape[d] != 1)
+        y = reduce_sum(ct, (*axes, *stretched))
+        return reshape(y, x.shape) if stretched else y
+
+    def lower(op, emit, x):
+        return emit.broadcast_in_dim(x, op.shape, op.dims)
+
+
+# y[j] = sum of x[i] over i along axes
+@operation
+class ReduceSum:
+    axes: tuple[int, ...]
+    dtypes = NUMERIC
+
+    def result_type(op, x):
+        return reduced(op, x)
+
+    def evaluate(op, x):
+        wide = np.float32 if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x.dtype
+        return np.sum(x, axis=op.axes, dtype=wide).astype(x.dtype)
+
+    def batch(op, dims, x):
+        return batch_reduction(op, dims[0], x)
+
+    jvp = linear
+
+    def transpose(op, ct, x):
+        kept = tuple(i for i in range(len(x.shape)) if i not in op.axes)
+        return broadcast_in_dim(ct, x.shape, kept)
+
+    def lower(op, emit, x):
+        return emit.reduce("add", x, 0, op.axes)
+
+
+# y = x in row-major order with another shape
+@operation
+class Reshape:
+    shape: tuple[int, ...]
+
+    def result_type(op, x):
+        if prod(op.shape) != prod(x.shape):
+            raise ShapeMismatch(
+                f"reshape: sizes must agree, got {x} with {prod(x.shape)} elements for {op.shape} with {prod(op.shape)}."
+            )
+        return array_type(op.shape, x.dtype, x.weak)
+
+    def evaluate(op, x):
+        return x.reshape((*op.shape, *key_words(op, x)))
+
+    def batch(op, dims, x):
+        x = move_axis(x, dims[0], 0)
+        return reshape(x, (x.shape[0], *op.shape)), 0
+
+    jvp = linear
+
+    def transpose(op, ct, x):
+        return reshape(ct, x.shape)
+
+    def lower(op, emit, x):
+        return emit.reshape(x, op.shape)
+
+
+# y[i] = x[i permuted]: dimension d of y is dimension permutation[d] of x
+@operation
+class Transpose:
+    permutation: tuple[int, ...]
+
+    def result_type(op, x):
+        if sorted(op.permutation) != list(range(len(x.shape))):
+            raise BadArgument(f"transpose: {op.permutation} is no permutation of the dimensions of {x}.")
+        return array_type(tuple([x.shape[d] for d in op.permutation]), x.dtype, x.weak)
+
+    def evaluate(op, x):
+        rank = len(op.permutation)
+        return np.transpose(x, (*op.permutation, *range(rank, x.ndim)))
+
+    def batch(op, dims, x):
+        (d,) = dims
+        moved = [p + (p >= d) for p in op.permutation]
+        return permute(x, (d, *moved)), 0
+
+    jvp = linear
+
+    def transpose(op, ct, x):
+        return permute(ct, inverse_permutation(op.permutation))
+
+    def lower(op, emit, x):
+        return emit.transpose(x, op.permutation)
+
+
+def key_words(op: Any, x: np.ndarray[Any, Any]) -> tuple[int, ...]:
+    """Trailing dimensions of the data that are no dimensions of the array: the words of keys."""
+    return (x.shape[-1],) if prod(x.shape) != prod(op.shape) else ()
+
+
+def inverse_permutation(permutation: Sequence[int]) -> tuple[int, ...]:
+    inverse = [0] * len(permutation)
+    for i, p in enumerate(permutation):
+        inverse[p] = i
+    return tuple(inverse)
+
+
+def reduced(op: Any, x: ArrayType) -> ArrayType:
+    """The type of ``x`` without the dimensions ``op.axes``, once dtype and axes are found right."""
+    if op.dtypes is not None and x.dtype not in op.dtypes:
+        raise DTypeMismatch(f"{op.name}: does not take {x}.")
+    rank = len(x.shape)
+    if any(not 0 <= axis < rank for axis in op.axes) or len(set(op.axes)) != len(op.axes):
+        raise BadArgument(f"{op.name}: axes must be distinct dimensions of {x}, got {op.axes}.")
+    return array_type(tuple([n for i, n in enumerate(x.shape) if i not in op.axes]), x.dtype, x.weak)
+
+
+def batch_reduction(op: Any, dim: int, x: Any) -> tuple[Any, int]:
+    """A reduction under one more axis: the same one, its axes renumbered."""
+    axes = tuple([axis + (axis >= dim) for axis in op.axes])
+    y = perform(type(op)(axes, *op.fields[1:]), x)
+    return y, dim - sum(axis < dim for axis in axes)
+
+
+def broadcast_in_dim(x: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Any:
+    """``y[i] = x[i[d] for d in broadcast_dimensions]``.
+
+    Raises: ShapeMismatch: a dimension of ``x`` is neither 1 nor the size it is to have.
+    """
+    x = lift(x)
+    shape = tuple(shape)
+    if shape == x.type.shape and len(broadcast_dimensions) == len(shape):
+        return x
+    return perform(BroadcastInDim(canonical_shape(shape), tuple(broadcast_dimensions)), x)
+
+
+def broadcast(x: Any, shape: tuple[int, ...]) -> Any:
+    """NumPy's broadcasting: dimensions of ``x`` are the last ones of ``shape``."""
+    rank = len(x.type.shape)
+    return broadcast_in_dim(x, shape, tuple(range(len(shape) - rank, len(shape))))
+
+
+def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
+    """The sum of ``x`` over ``axes``."""
+    return perform(ReduceSum(tuple(sorted(axes))), x) if axes else x
+
+
+def sum_all(x: Any) -> Any:
+    """The sum of all elements."""
+    return reduce_sum(x, tuple(range(len(x.type.shape))))
+
+
+def reshape(x: Any, shape: tuple[int, ...]) -> Any:
+    """``x`` in row-major order with another shape."""
+    return x if x.type.shape == shape else perform(Reshape(shape), x)
+
+
+def permute(x: Any, permutation: Sequence[int]) -> Any:
+    """Dimension ``d`` of the result is dimension ``permutation[d]`` of ``x``."""
+    permutation = tuple(permutation)
+    return x if permutation == tuple(range(len(permutation))) else perform(Transpose(permutation), x)
+
+
+def move_axis(x: Any, source: int, target: int) -> Any:
+    """One dimension moved, the others in order."""
+    if source == target:
+        return x
+    order = [d for d in range(len(x.type.shape)) if d != source]
+    order.insert(target, source)
+    return permute(x, order)
+
+
+def full(type: ArrayType, value: Any) -> Any:
+    """The array of this type whose elements are all ``value``."""
+    single = scalar(value, type.dtype, type.weak)
+    return perform(BroadcastInDim(type.shape, ()), single) if type.shape else single
+
+
+def zeros(type: ArrayType) -> Any:
+    """Zeros of this type: the value of a symbolic zero."""
+    return full(type, 0)
+
+
+columns.provide_zeros(zeros)

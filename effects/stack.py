@@ -1,0 +1,109 @@
+"""The handler stack: runs linked from the innermost outwards, one stack per thread and async task.
+
+    perform(op, *xs)    offers op to the innermost run; a run answers, or passes it to ``self.outer``
+    inside(run)         the stack is ``run`` for the extent of a ``with``
+
+A snapshot of the stack is one pointer. While a rule or clause works, the stack is the one outside its handler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar, Token
+from typing import Any
+
+from .sources import NOWHERE, Site, user_site
+
+
+class Run:
+    """One installation of a handler: a fresh identity, its boxes, and a link to what lies outside.
+
+    ``ended`` is set when the transformation returns: a box met afterwards has escaped.
+    """
+
+    __slots__ = ("outer", "site", "ended")
+    name = "handler"
+
+    def __init__(self, outer: Run | None, site: tuple[Any, int] | None = None):
+        self.outer = outer
+        self.site = site
+        self.ended = False
+
+    def perform(self, op: Any, *operands: Any) -> Any:
+        return self.outer.perform(op, *operands)  # type: ignore[union-attr]
+
+    def describe(self) -> str:
+        """How the run is called in messages: ``vmap('batch')``."""
+        return self.name
+
+    @property
+    def installed_at(self) -> Site:
+        return Site(*self.site) if self.site is not None else NOWHERE
+
+
+class Base(Run):
+    """The bottom of every stack. Its ``perform`` is installed once, when the package is imported."""
+
+    __slots__ = ("perform",)
+    name = "base"
+    perform: Callable[..., Any]
+
+
+BASE = Base(None)
+STACK: ContextVar[Run] = ContextVar("handlax_stack", default=BASE)
+current: Callable[[], Run] = STACK.get
+
+
+def perform(op: Any, *operands: Any) -> Any:
+    """Send ``op`` to the innermost handler. Operands are arrays already; see ``effects.perform`` for the public face."""
+    return current().perform(op, *operands)
+
+
+class inside:
+    """``with inside(run):`` the stack is ``run``, and nothing that lay within it."""
+
+    __slots__ = ("run", "token")
+    token: Token[Run]
+
+    def __init__(self, run: Run):
+        self.run = run
+
+    def __enter__(self) -> Run:
+        self.token = STACK.set(self.run)
+        return self.run
+
+    def __exit__(self, *_: object) -> None:
+        STACK.reset(self.token)
+
+
+class installed(inside):
+    """Like ``inside``, and the run ends with the extent: its boxes are dead afterwards."""
+
+    __slots__ = ()
+
+    def __exit__(self, *_: object) -> None:
+        STACK.reset(self.token)
+        self.run.ended = True
+
+
+def runs(top: Run | None = None) -> Iterator[Run]:
+    """The runs of the stack, innermost first, without the base."""
+    run = current() if top is None else top
+    while run is not None and run is not BASE:
+        yield run
+        run = run.outer  # type: ignore[assignment]
+
+
+def in_force(run: Run, top: Run) -> bool:
+    """Whether ``run`` is ``top`` or lies outside it."""
+    node: Run | None = top
+    while node is not None:
+        if node is run:
+            return not run.ended
+        node = node.outer
+    return False
+
+
+def here() -> tuple[Any, int]:
+    """The user's site of the call being made, for a run that is being installed."""
+    return user_site(2)

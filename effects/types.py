@@ -1,0 +1,97 @@
+"""Types of values: ``f32[3]``, interned, so that equality is identity and hashing costs nothing."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .dtypes import short_name
+
+
+class ArrayType:
+    """The type of an array: shape, dtype, and whether the dtype is weak.
+
+    ``array_type`` makes them; two types that are equal are the same object.
+    """
+
+    __slots__ = ("shape", "dtype", "weak", "__weakref__")
+    shape: tuple[int, ...]
+    dtype: Any
+    weak: bool
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"types are immutable; cannot set {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"types are immutable; cannot delete {name!r}")
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def weak_type(self) -> bool:
+        return self.weak
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * int(self.dtype.itemsize)
+
+    def update(self, shape: tuple[int, ...] | None = None, dtype: Any = None, weak: bool | None = None) -> ArrayType:
+        """The same type with some of its parts replaced."""
+        return array_type(
+            self.shape if shape is None else shape,
+            self.dtype if dtype is None else dtype,
+            self.weak if weak is None else weak,
+        )
+
+    def strong(self) -> ArrayType:
+        """The same type, not weak."""
+        return array_type(self.shape, self.dtype, False) if self.weak else self
+
+    def str_short(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        return f"{short_name(self.dtype)}[{','.join(map(str, self.shape))}]" + ("~" if self.weak else "")
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return array_type, (self.shape, self.dtype, self.weak)
+
+
+_set_shape = ArrayType.shape.__set__  # type: ignore[attr-defined]
+_set_dtype = ArrayType.dtype.__set__  # type: ignore[attr-defined]
+_set_weak = ArrayType.weak.__set__  # type: ignore[attr-defined]
+_INTERNED: dict[tuple[Any, ...], ArrayType] = {}
+
+
+def array_type(shape: tuple[int, ...], dtype: Any, weak: bool = False) -> ArrayType:
+    """The one type of this shape (a tuple of ints), dtype (an ``np.dtype`` or extended dtype) and weakness."""
+    key = (shape, dtype, weak)
+    found = _INTERNED.get(key)
+    if found is not None:
+        return found
+    made = ArrayType.__new__(ArrayType)
+    _set_shape(made, tuple(int(size) for size in shape))
+    _set_dtype(made, dtype)
+    _set_weak(made, bool(weak))
+    # setdefault: two threads that meet here must leave with one object
+    return _INTERNED.setdefault((made.shape, made.dtype, made.weak), made)
+
+
+def interned_types() -> int:
+    """How many types this process has met."""
+    return len(_INTERNED)
+
+
+float32 = np.dtype("float32")
+BOOL = np.dtype("bool")

@@ -1,0 +1,67 @@
+"""Evaluate: the base interpretation. Operations are answered by NumPy, which is their specification."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..effects import config
+from ..effects.arrays import ConcreteArray, concrete
+from ..effects.columns import EVALUATE
+from ..effects.dtypes import ExtendedDType
+from ..effects.errors import UnboundAxis, UnhandledEffect
+from ..effects.escape import escaped
+from ..effects.operations import Operation, result_type
+
+_RULES = EVALUATE.registry
+
+
+def perform(op: Operation, *operands: Any) -> Any:
+    """Answer ``op`` with NumPy: the ``perform`` of the base run."""
+    try:
+        values = [x._value if x._value is not None else x._read() for x in operands]
+    except AttributeError:
+        _no_boxes(operands)
+        raise
+    key = tuple([x.type for x in operands])
+    memo = op.memo
+    made = (memo.get(key) or result_type(op, key)) if memo is not None else op.result_type(*key)
+    kind = type(op)
+    rule = _RULES.get(kind) if config.CONFIG.get() is None else None
+    if rule is None:
+        rule = find(op)
+    y = rule(op, *values)
+    return wrap(y, made) if not op.multiple else tuple(map(wrap, y, made))
+
+
+def wrap(y: Any, type: Any) -> ConcreteArray:
+    """The array of what a NumPy rule gave, with exactly the type that was promised."""
+    dtype = type.dtype
+    if y.__class__ is not np.ndarray:
+        y = np.asarray(y)
+    if y.dtype is not dtype and y.dtype != dtype and not isinstance(dtype, ExtendedDType):
+        y = y.astype(dtype)
+    return concrete(type, y)  # type: ignore[return-value]
+
+
+def find(op: Operation) -> Callable[..., Any]:
+    kind = type(op)
+    if not EVALUATE.has(kind):
+        if op.named:
+            raise UnboundAxis(
+                f"{op.name}: nothing binds the axis {', '.join(map(repr, op.axis_names))}.",  # type: ignore[attr-defined]
+                hint="run it under vmap(..., axis_name=...).",
+            )
+        if op.effectful:
+            raise UnhandledEffect(
+                f"{op.name}: nobody handles this effect.", hint="run it under hx.handle(handler)(f), with a clause for it."
+            )
+    return EVALUATE.find(kind)
+
+
+def _no_boxes(operands: tuple[Any, ...]) -> None:
+    for x in operands:
+        if x.run is not None:
+            raise escaped(x)

@@ -1,0 +1,99 @@
+"""Record: everything performed becomes an equation of a program (omnistaging)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..effects.arrays import Box
+from ..effects.escape import check_foreign
+from ..effects.operations import Operation, result_type
+from ..effects.programs import Builder, Program
+from ..effects.sources import NOWHERE, Site, user_site
+from ..effects.stack import STACK, Run, installed
+from ..effects.types import ArrayType
+
+
+class RecordBox(Box):
+    """A value of the program being recorded, by its number."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, type: ArrayType, run: Record, number: int):
+        self.type = type
+        self.run = run
+        self.number = number
+
+    @property
+    def made_at(self) -> Site:
+        return self.run.made_at(self.number)  # type: ignore[attr-defined]
+
+
+class Record(Run):
+    """Answers everything. Values that come from outside become constants of the program.
+
+    ``site`` is the user's line of what is performed next, where a program is performed again; None looks at the Python stack.
+    """
+
+    __slots__ = ("builder", "site_now")
+    name = "record"
+
+    def __init__(self, outer: Run, site: tuple[Any, int] | None = None):
+        super().__init__(outer, site)
+        self.builder = Builder()
+        self.site_now: tuple[Any, int] | None = None
+
+    def input(self, type: ArrayType) -> RecordBox:
+        return RecordBox(type, self, self.builder.input(type))
+
+    def perform(self, op: Operation, *operands: Any) -> Any:
+        numbers = []
+        types = []
+        for x in operands:
+            numbers.append(x.number if x.run is self else self.number(x))
+            types.append(x.type)
+        key = tuple(types)
+        memo = op.memo
+        made = (memo.get(key) or result_type(op, key)) if memo is not None else op.result_type(*types)
+        builder = self.builder
+        builder.ops.append(op)
+        builder.args.append(tuple(numbers))
+        builder.types.append(made)
+        code, offset = self.site_now or user_site(2)
+        builder.codes.append(code)
+        builder.offsets.append(offset)
+        number = builder.count
+        if not op.multiple:
+            builder.count = number + 1
+            return RecordBox(made, self, number)
+        builder.count = number + len(made)
+        return tuple([RecordBox(t, self, number + i) for i, t in enumerate(made)])
+
+    def number(self, x: Any) -> int:
+        """The number of any value here; one from outside becomes a constant."""
+        if x.run is self:
+            return x.number
+        if x.run is not None:
+            check_foreign(x, self.outer)
+        return self.builder.const(x)
+
+    def made_at(self, number: int) -> Site:
+        builder = self.builder
+        at = len(builder.in_types)
+        if number < at:
+            return self.installed_at
+        for op, made, code, offset in zip(builder.ops, builder.types, builder.codes, builder.offsets):
+            at += len(made) if op.multiple else 1
+            if number < at:
+                return Site(code, offset)
+        return NOWHERE
+
+    def freeze(self, outs: Sequence[Any], name: str = "program") -> Program:
+        return self.builder.freeze([self.number(x) for x in outs], name)
+
+
+def record(f: Callable[..., Sequence[Any]], in_types: Sequence[ArrayType], name: str = "program") -> Program:
+    """The program of ``f``, which takes and gives flat arrays, recorded over the stack in force."""
+    run = Record(STACK.get(), user_site(2))
+    with installed(run):
+        return run.freeze(f(*[run.input(t) for t in in_types]), name)

@@ -1,0 +1,297 @@
+"""Emit: the last handler. A program becomes the text of a StableHLO module.
+
+Text goes straight to the compiler, which parses and verifies it in C++; no MLIR binding is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..effects.arrays import ConcreteArray
+from ..effects.columns import LOWER
+from ..effects.dtypes import ExtendedDType
+from ..effects.operations import Operation
+from ..effects.programs import Program
+from ..effects.stack import perform
+from ..effects.types import ArrayType, array_type
+from ..interpreters.record import record
+from .stablehlo import dense, storage, tensor
+
+# Constants above this size become arguments: their text is slow to write and to parse.
+LIFTED_BYTES = 1024
+
+
+class Value(NamedTuple):
+    """An SSA value: its name and type."""
+
+    name: str
+    type: ArrayType
+
+
+class Module(NamedTuple):
+    """A module's text, and the arrays that its entry takes before the program's own arguments."""
+
+    text: str
+    consts: tuple[ConcreteArray, ...]
+
+
+class Emitter:
+    """What rules of the column ``lower`` speak to; one for each function of the module.
+
+    ``made`` is the type of the current equation's result, or a tuple of types.
+    """
+
+    __slots__ = ("lines", "count", "made", "functions", "constants")
+
+    def __init__(self, functions: dict[Program, str] | None = None):
+        self.lines: list[str] = []
+        self.count = 0
+        self.made: Any = None
+        self.functions: dict[Program, Any] = functions if functions is not None else {}
+        self.constants: dict[Any, Value] = {}
+
+    def new(self, text: str, type: ArrayType) -> Value:
+        """One more line ``%n = text``, whose value has this type."""
+        name = f"%{self.count}"
+        self.count += 1
+        self.lines.append(f"    {name} = {text}")
+        return Value(name, type)
+
+    def elementwise(self, name: str, *values: Value) -> Value:
+        """An operation on elements; an operand of rank 0 is spread over the result's shape."""
+        made = self.made
+        shape = made.shape
+        spread = [v if v.type.shape == shape else self.broadcast_in_dim(v, shape, ()) for v in values]
+        operands = ", ".join([v.name for v in spread])
+        if name.startswith("chlo."):
+            takes = ", ".join([tensor(v.type) for v in spread])
+            return self.new(f"{name} {operands} : {takes} -> {tensor(made)}", made)
+        if values[0].type.dtype == made.dtype:
+            return self.new(f"stablehlo.{name} {operands} : {tensor(made)}", made)
+        takes = ", ".join([tensor(v.type) for v in spread])
+        return self.new(f"stablehlo.{name} {operands} : ({takes}) -> {tensor(made)}", made)
+
+    def op(self, name: str, *values: Value, attributes: str = "", type: ArrayType | None = None, regions: str = "") -> Value:
+        """Any operation in the generic form: ``"stablehlo.name"(operands) <{attributes}> ({region}) : types``."""
+        made = self.made if type is None else type
+        head = f'"{name if "." in name else "stablehlo." + name}"({", ".join([v.name for v in values])})'
+        takes = ", ".join([tensor(v.type) for v in values])
+        attributes = f" <{{{attributes}}}>" if attributes else ""
+        return self.new(f"{head}{attributes}{regions and ' ' + regions} : ({takes}) -> {tensor(made)}", made)
+
+    def ops(
+        self, name: str, *values: Value, types: Sequence[ArrayType], attributes: str = "", regions: str = ""
+    ) -> list[Value]:
+        """The same with several results."""
+        head = f'"{name if "." in name else "stablehlo." + name}"({", ".join([v.name for v in values])})'
+        takes = ", ".join([tensor(v.type) for v in values])
+        attributes = f" <{{{attributes}}}>" if attributes else ""
+        gives = ", ".join(map(tensor, types))
+        whole = self.count
+        self.count += 1
+        text = f"{head}{attributes}{regions and ' ' + regions} : ({takes}) -> ({gives})"
+        self.lines.append(f"    %{whole}:{len(types)} = {text}" if len(types) != 1 else f"    %{whole} = {text}")
+        if len(types) == 1:
+            return [Value(f"%{whole}", types[0])]
+        return [Value(f"%{whole}#{i}", t) for i, t in enumerate(types)]
+
+    def constant(self, value: Any, type: ArrayType) -> Value:
+        """A constant of this type: a number, or an array of its shape; written once in a function."""
+        _, dtype = storage(type)
+        data = np.asarray(value).astype(dtype)
+        key = (data.tobytes(), data.shape, type)
+        found = self.constants.get(key)
+        if found is None:
+            found = self.constants[key] = self.new(f"stablehlo.constant {dense(data)} : {tensor(type)}", type)
+        return found
+
+    def broadcast_in_dim(self, x: Value, shape: Sequence[int], dims: Sequence[int]) -> Value:
+        made = array_type(tuple(shape), x.type.dtype, x.type.weak)
+        dims = list(dims)
+        if isinstance(x.type.dtype, ExtendedDType):
+            dims += range(len(shape), len(shape) + len(x.type.dtype.shape))
+        return self.new(
+            f"stablehlo.broadcast_in_dim {x.name}, dims = {dims} : ({tensor(x.type)}) -> {tensor(made)}", made
+        )
+
+    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
+        made = x.type.update(shape=tuple(shape))
+        return x if made is x.type else self.new(f"stablehlo.reshape {x.name} : ({tensor(x.type)}) -> {tensor(made)}", made)
+
+    def transpose(self, x: Value, permutation: Sequence[int]) -> Value:
+        made = x.type.update(shape=tuple(x.type.shape[d] for d in permutation))
+        order = list(permutation)
+        if isinstance(x.type.dtype, ExtendedDType):
+            order += range(len(order), len(order) + len(x.type.dtype.shape))
+        return self.new(f"stablehlo.transpose {x.name}, dims = {order} : ({tensor(x.type)}) -> {tensor(made)}", made)
+
+    def convert(self, x: Value, dtype: Any) -> Value:
+        """Conversion by value, as ``astype``: to bool is ``!= 0``, from complex takes the real part."""
+        source = x.type.dtype
+        made = x.type.update(dtype=dtype)
+        if source == dtype:
+            return x
+        if dtype == np.bool_:
+            return self.compare("NE", x, self.full(0, x.type))
+        if source.kind == "c" and dtype.kind != "c":
+            real = x.type.update(dtype=np.dtype("float32" if source.itemsize == 8 else "float64"))
+            x = self.new(f"stablehlo.real {x.name} : ({tensor(x.type)}) -> {tensor(real)}", real)
+            if real.dtype == dtype:
+                return x
+        return self.new(f"stablehlo.convert {x.name} : ({tensor(x.type)}) -> {tensor(made)}", made)
+
+    def compare(self, direction: str, x: Value, y: Value, total: bool = False) -> Value:
+        """``direction``: EQ, NE, LT, LE, GT, GE; ``total`` orders NaNs too."""
+        dtype = x.type.dtype
+        kind = "UNSIGNED" if dtype.kind in "ub" or dtype.name.startswith("uint") else "SIGNED"
+        if dtype.kind in "fc" or (dtype.kind == "V" and "float" in dtype.name):
+            kind = "TOTALORDER" if total else "FLOAT"
+        made = x.type.update(dtype=np.dtype(bool), weak=False)
+        types = f"({tensor(x.type)}, {tensor(y.type)}) -> {tensor(made)}"
+        return self.new(f"stablehlo.compare {direction}, {x.name}, {y.name}, {kind} : {types}", made)
+
+    def select(self, which: Value, on_true: Value, on_false: Value) -> Value:
+        types = f"{tensor(which.type)}, {tensor(on_true.type)}"
+        return self.new(f"stablehlo.select {which.name}, {on_true.name}, {on_false.name} : {types}", on_true.type)
+
+    def iota(self, type: ArrayType, dimension: int) -> Value:
+        return self.new(f"stablehlo.iota dim = {dimension} : {tensor(type)}", type)
+
+    def full(self, value: Any, type: ArrayType) -> Value:
+        """An array whose elements are all ``value``."""
+        single = self.constant(value, type.update(shape=()))
+        return self.broadcast_in_dim(single, type.shape, ()) if type.shape else single
+
+    def binary(self, name: str, x: Value, y: Value) -> Value:
+        """An elementwise operation of two equal types whose result has that type too."""
+        return self.new(f"stablehlo.{name} {x.name}, {y.name} : {tensor(x.type)}", x.type)
+
+    def unary(self, name: str, x: Value) -> Value:
+        return self.new(f"stablehlo.{name} {x.name} : {tensor(x.type)}", x.type)
+
+    def reduce(self, name: str, x: Value, unit: Any, axes: Sequence[int]) -> Value:
+        """A reduction by a named operation, whose unit is the number ``unit``."""
+        element = x.type.update(shape=())
+        made = x.type.update(shape=tuple([n for i, n in enumerate(x.type.shape) if i not in axes]))
+        start = self.constant(unit, element)
+        types = f"({tensor(x.type)}, {tensor(element)}) -> {tensor(made)}"
+        return self.new(
+            f"stablehlo.reduce({x.name} init: {start.name}) applies stablehlo.{name} across dimensions = {list(axes)}"
+            f" : {types}",
+            made,
+        )
+
+    def region(self, types: Sequence[ArrayType], body: Callable[..., Sequence[Value]]) -> str:
+        """The text of a region ``({ ^bb0(...): ... })``: ``body`` takes this emitter's values and gives those returned."""
+        outer, outer_constants, outer_made = self.lines, self.constants, self.made
+        self.lines, self.constants = [], {}
+        first = self.count
+        self.count += len(types)
+        values = [Value(f"%{first + i}", t) for i, t in enumerate(types)]
+        try:
+            results = body(*values)
+            inner = self.lines
+        finally:
+            self.lines, self.constants, self.made = outer, outer_constants, outer_made
+        head = ", ".join([f"{v.name}: {tensor(v.type)}" for v in values])
+        back = ", ".join([v.name for v in results])
+        gives = ", ".join([tensor(v.type) for v in results])
+        body_text = "\n".join(inner)
+        return f"({{\n    ^bb0({head}):\n{body_text}\n    stablehlo.return {back} : {gives}\n    }})"
+
+    def program(self, program: Program, values: Sequence[Value]) -> list[Value]:
+        """The equations of a program in place; gives its results."""
+        results = sum([len(t) if op.multiple else 1 for op, t in zip(program.ops, program.types)])
+        consts = [self.captured(const) for const in program.consts]
+        env: list[Any] = [*values, *[None] * results, *reversed(consts)]
+        number = len(values)
+        find = LOWER.find
+        for op, args, made in zip(program.ops, program.args, program.types):
+            self.made = made
+            y = find(type(op))(op, self, *[env[n] for n in args])
+            if op.multiple:
+                env[number : number + len(made)] = y
+                number += len(made)
+            else:
+                env[number] = y
+                number += 1
+        return [env[n] for n in program.outs]
+
+    def captured(self, const: ConcreteArray) -> Value:
+        """A constant of a program: written in place, or an argument of the entry where it is large."""
+        return self.constant(const.value, const.type)
+
+    def decompose(self, f: Callable[..., Sequence[Any]], *values: Value) -> list[Value]:
+        """Emit what ``f`` performs on arrays of these types: a rule by other operations."""
+        return self.program(record(f, [v.type for v in values]), values)
+
+    def call(self, program: Program, label: str, values: Sequence[Value]) -> list[Value]:
+        """A call of the private function for ``program``, emitted once in the module however often it is called."""
+        found = self.functions.get(program)
+        if found is None:
+            name = f"{_identifier(label)}_{len(self.functions)}"
+            self.functions[program] = found = [name, ""]
+            found[1] = function(Emitter(self.functions), program, f"private @{name}")
+        types = program.out_types
+        takes = ", ".join([tensor(v.type) for v in values])
+        gives = ", ".join(map(tensor, types))
+        whole = self.count
+        self.count += 1
+        many = f":{len(types)}" if len(types) != 1 else ""
+        target = f"func.call @{found[0]}({', '.join([v.name for v in values])}) : ({takes}) -> ({gives})"
+        self.lines.append(f"    %{whole}{many} = {target}" if types else f"    {target}")
+        return [Value(f"%{whole}#{i}" if many else f"%{whole}", t) for i, t in enumerate(types)]
+
+
+def _identifier(label: str) -> str:
+    return "".join(c if c.isalnum() or c == "_" else "_" for c in label) or "f"
+
+
+def function(emit: Emitter, program: Program, head: str, arguments: Sequence[str] = (), lifted: Sequence[Any] = ()) -> str:
+    """The text of one function of the module."""
+    types = [const.type for const in lifted] + list(program.in_types)
+    values = [Value(f"%arg{i}", t) for i, t in enumerate(types)]
+    for const, value in zip(lifted, values):
+        emit.constants[id(const)] = value
+    results = emit.program(program, values[len(lifted) :])
+    notes = list(arguments) or [""] * len(types)
+    takes = ", ".join([f"{v.name}: {tensor(v.type)}{note}" for v, note in zip(values, notes)])
+    gives = ", ".join([tensor(v.type) for v in results])
+    back = f"{', '.join([v.name for v in results])} : {gives}" if results else ""
+    body = "\n".join(emit.lines)
+    return f"  func.func {head}({takes}) -> ({gives}) {{\n{body}\n    return {back}\n  }}\n"
+
+
+class EntryEmitter(Emitter):
+    """The emitter of the entry function, whose large constants are arguments."""
+
+    __slots__ = ()
+
+    def captured(self, const: ConcreteArray) -> Value:
+        return self.constants.get(id(const)) or super().captured(const)
+
+
+def lower_program(program: Program, name: str, donated: Sequence[bool] = ()) -> Module:
+    """The StableHLO module of a program without effects."""
+    lifted = tuple(c for c in program.consts if c.type.nbytes > LIFTED_BYTES)
+    emit = EntryEmitter()
+    notes = [""] * len(lifted) + [
+        " {jax.buffer_donor = true}" if give else "" for give in (donated or [False] * len(program.in_types))
+    ]
+    main = function(emit, program, "public @main", notes, lifted)
+    functions = "".join([text for _, text in emit.functions.values()])
+    head = f"module @{_identifier(name)} attributes {{mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32}}"
+    return Module(f"{head} {{\n{main}{functions}}}\n", lifted)
+
+
+def lower_operation(op: Operation, types: Sequence[ArrayType]) -> Module:
+    """The module of one operation on its own."""
+    return lower_program(record(lambda *xs: _results(op, xs), types), op.name)
+
+
+def _results(op: Operation, xs: Sequence[Any]) -> Sequence[Any]:
+    y = perform(op, *xs)
+    return y if op.multiple else (y,)
