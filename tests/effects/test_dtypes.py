@@ -229,7 +229,8 @@ def test_key_dtypes_are_values_as_jax_prints_them():
     ("named", "dtype"),
     [
         (np.float32, "float32"), ("f8", "float64"), (">i4", "int32"), (np.dtype(">c16"), "complex128"),
-        ("bfloat16", "bfloat16"), (ml_dtypes.int4, "int4"), (bool, "bool"), (int, "int32"), (float, "float32"), (complex, "complex64"),
+        ("bfloat16", "bfloat16"), (ml_dtypes.int4, "int4"), (bool, "bool"), (int, "int32"),
+        (float, "float32"), (complex, "complex64"),
         ("int", "int32"), (np.longlong, "int64"), (np.zeros(2, ">f2"), "float16"), ("uint64", "uint64"),
     ],
 )  # fmt: skip
@@ -256,7 +257,8 @@ def test_canonical_keeps_float0_and_extended_dtypes():
     ("value", "dtype", "weak"),
     [
         (True, "bool", False), (np.True_, "bool", False), (3, "int32", True), (3.0, "float32", True),
-        (3j, "complex64", True), (np.int64(3), "int32", True), (np.longlong(3), "int32", True), (np.sqrt(64), "float32", True),
+        (3j, "complex64", True), (np.int64(3), "int32", True), (np.longlong(3), "int32", True),
+        (np.sqrt(64), "float32", True),
         (np.complex128(3), "complex64", True), (np.float32(3), "float32", True), (np.float16(3), "float16", True),
         (np.int8(3), "int8", True), (np.uint64(2**63), "uint64", True), (ml_dtypes.bfloat16(3), "bfloat16", True),
         (2**31 - 1, "int32", True), (-(2**31), "int32", True),
