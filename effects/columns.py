@@ -57,6 +57,13 @@ def linear(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -
 def multilinear(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     """Linear in each operand apart: the derivative is a sum of one term per operand."""
     y = perform(op, *primals)
+    if len(primals) == 2:
+        a, b = primals
+        da, db = tangents
+        if da is None:
+            return y, perform(op, a, db)
+        dy = perform(op, da, b)
+        return y, dy if db is None else _Needs.add(dy, perform(op, a, db))
     dy = None
     for i, dx in enumerate(tangents):
         if dx is not None:

@@ -16,7 +16,7 @@ from .arrays import Array, lift, lift_together
 from .errors import DTypeMismatch, ShapeMismatch
 from .operations import COLUMNS, Operation
 from .shapes import broadcast, broadcast_in_dim, move_axis, sum_all
-from .stack import perform
+from .stack import current, perform
 from .types import ArrayType, array_type
 
 
@@ -114,6 +114,16 @@ def derivative(arity: int, cells: Any) -> Callable[..., Any]:
     terms = cells if isinstance(cells, tuple) else (cells,)
     wants_out = tuple(term is not None and term.__code__.co_argcount == arity + 2 for term in terms)
 
+    if arity == 1 and terms[0] is not None:
+        term = terms[0]
+
+        def unary(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+            (x,) = primals
+            y = perform(op, x)
+            return y, term(x, tangents[0], y) if wants_out[0] else term(x, tangents[0])
+
+        return unary
+
     def rule(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
         y = perform(op, *primals)
         dy = None
@@ -172,14 +182,14 @@ def surface(kind: type[Operation], name: str | None = None) -> Callable[..., Any
     if arity == 1:
 
         def function(x: Any, /) -> Any:
-            return perform(op, x if isinstance(x, Array) else lift(x))
+            return current().answer(op, (x if isinstance(x, Array) else lift(x),))
 
     elif arity == 2:
 
         def function(x: Any, y: Any, /) -> Any:  # type: ignore[misc]
             if not (isinstance(x, Array) and isinstance(y, Array)):
                 x, y = lift_together(x, y)
-            return perform(op, x, y)
+            return current().answer(op, (x, y))
 
     else:
 

@@ -11,9 +11,8 @@ from .arithmetic import Add, Mul, Neg
 from .arrays import Array
 from .operations import Operation
 from .broadcasting import together
-from .stack import STACK, perform
+from .stack import current, perform
 
-_get_stack = STACK.get
 # what an operator takes beside arrays; anything else is left to the other operand
 _OPERANDS = (Array, bool, int, float, complex, np.ndarray, np.generic)
 
@@ -25,15 +24,15 @@ def binary(name: str, kind: type[Operation]) -> tuple[Callable[..., Any], Callab
     def forward(self: Any, other: Any) -> Any:
         if isinstance(other, Array):
             if self.type is other.type:
-                return _get_stack().perform(op, self, other)
+                return current().answer(op, (self, other))
         elif not _takes(other):
             return NotImplemented
-        return _get_stack().perform(op, *together(name, self, other))
+        return current().answer(op, tuple(together(name, self, other)))
 
     def reflected(self: Any, other: Any) -> Any:
         if not _takes(other):
             return NotImplemented
-        return _get_stack().perform(op, *together(name, other, self))
+        return current().answer(op, tuple(together(name, other, self)))
 
     return forward, reflected
 

@@ -202,15 +202,13 @@ class Column:
 
     def find(self, kind: type[Operation]) -> Rule:
         """The rule in force for operations of this kind."""
-        tables = config.current().tables
-        if tables:
-            override = tables.get(self.name)
+        scoped = config.CONFIG.get()
+        if scoped is not None:  # tables are put in force in scopes only
+            override = scoped.tables.get(self.name)
             if override is not None and kind in override:
                 return self.adapt(kind, override[kind])
-        try:
-            return self.registry[kind]
-        except KeyError:
-            return self.missing(kind)
+        rule = self.registry.get(kind)
+        return rule if rule is not None else self.missing(kind)
 
     def has(self, kind: type[Operation]) -> bool:
         return kind in self.registry or kind in config.current().tables.get(self.name, ())

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from .arrays import Array, ConcreteArray
 from .operations import EMPTY_ROW, Operation
-from .sources import Site
-from .stack import current
+from .sources import NOWHERE, Site
+from .stack import Cell, current
 from .types import ArrayType
 
 
@@ -71,7 +71,7 @@ class Program:
     """A recorded computation: ``(in_types) -> out_types ! effects``. Immutable, hashable, picklable."""
 
     __slots__ = (
-        "in_types", "ops", "args", "types", "outs", "consts", "codes", "offsets", "name", "effects",
+        "in_types", "ops", "args", "types", "outs", "consts", "sites", "name", "effects",
         "_key", "_hash", "_operations", "_cache", "__weakref__",
     )  # fmt: skip
     in_types: tuple[ArrayType, ...]
@@ -80,8 +80,7 @@ class Program:
     types: tuple[Any, ...]
     outs: tuple[int, ...]
     consts: tuple[Any, ...]
-    codes: tuple[CodeType | None, ...]
-    offsets: tuple[int, ...]
+    sites: tuple[tuple[CodeType | None, int], ...]
     name: str
     effects: frozenset[Any]
 
@@ -93,8 +92,7 @@ class Program:
         types: Sequence[Any],
         outs: Sequence[int],
         consts: Sequence[Any] = (),
-        codes: Sequence[CodeType | None] = (),
-        offsets: Sequence[int] = (),
+        sites: Sequence[tuple[CodeType | None, int]] = (),
         name: str = "program",
     ):
         assign = object.__setattr__
@@ -104,8 +102,7 @@ class Program:
         assign(self, "types", tuple(types))
         assign(self, "outs", tuple(outs))
         assign(self, "consts", tuple(consts))
-        assign(self, "codes", tuple(codes) or (None,) * len(self.ops))
-        assign(self, "offsets", tuple(offsets) or (0,) * len(self.ops))
+        assign(self, "sites", tuple(sites) or (NOWHERE,) * len(self.ops))
         assign(self, "name", name)
         row = EMPTY_ROW
         for op in set(map(type, self.ops)):
@@ -163,7 +160,7 @@ class Program:
         return types
 
     def site(self, index: int) -> Site:
-        return Site(self.codes[index], self.offsets[index])
+        return Site(*self.sites[index])
 
     @property
     def eqns(self) -> tuple[Equation, ...]:
@@ -219,7 +216,7 @@ class Program:
 
     def __reduce__(self) -> Any:
         # code objects do not pickle, and lines of a program from elsewhere would lead nowhere
-        parts = (self.in_types, self.ops, self.args, self.types, self.outs, self.consts, (), (), self.name)
+        parts = (self.in_types, self.ops, self.args, self.types, self.outs, self.consts, (), self.name)
         return Program, parts
 
     def __len__(self) -> int:
@@ -237,18 +234,16 @@ def _const_key(const: Any) -> Any:
     return (const.type, id(const))
 
 
-def interpret(program: Program, args: Sequence[Array], recorder: Any = None) -> tuple[Any, ...]:
-    """Perform a program's equations in order, under the handlers in force.
-
-    ``recorder`` is the record run in which they end up, if there is one: it takes over their source lines.
-    """
+def interpret(program: Program, args: Sequence[Array]) -> tuple[Any, ...]:
+    """Perform a program's equations in order, under the handlers in force, which take over their source lines."""
     env = bind(program, args)
     number = len(args)
-    perform = current().perform
-    for i, (op, operands) in enumerate(zip(program.ops, program.args)):
-        if recorder is not None:
-            recorder.site = (program.codes[i], program.offsets[i])
-        y = perform(op, *[env[n] for n in operands])
+    run = current()
+    answer = run.answer
+    cell = run.cell or Cell()
+    outside = cell.site
+    for op, operands, cell.site in zip(program.ops, program.args, program.sites):
+        y = answer(op, tuple([env[n] for n in operands]))
         if op.multiple:
             for value in y:
                 env[number] = value
@@ -256,6 +251,7 @@ def interpret(program: Program, args: Sequence[Array], recorder: Any = None) -> 
         else:
             env[number] = y
             number += 1
+    cell.site = outside
     return tuple([env[n] for n in program.outs])
 
 
@@ -268,7 +264,7 @@ def bind(program: Program, args: Sequence[Array]) -> list[Any]:
 class Builder:
     """What a run owns while it records; ``freeze`` makes the program, once."""
 
-    __slots__ = ("in_types", "ops", "args", "types", "consts", "codes", "offsets", "count", "_numbers")
+    __slots__ = ("in_types", "ops", "args", "types", "consts", "sites", "count", "_numbers")
 
     def __init__(self) -> None:
         self.in_types: list[ArrayType] = []
@@ -276,8 +272,7 @@ class Builder:
         self.args: list[tuple[int, ...]] = []
         self.types: list[Any] = []
         self.consts: list[Any] = []
-        self.codes: list[Any] = []
-        self.offsets: list[int] = []
+        self.sites: list[Any] = []
         self.count = 0
         self._numbers: dict[int, int] = {}
 
@@ -296,7 +291,5 @@ class Builder:
         return number
 
     def freeze(self, outs: Sequence[int], name: str = "program") -> Program:
-        return Program(
-            self.in_types, self.ops, self.args, self.types, outs, self.consts, self.codes, self.offsets, name
-        )
+        return Program(self.in_types, self.ops, self.args, self.types, outs, self.consts, self.sites, name)
 

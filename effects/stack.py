@@ -1,7 +1,8 @@
 """The handler stack: runs linked from the innermost outwards, one stack per thread and async task.
 
-    perform(op, *xs)    offers op to the innermost run; a run answers, or passes it to ``self.outer``
-    inside(run)         the stack is ``run`` for the extent of a ``with``
+    perform(op, *xs)          offers op to the innermost run
+    run.answer(op, operands)  a run answers, or passes it to ``run.outer``
+    inside(run)               the stack is ``run`` for the extent of a ``with``
 
 A snapshot of the stack is one pointer. While a rule or clause works, the stack is the one outside its handler.
 """
@@ -15,22 +16,41 @@ from typing import Any
 from .sources import NOWHERE, Site, user_site
 
 
+Place = tuple[Any, int]
+
+
+class Cell:
+    """The user's line of what is being performed, shared by the runs of one stack.
+
+    The first run that answers an operation looks it up; the rules that it starts, and every run further out, read it here.
+    """
+
+    __slots__ = ("site",)
+    site: Place | None
+
+    def __init__(self) -> None:
+        self.site = None
+
+
 class Run:
     """One installation of a handler: a fresh identity, its boxes, and a link to what lies outside.
 
     ``ended`` is set when the transformation returns: a box met afterwards has escaped.
     """
 
-    __slots__ = ("outer", "site", "ended")
+    __slots__ = ("outer", "site", "ended", "cell")
     name = "handler"
+    outer: Run
 
-    def __init__(self, outer: Run | None, site: tuple[Any, int] | None = None):
+    def __init__(self, outer: Run, site: Place | None = None):
         self.outer = outer
         self.site = site
         self.ended = False
+        self.cell = outer.cell or Cell()
 
-    def perform(self, op: Any, *operands: Any) -> Any:
-        return self.outer.perform(op, *operands)  # type: ignore[union-attr]
+    def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        """Answer ``op``, or pass it on."""
+        return self.outer.answer(op, operands)
 
     def describe(self) -> str:
         """How the run is called in messages: ``vmap('batch')``."""
@@ -42,21 +62,27 @@ class Run:
 
 
 class Base(Run):
-    """The bottom of every stack. Its ``perform`` is installed once, when the package is imported."""
+    """The bottom of every stack. Its ``answer`` is installed once, when the package is imported."""
 
-    __slots__ = ("perform",)
+    __slots__ = ("answer",)
     name = "base"
-    perform: Callable[..., Any]
+    answer: Callable[[Any, tuple[Any, ...]], Any]
+
+    def __init__(self) -> None:
+        self.outer = None  # type: ignore[assignment]
+        self.site = None
+        self.ended = False
+        self.cell = None  # type: ignore[assignment]
 
 
-BASE = Base(None)
+BASE = Base()
 STACK: ContextVar[Run] = ContextVar("handlax_stack", default=BASE)
 current: Callable[[], Run] = STACK.get
 
 
 def perform(op: Any, *operands: Any) -> Any:
-    """Send ``op`` to the innermost handler. Operands are arrays already; see ``effects.perform`` for the public face."""
-    return current().perform(op, *operands)
+    """Send ``op`` to the innermost handler. Operands are arrays already; ``arrays.perform`` lifts them."""
+    return current().answer(op, operands)
 
 
 class inside:
@@ -91,7 +117,7 @@ def runs(top: Run | None = None) -> Iterator[Run]:
     run = current() if top is None else top
     while run is not None and run is not BASE:
         yield run
-        run = run.outer  # type: ignore[assignment]
+        run = run.outer
 
 
 def in_force(run: Run, top: Run) -> bool:

@@ -27,11 +27,11 @@ class BatchBox(Box):
         self.run = run
         self.value = value
         self.dim = dim
-        self.at = user_site(3)
+        self.at = run.cell.site
 
     @property
     def made_at(self) -> Site:
-        return Site(*self.at)
+        return Site(*self.at) if self.at is not None else self.run.installed_at
 
 
 class Batch(Run):
@@ -51,13 +51,13 @@ class Batch(Run):
     def box(self, value: Any, dim: int | None) -> Any:
         return value if dim is None else BatchBox(self, value, dim)
 
-    def perform(self, op: Operation, *operands: Any) -> Any:
+    def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         for x in operands:
             if x.run is self:
                 break
         else:
-            if not (op.named and self.axis_name in op.axis_names) and not op.effectful:  # type: ignore[attr-defined]
-                return self.outer.perform(op, *operands)  # type: ignore[union-attr]
+            if not op.effectful and not (op.named and self.axis_name in op.axis_names):  # type: ignore[attr-defined]
+                return self.outer.answer(op, operands)
         values = []
         dims = []
         for x in operands:
@@ -67,15 +67,20 @@ class Batch(Run):
             else:
                 values.append(x)
                 dims.append(None)
-        token = STACK.set(self.outer)  # type: ignore[arg-type]
+        cell = self.cell
+        site = cell.site
+        if site is None:
+            cell.site = user_site(2)
+        token = STACK.set(self.outer)
         try:
             if op.named and self.axis_name in op.axis_names:  # type: ignore[attr-defined]
                 y, dim = COLLECTIVE.find(type(op))(op, self.axis_name, self.size, tuple(dims), *values)
             else:
                 y, dim = BATCH.find(type(op))(op, tuple(dims), *values)
+            if not op.multiple:
+                return y if dim is None else BatchBox(self, y, dim)
+            spread = dim if isinstance(dim, (tuple, list)) else (dim,) * len(y)
+            return tuple([self.box(value, d) for value, d in zip(y, spread)])
         finally:
             STACK.reset(token)
-        if not op.multiple:
-            return y if dim is None else BatchBox(self, y, dim)
-        dims_out = dim if isinstance(dim, (tuple, list)) else (dim,) * len(y)
-        return tuple([self.box(value, d) for value, d in zip(y, dims_out)])
+            cell.site = site

@@ -18,8 +18,8 @@ from ..effects.operations import Operation, result_type
 _RULES = EVALUATE.registry
 
 
-def perform(op: Operation, *operands: Any) -> Any:
-    """Answer ``op`` with NumPy: the ``perform`` of the base run."""
+def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
+    """Answer ``op`` with NumPy: what the base run does."""
     try:
         values = [x._value if x._value is not None else x._read() for x in operands]
     except AttributeError:

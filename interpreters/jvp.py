@@ -25,11 +25,11 @@ class JvpBox(Box):
         self.run = run
         self.primal = primal
         self.tangent = tangent
-        self.at = user_site(3)
+        self.at = run.cell.site
 
     @property
     def made_at(self) -> Site:
-        return Site(*self.at)
+        return Site(*self.at) if self.at is not None else self.run.installed_at
 
 
 class Jvp(Run):
@@ -44,12 +44,12 @@ class Jvp(Run):
     def unbox(self, x: Any) -> tuple[Any, Any]:
         return (x.primal, x.tangent) if x.run is self else (x, None)
 
-    def perform(self, op: Operation, *operands: Any) -> Any:
+    def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         for x in operands:
             if x.run is self:
                 break
         else:
-            return self.outer.perform(op, *operands)  # type: ignore[union-attr]
+            return self.outer.answer(op, operands)
         primals = []
         tangents = []
         for x in operands:
@@ -59,21 +59,26 @@ class Jvp(Run):
             else:
                 primals.append(x)
                 tangents.append(None)
-        token = STACK.set(self.outer)  # type: ignore[arg-type]
+        cell = self.cell
+        site = cell.site
+        if site is None:
+            cell.site = user_site(2)
+        token = STACK.set(self.outer)
         try:
             rule = JVP.find(type(op)) if not op.effectful or JVP.has(type(op)) else _effect
             y, dy = rule(op, tuple(primals), tuple(tangents))
+            if not op.multiple:
+                return y if dy is None else JvpBox(self, y, dy)
+            return tuple([self.box(a, da) for a, da in zip(y, dy)])
         finally:
             STACK.reset(token)
-        if not op.multiple:
-            return y if dy is None else JvpBox(self, y, dy)
-        return tuple([self.box(a, da) for a, da in zip(y, dy)])
+            cell.site = site
 
 
 def _effect(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     """An effect without a derivative of its own: stop, or refuse."""
     if op.diff == "stop":
-        y = STACK.get().perform(op, *primals)
+        y = STACK.get().answer(op, primals)
         return y, (None,) * len(y) if op.multiple else None
     raise NotDifferentiable(
         f"{op.name}: an operand of this effect has a tangent, and the effect declares no derivative.",

@@ -17,8 +17,8 @@ class Tape(Record):
     __slots__ = ()
     name = "partial_eval"
 
-    def perform(self, op: Operation, *operands: Any) -> Any:
+    def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         for x in operands:
             if x.run is self:
-                return Record.perform(self, op, *operands)
-        return self.outer.perform(op, *operands)  # type: ignore[union-attr]
+                return Record.answer(self, op, operands)
+        return self.outer.answer(op, operands)

@@ -19,6 +19,8 @@ class RecordBox(Box):
 
     __slots__ = ("number",)
 
+    run: Record
+
     def __init__(self, type: ArrayType, run: Record, number: int):
         self.type = type
         self.run = run
@@ -26,42 +28,44 @@ class RecordBox(Box):
 
     @property
     def made_at(self) -> Site:
-        return self.run.made_at(self.number)  # type: ignore[attr-defined]
+        return self.run.made_at(self.number)
 
 
 class Record(Run):
-    """Answers everything. Values that come from outside become constants of the program.
+    """Answers everything. Values that come from outside become constants of the program."""
 
-    ``site`` is the user's line of what is performed next, where a program is performed again; None looks at the Python stack.
-    """
-
-    __slots__ = ("builder", "site_now")
+    __slots__ = ("builder",)
     name = "record"
 
     def __init__(self, outer: Run, site: tuple[Any, int] | None = None):
         super().__init__(outer, site)
         self.builder = Builder()
-        self.site_now: tuple[Any, int] | None = None
 
     def input(self, type: ArrayType) -> RecordBox:
         return RecordBox(type, self, self.builder.input(type))
 
-    def perform(self, op: Operation, *operands: Any) -> Any:
-        numbers = []
-        types = []
-        for x in operands:
-            numbers.append(x.number if x.run is self else self.number(x))
-            types.append(x.type)
-        key = tuple(types)
+    def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
+        # the two commonest arities by hand: this is the hottest path of all
+        if len(operands) == 2:
+            x, y = operands
+            numbers: tuple[int, ...] = (
+                x.number if x.run is self else self.number(x), y.number if y.run is self else self.number(y)
+            )  # fmt: skip
+            types: tuple[ArrayType, ...] = (x.type, y.type)
+        elif len(operands) == 1:
+            (x,) = operands
+            numbers = (x.number if x.run is self else self.number(x),)
+            types = (x.type,)
+        else:
+            numbers = tuple([x.number if x.run is self else self.number(x) for x in operands])
+            types = tuple([x.type for x in operands])
         memo = op.memo
-        made = (memo.get(key) or result_type(op, key)) if memo is not None else op.result_type(*types)
+        made = (memo.get(types) or result_type(op, types)) if memo is not None else op.result_type(*types)
         builder = self.builder
         builder.ops.append(op)
-        builder.args.append(tuple(numbers))
+        builder.args.append(numbers)
         builder.types.append(made)
-        code, offset = self.site_now or user_site(2)
-        builder.codes.append(code)
-        builder.offsets.append(offset)
+        builder.sites.append(self.cell.site or user_site(2))
         number = builder.count
         if not op.multiple:
             builder.count = number + 1
@@ -82,10 +86,10 @@ class Record(Run):
         at = len(builder.in_types)
         if number < at:
             return self.installed_at
-        for op, made, code, offset in zip(builder.ops, builder.types, builder.codes, builder.offsets):
+        for op, made, site in zip(builder.ops, builder.types, builder.sites):
             at += len(made) if op.multiple else 1
             if number < at:
-                return Site(code, offset)
+                return Site(*site)
         return NOWHERE
 
     def freeze(self, outs: Sequence[Any], name: str = "program") -> Program:

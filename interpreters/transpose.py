@@ -10,6 +10,7 @@ from typing import Any
 
 from ..effects.columns import TRANSPOSE, add_tangents
 from ..effects.programs import Builder, Program
+from ..effects.stack import Cell, current
 
 
 def backward(tape: Builder | Program, outs: Sequence[int], cts: Sequence[Any], consts: Sequence[Any]) -> list[Any]:
@@ -34,6 +35,8 @@ def backward(tape: Builder | Program, outs: Sequence[int], cts: Sequence[Any], c
         if number >= 0 and ct is not None:
             grads[number] = add_tangents(grads[number], ct)
     find = TRANSPOSE.find
+    cell = current().cell or Cell()
+    outside = cell.site
     for i in range(len(tape.ops) - 1, -1, -1):
         op, args, start = tape.ops[i], tape.args[i], starts[i]
         if op.multiple:
@@ -45,6 +48,7 @@ def backward(tape: Builder | Program, outs: Sequence[int], cts: Sequence[Any], c
             if ct is None:
                 continue
             grads[start] = None
+        cell.site = tape.sites[i]
         rule = find(type(op))
         operands = [types[n] if n >= 0 else consts[-1 - n] for n in args]
         for wrt, n in enumerate(args):
@@ -53,4 +57,5 @@ def backward(tape: Builder | Program, outs: Sequence[int], cts: Sequence[Any], c
                 if part is not None:
                     known = grads[n]
                     grads[n] = part if known is None else add_tangents(known, part)
+    cell.site = outside
     return grads[: len(in_types)]
