@@ -1,0 +1,12 @@
+"""Write ``random.json``: what every call in ``random_cases.py`` gives in JAX, keys as their words.
+
+python -m tests.golden.record_random          writes it
+python -m tests.golden.record_random --check  compares with it, operation by operation, under jit and under vmap
+"""
+
+from .cases import labelled
+from .random_cases import CASES
+from .recorder import main
+
+if __name__ == "__main__":
+    main(labelled(CASES), "random.json")

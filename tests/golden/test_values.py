@@ -1,0 +1,17 @@
+"""Every recorded call gives what it gives in JAX: values, dtype, weak type; eager, under jit, and in a lane of vmap."""
+
+import pytest
+
+from .cases import CASES
+from .comparing import compare, pairs, recorded
+
+RECORDED = recorded("values.json")
+
+
+def test_every_case_is_recorded_and_every_record_has_a_case() -> None:
+    assert set(RECORDED) == set(CASES)
+
+
+@pytest.mark.parametrize(("label", "mode"), pairs(CASES))
+def test_call_gives_what_jax_gives(label: str, mode: str) -> None:
+    compare(CASES[label], mode, RECORDED[label])
