@@ -12,16 +12,14 @@ import numpy as np
 
 from ..effects.arrays import ConcreteArray
 from ..effects.columns import LOWER
-from ..effects.dtypes import ExtendedDType
+from ..effects.dtypes import ExtendedDType, to_real
 from ..effects.operations import Operation
 from ..effects.programs import Program
 from ..effects.stack import perform
 from ..effects.types import ArrayType, array_type
 from ..interpreters.record import record
-from .stablehlo import dense, storage, tensor
-
-# Constants above this size become arguments: their text is slow to write and to parse.
-LIFTED_BYTES = 1024
+from .prune import LIFTED_BYTES
+from .stablehlo import ELEMENT, dense, storage, tensor
 
 
 class Value(NamedTuple):
@@ -98,6 +96,12 @@ class Emitter:
             return [Value(f"%{whole}", types[0])]
         return [Value(f"%{whole}#{i}", t) for i, t in enumerate(types)]
 
+    def inline(self, name: str, text: str, *values: Value, type: ArrayType | None = None) -> Value:
+        """An operation in its own short form: ``stablehlo.name text : (types of values) -> type``, or ``: type`` alone."""
+        made = self.made if type is None else type
+        takes = f"({', '.join([tensor(v.type) for v in values])}) -> " if values else ""
+        return self.new(f"stablehlo.{name} {text} : {takes}{tensor(made)}", made)
+
     def constant(self, value: Any, type: ArrayType) -> Value:
         """A constant of this type: a number, or an array of its shape; written once in a function."""
         _, dtype = storage(type)
@@ -157,6 +161,24 @@ class Emitter:
         types = f"{tensor(which.type)}, {tensor(on_true.type)}"
         return self.new(f"stablehlo.select {which.name}, {on_true.name}, {on_false.name} : {types}", on_true.type)
 
+    def spread(self, *values: Value) -> list[Value]:
+        """The values, those of rank 0 spread over the shape of the current result."""
+        shape = self.made.shape
+        return [v if v.type.shape == shape else self.broadcast_in_dim(v, shape, ()) for v in values]
+
+    def aligned(self, mask: Value, type: ArrayType) -> Value:
+        """A mask for values of this type: repeated over the words of keys."""
+        shape, _ = storage(type)
+        if mask.type.shape in ((), shape):
+            return mask
+        return self.broadcast_in_dim(mask, shape, range(len(mask.type.shape)))
+
+    def parts(self, x: Value) -> tuple[Value, Value]:
+        """The real and imaginary parts of a complex value."""
+        made = x.type.update(dtype=to_real(x.type.dtype))
+        types = f"({tensor(x.type)}) -> {tensor(made)}"
+        return self.new(f"stablehlo.real {x.name} : {types}", made), self.new(f"stablehlo.imag {x.name} : {types}", made)
+
     def iota(self, type: ArrayType, dimension: int) -> Value:
         return self.new(f"stablehlo.iota dim = {dimension} : {tensor(type)}", type)
 
@@ -171,6 +193,22 @@ class Emitter:
 
     def unary(self, name: str, x: Value) -> Value:
         return self.new(f"stablehlo.{name} {x.name} : {tensor(x.type)}", x.type)
+
+    def dot_general(
+        self, x: Value, y: Value, numbers: Any, precision: tuple[str, str, Any], made: ArrayType
+    ) -> Value:
+        """A contraction; ``precision`` names that of each operand, and holds the algorithm's fields, or None."""
+        inner, batch = numbers
+        lhs, rhs, algorithm = precision
+        text = f"stablehlo.dot_general {x.name}, {y.name},"
+        if batch[0]:
+            text += f" batching_dims = {list(batch[0])} x {list(batch[1])},"
+        text += f" contracting_dims = {list(inner[0])} x {list(inner[1])}, precision = [{lhs}, {rhs}]"
+        if algorithm is not None:
+            words = [str(word).lower() if isinstance(word, bool) else word for word in algorithm]
+            words[:3] = [ELEMENT.get(np.dtype(w).name if w != "tf32" else w, w) for w in words[:3]]
+            text += f", algorithm = <{', '.join([f'{k} = {v}' for k, v in zip(algorithm._fields, words)])}>"
+        return self.new(f"{text} : ({tensor(x.type)}, {tensor(y.type)}) -> {tensor(made)}", made)
 
     def reduce(self, name: str, x: Value, unit: Any, axes: Sequence[int]) -> Value:
         """A reduction by a named operation, whose unit is the number ``unit``."""
@@ -274,13 +312,12 @@ class EntryEmitter(Emitter):
         return self.constants.get(id(const)) or super().captured(const)
 
 
-def lower_program(program: Program, name: str, donated: Sequence[bool] = ()) -> Module:
-    """The StableHLO module of a program without effects."""
+def lower_program(program: Program, name: str, aliases: Sequence[int | None] = ()) -> Module:
+    """The StableHLO module of a program without effects. ``aliases[i]``: the result that takes the memory of input ``i``."""
     lifted = tuple(c for c in program.consts if c.type.nbytes > LIFTED_BYTES)
     emit = EntryEmitter()
-    notes = [""] * len(lifted) + [
-        " {jax.buffer_donor = true}" if give else "" for give in (donated or [False] * len(program.in_types))
-    ]
+    given = aliases or [None] * len(program.in_types)
+    notes = [""] * len(lifted) + ["" if i is None else f" {{tf.aliasing_output = {i} : i32}}" for i in given]
     main = function(emit, program, "public @main", notes, lifted)
     functions = "".join([text for _, text in emit.functions.values()])
     head = f"module @{_identifier(name)} attributes {{mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32}}"
