@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from . import dtypes, stack
+from . import dtypes, stack, trees
 from .errors import (
     ConcretizationTypeError,
     NotAnArray,
@@ -440,7 +440,9 @@ def perform(op: Any, *operands: Any) -> Any:
 
     Raises: UnhandledEffect: nobody answers the effect. MissingRule: a handler met an operation it has no rule for.
     """
-    return stack.perform(op, *[x if isinstance(x, Array) else lift(x) for x in operands])
+    lifted = [x if isinstance(x, Array) else lift(x) for x in operands]
+    y = stack.perform(op, *lifted)
+    return trees.unflatten(trees.structure(op.result_tree(*[x.type for x in lifted])), y) if op.effectful else y
 
 
 def _plain(x: Any) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .operations import EMPTY_ROW, Operation, operation
-from .programs import Program, interpret
+from .programs import Program
 from .types import ArrayType
 
 
@@ -33,6 +33,10 @@ class HigherOrder(Operation):
     def effects(self) -> frozenset[Any]:
         return EMPTY_ROW.union(*[body.effects for body in self.bodies])
 
+    def with_bodies(self, bodies: tuple[Program, ...]) -> HigherOrder:
+        """The same operation over other bodies of the same signature."""
+        return type(self)(*[bodies if name == "bodies" else getattr(self, name) for name in self._names])
+
 
 # (y, ...) = body(x, ...): a function that is traced, transformed and compiled once
 @operation
@@ -49,7 +53,3 @@ class Call(HigherOrder):
     def lower(op, emit, *values):
         return emit.call(op.bodies[0], op.label, values)
 
-
-def call(program: Program, *operands: Any) -> tuple[Any, ...]:
-    """Interpret the body of a call in place."""
-    return interpret(program, operands)

@@ -9,6 +9,7 @@ operations; a rule is one cell of it. A function in an operation's block that is
 from __future__ import annotations
 
 import dataclasses
+import re
 import struct
 import sys
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ import numpy as np
 
 from pyrsistent import PMap, pmap
 
-from . import config
+from . import config, trees
 from .errors import BadStaticArgument, MissingRule, RegistrationError
 
 C = TypeVar("C", bound=type)
@@ -120,6 +121,10 @@ class Operation:
     def result_type(self, *types: Any) -> Any:
         """The type of the result (a tuple of types where ``multiple``), from fields and operand types alone."""
         raise MissingRule(f"{self.name}: there is no result_type in its block.")
+
+    def result_tree(self, *types: Any) -> Any:
+        """What an effect's block says of its result: None, a type, or a tree of types."""
+        return None
 
     @classmethod
     def adapt(cls, column: str, cell: Any) -> Rule:
@@ -226,6 +231,33 @@ class Column:
 COLUMNS: dict[str, Column] = {}
 
 
+# name -> operation, for reading programs back; "module:qualname" -> operation for every one
+OPERATIONS: dict[str, type[Operation]] = {}
+_READABLE = re.compile(r"(?!(return|inf|nan)$)[A-Za-z_]\w*(-[A-Za-z]\w*)*")
+
+
+def place_of(kind: type[Operation]) -> str:
+    """``module:qualname`` of an operation's class."""
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def enter(kind: type[Operation]) -> None:
+    """Make a new operation known by its name; where that is taken, by its place alone.
+
+    A block that is run again (a notebook's cell, a reloaded module) takes the place of its former self.
+    """
+    place = place_of(kind)
+    known = OPERATIONS.get(kind.name)
+    if known is None or place_of(known) == place:
+        OPERATIONS[kind.name] = kind
+    OPERATIONS[place] = kind
+
+
+def text_name(kind: type[Operation]) -> str:
+    """What an operation is called in the text of a program: ``OPERATIONS[text_name(kind)] is kind``."""
+    return kind.name if OPERATIONS.get(kind.name) is kind and _READABLE.fullmatch(kind.name) else place_of(kind)
+
+
 def where_written(cell: Any) -> str:
     """file:line of a cell."""
     code = getattr(cell, "__code__", None)
@@ -256,16 +288,26 @@ def _build(cls: type, effectful: bool, **marks: Any) -> type[Operation]:
     made.__dataclass_fields__ = fields  # type: ignore[attr-defined]
     made.__dataclass_params__ = _FROZEN  # type: ignore[attr-defined]
     made.__match_args__ = made._names  # type: ignore[attr-defined]
+    if effectful:  # effects give trees; inside, their leaves
+        made.result_tree = namespace.get("result_type", Operation.result_tree)  # type: ignore[attr-defined]
+        made.result_type = _leaf_types  # type: ignore[method-assign]
+        made.multiple = True  # type: ignore[attr-defined]
     made.effectful = effectful or getattr(inherited, "effectful", False)  # type: ignore[attr-defined]
     if not made._names and not made.effectful:  # type: ignore[attr-defined]
         made.memo = {}  # type: ignore[attr-defined]
+    made.__qualname__ = cls.__qualname__
     for name, value in marks.items():
         setattr(made, name, value)
+    enter(made)
     for column, cell in cells.items():
         COLUMNS[column].rule(made)(cell)
     if "__post_init__" in namespace:
         made.__init__ = _checked_init  # type: ignore[method-assign]
     return made
+
+
+def _leaf_types(op: Any, *types: Any) -> tuple[Any, ...]:
+    return tuple(trees.leaves(op.result_tree(*types)))
 
 
 def _checked_init(self: Any, *args: Any, **kwargs: Any) -> None:

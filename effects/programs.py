@@ -9,12 +9,17 @@ Equations and variables are views, made when somebody looks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from types import CodeType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .arrays import Array, ConcreteArray
+from .differences import Difference, difference
 from .operations import EMPTY_ROW, Operation
+from .printing import WRITERS, constant_text, equation_text, letter, program_text
+from .reading import read
 from .sources import NOWHERE, Site
 from .stack import Cell, current
 from .types import ArrayType
@@ -30,6 +35,15 @@ class Variable(NamedTuple):
     def type(self) -> ArrayType:
         return self.aval
 
+    @property
+    def count(self) -> int:
+        return self.number
+
+    def __str__(self) -> str:
+        return letter(self.number)
+
+    __repr__ = __str__
+
 
 class Literal(NamedTuple):
     """A constant operand: its value and type."""
@@ -40,6 +54,11 @@ class Literal(NamedTuple):
     @property
     def type(self) -> ArrayType:
         return self.aval
+
+    def __str__(self) -> str:
+        return constant_text(self.val)
+
+    __repr__ = __str__
 
 
 class Equation(NamedTuple):
@@ -66,9 +85,19 @@ class Equation(NamedTuple):
     def source_info(self) -> Site:
         return self.site
 
+    def __str__(self) -> str:
+        return equation_text(self)
+
+    __repr__ = __str__
+
 
 class Program:
-    """A recorded computation: ``(in_types) -> out_types ! effects``. Immutable, hashable, picklable."""
+    """A recorded computation: ``(in_types) -> out_types ! effects``. Immutable, hashable, picklable.
+
+        Program.parse(str(p), p.consts) == p        pickle.loads(pickle.dumps(p)) == p
+
+    Equality is up to the names of values, the numbering of constants, the name and the source lines.
+    """
 
     __slots__ = (
         "in_types", "ops", "args", "types", "outs", "consts", "sites", "name", "effects",
@@ -129,6 +158,11 @@ class Program:
             return self._operations
 
     @property
+    def count(self) -> int:
+        """How many values it has: inputs and results of equations; constants not among them."""
+        return len(self._value_types()) - len(self.consts)
+
+    @property
     def out_types(self) -> tuple[ArrayType, ...]:
         return tuple([self.type_of(n) for n in self.outs])
 
@@ -164,7 +198,10 @@ class Program:
 
     @property
     def eqns(self) -> tuple[Equation, ...]:
-        return tuple(self.equations())
+        found = self._cache.get("eqns")
+        if found is None:
+            found = self._cache["eqns"] = tuple(self.equations())
+        return found  # type: ignore[no-any-return]
 
     def equations(self) -> Iterator[Equation]:
         """The equations in order, as views."""
@@ -199,10 +236,31 @@ class Program:
         try:
             return self._key
         except AttributeError:
-            consts = tuple([_const_key(const) for const in self.consts])
-            key = (self.in_types, self.ops, self.args, self.types, self.outs, consts)
+            key = (self.in_types, self.ops, self.types, *self._wiring())
             object.__setattr__(self, "_key", key)
             return key
+
+    def _wiring(self) -> tuple[Any, ...]:
+        """Operands, results and constants, these numbered by first use and each value once."""
+        if not self.consts:
+            return self.args, self.outs, ()
+        used = dict.fromkeys([n for operands in self.args for n in operands if n < 0])
+        used.update(dict.fromkeys([n for n in self.outs if n < 0]))
+        order: dict[Hashable, int] = {}
+        for n in used:
+            used[n] = order.setdefault(self.const_key(n), -1 - len(order))
+        args, outs = self.args, self.outs
+        if any([n != number for n, number in used.items()]):
+            args = tuple([tuple([used.get(n, n) for n in operands]) for operands in args])
+            outs = tuple([used.get(n, n) for n in outs])
+        return args, outs, tuple(order)
+
+    def const_key(self, number: int) -> Hashable:
+        """A constant, by its negative number, as what compares by type and bits; a box compares by identity."""
+        const = self.consts[-1 - number]
+        if not isinstance(const, ConcreteArray):
+            return (const.type, id(const))
+        return (const.type, const.value.tobytes()) if const.type.nbytes <= _SMALL else Large(const)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Program) and hash(self) == hash(other) and self.key == other.key)
@@ -219,19 +277,83 @@ class Program:
         parts = (self.in_types, self.ops, self.args, self.types, self.outs, self.consts, (), self.name)
         return Program, parts
 
+    def with_consts(self, consts: Sequence[Any]) -> Program:
+        """The same equations over other constants of the same types."""
+        return Program(self.in_types, self.ops, self.args, self.types, self.outs, consts, self.sites, self.name)
+
+    def __copy__(self) -> Program:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Program:
+        return self
+
     def __len__(self) -> int:
         return len(self.ops)
+
+    def __str__(self) -> str:
+        return program_text(self)
+
+    __repr__ = __str__
+
+    def pretty_print(self, *, source_info: bool = False) -> str:
+        """The text, with ``source_info`` the user's line behind each equation."""
+        return program_text(self, source_info)
+
+    @classmethod
+    def parse(cls, text: str, consts: Sequence[Any] = ()) -> Program:
+        """The program that a text says; ``consts`` are what it names ``@c0``, ``@c1``, ... .
+
+        Raises: ParseError: with line and column, and what was expected there.
+        """
+        return read(text, consts, cls)  # type: ignore[no-any-return]
+
+    def diff(self, other: Program) -> Difference:
+        """What has to change here to give ``other``: false, and an empty text, exactly when they are equal."""
+        return difference(self, other)
+
+    def with_name(self, name: str) -> Program:
+        """The same program under another name, which no comparison sees."""
+        return Program(self.in_types, self.ops, self.args, self.types, self.outs, self.consts, self.sites, name)
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
         """Perform the equations under the handlers in force; gives the results as a tuple."""
         return interpret(self, args)
 
 
-def _const_key(const: Any) -> Any:
-    """Constants compare by type and bytes; large ones, and boxes, by identity first."""
-    if isinstance(const, ConcreteArray):
-        return (const.type, const.value.tobytes())
-    return (const.type, id(const))
+_SMALL = 1024  # bytes up to which a constant's own bytes are its key
+_SAMPLED = 1 << 20  # bytes beyond which a constant is not read for its hash
+
+
+class Large:
+    """A large constant as a key: hashed by its type and a few of its bytes, equal by all of them."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: ConcreteArray):
+        self.array = array
+
+    @property
+    def words(self) -> np.ndarray[Any, Any]:
+        return np.ascontiguousarray(self.array.value).reshape(-1).view(np.uint8)
+
+    @property
+    def sample(self) -> bytes:
+        words = self.words
+        return words[:: max(1, words.size // 256)].tobytes()
+
+    def __hash__(self) -> int:
+        type = self.array.type
+        return hash((type, self.sample)) if type.nbytes <= _SAMPLED else hash(type)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Large) or self.array.type is not other.array.type:
+            return False
+        if self.array is other.array:
+            return True
+        return self.sample == other.sample and bool(np.array_equal(self.words, other.words))
+
+
+WRITERS[Program] = lambda printer, program: printer.program(program)
 
 
 def interpret(program: Program, args: Sequence[Array]) -> tuple[Any, ...]:
@@ -242,16 +364,18 @@ def interpret(program: Program, args: Sequence[Array]) -> tuple[Any, ...]:
     answer = run.answer
     cell = run.cell or Cell()
     outside = cell.site
-    for op, operands, cell.site in zip(program.ops, program.args, program.sites):
-        y = answer(op, tuple([env[n] for n in operands]))
-        if op.multiple:
-            for value in y:
-                env[number] = value
+    try:
+        for op, operands, cell.site in zip(program.ops, program.args, program.sites):
+            y = answer(op, tuple([env[n] for n in operands]))
+            if op.multiple:
+                for value in y:
+                    env[number] = value
+                    number += 1
+            else:
+                env[number] = y
                 number += 1
-        else:
-            env[number] = y
-            number += 1
-    cell.site = outside
+    finally:
+        cell.site = outside
     return tuple([env[n] for n in program.outs])
 
 
@@ -288,6 +412,16 @@ class Builder:
         if number is None:
             self.consts.append(value)
             number = self._numbers[id(value)] = -len(self.consts)
+        return number
+
+    def append(self, op: Operation, args: tuple[int, ...], made: Any, site: Any) -> int:
+        """One more equation; gives the number of its first result."""
+        self.ops.append(op)
+        self.args.append(args)
+        self.types.append(made)
+        self.sites.append(site)
+        number = self.count
+        self.count = number + (len(made) if op.multiple else 1)
         return number
 
     def freeze(self, outs: Sequence[int], name: str = "program") -> Program:

@@ -5,14 +5,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from ..effects import config
 from ..effects.arrays import Box
+from ..effects.caches import Cache
+from ..effects.axes import Axis
 from ..effects.columns import BATCH, COLLECTIVE
+from ..effects.control import Call
+from ..effects.errors import CannotCross
 from ..effects.operations import Operation
+from ..effects.programs import Program, interpret
 from ..effects.sources import Site, user_site
-from ..effects.stack import STACK, Run
+from ..effects.stack import BASE, STACK, Run, inside
 from ..effects.types import array_type
+from .record import Record
+
+_PROGRAMS = Cache("batch_program")
 
 
 class BatchBox(Box):
@@ -51,12 +61,31 @@ class Batch(Run):
     def box(self, value: Any, dim: int | None) -> Any:
         return value if dim is None else BatchBox(self, value, dim)
 
+    def concerns(self, op: Operation) -> bool:
+        """Whether an operation without an operand of ours is ours all the same: it names our axis, or has an effect."""
+        return any(not isinstance(e, Axis) or e.name == self.axis_name for e in op.effects)
+
+    def _effect(self, op: Operation, dims: tuple[Any, ...], *values: Any) -> Any:
+        """An effect without a batch rule of its own: once for all lanes, or refused."""
+        if op.vmap == "once" and all(d is None for d in dims):
+            y = self.outer.answer(op, values)
+            return y, (None,) * len(y) if op.multiple else None
+        why = "an operand differs from lane to lane" if op.vmap == "once" else f"the effect says vmap={op.vmap!r}"
+        raise CannotCross(
+            f"{op.name}: this effect cannot cross {self.describe()}: {why}.",
+            hint="declare what it means with @hx.effect(vmap='once'), or handle it inside: vmap(hx.handle(h)(f)).",
+        )
+
+    def _call(self, op: Call, dims: Sequence[int | None], values: Sequence[Any]) -> Any:
+        body, out_dims = batch_program(op.bodies[0], dims, self.size, self.axis_name)
+        return self.outer.answer(Call((body,), op.label), tuple(values)), out_dims
+
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         for x in operands:
             if x.run is self:
                 break
         else:
-            if not op.effectful and not (op.named and self.axis_name in op.axis_names):  # type: ignore[attr-defined]
+            if not (op.effectful or op.named or op.bodied) or not self.concerns(op):
                 return self.outer.answer(op, operands)
         values = []
         dims = []
@@ -73,10 +102,13 @@ class Batch(Run):
             cell.site = user_site(2)
         token = STACK.set(self.outer)
         try:
-            if op.named and self.axis_name in op.axis_names:  # type: ignore[attr-defined]
+            if type(op) is Call:
+                y, dim = self._call(op, dims, values)
+            elif op.named and self.axis_name in op.axis_names:  # type: ignore[attr-defined]
                 y, dim = COLLECTIVE.find(type(op))(op, self.axis_name, self.size, tuple(dims), *values)
             else:
-                y, dim = BATCH.find(type(op))(op, tuple(dims), *values)
+                rule = BATCH.find(type(op)) if not op.effectful or BATCH.has(type(op)) else self._effect
+                y, dim = rule(op, tuple(dims), *values)
             if not op.multiple:
                 return y if dim is None else BatchBox(self, y, dim)
             spread = dim if isinstance(dim, (tuple, list)) else (dim,) * len(y)
@@ -84,3 +116,25 @@ class Batch(Run):
         finally:
             STACK.reset(token)
             cell.site = site
+
+
+def batch_program(
+    program: Program, dims: Sequence[int | None], size: int, axis_name: Any = None
+) -> tuple[Program, tuple[int | None, ...]]:
+    """The program for all lanes: input ``i`` mapped along ``dims[i]``. Gives it and the mapped dimension of each result."""
+    key = (program, tuple(dims), size, axis_name, config.current())
+    return _PROGRAMS.get(key, lambda: _batch_program(program, dims, size, axis_name))
+
+
+def _batch_program(program: Program, dims: Sequence[int | None], size: int, axis_name: Any) -> Any:
+    recorder = Record(BASE)
+    run = Batch(recorder, size, axis_name)
+    boxes = []
+    for t, d in zip(program.in_types, dims):
+        shape = t.shape if d is None else (*t.shape[:d], size, *t.shape[d:])
+        boxes.append(run.box(recorder.input(t.update(shape=shape)), d))
+    with inside(run):
+        results = interpret(program, boxes)
+    outs = [y.value if y.run is run else y for y in results]
+    out_dims = tuple([y.dim if y.run is run else None for y in results])
+    return recorder.freeze(outs, program.name), out_dims

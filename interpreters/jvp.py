@@ -5,14 +5,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from ..effects import config
 from ..effects.arrays import Box
+from ..effects.caches import Cache
 from ..effects.columns import JVP
+from ..effects.control import Call
 from ..effects.errors import NotDifferentiable
 from ..effects.operations import Operation
+from ..effects.programs import Program, interpret
 from ..effects.sources import Site, user_site
-from ..effects.stack import STACK, Run
+from ..effects.stack import BASE, STACK, Run, current, inside
+from .record import Record
+
+_PROGRAMS = Cache("jvp_program")
 
 
 class JvpBox(Box):
@@ -85,3 +93,32 @@ def _effect(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) 
         hint="declare @hx.effect(diff='stop'), or return the state: "
         "value_and_grad(lambda x: hx.handle(h, s)(f)(x), has_aux=True).",
     )
+
+
+def jvp_program(program: Program, nonzero: Sequence[bool]) -> tuple[Program, tuple[bool, ...]]:
+    """The derivative program: primals, then tangents of the inputs marked ``nonzero``, to results and their tangents.
+
+    Gives the program and, for each result, whether it has a tangent at all.
+    """
+    key = (program, tuple(nonzero), config.current())
+    return _PROGRAMS.get(key, lambda: _jvp_program(program, nonzero))
+
+
+def _jvp_program(program: Program, nonzero: Sequence[bool]) -> tuple[Program, tuple[bool, ...]]:
+    recorder = Record(BASE)
+    run = Jvp(recorder)
+    primals = [recorder.input(t) for t in program.in_types]
+    tangents = [recorder.input(t) if yes else None for yes, t in zip(nonzero, program.in_types)]
+    with inside(run):
+        results = interpret(program, [run.box(x, dx) for x, dx in zip(primals, tangents)])
+    outs, out_tangents = zip(*[run.unbox(y) for y in results]) if results else ((), ())
+    marks = tuple([dy is not None for dy in out_tangents])
+    return recorder.freeze([*outs, *[dy for dy in out_tangents if dy is not None]], program.name), marks
+
+
+@JVP.rule(Call)
+def _jvp_call(op: Call, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    body, marks = jvp_program(op.bodies[0], [dx is not None for dx in tangents])
+    results = current().answer(Call((body,), op.label), (*primals, *[dx for dx in tangents if dx is not None]))
+    found = iter(results[len(marks) :])
+    return results[: len(marks)], [next(found) if yes else None for yes in marks]

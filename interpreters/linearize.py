@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..effects.programs import Builder
+from ..effects.programs import Builder, interpret
 from ..effects.sources import user_site
 from ..effects.stack import STACK, inside
 from ..effects.types import ArrayType
@@ -23,11 +23,19 @@ class Linearized(NamedTuple):
     outs: list[Any]
     tape: Builder
     tangents: list[int | None]
+    run: Jvp
+
+    def pushforward(self, dxs: Sequence[Any]) -> list[Any]:
+        """Tangents of the outputs from those of the inputs; None is zero."""
+        kept = [n for n in self.tangents if n is not None]
+        found = iter(interpret(self.tape.freeze(kept), dxs))
+        return [None if n is None else next(found) for n in self.tangents]
 
     def pullback(self, cts: Sequence[Any]) -> list[Any]:
         """Cotangents of the inputs from those of the outputs; None is zero."""
         kept = [(n, ct) for n, ct in zip(self.tangents, cts) if n is not None]
-        return backward(self.tape, [n for n, _ in kept], [ct for _, ct in kept], self.tape.consts)
+        unknown = [None] * len(self.tape.in_types)
+        return backward(self.tape, unknown, [n for n, _ in kept], [ct for _, ct in kept], self.tape.consts)
 
 
 def linearize(f: Callable[..., Sequence[Any]], primals: Sequence[Any], types: Sequence[ArrayType | None]) -> Linearized:
@@ -44,4 +52,4 @@ def linearize(f: Callable[..., Sequence[Any]], primals: Sequence[Any], types: Se
         outs.append(primal)
         tangents.append(None if tangent is None else tape.number(tangent))
     run.ended = tape.ended = True
-    return Linearized(outs, tape.builder, tangents)
+    return Linearized(outs, tape.builder, tangents, run)

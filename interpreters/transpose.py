@@ -1,6 +1,8 @@
 """Transpose: the adjoint of a linear program, from the last equation to the first.
 
     <u, J v> = <J^T u, v>
+
+Values that depend on a linear input are linear; all others are residuals, whose values the rules may use.
 """
 
 from __future__ import annotations
@@ -8,54 +10,112 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..effects import config
+from ..effects.caches import Cache
 from ..effects.columns import TRANSPOSE, add_tangents
+from ..effects.control import Call
+from ..effects.errors import MissingRule, NotDifferentiable
+from ..effects.operations import Operation
 from ..effects.programs import Builder, Program
-from ..effects.stack import Cell, current
+from ..effects.stack import BASE, Cell, current, inside
+from .record import Record
+
+_PROGRAMS = Cache("transpose_program")
 
 
-def backward(tape: Builder | Program, outs: Sequence[int], cts: Sequence[Any], consts: Sequence[Any]) -> list[Any]:
-    """The cotangents of the inputs of a tape, given those of its outputs; None is zero.
+def backward(
+    tape: Builder | Program, known: Sequence[Any], outs: Sequence[int], cts: Sequence[Any], consts: Sequence[Any]
+) -> list[Any]:
+    """The cotangents of the inputs of a tape from those of its outputs; None is zero.
 
-    Every value of a tape is linear in its inputs, except the constants, which are its residuals.
+    ``known[i]`` is the value of input ``i``, or None where the tape is linear in it.
     """
-    in_types = tape.in_types
-    count = len(in_types)
-    types: list[Any] = list(in_types)
-    starts = []
-    for op, made in zip(tape.ops, tape.types):
-        starts.append(count)
-        if op.multiple:
-            types.extend(made)
-            count += len(made)
-        else:
-            types.append(made)
-            count += 1
-    grads: list[Any] = [None] * count
+    values, types, starts = _residuals(tape, known, consts)
+    grads: list[Any] = [None] * len(types)
     for number, ct in zip(outs, cts):
-        if number >= 0 and ct is not None:
+        if number >= 0 and ct is not None and values[number] is None:
             grads[number] = add_tangents(grads[number], ct)
-    find = TRANSPOSE.find
     cell = current().cell or Cell()
     outside = cell.site
-    for i in range(len(tape.ops) - 1, -1, -1):
-        op, args, start = tape.ops[i], tape.args[i], starts[i]
-        if op.multiple:
-            ct = tuple(grads[start : start + len(tape.types[i])])
-            if all(part is None for part in ct):
+    try:
+        for i in range(len(tape.ops) - 1, -1, -1):
+            op, start = tape.ops[i], starts[i]
+            ct: Any = grads[start] if not op.multiple else tuple(grads[start : start + len(tape.types[i])])
+            if ct is None or (op.multiple and all(part is None for part in ct)):
                 continue
-        else:
-            ct = grads[start]
-            if ct is None:
-                continue
-            grads[start] = None
-        cell.site = tape.sites[i]
-        rule = find(type(op))
-        operands = [types[n] if n >= 0 else consts[-1 - n] for n in args]
-        for wrt, n in enumerate(args):
-            if n >= 0:
-                part = rule(op, ct, *operands, wrt=wrt)
+            cell.site = tape.sites[i]
+            args = tape.args[i]
+            operands = [consts[-1 - n] if n < 0 else values[n] if values[n] is not None else types[n] for n in args]
+            linear = [n >= 0 and values[n] is None for n in args]
+            for n, part in zip(args, _cotangents(op, ct, operands, linear)):
                 if part is not None:
-                    known = grads[n]
-                    grads[n] = part if known is None else add_tangents(known, part)
-    cell.site = outside
-    return grads[: len(in_types)]
+                    grads[n] = part if grads[n] is None else add_tangents(grads[n], part)
+            if not op.multiple and start >= len(tape.in_types):
+                grads[start] = None  # nobody asks again, and memory is freed
+    finally:
+        cell.site = outside
+    return grads[: len(tape.in_types)]
+
+
+def _residuals(tape: Builder | Program, known: Sequence[Any], consts: Sequence[Any]) -> tuple[list[Any], list[Any], list[int]]:
+    """For every value: its value where it depends on no linear input, else None; its type; and where results begin."""
+    values: list[Any] = list(known)
+    types: list[Any] = list(tape.in_types)
+    starts = []
+    mixed = any(value is not None for value in known)
+    answer = current().answer
+    for op, args, made in zip(tape.ops, tape.args, tape.types):
+        starts.append(len(types))
+        results = made if op.multiple else (made,)
+        types.extend(results)
+        if mixed and all(n < 0 or values[n] is not None for n in args):
+            y = answer(op, tuple([consts[-1 - n] if n < 0 else values[n] for n in args]))
+            values.extend(y if op.multiple else (y,))
+        else:
+            values.extend((None,) * len(results))
+    return values, types, starts
+
+
+def _cotangents(op: Operation, ct: Any, operands: list[Any], linear: list[bool]) -> list[Any]:
+    """The cotangent of each operand, None for those that are not linear."""
+    if type(op) is Call:
+        return _transpose_call(op, ct, operands, linear)
+    try:
+        rule = TRANSPOSE.find(type(op))
+    except MissingRule as error:
+        if TRANSPOSE.has(type(op)):
+            raise
+        raise NotDifferentiable(
+            f"{op.name}: reverse mode met an operation that is not linear, or has no transpose rule.", hint=error.hint
+        ) from None
+    return [rule(op, ct, *operands, wrt=i) if yes else None for i, yes in enumerate(linear)]
+
+
+def transpose_program(
+    program: Program, linear: Sequence[bool], nonzero: Sequence[bool]
+) -> tuple[Program, tuple[bool, ...]]:
+    """The adjoint program: residual inputs, then cotangents of the outputs marked ``nonzero``, to those of linear inputs.
+
+    Gives the program and, for each linear input, whether it has a cotangent at all.
+    """
+    key = (program, tuple(linear), tuple(nonzero), config.current())
+    return _PROGRAMS.get(key, lambda: _transpose_program(program, linear, nonzero))
+
+
+def _transpose_program(program: Program, linear: Sequence[bool], nonzero: Sequence[bool]) -> Any:
+    run = Record(BASE)
+    known = [None if yes else run.input(t) for yes, t in zip(linear, program.in_types)]
+    cts = [run.input(t) if yes else None for yes, t in zip(nonzero, program.out_types)]
+    with inside(run):
+        grads = backward(program, known, program.outs, cts, program.consts)
+    made = [grad for grad, yes in zip(grads, linear) if yes]
+    marks = tuple([grad is not None for grad in made])
+    return run.freeze([grad for grad in made if grad is not None], program.name), marks
+
+
+def _transpose_call(op: Call, ct: Sequence[Any], operands: list[Any], linear: list[bool]) -> list[Any]:
+    body, marks = transpose_program(op.bodies[0], linear, [part is not None for part in ct])
+    residuals = [x for x, yes in zip(operands, linear) if not yes]
+    results = iter(current().answer(Call((body,), op.label), (*residuals, *[part for part in ct if part is not None])))
+    nonzero = iter(marks)
+    return [next(results) if yes and next(nonzero) else None for yes in linear]

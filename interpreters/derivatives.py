@@ -1,0 +1,456 @@
+"""Derivatives of functions: the public transformations over jvp, linearize and transpose."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..effects import dtypes, trees
+from ..effects.arrays import Array, Box, concrete, lift, scalar
+from ..effects.columns import zeros_like
+from ..effects.conversion import convert
+from ..effects.errors import BadArgument, DTypeMismatch, NotDifferentiable, ShapeMismatch, TreeMismatch
+from ..effects.shapes import reshape
+from ..effects.sources import user_site
+from ..effects.stack import STACK, installed
+from ..effects.types import ArrayType, array_type
+from .jvp import Jvp
+from .linearize import Linearized
+from .linearize import linearize as linearize_flat
+from .mapping import vmap
+from .record import record
+from .transpose import transpose_program
+
+F = Callable[..., Any]
+
+
+def tangent_type(t: ArrayType) -> ArrayType | None:
+    """The type of tangents of values of this type; None where there is none (integers, booleans, keys)."""
+    return t if dtypes.is_inexact(t.dtype) else None
+
+
+def zero_tangent(t: ArrayType) -> Any:
+    """The zero tangent of a value: zeros of its type, or of ``float0``."""
+    if dtypes.is_inexact(t.dtype):
+        return zeros_like(t)
+    return np.zeros(t.shape, dtypes.float0)
+
+
+def _tangent(where: str, x: Array, dx: Any) -> Any:
+    """A tangent that the user gave for ``x``, checked; None for one of ``float0``."""
+    if tangent_type(x.type) is None:
+        found = getattr(dx, "dtype", None)
+        if found != dtypes.float0:
+            raise DTypeMismatch(
+                f"{where}: the tangent of {x.type} has dtype float0, got {found or type(dx).__name__}.",
+                hint="np.zeros(x.shape, handlax.dtypes.float0), or leave the integer out of the derivative.",
+            )
+        return None
+    dx = lift(dx)
+    if dx.type.shape != x.type.shape:
+        raise ShapeMismatch(f"{where}: a tangent has its primal's shape {x.type.shape}, got {dx.type.shape}.")
+    if dx.type.dtype != x.type.dtype:
+        if not dx.type.weak:
+            raise DTypeMismatch(f"{where}: a tangent has its primal's dtype {x.type.dtype}, got {dx.type.dtype}.")
+        dx = convert(dx, x.type.dtype)
+    return dx
+
+
+def jvp(fun: F, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
+    """Value and directional derivative.
+
+        jvp(f, (x,), (dx,)) = f(x), f'(x) dx
+
+    Effects: forwards everything; an effect with a tangent as operand says what it means, or is refused.
+
+    Raises: TreeMismatch, ShapeMismatch, DTypeMismatch: tangents differ from primals in structure, shape or dtype.
+
+    >>> from handlax import numpy as hnp
+    >>> jvp(hnp.sin, (0.0,), (1.0,))[1]
+    Array(1., dtype=float32, weak_type=True)
+    """
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise BadArgument("jvp: primals and tangents are tuples or lists, one element for each argument.")
+    xs, tree = trees.flatten(tuple(primals))
+    dxs, tangent_tree = trees.flatten(tuple(tangents))
+    if tree != tangent_tree:
+        raise TreeMismatch(f"jvp: primals and tangents must have one structure, got {tree} and {tangent_tree}.")
+    xs = [_differentiable("jvp", x) for x in xs]
+    given = [_tangent("jvp", x, dx) for x, dx in zip(xs, dxs)]
+    run = Jvp(STACK.get(), user_site(2))
+    with installed(run):
+        results = fun(*trees.unflatten(tree, [run.box(x, dx) for x, dx in zip(xs, given)]))
+    if has_aux:
+        results, aux = _pair("jvp", results)
+    ys, out_tree = trees.flatten(results)
+    pairs = [run.unbox(lift(y)) for y in ys]
+    out = trees.unflatten(out_tree, [y for y, _ in pairs])
+    d_out = trees.unflatten(out_tree, [zero_tangent(y.type) if dy is None else dy for y, dy in pairs])
+    return (out, d_out, _unboxed(run, aux)) if has_aux else (out, d_out)
+
+
+def _differentiable(where: str, x: Any) -> Array:
+    if isinstance(x, Array):
+        return x
+    try:
+        return lift(x)
+    except TypeError as error:
+        raise NotDifferentiable(f"{where}: arguments must be arrays or numbers, got {type(x).__name__}.") from error
+
+
+def _pair(where: str, results: Any) -> tuple[Any, Any]:
+    if isinstance(results, (tuple, list)) and len(results) == 2:
+        return results[0], results[1]
+    raise TreeMismatch(f"{where}: with has_aux=True the function gives (result, aux), got {type(results).__name__}.")
+
+
+def _unboxed(run: Jvp, tree: Any) -> Any:
+    return trees.map(lambda x: run.unbox(x)[0] if isinstance(x, Box) else x, tree)
+
+
+class _Traced:
+    """A function linearized at a point: results, their structure, and what is needed to pull back or push forward."""
+
+    def __init__(self, where: str, fun: F, args: tuple[Any, ...], has_aux: bool):
+        xs, self.tree = trees.flatten(args)
+        self.xs = [_differentiable(where, x) for x in xs]
+        self.types = [tangent_type(x.type) for x in self.xs]
+        self.aux: Any = None
+
+        def flat(*boxes: Any) -> Sequence[Any]:
+            results = fun(*trees.unflatten(self.tree, boxes))
+            if has_aux:
+                results, self.aux = _pair(where, results)
+            ys, self.out_tree = trees.flatten(results)
+            return [lift(y) for y in ys]
+
+        self.linear: Linearized = linearize_flat(flat, self.xs, self.types)
+        if has_aux:
+            self.aux = _unboxed(self.linear.run, self.aux)
+        self.outs = self.linear.outs
+
+    def result(self) -> Any:
+        return trees.unflatten(self.out_tree, self.outs)
+
+    def pullback(self, cts: Sequence[Any]) -> list[Any]:
+        """The cotangent of every argument leaf, None being zero."""
+        found = iter(self.linear.pullback(cts))
+        return [None if t is None else next(found) for t in self.types]
+
+
+def _materialised(grads: Sequence[Any], xs: Sequence[Array]) -> list[Any]:
+    return [zero_tangent(x.type) if g is None else g for g, x in zip(grads, xs)]
+
+
+def vjp(fun: F, *primals: Any, has_aux: bool = False, reduce_axes: Any = ()) -> Any:
+    """Value and pullback.
+
+        y, pull = vjp(f, x);  pull(ct) = (f'(x)^T ct,)
+
+    The function runs once; the pullback may be called any number of times.
+
+    >>> from handlax import numpy as hnp
+    >>> y, pull = vjp(lambda x: x * x, 3.0)
+    >>> pull(1.0)
+    (Array(6., dtype=float32, weak_type=True),)
+    """
+    traced = _Traced("vjp", fun, primals, has_aux)
+    pull = Pullback(traced)
+    return (traced.result(), pull, traced.aux) if has_aux else (traced.result(), pull)
+
+
+class Pullback:
+    """``pull(ct)``: cotangents of the arguments, from those of the result."""
+
+    __slots__ = ("_traced",)
+
+    def __init__(self, traced: _Traced):
+        self._traced = traced
+
+    def __call__(self, ct: Any) -> tuple[Any, ...]:
+        traced = self._traced
+        cts, tree = trees.flatten(ct)
+        if tree != traced.out_tree:
+            raise TreeMismatch(f"vjp: the cotangent must have the structure of the result, {traced.out_tree}, got {tree}.")
+        given = [_tangent("vjp", y, part) for y, part in zip(traced.outs, cts)]
+        grads = _materialised(traced.pullback(given), traced.xs)
+        return trees.unflatten(traced.tree, grads)  # type: ignore[no-any-return]
+
+
+def linearize(fun: F, *primals: Any, has_aux: bool = False) -> Any:
+    """Value and linear map.
+
+        y, push = linearize(f, x);  push(dx) = f'(x) dx
+
+    The function runs once; what it computed is kept in the linear map.
+    """
+    traced = _Traced("linearize", fun, primals, has_aux)
+
+    def push(*tangents: Any) -> Any:
+        dxs, tree = trees.flatten(tuple(tangents))
+        if tree != traced.tree:
+            raise TreeMismatch(f"linearize: tangents must have the primals' structure {traced.tree}, got {tree}.")
+        given = [_tangent("linearize", x, dx) for x, dx in zip(traced.xs, dxs)]
+        made = traced.linear.pushforward([dx for dx in given if dx is not None])
+        return trees.unflatten(
+            traced.out_tree, [zero_tangent(y.type) if dy is None else dy for y, dy in zip(traced.outs, made)]
+        )
+
+    return (traced.result(), push, traced.aux) if has_aux else (traced.result(), push)
+
+
+def linear_transpose(fun: F, *primals: Any, reduce_axes: Any = ()) -> F:
+    """The adjoint of a function that is linear: ``<u, f(x)> = <linear_transpose(f, x)(u), x>``.
+
+    ``primals`` say types only; they may be ``ShapeDtypeStruct``.
+
+    Raises: NotDifferentiable: the function is not linear.
+    """
+    leaves, tree = trees.flatten(primals)
+    types = [abstract(x) for x in leaves]
+    out_tree: list[Any] = []
+
+    def flat(*boxes: Any) -> Sequence[Any]:
+        ys, made = trees.flatten(fun(*trees.unflatten(tree, boxes)))
+        out_tree.append(made)
+        return [lift(y) for y in ys]
+
+    program = record(flat, types, getattr(fun, "__name__", "f"))
+
+    def transposed(ct: Any) -> Any:
+        cts, ct_tree = trees.flatten(ct)
+        if ct_tree != out_tree[0]:
+            raise TreeMismatch(f"linear_transpose: the cotangent must have the structure {out_tree[0]}, got {ct_tree}.")
+        for part, t in zip(cts, program.out_types):
+            if abstract(part).shape != t.shape:
+                raise ShapeMismatch(f"linear_transpose: the cotangent of {t} has shape {abstract(part).shape}.")
+        adjoint, marks = transpose_program(program, [True] * len(types), [True] * len(cts))
+        found = iter(adjoint(*[lift(part) for part in cts]))
+        return trees.unflatten(tree, [next(found) if yes else zero_tangent(t) for yes, t in zip(marks, types)])
+
+    return transposed
+
+
+def abstract(x: Any) -> ArrayType:
+    """The type of an argument: of an array, a number, or anything with ``shape`` and ``dtype``."""
+    if isinstance(x, ArrayType):
+        return x
+    if not isinstance(x, (Array, np.ndarray)) and hasattr(x, "shape") and hasattr(x, "dtype"):
+        return array_type(tuple(x.shape), dtypes.canonical(x.dtype), bool(getattr(x, "weak_type", False)))
+    return lift(x).type
+
+
+def _argnums(where: str, argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
+    listed = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    for n in listed:
+        if not isinstance(n, int) or not -count <= n < count:
+            raise BadArgument(f"{where}: argnums must name positional arguments, got {n} for {count} of them.")
+    return tuple(n % count for n in listed)
+
+
+def value_and_grad(
+    fun: F, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
+    allow_int: bool = False, reduce_axes: Any = (),
+) -> F:  # fmt: skip
+    """The value and the gradient of a scalar function.
+
+        value_and_grad(f)(x) = f(x), f'(x)^T 1
+
+    Args:
+        argnums: which positional arguments; a tuple gives a tuple of gradients.
+        has_aux: the function gives ``(value, aux)``, and so does this: ``((value, aux), grad)``.
+        holomorphic: arguments and value are complex, and the complex derivative is wanted.
+        allow_int: integer arguments get gradients of ``float0``.
+
+    Raises: NotDifferentiable: an argument is an integer, or complex where ``holomorphic`` is not set; the value is
+        no real scalar.
+    """
+
+    @functools.wraps(fun)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        which = _argnums("grad", argnums, len(args))
+        chosen = tuple([args[n] for n in which])
+
+        def of_chosen(*xs: Any) -> Any:
+            given = list(args)
+            for n, x in zip(which, xs):
+                given[n] = x
+            return fun(*given, **kwargs)
+
+        for leaf in trees.leaves(chosen):
+            _check_input(leaf, holomorphic, allow_int)
+        traced = _Traced("grad", of_chosen, chosen, has_aux)
+        value = traced.result()
+        y = _check_output(value, traced.outs, holomorphic)
+        grads = _materialised(traced.pullback([scalar(1.0, y.type.dtype, y.type.weak)]), traced.xs)
+        tree = trees.unflatten(traced.tree, grads)
+        grad = tree[0] if isinstance(argnums, int) else tree
+        return ((value, traced.aux), grad) if has_aux else (value, grad)
+
+    return wrapped
+
+
+def _check_input(x: Any, holomorphic: bool, allow_int: bool) -> None:
+    dtype = _differentiable("grad", x).type.dtype
+    if holomorphic and not dtypes.is_complex(dtype):
+        raise NotDifferentiable(f"grad: with holomorphic=True arguments are complex, got {dtype}.")
+    if not dtypes.is_inexact(dtype) and not allow_int:
+        raise NotDifferentiable(
+            f"grad: the derivative by an argument of dtype {dtype} is not defined.",
+            hint="use a floating-point argument, leave it out of argnums, or set allow_int=True.",
+        )
+
+
+def _check_output(value: Any, outs: Sequence[Any], holomorphic: bool) -> Any:
+    if len(outs) != 1 or value is not outs[0]:
+        raise NotDifferentiable(
+            f"grad: the function must give one scalar, got {type(value).__name__}.",
+            hint="return (value, aux) and set has_aux=True for more than the value.",
+        )
+    (y,) = outs
+    if y.type.shape:
+        raise NotDifferentiable(f"grad: the function must give a scalar, got {y.type}.", hint="sum it, or use jacrev.")
+    if holomorphic and not dtypes.is_complex(y.type.dtype):
+        raise NotDifferentiable(f"grad: with holomorphic=True the value is complex, got {y.type.dtype}.")
+    if not holomorphic and not dtypes.is_floating(y.type.dtype):
+        hint = "set holomorphic=True for a complex derivative." if dtypes.is_complex(y.type.dtype) else None
+        raise NotDifferentiable(f"grad: the value must be real, got {y.type.dtype}.", hint=hint)
+    return y
+
+
+def grad(
+    fun: F, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
+    allow_int: bool = False, reduce_axes: Any = (),
+) -> F:  # fmt: skip
+    """The gradient of a scalar function: ``grad(f)(x) = f'(x)^T 1``. Arguments as for ``value_and_grad``.
+
+    >>> grad(lambda x: x * x)(3.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+
+    @functools.wraps(fun)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return wrapped
+
+
+def jacfwd(
+    fun: F, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> F:
+    """The Jacobian, column by column in forward mode: ``jacfwd(f)(x)[i, j] = d f_i / d x_j``.
+
+    Shapes: ``f: a[*s] -> b[*t]`` gives ``b[*t, *s]``. Cheapest where inputs are fewer than outputs.
+    """
+
+    @functools.wraps(fun)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        chosen, of_chosen = _of_argnums("jacfwd", fun, argnums, args, kwargs, holomorphic, False)
+        leaves, tree = trees.flatten(chosen)
+        xs = [_differentiable("jacfwd", x) for x in leaves]
+
+        def push(flat: Any) -> Any:
+            return jvp(of_chosen, tuple(chosen), trees.unflatten(tree, _split(flat, xs)), has_aux=has_aux)
+
+        y, dy, *aux = vmap(push, out_axes=(None, -1, *((None,) if has_aux else ())))(_basis(xs))
+        single = isinstance(argnums, int)
+
+        def columns(rows: Any) -> Any:
+            made = trees.unflatten(tree, _split_last(rows, xs))
+            return made[0] if single else made
+
+        jac = trees.map(columns, dy)
+        return (jac, aux[0]) if has_aux else jac
+
+    return wrapped
+
+
+def jacrev(
+    fun: F, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False
+) -> F:
+    """The Jacobian, row by row in reverse mode: ``jacrev(f)(x)[i, j] = d f_i / d x_j``.
+
+    Shapes: as ``jacfwd``. Cheapest where outputs are fewer than inputs.
+    """
+
+    @functools.wraps(fun)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        chosen, of_chosen = _of_argnums("jacrev", fun, argnums, args, kwargs, holomorphic, allow_int)
+        y, pull, *aux = vjp(of_chosen, *chosen, has_aux=has_aux)
+        ys, out_tree = trees.flatten(y)
+        rows = vmap(lambda flat: pull(trees.unflatten(out_tree, _split(flat, ys))))(_basis(ys))
+        leaves, tree = trees.flatten(rows)
+        parts = [_split_first(leaf, ys) for leaf in leaves]
+        per_output = [trees.unflatten(tree, [part[i] for part in parts]) for i in range(len(ys))]
+        if isinstance(argnums, int):
+            per_output = [made[0] for made in per_output]
+        jac = trees.unflatten(out_tree, per_output)
+        return (jac, aux[0]) if has_aux else jac
+
+    return wrapped
+
+
+jacobian = jacrev
+
+
+def hessian(
+    fun: F, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> F:
+    """Second derivatives: forward over reverse, ``jacfwd(jacrev(f))``."""
+    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+
+
+def _of_argnums(
+    where: str, fun: F, argnums: Any, args: tuple[Any, ...], kwargs: dict[str, Any], holomorphic: bool, allow_int: bool
+) -> Any:
+    which = _argnums(where, argnums, len(args))
+    chosen = tuple([args[n] for n in which])
+    for leaf in trees.leaves(chosen):
+        _check_input(leaf, holomorphic, allow_int)
+
+    def of_chosen(*xs: Any) -> Any:
+        given = list(args)
+        for n, x in zip(which, xs):
+            given[n] = x
+        return fun(*given, **kwargs)
+
+    return chosen, of_chosen
+
+
+def _basis(xs: Sequence[Array]) -> Any:
+    """The identity over all elements of ``xs``, one row each, in their common dtype."""
+    total = sum(x.size for x in xs)
+    dtype = functools.reduce(dtypes.promote_types, [x.type.dtype for x in xs])
+    return concrete(array_type((total, total), dtype), np.eye(total, dtype=dtype))
+
+
+def _split(flat: Any, xs: Sequence[Array]) -> list[Any]:
+    """A vector cut into pieces of the shapes and dtypes of ``xs``."""
+    made, at = [], 0
+    for x in xs:
+        piece = flat[at : at + x.size]
+        made.append(convert(reshape(piece, x.type.shape), x.type.dtype, x.type.weak))
+        at += x.size
+    return made
+
+
+def _split_last(rows: Any, xs: Sequence[Array]) -> list[Any]:
+    made, at, lead = [], 0, rows.type.shape[:-1]
+    for x in xs:
+        made.append(reshape(rows[..., at : at + x.size], (*lead, *x.type.shape)))
+        at += x.size
+    return made
+
+
+def _split_first(rows: Any, ys: Sequence[Array]) -> list[Any]:
+    made, at, rest = [], 0, rows.type.shape[1:]
+    for y in ys:
+        made.append(reshape(rows[at : at + y.size], (*y.type.shape, *rest)))
+        at += y.size
+    return made
+

@@ -1,0 +1,144 @@
+"""vmap: the public transformation over batch."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..effects import trees
+from ..effects.arrays import Array, lift
+from ..effects.errors import BadArgument, ShapeMismatch, TreeMismatch
+from ..effects.shapes import broadcast_in_dim, move_axis
+from ..effects.sources import user_site
+from ..effects.stack import STACK, installed
+from .batch import Batch
+
+
+def vmap(
+    fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = None, axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+) -> Callable[..., Any]:  # fmt: skip
+    """Map ``fun`` over one axis of its arguments.
+
+        vmap(f)(xs)[i] == f(xs[i])
+
+    Shapes: ``f: a[*s] -> b[*t]`` gives ``vmap(f): a[n, *s] -> b[n, *t]``.
+    Effects: answers the axis ``axis_name``, and every effect as it declares; forwards everything else.
+
+    Args:
+        in_axes: the mapped axis of each argument, None for one that all lanes share; a prefix of the argument tuple's
+            tree. Keyword arguments are mapped over axis 0.
+        out_axes: where the mapped axis stands in each result; None for a result that is equal in all lanes.
+        axis_name: the name by which collectives speak of the axis.
+        axis_size: its size, needed only where no argument is mapped.
+
+    Raises: ShapeMismatch: mapped axes differ in size, or out_axes=None for a mapped result. TreeMismatch: in_axes or
+        out_axes is no prefix. BadArgument: an axis is out of range, or no size is known.
+
+    >>> from handlax import numpy as hnp
+    >>> vmap(hnp.sin)(hnp.array([0.0, 1.0])).shape
+    (2,)
+    """
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if not isinstance(in_axes, (int, tuple, type(None))):
+        raise BadArgument(f"vmap: in_axes is an int, None or a tuple with one entry for each argument, got {in_axes!r}.")
+
+    @functools.wraps(fun)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise TreeMismatch(
+                f"vmap: in_axes has {len(in_axes)} entries, and the function got {len(args)} positional arguments.",
+                hint="keyword arguments are always mapped over axis 0.",
+            )
+        leaves, tree = trees.flatten(args)
+        axes = _flat_axes(in_axes, args, len(leaves))
+        if kwargs:
+            more, kwargs_tree = trees.flatten(kwargs)
+            leaves = leaves + more
+            axes = axes + [0] * len(more)
+        xs = [lift(x) for x in leaves]
+        dims = [_dimension(axis, x) for axis, x in zip(axes, xs)]
+        size = _size(dims, xs, axis_size)
+        run = Batch(STACK.get(), size, axis_name, user_site(2))
+        boxes = [run.box(x, d) for x, d in zip(xs, dims)]
+        with installed(run):
+            given = trees.unflatten(tree, boxes[: tree.num_leaves])
+            named = trees.unflatten(kwargs_tree, boxes[tree.num_leaves :]) if kwargs else {}
+            results = fun(*given, **named)
+            ys, out_tree = trees.flatten(results)
+            ys = [lift(y) for y in ys]
+        targets = [out_axes] * len(ys) if isinstance(out_axes, int) else _flat_out_axes(out_axes, results, len(ys))
+        return trees.unflatten(out_tree, [_stacked(run, y, target) for y, target in zip(ys, targets)])
+
+    return mapped
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
+
+
+def _flat_axes(in_axes: Any, args: Any, count: int) -> list[int | None]:
+    if isinstance(in_axes, int):
+        return [in_axes] * count
+    if in_axes is None:
+        return [None] * count
+    return trees.broadcast_prefix(in_axes, args, is_leaf=_is_none, what="vmap in_axes")
+
+
+def _flat_out_axes(out_axes: Any, results: Any, count: int) -> list[int | None]:
+    if out_axes is None:
+        return [None] * count
+    return trees.broadcast_prefix(out_axes, results, is_leaf=_is_none, what="vmap out_axes")
+
+
+def _dimension(axis: Any, x: Array) -> int | None:
+    if axis is None:
+        return None
+    rank = len(x.type.shape)
+    if not isinstance(axis, int) or isinstance(axis, bool):
+        raise BadArgument(f"vmap: an axis is an int or None, got {axis!r}.")
+    if not -rank <= axis < rank:
+        raise BadArgument(
+            f"vmap: in_axes says {axis}, but the argument {x.type} has {rank} dimensions.",
+            hint="use None for an argument that all lanes share." if rank == 0 else None,
+        )
+    return axis % rank
+
+
+def _size(dims: Sequence[int | None], xs: Sequence[Array], axis_size: int | None) -> int:
+    sizes = {x.type.shape[d] for x, d in zip(xs, dims) if d is not None}
+    if axis_size is not None:
+        sizes.add(axis_size)
+    if len(sizes) == 1:
+        return sizes.pop()
+    if not sizes:
+        raise BadArgument(
+            "vmap: at least one argument must be mapped, or axis_size given.", hint="in_axes has only None in it."
+        )
+    found = ", ".join(f"{x.type} along {d}" for x, d in zip(xs, dims) if d is not None)
+    raise ShapeMismatch(
+        f"vmap: mapped axes must have one size, got {found}"
+        + (f" and axis_size={axis_size}." if axis_size is not None else "."),
+        hint="in_axes=None shares an argument between the lanes.",
+    )
+
+
+def _stacked(run: Batch, y: Any, target: int | None) -> Any:
+    """A result of all lanes with the mapped axis where it is wanted."""
+    mapped = y.run is run
+    if target is None:
+        if mapped:
+            raise ShapeMismatch(f"vmap: out_axes=None, but the result {y.type} differs from lane to lane.")
+        return y
+    rank = len(y.type.shape) + 1
+    if not -rank <= target < rank:
+        raise BadArgument(f"vmap: out_axes says {target}, but the result has {rank} dimensions.")
+    target %= rank
+    if mapped:
+        return move_axis(y.value, y.dim, target)
+    shape = y.type.shape
+    return broadcast_in_dim(
+        y, (*shape[:target], run.size, *shape[target:]), [d + (d >= target) for d in range(len(shape))]
+    )

@@ -1,0 +1,135 @@
+"""From functions to programs and types, without running anything."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ..effects import dtypes, trees
+from ..effects.arrays import Box, lift
+from ..effects.programs import Program
+from ..effects.types import ArrayType, array_type
+from .derivatives import abstract
+from .record import record
+
+F = Callable[..., Any]
+
+
+class ShapeDtypeStruct:
+    """A shape and a dtype that stand for an array where only its type matters."""
+
+    __slots__ = ("shape", "dtype", "weak_type", "sharding")
+
+    def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False):
+        for name, value in zip(self.__slots__, (tuple(shape), dtypes.canonical(dtype), weak_type, sharding)):
+            object.__setattr__(self, name, value)
+
+    shape: tuple[int, ...]
+    dtype: Any
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"ShapeDtypeStruct is immutable; cannot set {name!r}")
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return self.type.size
+
+    @property
+    def type(self) -> ArrayType:
+        return array_type(self.shape, self.dtype, self.weak_type)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and self.type is other.type
+
+    def __hash__(self) -> int:
+        return hash(self.type)
+
+    def __repr__(self) -> str:
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype})"
+
+
+def trace(fun: F, args: tuple[Any, ...], kwargs: dict[str, Any], static: Sequence[int] = ()) -> tuple[Program, Any]:
+    """The program of ``fun`` on arguments of these types, and the tree of its results."""
+    count = len(args)
+    fixed = {n % count for n in static} if count else set()
+    leaves, tree = trees.flatten((tuple([None if n in fixed else x for n, x in enumerate(args)]), kwargs))
+    found: list[Any] = []
+
+    def flat(*boxes: Any) -> Sequence[Any]:
+        given, named = trees.unflatten(tree, boxes)
+        given = [args[n] if n in fixed else x for n, x in enumerate(given)]
+        ys, out_tree = trees.flatten(fun(*given, **named))
+        found.append(out_tree)
+        return [lift(y) for y in ys]
+
+    program = record(flat, [abstract(x) for x in leaves], getattr(fun, "__name__", "program"))
+    return program, found[0]
+
+
+def make_program(
+    fun: F, static_argnums: int | Sequence[int] = (), axis_env: Any = None, return_shape: bool = False, abstracted_axes: Any = None
+) -> F:
+    """``make_program(f)(*args)`` is the program that ``f`` performs on arguments of these types. Also ``make_jaxpr``.
+
+    >>> make_program(lambda x: x * 2.0)(1.0).out_avals
+    (f32[]~,)
+    """
+    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+
+    @functools.wraps(fun)
+    def made(*args: Any, **kwargs: Any) -> Any:
+        program, out_tree = trace(fun, args, kwargs, static)
+        return (program, _structs(program, out_tree)) if return_shape else program
+
+    return made
+
+
+def _structs(program: Program, out_tree: Any) -> Any:
+    return trees.unflatten(out_tree, [ShapeDtypeStruct(t.shape, t.dtype, weak_type=t.weak) for t in program.out_types])
+
+
+def eval_shape(fun: F, *args: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes of ``fun(*args)``, without computing it: a tree of ``ShapeDtypeStruct``."""
+    return _structs(*trace(fun, args, kwargs))
+
+
+def closure_convert(fun: F, *example_args: Any) -> tuple[F, list[Any]]:
+    """A function of ``(*args, *consts)`` without captured boxes, and those constants.
+
+        g, consts = closure_convert(f, x);  g(x, *consts) == f(x)
+    """
+    program, out_tree = trace(fun, example_args, {})
+    captured = [i for i, const in enumerate(program.consts) if isinstance(const, Box)]
+    _, in_tree = trees.flatten(example_args)
+    count = len(example_args)
+
+    def converted(*args: Any) -> Any:
+        consts = list(program.consts)
+        for i, const in zip(captured, args[count:]):
+            consts[i] = lift(const)
+        leaves = [lift(x) for x in in_tree.flatten_up_to(args[:count])]
+        return trees.unflatten(out_tree, program.with_consts(consts)(*leaves))
+
+    return converted, [program.consts[i] for i in captured]
+
+
+def named_call(fun: F, *, name: str | None = None) -> F:
+    """``fun`` under a name that messages and compiled programs show."""
+    named = functools.wraps(fun)(lambda *args, **kwargs: fun(*args, **kwargs))
+    named.__name__ = name or getattr(fun, "__name__", "named_call")
+    return named
+
+
+@contextmanager
+def named_scope(name: str) -> Any:
+    """A name for what is performed in the block, in compiled programs."""
+    yield name
