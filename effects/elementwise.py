@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from . import columns
 from .arrays import Array, lift, lift_together
 from .errors import DTypeMismatch, ShapeMismatch
-from .operations import COLUMNS, Operation
+from .operations import COLUMNS, Operation, enter
 from .shapes import broadcast, broadcast_in_dim, move_axis, sum_all
 from .stack import current, perform
 from .types import ArrayType, array_type
@@ -53,6 +53,7 @@ class Elementwise(Operation):
             weak = weak and other.weak
         if self.result_dtype is not None:
             dtype = self.result_dtype(dtype)
+            weak = weak and dtype.kind != "b"
         return array_type(shape, dtype, weak)
 
     @classmethod
@@ -102,6 +103,7 @@ def elementwise(
     kind = type(class_name, (Elementwise,), namespace)
     kind.result_dtype = staticmethod(result) if result is not None else None  # type: ignore[attr-defined]
     kind.__dataclass_fields__ = {}  # type: ignore[attr-defined]
+    enter(kind)
     cells = {"evaluate": evaluate, "batch": batch, "jvp": jvp, "lower": lower, "transpose": transpose}
     for column, cell in cells.items():
         if cell is not None:
@@ -181,12 +183,12 @@ def surface(kind: type[Operation], name: str | None = None) -> Callable[..., Any
     arity = kind.arity  # type: ignore[attr-defined]
     if arity == 1:
 
-        def function(x: Any, /) -> Any:
+        def function(x: Any) -> Any:
             return current().answer(op, (x if isinstance(x, Array) else lift(x),))
 
     elif arity == 2:
 
-        def function(x: Any, y: Any, /) -> Any:  # type: ignore[misc]
+        def function(x: Any, y: Any) -> Any:  # type: ignore[misc]
             if not (isinstance(x, Array) and isinstance(y, Array)):
                 x, y = lift_together(x, y)
             return current().answer(op, (x, y))

@@ -71,6 +71,10 @@ class BadArgument(HandlaxError, ValueError):
     """A static argument (axis, name, mode, ...) outside what it may be."""
 
 
+class DeviceMismatch(HandlaxError, ValueError):
+    """Arrays on different devices in one computation."""
+
+
 class BadStaticArgument(HandlaxError, TypeError, ValueError):
     """A static argument that cannot be hashed, or a field that cannot be compared."""
 
@@ -124,7 +128,10 @@ class RegistrationError(HandlaxError, ValueError):
 
 
 class ParseError(HandlaxError, ValueError):
-    """A text that is not a program."""
+    """A text that is not a program; ``line`` and ``column``, counted from 1, say where it stops being one."""
+
+    line: int = 0
+    column: int = 0
 
 
 class TypeCheckError(HandlaxError, TypeError):

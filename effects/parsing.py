@@ -1,0 +1,32 @@
+"""Parsing programs, with failure as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from returns.result import Failure, Result, Success
+
+from .errors import ParseError
+from .programs import Program
+
+
+def parse_program(text: str, consts: Sequence[Any] = ()) -> Result[Program, ParseError]:
+    """The program that a text says.
+
+        parse_program(str(p), p.consts) == Success(p)
+
+    Operations, functions and classes are looked up in what is imported already. ``consts`` are those of more than 16
+    elements, which the text names ``@c0``, ``@c1``, ... by their place.
+
+    Fails with: ParseError, with ``line`` and ``column`` and what was expected there.
+
+    >>> parse_program("program f(a: f32[3]) -> (f32[3]) { b: f32[3] = neg a\\n return (b) }").unwrap().out_avals
+    (f32[3],)
+    >>> parse_program("program f(a: f32[3]) -> (f32[3]) { return (b) }").failure().column
+    45
+    """
+    try:
+        return Success(Program.parse(text, consts))
+    except ParseError as error:
+        return Failure(error)

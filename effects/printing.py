@@ -1,0 +1,300 @@
+"""Programs as text, which parses back.
+
+    parse_program(str(p), p.consts).unwrap() == p
+
+One equation a line, sub-programs indented in place, values named a, b, ..., z, aa, ab, ... in order.
+A sub-program that occurs again is labelled ``@p0`` where it stands first, and is the label after that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+import re
+import struct
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from types import BuiltinFunctionType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import dtypes
+from .arrays import ConcreteArray
+from .frozen import Frozen
+from .literals import IN_PLACE, array_text, number_text, real_text
+from .operations import Operation, bits, text_name
+from .sources import Site
+from .treedefs import LEAF, TreeDef
+from .types import ArrayType
+
+if TYPE_CHECKING:
+    from .programs import Equation, Program
+
+# names that mean something else, so that the value of this number is called otherwise
+RESERVED = frozenset(("inf", "nan", "op", "class", "program", "return", "tree", "frozen", "none", "range", "float"))
+PLAIN_NAME = re.compile(r"[A-Za-z_]\w*(?:-[A-Za-z]\w*)*|<\w+>")
+
+# class -> how a value of it is written in a field; ``programs`` adds its own
+WRITERS: dict[type, Callable[[Printer, Any], str]] = {}
+
+
+def letter(number: int) -> str:
+    """The name of the value with this number: a, b, ..., z, aa, ab, ..."""
+    name = ""
+    rest = number + 1
+    while rest:
+        rest, digit = divmod(rest - 1, 26)
+        name = chr(97 + digit) + name
+    return name + "_" if name in RESERVED else name
+
+
+def program_text(program: Program, show_source: bool = False) -> str:
+    """The text of a program; with ``show_source`` the user's line stands behind each equation."""
+    printer = Printer(show_source)
+    printer.count(program)
+    return printer.program(program)
+
+
+def equation_text(equation: Equation) -> str:
+    """One equation, as it stands in the text of its program; large constants by their type alone."""
+    printer = Printer(False)
+    operands = "".join(f" {operand}" for operand in equation.invars)
+    results = ", ".join([f"{letter(v.number)}: {v.aval}" for v in equation.outvars if v.aval is not None])
+    return f"{results} = {printer.operation(equation.op)}{operands}" if results else printer.operation(equation.op) + operands
+
+
+def constant_text(const: Any, index: int | None = None) -> str:
+    """A constant as operand: small ones in place, others by their place among the constants."""
+    if isinstance(const, ConcreteArray) and const.type.size <= IN_PLACE:
+        return f"{array_text(const)}:{const.type}"
+    return f"@c{'' if index is None else index}:{const.type}"
+
+
+def row_text(effects: frozenset[Any]) -> str:
+    """An effect row: ``{axis i, Tick}``; operations under the names of their classes."""
+    printer = Printer(False)
+    return "{" + ", ".join(sorted(printer.row_element(effect) for effect in effects)) + "}"
+
+
+def programs_in(value: Any) -> Iterator[Program]:
+    """The programs in a field's value, those inside them left aside."""
+    if isinstance(value, tuple):
+        for item in value:
+            yield from programs_in(item)
+    elif isinstance(value, Operation):
+        for name in value._names:
+            yield from programs_in(getattr(value, name))
+    elif hasattr(type(value), "equations"):
+        yield value
+
+
+class Printer:
+    """Writes one program: what it has written already, and how deep it stands."""
+
+    def __init__(self, show_source: bool):
+        self.show_source = show_source
+        self.depth = 0
+        self.uses: Counter[Program] = Counter()
+        self.labels: dict[Program, str] = {}
+        self.seen: dict[int, str] = {}  # operations without programs, by identity: they live as long as we do
+        self.types: dict[Any, str] = {}
+
+    def count(self, program: Program) -> None:
+        """How often each sub-program occurs; each is entered once."""
+        for op in {id(op): op for op in program.ops if op._names}.values():
+            for inner in programs_in(op):
+                self.uses[inner] += 1
+                if self.uses[inner] == 1:
+                    self.count(inner)
+
+    def type(self, type: Any) -> str:
+        found = self.types.get(type)
+        if found is None:
+            found = self.types[type] = "none" if type is None else str(type)
+        return found
+
+    def program(self, program: Program) -> str:
+        label = self.labels.get(program)
+        if label is not None:
+            return label
+        name = program.name if PLAIN_NAME.fullmatch(program.name) else repr(program.name)
+        if self.uses.get(program, 0) > 1:
+            label = self.labels[program] = f"@p{len(self.labels)}"
+            name += f" {label}"
+        operand, names = self.names(program)
+        params = ", ".join([f"{name}: {self.type(t)}" for name, t in zip(names, program.in_types)])
+        row = f" ! {row_text(program.effects)}" if program.effects else ""
+        lines = [f"program {name}({params}) -> ({', '.join(map(self.type, program.out_types))}){row} {{"]
+        self.depth += 1
+        self.equations(program, operand, names, lines)
+        indent = "  " * self.depth
+        lines.append(f"{indent}return ({', '.join([operand(n) for n in program.outs])})")
+        self.depth -= 1
+        lines.append("  " * self.depth + "}")
+        return "\n".join(lines)
+
+    def names(self, program: Program) -> tuple[Callable[[int], str], list[str]]:
+        """The text of every value as operand, by its number; and the names of those that are no constants."""
+        names = [letter(n) for n in range(program.count)]
+        texts = [constant_text(const, k) for k, const in enumerate(program.consts)]
+        return (lambda n: names[n] if n >= 0 else texts[-1 - n]), names
+
+    def equations(self, program: Program, operand: Callable[[int], str], names: list[str], lines: list[str]) -> None:
+        indent = "  " * self.depth
+        number = len(program.in_types)
+        for op, args, made, site in zip(program.ops, program.args, program.types, program.sites):
+            if op.multiple:
+                results = ", ".join([f"{names[number + i]}: {self.type(t)}" for i, t in enumerate(made)])
+                number += len(made)
+            else:
+                results = f"{names[number]}: {self.type(made)}"
+                number += 1
+            text = self.seen.get(id(op)) or self.operation(op)
+            operands = "".join([" " + operand(n) for n in args])
+            source = f"  # {Site(*site)}" if self.show_source and site[0] is not None else ""
+            lines.append(f"{indent}{results}{' = ' if results else ''}{text}{operands}{source}")
+
+    def operation(self, op: Operation) -> str:
+        """Name and fields; fields that have their default are left out."""
+        text = self.operation_as(text_name(type(op)), op)
+        if not any(True for _ in programs_in(op)):
+            self.seen[id(op)] = text
+        return text
+
+    def operation_as(self, name: str, op: Operation) -> str:
+        fields = type(op).__dataclass_fields__ if op._names else {}  # type: ignore[attr-defined]
+        shown = []
+        for field in op._names:
+            value = getattr(op, field)
+            default = fields[field].default
+            if default is dataclasses.MISSING or bits(default) != bits(value):
+                shown.append(f"{field}={self.value(value)}")
+        return f"{name}[{', '.join(shown)}]" if shown else name
+
+    def row_element(self, effect: Any) -> str:
+        return self.operation_as(type(effect).__name__, effect) if isinstance(effect, Operation) else str(effect)
+
+    def value(self, value: Any) -> str:
+        """A field's value. What cannot be read back is written ``?'...'``, and says so when it is read."""
+        kind = type(value)
+        writer = WRITERS.get(kind)
+        if writer is None:
+            writer = next((write for base, write in _BY_BASE if isinstance(value, base)), _unreadable)
+        return writer(self, value)
+
+    def items(self, values: Any) -> str:
+        return ", ".join([self.value(item) for item in values])
+
+
+def path_of(value: Any) -> str | None:
+    """``module:qualname`` of what a module holds under its own name; None for lambdas, closures and the like."""
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(name, str) or resolve(module, name) is not value:
+        return None
+    return f"{module}:{name}"
+
+
+def resolve(module: str, qualname: str) -> Any:
+    """What a loaded module holds under this name, or None. It loads nothing: to read a text runs no code."""
+    found: Any = sys.modules.get(module)
+    for part in qualname.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _unreadable(printer: Printer, value: Any) -> str:
+    code = getattr(value, "__code__", None)
+    if code is not None:
+        return f"?{f'{value.__qualname__} at {Site(code, 0)}'!r}"
+    return f"?{type(value).__qualname__!r}"
+
+
+def _reference(printer: Printer, value: Any) -> str:
+    if isinstance(value, type) and issubclass(value, Operation):
+        return f"class {text_name(value)}"
+    return path_of(value) or _unreadable(printer, value)
+
+
+def _float(printer: Printer, value: float) -> str:
+    if math.isnan(value) and struct.pack("d", value) != struct.pack("d", math.nan):
+        return f"float({int.from_bytes(struct.pack('<d', value), 'little'):#018x})"
+    return real_text(value)
+
+
+def _tuple(printer: Printer, value: tuple[Any, ...]) -> str:
+    return f"({printer.items(value)}{',' if len(value) == 1 else ''})"
+
+
+def _record(printer: Printer, value: Any) -> str:
+    """A named tuple or dataclass, by its fields."""
+    path = path_of(type(value))
+    if path is None:
+        return _unreadable(printer, value)
+    if isinstance(value, tuple):
+        names: list[str] = list(type(value)._fields)  # type: ignore[attr-defined]
+    else:
+        names = [field.name for field in dataclasses.fields(value) if field.init]
+    return f"{path}({', '.join([f'{name}={printer.value(getattr(value, name))}' for name in names])})"
+
+
+def _plain_tuple_or_record(printer: Printer, value: Any) -> str:
+    return _record(printer, value) if hasattr(type(value), "_fields") else _unreadable(printer, value)
+
+
+def _member(printer: Printer, value: enum.Enum) -> str:
+    path = path_of(type(value))
+    known = path is not None and type(value).__members__.get(value.name or "") is value
+    return f"{path}.{value.name}" if known else _unreadable(printer, value)
+
+
+def _dtype(printer: Printer, value: Any) -> str:
+    try:
+        return dtypes.short_name(value) if dtypes.from_short_name(dtypes.short_name(value)) == value else "?'dtype'"
+    except dtypes.DTypeMismatch:
+        return f"?{str(value)!r}"
+
+
+def _number(printer: Printer, value: Any) -> str:
+    return f"{dtypes.short_name(value.dtype)}({number_text(value)})"
+
+
+def _tree(printer: Printer, value: TreeDef) -> str:
+    if value is LEAF or value.kind is None:
+        return "tree()"
+    path = "None" if value.kind.cls is type(None) else path_of(value.kind.cls)
+    if path is None:
+        return _unreadable(printer, value)
+    return f"tree({path}, {printer.value(value.data)}, {_tuple(printer, value._children)})"
+
+
+def _frozen(printer: Printer, value: Frozen) -> str:
+    return f"frozen({_tuple(printer, value.leaves)}, {printer.value(value.treedef)})"
+
+
+def _set(printer: Printer, value: frozenset[Any]) -> str:
+    return "{" + ", ".join(sorted(printer.value(item) for item in value)) + "}"
+
+
+for _kind in (int, bool, str, bytes, type(None)):
+    WRITERS[_kind] = lambda printer, value: repr(value)
+WRITERS[type(...)] = lambda printer, value: "..."
+WRITERS[float] = _float
+WRITERS[complex] = lambda printer, z: f"complex({_float(printer, z.real)}, {_float(printer, z.imag)})"
+WRITERS[tuple] = _tuple
+WRITERS[frozenset] = _set
+WRITERS[range] = lambda printer, r: f"range({r.start}, {r.stop}, {r.step})"
+WRITERS[ArrayType] = lambda printer, value: str(value)
+WRITERS[TreeDef] = _tree
+WRITERS[Frozen] = _frozen
+_BY_BASE: tuple[tuple[Any, Callable[[Printer, Any], str]], ...] = (
+    (Operation, lambda printer, value: f"op {printer.operation(value)}"),
+    (enum.Enum, _member),
+    ((np.dtype, dtypes.ExtendedDType), _dtype),
+    (np.generic, _number),
+    ((FunctionType, BuiltinFunctionType, type, np.ufunc), _reference),
+    (tuple, _plain_tuple_or_record),
+    (object, lambda printer, value: (_record if dataclasses.is_dataclass(value) else _unreadable)(printer, value)),
+)

@@ -1,0 +1,538 @@
+"""The reader of program texts: the inverse of ``printing``.
+
+    program  = "program" name [label] "(" [value ":" type ...] ")" "->" "(" [type ...] ")" ["!" row] "{" lines "}"
+    line     = [value ":" type ...] "=" operation operand ...
+    operand  = value | numbers ":" type | "@c0" [":" type]
+
+To read a text runs nobody's code: names are looked up in modules that are loaded already, and the only things called are
+operations, named tuples and dataclasses.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import difflib
+import re
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from . import dtypes
+from .arrays import Array, concrete, lift
+from .errors import HandlaxError, ParseError
+from .literals import array_of, number_of
+from .operations import OPERATIONS, Operation
+from .printing import resolve, row_text
+from .treedefs import LEAF, TreeDef, assemble, kind_of
+from .types import ArrayType, array_type
+
+_REAL = r"(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)"
+_TYPE = r"[a-z]\w*(?:<\w+>)?\[[\d,]*\]~?"
+TOKEN = re.compile(
+    r"(?:[ \t\r]+|\#[^\n]*)*(?:"
+    r"(?P<line>\n\s*)"
+    rf"|(?P<type>{_TYPE})"
+    rf"|(?P<number>0x[0-9a-f]+|[+-]?{_REAL}(?:[+-]{_REAL}j)?(?![\w.]))"
+    rf"|(?P<path>[A-Za-z_][\w.]*:(?!{_TYPE})[A-Za-z_<][\w.<>]*)"
+    r"|(?P<name>[A-Za-z_]\w*(?:-[A-Za-z]\w*)*(?:<\w+>)?|<\w+>)"
+    r"|(?P<string>b?'(?:[^'\\\n]|\\.)*'|b?\"(?:[^\"\\\n]|\\.)*\")"
+    r"|(?P<mark>@[cp]\d+|->|\.\.\.|[()\[\]{},:=!?])"
+    r"|(?P<end>\Z))"
+)
+
+
+class Parts(NamedTuple):
+    """What a program is made of, in the order in which its class takes it."""
+
+    in_types: list[ArrayType]
+    ops: list[Operation]
+    args: list[tuple[int, ...]]
+    types: list[Any]
+    outs: list[int]
+    consts: list[Any]
+    sites: tuple[()]
+    name: str
+
+
+class Reader:
+    """Reads one text. ``make`` builds a program of its parts."""
+
+    def __init__(self, text: str, consts: Sequence[Any], make: Callable[..., Any]):
+        self.text = text
+        self.consts = [lift(const) for const in consts]
+        self.make = make
+        self.labels: dict[str, Any] = {}
+        self.known_types: dict[str, ArrayType] = {}
+        self.known_ops: dict[str, Operation] = {}
+        self.literals: dict[Any, Array] = {}
+        self.end = 0
+        self.advance()
+
+    # what stands next: its kind, its text, and where it starts
+
+    def advance(self) -> None:
+        found = TOKEN.match(self.text, self.end)
+        if found is None:
+            self.start = self.end + len(re.match(r"\s*", self.text[self.end :]).group())  # type: ignore[union-attr]
+            self.fail("a name, number, string or mark", got=self.text[self.start : self.start + 1])
+        self.kind: str = found.lastgroup  # type: ignore[assignment]
+        self.start, self.end = found.span(self.kind)
+        self.word = self.text[self.start : self.end]
+
+    def fail(self, expected: str, *, got: str | None = None, at: int | None = None, hint: str | None = None) -> NoReturn:
+        at = self.start if at is None else at
+        line = self.text.count("\n", 0, at) + 1
+        column = at - (self.text.rfind("\n", 0, at) + 1) + 1
+        if got is None:
+            got = {"line": "the end of the line", "end": "the end of the text"}.get(self.kind, repr(self.word))
+        error = ParseError(f"parse: line {line}, column {column}: expected {expected}, got {got}.", hint=hint)
+        error.line, error.column = line, column
+        raise error
+
+    def skip_lines(self) -> None:
+        while self.kind == "line":
+            self.advance()
+
+    def take(self, kind: str, expected: str) -> str:
+        self.skip_lines()
+        if self.kind != kind:
+            self.fail(expected)
+        word = self.word
+        self.advance()
+        return word
+
+    def expect(self, mark: str) -> None:
+        self.skip_lines()
+        if self.word != mark or self.kind not in ("mark", "name"):
+            self.fail(repr(mark))
+        self.advance()
+
+    def accept(self, mark: str) -> bool:
+        self.skip_lines()
+        if self.word == mark and self.kind == "mark":
+            self.advance()
+            return True
+        return False
+
+    def listed(self, item: Callable[[], Any], close: str) -> list[Any]:
+        """Items with commas between them, up to ``close``; a comma may stand behind the last."""
+        items: list[Any] = []
+        while not self.accept(close):
+            items.append(item())
+            if not self.accept(","):
+                self.expect(close)
+                break
+        return items
+
+    # types and programs
+
+    def type(self) -> ArrayType:
+        self.skip_lines()
+        if self.kind != "type":
+            self.fail("a type such as f32[3]")
+        found = self.type_of(self.word)
+        self.advance()
+        return found
+
+    def type_of(self, word: str) -> ArrayType:
+        found = self.known_types.get(word)
+        if found is None:
+            name, _, rest = word.partition("[")
+            shape = tuple([int(size) for size in rest.rstrip("~").rstrip("]").split(",") if size])
+            try:
+                dtype = dtypes.from_short_name(name)
+            except dtypes.DTypeMismatch as error:
+                self.fail("a type", hint=error.hint)
+            found = self.known_types[word] = array_type(shape, dtype, word.endswith("~"))
+        return found
+
+    def whole(self) -> Any:
+        """The program that is the whole text."""
+        self.skip_lines()
+        program = self.program()
+        self.skip_lines()
+        if self.kind != "end":
+            self.fail("the end of the text")
+        return program
+
+    def program(self) -> Any:
+        self.expect("program")
+        name = self.name()
+        label = self.word if self.kind == "mark" and self.word.startswith("@p") else None
+        if label is not None:
+            self.advance()
+        parts = Parts([], [], [], [], [], [], (), name)
+        body = Body(self, parts)
+        self.expect("(")
+        self.listed(body.parameter, ")")
+        self.expect("->")
+        self.expect("(")
+        out_types = self.listed(self.result_type, ")")
+        stated = self.row() if self.accept("!") else None
+        self.expect("{")
+        body.lines()
+        found = body.out_types()
+        if found != out_types:
+            self.fail(f"results of the types {_listing(out_types)} stated above", got=_listing(found), at=body.returned)
+        self.expect("}")
+        program = self.make(*parts)
+        if stated is not None:
+            text, at = stated
+            row = row_text(program.effects)
+            if "".join(text.split()) != "".join(row.split()):
+                self.fail(f"the effect row of the equations, {row}", got=text, at=at)
+        if label is not None:
+            self.labels[label] = program
+        return program
+
+    def name(self) -> str:
+        self.skip_lines()
+        if self.kind == "string":
+            return self.string()
+        return self.take("name", "a name")
+
+    def result_type(self) -> ArrayType | None:
+        if self.kind == "name" and self.word == "none":
+            self.advance()
+            return None
+        return self.type()
+
+    def row(self) -> tuple[str, int]:
+        """The text of an effect row; it follows from the equations, so it is compared and not built."""
+        self.skip_lines()
+        start = self.start
+        self.expect("{")
+        depth = 1
+        while depth:
+            if self.kind == "end":
+                self.fail("'}'")
+            if self.kind == "mark":
+                depth += (self.word in "{([") - (self.word in "})]")
+            end = self.end
+            self.advance()
+        return self.text[start:end], start
+
+    # operations and the values of their fields
+
+    def operation(self) -> Operation:
+        start, name = self.start, self.word
+        if self.kind not in ("name", "path"):
+            self.fail("an operation")
+        kind = OPERATIONS.get(name)
+        if kind is None:
+            near = difflib.get_close_matches(name, OPERATIONS, 3)
+            hint = f"near are {', '.join(near)}." if near else "import the module that defines it."
+            self.fail("a known operation", hint=hint)
+        self.advance()
+        if self.kind != "mark" or self.word != "[":
+            key = name
+            found = self.known_ops.get(key)
+            if found is None:
+                found = self.known_ops[key] = self.build(kind, {}, start)
+            return found
+        self.advance()
+        fields = dict(self.listed(self.field, "]"))
+        return self.build(kind, fields, start)
+
+    def field(self) -> tuple[str, Any]:
+        name = self.take("name", "the name of a field")
+        self.expect("=")
+        return name, self.value()
+
+    def build(self, kind: Any, fields: dict[str, Any], at: int) -> Any:
+        try:
+            return kind(**fields)
+        except (TypeError, ValueError, HandlaxError) as error:
+            what = error.what if isinstance(error, HandlaxError) else str(error)
+            self.fail(f"fields that {kind.__name__} takes", got=what.rstrip("."), at=at)
+
+    def string(self) -> Any:
+        try:
+            value = ast.literal_eval(self.word)
+        except (ValueError, SyntaxError):
+            self.fail("a string")
+        self.advance()
+        return value
+
+    def value(self) -> Any:
+        """The value of a field."""
+        self.skip_lines()
+        kind, word, start = self.kind, self.word, self.start
+        if kind == "string":
+            return self.string()
+        if kind == "number":
+            self.advance()
+            if re.fullmatch(r"[+-]?\d+", word):
+                return int(word)
+            return float(number_of(word, dtypes.float64))
+        if kind == "type":
+            return self.type()
+        if kind == "path":
+            return self.reference()
+        if kind == "mark":
+            return self.marked(word)
+        if kind == "name":
+            if word == "program":
+                return self.program()
+            self.advance()
+            if word in _WORDS:
+                return _WORDS[word]
+            if word == "op":
+                self.skip_lines()
+                return self.operation()
+            if word == "class":
+                return self.operation_class()
+            return self.made(word, start)
+        return self.fail("a value")
+
+    def marked(self, word: str) -> Any:
+        if word == "?":
+            self.advance()
+            what = self.string() if self.kind == "string" else "something"
+            self.fail("a value", got=what, hint="only what a module holds under its own name can be read back.")
+        if word.startswith("@p"):
+            if word not in self.labels:
+                self.fail("the label of a program above")
+            self.advance()
+            return self.labels[word]
+        if word == "...":
+            self.advance()
+            return ...
+        if self.accept("("):
+            return tuple(self.listed(self.value, ")"))
+        if self.accept("{"):
+            return frozenset(self.listed(self.value, "}"))
+        return self.fail("a value")
+
+    def operation_class(self) -> type[Operation]:
+        kind = OPERATIONS.get(self.word)
+        if kind is None:
+            self.fail("a known operation", hint="import the module that defines it.")
+        self.advance()
+        return kind
+
+    def made(self, word: str, start: int) -> Any:
+        """A dtype, or what a word makes of the values behind it: ``range(0, 3, 1)``, ``f32(1.5)``."""
+        dtype = self.dtype_of(word)
+        if dtype is not None:
+            if not self.accept("("):
+                return dtype
+            number = self.take("number" if self.kind == "number" else "name", "a number")
+            self.expect(")")
+            return self.number(number, dtype, start)[()]
+        if word not in _MAKERS:
+            self.fail("a value", got=repr(word), at=start)
+        self.expect("(")
+        if word == "float":
+            number = self.take("number", "the bits of a float")
+            self.expect(")")
+            return struct.unpack("<d", struct.pack("<Q", int(number, 16)))[0]
+        values = self.listed(self.value, ")")
+        try:
+            return _MAKERS[word](*values)
+        except (TypeError, ValueError, HandlaxError) as error:
+            self.fail(f"what {word} is made of", got=str(error), at=start)
+
+    def dtype_of(self, word: str) -> Any:
+        try:
+            return dtypes.from_short_name(word)
+        except dtypes.DTypeMismatch:
+            return None
+
+    def number(self, text: str, dtype: Any, at: int) -> np.ndarray[Any, Any]:
+        try:
+            return number_of(text, dtype)
+        except (ValueError, OverflowError) as error:
+            self.fail(f"a number of {dtypes.short_name(dtype)}", got=str(error), at=at)
+
+    def reference(self) -> Any:
+        """What a loaded module holds under a name; a named tuple or dataclass is made of the fields behind it."""
+        start, word = self.start, self.word
+        module, _, name = word.partition(":")
+        found = resolve(module, name)
+        if found is None:
+            self.fail("what a loaded module holds", hint=f"import {module} first.")
+        self.advance()
+        if self.kind != "mark" or self.word != "(":
+            return found
+        if not (isinstance(found, type) and (dataclasses.is_dataclass(found) or hasattr(found, "_fields"))):
+            self.fail("a named tuple or dataclass", got=word, at=start)
+        self.advance()
+        return self.build(found, dict(self.listed(self.field, ")")), start)
+
+
+class Body:
+    """The lines of one program: which name has which number."""
+
+    def __init__(self, reader: Reader, parts: Parts):
+        self.reader = reader
+        self.parts = parts
+        self.numbers: dict[str, int] = {}
+        self.value_types: list[ArrayType | None] = []
+        self.places: dict[int, int] = {}  # constants of the reader, by identity -> number here
+        self.returned = 0
+
+    def define(self, name: str, type: ArrayType | None, at: int) -> None:
+        if name in self.numbers:
+            self.reader.fail("a new name", got=repr(name), at=at)
+        self.numbers[name] = len(self.value_types)
+        self.value_types.append(type)
+
+    def parameter(self) -> None:
+        reader = self.reader
+        reader.skip_lines()
+        at = reader.start
+        name = reader.take("name", "the name of a parameter")
+        reader.expect(":")
+        type = reader.type()
+        self.define(name, type, at)
+        self.parts.in_types.append(type)
+
+    def lines(self) -> None:
+        """All lines up to the ``return``, and that."""
+        reader = self.reader
+        while True:
+            reader.skip_lines()
+            if reader.kind == "name" and reader.word == "return":
+                break
+            self.line()
+            if reader.kind != "line" and not (reader.kind == "name" and reader.word == "return"):
+                reader.fail("an operand or the end of the line")
+        self.returned = reader.start
+        reader.advance()
+        reader.expect("(")
+        self.parts.outs.extend(reader.listed(self.operand, ")"))
+
+    def line(self) -> None:
+        """``results = operation operands``; without results the operation alone."""
+        reader, parts = self.reader, self.parts
+        results: list[tuple[str, Any, int]] = []
+        first = reader.start
+        while reader.kind == "name" and self.colon_follows():
+            at, name = reader.start, reader.word
+            reader.advance()
+            reader.advance()
+            results.append((name, reader.result_type(), at))
+            if not (reader.kind == "mark" and reader.word == ","):
+                break
+            reader.advance()
+        if results:
+            reader.expect("=")
+        op = reader.operation()
+        args = []
+        while reader.kind not in ("line", "end") and reader.word not in ("}", "return"):
+            args.append(self.operand())
+        types = tuple([type for _, type, _ in results])
+        if not op.multiple and len(types) != 1:
+            reader.fail(f"one result of {op.name}", got=f"{len(types)}", at=first)
+        parts.ops.append(op)
+        parts.args.append(tuple(args))
+        parts.types.append(types if op.multiple else types[0])
+        for name, type, at in results:
+            self.define(name, type, at)
+
+    def colon_follows(self) -> bool:
+        reader = self.reader
+        return reader.text.startswith(":", reader.end)
+
+    def operand(self) -> int:
+        """The number of an operand."""
+        reader = self.reader
+        if reader.kind == "name":
+            number = self.numbers.get(reader.word)
+            if number is not None:
+                reader.advance()
+                return number
+            if reader.word not in ("True", "False"):
+                near = difflib.get_close_matches(reader.word, self.numbers, 3)
+                reader.fail("a value defined above", hint=f"near are {', '.join(near)}." if near else None)
+        if reader.kind == "mark" and reader.word.startswith("@c"):
+            return self.constant()
+        return self.literal()
+
+    def constant(self) -> int:
+        """``@c0``: one of the constants given beside the text."""
+        reader = self.reader
+        at, index = reader.start, int(reader.word[2:])
+        if index >= len(reader.consts):
+            reader.fail(f"one of the {len(reader.consts)} constants given", hint="give program.consts beside the text.")
+        const = reader.consts[index]
+        reader.advance()
+        if reader.kind == "mark" and reader.word == ":":
+            reader.advance()
+            stated = reader.type()
+            if const.type is not stated:
+                reader.fail(f"a constant of the type {stated}", got=str(const.type), at=at)
+        return self.place(const)
+
+    def literal(self) -> int:
+        """``[1.0, 2.0]:f32[2]``: a constant in place."""
+        reader = self.reader
+        at = reader.start
+        items: list[str] = []
+        depth = 0
+        while True:
+            if reader.kind == "number" or (reader.kind == "name" and reader.word in ("True", "False")):
+                items.append(reader.word)
+            elif reader.kind == "mark" and reader.word in "[]":
+                depth += 1 if reader.word == "[" else -1
+            elif not (depth and reader.kind == "mark" and reader.word == ","):
+                reader.fail("an operand: a value, a number with its type, or @c0")
+            reader.advance()
+            if not depth:
+                break
+        reader.expect(":")
+        type = reader.type()
+        key = (tuple(items), type)
+        const = reader.literals.get(key)
+        if const is None:
+            try:
+                data = array_of(items, type)
+            except (ValueError, OverflowError) as error:
+                reader.fail("a constant", got=str(error), at=at)
+            const = reader.literals[key] = concrete(type, data)
+        return self.place(const)
+
+    def place(self, const: Any) -> int:
+        number = self.places.get(id(const))
+        if number is None:
+            self.parts.consts.append(const)
+            number = self.places[id(const)] = -len(self.parts.consts)
+        return number
+
+    def out_types(self) -> list[Any]:
+        consts = self.parts.consts
+        return [self.value_types[n] if n >= 0 else consts[-1 - n].type for n in self.parts.outs]
+
+
+def _listing(types: Sequence[Any]) -> str:
+    return f"({', '.join(map(str, types))})"
+
+
+def _tree(cls: Any = LEAF, data: Any = None, children: tuple[TreeDef, ...] = ()) -> TreeDef:
+    if cls is LEAF:
+        return LEAF
+    kind = kind_of(type(None) if cls is None else cls)
+    if kind is None:
+        raise ValueError(f"{cls.__qualname__}, which is not registered as a node")
+    return assemble(kind, data, children)
+
+
+_WORDS: dict[str, Any] = {"None": None, "True": True, "False": False}
+_MAKERS: dict[str, Callable[..., Any]] = {
+    "range": range,
+    "complex": lambda real, imaginary: complex(real, imaginary),
+    "float": float,
+    "tree": _tree,
+    "frozen": lambda leaves, treedef: treedef.unflatten(leaves),
+}
+
+
+def read(text: str, consts: Sequence[Any], make: Callable[..., Any]) -> Any:
+    """The program that ``text`` says, built by ``make``. Raises ParseError with line and column."""
+    if not isinstance(text, str):
+        raise ParseError(f"parse: a text is needed, got {type(text).__name__}.", hint="give str(program).")
+    return Reader(text, consts, make).whole()
