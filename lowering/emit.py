@@ -222,6 +222,18 @@ class Emitter:
             made,
         )
 
+    def fold(
+        self, xs: Sequence[Value], starts: Sequence[Value], axes: Sequence[int], body: Callable[..., Sequence[Value]]
+    ) -> list[Value]:
+        """A reduction of several arrays at once: ``body(*left, *right)`` gives the elements combined."""
+        elements = [start.type for start in starts]
+        made = [
+            t.update(shape=tuple([n for i, n in enumerate(x.type.shape) if i not in axes])) for t, x in zip(elements, xs)
+        ]
+        attributes = f"dimensions = array<i64{': ' if axes else ''}{', '.join(map(str, axes))}>"
+        region = self.region([*elements, *elements], body)
+        return self.ops("reduce", *xs, *starts, types=made, attributes=attributes, regions=region)
+
     def region(self, types: Sequence[ArrayType], body: Callable[..., Sequence[Value]]) -> str:
         """The text of a region ``({ ^bb0(...): ... })``: ``body`` takes this emitter's values and gives those returned."""
         outer, outer_constants, outer_made = self.lines, self.constants, self.made
