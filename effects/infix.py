@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .arithmetic import Add, Mul, Neg
+from .arithmetic import Add, Div, Mul, Neg, Sub
 from .arrays import Array
+from .bitwise import And, Or, Xor
+from .comparison import Eq, Ge, Gt, Le, Lt, Ne
 from .operations import Operation
 from .broadcasting import together
 from .stack import current, perform
@@ -54,3 +56,7 @@ _neg = Neg()
 install("add", Add)
 install("mul", Mul)
 Array.__neg__ = lambda self: perform(_neg, self)  # type: ignore[attr-defined]
+install("sub", Sub)
+install("truediv", Div)
+for _symbol, _kind in (("eq", Eq), ("ne", Ne), ("lt", Lt), ("le", Le), ("gt", Gt), ("ge", Ge), ("and", And), ("or", Or), ("xor", Xor)):
+    install(_symbol, _kind)

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
+
 from handlax.effects import dtypes
 from handlax.effects.operations import Operation
-from hypothesis import strategies as st
 
 Shape = tuple[int, ...]
 
@@ -24,8 +25,8 @@ Shape = tuple[int, ...]
 class Domain:
     """Where one operand lies: reals and the parts of complex numbers between ``low`` and ``high``, integers too.
 
-    ``dtype`` fixes the dtype, where it is not the case's. Values closer than ``margin`` to one in ``apart`` are moved away:
-    points where the operation has a kink or jump. ``extremes`` are further values, for the law of values alone.
+    ``dtype`` fixes the dtype, where it is not the case's. Values closer than ``margin`` to one in ``apart`` are moved
+    away: points where the operation has a kink or jump. ``extremes`` are further values, for the law of values alone.
     """
 
     low: float = -3.0
@@ -44,7 +45,7 @@ class Domain:
         if dtypes.is_integer(dtype):
             info = dtypes.iinfo(dtype)
             low, high = max(int(info.min), int(np.ceil(self.low))), min(int(info.max), int(self.high))
-            return np.asarray(rng.integers(low, high, shape, endpoint=True)).astype(dtype)
+            return np.asarray(rng.integers(low, max(low, high), shape, endpoint=True)).astype(dtype)
         if dtypes.is_complex(dtype):
             imaginary = rng.uniform(*(self.imaginary or (self.low, self.high)), shape)
             return np.asarray(self._reals(shape, rng) + 1j * imaginary).astype(dtype)
@@ -62,7 +63,8 @@ class Domain:
         held = [value for value in self.extremes if _holds(x.dtype, value)]
         if not held or not x.size:
             return x
-        chosen = np.asarray(rng.choice(np.asarray(held, dtype=object), x.shape)).astype(x.dtype)
+        with np.errstate(over="ignore"):  # 1e30 is an extreme of float16 too: infinity
+            chosen = np.asarray(rng.choice(np.asarray(held, dtype=object), x.shape)).astype(x.dtype)
         return np.asarray(np.where(rng.random(x.shape) < 0.5, chosen, x).astype(x.dtype))
 
 

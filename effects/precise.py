@@ -1,0 +1,45 @@
+"""NumPy functions as operations need them: silent, and with 16-bit floats computed in 32 bits and rounded once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from .dtypes import bfloat16, float16, float32
+
+NumPyFunction = Callable[..., Any]
+HALF = frozenset({float16, bfloat16})
+
+
+def quiet(f: NumPyFunction) -> NumPyFunction:
+    """``f`` without NumPy's warnings: infinities and NaNs are values here."""
+    return np.errstate(all="ignore")(f)
+
+
+def wide(f: NumPyFunction) -> NumPyFunction:
+    """``f`` silent, 16-bit operands widened and the result rounded back; integers beside them stay."""
+
+    def function(*operands: Any) -> Any:
+        dtype = operands[0].dtype
+        with np.errstate(all="ignore"):
+            if dtype not in HALF:
+                return f(*operands)
+            y = f(*[x.astype(float32) if x.dtype in HALF else x for x in operands])
+            return np.asarray(y).astype(dtype) if y.dtype == float32 else y
+
+    return function
+
+
+def scipy_special(name: str) -> NumPyFunction:
+    """The function of this name in ``scipy.special``, which is imported when it is first used."""
+    return wide(lambda *operands: _special()(name)(*operands))
+
+
+@functools.cache
+def _special() -> Callable[[str], NumPyFunction]:
+    module = import_module("scipy.special")
+    return functools.cache(lambda name: getattr(module, name))
