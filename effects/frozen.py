@@ -26,11 +26,12 @@ class Frozen:
     (2.0, (3.0, 1.0, 2.0), PyTreeDef(CustomNode(Frozen[None], [{'b': *, 'w': [*, *]}])))
     """
 
-    __slots__ = ("leaves", "treedef", "_hash", "_seen", "__weakref__")
+    __slots__ = ("leaves", "treedef", "_hash", "_seen", "_dispatch", "__weakref__")
     leaves: tuple[Any, ...]
     treedef: TreeDef
     _hash: int
     _seen: Any
+    _dispatch: Any  # what a compiler keeps here
 
     def __init__(self, tree: Any):
         if isinstance(tree, Frozen):
@@ -71,7 +72,7 @@ class Frozen:
         return self._view()[key]
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in {"_hash", "_seen"}:
+        if name.startswith("__") or name in {"_hash", "_seen", "_dispatch"}:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         found = getattr(self._view(), name)
         return found if kind_of(type(found)) is None or found is None else freeze(found)

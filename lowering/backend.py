@@ -1,20 +1,71 @@
-"""The array backend: how concrete arrays reach devices."""
+"""The array backend: how concrete arrays reach devices, and which device that is.
+
+An array that was put on a device by name is *committed* to it; all others follow the arrays that they meet. As long as
+nothing was put anywhere but on the default device, ``PLACED`` is empty and nobody looks at devices.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from ..effects import config
+from ..effects.errors import DeviceMismatch
 from ..effects.types import ArrayType
-from . import runtime
+from .lazy import runtime
 from .stablehlo import storage
+
+PLACED: list[Any] = []
+"""Not empty once an array may lie elsewhere than on the process's default device."""
+
+
+def first_device() -> Any:
+    """The device where arrays lie when no setting says otherwise."""
+    return runtime.backend(_platform()).default_device
+
+
+def _platform() -> str | None:
+    platforms = config.current().platforms
+    return platforms.split(",")[0] if platforms else None
 
 
 def default_device() -> Any:
     """The device on which new arrays lie: the configured one, else the platform's first."""
-    return config.current().default_device or runtime.backend().default_device
+    chosen = config.current().default_device
+    if chosen is None:
+        return first_device()
+    device = runtime.backend(chosen).default_device if isinstance(chosen, str) else chosen
+    place(device)
+    return device
+
+
+def place(device: Any) -> None:
+    """Note that arrays are put on ``device`` by name."""
+    if not PLACED and (len(device.client.local_devices()) > 1 or device.client is not first_device().client):
+        PLACED.append(device)
+
+
+def common_device(buffers: Iterable[Any], what: str, names: Any = None) -> Any | None:
+    """The device to which buffers are committed, None where none is.
+
+    Raises: DeviceMismatch: two are committed to different devices; ``names(i)`` tells what buffer ``i`` is.
+    """
+    found: Any = None
+    first = 0
+    for i, buffer in enumerate(buffers):
+        if buffer is not None and buffer._committed:
+            device = runtime.device_of(buffer)
+            if found is None:
+                found, first = device, i
+            elif device != found:
+                called = names or (lambda n: f"operand {n}")
+                raise DeviceMismatch(
+                    f"{what}: arguments must lie on one device, got {called(first)} on {found} and {called(i)} on {device}.",
+                    hint="move one with device_put(x, device).",
+                )
+    return found
 
 
 class XlaBackend:
@@ -26,7 +77,7 @@ class XlaBackend:
 
     def to_buffer(self, value: np.ndarray[Any, Any], type: ArrayType) -> Any:
         # concrete arrays are never written to, so the device may share their memory
-        return runtime.putter(default_device(), copy=False)(value)
+        return runtime.putter(default_device(), copy=False, committed=False)(value)
 
     def block(self, buffer: Any) -> None:
         runtime.block_until_ready(buffer)

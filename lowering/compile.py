@@ -3,60 +3,236 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..effects.arrays import ConcreteArray, concrete
-from ..effects.errors import UnhandledEffect
+from ..effects import config
+from ..effects.arrays import Array, ConcreteArray, concrete
+from ..effects.caches import Cache
+from ..effects.errors import BadArgument, DeletedArray, HandlaxError, UnhandledEffect
+from ..effects.escape import escaped
 from ..effects.programs import Program
-from . import runtime
-from .backend import default_device
-from .emit import Module, lower_program
+from ..effects.types import ArrayType
+
+from .backend import common_device, default_device
+from .emit import lower_program
+from .lazy import cache, runtime
+from .prune import close, prune
 from .stablehlo import storage
+
+Names = Callable[[int], str]
+
+
+class Loaded:
+    """A closed program on a device, without the inputs that it does not use.
+
+    ``run(buffers).consume_with_handlers(handlers)`` runs it on the buffers of the inputs ``kept``.
+    """
+
+    __slots__ = ("program", "text", "kept", "aliases", "device", "executable", "run", "handlers", "committed", "types")
+
+    def __init__(
+        self,
+        program: Program,
+        text: str,
+        kept: tuple[int, ...],
+        aliases: tuple[int | None, ...],
+        executable: Any,
+    ):
+        self.program = program
+        self.text = text
+        self.kept = kept
+        self.aliases = aliases
+        self.executable = executable
+        self.device = executable.devices[0]
+        self.run = executable.run
+        self.handlers = executable.handlers(committed=False)
+        self.committed = executable.handlers(committed=True)
+        self.types = program.out_types
 
 
 class Compiled:
-    """A program on a device: ``run(buffers)`` gives buffers, a call takes and gives arrays."""
+    """A program on a device with the arrays that it captured; a call takes and gives arrays."""
 
-    __slots__ = ("module", "executable", "run", "handlers", "types", "consts")
+    __slots__ = ("loaded", "captured", "prepare")
 
-    def __init__(self, module: Module, executable: runtime.Executable, types: Sequence[Any]):
-        self.module = module
-        self.executable = executable
-        self.run = executable.run
-        self.handlers = executable.handlers()
-        self.types = tuple(types)
-        self.consts = tuple(const.buffer for const in module.consts)
+    def __init__(self, loaded: Loaded, captured: Sequence[Array]):
+        self.loaded = loaded
+        self.captured = tuple(captured)
+        self.prepare = _preparation(loaded, self.captured)
+
+    @property
+    def types(self) -> tuple[ArrayType, ...]:
+        return self.loaded.types
+
+    @property
+    def text(self) -> str:
+        return self.loaded.text
+
+    @property
+    def executable(self) -> Any:
+        return self.loaded.executable
 
     def __call__(self, *operands: ConcreteArray) -> tuple[ConcreteArray, ...]:
-        buffers = [*self.consts, *[x.buffer for x in operands]]
-        made = self.run(buffers).consume_with_handlers(self.handlers)
-        return tuple([concrete(t, None, b) for t, b in zip(self.types, made)])  # type: ignore[misc]
+        return self.on([x.buffer for x in operands])
+
+    def on(self, buffers: list[Any], committed: bool = False) -> tuple[ConcreteArray, ...]:
+        """Run on buffers that lie on its device."""
+        loaded = self.loaded
+        if self.prepare is not None:
+            buffers = self.prepare(buffers)
+        made = loaded.run(buffers).consume_with_handlers(loaded.committed if committed else loaded.handlers)
+        return tuple([concrete(t, None, b) for t, b in zip(loaded.types, made)])  # type: ignore[misc]
 
 
-_CACHE: dict[Any, Compiled] = {}
+def _preparation(loaded: Loaded, captured: tuple[Array, ...]) -> Callable[[list[Any]], list[Any]] | None:
+    """What turns the buffers of all arguments into those that the device takes; None where they are the same."""
+    kept = loaded.kept
+    count = len(captured)
+    if not captured and kept == tuple(range(len(loaded.program.in_types))):
+        return None
+    leading = [runtime.copy_to_device(captured[n].buffer, loaded.device) for n in kept if n < count]  # type: ignore[attr-defined]
+    rest = [n - count for n in kept if n >= count]
+    return lambda buffers: [*leading, *[buffers[n] for n in rest]]
+
+
+COMPILED = Cache("compile")
+_MAKING: dict[Any, threading.Event] = {}
 _LOCK = threading.Lock()
-CAPACITY = 4096
 
 
-def compile_program(program: Program, name: str = "program", donated: Sequence[bool] = ()) -> Compiled:
+def compile_program(
+    program: Program,
+    name: str = "program",
+    donated: Sequence[bool] = (),
+    *,
+    keep_unused: bool = False,
+    device: Any = None,
+    options: Mapping[str, Any] | None = None,
+) -> Compiled:
     """The compiled form of a program; equal programs share one.
 
-    Raises: UnhandledEffect: an effect that the device does not answer is in its row. CompileError: XLA refuses it.
+    Args:
+        donated: for each input, whether its memory may be used for a result.
+        device: where it runs; the default device without it.
+
+    Raises: UnhandledEffect: an effect that the device does not answer is in its row. EscapedBox: it holds a box of an
+    enclosing run. CompileError: XLA refuses it.
     """
-    device = default_device()
-    key = (program, tuple(donated), device)
-    found = _CACHE.get(key)
-    if found is not None:
-        return found
+    closed, captured = close(program)
+    for x in captured:
+        if x.run is not None:
+            raise escaped(x)
+    if captured and donated:
+        donated = (*[False] * len(captured), *donated)
+    place = default_device() if device is None else device
+    key = (closed, tuple(donated) if any(donated) else (), keep_unused, place, _options_key(options))
+    return Compiled(load(key, name, options), captured)
+
+
+def _options_key(options: Mapping[str, Any] | None) -> Any:
+    return tuple(sorted(options.items())) if options else ()
+
+
+def load(key: Any, name: str, options: Mapping[str, Any] | None = None) -> Loaded:
+    """Compile once, however many threads ask; a failure leaves nothing behind, and the next to ask tries again."""
+    entries = COMPILED.entries
+    while True:
+        found = entries.get(key)
+        if found is not None:
+            COMPILED.hits += 1
+            return found
+        with _LOCK:
+            making = _MAKING.get(key)
+            if making is None:
+                mine = _MAKING[key] = threading.Event()
+        if making is not None:
+            making.wait()
+            continue
+        try:
+            return COMPILED.get(key, lambda: _compile(key, name, options))
+        finally:
+            with _LOCK:
+                del _MAKING[key]
+            mine.set()
+
+
+def _compile(key: Any, name: str, options: Mapping[str, Any] | None) -> Loaded:
+    closed, donated, keep_unused, device, _ = key
+    unhandled(closed, name)
+    text, aliases, pruned, kept = lower(closed, name, donated, keep_unused)
+    results = [storage(t) for t in pruned.out_types]
+    executable = cache.compile(text, device, results, options, config.current().compilation_cache_dir)
+    return Loaded(closed, text, kept, aliases, executable)
+
+
+def unhandled(program: Program, name: str) -> None:
+    """Raises UnhandledEffect where a program has an effect that the device does not answer."""
     if program.effects:
         row = ", ".join(sorted(map(str, program.effects)))
-        raise UnhandledEffect(f"{name}: nobody handles {row}, and a device cannot.", hint="handle it around jit or inside.")
-    module = lower_program(program, name, donated)
-    results = [storage(t) for t in program.out_types]
-    executable = runtime.compile(module.text, devices=[device], results=results)
-    made = Compiled(module, executable, program.out_types)
-    with _LOCK:
-        if len(_CACHE) >= CAPACITY:
-            _CACHE.clear()
-        return _CACHE.setdefault(key, made)
+        raise UnhandledEffect(
+            f"{name}: nobody handles {row}, and a device cannot.", hint="handle it around jit or inside."
+        )
+
+
+def lower(
+    closed: Program, name: str, donated: Sequence[bool] = (), keep_unused: bool = False
+) -> tuple[str, tuple[int | None, ...], Program, tuple[int, ...]]:
+    """The text of a closed program, which result takes the memory of which input, and what is left of the program."""
+    pruned, kept = prune(closed, keep_unused)
+    aliases = _aliases(pruned, [bool(donated) and donated[n] for n in kept])
+    return lower_program(pruned, name, aliases).text, aliases, pruned, kept
+
+
+def _aliases(program: Program, donated: Sequence[bool]) -> tuple[int | None, ...]:
+    """For each input the result that takes over its memory: the first of its shape and dtype that is free."""
+    free: dict[Any, list[int]] = {}
+    if not any(donated):
+        return (None,) * len(donated)
+    for i, t in reversed(list(enumerate(program.out_types))):
+        free.setdefault(storage(t), []).append(i)
+    found: list[int | None] = []
+    unused = []
+    for t, yes in zip(program.in_types, donated):
+        places = free.get(storage(t)) if yes else None
+        found.append(places.pop() if places else None)
+        if yes and not places and found[-1] is None:
+            unused.append(str(t))
+    if unused:
+        warnings.warn(f"Some donated buffers were not usable: {', '.join(unused)}.", stacklevel=2)
+    return tuple(found)
+
+
+def check_donation(buffers: Sequence[Any], donated: Sequence[int], name: str, names: Names) -> None:
+    """Raises BadArgument where a donated buffer is given twice: one of its uses would read freed memory."""
+    first: dict[int, int] = {}
+    given = set(donated)
+    for i, buffer in enumerate(buffers):
+        other = first.setdefault(id(buffer), i)
+        if other != i and (other in given or i in given):
+            raise BadArgument(
+                f"{name}: a donated array must be given once, got the same one for {names(other)} and {names(i)}.",
+                hint="donate a copy, or do not donate it.",
+            )
+
+
+def failure(error: Exception, name: str, leaves: Sequence[Any], names: Names) -> Exception:
+    """What a failed call means: the argument that was deleted, or is on another device; else the error itself."""
+    if isinstance(error, HandlaxError):
+        return error
+    for i, x in enumerate(leaves):
+        if isinstance(x, ConcreteArray) and x.is_deleted():
+            return DeletedArray(
+                f"{name}: {names(i)} must not be deleted or donated before the call, got {x.type} without data.",
+                hint="use the result of the call that it was donated to, or do not donate it.",
+            )
+    return error
+
+
+def run_on(compiled: Compiled, operands: Sequence[ConcreteArray], what: str) -> tuple[ConcreteArray, ...]:
+    """Run on arrays wherever they lie: on the device to which one of them is committed."""
+    buffers = [x.buffer for x in operands]
+    committed = common_device(buffers, what) is not None
+    device = compiled.loaded.device
+    return compiled.on([runtime.copy_to_device(b, device) for b in buffers], committed)

@@ -136,10 +136,12 @@ _device_put: Callable[..., Buffer] = xc.batched_device_put
 
 
 @functools.cache
-def putter(device: Device, *, copy: bool = True) -> Callable[[Any], Buffer]:
+def putter(device: Device, *, copy: bool = True, committed: bool = True) -> Callable[[Any], Buffer]:
     """``put`` for one device, every look-up done: what a call with NumPy arguments uses.
 
     putter(device, copy=c)(x) == put(x, device, copy=c)
+
+    ``committed`` is a mark on the buffer, for others to read: that the device was asked for by name.
     """
     devices, place, avals, numpy_array = [device], sharding(device), _avals, np.ndarray
     semantics = _COPY if copy else _ALIAS
@@ -149,12 +151,12 @@ def putter(device: Device, *, copy: bool = True) -> Callable[[Any], Buffer]:
             kind = avals.get((array.shape, array.dtype))
             if kind is not None:
                 # The last argument keeps 64-bit types; without it jaxlib reads a switch that only jax sets.
-                return _device_put(kind, place, [array], devices, True, False, semantics, True)
+                return _device_put(kind, place, [array], devices, committed, False, semantics, True)
         array = np.asarray(array)
         kind = aval(array.shape, array.dtype)
         if array.dtype is not kind.dtype:
             array = array.astype(kind.dtype, copy=False)
-        return _device_put(kind, place, [array], devices, True, False, semantics, True)
+        return _device_put(kind, place, [array], devices, committed, False, semantics, True)
 
     return put_here
 
@@ -274,9 +276,10 @@ class Executable:
         self.run: Callable[..., Any] = loaded.execute_sharded
         self.execute: Callable[[Sequence[Buffer]], list[Buffer]] = self.bind()
 
-    def handlers(self, wrap: Callable[[Buffer], Any] | None = None) -> list[Any]:
+    def handlers(self, wrap: Callable[[Buffer], Any] | None = None, committed: bool = True) -> list[Any]:
         """One result handler per output; with ``wrap`` it gives ``wrap(buffer)`` in place of the buffer."""
-        made = [_result_handler(kind, place) for kind, place in zip(self.results, self._shardings, strict=True)]
+        pairs = zip(self.results, self._shardings, strict=True)
+        made = [_result_handler(kind, place, committed) for kind, place in pairs]
         return made if wrap is None else [handler.wrap(wrap) for handler in made]
 
     def bind(self, wrap: Callable[[Buffer], Any] | None = None) -> Callable[[Sequence[Buffer]], list[Any]]:
@@ -311,10 +314,10 @@ class Executable:
         return bytes(self.loaded.serialize())
 
 
-def _result_handler(kind: Aval, place: Sharding) -> Any:
+def _result_handler(kind: Aval, place: Sharding, committed: bool) -> Any:
     if JAXLIB_VERSION.startswith("0.10."):
-        return xc.array_result_handler(kind, place, True, _skip_checks=True)
-    return xc.array_result_handler(kind, place, True)
+        return xc.array_result_handler(kind, place, committed, _skip_checks=True)
+    return xc.array_result_handler(kind, place, committed)
 
 
 def compile(

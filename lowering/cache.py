@@ -1,0 +1,110 @@
+"""Compiled programs on disk, for the next process: setting ``compilation_cache_dir``.
+
+An entry is found by what it depends on: the program's text, the compile options, the device, the machine and the
+version of jaxlib. It is written to a temporary file that is then renamed, so that a reader sees all of it or nothing,
+and two writers lose nothing. What does not prove to be whole and ours is never loaded: it is compiled again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pathlib
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from returns.result import Failure, Result, Success
+
+from ..effects.errors import CompileError
+from .lazy import runtime
+
+COUNTS: Counter[str] = Counter()
+"""Entries of the disk: "hit", "miss", "written", "rejected"."""
+
+_MAGIC = b"handlax program 1\n"
+_DIGEST = hashlib.sha256().digest_size
+
+
+def compile(
+    text: str,
+    device: Any,
+    results: Sequence[Any],
+    options: Mapping[str, Any] | None = None,
+    folder: str | os.PathLike[str] | None = None,
+) -> Any:
+    """``runtime.compile``, by way of the folder where one is given."""
+    if not folder:
+        return runtime.compile(text, devices=[device], results=results, options=options)
+    facts = runtime.cache_key_facts([device], options)
+    path = pathlib.Path(folder) / entry_name(text, facts)
+    found = load(path, facts)
+    if isinstance(found, Success):
+        try:
+            made = runtime.deserialize(found.unwrap(), devices=[device], results=results, options=options)
+        except CompileError as error:
+            _reject(path, str(error))
+        else:
+            COUNTS["hit"] += 1
+            return made
+    elif found.failure() is None:
+        COUNTS["miss"] += 1
+    else:
+        _reject(path, found.failure())
+    made = runtime.compile(text, devices=[device], results=results, options=options)
+    store(path, facts, made.serialize())
+    return made
+
+
+def entry_name(text: str, facts: bytes) -> str:
+    """The file name of a program: equal texts under equal facts have equal names."""
+    return hashlib.sha256(text.encode() + b"\0" + facts).hexdigest() + ".xla"
+
+
+def load(path: pathlib.Path, facts: bytes) -> Result[bytes, str | None]:
+    """The program in a file that ``store`` wrote under the same facts; a failure says why not, None where no file is."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return Failure(None)
+    except OSError as error:
+        return Failure(f"it cannot be read: {error}")
+    if not content.startswith(_MAGIC):
+        return Failure("it does not begin as an entry does")
+    head = len(_MAGIC)
+    body = head + 2 * _DIGEST
+    if len(content) < body:
+        return Failure("it is truncated")
+    if content[head : head + _DIGEST] != hashlib.sha256(facts).digest():
+        return Failure("it was written on another machine or by another version")
+    blob = content[body:]
+    if content[head + _DIGEST : body] != hashlib.sha256(blob).digest():
+        return Failure("its checksum does not match its content")
+    return Success(blob)
+
+
+def store(path: pathlib.Path, facts: bytes, blob: bytes) -> Result[pathlib.Path, str]:
+    """Write an entry, whole or not at all. A folder that cannot be written to costs a warning, not the program."""
+    content = _MAGIC + hashlib.sha256(facts).digest() + hashlib.sha256(blob).digest() + blob
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=".writing-", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.replace(temporary, path)
+        except BaseException:
+            pathlib.Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        warnings.warn(f"compilation cache: {path.parent} cannot be written to: {error}", stacklevel=2)
+        return Failure(str(error))
+    COUNTS["written"] += 1
+    return Success(path)
+
+
+def _reject(path: pathlib.Path, why: str | None) -> None:
+    COUNTS["rejected"] += 1
+    warnings.warn(f"compilation cache: the entry {path.name} is not used, {why}; the program is compiled", stacklevel=3)
