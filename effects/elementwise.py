@@ -63,7 +63,9 @@ class Elementwise(Operation):
         if code is not None and code.co_varnames[:1] == ("op",):
             return cell
         if column == "evaluate":
-            return lambda op, *operands: cell(*operands)
+            if cls.arity == 1:
+                return lambda op, x: cell(x)
+            return (lambda op, x, y: cell(x, y)) if cls.arity == 2 else lambda op, *operands: cell(*operands)
         return derivative(cls.arity, cell) if column == "jvp" else cell
 
 

@@ -76,7 +76,7 @@ class BroadcastInDim:
         for d, n in zip(op.dims, x.shape):
             spread[d] = n
         tail = x.shape[len(op.dims) :]  # the words of a key
-        return np.broadcast_to(x.reshape((*spread, *tail)), (*op.shape, *tail))
+        return spread_to(x.reshape((*spread, *tail)), (*op.shape, *tail))
 
     def batch(op, dims, x):
         x = move_axis(x, dims[0], 0)
@@ -106,7 +106,7 @@ class ReduceSum:
 
     def evaluate(op, x):
         wide = np.float32 if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x.dtype
-        return np.sum(x, axis=op.axes, dtype=wide).astype(x.dtype)
+        return np.add.reduce(x, axis=op.axes, dtype=wide)
 
     def batch(op, dims, x):
         return batch_reduction(op, dims[0], x)
@@ -175,6 +175,15 @@ class Transpose:
 
     def lower(op, emit, x):
         return emit.transpose(x, op.permutation)
+
+
+def spread_to(x: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """NumPy's ``broadcast_to``, filled in where that is quicker than making a view."""
+    if prod(shape) > 4096:
+        return np.broadcast_to(x, shape)
+    y = np.empty(shape, x.dtype)
+    y[...] = x
+    return y
 
 
 def key_words(op: Any, x: np.ndarray[Any, Any]) -> tuple[int, ...]:
