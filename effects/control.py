@@ -25,6 +25,7 @@ class HigherOrder(Operation):
     multiple: ClassVar[bool] = True
     runs: ClassVar[str] = "once"
     selects: ClassVar[int] = 0  # leading operands that choose and that no body sees
+    prunes: ClassVar[bool] = False  # operands and results that nobody needs may go: no field speaks of single ones
     bodies: tuple[Program, ...]
     shared: int = 0
     carry: int = 0
@@ -44,6 +45,7 @@ class Call(HigherOrder):
     bodies: tuple[Program, ...]
     label: str = "call"
     inline: bool = False
+    prunes = True
     shared = 0
     carry = 0
 

@@ -42,6 +42,8 @@ TOKEN = re.compile(
     r"|(?P<mark>@[cp]\d+|->|\.\.\.|[()\[\]{},:=!?])"
     r"|(?P<end>\Z))"
 )
+# the common line, read at once where all its parts have been met before: one result, fields without brackets in them
+LINE = re.compile(rf"([a-z]+_?): ({_TYPE}) = ([\w-]+(?:\[[^\[\]{{}}@'\"\#]*\])?)((?: [^\s\#]+)*)[ \t]*\n\s*")
 
 
 class Parts(NamedTuple):
@@ -226,16 +228,17 @@ class Reader:
             near = difflib.get_close_matches(name, OPERATIONS, 3)
             hint = f"near are {', '.join(near)}." if near else "import the module that defines it."
             self.fail("a known operation", hint=hint)
+        end = self.end
         self.advance()
-        if self.kind != "mark" or self.word != "[":
-            key = name
-            found = self.known_ops.get(key)
-            if found is None:
-                found = self.known_ops[key] = self.build(kind, {}, start)
-            return found
-        self.advance()
-        fields = dict(self.listed(self.field, "]"))
-        return self.build(kind, fields, start)
+        fields: dict[str, Any] = {}
+        if self.kind == "mark" and self.word == "[":
+            self.advance()
+            fields = dict(self.listed(self.field, "]"))
+            end = self.text.rindex("]", start, self.start) + 1
+        op = self.build(kind, fields, start)
+        if not op.bodied:
+            self.known_ops[self.text[start:end]] = op
+        return op
 
     def field(self) -> tuple[str, Any]:
         name = self.take("name", "the name of a field")
@@ -396,6 +399,7 @@ class Body:
         reader = self.reader
         while True:
             reader.skip_lines()
+            self.common_lines()
             if reader.kind == "name" and reader.word == "return":
                 break
             self.line()
@@ -405,6 +409,29 @@ class Body:
         reader.advance()
         reader.expect("(")
         self.parts.outs.extend(reader.listed(self.operand, ")"))
+
+    def common_lines(self) -> None:
+        """As many lines as are of the common form, with everything in them met before."""
+        reader, parts, numbers = self.reader, self.parts, self.numbers
+        at = reader.start
+        while (found := LINE.match(reader.text, at)) is not None:
+            name, type, op, operands = found.groups()
+            kind, made = reader.known_ops.get(op), reader.known_types.get(type)
+            if kind is None or made is None or kind.multiple or name in numbers:
+                break
+            try:
+                args = tuple([numbers[word] for word in operands.split()])
+            except KeyError:
+                break
+            parts.ops.append(kind)
+            parts.args.append(args)
+            parts.types.append(made)
+            numbers[name] = len(self.value_types)
+            self.value_types.append(made)
+            at = found.end()
+        if at != reader.start:
+            reader.end = at
+            reader.advance()
 
     def line(self) -> None:
         """``results = operation operands``; without results the operation alone."""
@@ -488,13 +515,15 @@ class Body:
         type = reader.type()
         key = (tuple(items), type)
         const = reader.literals.get(key)
+        written = reader.text[at : reader.start].rstrip()
         if const is None:
             try:
                 data = array_of(items, type)
             except (ValueError, OverflowError) as error:
                 reader.fail("a constant", got=str(error), at=at)
             const = reader.literals[key] = concrete(type, data)
-        return self.place(const)
+        number = self.numbers[written] = self.place(const)
+        return number
 
     def place(self, const: Any) -> int:
         number = self.places.get(id(const))
