@@ -227,12 +227,30 @@ class Emitter:
     ) -> list[Value]:
         """A reduction of several arrays at once: ``body(*left, *right)`` gives the elements combined."""
         elements = [start.type for start in starts]
-        made = [
-            t.update(shape=tuple([n for i, n in enumerate(x.type.shape) if i not in axes])) for t, x in zip(elements, xs)
-        ]
+        shape = tuple([n for i, n in enumerate(xs[0].type.shape) if i not in axes])
+        made = [t.update(shape=shape) for t in elements]
         attributes = f"dimensions = array<i64{': ' if axes else ''}{', '.join(map(str, axes))}>"
         region = self.region([*elements, *elements], body)
         return self.ops("reduce", *xs, *starts, types=made, attributes=attributes, regions=region)
+
+    def reduce_window(
+        self,
+        xs: Sequence[Value],
+        starts: Sequence[Value],
+        window: tuple[Sequence[int], Sequence[int], Sequence[tuple[int, int]], Sequence[int], Sequence[int]],
+        types: Sequence[ArrayType],
+        body: Callable[..., Sequence[Value]],
+    ) -> list[Value]:
+        """Reductions over windows; ``window``: sizes, strides, padding, and the dilations of base and window."""
+        sizes, strides, padding, base, dilation = window
+        rows = ", ".join([f"[{low}, {high}]" for low, high in padding])
+        names = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
+        words = zip(names, (sizes, strides, base, dilation))
+        attributes = ", ".join([f"{name} = array<i64: {', '.join(map(str, numbers))}>" for name, numbers in words])
+        attributes += f", padding = dense<[{rows}]> : tensor<{len(sizes)}x2xi64>"
+        elements = [start.type for start in starts]
+        region = self.region([*elements, *elements], body)
+        return self.ops("reduce_window", *xs, *starts, types=types, attributes=attributes, regions=region)
 
     def region(self, types: Sequence[ArrayType], body: Callable[..., Sequence[Value]]) -> str:
         """The text of a region ``({ ^bb0(...): ... })``: ``body`` takes this emitter's values and gives those returned."""
