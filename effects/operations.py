@@ -12,7 +12,8 @@ import dataclasses
 import re
 import struct
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import numpy as np
@@ -22,7 +23,7 @@ from pyrsistent import PMap, pmap
 from . import config, trees
 from .errors import BadStaticArgument, MissingRule, RegistrationError
 
-C = TypeVar("C", bound=type)
+C = TypeVar("C")
 Rule = Callable[..., Any]
 
 
@@ -32,7 +33,8 @@ class Operation:
     An operation is pure unless ``effect`` says otherwise; ``vmap`` and ``diff`` tell what an effect means under them.
     """
 
-    __slots__ = ("_key", "_hash")
+    __slots__ = ("_key", "_hash", "memo")
+    memo: dict[Any, Any] | None  # operand types -> result type; where one object stands for many equations
     name: ClassVar[str] = "operation"
     multiple: ClassVar[bool] = False  # results come as a tuple
     effectful: ClassVar[bool] = False
@@ -40,7 +42,6 @@ class Operation:
     named: ClassVar[bool] = False  # speaks of a named axis
     vmap: ClassVar[str] = "refuse"
     diff: ClassVar[str] = "refuse"
-    memo: ClassVar[dict[Any, Any] | None] = None  # operand types -> result type; operations without fields only
     dtypes: ClassVar[frozenset[Any] | None] = None
     exempt: ClassVar[Mapping[str, str]] = {}  # law -> why it does not apply
     _setters: ClassVar[tuple[Callable[..., None], ...]] = ()
@@ -50,6 +51,7 @@ class Operation:
         setters = self._setters
         if kwargs or len(args) != len(setters):
             args = self._bind(args, kwargs)
+        _set_memo(self, None)
         for assign, value in zip(setters, args):
             assign(self, value)
 
@@ -140,6 +142,23 @@ class Operation:
 EMPTY_ROW: frozenset[Any] = frozenset()
 _set_key = Operation._key.__set__  # type: ignore[attr-defined]
 _set_hash = Operation._hash.__set__  # type: ignore[attr-defined]
+_set_memo = Operation.memo.__set__  # type: ignore[attr-defined]
+_SHARED: dict[Any, Any] = {}
+
+
+def shared(kind: Callable[..., C], *fields: Any) -> C:
+    """The operation with these fields, one object for all who ask: it remembers its result types.
+
+    Fields must be canonical (ints, and no bools among them): they are compared by ``==``.
+    """
+    found = _SHARED.get((kind, fields))
+    if found is None:
+        if len(_SHARED) > 4096:
+            _SHARED.clear()
+        found = kind(*fields)
+        _set_memo(found, {})
+        _SHARED[kind, fields] = found
+    return found  # type: ignore[no-any-return]
 
 
 def bits(value: Any) -> Any:
@@ -389,3 +408,21 @@ def explain_rules(op: type[Operation] | Operation) -> str:
     if module is None:
         lines.append("  (its module is gone)")
     return "\n".join(lines)
+
+
+@contextmanager
+def rules(**tables: Mapping[type[Operation], Any]) -> Iterator[None]:
+    """Put rules in force for the extent of a ``with`` block: ``with hx.rules(jvp={Sin: mine}):``.
+
+    The tables in force are part of every cache key.
+
+    Raises: BadStaticArgument: there is no column of that name.
+    """
+    for name in tables:
+        if name not in COLUMNS:
+            raise BadStaticArgument(f"rules: there is no column {name!r}.", hint=f"columns are {', '.join(COLUMNS)}.")
+    in_force = config.current().tables
+    for name, table in tables.items():
+        in_force = in_force.set(name, in_force.get(name, pmap()).update(table))
+    with config.configure(tables=in_force):
+        yield

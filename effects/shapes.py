@@ -13,7 +13,7 @@ from .arrays import lift, scalar
 from .columns import linear
 from .dtypes import NUMERIC
 from .errors import BadArgument, DTypeMismatch, ShapeMismatch
-from .operations import operation
+from .operations import operation, shared
 from .stack import perform
 from .types import ArrayType, array_type
 
@@ -224,7 +224,7 @@ def broadcast_in_dim(x: Any, shape: Sequence[int], broadcast_dimensions: Sequenc
     shape = tuple(shape)
     if shape == x.type.shape and len(broadcast_dimensions) == len(shape):
         return x
-    return perform(BroadcastInDim(canonical_shape(shape), tuple(broadcast_dimensions)), x)
+    return perform(shared(BroadcastInDim, shape, tuple(broadcast_dimensions)), x)
 
 
 def broadcast(x: Any, shape: tuple[int, ...]) -> Any:
@@ -235,7 +235,7 @@ def broadcast(x: Any, shape: tuple[int, ...]) -> Any:
 
 def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
     """The sum of ``x`` over ``axes``."""
-    return perform(ReduceSum(tuple(sorted(axes))), x) if axes else x
+    return perform(shared(ReduceSum, tuple(sorted(axes))), x) if axes else x
 
 
 def sum_all(x: Any) -> Any:
@@ -245,13 +245,13 @@ def sum_all(x: Any) -> Any:
 
 def reshape(x: Any, shape: tuple[int, ...]) -> Any:
     """``x`` in row-major order with another shape."""
-    return x if x.type.shape == shape else perform(Reshape(shape), x)
+    return x if x.type.shape == shape else perform(shared(Reshape, shape), x)
 
 
 def permute(x: Any, permutation: Sequence[int]) -> Any:
     """Dimension ``d`` of the result is dimension ``permutation[d]`` of ``x``."""
     permutation = tuple(permutation)
-    return x if permutation == tuple(range(len(permutation))) else perform(Transpose(permutation), x)
+    return x if permutation == tuple(range(len(permutation))) else perform(shared(Transpose, permutation), x)
 
 
 def move_axis(x: Any, source: int, target: int) -> Any:
@@ -266,7 +266,7 @@ def move_axis(x: Any, source: int, target: int) -> Any:
 def full(type: ArrayType, value: Any) -> Any:
     """The array of this type whose elements are all ``value``."""
     single = scalar(value, type.dtype, type.weak)
-    return perform(BroadcastInDim(type.shape, ()), single) if type.shape else single
+    return perform(shared(BroadcastInDim, type.shape, ()), single) if type.shape else single
 
 
 def zeros(type: ArrayType) -> Any:

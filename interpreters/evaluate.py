@@ -45,14 +45,18 @@ def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
             y = rule(op, a._read() if value is None else value, b._read() if other is None else other)
         else:
             types = tuple([x.type for x in operands])
-            made = result_type(op, types)
+            made = (memo.get(types) or result_type(op, types)) if memo is not None else op.result_type(*types)
             y = rule(op, *[x._read() if x._value is None else x._value for x in operands])
     except AttributeError:
         _no_boxes(operands)
         raise
     finally:
         _ERRORS.reset(token)
-    return wrap(y, made) if not op.multiple else tuple(map(wrap, y, made))
+    if op.multiple:
+        return tuple(map(wrap, y, made))
+    if y.__class__ is np.ndarray and y.dtype is made.dtype:
+        return concrete(made, y)
+    return wrap(y, made)
 
 
 def wrap(y: Any, type: Any) -> ConcreteArray:

@@ -24,7 +24,7 @@ from ..effects.errors import BadArgument, CannotCross, DTypeMismatch
 from ..effects.operations import Operation, result_type
 from ..effects.programs import Program, interpret
 from ..effects.sources import user_site
-from ..effects.stack import STACK, Run, inside, installed
+from ..effects.stack import STACK, Run, inside, installed, runs
 from ..effects.types import ArrayType
 from .record import Record
 
@@ -232,3 +232,8 @@ def handle(handler: Handler, state: Any = NO_STATE) -> Callable[[Callable[..., A
         return handled
 
     return install
+
+
+def handlers() -> tuple[str, ...]:
+    """The handlers in force here, innermost first, as they are called in messages."""
+    return tuple(run.describe() for run in runs())

@@ -53,20 +53,20 @@ class Jvp(Run):
         return (x.primal, x.tangent) if x.run is self else (x, None)
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
-        for x in operands:
-            if x.run is self:
-                break
+        if len(operands) == 1:
+            (x,) = operands
+            if x.run is not self:
+                return self.outer.answer(op, operands)
+            primals: tuple[Any, ...] = (x.primal,)
+            tangents: tuple[Any, ...] = (x.tangent,)
         else:
-            return self.outer.answer(op, operands)
-        primals = []
-        tangents = []
-        for x in operands:
-            if x.run is self:
-                primals.append(x.primal)
-                tangents.append(x.tangent)
+            for x in operands:
+                if x.run is self:
+                    break
             else:
-                primals.append(x)
-                tangents.append(None)
+                return self.outer.answer(op, operands)
+            primals = tuple([x.primal if x.run is self else x for x in operands])
+            tangents = tuple([x.tangent if x.run is self else None for x in operands])
         cell = self.cell
         site = cell.site
         if site is None:
@@ -74,7 +74,7 @@ class Jvp(Run):
         token = STACK.set(self.outer)
         try:
             rule = JVP.find(type(op)) if not op.effectful or JVP.has(type(op)) else _effect
-            y, dy = rule(op, tuple(primals), tuple(tangents))
+            y, dy = rule(op, primals, tangents)
             if not op.multiple:
                 return y if dy is None else JvpBox(self, y, dy)
             return tuple([self.box(a, da) for a, da in zip(y, dy)])
