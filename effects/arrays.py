@@ -287,7 +287,7 @@ class Box(Array):
         return NOWHERE
 
     def _unknown(self, error: type[Exception], what: str, hint: str) -> Any:
-        raise error(f"{what}, got {self.type} under {self.run.describe()}, made at {self.made_at}.", hint=hint)  # type: ignore[call-arg]
+        raise error(f"{what}, got {self.type} under {self.run.label}, made at {self.made_at}.", hint=hint)  # type: ignore[call-arg]
 
     def __bool__(self) -> bool:
         return self._unknown(
@@ -336,7 +336,7 @@ class Box(Array):
         return self
 
     def __repr__(self) -> str:
-        return f"Box<{self.type}> of {self.run.describe()}"
+        return f"Box<{self.type}> of {self.run.label}"
 
     def __iter__(self) -> Iterator[Any]:
         if not self.type.shape:

@@ -14,7 +14,7 @@ from .sources import Site, user_site
 
 
 def _where() -> str:
-    handlers = " > ".join(run.describe() for run in stack.runs())
+    handlers = " > ".join(run.label for run in stack.runs() if run.label)
     return f"at {Site(*user_site(3))}" + (f", under {handlers}" if handlers else "")
 
 

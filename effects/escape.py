@@ -22,7 +22,7 @@ def escaped(box: Any) -> EscapedBox:
     run = box.run
     why = "which has ended" if run.ended else "which is not in this thread's stack"
     return EscapedBox(
-        f"escaped box: a value {box.type} of {run.describe()}, installed at {run.installed_at}, {why}, was used again; "
+        f"escaped box: a value {box.type} of {run.label}, installed at {run.installed_at}, {why}, was used again; "
         f"it was made at {box.made_at}.",
         hint="return values from the transformed function instead of keeping them in variables outside it.",
     )

@@ -38,12 +38,13 @@ class Run:
     ``ended`` is set when the transformation returns: a box met afterwards has escaped.
     """
 
-    __slots__ = ("outer", "site", "ended", "cell")
-    name = "handler"
+    __slots__ = ("outer", "site", "ended", "cell", "label")
     outer: Run
+    label: str  # how messages call it: ``vmap('batch')``; empty for what is part of another
 
-    def __init__(self, outer: Run, site: Place | None = None):
+    def __init__(self, outer: Run, label: str, site: Place | None = None):
         self.outer = outer
+        self.label = label
         self.site = site
         self.ended = False
         self.cell = outer.cell or Cell()
@@ -51,10 +52,6 @@ class Run:
     def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """Answer ``op``, or pass it on."""
         return self.outer.answer(op, operands)
-
-    def describe(self) -> str:
-        """How the run is called in messages: ``vmap('batch')``."""
-        return self.name
 
     @property
     def installed_at(self) -> Site:
@@ -65,11 +62,11 @@ class Base(Run):
     """The bottom of every stack. Its ``answer`` is installed once, when the package is imported."""
 
     __slots__ = ("answer",)
-    name = "base"
     answer: Callable[[Any, tuple[Any, ...]], Any]
 
     def __init__(self) -> None:
         self.outer = None  # type: ignore[assignment]
+        self.label = "base"
         self.site = None
         self.ended = False
         self.cell = None  # type: ignore[assignment]

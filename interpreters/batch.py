@@ -48,15 +48,10 @@ class Batch(Run):
     """Answers by ownership: operations on its boxes, those that name its axis, and every effect."""
 
     __slots__ = ("size", "axis_name")
-    name = "vmap"
-
     def __init__(self, outer: Run, size: int, axis_name: Any = None, site: tuple[Any, int] | None = None):
-        super().__init__(outer, site)
+        super().__init__(outer, "vmap" if axis_name is None else f"vmap({axis_name!r})", site)
         self.size = size
         self.axis_name = axis_name
-
-    def describe(self) -> str:
-        return "vmap" if self.axis_name is None else f"vmap({self.axis_name!r})"
 
     def box(self, value: Any, dim: int | None) -> Any:
         return value if dim is None else BatchBox(self, value, dim)
@@ -72,7 +67,7 @@ class Batch(Run):
             return y, (None,) * len(y) if op.multiple else None
         why = "an operand differs from lane to lane" if op.vmap == "once" else f"the effect says vmap={op.vmap!r}"
         raise CannotCross(
-            f"{op.name}: this effect cannot cross {self.describe()}: {why}.",
+            f"{op.name}: this effect cannot cross {self.label}: {why}.",
             hint="declare what it means with @hx.effect(vmap='once'), or handle it inside: vmap(hx.handle(h)(f)).",
         )
 
@@ -127,7 +122,7 @@ def batch_program(
 
 
 def _batch_program(program: Program, dims: Sequence[int | None], size: int, axis_name: Any) -> Any:
-    recorder = Record(BASE)
+    recorder = Record(BASE, "")
     run = Batch(recorder, size, axis_name)
     boxes = []
     for t, d in zip(program.in_types, dims):

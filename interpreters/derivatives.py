@@ -80,7 +80,7 @@ def jvp(fun: F, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
         raise TreeMismatch(f"jvp: primals and tangents must have one structure, got {tree} and {tangent_tree}.")
     xs = [_differentiable("jvp", x) for x in xs]
     given = [_tangent("jvp", x, dx) for x, dx in zip(xs, dxs)]
-    run = Jvp(STACK.get(), user_site(2))
+    run = Jvp(STACK.get(), "jvp", user_site(2))
     with installed(run):
         results = fun(*trees.unflatten(tree, [run.box(x, dx) for x, dx in zip(xs, given)]))
     if has_aux:
@@ -127,7 +127,7 @@ class _Traced:
             ys, self.out_tree = trees.flatten(results)
             return [lift(y) for y in ys]
 
-        self.linear: Linearized = linearize_flat(flat, self.xs, self.types)
+        self.linear: Linearized = linearize_flat(flat, self.xs, self.types, where)
         if has_aux:
             self.aux = _unboxed(self.linear.run, self.aux)
         self.outs = self.linear.outs

@@ -117,13 +117,10 @@ class Handling(Run):
     __slots__ = ("handler", "clauses", "state")
 
     def __init__(self, outer: Run, handler: Handler, state: Any, site: tuple[Any, int] | None = None):
-        super().__init__(outer, site)
+        super().__init__(outer, repr(handler), site)
         self.handler = handler
         self.clauses = dict(handler.clauses)
         self.state = state
-
-    def describe(self) -> str:
-        return repr(self.handler)
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         clause = self.clauses.get(type(op))
@@ -161,14 +158,14 @@ class Handling(Run):
                 return interpret(op.bodies[0], operands)
         if self.state is not NO_STATE:
             raise CannotCross(
-                f"{op.name}: {self.describe()} has a state, and a state cannot cross the bodies of this operation.",
+                f"{op.name}: {self.label} has a state, and a state cannot cross the bodies of this operation.",
                 hint="use a handler without state, or handle inside the operation's function.",
             )
         return self.outer.answer(op.with_bodies(tuple(map(self.lift, op.bodies))), operands)
 
     def lift(self, body: Program) -> Program:
         """The body as a fresh run of this handler makes it."""
-        recorder = Record(self.outer)
+        recorder = Record(self.outer, "")
         run = Handling(recorder, self.handler, NO_STATE)
         boxes = [recorder.input(t) for t in body.in_types]
         with inside(run):
@@ -236,4 +233,4 @@ def handle(handler: Handler, state: Any = NO_STATE) -> Callable[[Callable[..., A
 
 def handlers() -> tuple[str, ...]:
     """The handlers in force here, innermost first, as they are called in messages."""
-    return tuple(run.describe() for run in runs())
+    return tuple(run.label for run in runs() if run.label)

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..effects import config
@@ -40,11 +41,23 @@ class JvpBox(Box):
         return Site(*self.at) if self.at is not None else self.run.installed_at
 
 
+    def _unknown(self, error: type[Exception], what: str, hint: str) -> Any:
+        """What Python may know of a value it may know here too: the primal is an ordinary value."""
+        name = what.partition(":")[0]
+        convert = _KNOWN.get(name)
+        return Box._unknown(self, error, what, hint) if convert is None else convert(self.primal)
+
+
+_KNOWN: dict[str, Callable[[Any], Any]] = {
+    "bool": bool, "index": operator.index, "int": int, "float": float, "complex": complex,
+    "item": lambda x: x.item(), "tolist": lambda x: x.tolist(),
+}  # fmt: skip
+
+
 class Jvp(Run):
     """Answers by ownership: operations that have one of its boxes as operand."""
 
     __slots__ = ()
-    name = "jvp"
 
     def box(self, primal: Any, tangent: Any) -> Any:
         return primal if tangent is None else JvpBox(self, primal, tangent)
@@ -105,8 +118,8 @@ def jvp_program(program: Program, nonzero: Sequence[bool]) -> tuple[Program, tup
 
 
 def _jvp_program(program: Program, nonzero: Sequence[bool]) -> tuple[Program, tuple[bool, ...]]:
-    recorder = Record(BASE)
-    run = Jvp(recorder)
+    recorder = Record(BASE, "")
+    run = Jvp(recorder, "jvp")
     primals = [recorder.input(t) for t in program.in_types]
     tangents = [recorder.input(t) if yes else None for yes, t in zip(nonzero, program.in_types)]
     with inside(run):

@@ -38,18 +38,22 @@ class Linearized(NamedTuple):
         return backward(self.tape, unknown, [n for n, _ in kept], [ct for _, ct in kept], self.tape.consts)
 
 
-def linearize(f: Callable[..., Sequence[Any]], primals: Sequence[Any], types: Sequence[ArrayType | None]) -> Linearized:
+def linearize(
+    f: Callable[..., Sequence[Any]], primals: Sequence[Any], types: Sequence[ArrayType | None], label: str = "linearize"
+) -> Linearized:
     """Run ``f`` on boxes; ``types[i]`` is the type of the tangent of primal ``i``, None for one that has none."""
     site = user_site(2)
-    tape = Tape(STACK.get(), site)
-    run = Jvp(tape, site)
+    tape = Tape(STACK.get(), "", site)
+    run = Jvp(tape, label, site)
     boxes = [x if t is None else run.box(x, tape.input(t)) for x, t in zip(primals, types)]
-    with inside(run):
-        results = f(*boxes)
-    outs, tangents = [], []
-    for y in results:
-        primal, tangent = run.unbox(y)
-        outs.append(primal)
-        tangents.append(None if tangent is None else tape.number(tangent))
-    run.ended = tape.ended = True
+    try:
+        with inside(run):
+            results = f(*boxes)
+        outs, tangents = [], []
+        for y in results:
+            primal, tangent = run.unbox(y)
+            outs.append(primal)
+            tangents.append(None if tangent is None else tape.number(tangent))
+    finally:
+        run.ended = tape.ended = True
     return Linearized(outs, tape.builder, tangents, run)

@@ -24,7 +24,6 @@ class Tape(Record):
     """Records the operations that have one of its boxes as operand; what it captures are the residuals."""
 
     __slots__ = ()
-    name = "partial_eval"
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         for x in operands:

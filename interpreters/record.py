@@ -35,10 +35,9 @@ class Record(Run):
     """Answers everything. Values that come from outside become constants of the program."""
 
     __slots__ = ("builder",)
-    name = "record"
 
-    def __init__(self, outer: Run, site: tuple[Any, int] | None = None):
-        super().__init__(outer, site)
+    def __init__(self, outer: Run, label: str, site: tuple[Any, int] | None = None):
+        super().__init__(outer, label, site)
         self.builder = Builder()
 
     def input(self, type: ArrayType) -> RecordBox:
@@ -96,8 +95,10 @@ class Record(Run):
         return self.builder.freeze([self.number(x) for x in outs], name)
 
 
-def record(f: Callable[..., Sequence[Any]], in_types: Sequence[ArrayType], name: str = "program") -> Program:
+def record(
+    f: Callable[..., Sequence[Any]], in_types: Sequence[ArrayType], name: str = "program", label: str = "make_program"
+) -> Program:
     """The program of ``f``, which takes and gives flat arrays, recorded over the stack in force."""
-    run = Record(STACK.get(), user_site(2))
+    run = Record(STACK.get(), label, user_site(2))
     with installed(run):
         return run.freeze(f(*[run.input(t) for t in in_types]), name)

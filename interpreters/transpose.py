@@ -103,7 +103,7 @@ def transpose_program(
 
 
 def _transpose_program(program: Program, linear: Sequence[bool], nonzero: Sequence[bool]) -> Any:
-    run = Record(BASE)
+    run = Record(BASE, "")
     known = [None if yes else run.input(t) for yes, t in zip(linear, program.in_types)]
     cts = [run.input(t) if yes else None for yes, t in zip(nonzero, program.out_types)]
     with inside(run):

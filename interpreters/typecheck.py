@@ -53,8 +53,6 @@ def _check(program: Program, done: set[int]) -> None:
             if not -len(constants) <= n < len(types):
                 _fail(program, i, f"operand number {n} is defined nowhere above")
         operands = [types[n] if n >= 0 else constants[-1 - n] for n in args]
-        if None in operands:
-            _fail(program, i, "an operand is the result of an effect that has none")
         _check_type(program, i, op, operands, made)
         if op.bodied:
             for found in boundary(op, operands):

@@ -176,7 +176,7 @@ def _in_run(run: Run) -> dict[Any, Trace]:
 def record(call: Call) -> Trace:
     """Run the function on boxes, once."""
     COUNTS["trace"] += 1
-    run = Record(current(), user_site(2))
+    run = Record(current(), "jit", user_site(2))
     with installed(run):
         args, kwargs = call.tree.unflatten([run.input(t) for t in call.types])
         if call.merge is not None:
@@ -225,7 +225,7 @@ def leaf_types(leaves: Sequence[Any], names: Callable[[int], str], name: str) ->
     found = []
     for i, x in enumerate(leaves):
         try:
-            found.append(x.type if isinstance(x, Array) else type_of(x))
+            found.append(x.type if isinstance(x, Array) or type(getattr(x, "type", None)) is ArrayType else type_of(x))
         except NotAnArray:
             raise NotAnArray(
                 f"{name}: arguments must be arrays or numbers, got {type(x).__name__} for {names(i)}.",
