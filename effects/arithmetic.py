@@ -12,7 +12,7 @@ from .arrays import lift, lift_together, scalar
 from .columns import linear, multilinear
 from .comparison import eq, ge, select_n
 from .complexes import complex, conj, real
-from .dtypes import EVERY, FLOATING, INEXACT, INTEGER, NUMERIC, SIGNED
+from .dtypes import ANY, EVERY, FLOATING, INEXACT, INTEGER, NUMERIC, SIGNED
 from .elementwise import Elementwise, batch, elementwise, fit, surface
 from .errors import BadArgument, DTypeMismatch
 from .operations import operation
@@ -58,9 +58,9 @@ Neg = elementwise(
     doc="``y[i] = -x[i]``; unsigned integers wrap around.",
 )  # fmt: skip
 Add = elementwise(
-    "add", NUMERIC, quiet(np.add), arity=2, jvp=_jvp_sum,
+    "add", ANY, quiet(np.add), arity=2, jvp=_jvp_sum,
     transpose=lambda op, ct, x, y, *, wrt: fit(ct, (x, y)[wrt]), lower="add",
-    doc="``z[i] = x[i] + y[i]``.\n\n    Shapes: equal, or rank 0; one dtype. Integers wrap around.",
+    doc="``z[i] = x[i] + y[i]``; of booleans ``or``.\n\n    Shapes: equal, or rank 0; one dtype. Integers wrap around.",
 )  # fmt: skip
 Sub = elementwise(
     "sub", NUMERIC, quiet(np.subtract), arity=2, jvp=_jvp_sum,
@@ -68,9 +68,9 @@ Sub = elementwise(
     doc="``z[i] = x[i] - y[i]``.\n\n    Shapes: equal, or rank 0; one dtype. Integers wrap around.",
 )  # fmt: skip
 Mul = elementwise(
-    "mul", NUMERIC, quiet(np.multiply), arity=2, jvp=multilinear,
+    "mul", ANY, quiet(np.multiply), arity=2, jvp=multilinear,
     transpose=lambda op, ct, x, y, *, wrt: fit(mul(ct, y), x) if wrt == 0 else fit(mul(x, ct), y), lower="multiply",
-    doc="``z[i] = x[i] y[i]``.\n\n    Shapes: equal, or rank 0; one dtype. Integers wrap around.",
+    doc="``z[i] = x[i] y[i]``; of booleans ``and``.\n\n    Shapes: equal, or rank 0; one dtype. Integers wrap around.",
 )  # fmt: skip
 Div = elementwise(
     "div", NUMERIC, quiet(_divide), arity=2,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import columns, dtypes
+from . import dtypes
 from .arrays import lift, lift_together, scalar
 from .columns import zeros_like
 from .dtypes import ANY, EVERY, ORDERED
@@ -29,12 +29,23 @@ def _comparison(name: str, symbol: str, family: Any, evaluate: Callable[..., Any
 
     def lower(op, emit, x, y):
         x, y = emit.spread(x, y)
+        if dtypes.is_complex(x.type.dtype) and direction not in ("EQ", "NE"):
+            return _compare_parts(emit, direction, x, y)
         return emit.compare(direction, x, y, total)
 
-    order = ", in IEEE 754's total order: -NaN < -inf < -0 < +0 < inf < NaN" if total else "; false where one is NaN"
-    order = "" if family is EVERY and not total else order
+    if total:
+        order = ", in IEEE 754's total order: -NaN < -inf < -0 < +0 < inf < NaN"
+    else:
+        order = "" if symbol in ("==", "!=") else "; false where one is NaN, of complex numbers by real, then imaginary part"
     doc = f"``z[i] = x[i] {symbol} y[i]``{order}.\n\n    Shapes: equal, or rank 0. The result is boolean."
     return elementwise(name, family, evaluate, arity=2, result=_boolean, lower=lower, doc=doc)
+
+
+def _compare_parts(emit, direction, x, y):
+    """The order of complex numbers: by their real parts, where these are equal by the imaginary ones."""
+    (a, c), (b, d) = emit.parts(x), emit.parts(y)
+    by_imaginary, by_real = emit.compare(direction, c, d), emit.compare(direction, a, b)
+    return emit.select(emit.compare("EQ", a, b), by_imaginary, by_real)
 
 
 def total_order(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -53,10 +64,10 @@ def _total(f: Callable[..., Any]) -> Callable[..., Any]:
 # z = x == y, x != y, x < y, x <= y, x > y, x >= y
 Eq = _comparison("eq", "==", EVERY, quiet(np.equal), "EQ")
 Ne = _comparison("ne", "!=", EVERY, quiet(np.not_equal), "NE")
-Lt = _comparison("lt", "<", ORDERED, quiet(np.less), "LT")
-Le = _comparison("le", "<=", ORDERED, quiet(np.less_equal), "LE")
-Gt = _comparison("gt", ">", ORDERED, quiet(np.greater), "GT")
-Ge = _comparison("ge", ">=", ORDERED, quiet(np.greater_equal), "GE")
+Lt = _comparison("lt", "<", EVERY, quiet(np.less), "LT")
+Le = _comparison("le", "<=", EVERY, quiet(np.less_equal), "LE")
+Gt = _comparison("gt", ">", EVERY, quiet(np.greater), "GT")
+Ge = _comparison("ge", ">=", EVERY, quiet(np.greater_equal), "GE")
 EqTo = _comparison("eq_to", "==", ORDERED, _total(np.equal), "EQ", total=True)
 LtTo = _comparison("lt_to", "<", ORDERED, _total(np.less), "LT", total=True)
 LeTo = _comparison("le_to", "<=", ORDERED, _total(np.less_equal), "LE", total=True)
@@ -190,9 +201,7 @@ def _extreme(name: str, f: Callable[..., Any], stablehlo: str, direction: str, d
         if not dtypes.is_complex(emit.made.dtype):
             return emit.elementwise(stablehlo, x, y)
         x, y = emit.spread(x, y)
-        (a, c), (b, d) = emit.parts(x), emit.parts(y)
-        by_imaginary, by_real = emit.compare(direction, c, d), emit.compare(direction, a, b)
-        return emit.select(emit.select(emit.compare("EQ", a, b), by_imaginary, by_real), x, y)
+        return emit.select(_compare_parts(emit, direction, x, y), x, y)
 
     jvp = (lambda x, y, dx, z: dx * _share(x, y, z), lambda x, y, dy, z: dy * _share(y, x, z))
     return elementwise(name, ANY, evaluate, arity=2, jvp=jvp, lower=lower, doc=doc)
@@ -209,8 +218,8 @@ Min = _extreme(
     "``z[i]`` is the smaller of ``x[i]`` and ``y[i]``, NaN where one is NaN.\n\n    Complex numbers are ordered by their"
     " real, then by their imaginary parts.\n    The derivative is shared equally where both are equal.",
 )  # fmt: skip
-max = surface(Max)  # noqa: A001 - JAX's name
-min = surface(Min)  # noqa: A001 - JAX's name
+max = surface(Max)
+min = surface(Min)
 
 
 def _where(mask: Any, dx: Any, z: Any) -> Any:
@@ -232,7 +241,7 @@ Clamp = elementwise(
 _clamp = Clamp()
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:  # noqa: A002 - JAX's names
+def clamp(min: Any, x: Any, max: Any) -> Any:
     """``clamp(low, x, high)[i] == min(max(x[i], low[i]), high[i])``.
 
     Shapes: the bounds have the shape of ``x`` or rank 0. The derivative by ``x`` is 1 strictly between the bounds.
