@@ -1,0 +1,111 @@
+"""Named axes under vmap."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import errors, lax
+from handlax import numpy as hnp
+
+
+def over(f, x, name="i"):
+    return np.asarray(hx.vmap(f, axis_name=name)(x))
+
+
+X = np.array([1.0, 2.0, 4.0], np.float32)
+
+
+def test_psum_of_a_mapped_value_is_the_sum_over_lanes():
+    assert over(lambda x: lax.psum(x, "i"), X).tolist() == [7.0] * 3
+    assert over(lambda x: lax.pmean(x, "i"), X).tolist() == pytest.approx([7 / 3] * 3)
+    assert over(lambda x: lax.pmax(x, "i"), X).tolist() == [4.0] * 3
+    assert over(lambda x: lax.pmin(x, "i"), X).tolist() == [1.0] * 3
+
+
+def test_psum_of_an_unmapped_value_multiplies_by_the_axis_size():
+    assert over(lambda x: lax.psum(hnp.float32(2.0), "i") + 0 * x, X).tolist() == [6.0] * 3
+    assert over(lambda x: x * lax.psum(1, "i"), X).tolist() == [3.0, 6.0, 12.0]
+
+
+def test_axis_index_counts_lanes():
+    assert over(lambda x: lax.axis_index("i"), X).tolist() == [0, 1, 2]
+    assert over(lambda x: x + lax.axis_size("i"), X).tolist() == [4.0, 5.0, 7.0]
+
+
+def test_ppermute_sends_and_leaves_zeros():
+    assert over(lambda x: lax.ppermute(x, "i", [(0, 1), (1, 2)]), X).tolist() == [0.0, 1.0, 2.0]
+    with pytest.raises(errors.BadArgument, match="distinct"):
+        over(lambda x: lax.ppermute(x, "i", [(0, 1), (2, 1)]), X)
+
+
+def test_all_gather_stacks_or_joins():
+    x = np.arange(6.0, dtype=np.float32).reshape(3, 2)
+    assert over(lambda x: lax.all_gather(x, "i"), x)[1].tolist() == [[0, 1], [2, 3], [4, 5]]
+    assert over(lambda x: lax.all_gather(x, "i", axis=1), x)[0].tolist() == [[0, 2, 4], [1, 3, 5]]
+    assert over(lambda x: lax.all_gather(x, "i", tiled=True), x)[2].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_axes_nest_and_can_be_named_together():
+    x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+
+    def both(f):
+        return np.asarray(hx.vmap(hx.vmap(f, axis_name="j"), axis_name="i")(x))
+
+    assert (both(lambda x: lax.psum(x, ("i", "j"))) == 15).all()
+    assert both(lambda x: lax.psum(x, "i"))[0].tolist() == [3, 5, 7]
+    assert both(lambda x: lax.psum(x, "j"))[:, 0].tolist() == [3, 12]
+    assert both(lambda x: lax.axis_index(("i", "j"))).ravel().tolist() == list(range(6))
+    gathered = both(lambda x: lax.all_gather(x, ("i", "j")))
+    assert gathered.shape == (2, 3, 6)
+    assert (gathered == np.arange(6)).all()
+
+
+def test_the_axis_is_in_the_effect_row_until_it_is_answered():
+    def f(x):
+        program = hx.make_program(lambda x: lax.psum(x, "i"))(x)
+        assert [str(effect) for effect in program.effects] == ["axis i"]
+        return x
+
+    hx.vmap(f, axis_name="i")(X)
+    whole = hx.make_program(hx.vmap(lambda x: lax.psum(x, "i"), axis_name="i"))(X)
+    assert not whole.effects
+
+
+def test_collectives_cross_jit():
+    f = hx.jit(lambda x: x / lax.psum(x, "i"))
+    assert over(f, X).tolist() == pytest.approx([1 / 7, 2 / 7, 4 / 7])
+    assert np.asarray(hx.jit(hx.vmap(f, axis_name="i"))(X)).tolist() == pytest.approx([1 / 7, 2 / 7, 4 / 7])
+    assert over(f, X[:2]).tolist() == pytest.approx([1 / 3, 2 / 3])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: lax.psum(x * x, "i"),
+        lambda x: lax.pmean(x, "i") * x,
+        lambda x: lax.ppermute(x, "i", [(0, 1), (1, 0)]) * x,
+        lambda x: hnp.sum(lax.all_gather(x, "i") ** 2) * x,
+        lambda x: lax.pmax(x, "i") * x,
+    ],
+)
+def test_the_gradient_of_lanes_is_the_gradient_of_the_stack(f):
+    """A collective is a function of the whole stack: finite differences know nothing of names."""
+
+    def whole(x):
+        return hnp.sum(hx.vmap(f, axis_name="i")(x) * np.array([1.0, 3.0, -2.0]))
+
+    x = np.array([1.0, 2.0, 4.0])
+    grad = np.asarray(hx.grad(whole)(x))
+    for i in range(3):
+        step = 1e-6 * np.eye(3)[i]
+        difference = (whole(x + step) - whole(x - step)) / 2e-6
+        assert float(grad[i]) == pytest.approx(float(difference), rel=1e-5, abs=1e-6)
+
+
+def test_an_axis_that_nobody_binds_is_named():
+    with pytest.raises(errors.UnboundAxis, match="'k'"):
+        over(lambda x: lax.psum(x, "k"), X)
+    with pytest.raises(NameError):
+        lax.axis_index("i")
