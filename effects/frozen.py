@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from types import MappingProxyType
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 from .errors import BadArgument
 from .treedefs import LEAF, LEAF_TYPES, Keyed, Kind, Parts, TreeDef, assemble, kind_of, register
 from .treewalks import DEFAULT_DICT, DICT, LIST, NONE, ORDERED_DICT, TUPLE, flatten
+
+
+_WRAPPING = threading.RLock()
 
 
 class Frozen:
@@ -26,12 +30,13 @@ class Frozen:
     (2.0, (3.0, 1.0, 2.0), PyTreeDef(CustomNode(Frozen[None], [{'b': *, 'w': [*, *]}])))
     """
 
-    __slots__ = ("leaves", "treedef", "_hash", "_seen", "_dispatch", "__weakref__")
+    __slots__ = ("leaves", "treedef", "_hash", "_seen", "_dispatch", "_later", "__weakref__")
     leaves: tuple[Any, ...]
     treedef: TreeDef
     _hash: int
     _seen: Any
     _dispatch: Any  # what a compiler keeps here
+    _later: Any  # gives the leaves, where nobody has asked for them yet
 
     def __init__(self, tree: Any):
         if isinstance(tree, Frozen):
@@ -72,7 +77,13 @@ class Frozen:
         return self._view()[key]
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in {"_hash", "_seen", "_dispatch"}:
+        if name == "leaves":
+            with _WRAPPING:
+                if getattr(self, "_later", None) is not None:
+                    object.__setattr__(self, "leaves", tuple(self._later()))
+                    object.__setattr__(self, "_later", None)
+            return object.__getattribute__(self, "leaves")
+        if name.startswith("__") or name in {"_hash", "_seen", "_dispatch", "_later"}:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         found = getattr(self._view(), name)
         return found if kind_of(type(found)) is None or found is None else freeze(found)
@@ -128,6 +139,16 @@ def freeze(tree: Any) -> Frozen:
     Containers are copied, leaves are not: an array inside that is changed in place is changed here too.
     """
     return tree if isinstance(tree, Frozen) else Frozen(tree)
+
+
+def delayed(treedef: TreeDef, leaves: Callable[[], Iterable[Any]], dispatch: Any) -> Frozen:
+    """The frozen tree of this structure, whose leaves are made when somebody looks at them."""
+    new = Frozen.__new__(Frozen)
+    object.__setattr__(new, "treedef", treedef)
+    object.__setattr__(new, "_later", leaves)
+    if dispatch is not None:
+        object.__setattr__(new, "_dispatch", dispatch)
+    return new
 
 
 def thaw(tree: Any) -> Any:

@@ -21,7 +21,7 @@ from ..effects.caches import CACHES, CacheInfo
 from ..effects.control import Call as CallOp
 from ..effects.dtypes import canonical
 from ..effects.errors import BadArgument
-from ..effects.frozen import Frozen
+from ..effects.frozen import FROZEN, Frozen, delayed
 from ..effects.programs import interpret
 from ..effects.stack import BASE, STACK
 from ..effects.types import ArrayType, array_type
@@ -38,6 +38,7 @@ _NUMBERS = frozenset((bool, int, float, complex))
 _FLAT = frozenset(
     (ConcreteArray, np.ndarray, *_NUMBERS, np.bool_, np.float32, np.float64, np.int32, np.int64)
 ).issuperset
+_PLAIN = frozenset((bool, int, str, type(None))).issuperset
 _NUMPY_TYPES: dict[tuple[Any, Any], ArrayType] = {}
 
 
@@ -45,7 +46,8 @@ class Hot(NamedTuple):
     """What a call needs when its types are known: ``kind`` is the type of the only result, where that is an array.
 
     ``finish`` makes the results of buffers, ``prepare`` chooses the buffers that the device takes, ``put`` brings
-    NumPy arrays there.
+    NumPy arrays there, ``stages`` says that small ones may go by way of memory that is used again, ``donated`` are the
+    leaves of the arguments whose memory goes to a result.
     """
 
     run: Callable[..., Any]
@@ -54,14 +56,15 @@ class Hot(NamedTuple):
     finish: Callable[[Sequence[Any]], Any]
     prepare: Callable[[list[Any]], list[Any]] | None
     put: Callable[[Any], Any]
+    stages: bool
+    donated: tuple[int, ...]
 
 
 class Entry(NamedTuple):
-    """A compiled trace; ``donated`` are the leaves of the arguments whose memory goes to a result."""
+    """A compiled trace."""
 
     trace: Trace
     compiled: Compiled
-    donated: tuple[int, ...]
     hot: Hot
 
 
@@ -74,19 +77,48 @@ class Signature:
 _SIGNATURES: weakref.WeakValueDictionary[Any, Signature] = weakref.WeakValueDictionary()
 
 
+def _signature_of(tree: Any, types: tuple[ArrayType, ...]) -> Signature:
+    found = _SIGNATURES.get((tree, types))
+    return _SIGNATURES.setdefault((tree, types), Signature()) if found is None else found
+
+
 def _dispatch(tree: Frozen) -> tuple[Signature | None, list[Any]]:
     """A frozen tree's signature and buffers, kept on it; without a signature where a leaf is no array of ours."""
     leaves = tree.leaves
     if not _CONCRETE(map(type, leaves)):
         return None, []
-    key = (tree.treedef, tuple([x.type for x in leaves]))
-    signature = _SIGNATURES.get(key)
-    if signature is None:
-        signature = _SIGNATURES.setdefault(key, Signature())
-    found = signature, [x.buffer for x in leaves]
+    found = _signature_of(tree.treedef, tuple([x.type for x in leaves])), [x.buffer for x in leaves]
     if not PLACED:
         object.__setattr__(tree, "_dispatch", found)
     return found
+
+
+def gather(leaves: Sequence[Any], types: list[Any]) -> tuple[list[Any], list[int]] | None:
+    """Append the types of the leaves; give their buffers, and the places where there is a NumPy array instead.
+
+    None where a leaf has to be looked at more closely.
+    """
+    buffers: list[Any] = []
+    host: list[int] = []
+    for x in leaves:
+        kind = type(x)
+        if kind is np.ndarray:
+            known = _NUMPY_TYPES.get((x.shape, x.dtype))
+            if known is None:
+                return None
+            types.append(known)
+            host.append(len(buffers))
+            buffers.append(x)
+            continue
+        if kind in _NUMBERS:
+            x = scalar(x)
+        elif kind is not ConcreteArray:
+            if not isinstance(x, np.generic):
+                return None
+            x = lift(x)
+        types.append(x.type)
+        buffers.append(x.buffer)
+    return buffers, host
 
 
 class Jitted:
@@ -94,7 +126,7 @@ class Jitted:
 
     __slots__ = (
         "fun", "name", "static", "donate", "keep_unused", "device", "inline", "options", "options_key",
-        "plain", "table", "own", "hot", "state", "__weakref__",
+        "plain", "places", "table", "own", "hot", "state", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -117,6 +149,7 @@ class Jitted:
         self.options = dict(options) if options else None
         self.options_key = (static, donate, keep_unused, inline, tuple(sorted((self.options or {}).items())))
         self.plain = not (static or donate or device is not None)
+        self.places: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self.table: dict[Any, Entry] = {}
         self.own: dict[Any, Any] = {}
         self.hot: dict[Any, dict[Any, Hot]] = {}
@@ -134,6 +167,8 @@ class Jitted:
 
     def mixed(self, args: tuple[Any, ...], kwargs: dict[str, Any], entries: dict[Any, Hot]) -> Any:
         """A call with trees, NumPy arrays or numbers among its arguments."""
+        types: list[Any] = []
+        leaves: Sequence[Any] = args
         if kwargs or not _FLAT(map(type, args)):
             if not kwargs and Frozen in map(type, args):
                 return self.frozen(args, entries)
@@ -146,35 +181,60 @@ class Jitted:
                 if hot is None:
                     return self.slow(args, kwargs)
                 return self.launch(hot, leaves, [x.buffer if x._buffer is None else x._buffer for x in leaves])
-            types: list[Any] = [tree]
-        else:
-            leaves, types = args, []
-        buffers: list[Any] = []
-        host = []
-        for x in leaves:
-            kind = type(x)
-            if kind is np.ndarray:
-                known = _NUMPY_TYPES.get((x.shape, x.dtype))
-                if known is None:
-                    return self.slow(args, kwargs)
-                types.append(known)
-                host.append(len(buffers))
-                buffers.append(x)
-                continue
-            if kind in _NUMBERS:
-                x = scalar(x)
-            elif kind is not ConcreteArray:
-                if not isinstance(x, np.generic):
-                    return self.slow(args, kwargs)
-                x = lift(x)
-            types.append(x.type)
-            buffers.append(x.buffer)
-        hot = entries.get(tuple(types))
+            types.append(tree)
+        gathered = gather(leaves, types)
+        hot = entries.get(tuple(types)) if gathered is not None else None
         if hot is None:
             return self.slow(args, kwargs)
+        buffers, host = gathered  # type: ignore[misc]
+        return self.launch_from_host(hot, leaves, buffers, host) if host else self.launch(hot, leaves, buffers)
+
+    def parted(self, args: tuple[Any, ...], kwargs: dict[str, Any], entries: dict[Any, Hot]) -> Any:
+        """A call with static or donated arguments."""
+        dynamic, named = args, kwargs
+        types: list[Any] = [None]
+        if self.static:
+            quick = self.quick_parts(args) if not kwargs else None
+            if quick is None:
+                parts = split(self.fun, self.static, args, kwargs)
+                quick, named = (parts.key, parts.args), parts.kwargs
+            types[0], dynamic = quick
+        try:
+            leaves, tree = cpp_flatten()((dynamic, named))
+        except (ValueError, TypeError):
+            return self.slow(args, kwargs)
+        types.append(tree)
+        gathered = gather(leaves, types)
+        hot = entries.get(tuple(types)) if gathered is not None else None
+        if hot is None:
+            return self.slow(args, kwargs)
+        buffers, host = gathered  # type: ignore[misc]
+        if not hot.donated:
+            return self.launch_from_host(hot, leaves, buffers, host) if host else self.launch(hot, leaves, buffers)
         for i in host:
             buffers[i] = hot.put(buffers[i])
-        return self.launch(hot, leaves, buffers)
+        check_donation(buffers, hot.donated, self.name, lambda i: f"leaf {i} of the arguments")
+        for i in hot.donated:
+            if type(leaves[i]) is not ConcreteArray or leaves[i]._value is not None:
+                buffers[i] = hot.put(leaves[i].value if type(leaves[i]) is ConcreteArray else np.asarray(buffers[i]))
+        made = self.launch(hot, leaves, buffers)
+        for i in hot.donated:
+            if type(leaves[i]) is ConcreteArray:
+                _give_away(leaves[i])
+        return made
+
+    def quick_parts(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]] | None:
+        """Key and dynamic arguments of a call whose static arguments are plain values; None for other calls."""
+        count = len(args)
+        places = self.places.get(count)
+        if places is None:
+            fixed = sorted(self.static.at(count))
+            places = self.places[count] = (tuple(fixed), tuple([i for i in range(count) if i not in fixed]))
+        values = tuple([args[i] for i in places[0]])
+        kinds = tuple(map(type, values))
+        if not _PLAIN(kinds):
+            return None
+        return (count, kinds, values), tuple([args[i] for i in places[1]])
 
     def frozen(self, args: tuple[Any, ...], entries: dict[Any, Hot]) -> Any:
         """A call with arrays and frozen trees: these know their structure and their buffers."""
@@ -200,16 +260,46 @@ class Jitted:
         return self.slow(args, {}) if hot is None else self.launch(hot, args, buffers)
 
     def launch(self, hot: Hot, leaves: Sequence[Any], buffers: list[Any]) -> Any:
-        run, handlers, kind, finish, prepare, _ = hot
+        run, handlers, kind, finish, prepare, _, _, _ = hot
         try:
             made = run(buffers if prepare is None else prepare(buffers)).consume_with_handlers(handlers)
         except Exception as error:
             raise self.failure(error, leaves) from error
         return finish(made) if kind is None else concrete(kind, None, made[0])
 
+    def launch_from_host(self, hot: Hot, leaves: Sequence[Any], buffers: list[Any], host: list[int]) -> Any:
+        """The same where some of the buffers are NumPy arrays still."""
+        run, handlers, kind, finish, prepare, put, stages, _ = hot
+        used = []
+        for i in host:
+            x = buffers[i]
+            stage = runtime.stage(x) if stages and x.nbytes <= runtime.STAGED_BYTES else None
+            if stage is None:
+                buffers[i] = put(x)
+            else:
+                buffers[i] = stage.buffer
+                used.append(stage)
+        try:
+            made = run(buffers if prepare is None else prepare(buffers)).consume_with_handlers(handlers)
+        except Exception as error:
+            raise self.failure(error, leaves) from error
+        for stage in used:
+            stage.give_back(made)
+        return finish(made) if kind is None else concrete(kind, None, made[0])
+
     def failure(self, error: Exception, leaves: Sequence[Any]) -> Exception:
         flat = [y for x in leaves for y in (x.leaves if type(x) is Frozen else (x,))]
         return failure(error, self.name, flat, argument_names(self.fun))
+
+    def recall(self) -> bool:
+        """Bring back what is known under the settings in force; False where nothing is."""
+        settings = config.current()
+        known = self.hot.get(settings)
+        if known is None:
+            return False
+        # under the very record, so that the next call finds it by identity
+        self.state = (settings, known)
+        return True
 
     # the general way
 
@@ -222,7 +312,7 @@ class Jitted:
         if _CONCRETE(map(type, leaves)):
             types = tuple([x.type for x in leaves])
         else:
-            types = leaf_types(leaves, self.leaf_names(args, kwargs, parts), self.name)
+            types = leaf_types(leaves, lambda i: self.leaf_name(i, args, kwargs, parts), self.name)
         key = (config.current(), None if parts is None else parts.key, tree, types)
         try:
             hash(key)
@@ -230,13 +320,14 @@ class Jitted:
             traces.check_hashable(args, kwargs)
         return Call(self.fun, self.name, tree, types, None if parts is None else parts.merge, key), leaves, parts
 
-    def leaf_names(self, args: Any, kwargs: Any, parts: Parts | None) -> Callable[[int], str]:
+    def leaf_name(self, i: int, args: Any, kwargs: Any, parts: Parts | None) -> str:
+        """How a leaf of the dynamic arguments is called."""
         argument = argument_names(self.fun)
         if parts is None or not parts.static_args:
-            return leaf_names(argument, args, kwargs)
-        fixed = {i for i, _ in parts.static_args}
-        places = [i for i in range(len(args) + len(fixed)) if i not in fixed]
-        return leaf_names(lambda i: argument(places[i]), args, kwargs)
+            return leaf_names(argument, args, kwargs)(i)
+        fixed = {n for n, _ in parts.static_args}
+        places = [n for n in range(len(args) + len(fixed)) if n not in fixed]
+        return leaf_names(lambda n: argument(places[n]), args, kwargs)(i)
 
     def slow(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Any call, under any handlers."""
@@ -246,16 +337,20 @@ class Jitted:
         call, leaves, parts = self.take_apart(args, kwargs)
         if STACK.get() is not BASE:
             return self.nested(call, leaves)
+        whole = args
         if parts is not None:
             args, kwargs = parts.args, parts.kwargs
         operands = [x if type(x) is ConcreteArray else _operand(x) for x in leaves]
         buffers = [x.buffer for x in operands]
-        names = self.leaf_names(args, kwargs, parts)
+
+        def names(i: int) -> str:
+            return self.leaf_name(i, args, kwargs, parts)
+
         committed = common_device(buffers, self.name, names) if PLACED else None
         device = self.device or committed or default_device()
         entry = self.entry(call, device, self.donated_leaves(args, kwargs, parts) if self.donate else ())
-        if self.plain and not PLACED and not settings.debug_nans and not settings.debug_infs:
-            self.remember(settings, args, kwargs, call, leaves, entry.hot)
+        if self.device is None and not PLACED and not settings.debug_nans and not settings.debug_infs:
+            self.remember(settings, whole, args, kwargs, parts, call, leaves, entry.hot)
         return self.execute(entry, operands, buffers, leaves, committed is not None, names)
 
     def nested(self, call: Call, leaves: Sequence[Any]) -> Any:
@@ -274,7 +369,7 @@ class Jitted:
             trace = traces.trace(call, self.own)
             marks = [i in donated for i in range(len(call.types))]
             compiled = compile_program(
-                trace.whole, f"jit_{self.name}", marks if donated else (),
+                trace.whole, _module_name(self.name), marks if donated else (),
                 keep_unused=self.keep_unused, device=device, options=self.options,
             )  # fmt: skip
             if len(self.table) >= MOST_ENTRIES:
@@ -297,7 +392,9 @@ class Jitted:
             number += size
         return tuple(found)
 
-    def remember(self, settings: Any, args: Any, kwargs: Any, call: Call, leaves: Any, hot: Hot) -> None:
+    def remember(
+        self, settings: Any, whole: Any, args: Any, kwargs: Any, parts: Parts | None, call: Call, leaves: Any, hot: Hot
+    ) -> None:
         """Let the next call of this kind take a quick way."""
         entries = self.hot.get(settings)
         if entries is None or len(entries) >= MOST_ENTRIES:
@@ -309,11 +406,17 @@ class Jitted:
                 if len(_NUMPY_TYPES) >= MOST_ENTRIES:
                     _NUMPY_TYPES.clear()
                 _NUMPY_TYPES[x.shape, x.dtype] = array_type(x.shape, canonical(x.dtype))
-        if not kwargs and _FLAT(map(type, args)):
+        if not self.plain:
+            key = None if parts is None else parts.key
+            if parts is not None and not parts.static_kwargs and not kwargs:
+                quick = self.quick_parts(whole)
+                key = key if quick is None else quick[0]
+            entries[(key, call.tree, *call.types)] = hot
+        elif not kwargs and _FLAT(map(type, args)):
             entries[call.types] = hot
         else:
             entries[(call.tree, *call.types)] = hot
-        if not kwargs and Frozen in map(type, args):
+        if self.plain and not kwargs and Frozen in map(type, args):
             found = [x.type if type(x) is ConcreteArray else _signature(x) for x in args]
             if None not in found:
                 entries[tuple(found)] = hot
@@ -322,7 +425,7 @@ class Jitted:
     def execute(
         self, entry: Entry, operands: list[Any], buffers: list[Any], leaves: Sequence[Any], committed: bool, names: Any
     ) -> Any:
-        donated = entry.donated
+        donated = entry.hot.donated
         if donated:
             check_donation(buffers, donated, self.name, names)
             for i in donated:
@@ -353,9 +456,26 @@ def _entry(trace: Trace, compiled: Compiled) -> Entry:
     def finish(made: Sequence[Any]) -> Any:
         return unflatten([concrete(t, None, b) for t, b in zip(types, made)])
 
+    if trace.out_tree.kind is FROZEN:
+        finish = _finish_frozen(trace.out_tree, types)
     put = runtime.putter(loaded.device, committed=False)
     kind = types[0] if trace.is_leaf else None
-    return Entry(trace, compiled, donated, Hot(loaded.run, loaded.handlers, kind, finish, compiled.prepare, put))
+    small = sum([t.nbytes for t in types]) <= runtime.STAGED_BYTES and bool(types)
+    stages = small and loaded.device == runtime.stage_device()
+    hot = Hot(loaded.run, loaded.handlers, kind, finish, compiled.prepare, put, stages, donated)
+    return Entry(trace, compiled, hot)
+
+
+def _finish_frozen(tree: Any, types: tuple[ArrayType, ...]) -> Callable[[Sequence[Any]], Any]:
+    """Results in a frozen tree: it keeps the buffers for the next call, and wraps them when somebody looks."""
+    signature = _signature_of(tree, types)
+
+    def finish(made: Sequence[Any]) -> Any:
+        return delayed(
+            tree, lambda: [concrete(t, None, b) for t, b in zip(types, made)], None if PLACED else (signature, made)
+        )
+
+    return finish
 
 
 def _signature(x: Any) -> Signature | None:
@@ -382,6 +502,11 @@ def _name(fun: Any) -> str:
     while isinstance(fun, functools.partial):
         fun = fun.func
     return getattr(fun, "__name__", type(fun).__name__)
+
+
+def _module_name(name: str) -> str:
+    """The module's name: that of a lambda ends without its bracket, as in other tools."""
+    return f"jit_{name.replace('<', '_').replace('>', '')}"
 
 
 _JITTED: weakref.WeakSet[Jitted] = weakref.WeakSet()
@@ -413,23 +538,38 @@ def _entrance(jitted: Jitted) -> Callable[..., Any]:
         if current() is base and not placed:
             settings, entries = jitted.state
             if (settings_here() or process.process) is settings:
-                if kwargs or not concretes(map(type, args)):
+                if kwargs:
                     return jitted.mixed(args, kwargs, entries)
-                hot = entries.get(tuple([x.type for x in args]))
-                if hot is not None:
-                    run, handlers, kind, finish, prepare, _ = hot
+                if len(args) == 1:
+                    (x,) = args
+                    if type(x) is not ConcreteArray:
+                        return jitted.mixed(args, kwargs, entries)
+                    hot = entries.get((x.type,))
+                    buffers = [x.buffer if x._buffer is None else x._buffer]
+                elif concretes(map(type, args)):
+                    hot = entries.get(tuple([x.type for x in args]))
                     buffers = [x.buffer if x._buffer is None else x._buffer for x in args]
+                else:
+                    return jitted.mixed(args, kwargs, entries)
+                if hot is not None:
+                    run, handlers, kind, finish, prepare, _, _, _ = hot
                     try:
                         made = run(buffers if prepare is None else prepare(buffers)).consume_with_handlers(handlers)
                     except Exception as error:
                         raise jitted.failure(error, args) from error
                     return finish(made) if kind is None else concrete(kind, None, made[0])
-            elif jitted.hot and (known := jitted.hot.get(config.current())) is not None:
-                jitted.state = (config.current(), known)
+            elif jitted.recall():
                 return call(*args, **kwargs)
         return slow(args, kwargs)
 
-    return call
+    def call_parted(*args: Any, **kwargs: Any) -> Any:
+        if current() is base and not placed:
+            settings, entries = jitted.state
+            if (settings_here() or process.process) is settings or jitted.recall():
+                return jitted.parted(args, kwargs, jitted.state[1])
+        return slow(args, kwargs)
+
+    return call if jitted.plain else call_parted
 
 
 def jit(
