@@ -1,0 +1,84 @@
+"""handlax: a functional-effects interpreter for array programs.
+
+Operations are what a program performs; handlers say what they mean: evaluate, batch, differentiate, record, compile.
+"""
+
+from __future__ import annotations
+
+from . import dtypes as dtypes
+from . import errors as errors
+from . import lax as lax
+from . import numpy as numpy
+from . import random as random
+from . import tree as tree
+from . import tree_util as tree_util
+from .effects import columns as columns
+from .effects.arrays import Array as Array
+from .effects.arrays import install_backend
+from .effects.arrays import perform as perform
+from .effects.caches import cache_info as cache_info
+from .effects.caches import clear_caches as clear_caches
+from .effects.config import config as config
+from .effects.config import configure as configure
+from .effects.frozen import Frozen as Frozen
+from .effects.operations import Operation as Operation
+from .effects.operations import effect as effect
+from .effects.operations import explain_rules as explain_rules
+from .effects.operations import is_pure as is_pure
+from .effects.operations import operation as operation
+from .effects.operations import rules as rules
+from .effects.parsing import parse_program as parse_program
+from .effects.programs import Program as Program
+from .effects.stack import BASE
+from .interpreters import evaluate
+from .interpreters.derivatives import grad as grad
+from .interpreters.derivatives import hessian as hessian
+from .interpreters.derivatives import jacfwd as jacfwd
+from .interpreters.derivatives import jacobian as jacobian
+from .interpreters.derivatives import jacrev as jacrev
+from .interpreters.derivatives import jvp as jvp
+from .interpreters.derivatives import linear_transpose as linear_transpose
+from .interpreters.derivatives import linearize as linearize
+from .interpreters.derivatives import value_and_grad as value_and_grad
+from .interpreters.derivatives import vjp as vjp
+from .interpreters.handle import Handler as Handler
+from .interpreters.handle import handle as handle
+from .interpreters.handle import handler as handler
+from .interpreters.handle import handlers as handlers
+from .interpreters.mapping import vmap as vmap
+from .interpreters.simplify import common_subexpressions as common_subexpressions
+from .interpreters.simplify import dead_code_elimination as dead_code_elimination
+from .interpreters.staging import closure_convert as closure_convert
+from .interpreters.staging import make_program as make_program
+from .interpreters.staging import named_call as named_call
+from .interpreters.staging import named_scope as named_scope
+from .interpreters.typecheck import check_program as check_program
+from .interpreters.typecheck import typecheck as typecheck
+from .lowering.backend import XlaBackend
+from .lowering.devices import block_until_ready as block_until_ready
+from .lowering.devices import checking_leaks as checking_leaks
+from .lowering.devices import copy_to_host_async as copy_to_host_async
+from .lowering.devices import debug_infs as debug_infs
+from .lowering.devices import debug_nans as debug_nans
+from .lowering.devices import default_backend as default_backend
+from .lowering.devices import default_device as default_device
+from .lowering.devices import device_count as device_count
+from .lowering.devices import device_get as device_get
+from .lowering.devices import device_put as device_put
+from .lowering.devices import devices as devices
+from .lowering.devices import disable_jit as disable_jit
+from .lowering.devices import local_device_count as local_device_count
+from .lowering.devices import local_devices as local_devices
+from .lowering.devices import process_count as process_count
+from .lowering.devices import process_index as process_index
+from .lowering.jit import jit as jit
+from .lowering.stages import ShapeDtypeStruct as ShapeDtypeStruct
+from .lowering.stages import eval_shape as eval_shape
+
+make_jaxpr = make_program
+
+# the base interpretation and the array backend are protocols of effects; they are installed here, once
+BASE.answer = evaluate.answer
+install_backend(XlaBackend())
+
+__version__ = "0.1.0"
