@@ -1,0 +1,199 @@
+"""Random orders and choices: permutation, choice, categorical. ``handlax.random`` exports these functions."""
+
+from __future__ import annotations
+
+import math
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .drawing import floating, gumbel, randint, spread, unit
+from .effects.arithmetic import add
+from .effects.arrays import Array, lift, scalar
+from .effects.bitwise import bitwise_and
+from .effects.broadcasting import broadcast_shape
+from .effects.comparison import le, lt, min, select
+from .effects.conversion import convert
+from .effects.creation import iota
+from .effects.cumulative import cumsum
+from .effects.dtypes import FLOATING, INTEGER, default_int, int32
+from .effects.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from .effects.indexing import gather
+from .effects.reductions import argmax
+from .effects.shapes import broadcast, canonical_axis, canonical_shape, full, move_axis, reshape
+from .effects.slicing import index_in_dim, slice_in_dim
+from .effects.sorting import sort_key_val, top_k
+from .effects.special import log
+from .effects.threefry import random_bits
+from .effects.types import array_type
+from .effects.windows import GatherDimensionNumbers, GatherScatterMode
+from .keys import pair, single
+
+
+def permutation(
+    key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
+) -> Any:
+    """The slices of ``x`` along ``axis`` in random order; of an integer ``x``, those of ``arange(x)``.
+
+    Args:
+        independent: whether every line along ``axis`` is shuffled for itself.
+
+    >>> from handlax import random
+    >>> random.permutation(random.key(0), 4)
+    Array([0, 1, 3, 2], dtype=int32)
+    """
+    one = single("random.permutation", key)
+    found = _population("random.permutation", x)
+    if isinstance(found, int):
+        return _shuffled(one, iota(default_int(), found), 0)
+    axis = canonical_axis(axis, found.ndim, "random.permutation")
+    if independent or found.ndim == 1:
+        return _shuffled(one, found, axis)
+    return take(found, _shuffled(one, iota(int32, found.type.shape[axis]), 0), axis)
+
+
+def _population(name: str, x: Any) -> Any:
+    """An integer as such, anything else as an array with a dimension."""
+    if not isinstance(x, Array) and isinstance(x, (int, np.integer)) and not isinstance(x, bool):
+        return int(x)
+    found = lift(x)
+    if found.type.shape:
+        return found
+    if found.type.dtype not in INTEGER:
+        raise DTypeMismatch(f"{name}: an integer or an array of rank 1 or more is needed, got {found.type}.")
+    return found.__index__()
+
+
+def _shuffled(key: Any, x: Any, axis: int) -> Any:
+    """Sorted by random words, until a repeated word that keeps two in order is unlikely."""
+    rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
+    for _ in range(rounds):
+        key, once = pair(key)
+        _, x = sort_key_val(random_bits(once, 32, x.type.shape), x, axis)
+    return x
+
+
+def take(x: Any, places: Any, axis: int) -> Any:
+    """``x[places]`` along ``axis``; places lie inside.
+
+    Shapes: ``a[*r, n, *t], i[*s] -> a[*r, *s, *t]``.
+    """
+    rank, shape = places.ndim, x.type.shape
+    offset = (*range(axis), *range(axis + rank, rank + x.ndim - 1))
+    numbers = GatherDimensionNumbers(offset_dims=offset, collapsed_slice_dims=(axis,), start_index_map=(axis,))
+    window = (*shape[:axis], 1, *shape[axis + 1 :])
+    where = reshape(places, (*places.type.shape, 1))
+    return gather(x, where, numbers, window, mode=GatherScatterMode.PROMISE_IN_BOUNDS)
+
+
+def choice(
+    key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0, mode: str | None = None
+) -> Any:
+    """Random slices of ``a`` along ``axis``, or random numbers below an integer ``a``.
+
+    Shapes: ``a[*r, n, *t] -> a[*r, *shape, *t]``.
+    Args:
+        replace: whether a slice may come more than once.
+        p: the probability of each slice; equal ones by default.
+        mode: that of ``gumbel``, which chooses without replacement by ``p``.
+    Raises: BadArgument: more are asked for than there are. ShapeMismatch: ``p`` does not have one for each.
+
+    >>> from handlax import random
+    >>> random.choice(random.key(0), 10, (3,))
+    Array([9, 0, 2], dtype=int32)
+    """
+    one = single("random.choice", key)
+    shape = canonical_shape(shape, "random.choice")
+    found = _population("random.choice", a)
+    whole = isinstance(found, int)
+    axis = 0 if whole else canonical_axis(axis, found.ndim, "random.choice")
+    count, drawn = found if whole else found.type.shape[axis], prod(shape)
+    if drawn and count <= 0:
+        raise BadArgument("random.choice: there must be something to choose from, got nothing.")
+    if not replace and drawn > count:
+        raise BadArgument(f"random.choice: without replacement at most {count} can be drawn, got {drawn}.")
+    if p is not None:
+        places = _weighted(one, shape, count, replace, p, mode)
+    elif replace:
+        places = randint(one, shape, 0, max(1, count))
+    else:  # the first ones of a random order
+        order = permutation(one, found, axis)
+        first = slice_in_dim(order, 0, drawn, axis=axis)
+        return reshape(first, (*first.type.shape[:axis], *shape, *first.type.shape[axis + 1 :]))
+    return places if whole else take(found, places, axis)
+
+
+def _weighted(key: Any, shape: tuple[int, ...], count: int, replace: bool, p: Any, mode: str | None) -> Any:
+    """Indices drawn with probabilities ``p``."""
+    weights = lift(p)
+    if weights.type.dtype not in FLOATING:
+        weights = convert(weights, floating("random.choice", None))
+    if weights.type.shape != (count,):
+        raise ShapeMismatch(f"random.choice: p must have one entry for each of the {count}, got {weights.type}.")
+    dtype, index = weights.type.dtype, default_int()
+    if not replace:
+        places = top_k(gumbel(key, (count,), dtype, mode) + log(weights), prod(shape))[1]
+        return convert(reshape(places, shape), index)
+    if not count:
+        return full(array_type(shape, index), 0)
+    sums = cumsum(weights)
+    total = index_in_dim(sums, count - 1, keepdims=False)
+    return convert(_not_below(sums, spread(total, shape) * (1 - unit(key, shape, dtype)), count), index)
+
+
+def _not_below(ascending: Any, values: Any, count: int) -> Any:
+    """The first index of an element that is not below a value, by bisection."""
+    made = array_type(values.type.shape, int32)
+    place = full(made, 0)
+    for bit in reversed(range(count.bit_length())):
+        further = place + scalar(1 << bit, int32)
+        below = lt(take(ascending, min(further, full(made, count)) - 1, 0), values)
+        place = select(bitwise_and(below, le(further, full(made, count))), further, place)
+    return place
+
+
+def categorical(
+    key: Any,
+    logits: Any,
+    axis: int = -1,
+    shape: Any = None,
+    replace: bool = True,
+    mode: str | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Indices along ``axis``, ``i`` with probability proportional to ``exp(logits[i])``.
+
+    Shapes: ``logits`` without ``axis`` is the batch; it broadcasts to ``shape``, of which it is the last dimensions.
+    Args:
+        replace: whether the draws along the leading dimensions of ``shape`` may be equal.
+        mode: that of ``gumbel``.
+
+    >>> from handlax import random
+    >>> random.categorical(random.key(0), np.log(np.array([0.1, 0.9], "float32")), shape=(4,))
+    Array([1, 1, 1, 1], dtype=int32)
+    """
+    one, scores = single("random.categorical", key), lift(logits)
+    if scores.type.dtype not in FLOATING:
+        raise DTypeMismatch(f"random.categorical: logits must be floats, got {scores.type}.")
+    axis = canonical_axis(axis, scores.ndim, "random.categorical")
+    sizes = scores.type.shape
+    batch = (*sizes[:axis], *sizes[axis + 1 :])
+    shape = batch if shape is None else canonical_shape(shape, "random.categorical")
+    if broadcast_shape("random.categorical", shape, batch) != shape:
+        raise ShapeMismatch(f"random.categorical: the batch {batch} of {scores.type} must broadcast to shape {shape}.")
+    lead = shape[: len(shape) - len(batch)]
+    dtype = scores.type.dtype
+    if replace:
+        rest = shape[len(lead) :]
+        drawn = (*lead, *rest[:axis], sizes[axis], *rest[axis:])
+        noise = gumbel(one, drawn, dtype, mode)
+        return argmax(noise + broadcast(scores, drawn), len(lead) + axis, default_int())
+    if prod(lead) > sizes[axis]:
+        raise BadArgument(
+            f"random.categorical: without replacement at most {sizes[axis]} can be drawn, got {prod(lead)}."
+        )
+    noisy = move_axis(add(gumbel(one, sizes, dtype, mode), convert(scores, dtype)), axis, scores.ndim - 1)
+    places = top_k(noisy, prod(lead))[1]
+    return convert(broadcast(reshape(move_axis(places, places.ndim - 1, 0), (*lead, *batch)), shape), default_int())

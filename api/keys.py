@@ -1,0 +1,196 @@
+"""Random keys: made of seeds, split, folded, opened. ``handlax.random`` exports these functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .effects.arrays import Array, concrete, lift
+from .effects.conversion import convert
+from .effects.dtypes import ANY_INTEGER, THREEFRY, KeyDType, KeyImpl, canonical, is_extended, uint32
+from .effects.errors import BadArgument, DTypeMismatch, IntegerOverflow, ShapeMismatch
+from .effects.shapes import canonical_shape
+from .effects.slicing import index_in_dim
+from .effects.threefry import KEY, LOW, random_fold_in, random_seed, random_split, random_unwrap, random_wrap
+from .effects.types import array_type
+
+
+def _check_impl(name: str, impl: Any, dtype: Any = None) -> None:
+    """Raise BadArgument unless these name the generator that there is."""
+    if impl is not None and dtype is not None:
+        raise BadArgument(f"{name}: give impl or dtype, not both; got {impl!r} and {dtype!r}.")
+    if dtype is not None:
+        asked = canonical(dtype)
+        impl = asked.impl if isinstance(asked, KeyDType) else asked
+    if impl is not None and (impl if isinstance(impl, KeyImpl) else KeyDType(impl).impl) != THREEFRY:
+        raise BadArgument(f"{name}: keys are those of threefry2x32, got {impl!r}.", hint="leave impl away.")
+
+
+def _seed(name: str, seed: Any) -> Any:
+    """The key of a seed; numbers of up to 32 bits, negative ones too, give the low word alone."""
+    if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
+        number = int(seed)
+        if not -(2**63) <= number < 2**64:
+            raise IntegerOverflow(f"{name}: a seed has at most 64 bits, got {number}.", hint="fold_in takes more.")
+        high = 0 if -(2**31) <= number < 2**32 else (number >> 32) & LOW
+        return concrete(array_type((), KEY), np.array([high, number & LOW], uint32))
+    found = lift(seed)
+    if found.type.dtype not in ANY_INTEGER:
+        raise DTypeMismatch(f"{name}: a seed must be an integer, got {found.type}.")
+    if found.type.shape:
+        raise ShapeMismatch(f"{name}: a seed is one integer, got {found.type}.", hint="vmap(random.key) takes many.")
+    return random_seed(found)
+
+
+def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+    """The random key of an integer: the same draws for the same seed, on every device.
+
+    Equal to JAX's key of this seed: numbers from -2**31 to 2**32 - 1 fill the low word, others both words.
+
+    Raises: IntegerOverflow: the seed has more than 64 bits. DTypeMismatch: it is no integer.
+
+    >>> from handlax import random
+    >>> random.key(42)
+    Array((), dtype=key<fry>) overlaying:
+    [ 0 42]
+    """
+    _check_impl("random.key", impl, dtype)
+    return _seed("random.key", seed)
+
+
+def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
+    """``key_data(key(seed))``: a key as its two words, which all functions of ``random`` take too.
+
+    >>> from handlax import random
+    >>> random.PRNGKey(42)
+    Array([ 0, 42], dtype=uint32)
+    """
+    _check_impl("random.PRNGKey", impl)
+    return random_unwrap(_seed("random.PRNGKey", seed))
+
+
+def typed(name: str, keys: Any) -> Any:
+    """Keys as an array of keys: what is one already, or words ``uint32[..., 2]``."""
+    keys = keys if isinstance(keys, Array) else lift(keys)
+    if is_extended(keys.type.dtype):
+        return keys
+    if keys.type.dtype != uint32 or keys.type.shape[-1:] != (2,):
+        raise DTypeMismatch(
+            f"{name}: a key is needed, or its words uint32[2], got {keys.type}.",
+            hint="make keys with random.key(seed) and random.split(key).",
+        )
+    return random_wrap(keys)
+
+
+def single(name: str, keys: Any) -> Any:
+    """As ``typed``; one key alone."""
+    found = typed(name, keys)
+    if found.type.shape:
+        raise ShapeMismatch(
+            f"{name}: one key is needed, got {found.type}.", hint="map over the keys: vmap(lambda key: ...)(keys)."
+        )
+    return found
+
+
+def same_form(keys: Any, given: Any) -> Any:
+    """Keys in the form in which one was given: typed, or as words."""
+    return keys if isinstance(given, Array) and is_extended(given.type.dtype) else random_unwrap(keys)
+
+
+def pair(one: Any) -> tuple[Any, Any]:
+    """Two new keys."""
+    both = random_split(one, (2,))
+    return index_in_dim(both, 0, keepdims=False), index_in_dim(both, 1, keepdims=False)
+
+
+def key_data(keys: Any) -> Any:
+    """The words of keys: ``wrap_key_data(key_data(keys)) == keys``.
+
+    Shapes: ``key[*s] -> uint32[*s, 2]``; words are given back.
+
+    >>> from handlax import random
+    >>> random.key_data(random.key(7))
+    Array([0, 7], dtype=uint32)
+    """
+    return random_unwrap(typed("random.key_data", keys))
+
+
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+    """Keys of their words.
+
+    Shapes: ``uint32[*s, 2] -> key[*s]``.
+
+    >>> from handlax import random
+    >>> random.wrap_key_data(np.array([0, 7], "uint32"))
+    Array((), dtype=key<fry>) overlaying:
+    [0 7]
+    """
+    _check_impl("random.wrap_key_data", impl, dtype)
+    words = lift(key_bits_array)
+    if is_extended(words.type.dtype):
+        raise DTypeMismatch(f"random.wrap_key_data: words uint32[..., 2] are needed, got {words.type}.")
+    return typed("random.wrap_key_data", words)
+
+
+def key_impl(keys: Any) -> str:
+    """The name of the generator that keys belong to.
+
+    >>> from handlax import random
+    >>> random.key_impl(random.key(0))
+    'threefry2x32'
+    """
+    return str(typed("random.key_impl", keys).type.dtype.impl.name)
+
+
+def clone(key: Any) -> Any:
+    """The key itself: keys are values, and nothing forbids to use one twice. Twice gives the same draws."""
+    keys = key if isinstance(key, Array) else lift(key)
+    typed("random.clone", keys)
+    return keys
+
+
+def split(key: Any, num: Any = 2) -> Any:
+    """New keys, independent of each other and of draws from ``key``: ``split(key, n)[i] == fold_in(key, i)``.
+
+    Shapes: ``key[] -> key[num]``, or ``key[*num]`` for a tuple; words give words.
+    Raises: ShapeMismatch: ``key`` is an array of keys. BadArgument: ``num`` is no shape.
+
+    >>> from handlax import random
+    >>> first, second = random.split(random.key(0))
+    >>> random.split(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+    shape = canonical_shape(num.__index__() if hasattr(num, "__index__") else num, "random.split")
+    return same_form(random_split(single("random.split", key), shape), key)
+
+
+def fold_in(key: Any, data: Any) -> Any:
+    """The key that belongs to ``key`` and an integer: different integers give independent keys.
+
+    Args:
+        data: an integer of 32 bits; of wider arrays the low 32 bits count.
+    Raises: IntegerOverflow: a number below 0 or above 2**32 - 1. DTypeMismatch: no integer.
+
+    >>> from handlax import random
+    >>> random.fold_in(random.key(0), 1)
+    Array((), dtype=key<fry>) overlaying:
+    [ 928981903 3453687069]
+    >>> random.key_data(random.split(random.key(0)))
+    Array([[1797259609, 2579123966],
+           [ 928981903, 3453687069]], dtype=uint32)
+    """
+    one = single("random.fold_in", key)
+    if isinstance(data, (int, np.integer)) and not isinstance(data, bool):
+        if not 0 <= data <= LOW:
+            raise IntegerOverflow(f"random.fold_in: the number must have 32 bits and no sign, got {data}.")
+        return same_form(random_fold_in(one, concrete(array_type((), uint32), np.array(data, uint32))), key)
+    number = lift(data)
+    if number.type.dtype not in ANY_INTEGER:
+        raise DTypeMismatch(f"random.fold_in: the data must be an integer, got {number.type}.")
+    if number.type.shape:
+        raise ShapeMismatch(
+            f"random.fold_in: one integer is needed, got {number.type}.",
+            hint="map over it: vmap(lambda n: fold_in(key, n))(numbers).",
+        )
+    return same_form(random_fold_in(one, convert(number, uint32)), key)
