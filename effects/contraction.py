@@ -27,7 +27,7 @@ from .dtypes import (
     promote,
 )
 from .errors import BadArgument, DTypeMismatch, ShapeMismatch
-from .operations import operation
+from .operations import operation, shared
 from .shapes import inverse_permutation, permute
 from .stack import perform
 from .types import ArrayType, array_type
@@ -148,10 +148,9 @@ class DotGeneral:
 
     def evaluate(op, x, y):
         made, wide, plain = op.preferred_element_type, x.dtype, matrices(op.dimension_numbers, x.ndim, y.ndim)
-        with np.errstate(all="ignore"):
-            if plain and wide is y.dtype and wide.kind in "fciu" and made is None and op.precision is None:
-                return np.matmul(x, y) if wide != np.float16 else np.matmul(x.astype(np.float32), y.astype(np.float32))
-            return multiply(op, x, y)
+        if plain and wide is y.dtype and wide.kind in "fciu" and made is None and op.precision is None:
+            return np.matmul(x, y) if wide != np.float16 else np.matmul(x.astype(np.float32), y.astype(np.float32))
+        return multiply(op, x, y)
 
     def batch(op, dims, x, y):
         return batch_dot(op, dims, x, y)
@@ -233,7 +232,6 @@ def joined(a: Any, b: Any) -> Any:
     return promote(a, False, b, False)[0]
 
 
-@lru_cache(maxsize=4096)
 def contracted(numbers: Numbers, preferred: Any, x: ArrayType, y: ArrayType) -> ArrayType:
     """The type of a contraction, once shapes, dimensions and dtypes are found to fit."""
     (lhs_inner, rhs_inner), (lhs_batch, rhs_batch) = numbers
@@ -282,9 +280,9 @@ def batch_dot(op: Any, dims: tuple[int | None, int | None], x: Any, y: Any) -> t
     batch = (past(p, lhs_batch), past(q, rhs_batch))
     if p is not None and q is not None:
         batch = ((p, *batch[0]), (q, *batch[1]))
-        return perform(DotGeneral((inner, batch), *op.fields[1:]), x, y), 0
+        return perform(shared(DotGeneral, (inner, batch), *op.fields[1:]), x, y), 0
     plan = layout((inner, batch), len(x.type.shape), len(y.type.shape))
-    z = perform(DotGeneral((inner, batch), *op.fields[1:]), x, y)
+    z = perform(shared(DotGeneral, (inner, batch), *op.fields[1:]), x, y)
     if p is not None:
         return z, len(batch[0]) + plan.lhs[1].index(p)
     return z, len(batch[0]) + len(plan.lhs[1]) + plan.rhs[2].index(q)  # type: ignore[arg-type]
@@ -305,7 +303,7 @@ def dot_adjoint(op: Any, ct: Any, operand: Any, other: Any, wrt: int) -> Any:
     else:
         own_free, other_free, summed = plan.rhs[2], plan.lhs[1], tuple(range(batch, batch + rows))
     numbers = ((summed, other_free), (tuple(range(batch)), other_batch))
-    z = perform(DotGeneral(numbers, *op.fields[1:]), ct, other)
+    z = perform(shared(DotGeneral, numbers, *op.fields[1:]), ct, other)
     # the dimensions of z: batch, those free in the operand, and the contracted ones in the other operand's order
     inner = [own_inner[i] for i in sorted(range(len(other_inner)), key=other_inner.__getitem__)]
     z = permute(z, inverse_permutation((*own_batch, *own_free, *inner)))
@@ -373,7 +371,9 @@ def canonical_numbers(dimension_numbers: Any, lhs_rank: int, rhs_rank: int) -> N
 def _known(numbers: Any, lhs_rank: int, rhs_rank: int, precision: Any, preferred: Any, default: Any) -> DotGeneral:
     """The operation for what a caller wrote; ``default`` is the configured precision."""
     dtype = None if preferred is None else canonical(preferred)
-    return DotGeneral(canonical_numbers(numbers, lhs_rank, rhs_rank), canonical_precision(precision, default), dtype)
+    return shared(
+        DotGeneral, canonical_numbers(numbers, lhs_rank, rhs_rank), canonical_precision(precision, default), dtype
+    )
 
 
 def _no_sharding(name: str, out_sharding: Any) -> None:

@@ -15,7 +15,7 @@ from .columns import linear
 from .comparison import eq, ne, select_n
 from .dtypes import ANY, FLOATING, NUMERIC, is_bool, is_complex
 from .errors import BadArgument, DTypeMismatch, ShapeMismatch
-from .operations import Operation, operation
+from .operations import Operation, operation, shared
 from .precise import wide
 from .reductions import highest, lowest
 from .shapes import canonical_axis
@@ -55,7 +55,7 @@ def _accumulate(f: Callable[..., Any]) -> Callable[..., Any]:
 
 def _batch(op: Any, dims: tuple[int], x: Any) -> tuple[Any, int]:
     (d,) = dims
-    return perform(type(op)(op.axis + (op.axis >= d), op.reverse), x), d
+    return perform(shared(type(op), op.axis + int(op.axis >= d), op.reverse), x), d
 
 
 def _scanned(combine: Combine) -> Callable[..., Any]:
@@ -94,7 +94,7 @@ class Cumsum(Cumulative):
     jvp = linear
 
     def transpose(op, ct, x):
-        return perform(Cumsum(op.axis, not op.reverse), ct)
+        return perform(shared(Cumsum, op.axis, not op.reverse), ct)
 
     def lower(op, emit, x):
         return _lower(op, emit, x, 0, lambda a, b: [emit.binary("add", a, b)])
@@ -246,7 +246,7 @@ def _interleave(even: Any, odd: Any, axis: int) -> Any:
 
 def _cumulative(kind: Any, operand: Any, axis: Any, reverse: bool) -> Any:
     x = lift(operand)
-    return perform(kind(canonical_axis(axis, len(x.type.shape), kind.name), bool(reverse)), x)
+    return perform(shared(kind, canonical_axis(axis, len(x.type.shape), kind.name), bool(reverse)), x)
 
 
 def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:

@@ -18,7 +18,7 @@ from .comparison import eq
 from .conversion import convert
 from .dtypes import ANY, BOOL, INTEGER, NUMERIC, ORDERED, canonical, iinfo, is_complex, is_floating, is_integer
 from .errors import BadArgument, DTypeMismatch, ShapeMismatch
-from .operations import Operation, operation
+from .operations import Operation, operation, shared
 from .precise import HALF, quiet, wide
 from .shapes import batch_reduction, broadcast_in_dim, canonical_axes, canonical_axis, reduced, reshape
 from .shapes import reduce_sum as _sum
@@ -289,7 +289,7 @@ class Argmin(Place):
 
 def _reduce(kind: Any, operand: Any, axes: Any) -> Any:
     x = lift(operand)
-    return perform(kind(canonical_axes(axes, len(x.type.shape), kind.name)), x)
+    return perform(shared(kind, canonical_axes(axes, len(x.type.shape), kind.name)), x)
 
 
 def _unsharded(name: str, out_sharding: Any) -> None:
@@ -374,7 +374,7 @@ def _index(kind: Any, operand: Any, axis: Any, index_dtype: Any) -> Any:
     x, dtype = lift(operand), canonical(index_dtype)
     if not is_integer(dtype):
         raise DTypeMismatch(f"{kind.name}: index_dtype must be an integer dtype, got {dtype}.")
-    return perform(kind((canonical_axis(axis, len(x.type.shape), kind.name),), dtype), x)
+    return perform(shared(kind, (canonical_axis(axis, len(x.type.shape), kind.name),), dtype), x)
 
 
 def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:

@@ -252,6 +252,16 @@ class Emitter:
         region = self.region([*elements, *elements], body)
         return self.ops("reduce_window", *xs, *starts, types=types, attributes=attributes, regions=region)
 
+    def top_k(self, x: Value, k: int) -> list[Value]:
+        """The largest ``k`` along the last dimension, and their places."""
+        types = [x.type.update(shape=(*x.type.shape[:-1], k))] * 2
+        types[1] = types[1].update(dtype=np.dtype("int32"), weak=False)
+        whole = self.count
+        self.count += 1
+        gives = ", ".join(map(tensor, types))
+        self.lines.append(f"    %{whole}:2 = chlo.top_k({x.name}, k = {k}) : {tensor(x.type)} -> ({gives})")
+        return [Value(f"%{whole}#{i}", t) for i, t in enumerate(types)]
+
     def region(self, types: Sequence[ArrayType], body: Callable[..., Sequence[Value]]) -> str:
         """The text of a region ``({ ^bb0(...): ... })``: ``body`` takes this emitter's values and gives those returned."""
         outer, outer_constants, outer_made = self.lines, self.constants, self.made
@@ -295,6 +305,13 @@ class Emitter:
     def decompose(self, f: Callable[..., Sequence[Any]], *values: Value) -> list[Value]:
         """Emit what ``f`` performs on arrays of these types: a rule by other operations."""
         return self.program(record(f, [v.type for v in values]), values)
+
+    def loop(self, more: Callable[..., Any], step: Callable[..., Sequence[Any]], *values: Value) -> list[Value]:
+        """``step`` on the values as long as ``more`` holds, both by what they perform on arrays of the values' types."""
+        types = [v.type for v in values]
+        test, body = record(lambda *xs: [more(*xs)], types), record(step, types)
+        regions = [self.region(types, lambda *vs: self.program(p, vs)) for p in (test, body)]
+        return self.ops("while", *values, types=types, regions=f"({', '.join([r[1:-1] for r in regions])})")
 
     def call(self, program: Program, label: str, values: Sequence[Value]) -> list[Value]:
         """A call of the private function for ``program``, emitted once in the module however often it is called."""
