@@ -304,7 +304,10 @@ class Emitter:
 
     def decompose(self, f: Callable[..., Sequence[Any]], *values: Value) -> list[Value]:
         """Emit what ``f`` performs on arrays of these types: a rule by other operations."""
-        return self.program(record(f, [v.type for v in values]), values)
+        made = self.made
+        results = self.program(record(f, [v.type for v in values]), values)
+        self.made = made
+        return results
 
     def loop(self, more: Callable[..., Any], step: Callable[..., Sequence[Any]], *values: Value) -> list[Value]:
         """``step`` on the values as long as ``more`` holds, both by what they perform on arrays of the values' types."""
