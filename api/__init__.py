@@ -54,6 +54,7 @@ from .interpreters.staging import named_call as named_call
 from .interpreters.staging import named_scope as named_scope
 from .interpreters.typecheck import check_program as check_program
 from .interpreters.typecheck import typecheck as typecheck
+from .lowering import eager
 from .lowering.backend import XlaBackend
 from .lowering.devices import block_until_ready as block_until_ready
 from .lowering.devices import checking_leaks as checking_leaks
@@ -80,5 +81,6 @@ make_jaxpr = make_program
 # the base interpretation and the array backend are protocols of effects; they are installed here, once
 BASE.answer = evaluate.answer
 install_backend(XlaBackend())
+eager.install()
 
 __version__ = "0.1.0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -85,7 +86,20 @@ def array_type(shape: tuple[int, ...], dtype: Any, weak: bool = False) -> ArrayT
     _set_dtype(made, dtype)
     _set_weak(made, bool(weak))
     # setdefault: two threads that meet here must leave with one object
-    return _INTERNED.setdefault((made.shape, made.dtype, made.weak), made)
+    made = _INTERNED.setdefault((made.shape, made.dtype, made.weak), made)
+    for listener in _LISTENERS:
+        listener(made)
+    return made
+
+
+_LISTENERS: list[Callable[[ArrayType], None]] = []
+
+
+def on_type(listener: Callable[[ArrayType], None]) -> None:
+    """Call ``listener`` with every type, those of before and those to come, when it is met first."""
+    _LISTENERS.append(listener)
+    for known in list(_INTERNED.values()):
+        listener(known)
 
 
 def interned_types() -> int:

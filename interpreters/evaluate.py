@@ -22,11 +22,21 @@ _SILENT = umath._make_extobj(all="ignore")
 _ERRORS = umath._extobj_contextvar
 
 
+# Types of arrays for which NumPy may be slow; CHOOSER is asked about operations on these, and gives None or the result.
+# WHOLE answers higher-order operations without a cell of their own. All three are installed once, by the package.
+HEAVY: set[Any] = set()
+CHOOSER: Callable[[Operation, tuple[Any, ...], tuple[Any, ...]], Any]
+WHOLE: Callable[[Operation, tuple[Any, ...]], Any] | None = None
+
+
 def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
     """Answer ``op`` with NumPy: what the base run does."""
     kind = type(op)
     rule = _RULES.get(kind) if config.CONFIG.get() is None else None
     if rule is None:
+        if op.bodied and WHOLE is not None and not EVALUATE.has(kind):
+            _no_boxes(operands)
+            return WHOLE(op, operands)
         rule = find(op)
     memo = op.memo
     token = _ERRORS.set(_SILENT)
@@ -34,17 +44,23 @@ def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
         if len(operands) == 1:
             (x,) = operands
             types: tuple[Any, ...] = (x.type,)
+            if not HEAVY.isdisjoint(types) and (y := CHOOSER(op, operands, types)) is not None:
+                return y
             made = (memo.get(types) or result_type(op, types)) if memo is not None else op.result_type(x.type)
             value = x._value
             y = rule(op, x._read() if value is None else value)
         elif len(operands) == 2:
             a, b = operands
             types = (a.type, b.type)
+            if not HEAVY.isdisjoint(types) and (y := CHOOSER(op, operands, types)) is not None:
+                return y
             made = (memo.get(types) or result_type(op, types)) if memo is not None else op.result_type(*types)
             value, other = a._value, b._value
             y = rule(op, a._read() if value is None else value, b._read() if other is None else other)
         else:
             types = tuple([x.type for x in operands])
+            if not HEAVY.isdisjoint(types) and (y := CHOOSER(op, operands, types)) is not None:
+                return y
             made = (memo.get(types) or result_type(op, types)) if memo is not None else op.result_type(*types)
             y = rule(op, *[x._read() if x._value is None else x._value for x in operands])
     except AttributeError:

@@ -6,7 +6,7 @@ nothing was put anywhere but on the default device, ``PLACED`` is empty and nobo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from .stablehlo import storage
 
 PLACED: list[Any] = []
 """Not empty once an array may lie elsewhere than on the process's default device."""
+ON_PLACED: list[Callable[[], None]] = []
+"""What is called when ``PLACED`` gets its first device."""
 
 
 def first_device() -> Any:
@@ -45,6 +47,8 @@ def place(device: Any) -> None:
     """Note that arrays are put on ``device`` by name."""
     if not PLACED and (len(device.client.local_devices()) > 1 or device.client is not first_device().client):
         PLACED.append(device)
+        for listener in ON_PLACED:
+            listener()
 
 
 def common_device(buffers: Iterable[Any], what: str, names: Any = None) -> Any | None:
@@ -61,8 +65,9 @@ def common_device(buffers: Iterable[Any], what: str, names: Any = None) -> Any |
                 found, first = device, i
             elif device != found:
                 called = names or (lambda n: f"operand {n}")
+                pair = f"{called(first)} on {found} and {called(i)} on {device}"
                 raise DeviceMismatch(
-                    f"{what}: arguments must lie on one device, got {called(first)} on {found} and {called(i)} on {device}.",
+                    f"{what}: arguments must lie on one device, got {pair}.",
                     hint="move one with device_put(x, device).",
                 )
     return found

@@ -64,7 +64,7 @@ def entry_name(text: str, facts: bytes) -> str:
 
 
 def load(path: pathlib.Path, facts: bytes) -> Result[bytes, str | None]:
-    """The program in a file that ``store`` wrote under the same facts; a failure says why not, None where no file is."""
+    """The program that ``store`` wrote under the same facts; a failure says why not, None where there is no file."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:

@@ -14,7 +14,6 @@ from ..effects.errors import BadArgument, DeletedArray, HandlaxError, UnhandledE
 from ..effects.escape import escaped
 from ..effects.programs import Program
 from ..effects.types import ArrayType
-
 from .backend import common_device, default_device
 from .emit import lower_program
 from .lazy import cache, runtime

@@ -67,7 +67,9 @@ def _platform() -> str | None:
     return platforms.split(",")[0] if platforms else None
 
 
-def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = False, may_alias: bool | None = None) -> Any:
+def device_put(
+    x: Any, device: Any = None, *, src: Any = None, donate: bool = False, may_alias: bool | None = None
+) -> Any:
     """The arrays of a tree, on a device. An array put on a device by name stays there: computations follow it.
 
         device_put(x, d) == x

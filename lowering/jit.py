@@ -26,7 +26,7 @@ from ..effects.programs import interpret
 from ..effects.stack import BASE, STACK
 from ..effects.types import ArrayType, array_type
 from . import debug, traces
-from .backend import PLACED, common_device, default_device, first_device
+from .backend import PLACED, common_device, default_device
 from .compile import Compiled, check_donation, compile_program, failure
 from .lazy import runtime, stages
 from .statics import Choice, Parts, argument_names, check_disjoint, choose, split
@@ -563,10 +563,9 @@ def _entrance(jitted: Jitted) -> Callable[..., Any]:
         return slow(args, kwargs)
 
     def call_parted(*args: Any, **kwargs: Any) -> Any:
-        if current() is base and not placed:
-            settings, entries = jitted.state
-            if (settings_here() or process.process) is settings or jitted.recall():
-                return jitted.parted(args, kwargs, jitted.state[1])
+        known = (settings_here() or process.process) is jitted.state[0] or jitted.recall()
+        if known and current() is base and not placed:
+            return jitted.parted(args, kwargs, jitted.state[1])
         return slow(args, kwargs)
 
     return call if jitted.plain else call_parted

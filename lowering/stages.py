@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..effects import dtypes, trees
+from ..effects import trees
 from ..effects.arrays import Array, lift
 from ..effects.control import Call as CallOp
 from ..effects.errors import BadArgument, DTypeMismatch, TreeMismatch
 from ..effects.programs import Program
 from ..effects.stack import BASE, current
-from ..effects.types import ArrayType, array_type
+from ..effects.types import ArrayType
+from ..interpreters.staging import ShapeDtypeStruct
 from . import traces
 from .backend import default_device
 from .compile import check_donation, compile_program, failure, lower, unhandled
@@ -28,74 +29,6 @@ from .lazy import runtime
 from .prune import close
 from .statics import Choice, argument_names, split
 from .traces import Trace, leaf_names
-
-
-class ShapeDtypeStruct:
-    """The shape and dtype of an array without its data. Immutable.
-
-    >>> ShapeDtypeStruct((2, 3), "float32")
-    ShapeDtypeStruct(shape=(2, 3), dtype=float32)
-    """
-
-    __slots__ = ("shape", "dtype", "sharding", "weak_type")
-    shape: tuple[int, ...]
-    dtype: Any
-    sharding: Any
-    weak_type: bool
-
-    def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False):
-        if dtype is None:
-            raise BadArgument("ShapeDtypeStruct: a dtype is needed, got None.")
-        assign = object.__setattr__
-        assign(self, "shape", tuple([n.__index__() for n in shape]))
-        assign(self, "dtype", dtypes.canonical(dtype))
-        assign(self, "sharding", sharding)
-        assign(self, "weak_type", bool(weak_type))
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"ShapeDtypeStruct is immutable; cannot set {name!r}; update(...) gives a new one")
-
-    @property
-    def type(self) -> ArrayType:
-        return array_type(self.shape, self.dtype, self.weak_type)
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        return self.type.size
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of an object of rank 0")
-        return self.shape[0]
-
-    def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """The same with some of its parts replaced."""
-        whole = {"shape": self.shape, "dtype": self.dtype, "sharding": self.sharding, "weak_type": self.weak_type}
-        return ShapeDtypeStruct(**{**whole, **changes})
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ShapeDtypeStruct):
-            return NotImplemented
-        return self.type is other.type and self.sharding == other.sharding
-
-    def __hash__(self) -> int:
-        return hash((self.type, self.sharding))
-
-    def __repr__(self) -> str:
-        weak = ", weak_type=True" if self.weak_type else ""
-        name = getattr(self.dtype, "name", str(self.dtype))
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{weak})"
-
-    def __reduce__(self) -> Any:
-        return _restore, (self.shape, self.dtype, self.sharding, self.weak_type)
-
-
-def _restore(shape: Any, dtype: Any, sharding: Any, weak_type: bool) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(shape, dtype, sharding=sharding, weak_type=weak_type)
 
 
 class ArgInfo(NamedTuple):
@@ -119,9 +52,10 @@ def abstract(x: Any) -> Any:
         return x
     if isinstance(x, ArrayType):
         return ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak)
-    if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, ShapeDtypeStruct):
-        if not hasattr(type(x), "__array__"):
-            return ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
+    if isinstance(x, ShapeDtypeStruct) or hasattr(type(x), "__array__"):
+        return x
+    if hasattr(x, "shape") and hasattr(x, "dtype"):
+        return ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
     return x
 
 
@@ -133,7 +67,9 @@ def described(t: ArrayType) -> ShapeDtypeStruct:
 class _Stage:
     """What every stage knows of the arguments and results."""
 
-    def __init__(self, jitted: Jitted, in_tree: Any, types: Sequence[ArrayType], donated: tuple[int, ...], found: Trace):
+    def __init__(
+        self, jitted: Jitted, in_tree: Any, types: Sequence[ArrayType], donated: tuple[int, ...], found: Trace
+    ):
         self._jitted = jitted
         self._types = tuple(types)
         self._donated = donated
@@ -238,7 +174,7 @@ class Lowered(_Stage):
 
 
 class Compiled(_Stage):
-    """A compiled function: it takes arguments of exactly the types for which it was compiled, without the static ones."""
+    """A compiled function: it takes arguments of the types for which it was compiled, without the static ones."""
 
     def __init__(self, jitted: Any, in_tree: Any, types: Any, donated: Any, found: Trace, binary: Any):
         super().__init__(jitted, in_tree, types, donated, found)
@@ -265,7 +201,7 @@ class Compiled(_Stage):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it.
 
-        Raises: TreeMismatch: the arguments have another structure. DTypeMismatch: an argument has another type; names it.
+        Raises: TreeMismatch: the arguments have another structure. DTypeMismatch: an argument has another type.
         """
         leaves, tree = trees.flatten((args, kwargs))
         if tree != self.in_tree:
@@ -334,9 +270,6 @@ def eval_shape(fun: Any, *args: Any, **kwargs: Any) -> Any:
     >>> eval_shape(lambda x: x + 1, ShapeDtypeStruct((3,), "float32"))
     ShapeDtypeStruct(shape=(3,), dtype=float32)
     """
-    from_jit = getattr(fun, "_jit_info", None)
-    jitted = from_jit if from_jit is not None else Jitted(fun, *_PLAIN)
+    known = getattr(fun, "_jit_info", None)
+    jitted = known if known is not None else Jitted(fun, Choice(), Choice(), False, None, False, None)
     return trace(jitted, args, kwargs).out_info
-
-
-_PLAIN: tuple[Any, ...] = (Choice(), Choice(), False, None, False, None)

@@ -112,7 +112,7 @@ def _has_frozen(structure: Any) -> bool:
 
 
 class Call(NamedTuple):
-    """What is to be traced: the function, the structure and types of its dynamic arguments, and how the static ones join."""
+    """What is to be traced: a function, structure and types of its dynamic arguments, and how the static ones join."""
 
     fun: Callable[..., Any]
     name: str
@@ -126,8 +126,8 @@ def axes() -> tuple[Any, ...]:
     """The named axes around, with their sizes: a function may ask for them while it is traced."""
     if current() is BASE:
         return ()
-    found = [(run.axis_name, getattr(run, "size", None)) for run in runs() if getattr(run, "axis_name", None) is not None]
-    return tuple(found)
+    named = [run for run in runs() if getattr(run, "axis_name", None) is not None]
+    return tuple([(run.axis_name, getattr(run, "size", None)) for run in named])
 
 
 # the traces of programs with effects, for the runs around them that have not ended
@@ -215,7 +215,7 @@ def check_leaks(run: Record, name: str) -> None:
     for x in gc.get_referrers(run):
         if isinstance(x, Box):
             raise Leak(
-                f"{name}: no value of a trace may outlive it, got {x.type}, made at {x.made_at}, that something still holds.",
+                f"{name}: no value of a trace may outlive it, got {x.type}, made at {x.made_at}, still held.",
                 hint="return it, instead of keeping it in a variable outside the function.",
             )
 
@@ -245,7 +245,7 @@ def leaf_names(argument: Callable[[int], str], args: Sequence[Any], kwargs: dict
     return name
 
 
-def check_hashable(tree: Any, args: Any, kwargs: Any) -> None:
+def check_hashable(args: Any, kwargs: Any) -> None:
     """Raises BadStaticArgument where static data in the arguments' structure cannot be hashed."""
     hash(trees.structure((args, kwargs)))
     raise BadArgument("jit: the structure of the arguments must be hashable.")

@@ -1,0 +1,227 @@
+"""Eager operations that NumPy is slow at run compiled: which ones, from which size, in one measured table.
+
+    what an operation gives does not depend on who computes it, up to rounding; for one operation and its types it is
+    always the same one
+
+On a CPU NumPy wins almost everywhere: a call of XLA costs five microseconds, and NumPy's loops for 32 and 64 bits are
+as fast. It loses on 16-bit floats, on functions that it has not, and on contractions that BLAS does not cover. On an
+accelerator everything runs compiled.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Callable
+from math import inf, prod
+from typing import Any
+
+import numpy as np
+
+from ..effects.arrays import ConcreteArray, concrete
+from ..effects.caches import Cache
+from ..effects.columns import LOWER
+from ..effects.elementwise import Elementwise
+from ..effects.operations import Operation
+from ..effects.stack import BASE, inside, perform
+from ..effects.types import ArrayType, on_type
+from ..interpreters import evaluate
+from ..interpreters.record import Record
+from .backend import ON_PLACED, PLACED, common_device, default_device
+from .compile import Compiled, compile_program
+from .lazy import runtime
+
+# family -> kind of dtype -> elements (for contractions: multiplications) from which the compiled operation is faster,
+# measured on x86-64 with AVX2, two cores, NumPy 2.4; inf: NumPy is faster at every size.
+LIMITS: dict[str, dict[str, float]] = {
+    "arithmetic": {"f16": 4_000, "bf16": 12_000, "float": inf, "int": inf},
+    "division": {"f16": 4_000, "bf16": 8_000, "float": inf, "int": 16_000},
+    "exponential": {"f16": 400, "bf16": 20_000, "float": inf, "int": inf},
+    "trigonometric": {"f16": inf, "bf16": inf, "float": inf, "int": inf},
+    "special": {"f16": 400, "bf16": 400, "float": 400, "int": inf},
+    "reduction": {"f16": 4_000, "bf16": 4_000, "float": inf, "int": inf},
+    "contraction": {"f16": 16_000, "bf16": 16_000, "float": inf, "int": 64_000},
+    "convolution": {"f16": 1_000, "bf16": 1_000, "float": 1_000, "int": 1_000},
+    "random": {"f16": 2_000, "bf16": 2_000, "float": 2_000, "int": 2_000},
+}
+_SMALLEST = {kind: min([row[kind] for row in LIMITS.values()]) for kind in ("f16", "bf16", "float", "int")}
+
+_FAMILIES = {
+    "exponential": ("exp", "exp2", "expm1", "log", "log1p", "logistic", "pow", "tanh", "cbrt"),
+    "trigonometric": (
+        "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh",
+    ),
+    "special": (
+        "erf", "erfc", "erf_inv", "lgamma", "digamma", "igamma", "igammac", "igamma_grad_a", "random_gamma_grad",
+        "bessel_i0e", "bessel_i1e", "regularized_incomplete_beta", "zeta", "polygamma",
+    ),
+    "division": ("div", "rem"),
+    "contraction": ("dot_general",),
+    "convolution": ("conv_general_dilated", "reduce_window", "reduce_window_sum", "reduce_window_max",
+                    "reduce_window_min", "select_and_scatter_add", "select_and_gather_add"),
+    "random": ("random_bits", "threefry2x32"),
+    "reduction": ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "argmax", "argmin", "cumsum", "cumprod",
+                  "cummax", "cummin", "cumlogsumexp", "sort", "top_k"),
+}  # fmt: skip
+_FAMILY = {name: family for family, names in _FAMILIES.items() for name in names}
+
+
+def family(kind: type[Operation]) -> str | None:
+    """The row of the table for operations of this kind; None for those that only move elements."""
+    found = _FAMILY.get(kind.name)
+    if found is None and issubclass(kind, Elementwise):
+        return "arithmetic"
+    return found
+
+
+def dtype_kind(dtype: Any) -> str:
+    """The column of the table."""
+    if not isinstance(dtype, np.dtype):
+        return "int"
+    if dtype == np.float16:
+        return "f16"
+    if dtype.kind == "V":
+        return "bf16"
+    return "float" if dtype.kind in "fc" else "int"
+
+
+def heavy(t: ArrayType) -> bool:
+    """Whether an operation on such an array may be worth compiling at all."""
+    return t.size >= _SMALLEST[dtype_kind(t.dtype)]
+
+
+def work(op: Operation, types: tuple[ArrayType, ...]) -> float:
+    """What the table counts: elements; multiplications of a contraction."""
+    largest = max([t.size for t in types], default=0)
+    if op.name != "dot_general":
+        return largest
+    made = op.result_type(*types)
+    (contracted, _), _ = op.dimension_numbers  # type: ignore[attr-defined]
+    return made.size * prod([types[0].shape[d] for d in contracted])
+
+
+def compiled_is_faster(op: Operation, types: tuple[ArrayType, ...]) -> bool:
+    """Whether the table says so."""
+    row = family(type(op))
+    if row is None or not types or not LOWER.has(type(op)):
+        return False
+    return work(op, types) >= LIMITS[row][dtype_kind(types[0].dtype)]
+
+
+_CHOICES = Cache("eager_choice", 16384)
+_PLANS = Cache("eager", 4096)
+_UNKNOWN = object()
+
+
+def choose(op: Operation, operands: tuple[ConcreteArray, ...], types: tuple[ArrayType, ...]) -> Any:
+    """Answer an operation with a compiled program, or None where NumPy shall."""
+    if PLACED or _accelerated():
+        return _placed(op, operands)
+    key = (op, types)
+    plan = _CHOICES.entries.get(key, _UNKNOWN)
+    if plan is _UNKNOWN:
+        plan = _CHOICES.get(key, lambda: _plan(op, types) if compiled_is_faster(op, types) else None)
+    return None if plan is None else plan(operands)
+
+
+def _program(op: Operation, types: tuple[ArrayType, ...]) -> Any:
+    run = Record(BASE, "")
+    with inside(run):
+        y = perform(op, *[run.input(t) for t in types])
+    return run.freeze(y if op.multiple else (y,), op.name)
+
+
+def _compiled(op: Operation, types: tuple[ArrayType, ...], device: Any) -> Compiled:
+    return _PLANS.get(
+        (op, types, device), lambda: compile_program(_program(op, types), op.name, keep_unused=True, device=device)
+    )
+
+
+def _plan(op: Operation, types: tuple[ArrayType, ...]) -> Callable[[tuple[ConcreteArray, ...]], Any]:
+    compiled = _compiled(op, types, default_device())
+    loaded = compiled.loaded
+    run, handlers, made = loaded.run, loaded.handlers, loaded.types
+
+    def plan(operands: tuple[ConcreteArray, ...]) -> Any:
+        buffers = run([x.buffer if x._buffer is None else x._buffer for x in operands]).consume_with_handlers(handlers)
+        if not op.multiple:
+            return concrete(made[0], None, buffers[0])
+        return tuple([concrete(t, None, b) for t, b in zip(made, buffers)])
+
+    return plan
+
+
+def _placed(op: Operation, operands: tuple[ConcreteArray, ...]) -> Any:
+    """Where arrays lie on devices by name, an operation runs where its operands lie."""
+    known = [x._buffer for x in operands if x._buffer is not None]
+    device = common_device(known, op.name) if known else None
+    if device is None:
+        device = default_device()
+        if device.platform == "cpu" and device == runtime.backend("cpu").default_device:
+            types = tuple([x.type for x in operands])
+            return _plan(op, types)(operands) if compiled_is_faster(op, types) else None
+        committed = False
+    else:
+        committed = True
+    if not LOWER.has(type(op)):
+        return None
+    compiled = _compiled(op, tuple([x.type for x in operands]), device)
+    made = compiled.on([runtime.copy_to_device(x.buffer, device) for x in operands], committed)
+    return made if op.multiple else made[0]
+
+
+def run_whole(op: Operation, operands: tuple[ConcreteArray, ...]) -> Any:
+    """Answer a higher-order operation: it runs as one program, where its operands lie."""
+    types = tuple([x.type for x in operands])
+    buffers = [x.buffer for x in operands]
+    device = common_device(buffers, op.name) if PLACED else None
+    compiled = _compiled(op, types, device or default_device())
+    if PLACED:
+        buffers = [runtime.copy_to_device(b, compiled.loaded.device) for b in buffers]
+    made = compiled.on(buffers, device is not None)
+    return made if op.multiple else made[0]
+
+
+class _Everything:
+    """A set that shares an element with every other."""
+
+    def isdisjoint(self, others: Any) -> bool:
+        return False
+
+
+def _may_be_accelerated() -> bool:
+    """Whether this process may have an accelerator; asks the environment and the file system alone."""
+    named = os.environ.get("HANDLAX_PLATFORMS", "")
+    if named:
+        return not named.startswith("cpu")
+    return os.environ.get("CUDA_VISIBLE_DEVICES", "all") not in ("", "-1") and any(
+        pathlib.Path("/dev").glob("nvidia[0-9]*")
+    )
+
+
+_ACCELERATED: list[bool] = []
+
+
+def _accelerated() -> bool:
+    if not _ACCELERATED:
+        _ACCELERATED.append(_may_be_accelerated() and default_device().platform != "cpu")
+    return _ACCELERATED[0]
+
+
+def _notice(t: ArrayType) -> None:
+    if heavy(t):
+        evaluate.HEAVY.add(t)
+
+
+def _look_everywhere() -> None:
+    evaluate.HEAVY = _Everything()  # type: ignore[assignment]
+
+
+def install() -> None:
+    """Let the base interpretation ask this module; called once by the package."""
+    evaluate.CHOOSER = choose
+    evaluate.WHOLE = run_whole
+    on_type(_notice)
+    ON_PLACED.append(_look_everywhere)
+    if _may_be_accelerated():
+        _look_everywhere()
