@@ -1,0 +1,264 @@
+"""Einstein's summation: subscripts are parsed once, operands contracted two at a time, cheapest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import combinations
+from math import prod
+from typing import Any, NamedTuple
+
+from ..effects import shapes
+from ..effects.arithmetic import mul
+from ..effects.broadcasting import promote
+from ..effects.comparison import select_n
+from ..effects.conversion import convert
+from ..effects.creation import broadcasted_iota
+from ..effects.dtypes import canonical, float32
+from ..effects.errors import BadArgument, ShapeMismatch
+from ..effects.precise import HALF
+from .operands import array_of, like, no_out
+from .products import no_sharding, contract
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+Path = tuple[tuple[int, ...], ...]
+
+
+class Sum(NamedTuple):
+    """Index words of the operands, of the result, and the size of each index."""
+
+    words: tuple[str, ...]
+    result: str
+    sizes: dict[str, int]
+
+
+def einsum(
+    subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto", precision: Any = None,
+    preferred_element_type: Any = None, _dot_general: Any = None, out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """The sum of products over the indices that the result lacks: ``"ij,jk->ik"`` is a product of matrices.
+
+        einsum("ij,jk->ik", a, b)[i, k] == sum over j of a[i, j] * b[j, k]
+
+    Without ``->`` the result has the indices that occur once, in alphabetic order. ``...`` stands for leading dimensions,
+    which broadcast. ``einsum(a, [0, 1], b, [1, 2], [0, 2])`` names indices by numbers.
+
+    Args:
+        optimize: the order of contractions: "auto", "optimal", "greedy" or True for a cheap one, False for the operands' order, or
+            a path as ``einsum_path`` gives it.
+    Raises: ShapeMismatch: an index has two sizes. BadArgument: the subscripts do not fit. Source: NumPy, ``einsum``.
+
+    >>> from handlax.numpy import ones
+    >>> einsum("ij,jk->ik", ones((2, 3)), ones((3, 4))).shape
+    (2, 4)
+    """
+    no_out(out, "einsum")
+    no_sharding("einsum", out_sharding)
+    text, given = _spelled(subscripts, operands)
+    xs = promote(*given)
+    todo, path = _plan(text, tuple([x.type.shape for x in xs]), optimize if isinstance(optimize, (bool, str)) else _path(optimize))
+    words = list(todo.words)
+    for chosen in path:
+        step = [words.pop(i) for i in sorted(chosen, reverse=True)]
+        parts = [xs.pop(i) for i in sorted(chosen, reverse=True)]
+        needed = set(todo.result).union(*words)
+        last = not words
+        word, x = step.pop(), parts.pop()
+        while parts:
+            between = needed if len(parts) == 1 else needed.union(*step[:-1])
+            word, x = _contract(word, x, step.pop(), parts.pop(), between, todo.result if last else "", precision, preferred_element_type)
+        words.append(word)
+        xs.append(x)
+    (word,), (x,) = words, xs
+    word, x = _reduced(word, x, set(todo.result))
+    x = shapes.permute(x, [word.index(c) for c in todo.result])
+    return x if preferred_element_type is None else convert(x, canonical(preferred_element_type))
+
+
+def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[tuple[int, ...]], str]:
+    """The order in which ``einsum`` contracts its operands, and a text about what it costs.
+
+    Each item names operands of the list that is left; what they give stands at its end.
+
+    >>> from handlax.numpy import ones
+    >>> einsum_path("ij,jk,kl->il", ones((2, 9)), ones((9, 9)), ones((9, 1)))[0]
+    [(1, 2), (0, 1)]
+    """
+    text, given = _spelled(subscripts, operands)
+    todo, path = _plan(
+        text, tuple([array_of(x).type.shape for x in given]), optimize if isinstance(optimize, (bool, str)) else _path(optimize)
+    )
+    naive = prod(todo.sizes.values()) * max(1, len(todo.words))
+    cost, words = 0, list(todo.words)
+    for chosen in path:
+        step = [words.pop(i) for i in sorted(chosen, reverse=True)]
+        cost += _volume(set().union(*step), todo.sizes) * len(step)
+        words.append("".join(sorted(set().union(*step) & set(todo.result).union(*words))))
+    return list(path), f"  Complete contraction:  {text}\n  Naive FLOP count:  {naive:.3e}\n  Optimized FLOP count:  {cost:.3e}"
+
+
+def _spelled(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]]:
+    """The subscripts as text, and the operands, from either way to call."""
+    if isinstance(subscripts, str):
+        return subscripts.replace(" ", ""), list(operands)
+    listed = [subscripts, *operands]
+    result = _letters(listed.pop()) if len(listed) % 2 else None
+    words = ",".join([_letters(word) for word in listed[1::2]])
+    return words if result is None else f"{words}->{result}", listed[::2]
+
+
+def _letters(word: Any) -> str:
+    if not isinstance(word, (list, tuple)):
+        raise BadArgument(f"einsum: after each operand comes a list of its indices, got {word!r}.")
+    return "".join(["..." if i is Ellipsis else _LETTERS[i] for i in word])
+
+
+def _path(optimize: Any) -> Path:
+    return tuple([tuple(step) for step in optimize if not isinstance(step, str)])
+
+
+@lru_cache(maxsize=1024)
+def _plan(text: str, given: tuple[tuple[int, ...], ...], optimize: Any) -> tuple[Sum, Path]:
+    """What is to be summed and in which order, for operands of these shapes."""
+    todo = parsed(text, given)
+    count = len(given)
+    if isinstance(optimize, tuple):
+        if any(not step or not all(0 <= i < count for i in step) for step in optimize):
+            raise BadArgument(f"einsum: a path names operands that are left, got {optimize} for {count} operands.")
+        return todo, optimize
+    if count == 1:
+        return todo, ()
+    if count == 2:
+        return todo, ((0, 1),)
+    if not optimize:
+        return todo, ((0, 1), *[(0, left) for left in range(count - 2, 0, -1)])
+    return todo, _greedy(todo)
+
+
+def parsed(text: str, given: tuple[tuple[int, ...], ...]) -> Sum:
+    """The sum that the subscripts name, ellipses spelled out."""
+    left, arrow, right = text.partition("->")
+    words = left.split(",")
+    if len(words) != len(given):
+        raise BadArgument(f"einsum: {text!r} has {len(words)} operands, got {len(given)}.")
+    spare = [c for c in reversed(_LETTERS) if c not in text]
+    ellipsis = ""
+    full = []
+    for word, shape in zip(words, given):
+        if "..." in word:
+            extra = len(shape) - len(word) + 3
+            if extra < 0:
+                raise BadArgument(f"einsum: {word!r} of {text!r} has more indices than shape {shape}.")
+            ellipsis = max(ellipsis, "".join(reversed(spare[:extra])), key=len)
+            word = word.replace("...", "".join(reversed(spare[:extra])))
+        if len(word) != len(shape):
+            raise BadArgument(f"einsum: {word!r} of {text!r} does not fit shape {shape}.")
+        if not all(c in _LETTERS for c in word):
+            raise BadArgument(f"einsum: indices are letters, got {word!r} of {text!r}.")
+        full.append(word)
+    joined = "".join(full)
+    if arrow:
+        result = right.replace("...", ellipsis)
+    else:
+        result = ellipsis + "".join(sorted(c for c in set(joined) - set(ellipsis) if joined.count(c) == 1))
+    if len(set(result)) != len(result) or not set(result) <= set(joined):
+        raise BadArgument(f"einsum: the result's indices must be distinct indices of operands, got {right!r} of {text!r}.")
+    sizes: dict[str, int] = {}
+    for word, shape in zip(full, given):
+        for c, n in zip(word, shape):
+            if sizes.setdefault(c, n) == 1:
+                sizes[c] = n
+            elif n not in (1, sizes[c]):
+                raise ShapeMismatch(f"einsum: index {c!r} of {text!r} must have one size, got {sizes[c]} and {n}.")
+    return Sum(tuple(full), result, sizes)
+
+
+def _volume(indices: Any, sizes: dict[str, int]) -> int:
+    return prod([sizes[c] for c in indices])
+
+
+def _greedy(todo: Sum) -> Path:
+    """Pairs in the order of the least size of result less operands, then of least work."""
+    words, path = list(todo.words), []
+    while len(words) > 1:
+        best: Any = None
+        for i, j in combinations(range(len(words)), 2):
+            a, b = set(words[i]), set(words[j])
+            kept = (a | b) & set(todo.result).union(*[w for k, w in enumerate(words) if k not in (i, j)])
+            if len(words) > 2 and not a & b:
+                rank = 1  # an outer product only where nothing else is left
+            else:
+                rank = 0
+            cost = (rank, _volume(kept, todo.sizes) - _volume(a, todo.sizes) - _volume(b, todo.sizes), _volume(a | b, todo.sizes))
+            if best is None or cost < best[0]:
+                best = (cost, i, j, kept)
+        _, i, j, kept = best
+        path.append((i, j))
+        del words[j], words[i]
+        words.append("".join(sorted(kept)))
+    return tuple(path)
+
+
+def _reduced(word: str, x: Any, needed: set[str]) -> tuple[str, Any]:
+    """Diagonals of repeated indices taken, then indices summed that nobody needs."""
+    while len(set(word)) < len(word):
+        c = next(c for c in word if word.count(c) > 1)
+        p, q = word.index(c), word.rindex(c)
+        shape = x.type.shape
+        if shape[p] != shape[q]:
+            raise ShapeMismatch(f"einsum: index {c!r} must have one size, got {shape[p]} and {shape[q]}.")
+        sizes = (shape[p], shape[q])
+        mask = broadcasted_iota("int32", sizes, 0) == broadcasted_iota("int32", sizes, 1)
+        x = select_n(shapes.broadcast_in_dim(mask, shape, (p, q)), like(x, 0), x)
+        x = _sum(x, (p,))
+        word = word[:p] + word[p + 1 :]
+    gone = tuple([d for d, c in enumerate(word) if c not in needed])
+    return "".join([c for c in word if c in needed]), _sum(x, gone)
+
+
+def _sum(x: Any, axes: tuple[int, ...]) -> Any:
+    if not axes:
+        return x
+    kind = x.type
+    if kind.dtype in HALF:
+        return convert(shapes.reduce_sum(convert(x, float32, kind.weak), axes), kind.dtype, kind.weak)
+    if kind.dtype.kind == "b":
+        return convert(shapes.reduce_sum(convert(x, canonical("int32")), axes), kind.dtype)
+    return shapes.reduce_sum(x, axes)
+
+
+def _contract(
+    a: str, x: Any, b: str, y: Any, needed: set[str], wanted: str, precision: Any, preferred: Any
+) -> tuple[str, Any]:
+    """The product of two operands, summed over the indices that nobody needs; ``wanted`` is the last order of indices."""
+    a, x = _stretched(a, x, b, y)
+    b, y = _stretched(b, y, a, x)
+    a, x = _reduced(a, x, needed | set(b))
+    b, y = _reduced(b, y, needed | set(a))
+    batch = [c for c in a if c in b and c in needed]
+    inner = [c for c in a if c in b and c not in needed]
+    rows, columns = [c for c in a if c not in b], [c for c in b if c not in a]
+    if not inner and not (rows or columns) and preferred is None:  # no sum: a product of elements
+        y = shapes.permute(y, [b.index(c) for c in a])
+        return a, mul(x, y)
+    # the operand whose free indices come first in the result stands on the left
+    if wanted and rows and columns and wanted.index(rows[0]) > wanted.index(columns[0]):
+        (a, x, rows), (b, y, columns) = (b, y, columns), (a, x, rows)
+    if wanted:
+        batch.sort(key=wanted.index)
+    numbers = (
+        (tuple([a.index(c) for c in inner]), tuple([b.index(c) for c in inner])),
+        (tuple([a.index(c) for c in batch]), tuple([b.index(c) for c in batch])),
+    )
+    return "".join([*batch, *rows, *columns]), contract(x, y, numbers, precision, preferred)
+
+
+def _stretched(a: str, x: Any, b: str, y: Any) -> tuple[str, Any]:
+    """Without the dimensions of size 1 that the other operand has with another size."""
+    gone = [d for d, (c, n) in enumerate(zip(a, x.type.shape)) if n == 1 and c in b and y.type.shape[b.index(c)] != 1]
+    if not gone:
+        return a, x
+    shape = tuple([n for d, n in enumerate(x.type.shape) if d not in gone])
+    return "".join([c for d, c in enumerate(a) if d not in gone]), shapes.reshape(x, shape)
+
+
