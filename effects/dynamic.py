@@ -1,0 +1,273 @@
+"""Pieces of arrays at places known at run time: dynamic_slice and dynamic_update_slice.
+
+A start is moved so that the whole piece lies inside the array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import dtypes
+from .arithmetic import add
+from .arrays import Array, lift, lift_together, scalar
+from .broadcasting import promote
+from .columns import BATCH, linear_in, zeros_like
+from .comparison import lt, select
+from .conversion import convert
+from .errors import BadArgument, DTypeMismatch, ShapeMismatch
+from .indexing import CLIP, Gather, Scatter
+from .operations import operation
+from .shapes import broadcast_in_dim, canonical_axis, canonical_shape, reshape
+from .slicing import axis_at, concatenate, index_in_dim, put
+from .stack import perform
+from .types import ArrayType, array_type
+from .windows import GatherDimensionNumbers, ScatterDimensionNumbers
+from .words import moves_words
+
+
+def _check_starts(name: str, x: ArrayType, starts: Sequence[ArrayType]) -> None:
+    if len(starts) != len(x.shape):
+        raise ShapeMismatch(f"{name}: needs a start for each dimension of {x}, got {len(starts)}.")
+    if any(s.shape or not dtypes.is_integer(s.dtype) or s.dtype != starts[0].dtype for s in starts):
+        raise DTypeMismatch(f"{name}: starts must be integer scalars of one dtype, got {', '.join(map(str, starts))}.")
+
+
+def _inside(starts: Sequence[Any], shape: Sequence[int], sizes: Sequence[int]) -> tuple[Any, ...]:
+    """The piece of these sizes that ``starts`` mean, as Python slices."""
+    first = [min(max(int(s), 0), n - size) for s, n, size in zip(starts, shape, sizes)]
+    return tuple([slice(a, a + size) for a, size in zip(first, sizes)])
+
+
+def _vectors(starts: Sequence[Any], dims: Sequence[int | None]) -> Any:
+    """Starts of all lanes as index vectors: ``i[lane, d]``."""
+    size = next(s.shape[0] for s, d in zip(starts, dims) if d is not None)
+    columns = [broadcast_in_dim(s, (size, 1), () if d is None else (0,)) for s, d in zip(starts, dims)]
+    return concatenate(columns, 1)
+
+
+def _first(starts: Sequence[Any]) -> Any:
+    """The start of a dimension that is taken wholly."""
+    return scalar(0, starts[0].type.dtype if starts else np.dtype(np.int32))
+
+
+# y[i] = x[start + i], i < slice_sizes
+@operation
+class DynamicSlice:
+    slice_sizes: tuple[int, ...]
+
+    def result_type(op, x, *starts):
+        _check_starts("dynamic_slice", x, starts)
+        sizes = op.slice_sizes
+        if len(sizes) != len(x.shape) or any(not 0 <= size <= n for size, n in zip(sizes, x.shape)):
+            raise ShapeMismatch(f"dynamic_slice: a slice must fit into the operand, got {sizes} for {x}.")
+        return array_type(sizes, x.dtype, x.weak)
+
+    def evaluate(op, x, *starts):
+        return x[_inside(starts, x.shape, op.slice_sizes)]
+
+    def batch(op, dims, x, *starts):
+        d = dims[0]
+        if any(e is not None for e in dims[1:]):
+            whole = tuple(range(len(starts)))
+            gather = Gather(GatherDimensionNumbers(whole, (), whole), op.slice_sizes, True, True, CLIP)
+            return BATCH.find(Gather)(gather, (d, 0), x, _vectors(starts, dims[1:]))
+        return perform(DynamicSlice(put(op.slice_sizes, d, x.shape[d])), x, *put(starts, d, _first(starts))), d
+
+    jvp = linear_in(0)
+
+    def transpose(op, ct, x, *starts):
+        return perform(DynamicUpdateSlice(), zeros_like(x), ct, *starts)
+
+    @moves_words
+    def lower(op, emit, x, *starts):
+        names = "".join([f", {s.name}" for s in starts])
+        return emit.inline("dynamic_slice", f"{x.name}{names}, sizes = {list(op.slice_sizes)}", x, *starts)
+
+
+# y = x but y[start + i] = u[i]
+@operation
+class DynamicUpdateSlice:
+    def result_type(op, x, u, *starts):
+        _check_starts("dynamic_update_slice", x, starts)
+        if u.dtype != x.dtype:
+            raise DTypeMismatch(f"dynamic_update_slice: the update must have the operand's dtype, got {u} for {x}.")
+        if len(u.shape) != len(x.shape) or any(m > n for m, n in zip(u.shape, x.shape)):
+            raise ShapeMismatch(f"dynamic_update_slice: the update must fit into the operand, got {u} for {x}.")
+        return array_type(x.shape, x.dtype, x.weak and u.weak)
+
+    def evaluate(op, x, u, *starts):
+        y = np.array(x)
+        y[_inside(starts, x.shape, u.shape)] = u
+        return y
+
+    def batch(op, dims, x, u, *starts):
+        d, e = dims[:2]
+        if any(f is not None for f in dims[2:]):
+            whole = tuple(range(len(starts)))
+            scatter = Scatter(ScatterDimensionNumbers(whole, (), whole), True, True, CLIP)
+            return BATCH.find(Scatter)(scatter, (d, 0, e), x, _vectors(starts, dims[2:]), u)
+        at = e if d is None else d
+        size = u.shape[e] if d is None else x.shape[d]
+        x, u = axis_at(x, d, at, size), axis_at(u, e, at, size)
+        return perform(op, x, u, *put(starts, at, _first(starts))), at
+
+    jvp = linear_in(0, 1)
+
+    def transpose(op, ct, x, u, *starts, wrt):
+        if wrt == 0:
+            return perform(op, ct, zeros_like(u), *starts)
+        return perform(DynamicSlice(u.shape), ct, *starts)
+
+    @moves_words
+    def lower(op, emit, x, u, *starts):
+        names = ", ".join([v.name for v in (x, u, *starts)])
+        return emit.inline("dynamic_update_slice", names, x, u, *starts)
+
+
+def _starts(x: Any, indices: Any, negative: bool | Sequence[bool], name: str) -> list[Any]:
+    """Start indices as scalars of one dtype; negative ones count from the end where that is allowed."""
+    listed = _unstacked(indices, name)
+    if len(listed) != x.ndim:
+        raise ShapeMismatch(f"{name}: needs a start for each dimension of {x.type}, got {len(listed)}.")
+    allowed = [negative] * x.ndim if isinstance(negative, bool) else list(negative)
+    found = []
+    for index, size, allow in zip(listed, x.type.shape, allowed):
+        if isinstance(index, (int, np.integer)):
+            if index < 0 and not allow:
+                raise BadArgument(f"{name}: start {index} is out of bounds with allow_negative_indices=False.")
+            found.append(lift(int(index) + size if index < 0 else int(index)))
+            continue
+        index = lift(index)
+        if not dtypes.is_integer(index.type.dtype):
+            raise DTypeMismatch(f"{name}: starts must be integers, got {index.type}.")
+        if allow and not dtypes.is_unsigned(index.type.dtype):
+            index = counted_from_end(index, size)
+        found.append(index)
+    return promote(*found) if found else []
+
+
+def _unstacked(indices: Any, name: str) -> list[Any]:
+    """Start indices one by one, from a sequence or from an array of rank 1."""
+    if not isinstance(indices, (Array, np.ndarray)):
+        return list(indices)
+    x = lift(indices)
+    if x.ndim != 1:
+        raise ShapeMismatch(f"{name}: starts must be a sequence or an array of rank 1, got {x.type}.")
+    return [index_in_dim(x, k, keepdims=False) for k in range(x.type.shape[0])]
+
+
+def counted_from_end(index: Any, size: int) -> Any:
+    """A negative index as one from the front."""
+    if size > dtypes.iinfo(index.type.dtype).max:
+        index = convert(index, np.dtype(np.int32 if size < 2**31 else np.int64))
+    dtype = index.type.dtype
+    return select(lt(index, scalar(0, dtype)), add(index, scalar(size, dtype)), index)
+
+
+def dynamic_slice(
+    operand: Any,
+    start_indices: Any,
+    slice_sizes: Any,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:
+    """``y[i] = operand[start_indices + i]``, ``i < slice_sizes``; starts may be known at run time only.
+
+    A negative start counts from the end, once; then the slice is moved inside the operand.
+
+    Shapes: ``a[*n] -> a[*slice_sizes]``.
+    Raises: ShapeMismatch: the slice does not fit into the operand.
+    Source: StableHLO specification, dynamic_slice.
+
+    >>> dynamic_slice(np.arange(5), (np.int32(4),), (2,))
+    Array([3, 4], dtype=int64)
+    """
+    x = lift(operand)
+    starts = _starts(x, start_indices, allow_negative_indices, "dynamic_slice")
+    return perform(DynamicSlice(canonical_shape(slice_sizes, "dynamic_slice")), x, *starts)
+
+
+def dynamic_update_slice(
+    operand: Any,
+    update: Any,
+    start_indices: Any,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:
+    """``operand`` with ``y[start_indices + i] = update[i]``; starts as in ``dynamic_slice``.
+
+    Source: StableHLO specification, dynamic_update_slice.
+
+    >>> dynamic_update_slice(np.zeros(4), np.ones(2), (np.int32(1),))
+    Array([0., 1., 1., 0.], dtype=float64)
+    """
+    x, u = lift_together(operand, update)
+    starts = _starts(x, start_indices, allow_negative_indices, "dynamic_update_slice")
+    return perform(DynamicUpdateSlice(), x, u, *starts)
+
+
+def _along(x: Any, index: Any, axis: int) -> list[Any]:
+    """Starts that are zero but along one axis."""
+    return [index if d == axis else 0 for d in range(x.ndim)]
+
+
+def dynamic_slice_in_dim(
+    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+) -> Any:
+    """``dynamic_slice`` along one axis: ``operand[start_index : start_index + slice_size]``.
+
+    >>> dynamic_slice_in_dim(np.arange(5), np.int32(1), 2)
+    Array([1, 2], dtype=int64)
+    """
+    x = lift(operand)
+    axis = canonical_axis(axis, x.ndim, "dynamic_slice_in_dim")
+    sizes = put(x.type.shape[:axis] + x.type.shape[axis + 1 :], axis, slice_size)
+    return dynamic_slice(x, _along(x, start_index, axis), sizes, allow_negative_indices=allow_negative_indices)
+
+
+def dynamic_index_in_dim(
+    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
+) -> Any:
+    """``operand[index]`` along one axis, which stays with size 1 unless ``keepdims=False``.
+
+    >>> dynamic_index_in_dim(np.arange(5), np.int32(-1), keepdims=False)
+    Array(4, dtype=int64)
+    """
+    x = lift(operand)
+    axis = canonical_axis(axis, x.ndim, "dynamic_index_in_dim")
+    row = dynamic_slice_in_dim(x, index, 1, axis, allow_negative_indices=allow_negative_indices)
+    return row if keepdims else reshape(row, x.type.shape[:axis] + x.type.shape[axis + 1 :])
+
+
+def dynamic_update_slice_in_dim(
+    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
+    """``operand`` with a piece replaced that begins at ``start_index`` along one axis.
+
+    >>> dynamic_update_slice_in_dim(np.zeros(3), np.ones(2), np.int32(9), 0)
+    Array([0., 1., 1.], dtype=float64)
+    """
+    x = lift(operand)
+    axis = canonical_axis(axis, x.ndim, "dynamic_update_slice_in_dim")
+    starts = _along(x, start_index, axis)
+    return dynamic_update_slice(x, update, starts, allow_negative_indices=allow_negative_indices)
+
+
+def dynamic_update_index_in_dim(
+    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
+    """``operand`` with the row ``index`` along one axis replaced; ``update`` may lack that axis.
+
+    >>> dynamic_update_index_in_dim(np.zeros(3), 1.0, np.int32(1), 0)
+    Array([0., 1., 0.], dtype=float64)
+    """
+    x, u = lift_together(operand, update)
+    axis = canonical_axis(axis, x.ndim, "dynamic_update_index_in_dim")
+    if u.ndim != x.ndim:
+        if u.ndim + 1 != x.ndim:
+            raise ShapeMismatch(f"dynamic_update_index_in_dim: the update must be a row of {x.type}, got {u.type}.")
+        u = reshape(u, put(u.type.shape, axis, 1))
+    return dynamic_update_slice_in_dim(x, u, index, axis, allow_negative_indices=allow_negative_indices)

@@ -1,0 +1,490 @@
+"""Gather and scatter: windows of an array, read and written at places that indices name.
+
+    gather            y[o, w] = x[i[o] + w]
+    scatter           y = x, y[i[o] + w] = u[o, w], for o in order
+    scatter_add, ...  y = x, y[i[o] + w] += u[o, w], and so on: the adjoint of gather
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from . import dtypes
+from .arithmetic import add, div, mul, neg, sub
+from .arrays import lift, scalar
+from .columns import linear_in, zeros_like
+from .comparison import eq, max, min, select
+from .creation import iota
+from .dtypes import ANY, NUMERIC, ORDERED
+from .errors import BadArgument, DTypeMismatch, NotDifferentiable, ShapeMismatch
+from .operations import operation
+from .shapes import broadcast_in_dim, canonical_shape, full, move_axis, reshape
+from .slicing import axis_at
+from .slicing import put as insert
+from .stack import perform
+from .types import array_type
+from .windows import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    check,
+    gathered_shape,
+    gathering,
+    outer_dims,
+    put,
+    scattering,
+    take,
+    window_dims,
+    window_sizes,
+)
+from .words import moves_words
+
+CLIP, FILL = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP
+
+
+def shifted(dims: Sequence[int], at: int) -> tuple[int, ...]:
+    """Dimensions renumbered for one more dimension before ``at``."""
+    return tuple([d + (d >= at) for d in dims])
+
+
+def paired(a: tuple[int, ...], b: tuple[int, ...], pair: tuple[int, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Batching dimensions with one more pair, sorted by the operand's."""
+    pairs = sorted([*zip(a, b), pair])
+    return tuple([p for p, _ in pairs]), tuple([q for _, q in pairs])
+
+
+# y[o, w] = x[i[o] + w]: o runs over the index vectors, w over a window of size window
+@operation
+class Gather:
+    dimension_numbers: GatherDimensionNumbers
+    slice_sizes: tuple[int, ...]
+    unique_indices: bool = False
+    indices_are_sorted: bool = False
+    mode: GatherScatterMode = GatherScatterMode.PROMISE_IN_BOUNDS
+    fill_value: Any = None
+
+    def result_type(op, x, i):
+        dims = op.dimension_numbers
+        check("gather", dims, x, i, op.slice_sizes)
+        shape = gathered_shape(dims, i.shape, op.slice_sizes)
+        if any(not 0 <= d < len(shape) for d in dims.offset_dims):
+            raise BadArgument(f"gather: offset dimensions {dims.offset_dims} are out of range for a result {shape}.")
+        return array_type(shape, x.dtype, x.weak)
+
+    def evaluate(op, x, i):
+        return take(op.dimension_numbers, x, i, op.slice_sizes, op.fill_value if op.mode is FILL else None)
+
+    def batch(op, dims, x, i):
+        d, e = dims
+        numbers, window = op.dimension_numbers, op.slice_sizes
+        if e is None:  # the new dimension is one more dimension of the window
+            before = sum([w < d for w in window_dims(numbers, x.ndim - 1)])
+            inner = numbers.offset_dims
+            at = inner[before] if before < len(inner) else i.ndim - 1 + len(inner)
+            numbers = GatherDimensionNumbers(
+                insert(shifted(inner, at), before, at),
+                *[shifted(part, d) for part in numbers[1:4]], numbers.start_indices_batching_dims,
+            )  # fmt: skip
+            return perform(op.over(numbers, insert(window, d, x.shape[d])), x, i), at
+        i = move_axis(i, e, 0)
+        numbers = numbers._replace(
+            offset_dims=shifted(numbers.offset_dims, 0),
+            start_indices_batching_dims=shifted(numbers.start_indices_batching_dims, 0),
+        )
+        if d is None:  # lanes may read the same places, in any order
+            mixed = Gather(numbers, window, False, False, op.mode, op.fill_value)
+            return perform(mixed, x, i), 0
+        xs, indices = paired(
+            shifted(numbers.operand_batching_dims, d), numbers.start_indices_batching_dims, (d, 0)
+        )
+        numbers = GatherDimensionNumbers(
+            numbers.offset_dims, shifted(numbers.collapsed_slice_dims, d), shifted(numbers.start_index_map, d),
+            xs, indices,
+        )  # fmt: skip
+        return perform(op.over(numbers, insert(window, d, 1 if x.shape[d] else 0)), x, i), 0
+
+    def jvp(op, primals, tangents):
+        dx = tangents[0]
+        return perform(op, *primals), None if dx is None else perform(op.linear, dx, primals[1])
+
+    def transpose(op, ct, x, i):
+        adjoint = ScatterAdd(scattering(op.dimension_numbers), op.indices_are_sorted, op.unique_indices, op.mode)
+        return perform(adjoint, zeros_like(x), i, ct)
+
+    @moves_words
+    def lower(op, emit, x, i):
+        made = emit.made
+        if prod(made.shape) == 0:
+            return emit.full(0, made)
+        numbers = numbers_text("gather", _GATHER_NAMES, op.dimension_numbers, i)
+        y = emit.op(
+            "gather", x, i,
+            attributes=f"dimension_numbers = {numbers}, indices_are_sorted = {_flag(op.indices_are_sorted)}, "
+            f"slice_sizes = array<i64{': ' * bool(op.slice_sizes)}{', '.join(map(str, op.slice_sizes))}>",
+        )  # fmt: skip
+        if op.mode is not FILL or not op.dimension_numbers.start_index_map:
+            return y
+        inside = emit_inside(emit, op, x.type.shape, i)
+        inside = emit.broadcast_in_dim(inside, made.shape, outer_dims(op.dimension_numbers, len(made.shape)))
+        return emit.select(inside, y, emit.full(op.fill_value, made))
+
+    def over(op, numbers, window):
+        """The same operation with other dimension numbers."""
+        return Gather(numbers, window, op.unique_indices, op.indices_are_sorted, op.mode, op.fill_value)
+
+    @property
+    def linear(op):
+        """The derivative: nothing comes from outside."""
+        return op if op.mode is not FILL else Gather(*op.fields[:5], 0)
+
+
+_GATHER_NAMES = (
+    "offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims", "start_indices_batching_dims"
+)  # fmt: skip
+_SCATTER_NAMES = (
+    "update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims", "input_batching_dims",
+    "scatter_indices_batching_dims",
+)  # fmt: skip
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def numbers_text(kind: str, names: Sequence[str], numbers: Sequence[Any], i: Any) -> str:
+    """The attribute of the dimension numbers."""
+    # the attribute's grammar wants the batching dimensions before the index map
+    parts = [f"{names[k]} = {list(numbers[k])}" for k in (0, 1, 3, 4, 2) if numbers[k]]
+    return f"#stablehlo.{kind}<{', '.join([*parts, f'index_vector_dim = {len(i.type.shape) - 1}'])}>"
+
+
+def _bounds(emit: Any, i: Any, last: Sequence[int]) -> Any:
+    """The last start inside the operand, for each entry of an index vector, as an array like the indices."""
+    largest = int(dtypes.iinfo(i.type.dtype).max)
+    values = np.asarray([bound if bound < largest else largest for bound in last])
+    line = emit.constant(values, i.type.update(shape=(len(last),)))
+    return emit.broadcast_in_dim(line, i.type.shape, (len(i.type.shape) - 1,))
+
+
+def emit_inside(emit: Any, op: Gather, shape: tuple[int, ...], i: Any) -> Any:
+    """Which windows lie inside the operand."""
+    last = [shape[d] - op.slice_sizes[d] for d in op.dimension_numbers.start_index_map]
+    inside = emit.compare("LE", i, _bounds(emit, i, last))
+    if not dtypes.is_unsigned(i.type.dtype):
+        inside = emit.binary("and", emit.compare("GE", i, emit.full(0, i.type)), inside)
+    return emit.reduce("and", inside, True, (len(i.type.shape) - 1,))
+
+
+def batch_scatter(op: Any, dims: tuple[int | None, ...], x: Any, i: Any, u: Any) -> tuple[Any, int]:
+    """One more dimension of the window, or one more pair of batching dimensions where the indices are mapped."""
+    d, e, f = dims
+    size = next(a.shape[n] for a, n in zip((x, i, u), dims) if n is not None)
+    numbers = op.dimension_numbers
+    at = 0 if d is None else d
+    x = axis_at(x, d, at, size)
+    if e is None:
+        before = sum([w < at for w in window_dims(numbers, x.ndim - 1)])
+        inner = numbers.update_window_dims
+        place = inner[before] if before < len(inner) else u.ndim - (f is not None)
+        numbers = ScatterDimensionNumbers(
+            insert(shifted(inner, place), before, place),
+            *[shifted(part, at) for part in numbers[1:4]], numbers.scatter_indices_batching_dims,
+        )  # fmt: skip
+        return perform(type(op)(numbers, *op.fields[1:]), x, i, axis_at(u, f, place, size)), at
+    i, u = move_axis(i, e, 0), axis_at(u, f, 0, size)
+    xs, indices = paired(
+        shifted(numbers.operand_batching_dims, at), shifted(numbers.scatter_indices_batching_dims, 0), (at, 0)
+    )
+    numbers = ScatterDimensionNumbers(
+        shifted(numbers.update_window_dims, 0), shifted(numbers.inserted_window_dims, at),
+        shifted(numbers.scatter_dims_to_operand_dims, at), xs, indices,
+    )  # fmt: skip
+    return perform(type(op)(numbers, *op.fields[1:]), x, i, u), at
+
+
+def combining(f: np.ufunc | None) -> Callable[..., Any]:
+    """The NumPy rule: updates are combined by ``f``, one after another."""
+    return lambda op, x, i, u: put(op.dimension_numbers, x, i, u, f, op.mode is not CLIP)
+
+
+def region(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The StableHLO rule: ``f`` combines an element with its update."""
+
+    @moves_words
+    def lower(op: Any, emit: Any, x: Any, i: Any, u: Any) -> Any:
+        made = emit.made
+        numbers = op.dimension_numbers
+        if not made.shape:  # XLA takes the updates for one, so the operand gets a dimension to be indexed
+            x, i = emit.reshape(x, (1,)), emit.full(0, i.type.update(shape=(*i.type.shape[:-1], 1)))
+            numbers = ScatterDimensionNumbers((), (0,), (0,))
+        elif op.mode is CLIP and numbers.scatter_dims_to_operand_dims:
+            window = window_sizes(numbers, x.type.shape, u.type.shape)
+            last = [x.type.shape[d] - window[d] for d in numbers.scatter_dims_to_operand_dims]
+            clipped = f"{emit.full(0, i.type).name}, {i.name}, {_bounds(emit, i, last).name}"
+            i = emit.inline("clamp", clipped, type=i.type)
+        element = x.type.update(shape=())
+        attributes = (
+            f"indices_are_sorted = {_flag(op.indices_are_sorted)}, scatter_dimension_numbers = "
+            f"{numbers_text('scatter', _SCATTER_NAMES, numbers, i)}, unique_indices = {_flag(op.unique_indices)}"
+        )
+        body = emit.region([element, element], lambda a, b: emit.decompose(lambda a, b: [f(a, b)], a, b))
+        return emit.reshape(emit.op("scatter", x, i, u, attributes=attributes, regions=body, type=x.type), made.shape)
+
+    return lower
+
+
+def _windows_of(op: Any, x: Any, i: Any, u: Any) -> Any:
+    """What ``x`` has at the places of the updates; zero for those that are dropped."""
+    window = window_sizes(op.dimension_numbers, x.shape, u.shape)
+    return perform(
+        Gather(gathering(op.dimension_numbers), window, op.unique_indices, op.indices_are_sorted, op.mode, 0), x, i
+    )
+
+
+def _like(x: Any, value: Any) -> Any:
+    return scalar(value, x.type.dtype, x.type.weak)
+
+
+def _added(op: Any) -> Any:
+    return ScatterAdd(*op.fields)
+
+
+# y = x, then y[i[o] + w] = u[o, w] for o in order
+@operation
+class Scatter:
+    dimension_numbers: ScatterDimensionNumbers
+    indices_are_sorted: bool = False
+    unique_indices: bool = False
+    mode: GatherScatterMode = FILL
+
+    def result_type(op, x, i, u):
+        dims = op.dimension_numbers
+        if op.dtypes is not None and x.dtype not in op.dtypes:
+            raise DTypeMismatch(f"{op.name}: does not take {x}.")
+        if u.dtype != x.dtype:
+            raise DTypeMismatch(f"{op.name}: updates must have the operand's dtype, got {u} for {x}.")
+        if any(not 0 <= d < len(u.shape) for d in dims.update_window_dims):
+            raise BadArgument(f"{op.name}: window dimensions {dims.update_window_dims} are out of range for {u}.")
+        if len(dims.update_window_dims) != len(window_dims(dims, len(x.shape))):
+            raise BadArgument(f"{op.name}: a window of {x} has another number of dimensions than {dims} says.")
+        check(op.name, dims, x, i, window_sizes(dims, x.shape, u.shape))
+        outer = tuple([u.shape[d] for d in outer_dims(dims, len(u.shape))])
+        if outer != i.shape[:-1]:
+            raise ShapeMismatch(f"{op.name}: updates need a window for each index vector, got {u} for indices {i}.")
+        return array_type(x.shape, x.dtype, x.weak)
+
+    evaluate = combining(None)
+    batch = batch_scatter
+
+    def jvp(op, primals, tangents):
+        x, i, u = primals
+        dx, _, du = tangents
+        if dx is None and du is None:
+            return perform(op, x, i, u), None
+        dx, du = zeros_like(x) if dx is None else dx, zeros_like(u) if du is None else du
+        if op.unique_indices:
+            return perform(op, x, i, u), perform(op, dx, i, du)
+        # which of several updates stays is the device's choice: value and derivative must agree on it
+        untouched, stays = _winners(op, x.type, i, u.type)
+        kept, written = (lambda a: select(untouched, a, _like(a, 0))), (lambda a: select(stays, a, _like(a, 0)))
+        into = _added(op)
+        return perform(into, kept(x), i, written(u)), perform(into, kept(dx), i, written(du))
+
+    def transpose(op, ct, x, i, u, *, wrt):
+        if wrt == 0:
+            return perform(op, ct, i, zeros_like(u))
+        part = _windows_of(op, ct, i, u)
+        return part if op.unique_indices else select(_winners(op, x, i, u)[1], part, _like(part, 0))
+
+    lower = region(lambda a, b: b)
+
+
+def _winners(op: Scatter, x: Any, i: Any, u: Any) -> tuple[Any, Any]:
+    """Which elements of the operand are not written to, and which updates are the ones that stay."""
+    outer = outer_dims(op.dimension_numbers, len(u.shape))
+    count = prod([u.shape[d] for d in outer])
+    number = np.dtype(np.int32 if count < 2**31 - 1 else np.int64)
+    line = add(reshape(iota(number, count), tuple([u.shape[d] for d in outer])), scalar(1, number))
+    numbers = broadcast_in_dim(line, u.shape, outer)
+    last = perform(op, full(array_type(x.shape, number), 0), i, numbers)
+    return eq(last, scalar(0, number)), eq(_windows_of(op, last, i, numbers), numbers)
+
+
+# y = x, then y[i[o] + w] += u[o, w] for o in order
+@operation
+class ScatterAdd(Scatter):
+    dtypes = ANY
+
+    evaluate = combining(np.add)
+    batch = batch_scatter
+    jvp = linear_in(0, 2)
+
+    def transpose(op, ct, x, i, u, *, wrt):
+        return ct if wrt == 0 else _windows_of(op, ct, i, u)
+
+    lower = region(add)
+
+
+# y = x, then y[i[o] + w] -= u[o, w] for o in order
+@operation
+class ScatterSub(Scatter):
+    dtypes = NUMERIC
+
+    evaluate = combining(np.subtract)
+    batch = batch_scatter
+    jvp = linear_in(0, 2)
+
+    def transpose(op, ct, x, i, u, *, wrt):
+        return ct if wrt == 0 else neg(_windows_of(op, ct, i, u))
+
+    lower = region(sub)
+
+
+# y = x, then y[i[o] + w] *= u[o, w] for o in order
+@operation
+class ScatterMul(Scatter):
+    dtypes = ANY
+
+    evaluate = combining(np.multiply)
+    batch = batch_scatter
+
+    def jvp(op, primals, tangents):
+        x, i, u = primals
+        dx, _, du = tangents
+        dy = None if dx is None else perform(op, dx, i, u)
+        if du is not None:
+            part = mul(mul(_windows_of(op, x, i, u), du), _others(op, x, i, u))
+            dy = perform(_added(op), zeros_like(x) if dy is None else dy, i, part)
+        return perform(op, x, i, u), dy
+
+    def transpose(op, ct, x, i, u, *, wrt):
+        if wrt == 0:
+            return perform(op, ct, i, u)
+        if not op.unique_indices:
+            raise NotDifferentiable(
+                "scatter_mul: it is linear in the updates only where no two of them meet.",
+                hint="pass unique_indices=True where that is so.",
+            )
+        return _windows_of(op, mul(ct, x), i, u)
+
+    lower = region(mul)
+
+
+def _others(op: ScatterMul, x: Any, i: Any, u: Any) -> Any:
+    """For each update the product of the other updates at its place.
+
+    The product of all divided by the update; for an update that is zero, the product of those that are not, if it is
+    the only zero there. Second derivatives are right but for places where two updates are zero.
+    """
+    one = _like(u, 1)
+    if op.unique_indices:
+        return one
+    ones = full(x.type, 1)
+    none = eq(u, _like(u, 0))
+    factors = select(none, one, u)
+    whole = div(_windows_of(op, perform(op, ones, i, u), i, u), factors)
+    number = np.dtype(np.int32)
+    count = full(array_type(x.shape, number), 0)
+    count = perform(_added(op), count, i, select(none, scalar(1, number), full(array_type(u.shape, number), 0)))
+    single = eq(_windows_of(op, count, i, u), scalar(1, number))
+    rest = select(single, _windows_of(op, perform(op, ones, i, factors), i, u), _like(u, 0))
+    return select(none, rest, whole)
+
+
+def _extreme_jvp(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    """Shared equally by all that attain the extreme value."""
+    x, i, u = primals
+    dx, _, du = tangents
+    y = perform(op, x, i, u)
+    if dx is None and du is None:
+        return y, None
+    into = _added(op)
+    mine, theirs = eq(x, y), eq(u, _windows_of(op, y, i, u))
+    kept, taken = (lambda a: select(mine, a, _like(a, 0))), (lambda a: select(theirs, a, _like(a, 0)))
+    shares = perform(into, kept(full(x.type, 1)), i, taken(full(u.type, 1)))
+    moved = perform(
+        into, zeros_like(x) if dx is None else kept(dx), i, zeros_like(u) if du is None else taken(du)
+    )
+    return y, div(moved, shares)
+
+
+# y = x, then y[i[o] + w] = min(y[i[o] + w], u[o, w]) for o in order
+@operation
+class ScatterMin(Scatter):
+    dtypes = ORDERED
+    exempt = {"transpose": "it is not linear"}
+
+    evaluate = combining(np.minimum)
+    batch = batch_scatter
+    jvp = _extreme_jvp
+    lower = region(min)
+
+
+# y = x, then y[i[o] + w] = max(y[i[o] + w], u[o, w]) for o in order
+@operation
+class ScatterMax(Scatter):
+    dtypes = ORDERED
+    exempt = {"transpose": "it is not linear"}
+
+    evaluate = combining(np.maximum)
+    batch = batch_scatter
+    jvp = _extreme_jvp
+    lower = region(max)
+
+
+def gather(
+    operand: Any,
+    start_indices: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Any,
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: Any = None,
+    fill_value: Any = None,
+) -> Any:
+    """Windows of ``operand``: ``y[o, w] = operand[start_indices[o] + w]``, dimensions as ``dimension_numbers`` says.
+
+    Args:
+        start_indices: integers; the last dimension holds index vectors.
+        slice_sizes: the window's size in every dimension of ``operand``.
+        unique_indices: a promise that no element is read twice, which the adjoint makes use of.
+        mode: ``clip``, ``fill``, ``promise_in_bounds`` (the default) or ``one_hot``; see ``GatherScatterMode``.
+        fill_value: what ``fill`` gives; NaN, the least signed, the largest unsigned number, or True by default.
+    Raises: ShapeMismatch, BadArgument, DTypeMismatch: numbers, shapes and dtypes don't fit together.
+    Source: StableHLO specification, gather.
+
+    >>> rows = GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
+    >>> gather(np.arange(6).reshape(3, 2), np.array([[2], [0]]), rows, (1, 2))
+    Array([[4, 5],
+           [0, 1]], dtype=int64)
+    """
+    x, i = lift(operand), lift(start_indices)
+    found = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
+    if found is GatherScatterMode.ONE_HOT:
+        found, fill_value = FILL, 0
+    elif found is not FILL:
+        fill_value = None
+    elif fill_value is None:
+        fill_value = default_fill(x.type.dtype)
+    else:
+        fill_value = np.asarray(fill_value).item()
+    numbers = GatherDimensionNumbers(*map(tuple, dimension_numbers))
+    window = canonical_shape(slice_sizes, "gather")
+    return perform(Gather(numbers, window, bool(unique_indices), bool(indices_are_sorted), found, fill_value), x, i)
+
+
+def default_fill(dtype: Any) -> Any:
+    """What stands for a value outside: NaN, the least signed number, the largest unsigned one, True."""
+    if dtypes.is_extended(dtype):
+        dtype = dtype.base
+    if dtypes.is_inexact(dtype):
+        return float("nan")
+    if dtypes.is_bool(dtype):
+        return True
+    info = dtypes.iinfo(dtype)
+    return int(info.max if dtypes.is_unsigned(dtype) else info.min)
