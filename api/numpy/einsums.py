@@ -18,7 +18,7 @@ from ..effects.dtypes import canonical, float32
 from ..effects.errors import BadArgument, ShapeMismatch
 from ..effects.precise import HALF
 from .operands import array_of, like, no_out
-from .products import no_sharding, contract
+from .products import contract, no_sharding
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 Path = tuple[tuple[int, ...], ...]
@@ -40,12 +40,12 @@ def einsum(
 
         einsum("ij,jk->ik", a, b)[i, k] == sum over j of a[i, j] * b[j, k]
 
-    Without ``->`` the result has the indices that occur once, in alphabetic order. ``...`` stands for leading dimensions,
-    which broadcast. ``einsum(a, [0, 1], b, [1, 2], [0, 2])`` names indices by numbers.
+    Without ``->`` the result has the indices that occur once, in alphabetic order. ``...`` stands for leading
+    dimensions, which broadcast. ``einsum(a, [0, 1], b, [1, 2], [0, 2])`` names indices by numbers.
 
     Args:
-        optimize: the order of contractions: "auto", "optimal", "greedy" or True for a cheap one, False for the operands' order, or
-            a path as ``einsum_path`` gives it.
+        optimize: the order of contractions: "auto", "optimal", "greedy" or True for a cheap one, False for the
+            operands' order, or a path as ``einsum_path`` gives it.
     Raises: ShapeMismatch: an index has two sizes. BadArgument: the subscripts do not fit. Source: NumPy, ``einsum``.
 
     >>> from handlax.numpy import ones
@@ -56,7 +56,9 @@ def einsum(
     no_sharding("einsum", out_sharding)
     text, given = _spelled(subscripts, operands)
     xs = promote(*given)
-    todo, path = _plan(text, tuple([x.type.shape for x in xs]), optimize if isinstance(optimize, (bool, str)) else _path(optimize))
+    todo, path = _plan(
+        text, tuple([x.type.shape for x in xs]), optimize if isinstance(optimize, (bool, str)) else _path(optimize)
+    )
     words = list(todo.words)
     for chosen in path:
         step = [words.pop(i) for i in sorted(chosen, reverse=True)]
@@ -66,7 +68,16 @@ def einsum(
         word, x = step.pop(), parts.pop()
         while parts:
             between = needed if len(parts) == 1 else needed.union(*step[:-1])
-            word, x = _contract(word, x, step.pop(), parts.pop(), between, todo.result if last else "", precision, preferred_element_type)
+            word, x = _contract(
+                word,
+                x,
+                step.pop(),
+                parts.pop(),
+                between,
+                todo.result if last else "",
+                precision,
+                preferred_element_type,
+            )
         words.append(word)
         xs.append(x)
     (word,), (x,) = words, xs
@@ -86,7 +97,9 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
     """
     text, given = _spelled(subscripts, operands)
     todo, path = _plan(
-        text, tuple([array_of(x).type.shape for x in given]), optimize if isinstance(optimize, (bool, str)) else _path(optimize)
+        text,
+        tuple([array_of(x).type.shape for x in given]),
+        optimize if isinstance(optimize, (bool, str)) else _path(optimize),
     )
     naive = prod(todo.sizes.values()) * max(1, len(todo.words))
     cost, words = 0, list(todo.words)
@@ -94,7 +107,9 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
         step = [words.pop(i) for i in sorted(chosen, reverse=True)]
         cost += _volume(set().union(*step), todo.sizes) * len(step)
         words.append("".join(sorted(set().union(*step) & set(todo.result).union(*words))))
-    return list(path), f"  Complete contraction:  {text}\n  Naive FLOP count:  {naive:.3e}\n  Optimized FLOP count:  {cost:.3e}"
+    return list(
+        path
+    ), f"  Complete contraction:  {text}\n  Naive FLOP count:  {naive:.3e}\n  Optimized FLOP count:  {cost:.3e}"
 
 
 def _spelled(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]]:
@@ -162,7 +177,9 @@ def parsed(text: str, given: tuple[tuple[int, ...], ...]) -> Sum:
     else:
         result = ellipsis + "".join(sorted(c for c in set(joined) - set(ellipsis) if joined.count(c) == 1))
     if len(set(result)) != len(result) or not set(result) <= set(joined):
-        raise BadArgument(f"einsum: the result's indices must be distinct indices of operands, got {right!r} of {text!r}.")
+        raise BadArgument(
+            f"einsum: the result's indices must be distinct indices of operands, got {right!r} of {text!r}."
+        )
     sizes: dict[str, int] = {}
     for word, shape in zip(full, given):
         for c, n in zip(word, shape):
@@ -189,7 +206,11 @@ def _greedy(todo: Sum) -> Path:
                 rank = 1  # an outer product only where nothing else is left
             else:
                 rank = 0
-            cost = (rank, _volume(kept, todo.sizes) - _volume(a, todo.sizes) - _volume(b, todo.sizes), _volume(a | b, todo.sizes))
+            cost = (
+                rank,
+                _volume(kept, todo.sizes) - _volume(a, todo.sizes) - _volume(b, todo.sizes),
+                _volume(a | b, todo.sizes),
+            )
             if best is None or cost < best[0]:
                 best = (cost, i, j, kept)
         _, i, j, kept = best
@@ -230,7 +251,7 @@ def _sum(x: Any, axes: tuple[int, ...]) -> Any:
 def _contract(
     a: str, x: Any, b: str, y: Any, needed: set[str], wanted: str, precision: Any, preferred: Any
 ) -> tuple[str, Any]:
-    """The product of two operands, summed over the indices that nobody needs; ``wanted`` is the last order of indices."""
+    """The product of two operands, summed over indices that nobody needs; ``wanted`` is the last order of indices."""
     a, x = _stretched(a, x, b, y)
     b, y = _stretched(b, y, a, x)
     a, x = _reduced(a, x, needed | set(b))
@@ -260,5 +281,3 @@ def _stretched(a: str, x: Any, b: str, y: Any) -> tuple[str, Any]:
         return a, x
     shape = tuple([n for d, n in enumerate(x.type.shape) if d not in gone])
     return "".join([c for d, c in enumerate(a) if d not in gone]), shapes.reshape(x, shape)
-
-

@@ -1,4 +1,4 @@
-"""Elementary functions of one number: exponentials, logarithms, roots, trigonometric and hyperbolic functions, angles."""
+"""Elementary functions of one number: exponentials, logarithms, roots, trigonometric and hyperbolic functions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ Array(1., dtype=float32, weak_type=True)
 """)  # fmt: skip
 exp2 = unary("exp2", special.Exp2, "``y[i] = 2**x[i]``. Integers become floats. Source: NumPy, ``exp2``.")
 expm1 = unary("expm1", special.Expm1, "``y[i] = e**x[i] - 1``, exact near 0. Source: NumPy, ``expm1``.")
-log = unary("log", special.Log, "The natural logarithm: ``exp(log(x)) == x``; NaN where ``x[i] < 0``. Source: NumPy, ``log``.")
+log = unary(
+    "log", special.Log, "The natural logarithm: ``exp(log(x)) == x``; NaN where ``x[i] < 0``. Source: NumPy, ``log``."
+)
 log1p = unary("log1p", special.Log1p, "``y[i] = log(1 + x[i])``, exact near 0. Source: NumPy, ``log1p``.")
 sqrt = unary("sqrt", Sqrt, """The square root: ``y[i]**2 == x[i]``, ``y[i] >= 0``; NaN where ``x[i] < 0``.
 
@@ -133,4 +135,3 @@ def sinc(x: Any, /) -> Any:
     square = mul(y, y)
     series = sub(like(x, 1), mul(square, sub(like(x, 1 / 6), mul(square, like(x, 1 / 120)))))
     return select_n(none, div(special.sin(safe), safe), series)
-

@@ -100,7 +100,9 @@ def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]
 def no_out(out: Any, name: str) -> None:
     """Raises where ``out`` is given: arrays are immutable."""
     if out is not None:
-        raise BadArgument(f"{name}: arrays are immutable, so there is no out=, got {type(out).__name__}.", hint="use the result.")
+        raise BadArgument(
+            f"{name}: arrays are immutable, so there is no out=, got {type(out).__name__}.", hint="use the result."
+        )
 
 
 def real_only(x: Any, name: str) -> Any:
@@ -116,5 +118,3 @@ def rows_of(x: Any, axis: Any, name: str) -> tuple[Any, int]:
     if axis is None:
         return shapes.reshape(x, (x.size,)), 0
     return x, shapes.canonical_axis(axis, len(x.type.shape), name)
-
-

@@ -101,11 +101,13 @@ class _Plan:
 @lru_cache(maxsize=1024)
 def _matmul_plan(left: tuple[int, ...], right: tuple[int, ...]) -> _Plan:
     if not left or not right:
-        raise ShapeMismatch(f"matmul: operands must have a dimension, got shapes {left} and {right}.", hint="multiply scalars.")
+        raise ShapeMismatch(
+            f"matmul: operands must have a dimension, got shapes {left} and {right}.", hint="multiply scalars."
+        )
     k, j = left[-1], right[-2 if len(right) > 1 else -1]
     if k != j:
         raise ShapeMismatch(
-            f"matmul: the last dimension of a and the {'last but one' if len(right) > 1 else 'only one'} of b must agree,"
+            f"matmul: the last dimension of a and the {'last but' if len(right) > 1 else 'only'} one of b must agree,"
             f" got {k} and {j} of shapes {left} and {right}."
         )
     if len(left) <= 2 and len(right) <= 2:
@@ -152,9 +154,15 @@ def no_sharding(name: str, out_sharding: Any) -> None:
 
 
 def tensordot(
-    a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
+    a: Any,
+    b: Any,
+    axes: Any = 2,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
-    """The sum of products over pairs of axes: ``axes`` are (those of ``a``, those of ``b``), or how many last and first.
+    """The sum of products over pairs of axes: ``axes`` are (of ``a``, of ``b``), or how many, the last and the first.
 
     Shapes: the remaining dimensions of ``a``, then those of ``b``. Source: NumPy, ``tensordot``.
 
@@ -238,9 +246,7 @@ def kron(a: Any, b: Any) -> Any:
     return shapes.reshape(mul(x, y), tuple([m * n for m, n in zip(left, right)]))
 
 
-def cross(
-    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
-) -> Any:
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
     """The vector product along an axis of size 3; with size 2, the third component is 0, and alone if both have 2.
 
     Raises: ShapeMismatch: a vector has another size. Source: NumPy, ``cross``.
@@ -309,9 +315,7 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     return shapes.reshape(z, (*z.type.shape[:-2], z.type.shape[-1]))
 
 
-def vecdot(
-    x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """``sum over k of conj(x1[..., k]) * x2[..., k]`` along an axis, the others broadcast.
 
     Source: the array API standard, ``vecdot``.
@@ -362,5 +366,3 @@ def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     mask = shift == columns if p < q else shapes.permute(shift == columns, (1, 0))
     mask = shapes.broadcast_in_dim(mask, x.type.shape, (p, q) if p < q else (q, p))
     return reductions.sum(select_n(mask, like(x, 0), x), (p, q), dtype)
-
-

@@ -31,8 +31,11 @@ from .operands import array_of, axes_of, choose, kept_shape, like, no_out, rows_
 
 _WIDE = {
     dtypes.bool_: default_int,
-    **{d: default_int for d in (dtypes.int8, dtypes.int16, dtypes.int32)},
-    **{d: lambda: canonical(default_int().name.replace("int", "uint")) for d in (dtypes.uint8, dtypes.uint16, dtypes.uint32)},
+    **dict.fromkeys((dtypes.int8, dtypes.int16, dtypes.int32), default_int),
+    **{
+        d: lambda: canonical(default_int().name.replace("int", "uint"))
+        for d in (dtypes.uint8, dtypes.uint16, dtypes.uint32)
+    },
 }
 
 
@@ -104,7 +107,16 @@ def _plus(x: Any, y: Any) -> Any:
 
 
 def _extreme(
-    name: str, kind: Any, unit: Any, choose_one: Any, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any
+    name: str,
+    kind: Any,
+    unit: Any,
+    choose_one: Any,
+    a: Any,
+    axis: Any,
+    out: Any,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
 ) -> Any:
     no_out(out, name)
     x = a if isinstance(a, Array) else array_of(a)
@@ -114,7 +126,9 @@ def _extreme(
         if where is not None:
             raise BadArgument(f"{name}: with where=, initial= must be given: there may be nothing to choose from.")
         if 0 in [shape[d] for d in axes]:
-            raise BadArgument(f"{name}: of no elements there is none, got {x.type} along {axes}.", hint="give initial=.")
+            raise BadArgument(
+                f"{name}: of no elements there is none, got {x.type} along {axes}.", hint="give initial=."
+            )
     if where is not None:
         x = choose(where, x, like(x, unit(dtype)), name)
     y = _perform(kind, convert(x, dtype), axes, keepdims)
@@ -340,7 +354,15 @@ def _running(name: str, function: Any, a: Any, axis: Any, dtype: Any, out: Any, 
     no_out(out, name)
     x, axis = rows_of(a, axis, name)
     own = x.type.dtype
-    made = canonical(dtype) if dtype is not None else summed_dtype(own) if widen else default_int() if own is bool_ else own
+    made = (
+        canonical(dtype)
+        if dtype is not None
+        else summed_dtype(own)
+        if widen
+        else default_int()
+        if own is bool_
+        else own
+    )
     return function(convert(x, made), axis)
 
 
@@ -378,9 +400,7 @@ def _cumulative(name: str, function: Any, unit: int, x: Any, axis: Any, dtype: A
     return concatenate([first, y], axis)
 
 
-def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Running sums along an axis, after a 0 where ``include_initial``; integers have the default width.
 
     Source: the array API standard, ``cumulative_sum``.
@@ -392,9 +412,7 @@ def cumulative_sum(
     return _cumulative("cumulative_sum", cumulative.cumsum, 0, x, axis, dtype, include_initial)
 
 
-def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Running products along an axis, after a 1 where ``include_initial``; integers have the default width.
 
     Source: the array API standard, ``cumulative_prod``.
@@ -404,5 +422,3 @@ def cumulative_prod(
     Array([1, 2, 6], dtype=int32)
     """
     return _cumulative("cumulative_prod", cumulative.cumprod, 1, x, axis, dtype, include_initial)
-
-

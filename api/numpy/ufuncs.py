@@ -30,7 +30,7 @@ subtract = ufunc(
     2, 1, scatter="subtract",
 )  # fmt: skip
 multiply = ufunc(
-    either("multiply", arithmetic.Mul, bitwise.And, "``z[i] = x[i] y[i]``; of booleans, and. Source: NumPy, ``multiply``."),
+    either("multiply", arithmetic.Mul, bitwise.And, "``z[i] = x[i] y[i]``; of booleans, and. Source: NumPy."),
     2, 1, identity=1, reduce=reductions.prod, accumulate=reductions.cumprod, scatter="multiply",
 )  # fmt: skip
 divide = binary("divide", arithmetic.Div, """``z[i] = x[i] / y[i]``; quotients of integers are floats.
@@ -40,11 +40,11 @@ Array(0.5, dtype=float32, weak_type=True)
 """, floats=True)  # fmt: skip
 true_divide = divide
 maximum = ufunc(
-    binary("maximum", comparison.Max, "The larger of ``x[i]`` and ``y[i]``, NaN where one is. Source: NumPy, ``maximum``."),
+    binary("maximum", comparison.Max, "The larger of ``x[i]`` and ``y[i]``, NaN where one is. Source: NumPy."),
     2, 1, reduce=reductions.max, associative=True, scatter="max",
 )  # fmt: skip
 minimum = ufunc(
-    binary("minimum", comparison.Min, "The smaller of ``x[i]`` and ``y[i]``, NaN where one is. Source: NumPy, ``minimum``."),
+    binary("minimum", comparison.Min, "The smaller of ``x[i]`` and ``y[i]``, NaN where one is. Source: NumPy."),
     2, 1, reduce=reductions.min, associative=True, scatter="min",
 )  # fmt: skip
 floor_divide, remainder, divmod = numeric.floor_divide, numeric.remainder, numeric.divmod
@@ -62,7 +62,8 @@ greater_equal = binary("greater_equal", comparison.Ge, "Whether ``x[i] >= y[i]``
 
 # bits, and truth
 _AND, _OR, _XOR = (f"The bits that {what}. Source: NumPy, ``bitwise_{name}``." for name, what in (
-    ("and", "both ``x[i]`` and ``y[i]`` have"), ("or", "``x[i]`` or ``y[i]`` has"), ("xor", "one of ``x[i]`` and ``y[i]`` has"),
+    ("and", "both ``x[i]`` and ``y[i]`` have"), ("or", "``x[i]`` or ``y[i]`` has"),
+    ("xor", "one of ``x[i]`` and ``y[i]`` has"),
 ))  # fmt: skip
 bitwise_and = ufunc(binary("bitwise_and", bitwise.And, _AND), 2, 1, identity=-1, associative=True)
 bitwise_or = ufunc(binary("bitwise_or", bitwise.Or, _OR), 2, 1, identity=0, associative=True)
@@ -340,7 +341,7 @@ def nextafter(x: Any, y: Any, /) -> Any:
 
 
 def spacing(x: Any, /) -> Any:
-    """The distance from ``x[i]`` to the next float away from zero, with the sign of ``x[i]``. Source: NumPy, ``spacing``.
+    """The distance from ``x[i]`` to the next float away from zero, with its sign. Source: NumPy, ``spacing``.
 
     >>> float(spacing(1.0)) == 2.0**-23
     True

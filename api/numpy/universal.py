@@ -22,7 +22,7 @@ from .operands import array_of, axes_of, choose, inexact, inexact_together, kept
 Function = Callable[..., Any]
 
 
-class ufunc:  # noqa: N801 - NumPy's name
+class ufunc:
     """An elementwise function ``f`` of one or two arrays, called as ``f(x, y)``; with two it also folds.
 
     ``reduce``, ``accumulate``, ``outer`` and ``at`` are NumPy's, on immutable arrays.
@@ -34,7 +34,7 @@ class ufunc:  # noqa: N801 - NumPy's name
         identity: Any = None, reduce: Function | None = None, accumulate: Function | None = None,
         associative: bool = False, scatter: str | None = None,
     ):  # fmt: skip
-        """``reduce`` and ``accumulate`` are better ways to fold; ``scatter`` is the method of ``x.at[i]`` that ``at`` is."""
+        """``reduce``, ``accumulate`` are better ways to fold; ``scatter`` names the method of ``x.at[i]``."""
         self.function = func
         self.nin, self.nout, self.identity = nin, nout, identity
         self.folds = (reduce, accumulate)
@@ -49,7 +49,9 @@ class ufunc:  # noqa: N801 - NumPy's name
 
     def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
         if out is not None or where is not None:
-            raise BadArgument(f"{self.__name__}: arrays are immutable, so there are no out= and where=.", hint="use hx.numpy.where.")
+            raise BadArgument(
+                f"{self.__name__}: arrays are immutable, so there are no out= and where=.", hint="use hx.numpy.where."
+            )
         return self.function(*args)
 
     def __repr__(self) -> str:
@@ -111,7 +113,9 @@ class ufunc:  # noqa: N801 - NumPy's name
         size = shape[axis]
         if not size:
             if start is None:
-                raise BadArgument(f"{self.__name__}.reduce: {x.type} has nothing to fold along axis {axis}, and no identity.")
+                raise BadArgument(
+                    f"{self.__name__}.reduce: {x.type} has nothing to fold along axis {axis}, and no identity."
+                )
             return shapes.full(x.type.update(shape=shape[:axis] + shape[axis + 1 :]), start)
         if self.associative and self.identity is not None:
             return fold(self._combine, [x], [like(x, self.identity)], axis)[0]
@@ -162,7 +166,9 @@ class ufunc:  # noqa: N801 - NumPy's name
         if b is None:
             raise BadArgument(f"{name}.at: a function of two operands needs the second one.")
         if self.scatter is None:
-            raise BadArgument(f"{name}.at: indices that occur twice have no order.", hint="x.at[i].set(f(x[i], y)) for distinct ones.")
+            raise BadArgument(
+                f"{name}.at: indices that occur twice have no order.", hint="x.at[i].set(f(x[i], y)) for distinct ones."
+            )
         return getattr(place, self.scatter)(b)
 
 
