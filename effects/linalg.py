@@ -79,7 +79,6 @@ def _factor(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 @operation
 class Cholesky:
     dtypes = LAPACK
-    exempt = {"finite_differences": "a random matrix is not positive definite; tests of the family make ones that are"}
 
     def result_type(op, x):
         _square("cholesky", x)
@@ -126,7 +125,6 @@ class TriangularSolve:
     conjugate_a: bool
     unit_diagonal: bool
     dtypes = LAPACK
-    exempt = {"transpose": "it is linear in b alone"}
 
     def result_type(op, a, b):
         _square("triangular_solve", a)

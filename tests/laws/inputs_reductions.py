@@ -1,0 +1,120 @@
+"""Inputs for operations that combine elements: contractions, reductions, running ones, sorting, linear algebra."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from handlax.effects import contraction as c
+from handlax.effects import cumulative as u
+from handlax.effects import dtypes
+from handlax.effects import linalg as a
+from handlax.effects import reductions as r
+from handlax.effects import sorting as s
+
+from .inputs import FINITE, REAL, SPECIAL, Case, Domain, Shape
+
+PLAIN = Domain(extremes=FINITE)
+MANY = Domain(-100.0, 100.0, extremes=FINITE)  # few equal ones: where they are, max has a kink
+FEW = Domain(-2.0, 2.0, extremes=SPECIAL)
+KEYS = Domain(-2.0, 2.0, dtype=dtypes.int32)
+REALS = dtypes.FLOATING
+
+
+@dataclass(frozen=True)
+class Definite(Domain):
+    """Hermitian positive definite matrices."""
+
+    def draw(self, dtype: Any, shape: Shape, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+        x = rng.standard_normal(shape)
+        if dtypes.is_complex(dtype):
+            x = x + 1j * rng.standard_normal(shape)
+        return np.asarray(x @ np.conj(np.swapaxes(x, -1, -2)) + np.eye(shape[-1])).astype(dtype)
+
+
+@dataclass(frozen=True)
+class Dominant(Domain):
+    """Matrices whose triangles are well conditioned."""
+
+    def draw(self, dtype: Any, shape: Shape, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+        return np.asarray(super().draw(dtype, shape, rng) / 8 + 2 * np.eye(shape[-1])).astype(dtype)
+
+
+def _dot(numbers: Any, *shapes: tuple[Shape, Shape], family: Any = None, **fields: Any) -> Case:
+    return Case(c.DotGeneral(numbers, **fields), (PLAIN, PLAIN), shapes, family)
+
+
+MATRICES = (((1,), (0,)), ((), ()))
+CONTRACTIONS = [
+    _dot(MATRICES, ((3, 4), (4, 5)), ((0, 4), (4, 2)), ((3, 0), (0, 2))),
+    _dot((((0,), (1,)), ((), ())), ((4, 3), (5, 4))),
+    _dot((((0,), (0,)), ((), ())), ((4,), (4,))),
+    _dot((((), ()), ((), ())), ((3,), (2,)), ((), (2,))),
+    _dot((((2,), (1,)), ((0,), (0,))), ((2, 3, 4), (2, 4, 5))),
+    _dot((((0,), (0,)), ((2,), (1,))), ((4, 3, 2), (4, 2, 5))),
+    _dot((((1, 3), (2, 0)), ((2,), (1,))), ((2, 3, 4, 5), (5, 4, 3, 2))),
+    _dot((((), ()), ((0,), (0,))), ((3,), (3,))),
+    _dot(MATRICES, ((3, 4), (4, 5)), precision=(c.Precision.HIGHEST,) * 2),
+    _dot(
+        MATRICES, ((3, 4), (4, 5)), preferred_element_type=dtypes.float32,
+        family=frozenset({dtypes.float16, dtypes.bfloat16, dtypes.int8}),
+    ),
+    _dot(
+        MATRICES, ((3, 4), (4, 5)), preferred_element_type=dtypes.int32,
+        family=frozenset({dtypes.int8, dtypes.uint8}),
+    ),
+]  # fmt: skip
+
+WHOLE = (((3, 4),), ((2, 1, 3),))
+REDUCTIONS = [
+    *[
+        Case(op(axes), (domain,), shapes)
+        for op, domain in ((r.ReduceProd, PLAIN), (r.ReduceMax, MANY), (r.ReduceMin, MANY))
+        for axes, shapes in (((0,), WHOLE), ((0, 1), WHOLE), ((), (((),), ((3,),))), ((1,), (((0, 4),),)))
+    ],
+    *[Case(op((1,)), (REAL,), (((3, 4),),), REALS) for op in (r.ReduceMax, r.ReduceMin)],
+    *[
+        Case(op(axes), (MANY,), (*WHOLE, ((0, 4),)))
+        for op, axes in product((r.ReduceAnd, r.ReduceOr, r.ReduceXor), ((0,), (0, 1)))
+    ],
+    *[
+        Case(op((axis,), dtype), (FEW,), WHOLE)
+        for op, axis, dtype in product((r.Argmax, r.Argmin), (0, 1), (dtypes.int32, dtypes.int64, dtypes.uint8))
+    ],
+]
+
+CUMULATIVE = [
+    *[
+        Case(op(0, reverse), (domain,), (((5,),), ((4, 2),), ((1,),), ((0, 2),)))
+        for (op, domain), reverse in product(
+            ((u.Cumsum, PLAIN), (u.Cumprod, PLAIN), (u.Cummax, MANY), (u.Cummin, MANY), (u.Cumlogsumexp, PLAIN)),
+            (False, True),
+        )
+    ],
+    *[Case(op(1, False), (REAL,), (((2, 4),),), REALS) for op in (u.Cumsum, u.Cummax, u.Cummin, u.Cumlogsumexp)],
+]
+
+SORTING = [
+    Case(s.Sort(0, True, 1), (MANY,), (((5,),), ((4, 2),), ((0, 2),))),
+    Case(s.Sort(1, False, 1), (FEW,), (((3, 5),),)),
+    Case(s.Sort(0, True, 2), (KEYS, MANY, PLAIN), (((6,),) * 3, ((3, 2),) * 3)),
+    Case(s.TopK(2, 0), (MANY,), (((5,),), ((3, 2),))),
+    Case(s.TopK(3, 1), (FEW,), (((2, 4),), ((2, 5, 3),))),
+]
+
+LINEAR_ALGEBRA = [
+    Case(a.Cholesky(), (Definite(),), (((3, 3),), ((2, 3, 3),), ((0, 0),))),
+    *[
+        Case(
+            a.TriangularSolve(left, *flags),
+            (Dominant(), PLAIN),
+            (((3, 3), (3, 2)), ((2, 3, 3), (2, 3, 4))) if left else (((3, 3), (2, 3)), ((2, 3, 3), (2, 4, 3))),
+        )
+        for left, *flags in product((False, True), repeat=5)
+    ],
+]
+
+CASES = [*CONTRACTIONS, *REDUCTIONS, *CUMULATIVE, *SORTING, *LINEAR_ALGEBRA]
