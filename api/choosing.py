@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from math import prod
 from typing import Any
 
@@ -62,7 +63,7 @@ def _population(name: str, x: Any) -> Any:
         return found
     if found.type.dtype not in INTEGER:
         raise DTypeMismatch(f"{name}: an integer or an array of rank 1 or more is needed, got {found.type}.")
-    return found.__index__()
+    return operator.index(found)  # type: ignore[arg-type]
 
 
 def _shuffled(key: Any, x: Any, axis: int) -> Any:

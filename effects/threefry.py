@@ -21,7 +21,6 @@ from . import elementwise
 from .arrays import lift, lift_together
 from .columns import zero
 from .dtypes import INTEGER, THREEFRY, ExtendedDType, KeyDType, itemsize_bits, uint8, uint16, uint32, uint64
-from .elementwise import Elementwise
 from .errors import BadArgument, DTypeMismatch, ShapeMismatch
 from .operations import operation
 from .shapes import canonical_shape, move_axis
@@ -202,15 +201,20 @@ _STEP = {"finite_differences": "words are integers"}
 
 # (y0, y1) = block((k0, k1), (x0, x1))
 @operation
-class Threefry2x32(Elementwise):
+class Threefry2x32:
     name = "threefry2x32"
-    arity = 4
     multiple = True
     dtypes = frozenset({uint32})
     exempt = _STEP
 
     def result_type(op, k0, k1, x0, x1):
-        made = Elementwise.result_type(op, k0, k1, x0, x1).strong()
+        types = (k0, k1, x0, x1)
+        shapes = {x.shape for x in types if x.shape}
+        if any(x.dtype != uint32 for x in types):
+            raise DTypeMismatch(f"threefry2x32: words must be uint32, got {', '.join(map(str, types))}.")
+        if len(shapes) > 1:
+            raise ShapeMismatch(f"threefry2x32: shapes must be equal or of rank 0, got {', '.join(map(str, types))}.")
+        made = array_type(shapes.pop() if shapes else (), uint32)
         return made, made
 
     def evaluate(op, k0, k1, x0, x1):
@@ -242,7 +246,8 @@ class RandomBits:
     def evaluate(op, keys):
         dtype, count = UINT[op.bit_width], prod(op.shape)
         if keys.ndim == 1 and count <= PACKED:
-            x0, x1 = packed(*keys.tolist(), count)
+            k0, k1 = keys.tolist()
+            x0, x1 = packed(k0, k1, count)
             lanes = (x0 << 32) | x1 if op.bit_width == 64 else x0 ^ x1
             return unpacked(lanes, count).astype(dtype).reshape(op.shape)
 
@@ -280,7 +285,8 @@ class RandomSplit:
     def evaluate(op, keys):
         count = prod(op.shape)
         if keys.ndim == 1 and count <= PACKED:
-            x0, x1 = packed(*keys.tolist(), count)
+            k0, k1 = keys.tolist()
+            x0, x1 = packed(k0, k1, count)
             return unpacked((x1 << 32) | x0, count).view("<u4").reshape((*op.shape, 2))
 
         def join(x0, x1, out):
@@ -313,7 +319,8 @@ class RandomFoldIn:
 
     def evaluate(op, keys, data):
         if keys.ndim == 1 and not data.ndim:
-            return np.array(packed(*keys.tolist(), 1, int(data)), uint32)
+            k0, k1 = keys.tolist()
+            return np.array(packed(k0, k1, 1, int(data)), uint32)
         return np.stack(block(keys[..., 0], keys[..., 1], _NOUGHT, data), -1)
 
     batch = elementwise.batch
@@ -321,7 +328,7 @@ class RandomFoldIn:
 
     def lower(op, emit, keys, data):
         shape = emit.made.shape
-        words = (*key_parts(emit, keys), data)
+        words = [*key_parts(emit, keys), data]
         words = [x if x.type.shape == shape else emit.broadcast_in_dim(x, shape, ()) for x in words]
         type = array_type(shape, uint32)
         k0, k1, low = [x._replace(type=type) for x in words]
