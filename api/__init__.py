@@ -13,6 +13,7 @@ from . import random as random
 from . import tree as tree
 from . import tree_util as tree_util
 from .effects import columns as columns
+from .effects import infix as _infix  # noqa: F401 - attaches the operators
 from .effects.arrays import Array as Array
 from .effects.arrays import install_backend
 from .effects.arrays import perform as perform

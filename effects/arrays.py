@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from . import dtypes, stack, trees
+from . import config, dtypes, stack, trees
 from .errors import (
     ConcretizationTypeError,
     NotAnArray,
@@ -371,6 +371,8 @@ _CONSTANTS: dict[Any, ConcreteArray] = {}
 def scalar(value: Any, dtype: Any = None, weak: bool = False) -> ConcreteArray:
     """The array of rank 0 for a Python number; equal numbers share one array."""
     kind = type(value)
+    if dtype is None and (config.CONFIG.get() or config.config.process) is not config.DEFAULT:
+        dtype, weak = dtypes.scalar_type(value)  # the defaults are settings
     key = (kind, value, dtype, weak)
     if value == 0 and kind is not int:
         key = (kind, repr(value), dtype, weak)  # -0.0 == 0.0, and False == 0

@@ -1,0 +1,105 @@
+"""Compiled programs in memory and on disk."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax.effects.caches import cache_info
+from handlax.lowering import cache, runtime
+
+X = np.arange(5, dtype=np.float32)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    hx.clear_caches()
+    cache.COUNTS.clear()
+    with hx.configure(compilation_cache_dir=str(tmp_path)):
+        yield tmp_path
+
+
+def compiles(f):
+    before = runtime.COUNTS["compile"]
+    f()
+    return runtime.COUNTS["compile"] - before
+
+
+def test_equal_programs_are_compiled_once():
+    hx.clear_caches()
+    assert compiles(lambda: (hx.jit(lambda x: x * 41)(X), hx.jit(lambda y: y * 41)(X))) == 1
+    assert cache_info()["compile"].size >= 1
+
+
+def run(factor=3):
+    return np.asarray(hx.jit(lambda x: x * factor + 1)(X))
+
+
+def test_the_second_process_loads(folder):
+    assert compiles(run) == 1 and cache.COUNTS["written"] == 1
+    hx.clear_caches()
+    assert compiles(run) == 0 and cache.COUNTS["hit"] == 1
+    np.testing.assert_array_equal(run(), X * 3 + 1)
+
+
+@pytest.mark.parametrize("damage", [
+    lambda content: content[:100],
+    lambda content: b"",
+    lambda content: content[:-1] + bytes([content[-1] ^ 1]),
+    lambda content: b"another tool's file" + content,
+    lambda content: content[: len(b"handlax program 1\n")] + bytes(32) + content[len(b"handlax program 1\n") + 32 :],
+    lambda content: content + b"x",
+])  # fmt: skip
+def test_a_damaged_or_foreign_entry_is_not_loaded(folder, damage):
+    run()
+    (entry,) = folder.iterdir()
+    whole = entry.read_bytes()
+    entry.write_bytes(damage(whole))
+    hx.clear_caches()
+    with pytest.warns(UserWarning, match="is not used"):
+        assert compiles(run) == 1
+    assert cache.COUNTS["rejected"] == 1 and len(entry.read_bytes()) >= len(whole) // 2
+    hx.clear_caches()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert compiles(run) == 0
+
+
+def test_a_folder_that_cannot_be_written_costs_a_warning(tmp_path):
+    (tmp_path / "file").write_text("")
+    hx.clear_caches()
+    with hx.configure(compilation_cache_dir=str(tmp_path / "file" / "below")), pytest.warns(UserWarning, match="cannot"):
+        np.testing.assert_array_equal(run(), X * 3 + 1)
+
+
+def test_writers_at_once_lose_nothing(folder):
+    facts, blob = b"facts", b"program" * 100_000
+    path = folder / "entry.xla"
+    threads = [threading.Thread(target=lambda: [cache.store(path, facts, blob) for _ in range(20)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    seen = [cache.load(path, facts) for _ in range(200)]
+    for thread in threads:
+        thread.join()
+    assert all(found.value_or(None) in (blob, None) and (found.value_or(None) or found.failure() is None) for found in seen)
+    assert [entry.name for entry in folder.iterdir()] == ["entry.xla"]
+
+
+def test_two_processes_share_a_folder(folder):
+    code = (
+        "import numpy as np, handlax as hx\n"
+        f"hx.config.update('compilation_cache_dir', {str(folder)!r})\n"
+        "print(float(np.asarray(hx.jit(lambda x: x * 7)(np.ones(5, np.float32))).sum()))\n"
+        "from handlax.lowering import cache; print(dict(cache.COUNTS))"
+    )
+    both = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    out = [process.communicate(timeout=120)[0] for process in both]
+    assert all(text.startswith("35.0") for text in out)
+    last = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert "'hit': 1" in last.stdout

@@ -1,0 +1,98 @@
+"""Eager operations give the same, whoever computes them; where they lie follows from their operands."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax.interpreters import evaluate
+from handlax.lowering import eager
+
+
+def device(x, dtype):
+    return hx.device_put(np.asarray(x).astype(dtype))
+
+
+def compiled(y):
+    return y._value is None
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.int32])
+def test_the_table_decides_by_size(dtype):
+    kind = eager.dtype_kind(np.dtype(dtype))
+    limit = eager.LIMITS["arithmetic"][kind]
+    small = device(np.ones(100), dtype)
+    assert not compiled(small + small)
+    large = device(np.ones(100_000), dtype)
+    assert compiled(large + large) == (limit <= 100_000)
+
+
+def test_functions_that_numpy_has_not_are_compiled():
+    x = device(np.linspace(-2, 2, 1000), np.float32)
+    y = hx.lax.erf(x)
+    assert compiled(y)
+    few = hx.lax.erf(device(np.linspace(-2, 2, 10), np.float32))
+    assert not compiled(few)
+    np.testing.assert_allclose(np.asarray(y)[[0, -1]], np.asarray(few)[[0, -1]], rtol=1e-6)
+
+
+def test_products_of_integers_are_compiled_from_a_size_on():
+    x = device(np.arange(64 * 64).reshape(64, 64) % 7, np.int32)
+    y = hx.lax.dot(x, x)
+    assert compiled(y)
+    np.testing.assert_array_equal(np.asarray(y), np.asarray(x) @ np.asarray(x))
+    small = device(np.ones((4, 4)), np.int32)
+    assert not compiled(hx.lax.dot(small, small))
+
+
+def test_what_only_moves_elements_is_never_compiled():
+    x = device(np.ones((300, 300)), np.float16)
+    assert not compiled(hx.lax.transpose(x, (1, 0))) and not compiled(hx.lax.reshape(x, (90_000,)))
+
+
+def test_light_types_are_told_by_one_look():
+    light, heavy = device(np.ones(8), np.float32).type, device(np.ones(8000), np.float16).type
+    assert not eager.heavy(light) and eager.heavy(heavy)
+    assert not evaluate.HEAVY.isdisjoint((light, heavy))
+
+
+def test_a_compiled_result_has_the_promised_type():
+    x = device(np.ones(50_000), np.float16)
+    for y in (x * 2, x < x, x * np.ones((), np.float32).reshape(1), -x):
+        assert y.type.shape == (50_000,)
+        assert np.asarray(y).dtype == y.dtype
+
+
+def test_on_two_devices():
+    code = """
+import numpy as np, handlax as hx
+first, second = hx.devices()
+x = hx.device_put(np.arange(3, dtype=np.float32), second)
+assert (x + 1.0).devices() == {second}
+assert hx.jit(lambda x: x * 2)(x).devices() == {second}
+assert hx.jit(lambda x, y: x * y)(x, np.float32(2)).devices() == {second}
+try:
+    hx.jit(lambda x, y: x + y)(x, hx.device_put(np.ones(3, np.float32), first))
+except hx.errors.HandlaxError as error:
+    assert "x on" in str(error) and "y on" in str(error), error
+else:
+    raise SystemExit("two devices were mixed")
+with hx.default_device(second):
+    assert hx.jit(lambda x: x + 1)(np.ones(3)).devices() == {second}
+assert hx.jit(lambda x: x + 1)(np.ones(3)).devices() == {first}
+assert hx.device_put(x, first).devices() == {first}
+print("fine")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={"HANDLAX_NUM_CPU_DEVICES": "2", "HANDLAX_PLATFORMS": "cpu", "PATH": "/usr/bin:/bin"},
+    )
+    assert done.stdout.strip() == "fine", done.stderr

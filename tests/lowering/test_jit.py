@@ -1,0 +1,407 @@
+"""jit: a call is one look-up; a body is traced once; what is wrong is said before anything runs."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import weakref
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax.effects.arrays import ConcreteArray
+from handlax.errors import (
+    BadArgument,
+    BadStaticArgument,
+    DeletedArray,
+    EscapedBox,
+    FoundNaN,
+    Leak,
+    NotAnArray,
+    UnhandledEffect,
+)
+from handlax.lowering import identity, traces
+
+Point = namedtuple("Point", "x y")
+
+
+def array(*items, dtype="float32"):
+    return hx.device_put(np.array(items, dtype))
+
+
+def traced(f):
+    """How many traces a call of ``f`` makes."""
+    before = traces.COUNTS["trace"]
+    f()
+    return traces.COUNTS["trace"] - before
+
+
+@hx.jit
+def module_level(x):
+    """Twice x."""
+    return x * 2
+
+
+# Values
+
+
+@pytest.mark.parametrize("x", [2, 2.5, True, 1j, np.float32(3), np.int64(4), np.arange(3), np.float16(1)])
+def test_every_kind_of_number_goes_in_the_quick_way_and_the_slow_way(x):
+    f = hx.jit(lambda x: x + x)
+    slow, quick = f(x), f(x)
+    expected = (lambda x: x + x)(hx.device_put(x))
+    for y in (slow, quick):
+        assert type(y) is ConcreteArray and y.type is expected.type
+        np.testing.assert_array_equal(np.asarray(y), np.asarray(expected))
+
+
+def test_weak_and_strong_arguments_are_two_traces():
+    half = array(1, dtype="float16")
+    f = hx.jit(lambda x: x + half)
+    assert f(1.0).dtype == np.float16 and f(np.float32(1) * np.ones((), "float32").reshape(1)).dtype == np.float32
+    assert f._cache_size() == 2
+
+
+def test_trees_of_all_kinds_go_in_and_out():
+    f = hx.jit(lambda t, *, k: {"p": Point(t["a"] + k, t["b"][0]), "n": None, "l": [t["b"][1]]})
+    for _ in range(3):
+        y = f({"a": 1.0, "b": (2, np.arange(2))}, k=array(1))
+        assert y["n"] is None and isinstance(y["p"], Point) and y["p"].y == 2
+        assert float(np.asarray(y["p"].x)[0]) == 2.0 and list(np.asarray(y["l"][0])) == [0, 1]
+
+
+def test_static_data_of_nodes_is_told_apart_by_type():
+    class Box:
+        def __init__(self, x, data):
+            self.x, self.data = x, data
+
+    hx.tree_util.register_pytree_node(Box, lambda b: ((b.x,), b.data), lambda d, c: Box(c[0], d))
+    f = hx.jit(lambda b: b.x * b.data)
+    assert f(Box(array(2), 1)).dtype == np.float32
+    assert [float(np.asarray(f(Box(array(2), d)))[0]) for d in (1, 3, True)] == [2.0, 6.0, 2.0]
+    assert f._cache_size() == 3
+
+
+def test_a_frozen_tree_is_a_tree_and_stays_frozen():
+    tree = hx.tree.freeze({"w": array(1, 2), "b": array(3)})
+    f = hx.jit(lambda t, x: hx.tree.map(lambda y: y + x, t))
+    for _ in range(3):
+        y = f(tree, array(1))
+        assert isinstance(y, hx.Frozen) and list(np.asarray(y["w"])) == [2, 3]
+        assert y == y and y.leaves is y.leaves
+    again = f(f(tree, array(1)), array(1))
+    assert list(np.asarray(again["b"])) == [float(np.asarray(tree["b"])[0]) + 2]
+
+
+def test_a_changed_numpy_argument_is_never_seen_later():
+    f = hx.jit(lambda x: x + 1)
+    x = np.zeros(4, np.float32)
+    results = []
+    for i in range(100):
+        x[:] = i
+        results.append(f(x))
+    assert [float(np.asarray(y)[0]) for y in results] == [i + 1.0 for i in range(100)]
+
+
+def test_unused_arguments_stay_away_from_the_device():
+    f, g = hx.jit(lambda x, y: x), hx.jit(lambda x, y: x, keep_unused=True)
+    assert "%arg1" not in f.lower(1.0, 2.0).as_text() and "%arg1" in g.lower(1.0, 2.0).as_text()
+    for h in (f, g):
+        assert [float(h(1.0, 2.0)) for _ in range(3)] == [1.0] * 3
+
+
+def test_captured_arrays_are_arguments_of_the_program():
+    big = array(*range(1000))
+    f = hx.jit(lambda x: x + big)
+    for _ in range(2):
+        np.testing.assert_array_equal(np.asarray(f(1.0)), np.arange(1000) + 1)
+    assert len(f.lower(1.0).as_text()) < 2000
+    np.testing.assert_array_equal(np.asarray(hx.jit(lambda x: f(x) * 2)(1.0)), (np.arange(1000) + 1) * 2)
+
+
+def test_results_without_arguments_and_without_results():
+    assert hx.jit(lambda: 3)() == 3
+    assert hx.jit(lambda x: None)(1.0) is None
+    assert hx.jit(lambda x: (x, x))(2.0) == (2.0, 2.0)
+
+
+# What it looks like
+
+
+def test_a_jitted_function_is_a_function():
+    assert module_level.__name__ == "module_level" and module_level.__doc__ == "Twice x."
+    assert pickle.loads(pickle.dumps(module_level)) is module_level and copy.deepcopy(module_level) is module_level
+    assert module_level.__wrapped__(3) == 6
+
+
+def test_it_binds_as_a_method():
+    class Model:
+        def __init__(self, w):
+            self.w = w
+
+        @staticmethod
+        @hx.jit
+        def add(x, y):
+            return x + y
+
+    hx.tree_util.register_pytree_node(Model, lambda m: ((m.w,), None), lambda _, c: Model(*c))
+    Model.scaled = hx.jit(lambda self, x: self.w * x)
+    assert float(Model(3.0).scaled(2.0)) == 6.0 and float(Model.add(1, 2)) == 3
+
+
+def test_keywords_without_a_function_make_a_decorator():
+    @hx.jit(static_argnums=1)
+    def power(x, n):
+        return x**n
+
+    assert float(power(2.0, 3)) == 8.0
+
+
+# Static and donated arguments
+
+
+def test_static_arguments_by_position_by_name_and_from_the_end():
+    def f(x, n, *, mode="up"):
+        return x * n if mode == "up" else x / n
+
+    for g in (
+        hx.jit(f, static_argnums=1, static_argnames="mode"),
+        hx.jit(f, static_argnames=("n", "mode")),
+        hx.jit(f, static_argnums=(-1,), static_argnames=["mode"]),
+    ):
+        for _ in range(2):
+            assert float(g(6.0, 3)) == 18.0
+            assert float(g(6.0, 3, mode="down")) == 2.0
+        assert g._cache_size() == 2
+    named = hx.jit(f, static_argnums=1)
+    assert float(named(6.0, n=3)) == 18.0
+
+
+def test_static_values_are_told_apart_by_type_and_bits():
+    f = hx.jit(lambda x, n: x + (1 if str(n).startswith("-") else 2), static_argnums=1)
+    assert [float(f(0.0, n)) for n in (0.0, -0.0, 0, False, "-")] == [2.0, 1.0, 2.0, 2.0, 1.0]
+    assert f._cache_size() == 5
+
+
+@pytest.mark.parametrize("call, error, words", [
+    (lambda: hx.jit(lambda x, n: x, static_argnums=1)(1.0, [1]), BadStaticArgument, "'n'.*hashable.*list"),
+    (lambda: hx.jit(lambda x: x, static_argnums=3), BadArgument, "1 positional parameters, got 3"),
+    (lambda: hx.jit(lambda x: x, static_argnums=-2), BadArgument, "got -2"),
+    (lambda: hx.jit(lambda x: x, static_argnames="q"), BadArgument, "'q'"),
+    (lambda: hx.jit(lambda x: x, static_argnums=0, donate_argnums=0), BadArgument, "both static and donated"),
+    (lambda: hx.jit(lambda x, t: x)(1.0, {"a": ["s"]}), NotAnArray, r"t\['a'\]\[0\]"),
+    (lambda: hx.jit(lambda x: {"k": "s"})(1.0), NotAnArray, r"str at \['k'\]"),
+    (lambda: hx.jit(3), BadArgument, "function"),
+    (lambda: hx.jit(lambda x: x, in_shardings=1), BadArgument, "in_shardings"),
+])  # fmt: skip
+def test_what_is_wrong_is_named(call, error, words):
+    with pytest.raises(error, match=words) as caught:
+        call()
+    assert str(caught.value).splitlines()[1].startswith("  at test_jit.py:")
+
+
+def test_a_donated_array_is_gone_and_says_so():
+    f = hx.jit(lambda x, y: x + y, donate_argnums=0)
+    for i in range(3):
+        x, y = array(1, 2), array(3, 4)
+        if i == 2:
+            np.asarray(x)
+        np.testing.assert_array_equal(np.asarray(f(x, y)), [4, 6])
+        assert x.is_deleted() and not y.is_deleted()
+        with pytest.raises(DeletedArray):
+            np.asarray(x)
+        with pytest.raises(DeletedArray, match="x must not be deleted"):
+            f(x, y)
+
+
+def test_an_array_cannot_be_donated_and_used():
+    f = hx.jit(lambda x, y: (x + 1, y + 1), donate_argnames="x")
+    for _ in range(2):
+        x = array(1, 2)
+        with pytest.raises(BadArgument, match="given once"):
+            f(x, x)
+        assert not x.is_deleted()
+        f(x, array(1, 2))
+
+
+def test_donating_a_number_leaves_equal_numbers_alone():
+    f = hx.jit(lambda x: x + 1, donate_argnums=0)
+    assert [float(f(7.5)) for _ in range(3)] == [8.5] * 3
+    assert float(hx.jit(lambda x: x)(7.5)) == 7.5
+
+
+def test_memory_that_no_result_can_use_is_kept():
+    f = hx.jit(lambda x: x < x, donate_argnums=0)
+    x = array(1, 2)
+    with pytest.warns(UserWarning, match="not usable"):
+        f(x)
+    assert not x.is_deleted()
+
+
+# One trace
+
+
+def test_a_body_is_traced_once_however_it_is_nested():
+    inner = hx.jit(lambda x: hx.lax.sin(x) * x)
+    assert traced(lambda: inner(1.0)) == 1
+    assert traced(lambda: (inner(2.0), hx.grad(inner)(1.0), hx.vmap(inner)(array(1, 2)))) <= 2
+    outer = hx.jit(lambda x: inner(x) + inner(x + 1) + hx.grad(inner)(x))
+    assert traced(lambda: outer(1.0)) == 1
+    assert traced(lambda: (outer(2.0), hx.grad(outer)(1.0))) == 0
+
+
+def test_depth_costs_one_trace_per_level():
+    f = hx.lax.sin
+    for _ in range(5):
+        f = hx.jit(hx.grad(f))
+    assert traced(lambda: f(1.0)) <= 10
+
+
+def test_a_function_that_is_made_again_is_the_same_one():
+    scale = 2.0
+    assert traced(lambda: [hx.jit(lambda x: x * scale)(1.0) for _ in range(5)]) == 1
+    assert traced(lambda: [hx.jit(lambda x, k=k: x * k)(1.0) for k in (1, 1.0, True, 1)]) == 3
+
+
+def test_what_may_change_makes_a_function_its_own():
+    state = [1.0]
+    fs = [hx.jit(lambda x: x + state[0]) for _ in range(2)]
+    assert float(fs[0](0.0)) == 1.0
+    state[0] = 5.0
+    assert float(fs[1](0.0)) == 5.0
+
+
+GLOBAL = 1.0
+
+
+def test_a_global_that_was_changed_is_another_function():
+    global GLOBAL
+    make = lambda: hx.jit(lambda x: [x + GLOBAL for _ in range(1)][0])  # noqa: E731
+    try:
+        assert float(make()(0.0)) == 1.0
+        GLOBAL = 3.0
+        assert float(make()(0.0)) == 3.0
+    finally:
+        GLOBAL = 1.0
+
+
+def test_functions_and_their_traces_are_freed():
+    state = []
+
+    def make():
+        def f(x):
+            return x + len(state)
+
+        return f
+
+    f = make()
+    dead = weakref.ref(f)
+    hx.jit(f)(1.0)
+    count = identity.own_count()
+    del f
+    gc.collect()
+    assert dead() is None and identity.own_count() < count
+
+
+def test_a_trace_that_captured_a_box_is_not_kept():
+    def outer(y):
+        inner = hx.jit(lambda x: x * y)
+        return inner(y) + inner(2.0)
+
+    assert float(hx.grad(outer)(3.0)) == 8.0
+    assert float(hx.grad(outer)(4.0)) == 10.0
+    assert float(hx.jit(hx.grad(outer))(3.0)) == 8.0
+
+
+def test_settings_are_part_of_the_key():
+    f = hx.jit(lambda x: x + 1.0)
+    types = [f(1).dtype]
+    with hx.configure(default_float="float64"):
+        types.append(f(1).dtype)
+    types.append(f(1).dtype)
+    assert types == [np.float32, np.float64, np.float32] and f._cache_size() == 2
+
+
+def test_caches_are_cleared():
+    f = hx.jit(lambda x: x * 11)
+    f(1.0)
+    assert f._cache_size() == 1
+    f.clear_cache()
+    assert f._cache_size() == 0 and traced(lambda: f(1.0)) == 1
+    hx.clear_caches()
+    assert f._cache_size() == 0 and traced(lambda: f(1.0)) == 1
+
+
+# Failure, and looking closely
+
+
+def test_a_failed_trace_leaves_nothing_behind():
+    broken = [True]
+
+    @hx.jit
+    def f(x):
+        if broken[0]:
+            raise KeyError("no")
+        return x + 1
+
+    for _ in range(2):
+        with pytest.raises(KeyError):
+            f(1.0)
+    broken[0] = False
+    assert float(f(1.0)) == 2.0 and f._cache_size() == 1
+
+
+def test_an_effect_that_nobody_handles_is_refused():
+    @hx.effect
+    class Shout:
+        def result_type(op):
+            return hx.device_put(1.0).type
+
+    with pytest.raises(UnhandledEffect, match="Shout"):
+        hx.jit(lambda: hx.perform(Shout()))()
+
+
+def test_a_box_that_escaped_is_refused():
+    kept = []
+    hx.jit(lambda x: kept.append(x) or x)(1.0)
+    with pytest.raises(EscapedBox, match="jit"):
+        hx.jit(lambda x: x + 1)(kept[0])
+
+
+def test_disable_jit_runs_the_function_as_it_is_written():
+    seen = []
+    f = hx.jit(lambda x: seen.append(type(x)) or x + 1)
+    with hx.disable_jit():
+        f(np.float32(1))
+    assert seen == [np.float32]
+
+
+def test_debug_nans_names_the_operation_and_the_line():
+    f = hx.jit(lambda x: hx.lax.log(x) + 1)
+    with hx.debug_nans():
+        assert float(f(1.0)) == 1.0
+        with pytest.raises(FoundNaN, match="log.*NaN"):
+            f(-1.0)
+    assert np.isnan(np.asarray(f(-1.0)))
+
+
+def test_a_leak_is_found_when_the_trace_ends():
+    kept = []
+    with hx.checking_leaks():
+        hx.jit(lambda x: x * 5)(1.0)
+        with pytest.raises(Leak, match="made at test_jit.py"):
+            hx.jit(lambda x: kept.append(x * 2) or x)(1.0)
+
+
+def test_lowering_many_arguments_is_linear():
+    def f(*xs):
+        total = xs[0]
+        for x in xs[1:]:
+            total = total + x
+        return total
+
+    text = hx.jit(f).lower(*[np.float32(1)] * 1000).as_text()
+    assert text.count("stablehlo.add") == 999

@@ -1,0 +1,77 @@
+"""A jitted function stopped at each stage."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax.errors import BadArgument, DeletedArray, DTypeMismatch, TreeMismatch
+
+X = np.arange(3, dtype=np.float32)
+
+
+def f(x, w):
+    return {"y": x * w["a"] + 1, "n": w["a"]}
+
+
+def test_the_stages_give_what_a_call_gives():
+    compiled = hx.jit(f).trace(X, {"a": 2.0}).lower().compile()
+    np.testing.assert_array_equal(compiled(X, {"a": 3.0})["y"], [1, 4, 7])
+    assert compiled.out_tree == hx.tree.structure({"y": 0, "n": 0})
+    assert compiled.in_tree == hx.tree.structure(((0, {"a": 0}), {}))
+
+
+def test_only_types_count():
+    struct = hx.ShapeDtypeStruct((3,), "float32")
+    lowered = hx.jit(f).lower(struct, {"a": hx.ShapeDtypeStruct((), "float32")})
+    assert lowered.out_info["y"] == struct
+    np.testing.assert_array_equal(lowered.compile()(X, {"a": np.float32(1)})["y"], X + 1)
+    assert hx.jit(f).eval_shape(struct, {"a": 1.0})["y"] == struct == hx.eval_shape(f, struct, {"a": 1.0})["y"]
+
+
+def test_the_program_can_be_read():
+    traced = hx.jit(f).trace(X, {"a": 2.0})
+    assert traced.program is traced.jaxpr and "mul" in str(traced.program) and traced.fun_name == "f"
+    assert "stablehlo.multiply" in traced.lower().as_text()
+    assert traced.lower().as_text("hlo").startswith("HloModule")
+    with pytest.raises(BadArgument, match="dialect"):
+        traced.lower().as_text("fortran")
+
+
+def test_costs_are_known():
+    lowered = hx.jit(f).lower(X, {"a": 2.0})
+    assert lowered.cost_analysis()["flops"] >= 6
+    compiled = lowered.compile()
+    assert compiled.cost_analysis()["flops"] >= 6 and compiled.as_text().startswith("HloModule")
+    assert compiled.memory_analysis().output_size_in_bytes >= 12
+
+
+def test_other_arguments_are_refused_by_name():
+    compiled = hx.jit(f).lower(X, {"a": 2.0}).compile()
+    with pytest.raises(DTypeMismatch, match=r"argument x must be f32\[3\].*got f32\[4\]"):
+        compiled(np.zeros(4, np.float32), {"a": 2.0})
+    with pytest.raises(DTypeMismatch, match=r"argument w\['a'\]"):
+        compiled(X, {"a": 2})
+    with pytest.raises(TreeMismatch):
+        compiled(X)
+
+
+def test_static_arguments_are_left_out_and_donated_ones_are_gone():
+    compiled = hx.jit(lambda x, n: x * n, static_argnums=1, donate_argnums=0).lower(X, 3).compile()
+    x = hx.device_put(X)
+    np.testing.assert_array_equal(compiled(x), X * 3)
+    assert x.is_deleted()
+    with pytest.raises(DeletedArray):
+        compiled(x)
+
+
+def test_a_compiled_function_can_be_traced():
+    compiled = hx.jit(lambda x: x * x).lower(2.0).compile()
+    assert float(hx.grad(lambda x: compiled(x))(3.0)) == 6.0
+
+
+def test_donation_is_told_to_the_compiler():
+    lowered = hx.jit(lambda x: x + 1, donate_argnums=0).lower(X)
+    assert "tf.aliasing_output = 0" in lowered.as_text() and lowered.donate_argnums == (0,)
+    assert lowered.args_info[0][0].donated
