@@ -19,6 +19,7 @@ from .operations import operation
 from .precise import quiet, wide
 from .shapes import broadcast
 from .stack import perform
+from .trees import tree_map
 
 
 def _jvp_sum(op, primals, tangents):
@@ -148,10 +149,10 @@ Sign = elementwise(
 )  # fmt: skip
 Abs = elementwise(
     "abs", SIGNED | INEXACT, quiet(np.abs), result=dtypes.to_real, jvp=_jvp_abs, lower="abs",
-    doc="``y[i] = |x[i]|``: real, also of complex numbers. The derivative at 0 is that from above, of complex numbers 0.",
+    doc="``y[i] = |x[i]|``, real. The derivative at 0 is that from above, of complex numbers 0.",
 )  # fmt: skip
-Floor = elementwise("floor", FLOATING, wide(np.floor), lower="floor", doc="The largest integer that is not above ``x[i]``.")
-Ceil = elementwise("ceil", FLOATING, wide(np.ceil), lower="ceil", doc="The least integer that is not below ``x[i]``.")
+Floor = elementwise("floor", FLOATING, wide(np.floor), lower="floor", doc="The largest integer not above ``x[i]``.")
+Ceil = elementwise("ceil", FLOATING, wide(np.ceil), lower="ceil", doc="The least integer not below ``x[i]``.")
 IsFinite = elementwise(
     "is_finite", FLOATING, np.isfinite, result=lambda dtype: dtypes.bool_, lower="is_finite",
     doc="Whether ``x[i]`` is neither infinite nor NaN.",
@@ -227,7 +228,8 @@ class IntegerPow(Elementwise):
     def result_type(op, x):
         if op.y < 0 and dtypes.is_integer(x.dtype):
             raise DTypeMismatch(
-                f"integer_pow: integers have no negative powers, got {x} to the power {op.y}.", hint="convert to a float first."
+                f"integer_pow: integers have no negative powers, got {x} to the power {op.y}.",
+                hint="convert to a float first.",
             )
         return Elementwise.result_type(op, x)
 
@@ -281,7 +283,9 @@ def integer_pow(x: Any, y: int) -> Any:
     try:
         n = y.__index__()
     except (AttributeError, TypeError):
-        raise BadArgument(f"integer_pow: the power must be a Python integer, got {y!r}.", hint="lax.pow takes arrays.") from None
+        raise BadArgument(
+            f"integer_pow: the power must be a Python integer, got {y!r}.", hint="lax.pow takes arrays."
+        ) from None
     return perform(IntegerPow(n), lift(x))
 
 
@@ -340,8 +344,8 @@ class ReducePrecision(Elementwise):
     def __post_init__(self):
         if self.exponent_bits < 1 or self.mantissa_bits < 0:
             raise BadArgument(
-                f"reduce_precision: there must be at least 1 exponent bit and 0 mantissa bits, got {self.exponent_bits} and"
-                f" {self.mantissa_bits}."
+                "reduce_precision: at least 1 exponent bit and 0 mantissa bits are needed,"
+                f" got {self.exponent_bits} and {self.mantissa_bits}."
             )
 
     def evaluate(op, x):
@@ -358,7 +362,7 @@ class ReducePrecision(Elementwise):
 
 
 def _reduce(x, exponent_bits, mantissa_bits):
-    """Round the mantissa to even, then flush what is below the smallest normal and overflow what is above the largest."""
+    """Round the mantissa to even, then flush what is below the smallest normal and overflow what is too large."""
     with np.errstate(all="ignore"):
         wide_x = x.astype(np.float64)
         mantissa, exponent = np.frexp(wide_x)
@@ -374,7 +378,7 @@ def _reduce(x, exponent_bits, mantissa_bits):
 
 
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """``operand[i]`` rounded to a float of so many bits: mantissas to even, too large ones to infinity, too small ones to 0.
+    """``operand[i]`` rounded to a float of so many bits: mantissas to even, too large to infinity, too small to 0.
 
     Raises: BadArgument: less than one exponent bit, or a negative number of mantissa bits.
 
@@ -402,3 +406,20 @@ StopGradient = elementwise(
     "stop_gradient", EVERY, lambda x: x, lower=lambda op, emit, x: x,
     exempt={"finite_differences": "its derivative is zero by definition"},
 )  # fmt: skip
+_stop_gradient = StopGradient()
+
+
+def stop_gradient(x: Any) -> Any:
+    """``x``, whose derivative is zero.
+
+    Shapes: ``x`` may be a tree; leaves that have no derivative stay as they are.
+
+    >>> stop_gradient({"a": 1.0})
+    {'a': Array(1., dtype=float32, weak_type=True)}
+    """
+    return tree_map(_stop, x)
+
+
+def _stop(x: Any) -> Any:
+    y = lift(x)
+    return perform(_stop_gradient, y) if y.type.dtype in dtypes.ANY_INEXACT else x

@@ -18,7 +18,7 @@ def _unsigned(x):
 
 
 def _shift(f: Callable[..., Any], beyond: Callable[[Any], Any]) -> Callable[..., Any]:
-    """A shift whose amount is unsigned and may reach beyond the width of ``x``, where NumPy leaves it to the machine."""
+    """A shift whose amount is unsigned and may reach beyond the width of ``x``; NumPy leaves that to the machine."""
 
     def shift(x, y):
         width = x.dtype.itemsize * 8
@@ -63,9 +63,9 @@ def _nothing(x):
 
 
 # z = x and y, x or y, x xor y, not x, bit by bit
-And = elementwise("and", BITS, np.bitwise_and, arity=2, lower="and", doc="The bits that both ``x[i]`` and ``y[i]`` have.")
-Or = elementwise("or", BITS, np.bitwise_or, arity=2, lower="or", doc="The bits that ``x[i]`` or ``y[i]`` has.")
-Xor = elementwise("xor", BITS, np.bitwise_xor, arity=2, lower="xor", doc="The bits that one of ``x[i]`` and ``y[i]`` has.")
+And = elementwise("and", BITS, np.bitwise_and, arity=2, lower="and", doc="The bits of both ``x[i]`` and ``y[i]``.")
+Or = elementwise("or", BITS, np.bitwise_or, arity=2, lower="or", doc="The bits of ``x[i]`` or ``y[i]``.")
+Xor = elementwise("xor", BITS, np.bitwise_xor, arity=2, lower="xor", doc="The bits of either ``x[i]`` or ``y[i]``.")
 Not = elementwise("not", BITS, np.bitwise_not, lower="not", doc="The bits that ``x[i]`` does not have.")
 
 bitwise_and = surface(And, "bitwise_and")
@@ -87,13 +87,16 @@ ShiftRightArithmetic = elementwise(
     lower="shift_right_arithmetic",
     doc="``x[i]`` shifted by ``y[i]`` bits to the right, with its sign from the left.",
 )  # fmt: skip
-shift_left, shift_right_logical, shift_right_arithmetic = map(surface, (ShiftLeft, ShiftRightLogical, ShiftRightArithmetic))
+shift_left, shift_right_logical = map(surface, (ShiftLeft, ShiftRightLogical))
+shift_right_arithmetic = surface(ShiftRightArithmetic)
 
 # y = the number of ones, the number of zeros before the first one
 PopulationCount = elementwise(
     "population_count", INTEGER, lambda x: np.bitwise_count(_unsigned(np.ascontiguousarray(x).reshape(x.shape))),
     lower="popcnt", doc="How many bits of ``x[i]`` are ones.",
 )  # fmt: skip
-Clz = elementwise("clz", INTEGER, _count_leading_zeros, lower="count_leading_zeros", doc="How many zeros stand before the first one.")
+Clz = elementwise(
+    "clz", INTEGER, _count_leading_zeros, lower="count_leading_zeros", doc="How many zeros stand before the first one.",
+)  # fmt: skip
 
 population_count, clz = map(surface, (PopulationCount, Clz))

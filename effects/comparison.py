@@ -36,7 +36,7 @@ def _comparison(name: str, symbol: str, family: Any, evaluate: Callable[..., Any
     if total:
         order = ", in IEEE 754's total order: -NaN < -inf < -0 < +0 < inf < NaN"
     else:
-        order = "" if symbol in ("==", "!=") else "; false where one is NaN, of complex numbers by real, then imaginary part"
+        order = "" if symbol in ("==", "!=") else "; false where one is NaN, complex by real, then imaginary parts"
     doc = f"``z[i] = x[i] {symbol} y[i]``{order}.\n\n    Shapes: equal, or rank 0. The result is boolean."
     return elementwise(name, family, evaluate, arity=2, result=_boolean, lower=lower, doc=doc)
 
@@ -87,14 +87,16 @@ class SelectN(Elementwise):
         if which.dtype != dtypes.bool_ and which.dtype != dtypes.int32:
             raise DTypeMismatch(f"select_n: the index must be bool or i32, got {which}.")
         if not cases or (which.dtype == dtypes.bool_ and len(cases) > 2):
-            raise BadArgument(f"select_n: a boolean index needs one or two cases, an integer one at least one, got {len(cases)}.")
+            raise BadArgument(
+                f"select_n: a boolean index needs one or two cases, an integer one at least one, got {len(cases)}."
+            )
         first = cases[0]
         shape = first.shape
         weak = first.weak
         for case in cases[1:]:
             if case.dtype != first.dtype:
                 raise DTypeMismatch(f"select_n: cases must have one dtype, got {' and '.join(map(str, cases))}.")
-            shape = case.shape if not shape else shape
+            shape = shape or case.shape
             if case.shape and case.shape != shape:
                 raise ShapeMismatch(f"select_n: cases must have one shape, got {' and '.join(map(str, cases))}.")
             weak = weak and case.weak
@@ -210,13 +212,13 @@ def _extreme(name: str, f: Callable[..., Any], stablehlo: str, direction: str, d
 # z = the larger, the smaller of x and y; NaN where one is NaN
 Max = _extreme(
     "max", np.maximum, "maximum", "GT",
-    "``z[i]`` is the larger of ``x[i]`` and ``y[i]``, NaN where one is NaN.\n\n    Complex numbers are ordered by their"
-    " real, then by their imaginary parts.\n    The derivative is shared equally where both are equal.",
+    "``z[i]`` is the larger of ``x[i]`` and ``y[i]``, NaN where one is NaN.\n\n    Complex numbers are ordered by"
+    " their real, then by their imaginary parts.\n    The derivative is shared equally where both are equal.",
 )  # fmt: skip
 Min = _extreme(
     "min", np.minimum, "minimum", "LT",
-    "``z[i]`` is the smaller of ``x[i]`` and ``y[i]``, NaN where one is NaN.\n\n    Complex numbers are ordered by their"
-    " real, then by their imaginary parts.\n    The derivative is shared equally where both are equal.",
+    "``z[i]`` is the smaller of ``x[i]`` and ``y[i]``, NaN where one is NaN.\n\n    Complex numbers are ordered by"
+    " their real, then by their imaginary parts.\n    The derivative is shared equally where both are equal.",
 )  # fmt: skip
 max = surface(Max)
 min = surface(Min)

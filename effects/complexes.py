@@ -36,11 +36,13 @@ def _lower_conj(op, emit, z):
 
 # x = Re z, y = Im z, w = x - iy, z = x + iy
 Real = elementwise(
-    "real", COMPLEX, np.real, result=to_real, jvp=linear, transpose=lambda op, ct, z: complex(ct, _zero(ct)), lower="real",
+    "real", COMPLEX, np.real, result=to_real, jvp=linear, lower="real",
+    transpose=lambda op, ct, z: complex(ct, _zero(ct)),
     doc="The real part: ``real(x + iy) == x``.\n\n    Shapes: ``c64[*s] -> f32[*s]``, ``c128[*s] -> f64[*s]``.",
 )  # fmt: skip
 Imag = elementwise(
-    "imag", COMPLEX, np.imag, result=to_real, jvp=linear, transpose=lambda op, ct, z: complex(_zero(ct), -ct), lower="imag",
+    "imag", COMPLEX, np.imag, result=to_real, jvp=linear, lower="imag",
+    transpose=lambda op, ct, z: complex(_zero(ct), -ct),
     doc="The imaginary part: ``imag(x + iy) == y``.\n\n    Shapes: ``c64[*s] -> f32[*s]``, ``c128[*s] -> f64[*s]``.",
 )  # fmt: skip
 Conj = elementwise("conj", COMPLEX, np.conj, jvp=linear, transpose=lambda op, ct, z: conj(ct), lower=_lower_conj)

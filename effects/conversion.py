@@ -8,7 +8,6 @@ import numpy as np
 
 from . import dtypes
 from .arrays import lift
-from .columns import linear
 from .elementwise import Elementwise, batch
 from .errors import DTypeMismatch, ShapeMismatch
 from .operations import operation
@@ -35,6 +34,8 @@ class ConvertElementType(Elementwise):
         if x.dtype.kind == "c" and op.dtype.kind != "c" and op.dtype.kind != "b":
             x = x.real
         with np.errstate(all="ignore"):
+            if dtypes.is_integer(op.dtype) and dtypes.is_floating(x.dtype):
+                return saturated(x, op.dtype)
             return x.astype(op.dtype)
 
     batch = batch
@@ -85,7 +86,41 @@ class BitcastConvertType:
         return emit.op("bitcast_convert", x)
 
 
+def saturated(x: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
+    """Floats as integers: towards zero, the nearest that there is, 0 for NaN; NumPy leaves that to the machine."""
+    info = dtypes.iinfo(dtype)
+    wide_x = x.astype(np.float64)
+    low, high = wide_x <= float(info.min), wide_x >= float(int(info.max) + 1)
+    whole = np.where(low | high | np.isnan(wide_x), 0.0, wide_x).astype(np.int64 if info.min < 0 else np.uint64)
+    least, most = (np.asarray(int(bound), whole.dtype) for bound in (info.min, info.max))
+    return np.where(low, least, np.where(high, most, whole)).astype(dtype)
+
+
 def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
     """``x`` as this dtype (an ``np.dtype``) and weakness; ``x`` itself where it has them already."""
     x = lift(x)
     return x if x.type.dtype == dtype and x.type.weak == weak else perform(ConvertElementType(dtype, weak), x)
+
+
+def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+    """``operand`` by value in another dtype: ``y[i] == operand[i]`` where that dtype holds it.
+
+    Floats become integers towards zero, the nearest that there is, and 0 for NaN; integers wrap around; to bool is
+    ``!= 0``; complex numbers lose their imaginary part. The result is not weak.
+
+    >>> convert_element_type(np.array([1.7, -300.0, np.nan]), "int8")
+    Array([   1, -128,    0], dtype=int8)
+    """
+    return convert(operand, dtypes.canonical(new_dtype))
+
+
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+    """The bits of ``operand`` under another dtype.
+
+    Shapes: ``a[*s] -> b[*s]`` for equal widths; ``f64[*s] -> u16[*s, 4]``; ``u16[*s, 4] -> f64[*s]``.
+    Raises: ShapeMismatch: the last dimension does not hold whole elements of the new dtype.
+
+    >>> bitcast_convert_type(np.float32(1.0), "uint32")
+    Array(1065353216, dtype=uint32)
+    """
+    return perform(BitcastConvertType(dtypes.canonical(new_dtype)), lift(operand))

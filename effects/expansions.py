@@ -1,7 +1,7 @@
 """Series and continued fractions of the incomplete gamma and beta functions, iterated until they converge.
 
-Each is three functions of a state: ``start``, ``more`` (whether to go on) and ``step``. They are written in infix operators
-and the few ``Words`` below, so that NumPy runs them and programs record them.
+Each is three functions of a state: ``start``, ``more`` (whether to go on) and ``step``. They are written in infix
+operators and the few ``Words`` below, so that NumPy runs them and programs record them.
 
 Sources: Abramowitz & Stegun 6.5.29, 6.5.31, 26.5.8; Press et al., Numerical Recipes, 5.2, 6.2 and 6.4 (Lentz's method).
 """
@@ -33,7 +33,7 @@ class Words(NamedTuple):
 
 
 class Expansion(NamedTuple):
-    """``start(words, *operands)`` makes the state, ``step(words, *state)`` the next one while ``more(words, *state)``."""
+    """``start(words, *operands)`` makes a state, ``step(words, *state)`` the next while ``more(words, *state)``."""
 
     start: Callable[..., State]
     more: Callable[..., Any]
@@ -57,7 +57,7 @@ def by_fraction(a: Any, x: Any) -> Any:
 
 
 def _series_start(w: Words, a: Any, x: Any) -> State:
-    """S = 1 + x/(a+1) + x^2/((a+1)(a+2)) + ..., its last term, and the derivatives of both by a; P = x^a e^-x S / Gamma(a+1)."""
+    """P = x^a e^-x S / Gamma(a+1) for S = 1 + x/(a+1) + x^2/((a+1)(a+2)) + ...: S, its last term, their derivatives."""
     one, none = w.full(x, 1.0), w.full(x, 0.0)
     return none, one, one, none, none, a, w.where(by_fraction(a, x) | (x == np.inf), none, x)
 
@@ -140,9 +140,8 @@ def gamma_parts(w: Words, a: Any, x: Any, series: State, fraction: State) -> Gam
     def bounded(inside: Any, at_zero: Any, beyond: Any) -> Any:
         return w.where(outside, w.full(x, np.nan), w.where(low, at_zero, w.where(high, beyond, inside)))
 
-    return GammaParts(
-        bounded(lower, none, one), bounded(upper, one, none), bounded(weight * slope, none, none), bounded(-x * slope, none, none)
-    )
+    slopes = [bounded(factor * slope, none, none) for factor in (weight, -x)]
+    return GammaParts(bounded(lower, none, one), bounded(upper, one, none), *slopes)
 
 
 def _mirrored(a: Any, b: Any, x: Any) -> Any:

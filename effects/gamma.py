@@ -1,8 +1,7 @@
-"""The gamma function and its relatives: log gamma, polygamma, zeta, the incomplete gammas and beta, Bessel functions."""
+"""The gamma function and its relatives: polygamma, zeta, the incomplete gammas and beta, Bessel functions."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -21,7 +20,7 @@ from .expansions import Expansion, Words
 from .operations import Operation
 from .precise import scipy_special, wide
 from .reductions import reduce_or
-from .shapes import broadcast, full
+from .shapes import full
 from .special import exp, log, log1p
 from .stack import perform
 
@@ -121,9 +120,7 @@ def _iterate(stages: tuple[Expansion, ...], finish: Callable[..., Any]) -> Calla
     def lower(op, emit, *operands):
         made = emit.made
         dtype = made.dtype if made.dtype.itemsize > 2 else float32
-        operands = emit.decompose(
-            lambda *xs: [convert(broadcast(x, made.shape) if x.type.shape != made.shape else x, dtype) for x in xs], *operands
-        )
+        operands = emit.decompose(lambda *xs: [convert(x, dtype) for x in xs], *emit.spread(*operands))
         states: list[Any] = []
         for stage in stages:
             start = emit.decompose(lambda *xs: stage.start(WORDS, *xs), *operands)
@@ -300,7 +297,7 @@ BesselI0e = elementwise(
     lower=_lower_bessel_i0e, doc="``e**-abs(x)`` times the modified Bessel function of the first kind of order 0.",
 )  # fmt: skip
 BesselI1e = elementwise(
-    "bessel_i1e", FLOATING, scipy_special("i1e"), jvp=lambda x, dx, y: mul(dx, _slope_i1e(x, y)), lower="chlo.bessel_i1e",
-    doc="``e**-abs(x)`` times the modified Bessel function of the first kind of order 1.",
+    "bessel_i1e", FLOATING, scipy_special("i1e"), jvp=lambda x, dx, y: mul(dx, _slope_i1e(x, y)),
+    lower="chlo.bessel_i1e", doc="``e**-abs(x)`` times the modified Bessel function of the first kind of order 1.",
 )  # fmt: skip
 bessel_i0e, bessel_i1e = map(surface, (BesselI0e, BesselI1e))

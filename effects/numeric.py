@@ -126,7 +126,8 @@ def power(x: Any, y: Any, /) -> Array:
     """
     if type(y) is int:
         base = lift(x)
-        return perform(_integer_powers(y), convert(base, dtypes.default_int()) if base.type.dtype == dtypes.bool_ else base)
+        base = convert(base, dtypes.default_int()) if base.type.dtype == dtypes.bool_ else base
+        return perform(_integer_powers(y), base)
     if not isinstance(y, (bool, int, float, complex)):
         x, y = lift(x), lift(y)
         if dtypes.is_integer(y.type.dtype) and x.type.dtype in dtypes.INEXACT:
@@ -201,7 +202,7 @@ def right_shift(x: Any, y: Any, /) -> Array:
 
 
 def around(x: Any, decimals: int = 0) -> Array:
-    """``x[i]`` rounded to so many decimals, to even where two are equally near; negative decimals round before the point.
+    """``x[i]`` rounded to so many decimals, to even where two are equally near; negative ones lie before the point.
 
     >>> around(np.array([0.5, 1.25, 1.35]), 1), around(np.array([15, 25, 26]), -1)
     (Array([0.5, 1.2, 1.4], dtype=float64), Array([20, 20, 30], dtype=int64))

@@ -35,7 +35,9 @@ def _exp2(op, emit, x):
 
 
 # y = e^x, 2^x, e^x - 1, log x, log(1 + x), 1 / (1 + e^-x)
-Exp = elementwise("exp", INEXACT, wide(np.exp), jvp=lambda x, dx, y: mul(dx, y), lower="exponential", doc="``y[i] = e**x[i]``.")
+Exp = elementwise(
+    "exp", INEXACT, wide(np.exp), jvp=lambda x, dx, y: mul(dx, y), lower="exponential", doc="``y[i] = e**x[i]``.",
+)  # fmt: skip
 Exp2 = elementwise(
     "exp2", INEXACT, wide(np.exp2), jvp=lambda x, dx, y: mul(dx, mul(like(y, math.log(2)), y)), lower=_exp2,
     doc="``y[i] = 2**x[i]``.",
@@ -100,13 +102,19 @@ Atan = elementwise(
 Atan2 = elementwise(
     "atan2", INEXACT, wide(_atan2), arity=2,
     jvp=(lambda x, y, dx: dx * div(y, square(x) + square(y)), lambda x, y, dy: dy * div(neg(x), square(x) + square(y))),
-    lower="atan2", doc="The angle of ``y[i] + i x[i]`` in [-pi, pi]: ``tan(atan2(x, y)) == x / y``, in the right quadrant.",
+    lower="atan2", doc="The angle of ``y[i] + i x[i]`` in [-pi, pi]: ``tan(atan2(x, y)) == x / y``, right by quadrant.",
 )  # fmt: skip
 sin, cos, tan, asin, acos, atan, atan2 = map(surface, (Sin, Cos, Tan, Asin, Acos, Atan, Atan2))
 
 # y = sinh x, cosh x, tanh x and their inverses
-Sinh = elementwise("sinh", INEXACT, wide(np.sinh), jvp=lambda x, dx: dx * cosh(x), lower="chlo.sinh", doc="(e**x - e**-x) / 2.")
-Cosh = elementwise("cosh", INEXACT, wide(np.cosh), jvp=lambda x, dx: dx * sinh(x), lower="chlo.cosh", doc="(e**x + e**-x) / 2.")
+Sinh = elementwise(
+    "sinh", INEXACT, wide(np.sinh), jvp=lambda x, dx: dx * cosh(x), lower="chlo.sinh",
+    doc="``y[i] = (e**x[i] - e**-x[i]) / 2``.",
+)  # fmt: skip
+Cosh = elementwise(
+    "cosh", INEXACT, wide(np.cosh), jvp=lambda x, dx: dx * sinh(x), lower="chlo.cosh",
+    doc="``y[i] = (e**x[i] + e**-x[i]) / 2``.",
+)  # fmt: skip
 Tanh = elementwise(
     "tanh", INEXACT, wide(np.tanh), jvp=lambda x, dx, y: dx * mul(_one_plus(y), sub(like(y, 1), y)), lower="tanh",
     doc="The hyperbolic tangent: ``tanh(x) == sinh(x) / cosh(x)``.",
@@ -190,8 +198,8 @@ Erf = elementwise(
     doc="``2 / sqrt(pi)`` times the integral of ``e**-t**2`` from 0 to ``x[i]``.",
 )  # fmt: skip
 Erfc = elementwise(
-    "erfc", FLOATING, scipy_special("erfc"), jvp=lambda x, dx: dx * _bell(x, -2 / math.sqrt(math.pi)), lower="chlo.erfc",
-    doc="``y[i] = 1 - erf(x[i])``, exact for large ``x[i]``.",
+    "erfc", FLOATING, scipy_special("erfc"), jvp=lambda x, dx: dx * _bell(x, -2 / math.sqrt(math.pi)),
+    lower="chlo.erfc", doc="``y[i] = 1 - erf(x[i])``, exact for large ``x[i]``.",
 )  # fmt: skip
 ErfInv = elementwise(
     "erf_inv", FLOATING, scipy_special("erfinv"),
