@@ -21,6 +21,7 @@ from .effects.caches import cache_info as cache_info
 from .effects.caches import clear_caches as clear_caches
 from .effects.config import config as config
 from .effects.config import configure as configure
+from .effects.control import Bodies, install_bodies
 from .effects.frozen import Frozen as Frozen
 from .effects.operations import Operation as Operation
 from .effects.operations import effect as effect
@@ -32,6 +33,7 @@ from .effects.parsing import parse_program as parse_program
 from .effects.programs import Program as Program
 from .effects.stack import BASE
 from .interpreters import evaluate
+from .interpreters.batch import batch_program
 from .interpreters.derivatives import grad as grad
 from .interpreters.derivatives import hessian as hessian
 from .interpreters.derivatives import jacfwd as jacfwd
@@ -46,7 +48,9 @@ from .interpreters.handle import Handler as Handler
 from .interpreters.handle import handle as handle
 from .interpreters.handle import handler as handler
 from .interpreters.handle import handlers as handlers
+from .interpreters.jvp import jvp_program
 from .interpreters.mapping import vmap as vmap
+from .interpreters.record import record
 from .interpreters.simplify import common_subexpressions as common_subexpressions
 from .interpreters.simplify import dead_code_elimination as dead_code_elimination
 from .interpreters.staging import closure_convert as closure_convert
@@ -79,9 +83,10 @@ from .lowering.stages import eval_shape as eval_shape
 
 make_jaxpr = make_program
 
-# the base interpretation and the array backend are protocols of effects; they are installed here, once
+# what effects leave to others, the base interpretation, the array backend and programs of bodies, is installed here
 BASE.answer = evaluate.answer
 install_backend(XlaBackend())
+install_bodies(Bodies(record, jvp_program, batch_program))
 eager.install()
 
 __version__ = "0.1.0"

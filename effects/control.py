@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 from .operations import EMPTY_ROW, Operation, operation
 from .programs import Program
@@ -55,3 +56,33 @@ class Call(HigherOrder):
     def lower(op, emit, *values):
         return emit.call(op.bodies[0], op.label, values)
 
+
+class Bodies(NamedTuple):
+    """What operations with bodies need of the interpreters, which know how to make programs of programs.
+
+    ``record(f, in_types, name)`` is the program of a function of flat arrays. ``jvp(program, nonzero)`` takes primals
+    and the tangents marked, gives results and their tangents, and tells which results have one.
+    ``batch(program, dims, size)`` is the program for all lanes, with the mapped dimension of each result.
+    """
+
+    record: Callable[..., Program]
+    jvp: Callable[[Program, Sequence[bool]], tuple[Program, tuple[bool, ...]]]
+    batch: Callable[..., tuple[Program, tuple[int | None, ...]]]
+
+
+class _Installed:
+    bodies: Bodies
+
+
+def install_bodies(bodies: Bodies) -> None:
+    """Called once by the package."""
+    _Installed.bodies = bodies
+
+
+def bodies() -> Bodies:
+    return _Installed.bodies
+
+
+def record_body(f: Callable[..., Sequence[Any]], in_types: Sequence[ArrayType], name: str = "body") -> Program:
+    """The program of a body, for the surface functions of higher-order operations."""
+    return _Installed.bodies.record(f, in_types, name)
