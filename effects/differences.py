@@ -2,8 +2,8 @@
 
     bool(p.diff(q)) == (p != q)
 
-Equations are matched first by the whole expression that they compute, then, between those, by operation and type; matched
-equations whose operands do not correspond are wired differently.
+Equations are matched first by the whole expression that they compute, then, between those, by operation and type;
+matched equations whose operands do not correspond are wired differently.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class Difference:
     """The difference of two programs, as lines of text; false when there is none.
 
     ``signature``: inputs, results and effects. ``removed`` and ``inserted``: equations of one side, by index.
-    ``changed``: indices in both of what is the same operation with other operands, fields or types. ``lines``: all of it, in order.
+    ``changed``: indices in both of what is the same operation with other operands, fields or types.
+    ``lines``: all of it, in order.
     """
 
     signature: tuple[str, ...] = ()
@@ -105,9 +106,11 @@ def _texts(program: Program) -> Any:
     def text(i: int) -> str:
         if i < 0:
             return f"return ({', '.join(map(operand, program.outs))})"
-        results = zip(names[starts[i] : starts[i + 1]], program.types[i] if program.ops[i].multiple else (program.types[i],))
+        op, made = program.ops[i], program.types[i]
+        results = zip(names[starts[i] : starts[i + 1]], made if op.multiple else (made,))
         shown = ", ".join([f"{name}: {printer.type(type)}" for name, type in results])
-        return f"{shown} = {printer.operation(program.ops[i])}{''.join([' ' + operand(n) for n in program.args[i]])}"
+        operands = "".join([" " + operand(n) for n in program.args[i]])
+        return f"{shown}{' = ' if shown else ''}{printer.operation(op)}{operands}"
 
     return text
 

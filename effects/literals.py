@@ -2,7 +2,8 @@
 
     array_of(array_text(x), x.type) == x        in every bit: nan payloads, -0.0, bfloat16, keys
 
-A number is written as short as it can be read back; where no decimal text gives its bits, the bits stand there: ``0x7fc00001``.
+A number is written as short as it can be read back; where no decimal text gives its bits, they stand there themselves:
+``0x7fc00001``.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from .programs import Program
 def parse_program(text: str, consts: Sequence[Any] = ()) -> Result[Program, ParseError]:
     """The program that a text says.
 
-        parse_program(str(p), p.consts) == Success(p)
+        parse_program(str(p), p.constants) == Success(p)
 
     Operations, functions and classes are looked up in what is imported already. ``consts`` are those of more than 16
     elements, which the text names ``@c0``, ``@c1``, ... by their place.

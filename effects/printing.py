@@ -1,6 +1,6 @@
 """Programs as text, which parses back.
 
-    parse_program(str(p), p.consts).unwrap() == p
+    parse_program(str(p), p.constants).unwrap() == p
 
 One equation a line, sub-programs indented in place, values named a, b, ..., z, aa, ab, ... in order.
 A sub-program that occurs again is labelled ``@p0`` where it stands first, and is the label after that.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .programs import Equation, Program
 
 # names that mean something else, so that the value of this number is called otherwise
-RESERVED = frozenset(("inf", "nan", "op", "class", "program", "return", "tree", "frozen", "none", "range", "float"))
+RESERVED = frozenset(("inf", "nan", "op", "class", "program", "return", "tree", "frozen", "range", "float"))
 PLAIN_NAME = re.compile(r"[A-Za-z_]\w*(?:-[A-Za-z]\w*)*|<\w+>")
 
 # class -> how a value of it is written in a field; ``programs`` adds its own
@@ -58,12 +58,19 @@ def program_text(program: Program, show_source: bool = False) -> str:
     return printer.program(program)
 
 
+def constants_of(program: Program) -> tuple[Any, ...]:
+    """What the text of a program names ``@c0``, ``@c1``, ... : its own constants, then those of its sub-programs."""
+    printer = Printer(False)
+    printer.count(program)
+    return tuple([const for each in printer.base for const in each.consts])
+
+
 def equation_text(equation: Equation) -> str:
     """One equation, as it stands in the text of its program; large constants by their type alone."""
     printer = Printer(False)
     operands = "".join(f" {operand}" for operand in equation.invars)
-    results = ", ".join([f"{letter(v.number)}: {v.aval}" for v in equation.outvars if v.aval is not None])
-    return f"{results} = {printer.operation(equation.op)}{operands}" if results else printer.operation(equation.op) + operands
+    results = ", ".join([f"{letter(v.number)}: {v.aval}" for v in equation.outvars])
+    return f"{results}{' = ' if results else ''}{printer.operation(equation.op)}{operands}"
 
 
 def constant_text(const: Any, index: int | None = None) -> str:
@@ -99,11 +106,15 @@ class Printer:
         self.depth = 0
         self.uses: Counter[Program] = Counter()
         self.labels: dict[Program, str] = {}
+        self.base: dict[Program, int] = {}  # how many constants stand before a program's own, in the order of the text
+        self.constants = 0
         self.seen: dict[int, str] = {}  # operations without programs, by identity: they live as long as we do
         self.types: dict[Any, str] = {}
 
     def count(self, program: Program) -> None:
         """How often each sub-program occurs; each is entered once."""
+        self.base[program] = self.constants
+        self.constants += len(program.consts)
         for op in {id(op): op for op in program.ops if op._names}.values():
             for inner in programs_in(op):
                 self.uses[inner] += 1
@@ -113,7 +124,7 @@ class Printer:
     def type(self, type: Any) -> str:
         found = self.types.get(type)
         if found is None:
-            found = self.types[type] = "none" if type is None else str(type)
+            found = self.types[type] = str(type)
         return found
 
     def program(self, program: Program) -> str:
@@ -139,7 +150,8 @@ class Printer:
     def names(self, program: Program) -> tuple[Callable[[int], str], list[str]]:
         """The text of every value as operand, by its number; and the names of those that are no constants."""
         names = [letter(n) for n in range(program.count)]
-        texts = [constant_text(const, k) for k, const in enumerate(program.consts)]
+        base = self.base.get(program, 0)
+        texts = [constant_text(const, base + k) for k, const in enumerate(program.consts)]
         return (lambda n: names[n] if n >= 0 else texts[-1 - n]), names
 
     def equations(self, program: Program, operand: Callable[[int], str], names: list[str], lines: list[str]) -> None:

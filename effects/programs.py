@@ -18,7 +18,7 @@ import numpy as np
 from .arrays import Array, ConcreteArray
 from .differences import Difference, difference
 from .operations import EMPTY_ROW, Operation
-from .printing import WRITERS, constant_text, equation_text, letter, program_text
+from .printing import WRITERS, constant_text, constants_of, equation_text, letter, program_text
 from .reading import read
 from .sources import NOWHERE, Site
 from .stack import Cell, current
@@ -94,7 +94,7 @@ class Equation(NamedTuple):
 class Program:
     """A recorded computation: ``(in_types) -> out_types ! effects``. Immutable, hashable, picklable.
 
-        Program.parse(str(p), p.consts) == p        pickle.loads(pickle.dumps(p)) == p
+        Program.parse(str(p), p.constants) == p        pickle.loads(pickle.dumps(p)) == p
 
     Equality is up to the names of values, the numbering of constants, the name and the source lines.
     """
@@ -227,6 +227,11 @@ class Program:
         return tuple(map(self.operand, self.outs))
 
     @property
+    def constants(self) -> tuple[Any, ...]:
+        """All constants, those of sub-programs behind its own: what the text names ``@c0``, ``@c1``, ... ."""
+        return constants_of(self)
+
+    @property
     def closed(self) -> bool:
         """Whether every constant is an array, none a box of an enclosing run."""
         return all(const.run is None for const in self.consts)
@@ -263,7 +268,16 @@ class Program:
         return (const.type, const.value.tobytes()) if const.type.nbytes <= _SMALL else Large(const)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Program) and hash(self) == hash(other) and self.key == other.key)
+        if self is other:
+            return True
+        if not isinstance(other, Program) or hash(self) != hash(other):
+            return False
+        if self.key is not other.key:
+            if self.key != other.key:
+                return False
+            # found equal once, they share a key: else a graph of shared sub-programs were compared path by path
+            object.__setattr__(other, "_key", self._key)
+        return True
 
     def __hash__(self) -> int:
         try:
@@ -301,7 +315,7 @@ class Program:
 
     @classmethod
     def parse(cls, text: str, consts: Sequence[Any] = ()) -> Program:
-        """The program that a text says; ``consts`` are what it names ``@c0``, ``@c1``, ... .
+        """The program that a text says; ``consts`` are what it names ``@c0``, ``@c1``, ...: ``program.constants``.
 
         Raises: ParseError: with line and column, and what was expected there.
         """

@@ -4,8 +4,8 @@
     line     = [value ":" type ...] "=" operation operand ...
     operand  = value | numbers ":" type | "@c0" [":" type]
 
-To read a text runs nobody's code: names are looked up in modules that are loaded already, and the only things called are
-operations, named tuples and dataclasses.
+To read a text runs nobody's code: names are looked up in modules that are loaded already, and the only things called
+are operations, named tuples and dataclasses.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import difflib
 import re
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,24 +26,12 @@ from .errors import HandlaxError, ParseError
 from .literals import array_of, number_of
 from .operations import OPERATIONS, Operation
 from .printing import resolve, row_text
+from .tokens import TYPE, Tokens
 from .treedefs import LEAF, TreeDef, assemble, kind_of
-from .types import ArrayType, array_type
+from .types import ArrayType
 
-_REAL = r"(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)"
-_TYPE = r"[a-z]\w*(?:<\w+>)?\[[\d,]*\]~?"
-TOKEN = re.compile(
-    r"(?:[ \t\r]+|\#[^\n]*)*(?:"
-    r"(?P<line>\n\s*)"
-    rf"|(?P<type>{_TYPE})"
-    rf"|(?P<number>0x[0-9a-f]+|[+-]?{_REAL}(?:[+-]{_REAL}j)?(?![\w.]))"
-    rf"|(?P<path>[A-Za-z_][\w.]*:(?!{_TYPE})[A-Za-z_<][\w.<>]*)"
-    r"|(?P<name>[A-Za-z_]\w*(?:-[A-Za-z]\w*)*(?:<\w+>)?|<\w+>)"
-    r"|(?P<string>b?'(?:[^'\\\n]|\\.)*'|b?\"(?:[^\"\\\n]|\\.)*\")"
-    r"|(?P<mark>@[cp]\d+|->|\.\.\.|[()\[\]{},:=!?])"
-    r"|(?P<end>\Z))"
-)
 # the common line, read at once where all its parts have been met before: one result, fields without brackets in them
-LINE = re.compile(rf"([a-z]+_?): ({_TYPE}) = ([\w-]+(?:\[[^\[\]{{}}@'\"\#]*\])?)((?: [^\s\#]+)*)[ \t]*\n\s*")
+LINE = re.compile(rf"([a-z]+_?): ({TYPE}) = ([\w-]+(?:\[[^\[\]{{}}@'\"\#]*\])?)((?: [^\s\#]+)*)[ \t]*\n\s*")
 
 
 class Parts(NamedTuple):
@@ -59,98 +47,16 @@ class Parts(NamedTuple):
     name: str
 
 
-class Reader:
+class Reader(Tokens):
     """Reads one text. ``make`` builds a program of its parts."""
 
     def __init__(self, text: str, consts: Sequence[Any], make: Callable[..., Any]):
-        self.text = text
+        super().__init__(text)
         self.consts = [lift(const) for const in consts]
         self.make = make
         self.labels: dict[str, Any] = {}
-        self.known_types: dict[str, ArrayType] = {}
         self.known_ops: dict[str, Operation] = {}
         self.literals: dict[Any, Array] = {}
-        self.end = 0
-        self.advance()
-
-    # what stands next: its kind, its text, and where it starts
-
-    def advance(self) -> None:
-        found = TOKEN.match(self.text, self.end)
-        if found is None:
-            self.start = self.end + len(re.match(r"\s*", self.text[self.end :]).group())  # type: ignore[union-attr]
-            self.fail("a name, number, string or mark", got=self.text[self.start : self.start + 1])
-        self.kind: str = found.lastgroup  # type: ignore[assignment]
-        self.start, self.end = found.span(self.kind)
-        self.word = self.text[self.start : self.end]
-
-    def fail(self, expected: str, *, got: str | None = None, at: int | None = None, hint: str | None = None) -> NoReturn:
-        at = self.start if at is None else at
-        line = self.text.count("\n", 0, at) + 1
-        column = at - (self.text.rfind("\n", 0, at) + 1) + 1
-        if got is None:
-            got = {"line": "the end of the line", "end": "the end of the text"}.get(self.kind, repr(self.word))
-        error = ParseError(f"parse: line {line}, column {column}: expected {expected}, got {got}.", hint=hint)
-        error.line, error.column = line, column
-        raise error
-
-    def skip_lines(self) -> None:
-        while self.kind == "line":
-            self.advance()
-
-    def take(self, kind: str, expected: str) -> str:
-        self.skip_lines()
-        if self.kind != kind:
-            self.fail(expected)
-        word = self.word
-        self.advance()
-        return word
-
-    def expect(self, mark: str) -> None:
-        self.skip_lines()
-        if self.word != mark or self.kind not in ("mark", "name"):
-            self.fail(repr(mark))
-        self.advance()
-
-    def accept(self, mark: str) -> bool:
-        self.skip_lines()
-        if self.word == mark and self.kind == "mark":
-            self.advance()
-            return True
-        return False
-
-    def listed(self, item: Callable[[], Any], close: str) -> list[Any]:
-        """Items with commas between them, up to ``close``; a comma may stand behind the last."""
-        items: list[Any] = []
-        while not self.accept(close):
-            items.append(item())
-            if not self.accept(","):
-                self.expect(close)
-                break
-        return items
-
-    # types and programs
-
-    def type(self) -> ArrayType:
-        self.skip_lines()
-        if self.kind != "type":
-            self.fail("a type such as f32[3]")
-        found = self.type_of(self.word)
-        self.advance()
-        return found
-
-    def type_of(self, word: str) -> ArrayType:
-        found = self.known_types.get(word)
-        if found is None:
-            name, _, rest = word.partition("[")
-            shape = tuple([int(size) for size in rest.rstrip("~").rstrip("]").split(",") if size])
-            try:
-                dtype = dtypes.from_short_name(name)
-            except dtypes.DTypeMismatch as error:
-                self.fail("a type", hint=error.hint)
-            found = self.known_types[word] = array_type(shape, dtype, word.endswith("~"))
-        return found
-
     def whole(self) -> Any:
         """The program that is the whole text."""
         self.skip_lines()
@@ -172,7 +78,7 @@ class Reader:
         self.listed(body.parameter, ")")
         self.expect("->")
         self.expect("(")
-        out_types = self.listed(self.result_type, ")")
+        out_types = self.listed(self.type, ")")
         stated = self.row() if self.accept("!") else None
         self.expect("{")
         body.lines()
@@ -195,12 +101,6 @@ class Reader:
         if self.kind == "string":
             return self.string()
         return self.take("name", "a name")
-
-    def result_type(self) -> ArrayType | None:
-        if self.kind == "name" and self.word == "none":
-            self.advance()
-            return None
-        return self.type()
 
     def row(self) -> tuple[str, int]:
         """The text of an effect row; it follows from the equations, so it is compared and not built."""
@@ -231,7 +131,7 @@ class Reader:
         end = self.end
         self.advance()
         fields: dict[str, Any] = {}
-        if self.kind == "mark" and self.word == "[":
+        if self.word == "[" and self.start == end:  # behind a space it is an operand
             self.advance()
             fields = dict(self.listed(self.field, "]"))
             end = self.text.rindex("]", start, self.start) + 1
@@ -374,11 +274,11 @@ class Body:
         self.reader = reader
         self.parts = parts
         self.numbers: dict[str, int] = {}
-        self.value_types: list[ArrayType | None] = []
+        self.value_types: list[ArrayType] = []
         self.places: dict[int, int] = {}  # constants of the reader, by identity -> number here
         self.returned = 0
 
-    def define(self, name: str, type: ArrayType | None, at: int) -> None:
+    def define(self, name: str, type: ArrayType, at: int) -> None:
         if name in self.numbers:
             self.reader.fail("a new name", got=repr(name), at=at)
         self.numbers[name] = len(self.value_types)
@@ -442,7 +342,7 @@ class Body:
             at, name = reader.start, reader.word
             reader.advance()
             reader.advance()
-            results.append((name, reader.result_type(), at))
+            results.append((name, reader.type(), at))
             if not (reader.kind == "mark" and reader.word == ","):
                 break
             reader.advance()
@@ -485,7 +385,8 @@ class Body:
         reader = self.reader
         at, index = reader.start, int(reader.word[2:])
         if index >= len(reader.consts):
-            reader.fail(f"one of the {len(reader.consts)} constants given", hint="give program.consts beside the text.")
+            hint = "give program.constants beside the text."
+            reader.fail(f"one of the {len(reader.consts)} constants given", hint=hint)
         const = reader.consts[index]
         reader.advance()
         if reader.kind == "mark" and reader.word == ":":

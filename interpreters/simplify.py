@@ -3,7 +3,7 @@
     dead_code_elimination(p)[0] computes what p computes        effects are kept, in their order
     common_subexpressions(p)    computes what p computes        equal pure equations are performed once
 
-Both are linear in the size of the program, enter sub-programs, merge equal constants, and are remembered by the program.
+Both are linear in the size of the program, enter sub-programs, merge equal constants, and are remembered by it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def dead_code_elimination(
         instantiate: which inputs to keep in any case; True keeps all.
     """
     outs = _marks(used_outputs, True, len(program.outs), "used_outputs")
-    keep = _marks(None if isinstance(instantiate, bool) else instantiate, bool(instantiate), len(program.in_types), "instantiate")
+    given = (instantiate,) * len(program.in_types) if isinstance(instantiate, bool) else instantiate
+    keep = _marks(given, False, len(program.in_types), "instantiate")
     key = ("dead_code_elimination", outs, keep)
     found = program._cache.get(key)
     if found is None:
@@ -129,9 +130,9 @@ def _assemble(program: Program, used_inputs: Marks, kept: Sequence[Kept], outs: 
             count += 1
     new_outs = tuple([number(n) for n in outs])
     ops = tuple([equation.op for equation in kept])
-    if all(used_inputs) and ops == program.ops and tuple(args) == program.args and new_outs == program.outs:
-        if len(consts) == len(program.consts):
-            return program
+    same = ops == program.ops and tuple(args) == program.args and new_outs == program.outs
+    if same and all(used_inputs) and len(consts) == len(program.consts):
+        return program
     in_types = _only(program.in_types, used_inputs)
     types, sites = [equation.made for equation in kept], [equation.site for equation in kept]
     return Program(in_types, ops, args, types, new_outs, consts, sites, program.name)
@@ -148,7 +149,7 @@ class Pruned(NamedTuple):
 def prune_operation(op: Any, used: Marks, operands: int) -> Pruned:
     """A higher-order operation that gives the used results, more where a loop carries them.
 
-    Where its fields speak of single operands (``prunes`` is false) its signature stays, and its bodies lose dead code alone.
+    Where its fields speak of single operands (``prunes`` is false) its signature stays; bodies lose dead code alone.
     """
     if not op.prunes:
         bodies = tuple([dead_code_elimination(body, instantiate=True).program for body in op.bodies])
