@@ -21,6 +21,7 @@ import numpy as np
 from ..effects.arrays import ConcreteArray, concrete
 from ..effects.caches import Cache
 from ..effects.columns import LOWER
+from ..effects.dtypes import ExtendedDType
 from ..effects.elementwise import Elementwise
 from ..effects.operations import Operation
 from ..effects.stack import BASE, inside, perform
@@ -86,12 +87,14 @@ def dtype_kind(dtype: Any) -> str:
 
 
 def heavy(t: ArrayType) -> bool:
-    """Whether an operation on such an array may be worth compiling at all."""
-    return t.size >= _SMALLEST[dtype_kind(t.dtype)]
+    """Whether an operation on such an array may be worth compiling at all; one key may lead to many bits."""
+    return isinstance(t.dtype, ExtendedDType) or t.size >= _SMALLEST[dtype_kind(t.dtype)]
 
 
 def work(op: Operation, types: tuple[ArrayType, ...]) -> float:
-    """What the table counts: elements; multiplications of a contraction."""
+    """What the table counts: elements, those of the result for random bits; multiplications of a contraction."""
+    if op.name == "random_bits":
+        return op.result_type(*types).size
     largest = max([t.size for t in types], default=0)
     if op.name != "dot_general":
         return largest
