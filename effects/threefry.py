@@ -196,16 +196,12 @@ def batch_first(op: Any, dims: tuple[int | None, ...], x: Any) -> tuple[Any, int
     return perform(op, move_axis(x, dims[0], 0)), 0  # type: ignore[arg-type]
 
 
-_STEP = {"finite_differences": "words are integers"}
-
-
 # (y0, y1) = block((k0, k1), (x0, x1))
 @operation
 class Threefry2x32:
     name = "threefry2x32"
     multiple = True
     dtypes = frozenset({uint32})
-    exempt = _STEP
 
     def result_type(op, k0, k1, x0, x1):
         types = (k0, k1, x0, x1)
@@ -235,7 +231,6 @@ class RandomBits:
     bit_width: int
     shape: tuple[int, ...]
     dtypes = frozenset({KEY})
-    exempt = _STEP
 
     def result_type(op, keys):
         takes_keys(op, keys)
@@ -276,7 +271,6 @@ class RandomBits:
 class RandomSplit:
     shape: tuple[int, ...]
     dtypes = frozenset({KEY})
-    exempt = _STEP
 
     def result_type(op, keys):
         takes_keys(op, keys)
@@ -307,7 +301,6 @@ class RandomSplit:
 class RandomFoldIn:
     name = "random_fold_in"
     dtypes = frozenset({KEY})
-    exempt = _STEP
 
     def result_type(op, keys, data):
         takes_keys(op, keys)
@@ -339,7 +332,6 @@ class RandomFoldIn:
 @operation
 class RandomSeed:
     dtypes = INTEGER
-    exempt = _STEP
 
     def result_type(op, seeds):
         if seeds.dtype not in INTEGER:
@@ -366,7 +358,6 @@ class RandomSeed:
 @operation
 class RandomWrap:
     dtypes = frozenset({uint32})
-    exempt = _STEP
 
     def result_type(op, x):
         if x.dtype != uint32 or not x.shape or x.shape[-1] != 2:
@@ -390,7 +381,6 @@ class RandomWrap:
 @operation
 class RandomUnwrap:
     dtypes = frozenset({KEY})
-    exempt = _STEP
 
     def result_type(op, keys):
         if not isinstance(keys.dtype, ExtendedDType):

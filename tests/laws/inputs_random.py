@@ -10,7 +10,7 @@ from laws.inputs import INTEGERS, Case, Domain, Shape
 
 from handlax.effects import threefry as t
 from handlax.effects.arrays import concrete
-from handlax.effects.dtypes import UNSIGNED, uint32
+from handlax.effects.dtypes import uint32
 from handlax.effects.types import array_type
 
 WORD = Domain(0, 2**32 - 1, dtype=uint32, extremes=(0, 2**32 - 1))
@@ -28,11 +28,12 @@ class Keys(Domain):
 
 CASES = [
     Case(t.Threefry2x32(), (WORD,) * 4),
-    *[Case(t.RandomBits(width, shape), (Keys(),), KEY_SHAPES)
-      for width in (8, 16, 32, 64) for shape in ((), (5,), (2, 3), (0, 4), (300,))],
-    *[Case(t.RandomSplit(shape), (Keys(),), KEY_SHAPES) for shape in ((), (2,), (2, 3), (0,), (300,))],
+    *[Case(t.RandomBits(32, shape), (Keys(),), KEY_SHAPES) for shape in ((), (5,), (0, 4), (300,))],
+    *[Case(t.RandomBits(width, (2, 3)), (Keys(),), KEY_SHAPES[1:2]) for width in (8, 16, 64)],
+    *[Case(t.RandomSplit(shape), (Keys(),), KEY_SHAPES) for shape in ((2, 3), (0,))],
+    Case(t.RandomSplit((300,)), (Keys(),), KEY_SHAPES[:1]),
     Case(t.RandomFoldIn(), (Keys(), WORD)),
-    Case(t.RandomSeed(), (INTEGERS,)),
-    Case(t.RandomWrap(), (WORD,), (((2,),), ((3, 2),), ((0, 2),)), UNSIGNED & {uint32}),
+    Case(t.RandomSeed(), (INTEGERS,), (((),), ((3,),), ((0, 2),))),
+    Case(t.RandomWrap(), (WORD,), (((2,),), ((3, 2),), ((0, 2),))),
     Case(t.RandomUnwrap(), (Keys(),), KEY_SHAPES),
 ]
