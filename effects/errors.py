@@ -71,6 +71,14 @@ class BadArgument(HandlaxError, ValueError):
     """A static argument (axis, name, mode, ...) outside what it may be."""
 
 
+class BadIndex(HandlaxError, IndexError):
+    """An index with too many entries, or one that no element has."""
+
+
+class Immutable(HandlaxError, TypeError):
+    """An array was to be changed in place."""
+
+
 class DeviceMismatch(HandlaxError, ValueError):
     """Arrays on different devices in one computation."""
 

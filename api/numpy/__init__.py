@@ -1,0 +1,116 @@
+"""``handlax.numpy``: NumPy's functions under JAX's names, composed of operations."""
+
+from .array_methods import attach
+from .choosing import argwhere, choose, compress, extract, flatnonzero, ix_, nonzero, piecewise, select, where
+from .creation import (
+    array,
+    asarray,
+    astype,
+    copy,
+    empty,
+    empty_like,
+    from_dlpack,
+    frombuffer,
+    fromfunction,
+    fromstring,
+    full,
+    full_like,
+    ones,
+    ones_like,
+    zeros,
+    zeros_like,
+)  # fmt: skip
+from .indexing import (
+    fill_diagonal,
+    index_exp,
+    place,
+    put,
+    put_along_axis,
+    ravel_multi_index,
+    s_,
+    take,
+    take_along_axis,
+    unravel_index,
+)  # fmt: skip
+from .joining import (
+    append,
+    array_split,
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    block,
+    column_stack,
+    concat,
+    concatenate,
+    delete,
+    dsplit,
+    dstack,
+    hsplit,
+    hstack,
+    insert,
+    split,
+    stack,
+    unstack,
+    vsplit,
+    vstack,
+)  # fmt: skip
+from .padding import pad
+from .ranges import arange, c_, geomspace, indices, linspace, logspace, meshgrid, mgrid, ogrid, r_, vander
+from .repeating import repeat
+from .shaping import (
+    broadcast_arrays,
+    broadcast_shapes,
+    broadcast_to,
+    expand_dims,
+    flip,
+    fliplr,
+    flipud,
+    matrix_transpose,
+    moveaxis,
+    permute_dims,
+    ravel,
+    reshape,
+    resize,
+    roll,
+    rollaxis,
+    rot90,
+    squeeze,
+    swapaxes,
+    tile,
+    transpose,
+    trim_zeros,
+)  # fmt: skip
+from .triangles import (
+    diag,
+    diag_indices,
+    diag_indices_from,
+    diagflat,
+    diagonal,
+    eye,
+    identity,
+    mask_indices,
+    tri,
+    tril,
+    tril_indices,
+    tril_indices_from,
+    triu,
+    triu_indices,
+    triu_indices_from,
+)  # fmt: skip
+
+__all__ = [
+    "append", "arange", "argwhere", "array", "array_split", "asarray", "astype", "atleast_1d", "atleast_2d",
+    "atleast_3d", "block", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "c_", "choose", "column_stack",
+    "compress", "concat", "concatenate", "copy", "delete", "diag", "diag_indices", "diag_indices_from", "diagflat",
+    "diagonal", "dsplit", "dstack", "empty", "empty_like", "expand_dims", "extract", "eye", "fill_diagonal",
+    "flatnonzero", "flip", "fliplr", "flipud", "from_dlpack", "frombuffer", "fromfunction", "fromstring", "full",
+    "full_like", "geomspace", "hsplit", "hstack", "identity", "index_exp", "indices", "insert", "ix_", "linspace",
+    "logspace", "mask_indices", "matrix_transpose", "meshgrid", "mgrid", "moveaxis", "nonzero", "ogrid", "ones",
+    "ones_like", "pad", "permute_dims", "piecewise", "place", "put", "put_along_axis", "r_", "ravel",
+    "ravel_multi_index", "repeat", "reshape", "resize", "roll", "rollaxis", "rot90", "s_", "select", "split",
+    "squeeze", "stack", "swapaxes", "take", "take_along_axis", "tile", "transpose", "tri", "tril", "tril_indices",
+    "tril_indices_from", "trim_zeros", "triu", "triu_indices", "triu_indices_from", "unravel_index", "unstack",
+    "vander", "vsplit", "vstack", "where", "zeros", "zeros_like",
+]  # fmt: skip
+
+attach(globals())

@@ -1,0 +1,153 @@
+"""What arrays can do by method: ``x.sum(axis=0)`` is ``sum(x, axis=0)``, and the method *is* that function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from ..effects import dtypes, shapes
+from ..effects.arrays import Array, Box
+from ..effects.complexes import complex as complex_
+from ..effects.complexes import imag, real
+from ..effects.conversion import BitcastConvertType, convert
+from ..effects.errors import BadArgument, Immutable, ShapeMismatch
+from ..effects.stack import perform
+from . import shaping
+from .choosing import compress as _compress
+from .creation import astype as _astype
+from .creation import duplicate, placed
+from .joining import concatenate, unstack
+from .subscripts import getitem
+from .updating import At
+
+# method -> the function of this package that it is
+METHODS: Mapping[str, str] = MappingProxyType({
+    **{name: name for name in (
+        "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip", "conj", "cumprod", "cumsum",
+        "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "ptp", "ravel", "repeat", "round", "searchsorted",
+        "sort", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
+    )},
+    "conjugate": "conj", "__matmul__": "matmul",
+})  # fmt: skip
+
+
+def attach(functions: Mapping[str, Any]) -> None:
+    """Give arrays those methods of ``METHODS`` whose functions are here; a test sees that none is missing."""
+    for method, function in METHODS.items():
+        if function in functions:
+            setattr(Array, method, functions[function])
+    if "matmul" in functions:
+        Array.__rmatmul__ = lambda self, other: functions["matmul"](other, self)  # type: ignore[attr-defined]
+
+
+def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
+    """``x.reshape(2, 3)`` or ``x.reshape((2, 3))``; see ``numpy.reshape``."""
+    return shaping.reshape(self, args[0] if len(args) == 1 else args, order)
+
+
+def _transpose(self: Any, *args: Any) -> Any:
+    """``x.transpose(1, 0)`` or ``x.transpose((1, 0))``; see ``numpy.transpose``."""
+    return shaping.transpose(self, (args[0] if len(args) == 1 else args) if args else None)
+
+
+def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    """The elements as a vector; see ``numpy.ravel``."""
+    return shaping.ravel(self, order)
+
+
+def _as_type(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+    """The array converted to ``dtype``; see ``numpy.astype``."""
+    return _astype(self, dtype, copy=copy, device=device)
+
+
+def _compress_method(
+    self: Any, condition: Any, axis: int | None = None, *, out: None = None, size: int | None = None,
+    fill_value: Any = 0,
+) -> Any:  # fmt: skip
+    """The slices where ``condition`` holds; see ``numpy.compress``."""
+    return _compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
+
+
+def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
+    """The same bits as another dtype: the last axis shrinks or grows where widths differ.
+
+    Raises: ShapeMismatch: the last axis does not hold whole numbers of the new dtype.
+    """
+    if type is not None:
+        raise BadArgument("view: there is one type of array, so type must be None.")
+    target, own = self.type.dtype if dtype is None else dtypes.canonical(dtype), self.type.dtype
+    if target == own:
+        return self
+    if dtypes.is_complex(own):
+        return _view(_pairs(self), target)
+    if dtypes.is_complex(target):
+        part = _view(self, dtypes.to_real(target))
+        halves = shapes.reshape(part, (*part.shape[:-1], part.shape[-1] // 2, 2))
+        return complex_(getitem(halves, (..., 0)), getitem(halves, (..., 1)))
+    if dtypes.is_bool(own):
+        return _view(convert(self, dtypes.uint8), target)
+    if dtypes.is_bool(target):
+        return convert(_view(self, dtypes.uint8), target)
+    return _bits(self, target, dtypes.itemsize_bits(own), dtypes.itemsize_bits(target))
+
+
+def _pairs(z: Any) -> Any:
+    """Complex numbers as their parts, one after the other along the last axis."""
+    parts = shaping.expand_dims(real(z), -1), shaping.expand_dims(imag(z), -1)
+    both = concatenate(parts, -1)
+    return shapes.reshape(both, (*z.shape[:-1], z.shape[-1] * 2)) if z.ndim else both
+
+
+def _bits(x: Any, dtype: Any, old: int, new: int) -> Any:
+    op = BitcastConvertType(dtype)
+    if old == new:
+        return perform(op, x)
+    if not x.ndim or x.shape[-1] * old % new:
+        raise ShapeMismatch(f"view: the last axis must hold whole numbers of {dtype}, got {x.type}.")
+    if old < new:
+        k = new // old
+        return perform(op, shapes.reshape(x, (*x.shape[:-1], x.shape[-1] // k, k)))
+    return shapes.reshape(perform(op, x), (*x.shape[:-1], x.shape[-1] * (old // new)))
+
+
+def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
+    """The array on another device."""
+    return placed(self, device)
+
+
+def _set_item(self: Any, index: Any, value: Any) -> None:
+    raise Immutable("index: arrays are immutable, so x[index] = y is not there.", hint="use x = x.at[index].set(y).")
+
+
+def _iterate(self: Any) -> Iterator[Any]:
+    """The slices along the first axis."""
+    if not self.type.shape:
+        raise TypeError("iteration over an array of rank 0")
+    return iter(unstack(self))
+
+
+def _real_part(self: Any) -> Any:
+    """The real part; the array itself where it is real."""
+    return real(self) if dtypes.is_complex(self.type.dtype) else self
+
+
+def _imaginary_part(self: Any) -> Any:
+    """The imaginary part; zeros where the array is real."""
+    return imag(self) if dtypes.is_complex(self.type.dtype) else shapes.full(self.type, 0)
+
+
+_OWN: Mapping[str, Callable[..., Any]] = MappingProxyType({
+    "reshape": _reshape, "transpose": _transpose, "flatten": _flatten, "astype": _as_type, "compress": _compress_method,
+    "view": _view, "to_device": _to_device, "copy": duplicate, "clone": duplicate, "__getitem__": getitem,
+    "__setitem__": _set_item,
+})  # fmt: skip
+_PROPERTIES: Mapping[str, Callable[[Any], Any]] = MappingProxyType({
+    "T": shaping.transpose, "mT": shaping.matrix_transpose, "real": _real_part, "imag": _imaginary_part, "at": At,
+})  # fmt: skip
+
+for _name, _function in _OWN.items():
+    setattr(Array, _name, _function)
+for _name, _function in _PROPERTIES.items():
+    setattr(Array, _name, property(_function))
+Box.__iter__ = _iterate  # type: ignore[method-assign]
