@@ -13,7 +13,7 @@ from .columns import linear, multilinear
 from .comparison import eq, ge, select_n
 from .complexes import complex, conj, real
 from .dtypes import ANY, EVERY, FLOATING, INEXACT, INTEGER, NUMERIC, SIGNED
-from .elementwise import Elementwise, batch, elementwise, fit, surface
+from .elementwise import Elementwise, Function, batch, elementwise, fit, surface
 from .errors import BadArgument, DTypeMismatch
 from .operations import operation
 from .precise import quiet, wide
@@ -84,7 +84,12 @@ Rem = elementwise(
     jvp=(lambda x, y, dx: dx, lambda x, y, dy: mul(dy, neg(_towards_zero(div(x, y))))), lower="remainder",
     doc="``z[i] = x[i] - y[i] trunc(x[i] / y[i])``: it has the sign of ``x``; of integers ``x`` where ``y[i] == 0``.",
 )  # fmt: skip
-neg, add, sub, mul, div, rem = map(surface, (Neg, Add, Sub, Mul, Div, Rem))
+neg: Function = surface(Neg)
+add: Function = surface(Add)
+sub: Function = surface(Sub)
+mul: Function = surface(Mul)
+div: Function = surface(Div)
+rem: Function = surface(Rem)
 columns.provide_add(add)
 
 
@@ -157,7 +162,11 @@ IsFinite = elementwise(
     "is_finite", FLOATING, np.isfinite, result=lambda dtype: dtypes.bool_, lower="is_finite",
     doc="Whether ``x[i]`` is neither infinite nor NaN.",
 )  # fmt: skip
-sign, abs, floor, ceil, is_finite = map(surface, (Sign, Abs, Floor, Ceil, IsFinite))
+sign: Function = surface(Sign)
+abs: Function = surface(Abs)
+floor: Function = surface(Floor)
+ceil: Function = surface(Ceil)
+is_finite: Function = surface(IsFinite)
 
 
 class RoundingMethod(enum.IntEnum):
@@ -215,7 +224,10 @@ Square = elementwise(
     "square", NUMERIC, quiet(np.square), jvp=lambda x, dx: mul(dx, mul(like(x, 2), x)),
     lower=lambda op, emit, x: emit.binary("multiply", x, x), doc="``y[i] = x[i] x[i]``.",
 )  # fmt: skip
-sqrt, rsqrt, cbrt, square = map(surface, (Sqrt, Rsqrt, Cbrt, Square))
+sqrt: Function = surface(Sqrt)
+rsqrt: Function = surface(Rsqrt)
+cbrt: Function = surface(Cbrt)
+square: Function = surface(Square)
 
 
 # y = x^n for a constant integer n
@@ -225,7 +237,7 @@ class IntegerPow(Elementwise):
     name = "integer_pow"
     dtypes = NUMERIC
 
-    def result_type(op, x):
+    def result_type(op, x):  # type: ignore[override]
         if op.y < 0 and dtypes.is_integer(x.dtype):
             raise DTypeMismatch(
                 f"integer_pow: integers have no negative powers, got {x} to the power {op.y}.",
@@ -393,7 +405,7 @@ Mulhi = elementwise(
     "mulhi", INTEGER, lambda x, y: _mulhi(x, y), arity=2, lower="chlo.mulhi",
     doc="The upper half of the bits of the product ``x[i] y[i]`` of integers.",
 )  # fmt: skip
-mulhi = surface(Mulhi)
+mulhi: Function = surface(Mulhi)
 
 
 def _mulhi(x, y):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .dtypes import BOOL, INTEGER
-from .elementwise import elementwise, surface
+from .elementwise import Function, elementwise, surface
 
 BITS = BOOL | INTEGER
 
@@ -68,10 +68,10 @@ Or = elementwise("or", BITS, np.bitwise_or, arity=2, lower="or", doc="The bits o
 Xor = elementwise("xor", BITS, np.bitwise_xor, arity=2, lower="xor", doc="The bits of either ``x[i]`` or ``y[i]``.")
 Not = elementwise("not", BITS, np.bitwise_not, lower="not", doc="The bits that ``x[i]`` does not have.")
 
-bitwise_and = surface(And, "bitwise_and")
-bitwise_or = surface(Or, "bitwise_or")
-bitwise_xor = surface(Xor, "bitwise_xor")
-bitwise_not = surface(Not, "bitwise_not")
+bitwise_and: Function = surface(And, "bitwise_and")
+bitwise_or: Function = surface(Or, "bitwise_or")
+bitwise_xor: Function = surface(Xor, "bitwise_xor")
+bitwise_not: Function = surface(Not, "bitwise_not")
 
 # z = x 2^y; the same to the right with zeros, and with the sign, from the left
 ShiftLeft = elementwise(
@@ -87,8 +87,9 @@ ShiftRightArithmetic = elementwise(
     lower="shift_right_arithmetic",
     doc="``x[i]`` shifted by ``y[i]`` bits to the right, with its sign from the left.",
 )  # fmt: skip
-shift_left, shift_right_logical = map(surface, (ShiftLeft, ShiftRightLogical))
-shift_right_arithmetic = surface(ShiftRightArithmetic)
+shift_left: Function = surface(ShiftLeft)
+shift_right_logical: Function = surface(ShiftRightLogical)
+shift_right_arithmetic: Function = surface(ShiftRightArithmetic)
 
 # y = the number of ones, the number of zeros before the first one
 PopulationCount = elementwise(
@@ -99,4 +100,5 @@ Clz = elementwise(
     "clz", INTEGER, _count_leading_zeros, lower="count_leading_zeros", doc="How many zeros stand before the first one.",
 )  # fmt: skip
 
-population_count, clz = map(surface, (PopulationCount, Clz))
+population_count: Function = surface(PopulationCount)
+clz: Function = surface(Clz)

@@ -11,7 +11,7 @@ from . import dtypes
 from .arrays import lift, lift_together, scalar
 from .columns import zeros_like
 from .dtypes import ANY, EVERY, ORDERED
-from .elementwise import Elementwise, batch, elementwise, fit, surface
+from .elementwise import Elementwise, Function, batch, elementwise, fit, surface
 from .errors import BadArgument, DTypeMismatch, ShapeMismatch
 from .operations import operation
 from .precise import quiet
@@ -72,8 +72,15 @@ EqTo = _comparison("eq_to", "==", ORDERED, _total(np.equal), "EQ", total=True)
 LtTo = _comparison("lt_to", "<", ORDERED, _total(np.less), "LT", total=True)
 LeTo = _comparison("le_to", "<=", ORDERED, _total(np.less_equal), "LE", total=True)
 
-eq, ne, lt, le, gt, ge = map(surface, (Eq, Ne, Lt, Le, Gt, Ge))
-eq_to, lt_to, le_to = map(surface, (EqTo, LtTo, LeTo))
+eq: Function = surface(Eq)
+ne: Function = surface(Ne)
+lt: Function = surface(Lt)
+le: Function = surface(Le)
+gt: Function = surface(Gt)
+ge: Function = surface(Ge)
+eq_to: Function = surface(EqTo)
+lt_to: Function = surface(LtTo)
+le_to: Function = surface(LeTo)
 
 
 # z[i] = cases[which[i]][i]
@@ -83,7 +90,7 @@ class SelectN(Elementwise):
     dtypes = EVERY
     exempt = {"finite_differences": "the first operand is an index"}
 
-    def result_type(op, which, *cases):
+    def result_type(op, which, *cases):  # type: ignore[override]
         if which.dtype != dtypes.bool_ and which.dtype != dtypes.int32:
             raise DTypeMismatch(f"select_n: the index must be bool or i32, got {which}.")
         if not cases or (which.dtype == dtypes.bool_ and len(cases) > 2):
@@ -220,8 +227,8 @@ Min = _extreme(
     "``z[i]`` is the smaller of ``x[i]`` and ``y[i]``, NaN where one is NaN.\n\n    Complex numbers are ordered by"
     " their real, then by their imaginary parts.\n    The derivative is shared equally where both are equal.",
 )  # fmt: skip
-max = surface(Max)
-min = surface(Min)
+max: Function = surface(Max)
+min: Function = surface(Min)
 
 
 def _where(mask: Any, dx: Any, z: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from .arrays import lift, scalar
 from .columns import linear
 from .dtypes import COMPLEX, float32, float64, is_complex, to_complex, to_real
-from .elementwise import elementwise, fit, surface
+from .elementwise import Function, elementwise, fit, surface
 from .precise import quiet
 from .stack import perform
 
@@ -52,7 +52,9 @@ Complex = elementwise(
     doc="``complex(x, y) == x + iy``.\n\n    Shapes: ``f32[*s], f32[*s] -> c64[*s]``, or rank 0; f64 gives c128.",
 )  # fmt: skip
 
-real, imag, complex = map(surface, (Real, Imag, Complex))
+real: Function = surface(Real)
+imag: Function = surface(Imag)
+complex: Function = surface(Complex)
 _conj = Conj()
 
 

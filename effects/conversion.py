@@ -25,7 +25,7 @@ class ConvertElementType(Elementwise):
     dtypes = dtypes.ANY
     exempt = {"jvp": "between real and integer dtypes it is a step function; between inexact ones it is linear"}
 
-    def result_type(op, x):
+    def result_type(op, x):  # type: ignore[override]
         if isinstance(x.dtype, dtypes.ExtendedDType) or isinstance(op.dtype, dtypes.ExtendedDType):
             raise DTypeMismatch(f"convert_element_type: no conversion from {x} to {op.dtype}.")
         return array_type(x.shape, op.dtype, op.weak)

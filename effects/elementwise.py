@@ -19,6 +19,8 @@ from .shapes import broadcast, broadcast_in_dim, move_axis, sum_all
 from .stack import current, perform
 from .types import ArrayType, array_type
 
+Function = Callable[..., Any]
+
 
 class Elementwise(Operation):
     """z[i] = f(x[i], y[i], ...)."""
@@ -92,8 +94,8 @@ def elementwise(
         dtypes: what the operands may have, all the same one.
         evaluate: a NumPy function; its result is converted to the operation's result type.
         result: operand dtype -> result dtype; the same one by default.
-        jvp: a word of ``columns``, or for each operand a function ``(*operands, dx)`` or ``(*operands, dx, out)`` giving
-            its term of the sum; None for an operand without a derivative.
+        jvp: a word of ``columns``, or for each operand a function ``(*operands, dx)`` or ``(*operands, dx, out)`` of
+            its term in the sum; None for an operand without a derivative.
         lower: the name of a StableHLO or CHLO operation, or a function ``(op, emit, *values)``.
     """
     class_name = "".join(part.capitalize() for part in name.split("_"))

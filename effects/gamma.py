@@ -14,7 +14,7 @@ from .arrays import lift_together
 from .comparison import eq, le, max, select_n
 from .conversion import convert
 from .dtypes import FLOATING, float32, float64
-from .elementwise import elementwise, surface
+from .elementwise import Function, elementwise, surface
 from .errors import NotDifferentiable
 from .expansions import Expansion, Words
 from .operations import Operation
@@ -76,7 +76,8 @@ Zeta = elementwise(
     jvp=(lambda s, q, ds: _refuse("zeta", "x"), lambda s, q, dq: mul(dq, neg(mul(s, zeta(s + like(s, 1.0), q))))),
     exempt={"jvp": "there is no derivative by the exponent"},
 )  # fmt: skip
-lgamma, digamma = map(surface, (Lgamma, Digamma))
+lgamma: Function = surface(Lgamma)
+digamma: Function = surface(Digamma)
 _polygamma_op, _zeta_op = Polygamma(), Zeta()
 
 
@@ -300,4 +301,5 @@ BesselI1e = elementwise(
     "bessel_i1e", FLOATING, scipy_special("i1e"), jvp=lambda x, dx, y: mul(dx, _slope_i1e(x, y)),
     lower="chlo.bessel_i1e", doc="``e**-abs(x)`` times the modified Bessel function of the first kind of order 1.",
 )  # fmt: skip
-bessel_i0e, bessel_i1e = map(surface, (BesselI0e, BesselI1e))
+bessel_i0e: Function = surface(BesselI0e)
+bessel_i1e: Function = surface(BesselI1e)

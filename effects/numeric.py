@@ -46,6 +46,7 @@ def inexact(name: str, *xs: Any) -> list[Array]:
 def true_divide(x: Any, y: Any, /) -> Array:
     """``z[i] = x[i] / y[i]``; quotients of integers are floats.
 
+    >>> import numpy as np
     >>> true_divide(np.array([1, 2]), 4)
     Array([0.25, 0.5 ], dtype=float64)
     """
@@ -58,6 +59,7 @@ def floor_divide(x: Any, y: Any, /) -> Array:
     An integer by zero is -1, by StableHLO's division, less 1 where the signs differ.
     Raises: DTypeMismatch: complex numbers have no floor.
 
+    >>> import numpy as np
     >>> floor_divide(np.array([7, -7, 7]), np.array([2, 2, -2]))
     Array([ 3, -4, -4], dtype=int64)
     """
@@ -86,6 +88,7 @@ def _floor_and_rest(x: Array, y: Array) -> tuple[Array, Array]:
 def remainder(x: Any, y: Any, /) -> Array:
     """``z[i] = x[i] - y[i] floor(x[i] / y[i])``: it has the sign of ``y[i]``; of integers 0 where ``y[i]`` is 0.
 
+    >>> import numpy as np
     >>> remainder(np.array([7, -7, 7]), np.array([3, 3, -3]))
     Array([ 1,  2, -2], dtype=int64)
     """
@@ -105,6 +108,7 @@ def remainder(x: Any, y: Any, /) -> Array:
 def divmod(x: Any, y: Any, /) -> tuple[Array, Array]:
     """``(floor_divide(x, y), remainder(x, y))``.
 
+    >>> import numpy as np
     >>> divmod(np.array(-7.0), 2)
     (Array(-4., dtype=float64), Array(1., dtype=float64))
     """
@@ -121,6 +125,7 @@ def power(x: Any, y: Any, /) -> Array:
     Integers to the power of integers are integers and wrap around; an array of negative exponents is for floats.
     Raises: DTypeMismatch: integers to a negative Python integer.
 
+    >>> import numpy as np
     >>> power(np.array([2, 3]), 2), power(np.array([4.0]), 0.5)
     (Array([4, 9], dtype=int64), Array([2.], dtype=float64))
     """
@@ -150,6 +155,7 @@ def _integer_power(x: Array, y: Array) -> Array:
 def float_power(x: Any, y: Any, /) -> Array:
     """``z[i] = x[i]**y[i]`` in floats, also of integers.
 
+    >>> import numpy as np
     >>> float_power(np.array([2, 4]), -1)
     Array([0.5 , 0.25], dtype=float64)
     """
@@ -165,6 +171,7 @@ def truth(x: Any) -> Array:
 def logical_and(x: Any, y: Any, /) -> Array:
     """Whether both ``x[i]`` and ``y[i]`` are not 0.
 
+    >>> import numpy as np
     >>> logical_and(np.array([0.0, 2.0]), True)
     Array([False,  True], dtype=bool)
     """
@@ -194,6 +201,7 @@ def left_shift(x: Any, y: Any, /) -> Array:
 def right_shift(x: Any, y: Any, /) -> Array:
     """``x[i]`` shifted by ``y[i]`` bits to the right, signed integers with their sign from the left.
 
+    >>> import numpy as np
     >>> right_shift(np.array([-8, 8]), 1)
     Array([-4,  4], dtype=int64)
     """
@@ -204,6 +212,7 @@ def right_shift(x: Any, y: Any, /) -> Array:
 def around(x: Any, decimals: int = 0) -> Array:
     """``x[i]`` rounded to so many decimals, to even where two are equally near; negative ones lie before the point.
 
+    >>> import numpy as np
     >>> around(np.array([0.5, 1.25, 1.35]), 1), around(np.array([15, 25, 26]), -1)
     (Array([0.5, 1.2, 1.4], dtype=float64), Array([20, 20, 30], dtype=int64))
     """
@@ -243,6 +252,7 @@ def positive(x: Any, /) -> Array:
 def absolute(x: Any, /) -> Array:
     """``y[i] = |x[i]|``; unsigned integers and booleans are what they are.
 
+    >>> import numpy as np
     >>> absolute(np.array([-1, 2]))
     Array([1, 2], dtype=int64)
     """

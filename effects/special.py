@@ -13,7 +13,7 @@ from .arrays import lift_together
 from .comparison import eq, select_n
 from .conversion import convert
 from .dtypes import FLOATING, INEXACT
-from .elementwise import Elementwise, batch, elementwise, surface
+from .elementwise import Elementwise, Function, batch, elementwise, surface
 from .operations import operation
 from .precise import scipy_special, wide
 from .shapes import broadcast
@@ -58,7 +58,12 @@ Logistic = elementwise(
     "logistic", INEXACT, wide(lambda x: 1 / (1 + np.exp(-x))),
     jvp=lambda x, dx, y: mul(dx, mul(y, sub(like(y, 1), y))), lower=_logistic, doc="``y[i] = 1 / (1 + e**-x[i])``.",
 )  # fmt: skip
-exp, exp2, expm1, log, log1p, logistic = map(surface, (Exp, Exp2, Expm1, Log, Log1p, Logistic))
+exp: Function = surface(Exp)
+exp2: Function = surface(Exp2)
+expm1: Function = surface(Expm1)
+log: Function = surface(Log)
+log1p: Function = surface(Log1p)
+logistic: Function = surface(Logistic)
 
 
 def _asin(op, emit, x):
@@ -104,7 +109,13 @@ Atan2 = elementwise(
     jvp=(lambda x, y, dx: dx * div(y, square(x) + square(y)), lambda x, y, dy: dy * div(neg(x), square(x) + square(y))),
     lower="atan2", doc="The angle of ``y[i] + i x[i]`` in [-pi, pi]: ``tan(atan2(x, y)) == x / y``, right by quadrant.",
 )  # fmt: skip
-sin, cos, tan, asin, acos, atan, atan2 = map(surface, (Sin, Cos, Tan, Asin, Acos, Atan, Atan2))
+sin: Function = surface(Sin)
+cos: Function = surface(Cos)
+tan: Function = surface(Tan)
+asin: Function = surface(Asin)
+acos: Function = surface(Acos)
+atan: Function = surface(Atan)
+atan2: Function = surface(Atan2)
 
 # y = sinh x, cosh x, tanh x and their inverses
 Sinh = elementwise(
@@ -131,7 +142,12 @@ Atanh = elementwise(
     "atanh", INEXACT, wide(np.arctanh), jvp=lambda x, dx: div(dx, mul(_one_plus(x), sub(like(x, 1), x))),
     lower="chlo.atanh", doc="The inverse of ``tanh``.",
 )  # fmt: skip
-sinh, cosh, tanh, asinh, acosh, atanh = map(surface, (Sinh, Cosh, Tanh, Asinh, Acosh, Atanh))
+sinh: Function = surface(Sinh)
+cosh: Function = surface(Cosh)
+tanh: Function = surface(Tanh)
+asinh: Function = surface(Asinh)
+acosh: Function = surface(Acosh)
+atanh: Function = surface(Atanh)
 
 
 # z = x^y; y may be an integer where x is not
@@ -141,7 +157,7 @@ class Pow(Elementwise):
     arity = 2
     dtypes = INEXACT
 
-    def result_type(op, x, y):
+    def result_type(op, x, y):  # type: ignore[override]
         if dtypes.is_integer(y.dtype) and x.dtype in INEXACT:
             return Elementwise.result_type(op, x, y.update(dtype=x.dtype, weak=x.weak))
         return Elementwise.result_type(op, x, y)
@@ -206,7 +222,9 @@ ErfInv = elementwise(
     jvp=lambda x, dx, y: dx * mul(like(y, math.sqrt(math.pi) / 2), exp(square(y))), lower="chlo.erf_inv",
     doc="The inverse of ``erf`` on (-1, 1).",
 )  # fmt: skip
-erf, erfc, erf_inv = map(surface, (Erf, Erfc, ErfInv))
+erf: Function = surface(Erf)
+erfc: Function = surface(Erfc)
+erf_inv: Function = surface(ErfInv)
 
 
 def _bell(x: Any, height: float) -> Any:
