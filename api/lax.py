@@ -126,7 +126,6 @@ from .effects.cumulative import cummax as cummax
 from .effects.cumulative import cummin as cummin
 from .effects.cumulative import cumprod as cumprod
 from .effects.cumulative import cumsum as cumsum
-from .effects.cumulative import scan as scan
 from .effects.sorting import sort as sort
 from .effects.sorting import sort_key_val as sort_key_val
 from .effects.sorting import top_k as top_k

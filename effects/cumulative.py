@@ -63,7 +63,7 @@ def _scanned(combine: Combine) -> Callable[..., Any]:
 
     def rule(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
         pair = [*primals, *tangents]
-        return perform(op, *primals), scan(combine, pair, op.axis, op.reverse)[1]
+        return perform(op, *primals), prefixes(combine, pair, op.axis, op.reverse)[1]
 
     return rule
 
@@ -188,7 +188,7 @@ def _jvp_logsumexp(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...])
         return c, add(mul(da, share(a, c)), mul(db, share(b, c)))
 
     pair = [*primals, *tangents]
-    return perform(op, *primals), scan(combine, pair, op.axis, op.reverse)[1]
+    return perform(op, *primals), prefixes(combine, pair, op.axis, op.reverse)[1]
 
 
 # y[k] = log(e^x[0] + ... + e^x[k])
@@ -206,13 +206,13 @@ class Cumlogsumexp(Cumulative):
         return _lower(op, emit, x, -np.inf, lambda a, b: emit.decompose(lambda a, b: [_log_add(a, b)], a, b))
 
 
-def scan(combine: Combine, xs: Sequence[Any], axis: int, reverse: bool = False) -> list[Any]:
+def prefixes(combine: Combine, xs: Sequence[Any], axis: int, reverse: bool = False) -> list[Any]:
     """All prefixes of arrays combined along ``axis``, in log n steps: pairs first, then every second prefix of these.
 
     Source: Blelloch, Prefix sums and their applications (1990).
     """
     if reverse:
-        return [rev(y, (axis,)) for y in scan(combine, [rev(x, (axis,)) for x in xs], axis)]
+        return [rev(y, (axis,)) for y in prefixes(combine, [rev(x, (axis,)) for x in xs], axis)]
     size = xs[0].type.shape[axis]
     if size < 2:
         return list(xs)
@@ -221,7 +221,7 @@ def scan(combine: Combine, xs: Sequence[Any], axis: int, reverse: bool = False) 
         return slice_in_dim(x, start, limit, stride, axis)
 
     pairs = combine([part(x, 0, size - 1, 2) for x in xs], [part(x, 1, None, 2) for x in xs])
-    odd = scan(combine, pairs, axis)
+    odd = prefixes(combine, pairs, axis)
     if size == 2:
         even = [part(x, 0, 1) for x in xs]
     else:
@@ -320,4 +320,4 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     def combine(left: Sequence[Any], right: Sequence[Any]) -> list[Any]:
         return [lift(y) for y in tree_flatten(fn(tree_unflatten(tree, left), tree_unflatten(tree, right)))[0]]
 
-    return tree_unflatten(tree, scan(combine, xs, axis, reverse))
+    return tree_unflatten(tree, prefixes(combine, xs, axis, reverse))
