@@ -14,7 +14,7 @@ from ..effects.errors import BadArgument
 from ..effects.stack import BASE, STACK
 from .backend import default_device as _default_device
 from .backend import place
-from .jit import _give_away, _operand
+from .entries import concrete_operand, give_away
 from .lazy import runtime
 
 
@@ -86,12 +86,12 @@ def device_put(
     def put(leaf: Any) -> Any:
         if STACK.get() is not BASE or (isinstance(leaf, Array) and leaf.run is not None):
             return lift(leaf)  # the device is chosen when the program around is compiled
-        y = _operand(leaf)
+        y = concrete_operand(leaf)
         if device is None:
             return y
         moved = _on(y, device)
         if donate and moved is not leaf and isinstance(leaf, ConcreteArray):
-            _give_away(leaf)
+            give_away(leaf)
         return moved
 
     return trees.map(put, x)

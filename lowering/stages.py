@@ -24,7 +24,8 @@ from ..interpreters.staging import ShapeDtypeStruct
 from . import traces
 from .backend import default_device
 from .compile import check_donation, compile_program, failure, lower, unhandled
-from .jit import Jitted, _give_away, _module_name, _operand
+from .dispatch import Jitted, module_name
+from .entries import concrete_operand, give_away
 from .lazy import runtime
 from .prune import close
 from .statics import Choice, argument_names, split
@@ -130,7 +131,7 @@ class Traced(_Stage):
         """
         marks = [i in self._donated for i in range(len(self._types))]
         closed, captured = close(self._trace.whole)
-        name = _module_name(self.fun_name)
+        name = module_name(self.fun_name)
         unhandled(closed, name)
         whole = [*[False] * len(captured), *marks] if self._donated else ()
         text, _, _, kept = lower(closed, name, whole, self._jitted.keep_unused)
@@ -167,7 +168,7 @@ class Lowered(_Stage):
         marks = [i in self._donated for i in range(len(self._types))]
         options = {**(jitted.options or {}), **(compiler_options or {})}
         binary = compile_program(
-            self._trace.whole, _module_name(jitted.name), marks if self._donated else (),
+            self._trace.whole, module_name(jitted.name), marks if self._donated else (),
             keep_unused=jitted.keep_unused, device=jitted.device or default_device(), options=options,
         )  # fmt: skip
         return Compiled(*self._like(), binary)
@@ -215,7 +216,7 @@ class Compiled(_Stage):
             trace = self._trace
             results = current().answer(CallOp((trace.program,), self.fun_name), (*trace.captured, *operands))
             return trace.unflatten(results)
-        given = [_operand(x) for x in operands]
+        given = [concrete_operand(x) for x in operands]
         device = self._binary.loaded.device
         buffers = [runtime.copy_to_device(x.buffer, device) for x in given]
         names = leaf_names(argument_names(self._jitted.fun), args, kwargs)
@@ -231,7 +232,7 @@ class Compiled(_Stage):
         except Exception as error:
             raise failure(error, self.fun_name, given, names) from error
         for i in donated:
-            _give_away(given[i])
+            give_away(given[i])
         return self._trace.unflatten(made)
 
     def _check(self, operands: Sequence[Array], args: Any, kwargs: Any) -> None:

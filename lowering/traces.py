@@ -137,29 +137,38 @@ _LOCK = threading.Lock()
 
 
 def trace(call: Call, own: dict[Any, Any]) -> Trace:
-    """The trace of a call: found, or made and kept. ``own`` keeps those of functions that Python cannot watch die."""
-    print_ = fingerprint(call.fun)
-    around = axes()
-    key = (call.key, around)
-    store = TRACES.entries if print_ is not None else own_traces(call.fun, own)
-    whole = (print_, key) if print_ is not None else key
-    found = store.get(whole)
-    if found is None and around is not None and current() is not BASE:
-        found = _in_run(current()).get((call.fun, key))
+    """The trace of a call: found, or made and kept. ``own`` is the store of the jitted function itself."""
+    key = (call.key, axes())
+    found = own.get(key)
     if found is not None:
-        TRACES.hits += 1
         return found
-    made = record(call)
-    if any(x.run is not None for x in made.captured):
-        return made
-    if made.program.effects:
-        return _in_run(current()).setdefault((call.fun, key), made) if current() is not BASE else made
-    if print_ is not None:
-        return TRACES.get(whole, lambda: made)
-    TRACES.misses += 1
+    mark = fingerprint(call.fun)
+    store = TRACES.entries if mark is not None else own_traces(call.fun, own)
+    whole = key if mark is None else (mark, key)
+    found = store.get(whole)
+    if found is None and current() is not BASE:
+        found = _in_run(current()).get((call.fun, key))
+        if found is not None:
+            return found
+    if found is None:
+        found = record(call)
+        if any(x.run is not None for x in found.captured):
+            return found
+        if found.program.effects:
+            return found if current() is BASE else _in_run(current()).setdefault((call.fun, key), found)
+        TRACES.misses += 1
+        found = _keep(store, whole, found)
+    else:
+        TRACES.hits += 1
+    return found if store is own else _keep(own, key, found)
+
+
+def _keep(store: dict[Any, Any], key: Any, made: Trace) -> Trace:
     if len(store) >= TRACES.capacity:
-        store.clear()
-    return store.setdefault(whole, made)
+        with _LOCK:
+            for old in list(store)[: TRACES.capacity // 2]:
+                store.pop(old, None)
+    return store.setdefault(key, made)
 
 
 def _in_run(run: Run) -> dict[Any, Trace]:
@@ -253,10 +262,10 @@ def check_hashable(args: Any, kwargs: Any) -> None:
 
 def forget(fun: Callable[..., Any]) -> None:
     """Drop every trace of one function."""
-    print_ = fingerprint(fun)
-    if print_ is None:
+    mark = fingerprint(fun)
+    if mark is None:
         own_traces(fun, {}).clear()
-    for key in [key for key in list(TRACES.entries) if key[0] == print_]:
+    for key in [key for key in list(TRACES.entries) if key[0] == mark]:
         TRACES.entries.pop(key, None)
 
 

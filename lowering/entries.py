@@ -1,0 +1,160 @@
+"""Entries: what is known of a call once its types are, and the short ways from arguments to buffers."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..effects import arrays
+from ..effects.arrays import ConcreteArray, concrete, lift, scalar
+from ..effects.escape import escaped
+from ..effects.frozen import FROZEN, Frozen, delayed
+from ..effects.types import ArrayType
+from .backend import PLACED
+from .compile import Compiled
+from .lazy import runtime
+from .staging import STAGED_BYTES, stage_device
+from .traces import Trace
+
+MOST_ENTRIES = 4096
+CONCRETE = frozenset((ConcreteArray,)).issuperset
+NUMBERS = frozenset((bool, int, float, complex))
+FLAT = frozenset(
+    (ConcreteArray, np.ndarray, *NUMBERS, np.bool_, np.float32, np.float64, np.int32, np.int64)
+).issuperset
+PLAIN = frozenset((bool, int, str, type(None))).issuperset
+NUMPY_TYPES: dict[tuple[Any, Any], ArrayType] = {}
+
+
+class Hot(NamedTuple):
+    """What a call needs when its types are known: ``kind`` is the type of the only result, where that is an array.
+
+    ``finish`` makes the results of buffers, ``prepare`` chooses the buffers that the device takes, ``put`` brings
+    NumPy arrays there, ``stages`` says that small ones may go by way of memory that is used again, ``donated`` are the
+    leaves of the arguments whose memory goes to a result.
+    """
+
+    run: Callable[..., Any]
+    handlers: Any
+    kind: ArrayType | None
+    finish: Callable[[Sequence[Any]], Any]
+    prepare: Callable[[list[Any]], list[Any]] | None
+    put: Callable[[Any], Any]
+    stages: bool
+    donated: tuple[int, ...]
+
+
+class Entry(NamedTuple):
+    """A compiled trace."""
+
+    trace: Trace
+    compiled: Compiled
+    hot: Hot
+
+
+class Signature:
+    """The structure and types of a frozen tree; equal ones are one object."""
+
+    __slots__ = ("__weakref__",)
+
+
+_SIGNATURES: weakref.WeakValueDictionary[Any, Signature] = weakref.WeakValueDictionary()
+
+
+def signature_of(tree: Any, types: tuple[ArrayType, ...]) -> Signature:
+    found = _SIGNATURES.get((tree, types))
+    return _SIGNATURES.setdefault((tree, types), Signature()) if found is None else found
+
+
+def frozen_parts(tree: Frozen) -> tuple[Signature | None, list[Any]]:
+    """A frozen tree's signature and buffers, kept on it; without a signature where a leaf is no array of ours."""
+    leaves = tree.leaves
+    if not CONCRETE(map(type, leaves)):
+        return None, []
+    found = signature_of(tree.treedef, tuple([x.type for x in leaves])), [x.buffer for x in leaves]
+    if not PLACED:
+        object.__setattr__(tree, "_dispatch", found)
+    return found
+
+
+def gather(leaves: Sequence[Any], types: list[Any]) -> tuple[list[Any], list[int]] | None:
+    """Append the types of the leaves; give their buffers, and the places where there is a NumPy array instead.
+
+    None where a leaf has to be looked at more closely.
+    """
+    buffers: list[Any] = []
+    host: list[int] = []
+    for x in leaves:
+        kind = type(x)
+        if kind is np.ndarray:
+            known = NUMPY_TYPES.get((x.shape, x.dtype))
+            if known is None:
+                return None
+            types.append(known)
+            host.append(len(buffers))
+            buffers.append(x)
+            continue
+        if kind in NUMBERS:
+            x = scalar(x)
+        elif kind is not ConcreteArray:
+            if not isinstance(x, np.generic):
+                return None
+            x = lift(x)
+        types.append(x.type)
+        buffers.append(x.buffer)
+    return buffers, host
+
+
+def make_entry(trace: Trace, compiled: Compiled) -> Entry:
+    loaded = compiled.loaded
+    types = loaded.types
+    unflatten = trace.unflatten
+    count = len(compiled.captured)
+    donated = tuple([n - count for n, alias in zip(loaded.kept, loaded.aliases) if alias is not None])
+
+    def finish(made: Sequence[Any]) -> Any:
+        return unflatten([concrete(t, None, b) for t, b in zip(types, made)])
+
+    if trace.out_tree.kind is FROZEN:
+        finish = _finish_frozen(trace.out_tree, types)
+    put = runtime.putter(loaded.device, committed=False)
+    kind = types[0] if trace.is_leaf else None
+    small = sum([t.nbytes for t in types]) <= STAGED_BYTES and bool(types)
+    stages = small and loaded.device == stage_device()
+    hot = Hot(loaded.run, loaded.handlers, kind, finish, compiled.prepare, put, stages, donated)
+    return Entry(trace, compiled, hot)
+
+
+def _finish_frozen(tree: Any, types: tuple[ArrayType, ...]) -> Callable[[Sequence[Any]], Any]:
+    """Results in a frozen tree: it keeps the buffers for the next call, and wraps them when somebody looks."""
+    signature = signature_of(tree, types)
+
+    def finish(made: Sequence[Any]) -> Any:
+        return delayed(
+            tree, lambda: [concrete(t, None, b) for t, b in zip(types, made)], None if PLACED else (signature, made)
+        )
+
+    return finish
+
+
+def signature(x: Any) -> Signature | None:
+    return frozen_parts(x)[0] if type(x) is Frozen else None
+
+
+def concrete_operand(x: Any) -> ConcreteArray:
+    found = lift(x)
+    if found.run is not None:
+        raise escaped(found)
+    return found  # type: ignore[return-value]
+
+
+def give_away(x: ConcreteArray) -> None:
+    """Mark an array as donated: its data are gone."""
+    if x.type.shape == () and any(x is constant for constant in list(arrays._CONSTANTS.values())):
+        return  # a number that the whole process shares
+    if x._buffer is not None and not runtime.is_deleted(x._buffer):
+        runtime.delete(x._buffer)
+    arrays._set_value(x, None)
