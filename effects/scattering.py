@@ -1,22 +1,85 @@
-"""The functions of scatter: an array with windows replaced, added to, multiplied; and index_take."""
+"""The functions of scatter: an array with windows replaced, added to, multiplied, or changed; and index_take."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from .arithmetic import add, rem
-from .arrays import lift, lift_together, scalar
+from .arrays import concrete, lift, lift_together, scalar
+from .columns import zero
 from .comparison import lt, select
+from .control import bodies, record_body
 from .dtypes import is_unsigned
-from .errors import BadArgument
-from .indexing import Scatter, ScatterAdd, ScatterMax, ScatterMin, ScatterMul, ScatterSub, gather
-from .operations import Operation
+from .errors import BadArgument, CannotCross, DTypeMismatch, NotDifferentiable
+from .indexing import (
+    CLIP,
+    Scatter,
+    ScatterAdd,
+    ScatterMax,
+    ScatterMin,
+    ScatterMul,
+    ScatterSub,
+    batch_scatter,
+    gather,
+    region,
+)
+from .operations import Operation, operation
+from .programs import Program, interpret
 from .rearranging import expand_dims
-from .shapes import canonical_axis
+from .shapes import canonical_axis, canonical_shape, zeros
 from .slicing import concatenate
-from .stack import perform
-from .windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from .stack import BASE, inside, perform
+from .types import array_type
+from .windows import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    gathering,
+    put,
+    window_sizes,
+)
+
+
+# y = x, then y[i[o] + w] = f(y[i[o] + w]) for o in order; u gives the shape of the windows
+@operation
+class ScatterApply:
+    dimension_numbers: ScatterDimensionNumbers
+    indices_are_sorted: bool
+    unique_indices: bool
+    mode: GatherScatterMode
+    body: Program
+    exempt = {"jvp": "a function applied as often as its place is named has no rule", "transpose": "it is not linear"}
+
+    result_type = Scatter.result_type
+
+    def evaluate(op, x, i, u):
+        none, ones = np.zeros(x.shape, np.int64), np.ones(u.shape, np.int64)
+        counts = put(op.dimension_numbers, none, i, ones, np.add, op.mode is not CLIP).reshape(-1)
+        y = np.array(x).reshape(-1)
+        for times in range(int(counts.max(initial=0))):
+            places = np.flatnonzero(counts > times)
+            elements = concrete(array_type(places.shape, op.body.in_types[0].dtype), y[places])
+            many, dims = bodies().batch(op.body, (0,), places.size)
+            with inside(BASE):
+                (found,) = interpret(many, (elements,))
+            y[places] = found.value if dims[0] is not None else np.broadcast_to(found.value, places.shape)
+        return y.reshape(x.shape)
+
+    batch = batch_scatter
+
+    def jvp(op, primals, tangents):
+        if any(d is not None for d in tangents):
+            raise NotDifferentiable(
+                "scatter_apply: the operand has a tangent, and places may be named several times.",
+                hint="pass unique_indices=True where no place is named twice.",
+            )
+        return zero(op, primals, tangents)
+
+    def lower(op, emit, x, i, u):
+        return region(lambda element, _: interpret(op.body, (element,))[0])(op, emit, x, i, u)
 
 
 def _perform(kind: type[Operation], operand: Any, indices: Any, updates: Any, numbers: Any, *flags: Any) -> Any:
@@ -169,6 +232,44 @@ def scatter_max(
     """
     flags = (indices_are_sorted, unique_indices, mode)
     return _perform(ScatterMax, operand, scatter_indices, updates, dimension_numbers, *flags)
+
+
+def scatter_apply(
+    operand: Any,
+    scatter_indices: Any,
+    func: Callable[[Any], Any],
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    update_shape: Any = (),
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Any = None,
+) -> Any:
+    """``y = operand``, then ``y[scatter_indices[o] + w] = func(y[scatter_indices[o] + w])``, once for every ``o``.
+
+    ``func`` is a function of single elements; a place that is named twice is changed twice. ``update_shape`` is the
+    shape that updates would have; the other arguments are those of ``scatter``. It has a derivative with
+    ``unique_indices``.
+    Raises: NotDifferentiable: a derivative is asked for without ``unique_indices``.
+
+    >>> single = ScatterDimensionNumbers((), (0,), (0,))
+    >>> scatter_apply(np.ones(3), np.array([[2], [2], [0]]), lambda x: x + x, single, update_shape=(3,))
+    Array([2., 1., 4.], dtype=float64)
+    """
+    x, i = lift(operand), lift(scatter_indices)
+    numbers = ScatterDimensionNumbers(*map(tuple, dimension_numbers))
+    shape = canonical_shape(update_shape, "scatter_apply")
+    flags = (bool(indices_are_sorted), bool(unique_indices), GatherScatterMode.from_any(mode))
+    if unique_indices:
+        window = window_sizes(numbers, x.type.shape, shape)
+        return perform(Scatter(numbers, *flags), x, i, func(gather(x, i, gathering(numbers), window, mode=flags[2])))
+    element = array_type((), x.type.dtype, x.type.weak)
+    body = record_body(lambda y: [lift(func(y))], [element], "scatter_apply")
+    if body.effects:
+        raise CannotCross(f"scatter_apply: the function must be pure, it performs {', '.join(map(str, body.effects))}.")
+    if body.out_types[0].strong() is not element.strong():
+        raise DTypeMismatch(f"scatter_apply: the function must give an element of {x.type}, got {body.out_types[0]}.")
+    return perform(ScatterApply(numbers, *flags, body), x, i, zeros(array_type(shape, x.type.dtype)))
 
 
 def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
