@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import re
 import struct
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar, TypeVar, dataclass_transform
@@ -278,11 +277,13 @@ def text_name(kind: type[Operation]) -> str:
 
 
 def where_written(cell: Any) -> str:
-    """file:line of a cell."""
+    """file:line of a cell, with its name where it is not written for one operation alone."""
     code = getattr(cell, "__code__", None)
-    if code is not None:
-        return f"{code.co_filename}:{code.co_firstlineno}"
-    return getattr(cell, "__qualname__", repr(cell))
+    if code is None:
+        module, name = getattr(cell, "__module__", None), getattr(cell, "__qualname__", None)
+        return repr(cell) if name is None else f"{module or 'numpy'}.{name}"
+    place = f"{code.co_filename}:{code.co_firstlineno}"
+    return place if "." in cell.__qualname__ or "<" in cell.__qualname__ else f"{place}  {cell.__qualname__}"
 
 
 def _build(cls: type, effectful: bool, **marks: Any) -> type[Operation]:
@@ -392,21 +393,28 @@ def result_type(op: Operation, types: tuple[Any, ...]) -> Any:
 
 
 def explain_rules(op: type[Operation] | Operation) -> str:
-    """Every cell of an operation with the file and line where it is written, third-party ones too."""
+    """Every cell of an operation with the file and line where it is written, third-party ones too.
+
+    A cell that is missing says why, where the operation is exempt from the column's laws.
+
+    >>> print(explain_rules(operation(type("Nothing", (), {"exempt": {"jvp": "it has no operand"}}))))
+    Nothing (nothing) of handlax.effects.operations
+      jvp          none: it has no operand
+    """
     kind = op if isinstance(op, type) else type(op)
-    lines = [f"{kind.__name__} ({kind.name})"]
-    module = sys.modules.get(kind.__module__)
-    typed = getattr(kind.result_type, "__code__", None)
-    if typed is not None:
-        lines.append(f"  {'result_type':<12} {typed.co_filename}:{typed.co_firstlineno}")
+    lines = [f"{kind.__name__} ({kind.name}) of {kind.__module__}"]
+    typed = getattr(kind, "result_tree", kind.result_type) if kind.effectful else kind.result_type
+    if getattr(Operation, typed.__name__, None) is not typed:
+        lines.append(f"  {'result_type':<12} {where_written(typed)}")
     overridden = config.current().tables
     for name, column in COLUMNS.items():
-        cell = overridden.get(name, {}).get(kind) or column.cells.get(kind)
+        in_scope = kind in overridden.get(name, {})
+        cell = overridden[name][kind] if in_scope else column.cells.get(kind)
         if cell is not None:
-            scope = " (in force in this scope)" if kind in overridden.get(name, {}) else ""
-            lines.append(f"  {name:<12} {where_written(cell)}{scope}")
-    if module is None:
-        lines.append("  (its module is gone)")
+            lines.append(f"  {name:<12} {where_written(cell)}{'  (in force in this scope)' if in_scope else ''}")
+        elif name in kind.exempt:
+            lines.append(f"  {name:<12} none: {kind.exempt[name]}")
+    lines += [f"  exempt from {law}: {why}" for law, why in kind.exempt.items() if law not in COLUMNS]
     return "\n".join(lines)
 
 

@@ -35,14 +35,11 @@ class Variable(NamedTuple):
     def type(self) -> ArrayType:
         return self.aval
 
-    @property
-    def count(self) -> int:
-        return self.number
-
     def __str__(self) -> str:
         return letter(self.number)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
 
 class Literal(NamedTuple):
@@ -58,7 +55,8 @@ class Literal(NamedTuple):
     def __str__(self) -> str:
         return constant_text(self.val)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
 
 class Equation(NamedTuple):
@@ -88,7 +86,8 @@ class Equation(NamedTuple):
     def __str__(self) -> str:
         return equation_text(self)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
 
 class Program:
@@ -112,6 +111,10 @@ class Program:
     sites: tuple[tuple[CodeType | None, int], ...]
     name: str
     effects: frozenset[Any]
+    _key: Any
+    _hash: int
+    _operations: frozenset[type[Operation]]
+    _cache: dict[Any, Any]
 
     def __init__(
         self,
@@ -134,9 +137,10 @@ class Program:
         assign(self, "sites", tuple(sites) or (NOWHERE,) * len(self.ops))
         assign(self, "name", name)
         row = EMPTY_ROW
-        for op in set(map(type, self.ops)):
-            if op.effectful or op.bodied or op.named:
-                row = row.union(*[each.effects for each in self.ops if type(each) is op])
+        kinds: set[type[Operation]] = set(map(type, self.ops))
+        for kind in kinds:
+            if kind.effectful or kind.bodied or kind.named:
+                row = row.union(*[each.effects for each in self.ops if type(each) is kind])
         assign(self, "effects", row)
         assign(self, "_cache", {})
 
@@ -201,7 +205,7 @@ class Program:
         found = self._cache.get("eqns")
         if found is None:
             found = self._cache["eqns"] = tuple(self.equations())
-        return found  # type: ignore[no-any-return]
+        return found
 
     def equations(self) -> Iterator[Equation]:
         """The equations in order, as views."""
@@ -249,8 +253,8 @@ class Program:
         """Operands, results and constants, these numbered by first use and each value once."""
         if not self.consts:
             return self.args, self.outs, ()
-        used = dict.fromkeys([n for operands in self.args for n in operands if n < 0])
-        used.update(dict.fromkeys([n for n in self.outs if n < 0]))
+        used = dict.fromkeys([n for operands in self.args for n in operands if n < 0], 0)
+        used.update(dict.fromkeys([n for n in self.outs if n < 0], 0))
         order: dict[Hashable, int] = {}
         for n in used:
             used[n] = order.setdefault(self.const_key(n), -1 - len(order))
@@ -319,7 +323,7 @@ class Program:
 
         Raises: ParseError: with line and column, and what was expected there.
         """
-        return read(text, consts, cls)  # type: ignore[no-any-return]
+        return read(text, consts, cls)
 
     def diff(self, other: Program) -> Difference:
         """What has to change here to give ``other``: false, and an empty text, exactly when they are equal."""

@@ -64,7 +64,7 @@ def dead_code_elimination(
     found = program._cache.get(key)
     if found is None:
         found = program._cache[key] = _eliminate(program, outs, keep)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _marks(given: Sequence[bool] | None, default: bool, count: int, name: str) -> Marks:
@@ -77,8 +77,8 @@ def _marks(given: Sequence[bool] | None, default: bool, count: int, name: str) -
 def _eliminate(program: Program, used_outputs: Marks, keep: Marks) -> Simplified:
     inputs, count = len(program.in_types), program.count
     live = bytearray(count + len(program.consts))  # constants at the end, by their negative numbers
-    for n, used in zip(program.outs, used_outputs):
-        live[n] |= used
+    for n, wanted in zip(program.outs, used_outputs):
+        live[n] |= wanted
     kept: list[Kept] = []
     end = count
     for op, args, made, site in zip(*map(reversed, (program.ops, program.args, program.types, program.sites))):
@@ -171,8 +171,8 @@ def prune_operation(op: Any, used: Marks, operands: int) -> Pruned:
     used_inputs = tuple(inputs)
     new = [dead_code_elimination(test, instantiate=used_inputs).program for test in tests]
     new += [dead_code_elimination(body, used, instantiate=used_inputs).program for body in bodies]
-    changed = {"bodies": tuple(new), "shared": sum(used_inputs[:shared]), "carry": sum(used[:carry])}
-    made = type(op)(*[changed.get(name, getattr(op, name)) for name in op._names])
+    fields: dict[str, Any] = {"bodies": tuple(new), "shared": sum(used_inputs[:shared]), "carry": sum(used[:carry])}
+    made = type(op)(*[fields.get(name, getattr(op, name)) for name in op._names])
     return Pruned(op if made == op else made, used, ((True,) * op.selects) + used_inputs)
 
 
@@ -186,7 +186,7 @@ def common_subexpressions(program: Program) -> Program:
     found = program._cache.get("common_subexpressions")
     if found is None:
         found = program._cache["common_subexpressions"] = _merge(program)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _merge(program: Program) -> Program:

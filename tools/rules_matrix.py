@@ -1,0 +1,61 @@
+"""Print the matrix of rules as markdown: a row per operation, a column per handler, and why a cell is missing.
+
+    python tools/rules_matrix.py > matrix.md
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import handlax  # noqa: F401 - loads every operation
+from handlax.effects.operations import COLUMNS, OPERATIONS, Operation
+
+WORDS = ("linear", "multilinear", "zero")
+
+
+def families() -> dict[str, list[type[Operation]]]:
+    """The operations of the library by the file that defines them."""
+    found: dict[str, list[type[Operation]]] = defaultdict(list)
+    for kind in {id(kind): kind for kind in OPERATIONS.values()}.values():
+        package, _, family = kind.__module__.rpartition(".")
+        if package.split(".")[0] == "handlax":
+            found[family].append(kind)
+    return {family: sorted(kinds, key=lambda kind: kind.name) for family, kinds in sorted(found.items())}
+
+
+def cell(kind: type[Operation], column: str) -> str:
+    """What stands in a cell: its word, ``rule`` for code, ``exempt`` where the reason stands below."""
+    written = COLUMNS[column].cells.get(kind)
+    if written is None:
+        return "exempt" if column in kind.exempt else ""
+    name = getattr(written, "__name__", "")
+    return name if name in WORDS or name.startswith("linear_in") else "rule"
+
+
+def table(kinds: list[type[Operation]]) -> list[str]:
+    """The rows of one family, the reasons below."""
+    columns = [name for name in COLUMNS if any(name in kind.exempt or kind in COLUMNS[name].cells for kind in kinds)]
+    lines = [f"| operation | {' | '.join(columns)} |", f"|{' --- |' * (len(columns) + 1)}"]
+    for kind in kinds:
+        effect = " (effect)" if kind.effectful else ""
+        lines.append(f"| `{kind.name}`{effect} | {' | '.join([cell(kind, column) for column in columns])} |")
+    reasons: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for kind in kinds:
+        for law, why in kind.exempt.items():
+            reasons[why][law].append(f"`{kind.name}`")
+    for why, laws in reasons.items():
+        exempt = "; ".join([f"{law} of {', '.join(names)}" for law, names in laws.items()])
+        lines.append(f"{'' if lines[-1][:1] == '-' else chr(10)}- {exempt}: {why}.")
+    return [*lines, ""]
+
+
+def matrix() -> str:
+    """The whole matrix, a heading per family."""
+    lines = ["# The matrix of rules", ""]
+    for family, kinds in families().items():
+        lines += [f"## {family}", "", *table(kinds)]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(matrix())
