@@ -24,7 +24,7 @@ def parse_program(text: str, consts: Sequence[Any] = ()) -> Result[Program, Pars
     >>> parse_program("program f(a: f32[3]) -> (f32[3]) { b: f32[3] = neg a\\n return (b) }").unwrap().out_avals
     (f32[3],)
     >>> parse_program("program f(a: f32[3]) -> (f32[3]) { return (b) }").failure().column
-    45
+    44
     """
     try:
         return Success(Program.parse(text, consts))
