@@ -403,34 +403,41 @@ CACHES.append(_Dispatch())  # type: ignore[arg-type]
 def entrance(jitted: Jitted) -> Callable[..., Any]:
     """The function that a call enters by. It is a plain function, so it binds as a method and pickles by name."""
     current, settings_here, process = STACK.get, config.CONFIG.get, config.config
-    base, concretes, placed, slow = BASE, CONCRETE, PLACED, jitted.slow
+    base, placed, slow, new = BASE, PLACED, jitted.slow, object.__new__
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if current() is base and not placed:
             settings, entries = jitted.state
-            if (settings_here() or process.process) is settings:
-                if kwargs:
-                    return jitted.mixed(args, kwargs, entries)
-                if len(args) == 1:
-                    (x,) = args
-                    if type(x) is not ConcreteArray:
-                        return jitted.mixed(args, kwargs, entries)
-                    hot = entries.get((x.type,))
-                    buffers = [x.buffer if x._buffer is None else x._buffer]
-                elif concretes(map(type, args)):
+            if (settings_here() or process.process) is not settings:
+                known = jitted.recall()
+                return slow(args, kwargs) if known is None else jitted.mixed(args, kwargs, known)
+            if kwargs or not args or type(args[0]) is not ConcreteArray:
+                return jitted.mixed(args, kwargs, entries)
+            if len(args) == 1:
+                (x,) = args
+                hot = entries.get((x.type,))
+                buffers = [x.buffer if x._buffer is None else x._buffer]
+            else:
+                try:
                     hot = entries.get(tuple([x.type for x in args]))
                     buffers = [x.buffer if x._buffer is None else x._buffer for x in args]
-                else:
+                except (AttributeError, TypeError):  # not all are arrays of ours
                     return jitted.mixed(args, kwargs, entries)
-                if hot is not None:
-                    run, handlers, kind, finish, prepare, _, _, _ = hot
-                    try:
-                        made = run(buffers if prepare is None else prepare(buffers)).consume_with_handlers(handlers)
-                    except Exception as error:
-                        raise jitted.failure(error, args) from error
-                    return finish(made) if kind is None else concrete(kind, None, made[0])
-            elif (known := jitted.recall()) is not None:
-                return jitted.mixed(args, kwargs, known)
+            if hot is not None:
+                run, handlers, kind, finish, prepare, _, _, _ = hot
+                try:
+                    made = run(buffers if prepare is None else prepare(buffers)).consume_with_handlers(handlers)
+                except Exception as error:
+                    raise jitted.failure(error, args) from error
+                if kind is None:
+                    return finish(made)
+                # ``concrete(kind, None, made[0])`` without a call
+                y = new(concrete)
+                y.type = kind
+                y._value = None
+                (y._buffer,) = made
+                y.__class__ = ConcreteArray
+                return y
         return slow(args, kwargs)
 
     def call_parted(*args: Any, **kwargs: Any) -> Any:
