@@ -7,10 +7,13 @@ from typing import Any
 
 from ..effects import dtypes, special
 from ..effects.arithmetic import Cbrt, Sqrt, div, integer_pow, mul, sub
+from ..effects.arithmetic import abs as _abs
 from ..effects.comparison import eq, select_n
 from ..effects.complexes import imag as _imag
 from ..effects.complexes import real as _real
 from ..effects.conversion import convert
+from ..effects.gamma import bessel_i0e
+from ..effects.special import exp as _exp
 from ..effects.special import log as _log
 from .operands import inexact, like
 from .universal import unary
@@ -135,3 +138,13 @@ def sinc(x: Any, /) -> Any:
     square = mul(y, y)
     series = sub(like(x, 1), mul(square, sub(like(x, 1 / 6), mul(square, like(x, 1 / 120)))))
     return select_n(none, div(special.sin(safe), safe), series)
+
+
+def i0(x: Any) -> Any:
+    """The modified Bessel function of the first kind of order 0: even, and at least 1. Source: NumPy, ``i0``.
+
+    >>> i0(0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    x = inexact(x)
+    return mul(_exp(_abs(x)), bessel_i0e(x))
