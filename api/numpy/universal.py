@@ -9,7 +9,7 @@ from ..effects import shapes
 from ..effects.arrays import Array
 from ..effects.broadcasting import together
 from ..effects.conversion import convert
-from ..effects.cumulative import scan
+from ..effects.cumulative import prefixes
 from ..effects.dtypes import ANY_INEXACT, bool_, canonical
 from ..effects.errors import BadArgument
 from ..effects.operations import Operation
@@ -144,7 +144,7 @@ class ufunc:
         if not x.type.shape[axis]:
             return x
         if self.associative:
-            return scan(self._combine, [x], axis)[0]
+            return prefixes(self._combine, [x], axis)[0]
         rows = [index_in_dim(x, 0, axis)]
         for i in range(1, x.type.shape[axis]):
             rows.append(self(rows[-1], index_in_dim(x, i, axis)))
