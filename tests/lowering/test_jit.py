@@ -24,6 +24,7 @@ from handlax.errors import (
     UnhandledEffect,
 )
 from handlax.lowering import identity, traces
+from handlax.lowering.explain import explain
 
 Point = namedtuple("Point", "x y")
 
@@ -279,7 +280,7 @@ GLOBAL = 1.0
 
 def test_a_global_that_was_changed_is_another_function():
     global GLOBAL
-    make = lambda: hx.jit(lambda x: [x + GLOBAL for _ in range(1)][0])  # noqa: E731
+    make = lambda: hx.jit(lambda x: [x + GLOBAL for _ in range(1)][0])
     try:
         assert float(make()(0.0)) == 1.0
         GLOBAL = 3.0
@@ -335,6 +336,19 @@ def test_caches_are_cleared():
     assert f._cache_size() == 0 and traced(lambda: f(1.0)) == 1
 
 
+def test_what_made_another_trace_is_explained():
+    f = hx.jit(lambda x, d, n=1: x * d["a"] * n, static_argnames="n")
+    f(1.0, {"a": 2})
+    f(np.ones(3), {"a": 2})
+    f(np.ones(3), {"a": 2}, n=3)
+    with hx.configure(default_int="int64"):
+        f(np.ones(3), {"a": 2}, n=3)
+    lines = explain(f).splitlines()[1:]
+    assert "x: f32[]~, d['a']: i32[]~" in lines[0] and "x: shape from () to (3,)" in lines[1]
+    assert "static arguments from the defaults to n=3" in lines[2]
+    assert "setting default_int" in lines[3] and "d['a']: dtype from int32 to int64" in lines[3]
+
+
 # Failure, and looking closely
 
 
@@ -383,7 +397,7 @@ def test_debug_nans_names_the_operation_and_the_line():
     f = hx.jit(lambda x: hx.lax.log(x) + 1)
     with hx.debug_nans():
         assert float(f(1.0)) == 1.0
-        with pytest.raises(FoundNaN, match="log.*NaN"):
+        with pytest.raises(FoundNaN, match=r"log.*NaN"):
             f(-1.0)
     assert np.isnan(np.asarray(f(-1.0)))
 
@@ -392,7 +406,7 @@ def test_a_leak_is_found_when_the_trace_ends():
     kept = []
     with hx.checking_leaks():
         hx.jit(lambda x: x * 5)(1.0)
-        with pytest.raises(Leak, match="made at test_jit.py"):
+        with pytest.raises(Leak, match=r"made at test_jit\.py"):
             hx.jit(lambda x: kept.append(x * 2) or x)(1.0)
 
 
