@@ -7,15 +7,17 @@ and grad go through: ``grad(lambda s: s * normal(key))`` is the reparametrised g
 from __future__ import annotations
 
 import math
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .effects.arithmetic import abs, nextafter, rem, sign, sqrt
+from .effects.arithmetic import abs, add, floor, mul, nextafter, rem, sign, sqrt, sub
 from .effects.arrays import Array, lift, scalar
 from .effects.bitwise import bitwise_and, bitwise_or, shift_right_logical
 from .effects.broadcasting import broadcast_shape
-from .effects.comparison import ge, gt, le, lt, max, min, select
+from .effects.comparison import eq, ge, gt, le, lt, max, min, select
+from .effects.contraction import dot_general
 from .effects.conversion import BitcastConvertType, convert
 from .effects.dtypes import (
     ANY_INTEGER,
@@ -36,6 +38,7 @@ from .effects.dtypes import (
     uint64,
 )
 from .effects.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from .effects.linalg import cholesky
 from .effects.shapes import broadcast, canonical_shape, reduce_sum
 from .effects.slicing import index_in_dim
 from .effects.special import erf, erf_inv, exp, log, log1p, pow, tan
@@ -87,27 +90,55 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     return random_bits(single("random.bits", key), itemsize_bits(found), canonical_shape(shape, "random.bits"))
 
 
-def unit(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Uniform floats in [0, 1): multiples of the dtype's epsilon, from bits under the exponent of 1."""
+class _Format(NamedTuple):
+    """What making a float of bits needs to know of its dtype, as operands."""
+
+    drawn: int  # random bits for each float
+    words: Any  # the unsigned dtype of its width
+    shift: Any  # how far bits go right to be the mantissa
+    exponent: Any  # the bits of 1
+    cast: Any
+    one: Any
+    tiny: float
+    eps: float
+    below_one: float  # the largest float under 1
+
+
+@lru_cache(maxsize=8)
+def _format(dtype: Any) -> _Format:
     info = finfo(dtype)
     width, mantissa = int(info.bits), int(info.nmant)
-    drawn = 8 if mantissa < 8 else width
-    uint = UINT[width]
-    words = convert(random_bits(key, drawn, shape), uint)
-    fraction = shift_right_logical(words, scalar(drawn - mantissa, uint))
-    one = int(np.ones((), dtype).view(uint))
-    return perform(BitcastConvertType(dtype), bitwise_or(fraction, scalar(one, uint))) - 1.0
+    drawn, uint = 8 if mantissa < 8 else width, UINT[width]
+    exponent = int(np.ones((), dtype).view(uint))
+    return _Format(
+        drawn, uint, scalar(drawn - mantissa, uint), scalar(exponent, uint), BitcastConvertType(dtype),
+        scalar(1.0, dtype), float(info.tiny), float(info.eps), 1 - float(info.epsneg),
+    )  # fmt: skip
+
+
+def unit(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Uniform floats in [0, 1): multiples of the dtype's epsilon, from bits under the exponent of 1."""
+    form = _format(dtype)
+    words = random_bits(key, form.drawn, shape)
+    if words.type.dtype != form.words:
+        words = convert(words, form.words)
+    return sub(perform(form.cast, bitwise_or(shift_right_logical(words, form.shift), form.exponent)), form.one)
 
 
 def between(key: Any, shape: tuple[int, ...], dtype: Any, low: Any, high: Any) -> Any:
     """Uniform floats from ``low`` to ``high``: numbers, or arrays of ``dtype`` that broadcast to ``shape``."""
     u = unit(key, shape, dtype)
     if not isinstance(low, Array) and not isinstance(high, Array):
-        low, high = np.asarray(low).astype(dtype), np.asarray(high).astype(dtype)
-        span, low = scalar(float(high - low), dtype), scalar(float(low), dtype)
-    else:
-        span = high - low
-    return max(spread(low, shape), u * span + low)
+        low, span = _interval(low, high, dtype)
+        return max(low, add(mul(u, span), low))
+    return max(spread(low, shape), u * (high - low) + low)
+
+
+@lru_cache(maxsize=64)
+def _interval(low: float, high: float, dtype: Any) -> tuple[Any, Any]:
+    """The lower bound and the width of an interval, computed in its dtype."""
+    start, stop = np.asarray(low).astype(dtype), np.asarray(high).astype(dtype)
+    return scalar(float(start), dtype), scalar(float(stop - start), dtype)
 
 
 def spread(x: Any, shape: tuple[int, ...]) -> Any:
@@ -152,12 +183,12 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
 
 
 def _normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    return erf_inv(_open(key, shape, dtype)) * SQRT2
+    return mul(erf_inv(_open(key, shape, dtype)), scalar(SQRT2, dtype))
 
 
 def _open(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """Uniform in the open interval (-1, 1)."""
-    return between(key, shape, dtype, -1 + float(finfo(dtype).epsneg), 1.0)
+    return between(key, shape, dtype, -_format(dtype).below_one, 1.0)
 
 
 def truncated_normal(
@@ -268,7 +299,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, o
     if mode == "low":
         return lt(unit(one, shape, dtype), probability)
     first, second = _two(one, shape, dtype)
-    return lt(second * float(finfo(dtype).eps), probability - first)
+    return lt(second * _format(dtype).eps, probability - first)
 
 
 def _two(key: Any, shape: tuple[int, ...], dtype: Any) -> list[Any]:
@@ -288,9 +319,9 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
     if mode not in (None, "low", "high"):
         raise BadArgument(f"random.gumbel: mode must be 'low' or 'high', got {mode!r}.")
     if mode != "high":
-        return -log(-log(between(one, shape, dtype, float(finfo(dtype).tiny), 1.0)))
+        return -log(-log(between(one, shape, dtype, _format(dtype).tiny, 1.0)))
     first, second = _two(one, shape, dtype)
-    eps = float(finfo(dtype).eps)
+    eps = _format(dtype).eps
     fine = second * eps + first + eps * eps / 2
     return -log(-log1p(-select(ge(first, scalar(0.5, dtype)), first, fine)))
 
@@ -312,7 +343,7 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
     """Logistically distributed numbers: ``log(u / (1 - u))`` for uniform ``u``."""
     dtype = floating("random.logistic", dtype)
     one = single("random.logistic", key)
-    u = between(one, canonical_shape(shape, "random.logistic"), dtype, float(finfo(dtype).tiny), 1.0)
+    u = between(one, canonical_shape(shape, "random.logistic"), dtype, _format(dtype).tiny, 1.0)
     return log(u) - log1p(-u)
 
 
@@ -320,7 +351,7 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     """Cauchy distributed numbers: the tangent of a uniform angle."""
     dtype = floating("random.cauchy", dtype)
     one = single("random.cauchy", key)
-    u = between(one, canonical_shape(shape, "random.cauchy"), dtype, float(finfo(dtype).eps), 1.0)
+    u = between(one, canonical_shape(shape, "random.cauchy"), dtype, _format(dtype).eps, 1.0)
     return tan((u - 0.5) * math.pi)
 
 
@@ -388,3 +419,74 @@ def lognormal(
     dtype = floating("random.lognormal", dtype)
     shape, (sigma,) = parameters("random.lognormal", shape, dtype, sigma)
     return exp(_normal(single("random.lognormal", key), shape, dtype) * sigma)
+
+
+def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """The number of trials up to the first success, of probability ``p`` each; of an integer dtype."""
+    found = default_int() if dtype is None else canonical(dtype)
+    if found not in ANY_INTEGER:
+        raise DTypeMismatch(f"random.geometric: the dtype must be an integer one, got {found}.")
+    probability = lift(p)
+    wide = probability.type.dtype if probability.type.dtype in FLOATING else default_float()
+    shape, (probability,) = parameters("random.geometric", shape, wide, probability)
+    u = unit(single("random.geometric", key), shape, wide)
+    u = select(eq(u, scalar(0, wide)), _ones(shape, wide), u)
+    return convert(floor(log(u) / spread(log1p(-probability), shape)) + 1.0, found)
+
+
+def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Wald (inverse Gaussian) distributed numbers of this mean and of scale 1: when a Brownian motion first gets there.
+
+    Source: J. Michael et al., Generating random variates using transformations with multiple roots (1976).
+    """
+    dtype = floating("random.wald", dtype)
+    shape, (mean,) = parameters("random.wald", shape, dtype, mean)
+    first, second = pair(single("random.wald", key))
+    mean = spread(mean, shape)
+    x = _normal(first, shape, dtype)
+    y = x * x
+    smaller = mean + mean * mean * y / 2.0 - mean / 2.0 * sqrt(mean * 4.0 * y + mean * mean * (y * y))
+    return select(le(unit(second, shape, dtype), mean / (mean + smaller)), smaller, mean * mean / smaller)
+
+
+def multivariate_normal(
+    key: Any,
+    mean: Any,
+    cov: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    method: str = "cholesky",
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Normal vectors of this mean and covariance: ``mean + l x`` for ``l l^T == cov`` and normal ``x``.
+
+    Shapes: ``mean[*s, n], cov[*t, n, n] -> [*shape, n]``; ``s`` and ``t`` broadcast to ``shape``, by default to each
+    other.
+    Args:
+        method: ``cholesky``, for positive definite covariances.
+    """
+    dtype = floating("random.multivariate_normal", dtype)
+    if method != "cholesky":
+        raise BadArgument(f"random.multivariate_normal: method must be 'cholesky', got {method!r}.")
+    middle, spreading = convert(lift(mean), dtype), convert(lift(cov), dtype)
+    n = middle.type.shape[-1:]
+    if not n or spreading.type.shape[-2:] != (*n, *n):
+        raise ShapeMismatch(
+            f"random.multivariate_normal: a mean [..., n] and a covariance [..., n, n] are needed, "
+            f"got {middle.type} and {spreading.type}."
+        )
+    lead = (middle.type.shape[:-1], spreading.type.shape[:-2])
+    if shape is None:
+        shape = broadcast_shape("random.multivariate_normal", *lead)
+    shape = canonical_shape(shape, "random.multivariate_normal")
+    if broadcast_shape("random.multivariate_normal", shape, *lead) != shape:
+        raise ShapeMismatch(f"random.multivariate_normal: {lead[0]} and {lead[1]} must broadcast to the shape {shape}.")
+    x = _normal(single("random.multivariate_normal", key), (*shape, *n), dtype)
+    factor, rank = cholesky(spreading), len(shape)
+    if len(factor.type.shape) == 2:
+        drawn = dot_general(x, factor, (((rank,), (1,)), ((), ())))
+    else:
+        over = tuple(range(rank))
+        drawn = dot_general(spread(factor, (*shape, *n, *n)), x, (((rank + 1,), (rank,)), (over, over)))
+    return spread(middle, (*shape, *n)) + drawn

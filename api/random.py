@@ -22,11 +22,13 @@ from .drawing import bits as bits
 from .drawing import cauchy as cauchy
 from .drawing import double_sided_maxwell as double_sided_maxwell
 from .drawing import exponential as exponential
+from .drawing import geometric as geometric
 from .drawing import gumbel as gumbel
 from .drawing import laplace as laplace
 from .drawing import logistic as logistic
 from .drawing import lognormal as lognormal
 from .drawing import maxwell as maxwell
+from .drawing import multivariate_normal as multivariate_normal
 from .drawing import normal as normal
 from .drawing import pareto as pareto
 from .drawing import rademacher as rademacher
@@ -35,6 +37,7 @@ from .drawing import rayleigh as rayleigh
 from .drawing import triangular as triangular
 from .drawing import truncated_normal as truncated_normal
 from .drawing import uniform as uniform
+from .drawing import wald as wald
 from .drawing import weibull_min as weibull_min
 from .keys import PRNGKey as PRNGKey
 from .keys import clone as clone

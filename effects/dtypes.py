@@ -473,7 +473,11 @@ def itemsize_bits(dtype: Any) -> int:
     >>> itemsize_bits("int4"), itemsize_bits(bool), itemsize_bits("complex64")
     (4, 8, 64)
     """
-    found = canonical(dtype)
+    return _bits(canonical(dtype))
+
+
+@lru_cache(maxsize=64)
+def _bits(found: Any) -> int:
     if found in ANY_INTEGER:
         return int(iinfo(found).bits)
     if found in ANY_FLOATING:

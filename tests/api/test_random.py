@@ -174,6 +174,8 @@ MOMENTS = {
     "two-sided maxwell": (lambda k, n: random.double_sided_maxwell(k, 1.0, 2.0, n), 1.0, 12.0),
     "weibull": (lambda k, n: random.weibull_min(k, 2.0, 1.0, n), 2.0, 4.0),
     "pareto": (lambda k, n: random.pareto(k, 5.0, n), 5 / 4, 5 / 48),
+    "geometric": (lambda k, n: random.geometric(k, 0.4, n), 2.5, 0.6 / 0.16),
+    "wald": (lambda k, n: random.wald(k, 0.5, n), 0.5, 0.125),
     "lognormal": (lambda k, n: random.lognormal(k, 0.5, n), np.exp(0.125), (np.exp(0.25) - 1) * np.exp(0.25)),
 }
 
@@ -189,6 +191,14 @@ def test_draws_have_the_mean_and_variance_of_their_distribution(name):
 def test_the_median_of_cauchy_draws_is_zero_and_half_of_them_lie_within_one():
     x = np.asarray(random.cauchy(KEY, (MANY,)))
     assert abs(np.median(x)) < 0.05 and (np.abs(x) < 1).mean() == pytest.approx(0.5, abs=0.02)
+
+
+def test_normal_vectors_have_their_mean_and_covariance():
+    mean, cov = np.float32([1, -2]), np.float32([[2, 0.5], [0.5, 1]])
+    x = np.asarray(random.multivariate_normal(KEY, mean, cov, (MANY,)))
+    assert x.mean(0) == pytest.approx(mean, abs=0.05) and np.cov(x.T) == pytest.approx(cov, abs=0.1)
+    many = random.multivariate_normal(KEY, np.zeros((3, 1, 2), np.float32), np.stack([cov] * 4))
+    assert many.shape == (3, 4, 2)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
@@ -312,6 +322,8 @@ MISTAKES = {
     "too many categories": (
         lambda: random.categorical(KEY, np.zeros(3, np.float32), shape=(4,), replace=False),
         errors.BadArgument, "at most 3"),
+    "no square covariance": (
+        lambda: random.multivariate_normal(KEY, np.zeros(2), np.ones((2, 3))), errors.ShapeMismatch, "covariance"),
     "integer logits": (lambda: random.categorical(KEY, np.arange(3)), errors.DTypeMismatch, "floats"),
     "wrapping keys": (lambda: random.wrap_key_data(KEY), errors.DTypeMismatch, "words"),
     "adding to a key": (lambda: KEY + 1, errors.DTypeMismatch, "key<fry>"),
