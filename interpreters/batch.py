@@ -28,7 +28,7 @@ _PROGRAMS = Cache("batch_program")
 class BatchBox(Box):
     """A value of all lanes at once, and the dimension along which they stand."""
 
-    __slots__ = ("value", "dim", "at")
+    __slots__ = ("value", "dim", "site")
 
     def __init__(self, run: Run, value: Any, dim: int):
         whole = value.type
@@ -37,11 +37,11 @@ class BatchBox(Box):
         self.run = run
         self.value = value
         self.dim = dim
-        self.at = run.cell.site
+        self.site = run.cell.site
 
     @property
     def made_at(self) -> Site:
-        return Site(*self.at) if self.at is not None else self.run.installed_at
+        return Site(*self.site) if self.site is not None else self.run.installed_at
 
 
 class Batch(Run):

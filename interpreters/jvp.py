@@ -27,18 +27,18 @@ _PROGRAMS = Cache("jvp_program")
 class JvpBox(Box):
     """A primal and its tangent, which is never None."""
 
-    __slots__ = ("primal", "tangent", "at")
+    __slots__ = ("primal", "tangent", "site")
 
     def __init__(self, run: Run, primal: Any, tangent: Any):
         self.type = primal.type
         self.run = run
         self.primal = primal
         self.tangent = tangent
-        self.at = run.cell.site
+        self.site = run.cell.site
 
     @property
     def made_at(self) -> Site:
-        return Site(*self.at) if self.at is not None else self.run.installed_at
+        return Site(*self.site) if self.site is not None else self.run.installed_at
 
 
     def _unknown(self, error: type[Exception], what: str, hint: str) -> Any:
