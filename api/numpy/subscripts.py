@@ -119,7 +119,7 @@ def _unmasked(items: list[Any], shape: tuple[int, ...]) -> list[Any]:
         mask = item.value
         if isinstance(mask, Array) and not isinstance(mask, ConcreteArray):
             raise NonConcreteBooleanIndexError(
-                f"index: the values of a mask must be known, got {mask.type} under {mask.run.describe()}.",  # type: ignore[union-attr]
+                f"index: the values of a mask must be known, got {mask.type} under {mask.run.label}.",  # type: ignore[union-attr]
                 hint="use where(mask, x, y), or nonzero(mask, size=n) for a known number of places.",
             )
         size = shape[dim : dim + mask.ndim]

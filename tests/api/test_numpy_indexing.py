@@ -1,0 +1,343 @@
+"""Indexing, updates and choices agree with NumPy inside the axes; what happens outside is JAX's."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import handlax as hx
+import handlax.numpy as hnp
+
+SHAPES = arrays.array_shapes(min_dims=0, max_dims=4, min_side=1, max_side=4)
+RANKED = arrays.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4)
+
+
+def counted(shape, dtype="float32"):
+    """An array whose elements are all different."""
+    return np.arange(1, 1 + int(np.prod(shape, dtype=int)), dtype=dtype).reshape(shape)
+
+
+def equal(found, wanted):
+    assert found.shape == np.shape(wanted)
+    np.testing.assert_array_equal(np.asarray(found), wanted)
+
+
+@st.composite
+def indexed(draw):
+    """A shape and an index into it: integers, slices, new axes, an ellipsis, integer arrays and masks."""
+    shape = draw(RANKED)
+    common = draw(arrays.array_shapes(min_dims=0, max_dims=2, max_side=3))
+    kinds = draw(st.sampled_from([["int", "slice"], ["int", "slice", "array"], ["slice", "array"], ["slice", "mask"]]))
+    index, dim = [], 0
+    while dim < len(shape):
+        n = shape[dim]
+        kind = draw(st.sampled_from([*kinds, "new", "rest"]))
+        if kind == "new":
+            index.append(None)
+            if sum(part is None for part in index) > 2:
+                break
+            continue
+        if kind == "rest":
+            break
+        if kind == "int":
+            index.append(draw(st.integers(-n, n - 1)))
+        elif kind == "slice":
+            index.append(draw(st.slices(n)))
+        elif kind == "array":
+            size = draw(arrays.broadcastable_shapes(common, max_dims=len(common), max_side=3).filter(
+                lambda s: len(s) <= len(common) and all(a in (1, b) for a, b in zip(s[::-1], common[::-1]))))
+            index.append(draw(arrays.arrays("int32", size, elements=st.integers(-n, n - 1))))
+        else:
+            index.append(draw(arrays.arrays(bool, (n,))))
+            kinds = ["int", "slice"]
+        dim += 1
+    if draw(st.booleans()):
+        index.append(Ellipsis)
+    return shape, tuple(index)
+
+
+@given(indexed())
+def test_indexing_agrees_with_numpy(case):
+    shape, index = case
+    x = counted(shape)
+    wanted = x[index]
+    equal(hnp.asarray(x)[index], wanted)
+    equal(hx.jit(lambda x: x[index])(x), wanted)
+    equal(hx.vmap(lambda x: x[index])(np.stack([x, 2 * x])), np.stack([wanted, 2 * wanted]))
+
+
+@given(indexed())
+def test_indices_that_are_not_known_give_the_same(case):
+    shape, index = case
+    x = counted(shape)
+    at = [k for k, part in enumerate(index) if isinstance(part, int | np.ndarray) and np.asarray(part).dtype != bool]
+
+    def read(x, *parts):
+        whole = list(index)
+        for k, part in zip(at, parts):
+            whole[k] = part
+        return x[tuple(whole)]
+
+    equal(hx.jit(read)(x, *[np.asarray(index[k], "int32") for k in at]), x[index])
+
+
+@given(indexed())
+def test_the_derivative_of_indexing_counts_how_often_an_element_is_read(case):
+    shape, index = case
+    x = counted(shape)
+    times = np.zeros(shape, "float32")
+    np.add.at(times, index, 1)
+    equal(hx.grad(lambda x: x[index].sum())(x), times)
+
+
+WRITES = {"set": None, "add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum, "subtract": np.subtract}
+
+
+@given(indexed(), st.sampled_from(list(WRITES)))
+def test_updates_agree_with_numpy(case, way):
+    shape, index = case
+    x = counted(shape)
+    wanted = x.copy()
+    if way == "set":
+        wanted[index] = 7
+    else:
+        WRITES[way].at(wanted, index, np.float32(7))
+    equal(getattr(hnp.asarray(x).at[index], way)(7), wanted)
+    equal(hx.jit(lambda x: getattr(x.at[index], way)(7))(x), wanted)
+
+
+@given(indexed())
+def test_updates_by_arrays_agree_with_numpy(case):
+    shape, index = case
+    x = counted(shape)
+    values = -counted(x[index].shape)
+    wanted = x.copy()
+    np.add.at(wanted, index, values)
+    equal(hnp.asarray(x).at[index].add(values), wanted)
+    lanes = np.stack([x, 2 * x])
+    found = hx.vmap(lambda x: x.at[index].add(values))(lanes)
+    equal(found, np.stack([wanted, wanted + x]))
+    once = np.zeros(shape)
+    np.add.at(once, index, 1)
+    if once.max(initial=0) <= 1:
+        wanted = x.copy()
+        wanted[index] = values
+        equal(hnp.asarray(x).at[index].set(values), wanted)
+        ct = counted(shape)
+        equal(hx.grad(lambda v: (hnp.asarray(x).at[index].set(v) * ct).sum())(values), ct[index])
+
+
+def test_other_ways_to_update():
+    x = hnp.arange(1, 6)
+    equal(x.at[1].divide(4), [1, 0.5, 3, 4, 5])
+    equal(x.at[1:3].power(2), [1, 4, 9, 4, 5])
+    equal(x.at[np.array([0, 0, 2])].apply(lambda v: 2 * v), [4, 2, 6, 4, 5])
+    equal(hx.jit(lambda x, i: x.at[i].apply(lambda v: 2 * v))(x, np.array([0, 0, 2])), [4, 2, 6, 4, 5])
+    equal(x.at[::2].apply(lambda v: -v), [-1, 2, -3, 4, -5])
+    equal(x.at[x > 3].mul(0), [1, 2, 3, 0, 0])
+    equal(hx.jit(lambda x: x.at[x > 3].set(0))(x), [1, 2, 3, 0, 0])
+    equal(x.at[None, 1].set(9), [1, 9, 3, 4, 5])
+    equal(x.at[...].set(0), np.zeros(5))
+    assert x.at[0].add(1).dtype == np.int32 and hnp.asarray(1.0).at[()].add(1).weak_type
+
+
+def test_updates_of_a_wider_kind_are_rounded_with_a_warning():
+    with pytest.warns(FutureWarning):
+        equal(hnp.arange(3).at[0].set(2.7), [2, 1, 2])
+
+
+def test_what_lies_outside_is_clipped_when_read_and_not_written():
+    x = hnp.arange(4.0)
+    i = np.array([-5, -1, 4, 9])
+    equal(x[i], [0, 3, 3, 3])
+    equal(hx.jit(lambda i: x[i])(i), [0, 3, 3, 3])
+    assert float(x[9]) == 3 and float(x[-9]) == 0 and float(hx.jit(lambda k: x[k])(9)) == 3
+    equal(x.at[i].get(mode="fill"), [np.nan, 3, np.nan, np.nan])
+    equal(x.at[i].get(mode="fill", fill_value=7), [7, 3, 7, 7])
+    equal(hx.jit(lambda i: x.at[i].get(mode="fill", fill_value=7))(i), [7, 3, 7, 7])
+    equal(x.at[i].add(1), [0, 1, 2, 4])
+    equal(x.at[9].set(1), x)
+    equal(x.at[9].set(1, mode="clip"), [0, 1, 2, 1])
+    equal(x.at[np.array([1, -1])].get(mode="fill", wrap_negative_indices=False), [1, np.nan])
+
+
+@pytest.mark.parametrize(("index", "error"), [
+    ((0, 0), IndexError), ((..., 0, ...), IndexError), (1.5, TypeError), ("a", TypeError), ([0, 1], TypeError),
+    (np.array([True, False]), IndexError), (slice(0, 2.5), TypeError), (np.array([0.5]), TypeError),
+])
+def test_what_is_no_index_is_an_error(index, error):
+    with pytest.raises(error):
+        hnp.arange(3)[index]
+
+
+def test_a_mask_that_is_not_known_is_an_error_that_says_what_to_do():
+    with pytest.raises(hx.errors.NonConcreteBooleanIndexError, match="where"):
+        hx.jit(lambda x: x[x > 1])(np.arange(3.0))
+
+
+def test_arrays_cannot_be_written_to():
+    with pytest.raises(TypeError, match="at"):
+        hnp.arange(3)[0] = 1
+
+
+@given(RANKED, st.data())
+def test_take_and_its_modes(shape, data):
+    x = counted(shape)
+    axis = data.draw(st.none() | st.integers(-len(shape), len(shape) - 1))
+    n = x.size if axis is None else shape[axis]
+    inside = data.draw(arrays.arrays("int32", arrays.array_shapes(min_dims=0, max_dims=2, max_side=3),
+                                     elements=st.integers(-n, n - 1)))
+    anywhere = 3 * inside
+    for found in (hnp.take, hx.jit(hnp.take, static_argnames=("axis", "mode"))):
+        equal(found(x, inside, axis=axis), np.take(x, inside, axis))
+        for mode in ("clip", "wrap"):
+            equal(found(x, anywhere, axis=axis, mode=mode), np.take(x, anywhere, axis, mode=mode))
+    equal(hnp.take(x, 3 * np.array([-x.size, 0, x.size]), fill_value=-1), [-1, 1, -1])
+
+
+@given(RANKED, st.data())
+def test_take_and_put_along_an_axis(shape, data):
+    x = counted(shape)
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    n = shape[axis]
+    sizes = tuple(data.draw(st.integers(1, 3)) if d == axis else m for d, m in enumerate(shape))
+    i = data.draw(arrays.arrays("int32", sizes, elements=st.integers(-n, n - 1)))
+    for found in (hnp.take_along_axis, hx.jit(hnp.take_along_axis, static_argnums=2)):
+        equal(found(x, i, axis), np.take_along_axis(x, i, axis))
+    times = np.zeros(shape, "float32")
+    places = tuple(i if d == axis else np.arange(m).reshape([m if e == d else 1 for e in range(len(shape))])
+                   for d, m in enumerate(shape))
+    np.add.at(times, places, 1)
+    equal(hx.grad(lambda x: hnp.take_along_axis(x, i, axis).sum())(x), times)
+    wanted = x.copy()
+    np.put_along_axis(wanted, i, np.float32(-1), axis)
+    equal(hnp.put_along_axis(x, i, -1, axis, inplace=False), wanted)
+    equal(hnp.take_along_axis(x, 0 * i.ravel(), None), np.full(i.size, x.ravel()[0]))
+
+
+def test_axes_of_size_one_broadcast_along_take_along_axis():
+    x, i = counted((2, 3, 4)), np.array([2, 0]).reshape(1, 2, 1)
+    equal(hnp.take_along_axis(x, i, 1), np.take_along_axis(x, i, 1))
+    equal(hnp.take_along_axis(x[:1], np.zeros((2, 3, 2), int), 2), np.take_along_axis(x[:1], np.zeros((2, 3, 2), int), 2))
+
+
+def test_in_place_functions_give_a_new_array_or_an_error():
+    x = counted((3, 3), "int32")
+    for call, f in (
+        (lambda **k: hnp.put(x, np.array([0, -1]), np.array([7, 8], "int32"), **k), lambda y: np.put(y, [0, -1], [7, 8])),
+        (lambda **k: hnp.place(x, x > 4, np.array([7, 8], "int32"), **k), lambda y: np.place(y, y > 4, [7, 8])),
+        (lambda **k: hnp.fill_diagonal(x, 7, **k), lambda y: np.fill_diagonal(y, 7)),
+    ):
+        wanted = x.copy()
+        f(wanted)
+        equal(call(inplace=False), wanted)
+        with pytest.raises(hx.errors.BadArgument, match="inplace=False"):
+            call()
+
+
+@given(arrays.mutually_broadcastable_shapes(num_shapes=3, max_dims=3, max_side=3))
+def test_where_broadcasts(shapes):
+    c, x, y = (counted(shape) for shape in shapes.input_shapes)
+    equal(hnp.where(c % 2 == 0, x, -y), np.where(c % 2 == 0, x, -y))
+    equal(hx.jit(hnp.where)(c > 2, x, 0.0), np.where(c > 2, x, np.float32(0)))
+
+
+def test_where_promotes_as_operators_do():
+    assert hnp.where(True, 1.0, 2).weak_type and hnp.where(np.array([1, 0]), np.int8(1), np.float16(2)).dtype == np.float16
+    with pytest.raises(hx.errors.BadArgument):
+        hnp.where(True, 1)
+
+
+@given(arrays.arrays("int32", arrays.array_shapes(max_dims=3, min_side=0, max_side=4), elements=st.integers(0, 1)),
+       st.integers(0, 9))
+def test_nonzero_gives_the_first_places_in_row_major_order(x, size):
+    wanted = np.nonzero(x)
+    for found, places in zip(hnp.nonzero(x), wanted, strict=True):
+        equal(found, places)
+    for f in (hnp.nonzero, hx.jit(hnp.nonzero, static_argnames=("size", "fill_value"))):
+        for found, places in zip(f(x, size=size, fill_value=-5), wanted, strict=True):
+            equal(found, np.concatenate([places[:size], np.full(max(size - places.size, 0), -5)]))
+    equal(hnp.argwhere(x), np.argwhere(x))
+    equal(hnp.flatnonzero(x), np.flatnonzero(x))
+    with pytest.raises(hx.errors.ConcretizationError, match="size"):
+        hx.jit(hnp.nonzero)(x)
+
+
+@given(RANKED, st.data())
+def test_compress_and_extract(shape, data):
+    x = counted(shape)
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    c = data.draw(arrays.arrays(bool, (shape[axis],)))
+    equal(hnp.compress(c, x, axis), np.compress(c, x, axis))
+    equal(hnp.extract(x > 2, x), np.extract(x > 2, x))
+    filled = hx.jit(lambda c, x: hnp.compress(c, x, axis, size=shape[axis], fill_value=-1))(c, x)
+    wanted = np.compress(c, x, axis)
+    more = [(0, shape[axis] - wanted.shape[axis]) if d == axis else (0, 0) for d in range(len(shape))]
+    equal(filled, np.pad(wanted, more, constant_values=-1))
+
+
+@given(arrays.arrays("int32", (4,), elements=st.integers(-6, 6)))
+def test_choose_and_its_modes(i):
+    choices = [np.arange(4), 10 + np.arange(4), np.int64(7)]
+    for mode in ("clip", "wrap"):
+        equal(hnp.choose(i, choices, mode=mode), np.choose(i, choices, mode=mode))
+        equal(hx.jit(lambda i: hnp.choose(i, choices, mode=mode))(i), np.choose(i, choices, mode=mode))
+    inside = np.abs(i) % 3
+    equal(hnp.choose(inside, choices), np.choose(inside, choices))
+    with pytest.raises(hx.errors.BadArgument):
+        hnp.choose(inside + 3, choices)
+
+
+def test_select_takes_the_first_and_piecewise_the_last_condition_that_holds():
+    x = np.arange(6, dtype="float32")
+    equal(hnp.select([x < 2, x < 4], [x, 10 * x], -1), np.select([x < 2, x < 4], [x, 10 * x], -1))
+    for functions in ([lambda v: -v, 7], [lambda v: -v, 7, lambda v: v * v]):
+        equal(hnp.piecewise(x, [x < 4, x < 2], functions), np.piecewise(x, [x < 4, x < 2], functions))
+    with pytest.raises(hx.errors.ShapeMismatch):
+        hnp.piecewise(x, [x < 2], [1, 2, 3])
+
+
+@given(arrays.array_shapes(max_dims=3, max_side=4), st.data())
+def test_positions_and_indices_name_the_same_elements(shape, data):
+    total = int(np.prod(shape))
+    i = data.draw(arrays.arrays("int32", (3,), elements=st.integers(0, total - 1)))
+    found = hnp.unravel_index(i, shape)
+    for one, other in zip(found, np.unravel_index(i, shape), strict=True):
+        equal(one, other)
+    for order in "CF":
+        wanted = np.ravel_multi_index(tuple(np.asarray(part) for part in found), shape, order=order)
+        equal(hnp.ravel_multi_index(found, shape, order=order), wanted)
+    outside = tuple(np.asarray(part) * 3 - 4 for part in found)
+    for mode in ("clip", "wrap"):
+        equal(hnp.ravel_multi_index(outside, shape, mode=mode), np.ravel_multi_index(outside, shape, mode=mode))
+
+
+def test_open_grids_index_their_product():
+    x = counted((3, 4))
+    equal(hnp.asarray(x)[hnp.ix_(np.array([2, 0]), np.array([True, False, True, True]))], x[np.ix_([2, 0], [0, 2, 3])])
+
+
+def test_arrays_have_the_methods_of_their_functions():
+    x = hnp.asarray(counted((2, 3)))
+    missing = [name for name in hnp.array_methods.METHODS if not hasattr(x, name)]
+    assert not missing
+    equal(x.T, counted((2, 3)).T)
+    equal(x.mT, counted((2, 3)).T)
+    equal(x.transpose(1, 0), counted((2, 3)).T)
+    equal(x.reshape(3, -1), counted((3, 2)))
+    equal(x.astype("int8"), counted((2, 3)))
+    equal(x.compress(np.array([False, True]), axis=0), counted((2, 3))[1:])
+    equal(x.real, x)
+    equal(x.imag, np.zeros((2, 3)))
+    assert x.copy() is not x and [row.tolist() for row in x] == [[1, 2, 3], [4, 5, 6]]
+    assert hx.jit(lambda x: [row.sum() for row in x])(x)[1] == 15
+
+
+@pytest.mark.parametrize(("own", "other"), [
+    ("float32", "int32"), ("float32", "uint8"), ("int8", "float32"), ("complex64", "float32"), ("float64", "complex128"),
+    ("bool", "uint8"), ("uint8", "bool"), ("int64", "int16"),
+])
+def test_views_have_the_bits_of_the_array(own, other):
+    x = np.array([0, 1, 1, 0, 0, 1, 1, 1]).astype(own)
+    equal(hnp.asarray(x).view(other), x.view(other))

@@ -1,0 +1,243 @@
+"""Functions that move elements agree with NumPy on shapes and values, eager and compiled, mapped and differentiated."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import handlax as hx
+import handlax.numpy as hnp
+
+SHAPES = arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
+RANKED = arrays.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=4)
+
+
+def counted(shape, dtype="float32"):
+    """An array whose elements are all different."""
+    return np.arange(1, 1 + int(np.prod(shape, dtype=int)), dtype=dtype).reshape(shape)
+
+
+def agrees(f, g, *xs):
+    """Assert that ``f`` gives what NumPy's ``g`` gives, eagerly and compiled, and that both have one derivative."""
+    wanted = g(*xs)
+    for found in (f(*xs), hx.jit(f)(*xs)):
+        left, right = (v if isinstance(v, (list, tuple)) else [v] for v in (found, wanted))
+        assert len(left) == len(right)
+        for one, other in zip(left, right):
+            np.testing.assert_array_equal(np.asarray(one), other)
+            assert one.shape == np.shape(other)
+            assert one.dtype == np.asarray(other).dtype
+
+
+def moves(f, x):
+    """Assert that ``f`` permutes or repeats elements: its derivative counts how often each one stands in the result."""
+    result = np.asarray(f(x)).ravel().tolist()
+    times = np.array([result.count(v) for v in x.ravel()], "float32").reshape(x.shape)
+    np.testing.assert_array_equal(np.asarray(hx.grad(lambda x: f(x).sum())(x)), times)
+    lanes = np.stack([x, 2 * x])
+    np.testing.assert_array_equal(np.asarray(hx.vmap(f)(lanes)), np.stack([np.asarray(f(lane)) for lane in lanes]))
+
+
+@given(SHAPES, st.data())
+def test_reshape_ravel_and_flatten(shape, data):
+    x = counted(shape)
+    order = data.draw(st.sampled_from("CF"))
+    factors = [n for n in range(1, x.size + 1) if x.size and not x.size % n]
+    sizes = (data.draw(st.sampled_from(factors)), -1) if factors else (0, 3)
+    agrees(lambda x: hnp.reshape(x, sizes, order), lambda x: np.reshape(x, sizes, order), x)
+    agrees(lambda x: hnp.ravel(x, order), lambda x: np.ravel(x, order), x)
+    agrees(lambda x: x.reshape(*sizes, order=order), lambda x: np.reshape(x, sizes, order), hnp.asarray(x))
+
+
+def test_a_reshape_that_does_not_fit_is_an_error():
+    for sizes in ((4,), (-1, 4), (-1, -1), (2, -3)):
+        with pytest.raises((hx.errors.ShapeMismatch, hx.errors.BadArgument)):
+            hnp.reshape(np.zeros(6), sizes)
+
+
+@given(RANKED, st.data())
+def test_permutations_of_axes(shape, data):
+    x = counted(shape)
+    rank = len(shape)
+    order = data.draw(st.permutations(range(rank)))
+    a, b = data.draw(st.integers(-rank, rank - 1)), data.draw(st.integers(-rank, rank - 1))
+    agrees(lambda x: hnp.transpose(x, order), lambda x: np.transpose(x, order), x)
+    agrees(lambda x: hnp.transpose(x), lambda x: np.transpose(x), x)
+    agrees(lambda x: hnp.swapaxes(x, a, b), lambda x: np.swapaxes(x, a, b), x)
+    agrees(lambda x: hnp.moveaxis(x, a, b), lambda x: np.moveaxis(x, a, b), x)
+    agrees(lambda x: hnp.moveaxis(x, order, range(rank)), lambda x: np.moveaxis(x, order, range(rank)), x)
+    agrees(lambda x: hnp.rollaxis(x, a, abs(b)), lambda x: np.rollaxis(x, a, abs(b)), x)
+    if rank > 1:
+        agrees(hnp.matrix_transpose, lambda x: np.swapaxes(x, -1, -2), x)
+    moves(lambda x: hnp.transpose(x, order), x)
+
+
+@given(SHAPES, st.data())
+def test_axes_of_size_one(shape, data):
+    x = counted(shape)
+    new = data.draw(st.lists(st.integers(0, len(shape)), unique=True, max_size=2))
+    wide = np.expand_dims(x, tuple(new))
+    agrees(lambda x: hnp.expand_dims(x, tuple(new)), lambda x: np.expand_dims(x, tuple(new)), x)
+    agrees(lambda x: hnp.squeeze(x, tuple(new)), lambda x: np.squeeze(x, tuple(new)), wide)
+    agrees(hnp.squeeze, np.squeeze, wide)
+    agrees(hnp.atleast_1d, np.atleast_1d, x)
+    agrees(hnp.atleast_2d, np.atleast_2d, x)
+    agrees(hnp.atleast_3d, np.atleast_3d, x)
+
+
+@given(arrays.mutually_broadcastable_shapes(num_shapes=2, max_dims=3, max_side=3))
+def test_broadcasting(shapes):
+    x, y = (counted(shape) for shape in shapes.input_shapes)
+    assert hnp.broadcast_shapes(x.shape, y.shape) == shapes.result_shape
+    agrees(lambda x: hnp.broadcast_to(x, shapes.result_shape), lambda x: np.broadcast_to(x, shapes.result_shape), x)
+    agrees(hnp.broadcast_arrays, lambda x, y: tuple(np.broadcast_arrays(x, y)), x, y)
+    with pytest.raises(hx.errors.ShapeMismatch):
+        hnp.broadcast_to(np.zeros(2), (3,))
+
+
+@given(RANKED, st.integers(1, 3), st.data())
+def test_joining(shape, count, data):
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    xs = [counted(shape) * k for k in range(count)]
+    agrees(lambda *xs: hnp.concatenate(xs, axis), lambda *xs: np.concatenate(xs, axis), *xs)
+    agrees(lambda *xs: hnp.concatenate(xs, None), lambda *xs: np.concatenate(xs, None), *xs)
+    agrees(lambda *xs: hnp.stack(xs, axis), lambda *xs: np.stack(xs, axis), *xs)
+    for name in ("vstack", "hstack", "dstack", "column_stack"):
+        agrees(lambda *xs: getattr(hnp, name)(xs), lambda *xs: getattr(np, name)(xs), *xs)
+    whole = np.stack(xs)
+    agrees(hnp.concatenate, np.concatenate, whole)
+    agrees(lambda x: hnp.unstack(x, axis=axis), lambda x: tuple(np.moveaxis(x, axis, 0)), xs[0])
+    agrees(lambda x, y: hnp.append(x, y, axis), lambda x, y: np.append(x, y, axis), xs[0], xs[0])
+
+
+def test_joining_promotes_and_refuses_what_does_not_fit():
+    assert hnp.concatenate([np.zeros(2, "int8"), np.zeros(2, "float16")]).dtype == np.float16
+    assert hnp.stack([1.0, 2]).weak_type and hnp.concatenate([np.zeros(1, "int32")], dtype="int8").dtype == np.int8
+    for bad in ([], [np.zeros(2), np.zeros((2, 2))], [np.float32(1)]):
+        with pytest.raises((hx.errors.ShapeMismatch, hx.errors.BadArgument)):
+            hnp.concatenate(bad)
+    with pytest.raises(hx.errors.ShapeMismatch):
+        hnp.stack([np.zeros(2), np.zeros(3)])
+
+
+def test_blocks():
+    a, b = counted((2, 2)), counted((2, 1))
+    for nested in ([[a, b]], [a, b], [[a, a], [a, a]], [1.0, 2.0], [[b, a], [a, b]]):
+        np.testing.assert_array_equal(np.asarray(hnp.block(nested)), np.block(nested))
+    with pytest.raises(hx.errors.ShapeMismatch):
+        hnp.block([[a], b])
+
+
+@given(st.integers(1, 9), st.integers(1, 4), st.lists(st.integers(-9, 9), max_size=3))
+def test_splitting(n, count, cuts):
+    x = counted((n, 2))
+    agrees(lambda x: hnp.array_split(x, count), lambda x: np.array_split(x, count), x)
+    cuts = sorted(min(abs(c), n) for c in cuts)
+    agrees(lambda x: hnp.split(x, cuts), lambda x: np.split(x, cuts), x)
+    agrees(lambda x: hnp.split(x, 2, 1), lambda x: np.split(x, 2, 1), x)
+    agrees(lambda x: hnp.hsplit(x, 2), lambda x: np.hsplit(x, 2), x)
+    if n % count:
+        with pytest.raises(hx.errors.ShapeMismatch):
+            hnp.split(x, count)
+
+
+@given(RANKED, st.data())
+def test_repetition(shape, data):
+    x = counted(shape)
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    counts = data.draw(st.lists(st.integers(0, 3), min_size=shape[axis], max_size=shape[axis]))
+    reps = data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=5).map(tuple))
+    agrees(lambda x: hnp.tile(x, reps), lambda x: np.tile(x, reps), x)
+    agrees(lambda x: hnp.repeat(x, 2), lambda x: np.repeat(x, 2), x)
+    agrees(lambda x: hnp.repeat(x, np.array(counts), axis), lambda x: np.repeat(x, counts, axis), x)
+    total = sum(counts)
+    known = hnp.repeat(x, np.array(counts), axis, total_repeat_length=total + 1)
+    traced = hx.jit(lambda c: hnp.repeat(x, c, axis, total_repeat_length=total + 1))(np.array(counts))
+    np.testing.assert_array_equal(np.asarray(known), np.asarray(traced))
+    moves(lambda x: hnp.repeat(x, np.array(counts), axis), x)
+    agrees(lambda x: hnp.resize(x, (2, 5)), lambda x: np.resize(x, (2, 5)), x)
+
+
+@given(RANKED, st.data())
+def test_reversal_and_rotation(shape, data):
+    x = counted(shape)
+    rank = len(shape)
+    axes = tuple(data.draw(st.lists(st.integers(0, rank - 1), unique=True, min_size=1)))
+    shifts = tuple(data.draw(st.lists(st.integers(-5, 5), min_size=len(axes), max_size=len(axes))))
+    agrees(lambda x: hnp.flip(x, axes), lambda x: np.flip(x, axes), x)
+    agrees(hnp.flip, np.flip, x)
+    agrees(lambda x: hnp.roll(x, shifts, axes), lambda x: np.roll(x, shifts, axes), x)
+    agrees(lambda x: hnp.roll(x, shifts[0]), lambda x: np.roll(x, shifts[0]), x)
+    traced = hx.jit(lambda x, k: hnp.roll(x, k, axes[0]))(x, shifts[0])
+    np.testing.assert_array_equal(np.asarray(traced), np.roll(x, shifts[0], axes[0]))
+    if rank > 1:
+        k = data.draw(st.integers(-3, 5))
+        agrees(lambda x: hnp.rot90(x, k), lambda x: np.rot90(x, k), x)
+        agrees(hnp.fliplr, np.fliplr, x)
+    moves(lambda x: hnp.roll(x, shifts, axes), x)
+
+
+MODES = ["edge", "reflect", "symmetric", "wrap", "mean", "median", "maximum", "minimum", "linear_ramp"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(shape=arrays.array_shapes(min_dims=1, max_dims=2, max_side=4), data=st.data())
+def test_padding_by_the_array_itself(mode, shape, data):
+    x = counted(shape)
+    widths = data.draw(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=len(shape), max_size=len(shape)))
+    np.testing.assert_allclose(np.asarray(hnp.pad(x, widths, mode=mode)), np.pad(x, widths, mode=mode), rtol=1e-5)
+
+
+@given(arrays.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=3), st.integers(0, 3), st.integers(0, 3))
+def test_padding_by_constants(shape, before, after):
+    x = counted(shape, "int32")
+    agrees(lambda x: hnp.pad(x, (before, after)), lambda x: np.pad(x, (before, after)), x)
+    agrees(lambda x: hnp.pad(x, (before, after), constant_values=(7, 8)),
+           lambda x: np.pad(x, (before, after), constant_values=(7, 8)), x)
+
+
+def test_other_ways_of_padding():
+    x = counted((3, 4))
+    for kind in ("odd", "even"):
+        for mode in ("reflect", "symmetric"):
+            wanted = np.pad(x, ((2, 3), (4, 1)), mode=mode, reflect_type=kind)
+            np.testing.assert_array_equal(np.asarray(hnp.pad(x, ((2, 3), (4, 1)), mode=mode, reflect_type=kind)), wanted)
+    np.testing.assert_array_equal(np.asarray(hnp.pad(x, 2, mode="maximum", stat_length=((1, 2), (2, 1)))),
+                                  np.pad(x, 2, mode="maximum", stat_length=((1, 2), (2, 1))))
+    np.testing.assert_array_equal(np.asarray(hnp.pad(x, 1, mode=lambda row, *_: row.at[0].set(9.0)))[0], 9.0)
+    for bad in (dict(mode="none"), dict(mode="edge", constant_values=1), dict(mode="reflect", reflect_type="both")):
+        with pytest.raises(hx.errors.BadArgument):
+            hnp.pad(x, 1, **bad)
+    with pytest.raises(hx.errors.ShapeMismatch):
+        hnp.pad(np.zeros((0, 2)), 1, mode="edge")
+
+
+@given(RANKED, st.data())
+def test_insertion_and_deletion(shape, data):
+    x = counted(shape, "int32")
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    n = shape[axis]
+    one = data.draw(st.integers(-n, n - 1))
+    several = data.draw(st.lists(st.integers(-n, n - 1), max_size=3))
+    for where in (one, several, slice(None, None, 2), slice(one, None)):
+        agrees(lambda x: hnp.delete(x, where, axis), lambda x: np.delete(x, where, axis), x)
+    agrees(lambda x: hnp.delete(x, one), lambda x: np.delete(x, one), x)
+    for where in (one, np.array(several, int)):
+        agrees(lambda x: hnp.insert(x, where, 7, axis), lambda x: np.insert(x, where, 7, axis), x)
+        agrees(lambda x: hnp.insert(x, where, 7), lambda x: np.insert(x, where, 7), x)
+    with pytest.raises(hx.errors.BadArgument):
+        hnp.delete(x, n, axis)
+
+
+def test_insertion_of_several_values():
+    x = counted((3, 4), "int32")
+    row = np.array([7, 8, 9, 10], "int32")
+    for where, values, axis in ((1, row, 0), (1, row[:3], 1), (0, x, 0), ([1, 3], row[:2], None), ([0, 0], row[:2], None)):
+        np.testing.assert_array_equal(np.asarray(hnp.insert(x, where, values, axis)), np.insert(x, where, values, axis))
+
+
+@given(st.lists(st.integers(0, 1), max_size=6), st.sampled_from(["f", "b", "fb", "bf"]))
+def test_trimming_of_zeros(values, trim):
+    x = np.array(values, "int32")
+    np.testing.assert_array_equal(np.asarray(hnp.trim_zeros(x, trim)), np.trim_zeros(x, trim))
