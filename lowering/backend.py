@@ -25,10 +25,11 @@ ON_PLACED: list[Callable[[], None]] = []
 
 def first_device() -> Any:
     """The device where arrays lie when no setting says otherwise."""
-    return runtime.backend(_platform()).default_device
+    return runtime.backend(platform_in_force()).default_device
 
 
-def _platform() -> str | None:
+def platform_in_force() -> str | None:
+    """The platform that the settings name first; None leaves the choice to the runtime."""
     platforms = config.current().platforms
     return platforms.split(",")[0] if platforms else None
 

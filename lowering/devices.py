@@ -13,14 +13,14 @@ from ..effects.arrays import Array, ConcreteArray, concrete, lift
 from ..effects.errors import BadArgument
 from ..effects.stack import BASE, STACK
 from .backend import default_device as _default_device
-from .backend import place
+from .backend import place, platform_in_force
 from .entries import concrete_operand, give_away
 from .lazy import runtime
 
 
 def devices(backend: str | None = None) -> list[Any]:
     """All devices of a platform, those of other processes included."""
-    return list(runtime.backend(backend or _platform()).devices)
+    return list(runtime.backend(backend or platform_in_force()).devices)
 
 
 def local_devices(
@@ -29,7 +29,7 @@ def local_devices(
     """The devices of one process; of this one by default."""
     number = process_index if process_index is not None else host_id
     if number is None:
-        return list(runtime.backend(backend or _platform()).local_devices)
+        return list(runtime.backend(backend or platform_in_force()).local_devices)
     found = [device for device in devices(backend) if device.process_index == number]
     if not found:
         raise BadArgument(f"local_devices: there is no process {number}; there are {process_count(backend)}.")
@@ -58,13 +58,8 @@ def process_count(backend: str | None = None) -> int:
 
 def default_backend() -> str:
     """The platform on which programs run: "cpu" or "gpu"."""
-    name = runtime.backend(_platform()).platform
+    name = runtime.backend(platform_in_force()).platform
     return "gpu" if name == "cuda" else name
-
-
-def _platform() -> str | None:
-    platforms = config.current().platforms
-    return platforms.split(",")[0] if platforms else None
 
 
 def device_put(

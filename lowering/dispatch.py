@@ -436,7 +436,7 @@ def entrance(jitted: Jitted) -> Callable[..., Any]:
                 y.type = kind
                 y._value = None
                 (y._buffer,) = made
-                y.__class__ = ConcreteArray
+                y.__class__ = ConcreteArray  # type: ignore[assignment]
                 return y
         return slow(args, kwargs)
 

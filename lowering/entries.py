@@ -115,11 +115,10 @@ def make_entry(trace: Trace, compiled: Compiled) -> Entry:
     count = len(compiled.captured)
     donated = tuple([n - count for n, alias in zip(loaded.kept, loaded.aliases) if alias is not None])
 
-    def finish(made: Sequence[Any]) -> Any:
+    def in_tree(made: Sequence[Any]) -> Any:
         return unflatten([concrete(t, None, b) for t, b in zip(types, made)])
 
-    if trace.out_tree.kind is FROZEN:
-        finish = _finish_frozen(trace.out_tree, types)
+    finish = _finish_frozen(trace.out_tree, types) if trace.out_tree.kind is FROZEN else in_tree
     put = runtime.putter(loaded.device, committed=False)
     kind = types[0] if trace.is_leaf else None
     small = sum([t.nbytes for t in types]) <= STAGED_BYTES and bool(types)

@@ -32,7 +32,7 @@ def explain(f: Callable[..., Any]) -> str:
     lines = [f"{jitted.name}: compiled for {len(keys)} kind{'s' if len(keys) != 1 else ''} of calls"]
     before = None
     for number, key in enumerate(keys, 1):
-        (_, static, tree, types), device, _ = key
+        (_, static, tree, types), _, _ = key
         names = _names(jitted, static, tree, len(types))
         whole = ", ".join([f"{name}: {t}" for name, t in zip(names, types)]) or "no arrays"
         changes = "" if before is None else f" ({'; '.join(_changes(before, key, names))})"

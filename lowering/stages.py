@@ -78,7 +78,7 @@ class _Stage:
         self.in_tree = in_tree
         self.out_tree = found.out_tree
 
-    def _like(self) -> tuple[Any, ...]:
+    def _like(self) -> tuple[Jitted, Any, tuple[ArrayType, ...], tuple[int, ...], Trace]:
         return self._jitted, self.in_tree, self._types, self._donated, self._trace
 
     @property
@@ -134,17 +134,16 @@ class Traced(_Stage):
         name = module_name(self.fun_name)
         unhandled(closed, name)
         whole = [*[False] * len(captured), *marks] if self._donated else ()
-        text, _, _, kept = lower(closed, name, whole, self._jitted.keep_unused)
-        return Lowered(*self._like(), text, kept)
+        text, _, _, _ = lower(closed, name, whole, self._jitted.keep_unused)
+        return Lowered(self, text)
 
 
 class Lowered(_Stage):
     """A function in StableHLO."""
 
-    def __init__(self, jitted: Any, in_tree: Any, types: Any, donated: Any, found: Trace, text: str, kept: Any):
-        super().__init__(jitted, in_tree, types, donated, found)
+    def __init__(self, traced: Traced, text: str):
+        super().__init__(*traced._like())
         self._text = text
-        self._kept = kept
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module: dialect ``stablehlo`` (the default), or ``hlo`` before XLA's optimisations."""
@@ -171,14 +170,14 @@ class Lowered(_Stage):
             self._trace.whole, module_name(jitted.name), marks if self._donated else (),
             keep_unused=jitted.keep_unused, device=jitted.device or default_device(), options=options,
         )  # fmt: skip
-        return Compiled(*self._like(), binary)
+        return Compiled(self, binary)
 
 
 class Compiled(_Stage):
     """A compiled function: it takes arguments of the types for which it was compiled, without the static ones."""
 
-    def __init__(self, jitted: Any, in_tree: Any, types: Any, donated: Any, found: Trace, binary: Any):
-        super().__init__(jitted, in_tree, types, donated, found)
+    def __init__(self, lowered: Lowered, binary: Any):
+        super().__init__(*lowered._like())
         self._binary = binary
 
     def as_text(self) -> str:

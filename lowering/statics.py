@@ -82,9 +82,9 @@ def choose(fun: Callable[..., Any], what: str, positions: Positions, names: Name
 def _positions(positions: Positions, what: str) -> tuple[int, ...]:
     if positions is None:
         return ()
-    listed = (positions,) if hasattr(positions, "__index__") else tuple(positions)  # type: ignore[arg-type]
+    listed = (positions,) if hasattr(positions, "__index__") else tuple(positions)
     try:
-        return tuple([n.__index__() for n in listed])  # type: ignore[union-attr]
+        return tuple([n.__index__() for n in listed])
     except AttributeError:
         raise BadArgument(f"{what}_argnums: positions must be integers, got {positions!r}.") from None
 
@@ -142,7 +142,8 @@ def _unhashable(
     fun: Callable[..., Any], fixed: tuple[tuple[int, Any], ...], named: tuple[tuple[str, Any], ...]
 ) -> BadStaticArgument:
     names = argument_names(fun)
-    for place, value in (*fixed, *named):
+    places: list[tuple[Any, Any]] = [*fixed, *named]
+    for place, value in places:
         try:
             hash(bits(value))
         except TypeError:

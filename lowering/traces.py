@@ -126,8 +126,8 @@ def axes() -> tuple[Any, ...]:
     """The named axes around, with their sizes: a function may ask for them while it is traced."""
     if current() is BASE:
         return ()
-    named = [run for run in runs() if getattr(run, "axis_name", None) is not None]
-    return tuple([(run.axis_name, getattr(run, "size", None)) for run in named])
+    named = [(run, getattr(run, "axis_name", None)) for run in runs()]
+    return tuple([(name, getattr(run, "size", None)) for run, name in named if name is not None])
 
 
 # the traces of programs with effects, for the runs around them that have not ended
@@ -265,7 +265,8 @@ def forget(fun: Callable[..., Any]) -> None:
     mark = fingerprint(fun)
     if mark is None:
         own_traces(fun, {}).clear()
-    for key in [key for key in list(TRACES.entries) if key[0] == mark]:
+    kept: list[Any] = list(TRACES.entries)
+    for key in [key for key in kept if key[0] == mark]:
         TRACES.entries.pop(key, None)
 
 

@@ -187,7 +187,7 @@ def test_static_values_are_told_apart_by_type_and_bits():
     assert f._cache_size() == 5
 
 
-@pytest.mark.parametrize("call, error, words", [
+@pytest.mark.parametrize(("call", "error", "words"), [
     (lambda: hx.jit(lambda x, n: x, static_argnums=1)(1.0, [1]), BadStaticArgument, "'n'.*hashable.*list"),
     (lambda: hx.jit(lambda x: x, static_argnums=3), BadArgument, "1 positional parameters, got 3"),
     (lambda: hx.jit(lambda x: x, static_argnums=-2), BadArgument, "got -2"),
@@ -280,7 +280,9 @@ GLOBAL = 1.0
 
 def test_a_global_that_was_changed_is_another_function():
     global GLOBAL
-    make = lambda: hx.jit(lambda x: [x + GLOBAL for _ in range(1)][0])
+    def make():
+        return hx.jit(lambda x: next(iter([(lambda: x + GLOBAL)()])))
+
     try:
         assert float(make()(0.0)) == 1.0
         GLOBAL = 3.0
