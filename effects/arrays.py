@@ -22,6 +22,7 @@ from .errors import (
     TracerBoolConversionError,
     TracerIntegerConversionError,
 )
+from .slots import setter
 from .sources import NOWHERE, Site
 from .stack import Run
 from .types import ArrayType, array_type
@@ -255,8 +256,8 @@ class ConcreteArray(Array):
         return self
 
 
-_set_value = ConcreteArray._value.__set__  # type: ignore[attr-defined]
-_set_buffer = ConcreteArray._buffer.__set__  # type: ignore[attr-defined]
+_set_value = setter(ConcreteArray, "_value")
+_set_buffer = setter(ConcreteArray, "_buffer")
 
 
 class concrete(Array):  # noqa: N801 - a constructor, called like a function

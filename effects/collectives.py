@@ -16,7 +16,7 @@ from .columns import linear
 from .dtypes import int32
 from .creation import iota
 from .errors import BadArgument
-from .indexing import dynamic_index_in_dim
+from .dynamic import dynamic_index_in_dim
 from .operations import operation
 from .reductions import reduce_max, reduce_min
 from .shapes import broadcast_in_dim, move_axis, reduce_sum, reshape, zeros

@@ -31,6 +31,8 @@ class Configuration:
         )
     ))
 
+    _fields: PMap[str, Any]
+    _hash: int
     default_float: np.dtype[Any]
     default_int: np.dtype[Any]
     numpy_dtype_promotion: str

@@ -21,6 +21,7 @@ from pyrsistent import PMap, pmap
 
 from . import config, trees
 from .errors import BadStaticArgument, MissingRule, RegistrationError
+from .slots import setter
 
 C = TypeVar("C")
 Rule = Callable[..., Any]
@@ -33,6 +34,8 @@ class Operation:
     """
 
     __slots__ = ("_key", "_hash", "memo")
+    _key: Any
+    _hash: int
     memo: dict[Any, Any] | None  # operand types -> result type; where one object stands for many equations
     name: ClassVar[str] = "operation"
     multiple: ClassVar[bool] = False  # results come as a tuple
@@ -139,9 +142,7 @@ class Operation:
 
 
 EMPTY_ROW: frozenset[Any] = frozenset()
-_set_key = Operation._key.__set__  # type: ignore[attr-defined]
-_set_hash = Operation._hash.__set__  # type: ignore[attr-defined]
-_set_memo = Operation.memo.__set__  # type: ignore[attr-defined]
+_set_key, _set_hash, _set_memo = (setter(Operation, name) for name in ("_key", "_hash", "memo"))
 _SHARED: dict[Any, Any] = {}
 
 
@@ -300,21 +301,21 @@ def _build(cls: type, effectful: bool, **marks: Any) -> type[Operation]:
     namespace.setdefault("name", _snake(cls.__name__))
     namespace["__doc__"] = cls.__doc__ or cls.__name__
     plain = dataclasses.dataclass(init=False, repr=False, eq=False)(cls) if names else None
-    made = type(cls.__name__, bases, {"__slots__": names, **namespace})
-    inherited = bases[0]
-    made._names = (*inherited._names, *names)  # type: ignore[attr-defined]
-    made._setters = (*inherited._setters, *(getattr(made, name).__set__ for name in names))  # type: ignore[attr-defined]
-    fields = {**getattr(inherited, "__dataclass_fields__", {}), **(plain.__dataclass_fields__ if plain else {})}
-    made.__dataclass_fields__ = fields  # type: ignore[attr-defined]
-    made.__dataclass_params__ = _FROZEN  # type: ignore[attr-defined]
-    made.__match_args__ = made._names  # type: ignore[attr-defined]
+    made: Any = type(cls.__name__, bases, {"__slots__": names, **namespace})
+    inherited: Any = bases[0]
+    made._names = (*inherited._names, *names)
+    made._setters = (*inherited._setters, *(setter(made, name) for name in names))
+    fields = getattr(plain, "__dataclass_fields__", {})
+    made.__dataclass_fields__ = {**getattr(inherited, "__dataclass_fields__", {}), **fields}
+    made.__dataclass_params__ = _FROZEN
+    made.__match_args__ = made._names
     if effectful:  # effects give trees; inside, their leaves
-        made.result_tree = namespace.get("result_type", Operation.result_tree)  # type: ignore[attr-defined]
-        made.result_type = _leaf_types  # type: ignore[method-assign]
-        made.multiple = True  # type: ignore[attr-defined]
-    made.effectful = effectful or getattr(inherited, "effectful", False)  # type: ignore[attr-defined]
-    if not made._names and not made.effectful:  # type: ignore[attr-defined]
-        made.memo = {}  # type: ignore[attr-defined]
+        made.result_tree = namespace.get("result_type", Operation.result_tree)
+        made.result_type = _leaf_types
+        made.multiple = True
+    made.effectful = effectful or getattr(inherited, "effectful", False)
+    if not made._names and not made.effectful:
+        made.memo = {}
     made.__qualname__ = cls.__qualname__
     for name, value in marks.items():
         setattr(made, name, value)
@@ -322,8 +323,8 @@ def _build(cls: type, effectful: bool, **marks: Any) -> type[Operation]:
     for column, cell in cells.items():
         COLUMNS[column].rule(made)(cell)
     if "__post_init__" in namespace:
-        made.__init__ = _checked_init  # type: ignore[method-assign]
-    return made
+        made.__init__ = _checked_init
+    return made  # type: ignore[no-any-return]
 
 
 def _leaf_types(op: Any, *types: Any) -> tuple[Any, ...]:

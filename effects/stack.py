@@ -40,6 +40,7 @@ class Run:
 
     __slots__ = ("outer", "site", "ended", "cell", "label")
     outer: Run
+    cell: Cell
     label: str  # how messages call it: ``vmap('batch')``; empty for what is part of another
 
     def __init__(self, outer: Run, label: str, site: Place | None = None):

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .dtypes import short_name
+from .formats import short_name
+from .slots import setter
 
 
 class ArrayType:
@@ -69,9 +70,7 @@ class ArrayType:
         return array_type, (self.shape, self.dtype, self.weak)
 
 
-_set_shape = ArrayType.shape.__set__  # type: ignore[attr-defined]
-_set_dtype = ArrayType.dtype.__set__  # type: ignore[attr-defined]
-_set_weak = ArrayType.weak.__set__  # type: ignore[attr-defined]
+_set_shape, _set_dtype, _set_weak = (setter(ArrayType, name) for name in ("shape", "dtype", "weak"))
 _INTERNED: dict[tuple[Any, ...], ArrayType] = {}
 
 

@@ -1,0 +1,267 @@
+"""The laws of operations, as values: each a name, one sentence, and a check.
+
+    for law in LAWS: law.check(op, operands)
+
+``operands`` are NumPy arrays. An operation that a law cannot apply to says so, with the reason: ``exempt = {name: reason}``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..effects import dtypes
+from ..effects.arrays import Array, concrete, lift, perform
+from ..effects.operations import Operation
+from ..effects.parsing import parse_program
+from ..effects.programs import Program, interpret
+from ..effects.threefry import random_wrap
+from ..interpreters.derivatives import jvp, linearize, vjp
+from ..interpreters.mapping import vmap
+from ..interpreters.partial_eval import partial_eval_program
+from ..interpreters.record import record
+from ..interpreters.typecheck import typecheck
+from ..lowering.jit import jit
+
+Arrays = Sequence[np.ndarray[Any, Any]]
+
+
+class Law(NamedTuple):
+    """A property that operations have: ``check`` raises AssertionError where it fails."""
+
+    name: str
+    sentence: str
+    check: Callable[[Operation, Arrays], None]
+    derivative: bool = False  # speaks of derivatives: operands are float64 or complex128
+
+
+TOLERANCE = {
+    "float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-10, "complex64": 4e-5, "complex128": 1e-10,
+}  # fmt: skip
+
+
+def results(op: Operation, operands: Sequence[Any]) -> list[Any]:
+    """What the operation gives, as a list."""
+    y = perform(op, *operands)
+    return list(y) if isinstance(y, tuple) else [y]
+
+
+def data(x: Any) -> np.ndarray[Any, Any]:
+    """The data of a concrete array, words of keys included."""
+    return np.asarray(x if isinstance(x, np.generic) else lift(x).value)  # type: ignore[attr-defined]
+
+
+def assert_close(found: Any, wanted: Any, loose: float = 1.0, what: str = "") -> None:
+    """Equal for integers and booleans; for floats within the tolerance of their dtype, relative to the largest of them."""
+    found, wanted = data(found), data(wanted)
+    assert found.shape == wanted.shape, f"{what}: shapes {found.shape} and {wanted.shape}"
+    assert found.dtype == wanted.dtype, f"{what}: dtypes {found.dtype} and {wanted.dtype}"
+    if not dtypes.is_inexact(found.dtype):
+        np.testing.assert_array_equal(found, wanted, err_msg=what)
+        return
+    wide = np.complex128 if found.dtype.kind == "c" else np.float64
+    tolerance = TOLERANCE.get(found.dtype.name, 0.1) * loose
+    a, b = found.astype(wide), wanted.astype(wide)
+    finite = np.abs(b[np.isfinite(b)])
+    np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * float(finite.max(initial=1e-30)), err_msg=what)
+
+
+def _types(op: Operation, operands: Arrays) -> None:
+    arrays = [lift(x) for x in operands]
+    made = op.result_type(*[x.type for x in arrays])
+    for y, t in zip(results(op, arrays), made if op.multiple else (made,)):
+        assert y.type is t, f"{op}: promised {t}, gave {y.type}"
+        value = data(y)
+        if not dtypes.is_extended(t.dtype):
+            assert (value.shape, value.dtype) == (t.shape, t.dtype), f"{op}: the data are {value.dtype}{value.shape}, not {t}"
+
+
+def _compiled(op: Operation, operands: Arrays) -> None:
+    wanted = results(op, operands)
+    found = jit(lambda *xs: results(op, xs))(*operands)
+    loose = getattr(op, "loose", 1.0)
+    for y, z in zip(found, wanted):
+        assert_close(y, z, loose, f"{op} compiled, against NumPy")
+
+
+def _smooth(y: Array) -> bool:
+    return dtypes.is_inexact(y.type.dtype)
+
+
+def _direction(operands: Arrays, seed: int) -> list[Any]:
+    """A direction in the space of the operands: float0 for those that have no derivative."""
+    rng = np.random.default_rng(seed)
+    made: list[Any] = []
+    for x in operands:
+        if not dtypes.is_inexact(x.dtype):
+            made.append(np.zeros(x.shape, dtypes.float0))
+        elif x.dtype.kind == "c":
+            made.append(np.asarray(rng.uniform(-1, 1, x.shape) + 1j * rng.uniform(-1, 1, x.shape)).astype(x.dtype))
+        else:
+            made.append(np.asarray(rng.uniform(-1, 1, x.shape)).astype(x.dtype))
+    return made
+
+
+def _differences(op: Operation, operands: Arrays) -> None:
+    direction = _direction(operands, 0)
+    y, dy = jvp(lambda *xs: results(op, xs), tuple(operands), tuple(direction))
+    step = 1e-6
+
+    def moved(sign: float) -> list[Any]:
+        return [x if d.dtype == dtypes.float0 else np.asarray(x + sign * step * d) for x, d in zip(operands, direction)]
+
+    for value, found, up, down in zip(y, dy, results(op, moved(1)), results(op, moved(-1))):
+        if _smooth(value):
+            wanted = (data(up) - data(down)) / (2 * step)
+            scale = max(1.0, float(np.abs(wanted).max(initial=0.0)))
+            np.testing.assert_allclose(data(found), wanted, rtol=2e-4, atol=2e-5 * scale, err_msg=f"{op}: derivative")
+
+
+def _pairing(us: Sequence[Any], vs: Sequence[Any]) -> float:
+    """<u, v>, the real part of the sum of products, float0 left out."""
+    return sum(
+        float(np.real(np.sum(data(u) * data(v)))) for u, v in zip(us, vs) if getattr(u, "dtype", None) != dtypes.float0
+    )
+
+
+def _adjoint(op: Operation, operands: Arrays) -> None:
+    direction = _direction(operands, 1)
+    y, push = linearize(lambda *xs: results(op, xs), *operands)
+    _, pull = vjp(lambda *xs: results(op, xs), *operands)
+    cts = _direction([data(part) for part in y], 2)
+    left = _pairing(cts, push(*direction))
+    right = _pairing(direction, pull(cts))
+    size = max(1.0, abs(left), abs(right), sum(float(np.abs(data(part)).sum()) for part in push(*direction) if part.size
+                                                and part.dtype != dtypes.float0))  # fmt: skip
+    assert abs(left - right) <= 1e-9 * size, f"{op}: <u, Jv> = {left}, <J^T u, v> = {right}"
+
+
+def _is_key(x: Any) -> bool:
+    return isinstance(x, Array) and dtypes.is_extended(x.type.dtype)
+
+
+def _stack(xs: Sequence[Any], axis: int) -> Any:
+    """Equal arrays along a new dimension; keys too, which have no NumPy form."""
+    if not _is_key(xs[0]):
+        return np.stack(xs, axis)
+    shape = xs[0].type.shape
+    words = np.stack([data(x) for x in xs], axis)
+    return concrete(xs[0].type.update(shape=(*shape[:axis], len(xs), *shape[axis:])), words)
+
+
+def _lane(x: Any, lane: int, axis: int | None) -> Any:
+    if axis is None:
+        return x
+    if not _is_key(x):
+        return np.asarray(np.take(x, lane, axis))
+    shape = x.type.shape
+    return concrete(x.type.update(shape=shape[:axis] + shape[axis + 1 :]), np.take(data(x), lane, axis))
+
+
+def _lanes(op: Operation, operands: Arrays) -> None:
+    """Every choice of mapped operands, each along a dimension of its own."""
+    size = 3
+    rng = np.random.default_rng(3)
+    for mapped in itertools.product((True, False), repeat=len(operands)):
+        if not any(mapped):
+            continue
+        stacked, axes = [], []
+        for x, yes in zip(operands, mapped):
+            axis = int(rng.integers(x.ndim + 1)) if yes else None
+            lanes = [x if lane == 0 else _shuffled(x, rng) for lane in range(size)]
+            stacked.append(_stacked(lanes, axis) if axis is not None else x)
+            axes.append(axis)
+        found = vmap(lambda *xs: results(op, xs), in_axes=tuple(axes))(*stacked)
+        for lane in range(size):
+            own = [x if a is None else _lane(x, lane, a) for x, a in zip(stacked, axes)]
+            for y, wanted in zip(found, results(op, own)):
+                assert_close(np.asarray(data(y)[lane]), wanted, 1.0, f"{op} under vmap{tuple(axes)}, lane {lane}")
+
+
+def _shuffled(x: Any, rng: np.random.Generator) -> Any:
+    if isinstance(x, Array):  # keys, which have no NumPy form but their words
+        words = data(x)
+        return random_wrap(rng.permutation(words.reshape(-1)).reshape(words.shape))
+    return np.asarray(rng.permutation(x.reshape(-1))).reshape(x.shape)
+
+
+def _stacked(lanes: Sequence[Any], axis: int) -> Any:
+    return random_wrap(np.stack(list(map(data, lanes)), axis)) if isinstance(lanes[0], Array) else np.stack(lanes, axis)
+
+
+def _lane(x: Any, lane: int, axis: int) -> Any:
+    return random_wrap(np.take(data(x), lane, axis)) if isinstance(x, Array) else np.asarray(np.take(x, lane, axis))
+
+
+def _commutes(op: Operation, operands: Arrays) -> None:
+    """jit(jvp f) = jvp(jit f) = jvp f, and the same for the pullback and vmap; jvp(vmap f) = vmap(jvp f)."""
+
+    def f(*xs: Any) -> Any:
+        return results(op, xs)
+
+    direction = _direction(operands, 4)
+    smooth = [i for i, d in enumerate(direction) if d.dtype != dtypes.float0]
+    moving = tuple(direction[i] for i in smooth)
+
+    def derivative(g: Any, *given: Any) -> Any:
+        xs, dxs = given[: len(operands)], list(direction)
+        for i, dx in zip(smooth, given[len(operands) :]):
+            dxs[i] = dx
+        return [part for part in jvp(g, tuple(xs), tuple(dxs))[1] if part.dtype != dtypes.float0]
+
+    wanted = derivative(f, *operands, *moving)
+    inside = derivative(jit(f), *operands, *moving)
+    outside = jit(lambda *given: derivative(f, *given))(*operands, *moving)
+    lanes = [np.stack([x, x]) for x in operands]
+    directions = [np.stack([d, d]) for d in moving]
+    mapped = vmap(lambda *given: derivative(f, *given))(*lanes, *directions)
+    for found in (inside, outside, [part[1] for part in mapped]):
+        for y, z in zip(found, wanted):
+            assert_close(y, z, 100.0, f"{op}: jvp with jit and vmap")
+    for y, z in zip(jit(vmap(f))(*lanes), vmap(jit(f))(*lanes)):
+        assert_close(y, z, getattr(op, "loose", 1.0), f"{op}: jit with vmap")
+
+
+def _split(op: Operation, operands: Arrays) -> None:
+    arrays = [lift(x) for x in operands]
+    program = record(lambda *xs: results(op, xs), [x.type for x in arrays])
+    wanted = results(op, arrays)
+    for unknown in itertools.product((True, False), repeat=len(arrays)):
+        split = partial_eval_program(program, unknown)
+        known = [x for x, yes in zip(arrays, unknown) if not yes]
+        first = interpret(split.known, known)
+        residuals = [known[n] if from_input else first[n] for from_input, n in split.residuals]
+        rest = iter(interpret(split.rest, [*residuals, *[x for x, yes in zip(arrays, unknown) if yes]]))
+        done = iter(first)
+        for yes, z in zip(split.unknown, wanted):
+            assert_close(next(rest) if yes else next(done), z, 1.0, f"{op} split at {unknown}")
+
+
+def _text(op: Operation, operands: Arrays) -> None:
+    program = record(lambda *xs: results(op, xs), [lift(x).type for x in operands])
+    parsed = parse_program(str(program), program.consts).unwrap()
+    assert parsed == program, program.diff(parsed)
+    assert pickle.loads(pickle.dumps(program)) == program
+    assert typecheck(program) is program
+
+
+def program_of(op: Operation, operands: Arrays) -> Program:
+    """The program that performs ``op`` once."""
+    return record(lambda *xs: results(op, xs), [lift(x).type for x in operands])
+
+
+LAWS = (
+    Law("typing", "the data of a result have the type that result_type says", _types),
+    Law("compiled", "NumPy evaluation equals compiled StableHLO", _compiled),
+    Law("finite_differences", "jvp equals the quotient of differences", _differences, derivative=True),
+    Law("adjoint", "<u, Jv> = <J^T u, v>", _adjoint, derivative=True),
+    Law("vmap", "vmap equals the loop over lanes", _lanes),
+    Law("commutes", "jit, jvp and vmap commute", _commutes, derivative=True),
+    Law("partial_eval", "the two parts of a split program make the whole", _split),
+    Law("text", "print and parse, pickle and typecheck give the program back", _text),
+)
+

@@ -1,0 +1,64 @@
+"""Every operation, every law that applies to it, over all its dtypes and shapes."""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+import zlib
+
+import numpy as np
+import pytest
+
+from handlax.effects import dtypes
+from handlax.effects.operations import OPERATIONS, Operation
+from handlax.testing import LAWS
+
+FAMILIES = sorted(path.stem for path in pathlib.Path(__file__).parent.glob("inputs_*.py"))
+CASES = [case for family in FAMILIES for case in importlib.import_module(f"laws.{family}").CASES]
+WIDE = frozenset(map(np.dtype, ("float64", "complex128")))
+
+
+def exemption(op, law):
+    return op.exempt.get(law.name) or (law.derivative and op.exempt.get("jvp")) or None
+
+
+def examples(case, law):
+    """One draw for every dtype and shape; derivatives are checked in the widest dtypes alone."""
+    family = case.dtypes if not law.derivative else case.dtypes & WIDE or case.dtypes
+    for dtype in sorted(family, key=lambda d: d.name):
+        for i, shapes in enumerate(case.shapes):
+            if law.derivative and i > 2 and len(case.shapes) > 4:
+                break
+            seed = zlib.crc32(f"{case} {dtype.name} {shapes}".encode())
+            rng = np.random.default_rng(seed)
+            yield case.operands(dtype, shapes, rng, extremes=law.name == "compiled")
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_law(case, law):
+    if exemption(case.op, law):
+        pytest.skip(f"exempt: {exemption(case.op, law)}")
+    if law.derivative and not any(dtypes.is_inexact(d) for d in case.dtypes if not dtypes.is_extended(d)):
+        pytest.skip("no inexact dtype")
+    for operands in examples(case, law):
+        law.check(case.op, operands)
+
+
+def pure_operations():
+    return {kind for kind in OPERATIONS.values() if kind.__module__.startswith("handlax.effects") and not kind.effectful}
+
+
+def test_every_operation_has_a_case_or_a_reason():
+    covered = {type(case.op) for case in CASES}
+    without = {kind for kind in pure_operations() - covered if not kind.exempt and not kind.bodied}
+    assert not without, f"operations without a case: {sorted(kind.name for kind in without)}"
+
+
+def test_exemptions_name_laws_and_say_why():
+    names = {law.name for law in LAWS} | {"jvp", "transpose", "batch", "evaluate", "lower"}
+    for kind in pure_operations():
+        assert issubclass(kind, Operation)
+        for law, reason in kind.exempt.items():
+            assert law in names, f"{kind.name}: no law {law!r}"
+            assert len(reason) > 10, f"{kind.name}: {law} without a reason"
