@@ -11,7 +11,6 @@ from ..effects.arithmetic import abs as _abs
 from ..effects.comparison import eq, select_n
 from ..effects.complexes import imag as _imag
 from ..effects.complexes import real as _real
-from ..effects.conversion import convert
 from ..effects.gamma import bessel_i0e
 from ..effects.special import exp as _exp
 from ..effects.special import log as _log
@@ -62,20 +61,18 @@ def log2(x: Any, /) -> Any:
     """The logarithm to base 2: ``2**log2(x) == x``. Source: NumPy, ``log2``.
 
     >>> log2(8)
-    Array(3., dtype=float32)
+    Array(3., dtype=float32, weak_type=True)
     """
-    y = _based(x, 2.0)
-    return convert(y, y.type.dtype)
+    return _based(x, 2.0)
 
 
 def log10(x: Any, /) -> Any:
     """The logarithm to base 10: ``10**log10(x) == x``. Source: NumPy, ``log10``.
 
     >>> log10(100.0)
-    Array(2., dtype=float32)
+    Array(2., dtype=float32, weak_type=True)
     """
-    y = _based(x, 10.0)
-    return convert(y, y.type.dtype)
+    return _based(x, 10.0)
 
 
 def reciprocal(x: Any, /) -> Any:

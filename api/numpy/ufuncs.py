@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..effects import arithmetic, bitwise, comparison, complexes, dtypes, numeric, shapes, special
+from ..effects import arithmetic, bitwise, comparison, complexes, divisors, dtypes, numeric, shapes, special
 from ..effects.arithmetic import add as _add
 from ..effects.arithmetic import div, mul, neg, rem, sub
 from ..effects.comparison import eq, ge, gt, lt, select_n
@@ -404,6 +404,33 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     special_case = bitwise.bitwise_not(bitwise.bitwise_and(arithmetic.is_finite(x), comparison.ne(x, like(x, 0))))
     e = select_n(special_case, e, like(e, 0))
     return ldexp(x, neg(e)), e
+
+
+def _integers(name: str, x: Any, y: Any) -> list[Any]:
+    x, y = numeric_together(name, x, y)
+    if not dtypes.is_integer(x.type.dtype):
+        raise DTypeMismatch(f"{name}: operands must be integers, got {x.type}.")
+    return [x, y]
+
+
+def gcd(x1: Any, x2: Any) -> Any:
+    """The greatest common divisor, not negative. Source: NumPy, ``gcd``.
+
+    >>> gcd(12, -18)
+    Array(6, dtype=int32, weak_type=True)
+    """
+    return divisors.gcd(*_integers("gcd", x1, x2))
+
+
+def lcm(x1: Any, x2: Any) -> Any:
+    """The least common multiple, not negative; 0 where one is 0. Source: NumPy, ``lcm``.
+
+    >>> lcm(4, 6)
+    Array(12, dtype=int32, weak_type=True)
+    """
+    x, y = (numeric.absolute(v) for v in _integers("lcm", x1, x2))
+    divisor = divisors.gcd(x, y)
+    return mul(x, div(y, select_n(eq(divisor, like(divisor, 0)), divisor, like(divisor, 1))))
 
 
 def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:

@@ -1,0 +1,189 @@
+"""Counting into bins: bincount, histograms of one and more dimensions, and their edges."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from ..effects import dtypes, shapes
+from ..effects.arithmetic import add, div, mul, sub
+from ..effects.arrays import Array
+from ..effects.broadcasting import promote
+from ..effects.comparison import eq, select_n
+from ..effects.comparison import max as _max
+from ..effects.conversion import convert
+from ..effects.dtypes import default_int
+from ..effects.errors import BadArgument, ConcretizationError, ShapeMismatch
+from ..effects.slicing import concatenate, index_in_dim, slice_in_dim
+from . import reductions
+from .choosing import known
+from .differencing import diff
+from .operands import array_of, inexact, inexact_together, like
+from .ranges import linspace
+from .searching import searchsorted
+
+
+def _counted(places: Any, weights: Any, length: int, dtype: Any) -> Any:
+    """How much weight falls on each place below ``length``; places beyond are left out."""
+    start = shapes.full(places.type.update(shape=(length,), dtype=dtype, weak=False), 0)
+    return start.at[places].add(weights, mode="drop")  # type: ignore[attr-defined]
+
+
+def bincount(
+    x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None, out_sharding: Any = None
+) -> Any:
+    """``bincount(x)[k]`` is how often ``k`` occurs, or the sum of its weights; negative numbers count as 0.
+
+    Args:
+        length: of the result: larger numbers are left out. Needed where the values are not known.
+    Raises: ConcretizationError: the values are not known, and ``length`` is not given. Source: NumPy, ``bincount``.
+
+    >>> from handlax.numpy import array
+    >>> bincount(array([0, 2, 2]))
+    Array([1, 0, 2], dtype=int32)
+    """
+    x = array_of(x)
+    if x.ndim != 1 or not (dtypes.is_integer(x.type.dtype) or dtypes.is_bool(x.type.dtype)):
+        raise ShapeMismatch(f"bincount: a vector of integers is needed, got {x.type}.")
+    if dtypes.is_bool(x.type.dtype):
+        x = convert(x, default_int())
+    if length is None:
+        if not known(x):
+            raise ConcretizationError(
+                f"bincount: the largest number must be known, got {x.type} under {x.run.describe()}.",
+                hint="name the length of the result: length=n.",
+            )
+        length = builtins.max(
+            minlength, int(reductions.max(x, initial=-1 if dtypes.is_signed(x.type.dtype) else 0)) + 1 if x.size else 0
+        )
+    else:
+        length = builtins.max(minlength, length.__index__())
+    places = x if dtypes.is_unsigned(x.type.dtype) else _max(x, like(x, 0))
+    if weights is None:
+        return _counted(places, 1, length, default_int())
+    w = array_of(weights)
+    if w.type.shape != x.type.shape:
+        raise ShapeMismatch(f"bincount: there must be a weight for each number, got {w.type} for {x.type}.")
+    return _counted(places, w, length, w.type.dtype)
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """The edges of ``bins`` equal bins over the range of ``a``, or over ``range``; an array of edges is what it is.
+
+    >>> from handlax.numpy import array
+    >>> histogram_bin_edges(array([0.0, 4.0]), 2)
+    Array([0., 2., 4.], dtype=float32)
+    """
+    if isinstance(bins, str):
+        raise BadArgument(
+            f"histogram_bin_edges: bins are a number or edges, got {bins!r}.", hint="NumPy's rules need known values."
+        )
+    x = inexact(a)
+    edges = array_of(bins)
+    if edges.type.shape:
+        if edges.ndim != 1:
+            raise ShapeMismatch(f"histogram_bin_edges: edges must be a vector, got {edges.type}.")
+        return edges
+    count = bins.__index__()
+    if range is None:
+        low, high = (reductions.min(x), reductions.max(x)) if x.size else (like(x, 0), like(x, 1))
+    else:
+        low, high = (convert(array_of(end), x.type.dtype) for end in range)
+    flat = eq(low, high)
+    half = like(low, 0.5)
+    low, high = select_n(flat, low, sub(low, half)), select_n(flat, high, add(high, half))
+    return convert(linspace(low, high, count + 1), x.type.dtype)
+
+
+def _places(x: Any, edges: Any) -> Any:
+    """The number of each element's bin, from 1; the last bin has its upper edge too."""
+    count = edges.type.shape[0]
+    last = index_in_dim(edges, count - 1, keepdims=False)
+    found = searchsorted(edges, x, side="right")
+    return select_n(eq(x, shapes.broadcast(last, x.type.shape)), found, like(found, count - 1))
+
+
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Any, Any]:
+    """``(counts, edges)``: how many elements, or how much weight, falls into each bin; the last one is closed.
+
+    With ``density`` the counts are divided so that the integral is 1. Source: NumPy, ``histogram``.
+
+    >>> from handlax.numpy import array
+    >>> histogram(array([0.0, 1.0, 4.0]), 2)[0]
+    Array([2., 1.], dtype=float32)
+    """
+    x = inexact(a)
+    w = shapes.full(x.type.strong(), 1) if weights is None else array_of(weights)
+    if w.type.shape != x.type.shape:
+        raise ShapeMismatch(f"histogram: there must be a weight for each element, got {w.type} for {x.type}.")
+    edges = histogram_bin_edges(x, bins, range)
+    x, edges = (inexact(part) for part in promote(shapes.reshape(x, (x.size,)), convert(edges, edges.type.dtype)))
+    w = shapes.reshape(w, (w.size,))
+    count = edges.type.shape[0]
+    counts = slice_in_dim(_counted(_places(x, edges), w, count, w.type.dtype), 1, count)
+    if density:
+        widths, counts = inexact_together("histogram", diff(edges), counts)
+        counts = div(counts, mul(widths, shapes.broadcast(reductions.sum(counts), widths.type.shape)))
+    return counts, edges
+
+
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Any, list[Any]]:
+    """``(counts, edges)`` of points, one in each row: a histogram with a dimension for each column.
+
+    >>> from handlax.numpy import array
+    >>> histogramdd(array([[0.0, 0.0], [1.0, 1.0]]), 2)[0].shape
+    (2, 2)
+    """
+    points = inexact(sample)
+    if points.ndim != 2:
+        raise ShapeMismatch(f"histogramdd: points must be rows of a matrix, got {points.type}.")
+    total, rank = points.type.shape
+    each = list(bins) if isinstance(bins, (list, tuple)) or (isinstance(bins, Array) and bins.ndim) else [bins] * rank
+    spans = [None] * rank if range is None else list(range)
+    if len(each) != rank or len(spans) != rank:
+        raise ShapeMismatch(
+            f"histogramdd: bins and range are one for each of {rank} columns, got {len(each)} and {len(spans)}."
+        )
+    columns = [index_in_dim(points, d, 1, keepdims=False) for d in builtins.range(rank)]
+    edges = [convert(histogram_bin_edges(x, b, span), points.type.dtype) for x, b, span in zip(columns, each, spans)]
+    sizes = tuple([edge.type.shape[0] + 1 for edge in edges])
+    flat: Any = None
+    for x, edge, size in zip(columns, edges, sizes):
+        place = _places(x, edge)
+        flat = place if flat is None else add(mul(flat, like(flat, size)), place)
+    w = shapes.full(points.type.update(shape=(total,), weak=False), 1) if weights is None else array_of(weights)
+    counts = shapes.reshape(_counted(flat, w, prod(sizes), w.type.dtype), sizes)
+    for d, size in enumerate(sizes):
+        counts = slice_in_dim(counts, 1, size - 1, axis=d)
+    if density:
+        counts = inexact(counts)
+        volume = reductions.sum(counts)
+        for d, edge in enumerate(edges):
+            counts = div(
+                counts, shapes.broadcast_in_dim(convert(diff(edge), counts.type.dtype), counts.type.shape, (d,))
+            )
+        counts = div(counts, volume)
+    return counts, edges
+
+
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Any, Any, Any]:
+    """``(counts, x edges, y edges)`` of the points ``(x[i], y[i])``; ``bins`` are a number or edges, or a pair of these.
+
+    >>> from handlax.numpy import array
+    >>> histogram2d(array([0.0, 1.0]), array([0.0, 1.0]), 2)[0].shape
+    (2, 2)
+    """
+    columns = [shapes.reshape(part, (*part.type.shape, 1)) for part in inexact_together("histogram2d", x, y)]
+    pair = isinstance(bins, Sequence) and len(bins) == 2
+    counts, (first, second) = histogramdd(
+        concatenate(columns, 1), list(bins) if pair else [bins, bins], range, weights, density
+    )
+    return counts, first, second

@@ -1,0 +1,177 @@
+"""Polynomials as vectors of coefficients, the highest power first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..effects import shapes
+from ..effects.arithmetic import add, div, mul, sub
+from ..effects.broadcasting import promote
+from ..effects.conversion import convert
+from ..effects.errors import BadArgument, ShapeMismatch
+from ..effects.slicing import concatenate, index_in_dim, slice_in_dim
+from .differencing import convolve
+from .operands import array_of, inexact, like, together
+
+
+def _vector(name: str, p: Any) -> Any:
+    x = array_of(p)
+    if x.ndim > 1:
+        raise ShapeMismatch(f"{name}: coefficients are a vector, got {x.type}.")
+    return shapes.reshape(x, (x.size,))
+
+
+def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+    """``p[0] * x**(n - 1) + ... + p[n - 1]``, by Horner's rule. Source: NumPy, ``polyval``.
+
+    >>> from handlax.numpy import array
+    >>> polyval(array([1, 2, 3]), 2)
+    Array(11, dtype=int32)
+    """
+    p, x = promote(p, x)
+    if not p.type.shape or not p.type.shape[0]:
+        raise ShapeMismatch(f"polyval: there must be coefficients, got {p.type}.")
+    y: Any = None
+    for i in range(p.type.shape[0]):
+        c = index_in_dim(p, i, 0, keepdims=False)
+        y = c if y is None else add(*together("polyval", mul(*together("polyval", y, x)), c))
+    return y if y.type.shape or not x.type.shape else shapes.broadcast(y, x.type.shape)
+
+
+def _longer(name: str, a1: Any, a2: Any) -> list[Any]:
+    """Both with zeros in front of the shorter one."""
+    xs = [_vector(name, x) for x in promote(a1, a2)]
+    size = max(x.size for x in xs)
+    return [
+        concatenate([shapes.full(x.type.update(shape=(size - x.size,)), 0), x], 0) if x.size < size else x for x in xs
+    ]
+
+
+def polyadd(a1: Any, a2: Any) -> Any:
+    """The sum of two polynomials. Source: NumPy, ``polyadd``.
+
+    >>> from handlax.numpy import array
+    >>> polyadd(array([1, 2]), array([5]))
+    Array([1, 7], dtype=int32)
+    """
+    return add(*_longer("polyadd", a1, a2))
+
+
+def polysub(a1: Any, a2: Any) -> Any:
+    """The difference of two polynomials. Source: NumPy, ``polysub``.
+
+    >>> from handlax.numpy import array
+    >>> polysub(array([1, 2]), array([5]))
+    Array([ 1, -3], dtype=int32)
+    """
+    return sub(*_longer("polysub", a1, a2))
+
+
+def _trimmed(x: Any) -> Any:
+    """Without leading zeros, whose number must be known."""
+    values = x.value if hasattr(x, "value") else None
+    if values is None:
+        raise BadArgument(f"polymul: leading zeros can be dropped of known values only, got {x.type}.")
+    first = next((i for i, v in enumerate(values) if v != 0), max(0, x.size - 1))
+    return slice_in_dim(x, first, None)
+
+
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+    """The product of two polynomials. Source: NumPy, ``polymul``.
+
+    >>> from handlax.numpy import array
+    >>> polymul(array([1.0, 1.0]), array([1.0, -1.0]))
+    Array([ 1.,  0., -1.], dtype=float32)
+    """
+    x, y = (_vector("polymul", part) for part in _floats(a1, a2))
+    if (trim_leading_zeros and x.size > 1) or (trim_leading_zeros and y.size > 1):
+        x, y = _trimmed(x), _trimmed(y)
+    x, y = (part if part.size else shapes.full(part.type.update(shape=(1,)), 0) for part in (x, y))
+    return convolve(x, y)
+
+
+def _floats(a1: Any, a2: Any) -> list[Any]:
+    """Both as floats of one dtype; sizes stay."""
+    return [inexact(x) for x in promote(a1, a2)]
+
+
+def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+    """Quotient and remainder: ``u == polymul(quotient, v) + remainder``. Source: NumPy, ``polydiv``.
+
+    >>> from handlax.numpy import array
+    >>> [part.tolist() for part in polydiv(array([1.0, 0.0, -1.0]), array([1.0, 1.0]))]
+    [[1.0, -1.0], [0.0, 0.0, 0.0]]
+    """
+    x, y = (_vector("polydiv", part) for part in _floats(u, v))
+    m, n = x.size - 1, y.size - 1
+    steps = max(m - n + 1, 1)
+    scale = index_in_dim(y, 0, keepdims=False)
+    parts = []
+    for k in range(max(0, m - n + 1)):
+        d = div(index_in_dim(x, k, keepdims=False), scale)
+        parts.append(shapes.reshape(d, (1,)))
+        taken = sub(slice_in_dim(x, k, k + n + 1), mul(d, y))
+        x = concatenate([slice_in_dim(x, 0, k), taken, slice_in_dim(x, k + n + 1, None)], 0)
+    q = concatenate(parts, 0) if parts else shapes.full(x.type.update(shape=(steps,)), 0)
+    return q, _trimmed(x) if trim_leading_zeros else x
+
+
+def polyder(p: Any, m: int = 1) -> Any:
+    """The ``m``-th derivative of a polynomial. Source: NumPy, ``polyder``.
+
+    >>> from handlax.numpy import array
+    >>> polyder(array([1.0, 2.0, 3.0]))
+    Array([2., 2.], dtype=float32)
+    """
+    if m < 0:
+        raise BadArgument(f"polyder: the order must not be negative, got {m}.")
+    x = inexact(_vector("polyder", p))
+    for _ in range(m):
+        size = x.size
+        powers = [float(size - 1 - i) for i in range(size - 1)]
+        x = mul(*together("polyder", slice_in_dim(x, 0, max(0, size - 1)), _row(powers, x)))
+    return x
+
+
+def _row(numbers: list[float], x: Any) -> Any:
+    """Numbers as a vector of the dtype of x."""
+    if not numbers:
+        return shapes.full(x.type.update(shape=(0,)), 0)
+    return concatenate([shapes.reshape(like(x, n), (1,)) for n in numbers], 0)
+
+
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    """The ``m``-th integral of a polynomial, with the constants ``k`` (0 by default). Source: NumPy, ``polyint``.
+
+    >>> from handlax.numpy import array
+    >>> polyint(array([2.0, 2.0]))
+    Array([1., 2., 0.], dtype=float32)
+    """
+    if m < 0:
+        raise BadArgument(f"polyint: the order must not be negative, got {m}.")
+    x = inexact(_vector("polyint", p))
+    constants = array_of(0 if k is None else k)
+    constants = shapes.reshape(constants, (constants.size,))
+    if constants.size not in (1, m) and m:
+        raise ShapeMismatch(f"polyint: there must be one constant, or {m}, got {constants.type}.")
+    constants = convert(constants, x.type.dtype)
+    for i in range(m):
+        c = slice_in_dim(constants, i if constants.size > 1 else 0, (i if constants.size > 1 else 0) + 1)
+        powers = [float(x.size - j) for j in range(x.size)]
+        x = concatenate([div(x, _row(powers, x)), convert(c, x.type.dtype, x.type.weak)], 0)
+    return x
+
+
+def poly(seq_of_zeros: Any) -> Any:
+    """The polynomial with these zeros and leading coefficient 1. Source: NumPy, ``poly``.
+
+    >>> from handlax.numpy import array
+    >>> poly(array([1.0, -1.0]))
+    Array([ 1.,  0., -1.], dtype=float32)
+    """
+    zeros = inexact(_vector("poly", seq_of_zeros))
+    y = shapes.full(zeros.type.update(shape=(1,)), 1)
+    for i in range(zeros.size):
+        z = slice_in_dim(zeros, i, i + 1)
+        y = convolve(y, concatenate([shapes.full(z.type, 1), -z], 0))
+    return y
