@@ -10,7 +10,7 @@ import numpy as np
 from ..effects import dtypes, shapes, slicing
 from ..effects.arithmetic import add, div, rem
 from ..effects.arrays import Array, ConcreteArray, from_numpy, lift, scalar
-from ..effects.broadcasting import broadcast_shape, promote
+from ..effects.broadcasting import broadcast_shape, promote, together
 from ..effects.comparison import eq, ge, select_n
 from ..effects.conversion import convert
 from ..effects.creation import iota
@@ -48,12 +48,13 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
     c = condition if isinstance(condition, Array) else lift(condition)
     if c.type.dtype.kind != "b":
         c = truth(c)
-    if not (isinstance(x, Array) and isinstance(y, Array) and x.type is y.type):
-        x, y = promote(x, y)
-    if c.type.shape != x.type.shape or x.type.shape != y.type.shape:
-        made = broadcast_shape("where", c.type.shape, x.type.shape, y.type.shape)
-        x, y = broadcast_to(x, made), broadcast_to(y, made)
-        c = broadcast_to(c, made) if c.type.shape else c
+    x, y = together("where", x, y)
+    mine, shape = c.type.shape, x.type.shape or y.type.shape
+    if mine and mine != shape:
+        made = broadcast_shape("where", mine, shape)
+        c = broadcast_to(c, made)
+        x = broadcast_to(x, made) if x.type.shape else x
+        y = broadcast_to(y, made) if y.type.shape or not x.type.shape else y
     return select_n(c, y, x)
 
 

@@ -15,14 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..effects import arithmetic, comparison, shapes
-from ..effects.arrays import Array, ConcreteArray, lift, scalar
+from ..effects.arrays import Array, lift, scalar
 from ..effects.broadcasting import broadcast_shape, promote
 from ..effects.conversion import convert
 from ..effects.dynamic import DynamicUpdateSlice
-from ..effects.errors import BadArgument, BadIndex, DTypeMismatch
-from ..effects.indexing import Gather, Scatter, ScatterAdd, ScatterMax, ScatterMin, ScatterMul, ScatterSub
+from ..effects.errors import BadIndex, DTypeMismatch
+from ..effects.indexing import Scatter, ScatterAdd, ScatterMax, ScatterMin, ScatterMul, ScatterSub
+from ..effects.scattering import scatter_apply
 from ..effects.stack import perform
-from ..effects.windows import ScatterDimensionNumbers, gathering, window_sizes
+from ..effects.windows import ScatterDimensionNumbers
 from .shaping import broadcast_to
 from .subscripts import (
     CLIP,
@@ -294,8 +295,11 @@ class Reference:
         if known is not None and not outside(items, own.shape, wrap_negative_indices):
             return _replaced(x, known[0], known[1], x, lambda old, _: convert(lift(func(old)), own.dtype, own.weak))
         found = places(items, own.shape, wrap_negative_indices)
-        unique = bool(unique_indices or found.unique)
-        return _applied(x, func, found, (bool(indices_are_sorted), unique, mode_of(mode, FILL)))
+        return scatter_apply(
+            x, found.vectors, lambda old: convert(lift(func(old)), own.dtype, own.weak), found.numbers,
+            update_shape=found.updates, indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices or found.unique, mode=mode_of(mode, FILL),
+        )  # fmt: skip
 
     def divide(self, values: Any, **options: Any) -> Any:
         """``x[index] /= values``; the result has the dtype of the quotient."""
@@ -304,32 +308,6 @@ class Reference:
     def power(self, values: Any, **options: Any) -> Any:
         """``x[index] **= values``."""
         return self.array ** _on_ones(self, values, options)
-
-
-# how often a function is applied in a row where nobody knows how often an index occurs
-ROUNDS = 64
-
-
-def _applied(x: Any, func: Callable[[Any], Any], at: Places, flags: tuple[bool, bool, Any]) -> Any:
-    """``x`` with ``func`` applied at these places: once for each time one occurs."""
-    own = x.type
-    if flags[1]:
-        numbers = gathering(at.numbers)
-        window = window_sizes(at.numbers, own.shape, at.updates)
-        old = perform(Gather(numbers, window, True, flags[0], flags[2], 0 if flags[2] is FILL else None), x, at.vectors)
-        return perform(Scatter(at.numbers, *flags), x, at.vectors, convert(lift(func(old)), own.dtype, own.weak))
-    one, none = shapes.full(own.update(shape=at.updates, dtype=INT32), 1), shapes.full(own.update(dtype=INT32), 0)
-    times = perform(ScatterAdd(at.numbers, *flags), none, at.vectors, one)
-    rounds = int(times.value.max(initial=0)) if isinstance(times, ConcreteArray) else at.vectors.size
-    if rounds > ROUNDS:
-        raise BadArgument(
-            f"at: apply must know how often an index occurs, got {at.vectors.type} of unknown values.",
-            hint="pass unique_indices=True where none occurs twice.",
-        )
-    for k in range(rounds):
-        y = convert(lift(func(x)), own.dtype, own.weak)
-        x = comparison.select_n(comparison.gt(times, scalar(k, INT32, own.weak)), x, y)
-    return x
 
 
 def _on_ones(self: Reference, values: Any, options: Mapping[str, Any]) -> Any:

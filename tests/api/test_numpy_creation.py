@@ -12,7 +12,8 @@ import handlax.numpy as hnp
 SIZES = st.integers(0, 6)
 OFFSETS = st.integers(-8, 8)
 SMALL = st.integers(-20, 20)
-DTYPES = ["bool", "int8", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
+DTYPES = ["bool", "int8", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64",
+          "complex128"]
 
 
 def same(found, wanted, dtype=None):

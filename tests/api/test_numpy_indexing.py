@@ -91,7 +91,8 @@ def test_the_derivative_of_indexing_counts_how_often_an_element_is_read(case):
     equal(hx.grad(lambda x: x[index].sum())(x), times)
 
 
-WRITES = {"set": None, "add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum, "subtract": np.subtract}
+WRITES = {"set": None, "add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum,
+          "subtract": np.subtract}
 
 
 @given(indexed(), st.sampled_from(list(WRITES)))
@@ -219,14 +220,15 @@ def test_take_and_put_along_an_axis(shape, data):
 def test_axes_of_size_one_broadcast_along_take_along_axis():
     x, i = counted((2, 3, 4)), np.array([2, 0]).reshape(1, 2, 1)
     equal(hnp.take_along_axis(x, i, 1), np.take_along_axis(x, i, 1))
-    equal(hnp.take_along_axis(x[:1], np.zeros((2, 3, 2), int), 2), np.take_along_axis(x[:1], np.zeros((2, 3, 2), int), 2))
+    zeros = np.zeros((2, 3, 2), int)
+    equal(hnp.take_along_axis(x[:1], zeros, 2), np.take_along_axis(x[:1], zeros, 2))
 
 
 def test_in_place_functions_give_a_new_array_or_an_error():
-    x = counted((3, 3), "int32")
+    x, values = counted((3, 3), "int32"), np.array([7, 8], "int32")
     for call, f in (
-        (lambda **k: hnp.put(x, np.array([0, -1]), np.array([7, 8], "int32"), **k), lambda y: np.put(y, [0, -1], [7, 8])),
-        (lambda **k: hnp.place(x, x > 4, np.array([7, 8], "int32"), **k), lambda y: np.place(y, y > 4, [7, 8])),
+        (lambda **k: hnp.put(x, np.array([0, -1]), values, **k), lambda y: np.put(y, [0, -1], [7, 8])),
+        (lambda **k: hnp.place(x, x > 4, values, **k), lambda y: np.place(y, y > 4, [7, 8])),
         (lambda **k: hnp.fill_diagonal(x, 7, **k), lambda y: np.fill_diagonal(y, 7)),
     ):
         wanted = x.copy()
@@ -244,7 +246,8 @@ def test_where_broadcasts(shapes):
 
 
 def test_where_promotes_as_operators_do():
-    assert hnp.where(True, 1.0, 2).weak_type and hnp.where(np.array([1, 0]), np.int8(1), np.float16(2)).dtype == np.float16
+    assert hnp.where(True, 1.0, 2).weak_type
+    assert hnp.where(np.array([1, 0]), np.int8(1), np.float16(2)).dtype == np.float16
     with pytest.raises(hx.errors.BadArgument):
         hnp.where(True, 1)
 
@@ -335,8 +338,8 @@ def test_arrays_have_the_methods_of_their_functions():
 
 
 @pytest.mark.parametrize(("own", "other"), [
-    ("float32", "int32"), ("float32", "uint8"), ("int8", "float32"), ("complex64", "float32"), ("float64", "complex128"),
-    ("bool", "uint8"), ("uint8", "bool"), ("int64", "int16"),
+    ("float32", "int32"), ("float32", "uint8"), ("int8", "float32"), ("complex64", "float32"),
+    ("float64", "complex128"), ("bool", "uint8"), ("uint8", "bool"), ("int64", "int16"),
 ])
 def test_views_have_the_bits_of_the_array(own, other):
     x = np.array([0, 1, 1, 0, 0, 1, 1, 1]).astype(own)
