@@ -79,7 +79,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     if size is None:
         if not known(x):
             raise ConcretizationError(
-                f"nonzero: how many elements are not zero must be known, got {x.type} under {x.run.label}.",
+                f"nonzero: how many elements are not zero must be known, got {x.type} under {x.run.label}.",  # type: ignore[union-attr]
                 hint="name a number: size=n.",
             )
         return tuple([from_numpy(part.astype(kind), copy=False) for part in np.nonzero(np.asarray(x))])

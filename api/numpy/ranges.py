@@ -120,8 +120,8 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     negative = (1 - sign(_real(first))) * (1 - sign(_real(last)))
     flip = convert(1 - floor(negative / 2), work)  # -1 where both are negative, else 1
     ten = float(np.log(10.0))
-    exponents = [log(flip * bound) / ten for bound in (first, last)]
-    y = flip * logspace(*exponents, num, endpoint, dtype=work)
+    low, high = (log(flip * bound) / ten for bound in (first, last))
+    y = flip * logspace(low, high, num, endpoint, dtype=work)
     return convert(moveaxis(y, 0, axis), kind)
 
 

@@ -206,7 +206,9 @@ def outside(items: list[Any], shape: tuple[int, ...], wrap: bool = True) -> bool
 def static(x: Any, items: list[Any], wrap: bool = True) -> Any:
     """``x`` at integers and slices."""
     shape = x.type.shape
-    out, starts, limits, strides, back = [], [], [], [], []
+    out: list[int] = []
+    starts: list[int] = []
+    limits, strides, back = [], [], []
     trivial = True
     for item in items:
         if item is None:
@@ -344,7 +346,8 @@ def _advanced(x: Any, items: list[Any], mode: Any, fill: Any, is_sorted: bool, u
     """``x`` at arrays, among integers and slices."""
     _, first = layout(items)
     shape = x.type.shape
-    basic, arrays, sizes, out, dims = [], [], [], [], []
+    basic: list[Any] = []
+    arrays, sizes, out, dims = [], [], [], []
     dim = kept = before = 0  # axes of x, axes after slicing, those of them that lie before the arrays' axes
     new_before = 0
     for k, item in enumerate(items):

@@ -20,7 +20,7 @@ from .shaping import moveaxis
 _INDEX = np.dtype("int32")
 
 
-def _compared(compare: Callable[..., Any], shape: tuple[int, int], k: int) -> Any:
+def _compared(compare: Callable[..., Any], shape: tuple[int, ...], k: int) -> Any:
     """``compare(i + k, j)`` for every index ``i, j`` of a matrix."""
     rows, columns = broadcasted_iota(_INDEX, shape, 0), broadcasted_iota(_INDEX, shape, 1)
     return compare(rows + k if k else rows, columns)
@@ -35,7 +35,7 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = N
     """
     shape = shapes.canonical_shape((N, N if M is None else M), "eye")
     kind = dtypes.default_float() if dtype is None else dtypes.canonical(dtype)
-    return placed(convert(_compared(eq, shape, k.__index__()), kind), device)  # type: ignore[arg-type]
+    return placed(convert(_compared(eq, shape, k.__index__()), kind), device)
 
 
 def identity(n: Any, dtype: Any = None) -> Any:
@@ -57,7 +57,7 @@ def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
     """
     shape = shapes.canonical_shape((N, N if M is None else M), "tri")
     kind = dtypes.default_float() if dtype is None else dtypes.canonical(dtype)
-    return convert(_compared(ge, shape, k.__index__()), kind)  # type: ignore[arg-type]
+    return convert(_compared(ge, shape, k.__index__()), kind)
 
 
 def _part(m: Any, k: int, lower: bool, where: str) -> Any:

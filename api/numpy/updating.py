@@ -77,7 +77,8 @@ class Places(NamedTuple):
 
 def window(items: list[Any], shape: tuple[int, ...], wrap: bool) -> Any:
     """``(starts, sizes, shape of x[index])`` of known integers and slices of step 1; None for anything else."""
-    starts, sizes, out = [], [], []
+    sizes: list[int] = []
+    starts, out = [], []
     for item in items:
         if item is None:
             out.append(1)
