@@ -21,6 +21,7 @@ from .effects.caches import cache_info as cache_info
 from .effects.caches import clear_caches as clear_caches
 from .effects.config import config as config
 from .effects.config import configure as configure
+from .effects.config import default_matmul_precision as default_matmul_precision
 from .effects.control import Bodies, install_bodies
 from .effects.frozen import Frozen as Frozen
 from .effects.operations import Operation as Operation
@@ -33,7 +34,7 @@ from .effects.parsing import parse_program as parse_program
 from .effects.programs import Program as Program
 from .effects.stack import BASE
 from .interpreters import evaluate
-from .interpreters.batch import batch_program
+from .interpreters.batch import batch_program as batch_program
 from .interpreters.derivatives import grad as grad
 from .interpreters.derivatives import hessian as hessian
 from .interpreters.derivatives import jacfwd as jacfwd
@@ -48,8 +49,9 @@ from .interpreters.handle import Handler as Handler
 from .interpreters.handle import handle as handle
 from .interpreters.handle import handler as handler
 from .interpreters.handle import handlers as handlers
-from .interpreters.jvp import jvp_program
+from .interpreters.jvp import jvp_program as jvp_program
 from .interpreters.mapping import vmap as vmap
+from .interpreters.partial_eval import partial_eval_program as partial_eval_program
 from .interpreters.record import record
 from .interpreters.simplify import common_subexpressions as common_subexpressions
 from .interpreters.simplify import dead_code_elimination as dead_code_elimination
@@ -59,6 +61,7 @@ from .interpreters.staging import named_call as named_call
 from .interpreters.staging import named_scope as named_scope
 from .interpreters.typecheck import check_program as check_program
 from .interpreters.typecheck import typecheck as typecheck
+from .interpreters.transpose import transpose_program as transpose_program
 from .lowering import eager
 from .lowering.backend import XlaBackend
 from .lowering.devices import block_until_ready as block_until_ready
@@ -77,6 +80,7 @@ from .lowering.devices import local_device_count as local_device_count
 from .lowering.devices import local_devices as local_devices
 from .lowering.devices import process_count as process_count
 from .lowering.devices import process_index as process_index
+from .lowering.explain import explain as explain
 from .lowering.jit import jit as jit
 from .lowering.stages import ShapeDtypeStruct as ShapeDtypeStruct
 from .lowering.stages import eval_shape as eval_shape
@@ -85,7 +89,7 @@ make_jaxpr = make_program
 
 # what effects leave to others, the base interpretation, the array backend and programs of bodies, is installed here
 BASE.answer = evaluate.answer
-install_backend(XlaBackend())
+install_backend(XlaBackend(), numpy)
 install_bodies(Bodies(record, jvp_program, batch_program))
 eager.install()
 

@@ -16,8 +16,13 @@ import numpy as np
 
 from . import config, dtypes, stack, trees
 from .errors import (
+    BadCall,
     ConcretizationTypeError,
+    DTypeMismatch,
+    Immutable,
+    IntegerOverflow,
     NotAnArray,
+    RankMismatch,
     TracerArrayConversionError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
@@ -70,17 +75,13 @@ class Array:
 
     def __len__(self) -> int:
         if not self.type.shape:
-            raise TypeError("len() of an array of rank 0")
+            raise RankMismatch(f"len: an array of rank 0 has no length, got {self.type}.", hint="size counts elements.")
         return self.type.shape[0]
 
     __hash__ = None  # type: ignore[assignment]
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        return NAMESPACE[0]
-
-
-# the module of array functions, for the array API standard; filled once when the package is imported
-NAMESPACE: list[Any] = [None]
+        return _Installed.namespace
 
 
 class Backend(Protocol):
@@ -103,11 +104,13 @@ class Backend(Protocol):
 
 class _Installed:
     backend: Backend
+    namespace: Any  # the module of array functions, for the array API standard
 
 
-def install_backend(backend: Backend) -> None:
+def install_backend(backend: Backend, namespace: Any) -> None:
     """Called once by the package."""
     _Installed.backend = backend
+    _Installed.namespace = namespace
 
 
 def backend() -> Backend:
@@ -122,7 +125,7 @@ class ConcreteArray(Array):
     _buffer: Any
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"arrays are immutable; cannot set {name!r}")
+        raise Immutable(f"array: arrays are immutable, {name!r} cannot be set.", hint="x.at[i].set(y) gives a new array.")
 
     @property
     def value(self) -> np.ndarray[Any, Any]:
@@ -210,22 +213,45 @@ class ConcreteArray(Array):
         """Nothing to start: reading waits."""
 
     def __bool__(self) -> bool:
+        if self.type.shape and self.type.size != 1:
+            raise RankMismatch(
+                f"bool: only an array of one element is true or false, got {self.type}.",
+                hint="x.any(), x.all(), or x.size > 0.",
+            )
         return bool(self.value)
 
+    def _scalar(self, name: str) -> np.ndarray[Any, Any]:
+        """The value, where Python wants a number. Raises RankMismatch."""
+        if self.type.shape:
+            raise RankMismatch(
+                f"{name}: only an array of rank 0 is a Python number, got {self.type}.",
+                hint=f"index first, x[0], or {name}(x.item()) where x has one element.",
+            )
+        return self.value
+
     def __int__(self) -> int:
-        return int(self.value)
+        return int(self._scalar("int"))
 
     def __float__(self) -> float:
-        return float(self.value)
+        return float(self._scalar("float"))
 
     def __complex__(self) -> complex:
-        return complex(self.value)
+        return complex(self._scalar("complex"))
 
     def __index__(self) -> int:
-        return operator.index(self.value[()])
+        if self.type.dtype.kind not in "iu":
+            raise DTypeMismatch(
+                f"index: Python needs an integer here, got {self.type}.", hint="convert with int(x) or x.astype(int)."
+            )
+        return operator.index(self._scalar("int")[()])
 
     def __format__(self, spec: str) -> str:
-        return format(self.value[()] if self.type.shape == () else self, spec) if spec else repr(self)
+        value = self.value[()] if self.type.shape == () else self.value
+        if spec and self.type.shape:
+            raise RankMismatch(
+                f"format: {spec!r} formats numbers, got {self.type}.", hint="format its elements, or numpy.array2string."
+            )
+        return format(value, spec)
 
     def __contains__(self, item: Any) -> bool:
         return bool(np.any(self.value == np.asarray(item)))
@@ -242,7 +268,7 @@ class ConcreteArray(Array):
 
     def __iter__(self) -> Iterator[Any]:
         if not self.type.shape:
-            raise TypeError("iteration over an array of rank 0")
+            raise _no_rows(self.type)
         row = array_type(self.type.shape[1:], self.type.dtype, self.type.weak)
         return iter([concrete(row, np.asarray(part)) for part in self.value])
 
@@ -341,8 +367,12 @@ class Box(Array):
 
     def __iter__(self) -> Iterator[Any]:
         if not self.type.shape:
-            raise TypeError("iteration over an array of rank 0")
+            raise _no_rows(self.type)
         return (self[i] for i in range(self.type.shape[0]))  # type: ignore[index]
+
+
+def _no_rows(type: ArrayType) -> RankMismatch:
+    return RankMismatch(f"iter: an array of rank 0 has no rows, got {type}.", hint="x.item() is its number.")
 
 
 def _owned(x: np.ndarray[Any, Any]) -> bool:
@@ -383,9 +413,22 @@ def scalar(value: Any, dtype: Any = None, weak: bool = False) -> ConcreteArray:
             dtype, weak = dtypes.scalar_type(value)
         if len(_CONSTANTS) > 4096:
             _CONSTANTS.clear()
-        data = np.asarray(value).astype(dtype) if kind is not int else np.asarray(value, dtype)
+        data = np.asarray(value).astype(dtype) if kind is not int else _integer(value, dtype)
         found = _CONSTANTS[key] = concrete(array_type((), dtype, weak), data)  # type: ignore[assignment]
     return found  # type: ignore[return-value]
+
+
+def _integer(value: int, dtype: Any) -> np.ndarray[Any, Any]:
+    """A Python integer in an array's dtype: one that fits the default integers wraps, any other must fit itself."""
+    try:
+        return np.asarray(value, dtype)
+    except OverflowError:
+        try:
+            return np.asarray(value, dtypes.default_int()).astype(dtype)
+        except OverflowError:
+            raise IntegerOverflow(
+                f"an integer must fit its dtype, got {value} for {dtype}.", hint="convert the array to a wider dtype."
+            ) from None
 
 
 _SCALARS: frozenset[type] = frozenset((bool, int, float, complex))
@@ -443,6 +486,11 @@ def perform(op: Any, *operands: Any) -> Any:
 
     Raises: UnhandledEffect: nobody answers the effect. MissingRule: a handler met an operation it has no rule for.
     """
+    if isinstance(op, type) or not hasattr(op, "effectful"):
+        shown = f"the class {op.__name__}" if isinstance(op, type) else type(op).__name__
+        raise BadCall(
+            f"perform: an operation is needed, got {shown}.", hint="perform(Op(...fields), *operands): make one first."
+        )
     lifted = [x if isinstance(x, Array) else lift(x) for x in operands]
     y = stack.perform(op, *lifted)
     return trees.unflatten(trees.structure(op.result_tree(*[x.type for x in lifted])), y) if op.effectful else y

@@ -171,3 +171,8 @@ def configure(**changes: Any) -> Iterator[Configuration]:
         yield current()
     finally:
         CONFIG.reset(token)
+
+
+def default_matmul_precision(precision: str | None) -> Any:
+    """The precision of products that name none, for the extent of a ``with`` block: ``highest``, ``bfloat16``, ..."""
+    return configure(default_matmul_precision=precision)

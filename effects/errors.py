@@ -51,6 +51,10 @@ class ShapeMismatch(HandlaxError, ValueError):
     """Shapes, sizes or ranks that do not fit together."""
 
 
+class RankMismatch(HandlaxError, TypeError, ValueError):
+    """An array of a rank that Python's protocol does not take: ``float`` of a vector, ``len`` of a scalar."""
+
+
 class DTypeMismatch(HandlaxError, TypeError):
     """A dtype that an operation does not take, or dtypes that differ where they must not."""
 
@@ -67,15 +71,23 @@ class NotAnArray(HandlaxError, TypeError):
     """A value that cannot be understood as an array."""
 
 
+class NotAFunction(HandlaxError, TypeError):
+    """A transformation was given something that cannot be called."""
+
+
 class BadArgument(HandlaxError, ValueError):
     """A static argument (axis, name, mode, ...) outside what it may be."""
+
+
+class BadCall(HandlaxError, TypeError):
+    """Too many arguments, too few, or something performed that is no operation."""
 
 
 class BadIndex(HandlaxError, IndexError):
     """An index with too many entries, or one that no element has."""
 
 
-class Immutable(HandlaxError, TypeError):
+class Immutable(HandlaxError, TypeError, AttributeError):
     """An array was to be changed in place."""
 
 

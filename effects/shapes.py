@@ -9,10 +9,16 @@ from typing import Any
 import numpy as np
 
 from . import columns
-from .arrays import lift, scalar
+from .arrays import Array, lift, scalar
 from .columns import linear
 from .dtypes import NUMERIC
-from .errors import BadArgument, DTypeMismatch, ShapeMismatch
+from .errors import (
+    BadArgument,
+    ConcretizationError,
+    DTypeMismatch,
+    ShapeMismatch,
+    TracerIntegerConversionError,
+)
 from .operations import operation, shared
 from .stack import perform
 from .types import ArrayType, array_type
@@ -23,11 +29,18 @@ def canonical_axis(axis: Any, rank: int, where: str) -> int:
     """``axis`` counted from the front; raises BadArgument where there is no such axis."""
     try:
         index = axis.__index__()
+    except ConcretizationError:
+        raise _unknown(f"{where}: an axis must be known, got {axis.type}.") from None
     except (AttributeError, TypeError):
         raise BadArgument(f"{where}: an axis must be an integer, got {axis!r}.") from None
     if not -rank <= index < rank:
         raise BadArgument(f"{where}: axis {index} is out of range for an array of rank {rank}.")
     return index + rank if index < 0 else index
+
+
+def _unknown(what: str) -> TracerIntegerConversionError:
+    hint = "make the argument that it comes from static (static_argnums), or use x.shape, which is always known."
+    return TracerIntegerConversionError(what, hint=hint)
 
 
 def canonical_axes(axes: Any, rank: int, where: str) -> tuple[int, ...]:
@@ -47,6 +60,9 @@ def canonical_shape(shape: Any, where: str = "shape") -> tuple[int, ...]:
         shape = (shape,)
     try:
         sizes = tuple([size.__index__() for size in shape])
+    except ConcretizationError:
+        found = shape.type if isinstance(shape, Array) else tuple([x.type if isinstance(x, Array) else x for x in shape])
+        raise _unknown(f"{where}: the sizes of a shape must be known, got {found}.") from None
     except (AttributeError, TypeError):
         raise BadArgument(f"{where}: a shape is a sequence of integers, got {shape!r}.") from None
     if any(size < 0 for size in sizes):

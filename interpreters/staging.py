@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from ..effects import dtypes, trees
 from ..effects.arrays import Box, lift
 from ..effects.programs import Program
+from ..effects.sources import user_site
+from ..effects.stack import STACK, Run, installed
 from ..effects.types import ArrayType, array_type
 from .derivatives import abstract
 from .record import record
@@ -123,13 +125,20 @@ def closure_convert(fun: F, *example_args: Any) -> tuple[F, list[Any]]:
 
 
 def named_call(fun: F, *, name: str | None = None) -> F:
-    """``fun`` under a name that messages and compiled programs show."""
-    named = functools.wraps(fun)(lambda *args, **kwargs: fun(*args, **kwargs))
-    named.__name__ = name or getattr(fun, "__name__", "named_call")
+    """``fun`` inside ``named_scope(name)``."""
+    label = name or getattr(fun, "__name__", "named_call")
+
+    @functools.wraps(fun)
+    def named(*args: Any, **kwargs: Any) -> Any:
+        with named_scope(label):
+            return fun(*args, **kwargs)
+
+    named.__name__ = label
     return named
 
 
 @contextmanager
-def named_scope(name: str) -> Any:
-    """A name for what is performed in the block, in compiled programs."""
-    yield name
+def named_scope(name: str) -> Iterator[str]:
+    """A name for what is performed in the block: messages list it among the handlers in force."""
+    with installed(Run(STACK.get(), name, user_site(3))):
+        yield name

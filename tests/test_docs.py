@@ -39,7 +39,7 @@ def run_page(text: str, space: dict[str, object], file: str) -> int:
     found = blocks(text)
     for line, source in found:
         if ">>>" in source:
-            run_examples(source, space, Path(file).name, file, line)
+            run_examples(source, space, f"{Path(file).name}:{line}", file, line)     # the name must differ: tracebacks go by it
         else:
             exec(compile("\n" * line + source, file, "exec"), space)
     return len(found)

@@ -1,8 +1,8 @@
 """The laws of operations, as values: each a name, one sentence, and a check.
 
-    for law in LAWS: law.check(op, operands)
+    for law in LAWS: law.check(op, draws)
 
-``operands`` are NumPy arrays. An operation that a law cannot apply to says so, with the reason: ``exempt = {name: reason}``.
+``draws`` are lists of operands, NumPy arrays. An operation that a law cannot apply to says so, with the reason: ``exempt = {name: reason}``.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..effects import dtypes
-from ..effects.arrays import Array, concrete, lift, perform
+from ..effects.arrays import Array, lift, perform
 from ..effects.operations import Operation
 from ..effects.parsing import parse_program
-from ..effects.programs import Program, interpret
+from ..effects.programs import interpret
 from ..effects.threefry import random_wrap
 from ..interpreters.derivatives import jvp, linearize, vjp
 from ..interpreters.mapping import vmap
@@ -35,7 +35,7 @@ class Law(NamedTuple):
 
     name: str
     sentence: str
-    check: Callable[[Operation, Arrays], None]
+    check: Callable[[Operation, Sequence[Arrays]], None]
     derivative: bool = False  # speaks of derivatives: operands are float64 or complex128
 
 
@@ -80,12 +80,20 @@ def _types(op: Operation, operands: Arrays) -> None:
             assert (value.shape, value.dtype) == (t.shape, t.dtype), f"{op}: the data are {value.dtype}{value.shape}, not {t}"
 
 
-def _compiled(op: Operation, operands: Arrays) -> None:
-    wanted = results(op, operands)
-    found = jit(lambda *xs: results(op, xs))(*operands)
-    loose = getattr(op, "loose", 1.0)
-    for y, z in zip(found, wanted):
-        assert_close(y, z, loose, f"{op} compiled, against NumPy")
+def _joint(op: Operation, draws: Sequence[Arrays]) -> tuple[Callable[..., list[Any]], list[Any]]:
+    """The operation on all draws as one function of all their operands: it is compiled once."""
+    ends = list(itertools.accumulate(map(len, draws)))
+
+    def function(*xs: Any) -> list[Any]:
+        return [y for start, end in zip([0, *ends], ends) for y in results(op, xs[start:end])]
+
+    return function, [x for operands in draws for x in operands]
+
+
+def _compiled(op: Operation, draws: Sequence[Arrays]) -> None:
+    function, operands = _joint(op, draws)
+    for y, z in zip(jit(function)(*operands), function(*operands)):
+        assert_close(y, z, getattr(op, "loose", 1.0), f"{op} compiled, against NumPy")
 
 
 def _smooth(y: Array) -> bool:
@@ -140,28 +148,6 @@ def _adjoint(op: Operation, operands: Arrays) -> None:
     assert abs(left - right) <= 1e-9 * size, f"{op}: <u, Jv> = {left}, <J^T u, v> = {right}"
 
 
-def _is_key(x: Any) -> bool:
-    return isinstance(x, Array) and dtypes.is_extended(x.type.dtype)
-
-
-def _stack(xs: Sequence[Any], axis: int) -> Any:
-    """Equal arrays along a new dimension; keys too, which have no NumPy form."""
-    if not _is_key(xs[0]):
-        return np.stack(xs, axis)
-    shape = xs[0].type.shape
-    words = np.stack([data(x) for x in xs], axis)
-    return concrete(xs[0].type.update(shape=(*shape[:axis], len(xs), *shape[axis:])), words)
-
-
-def _lane(x: Any, lane: int, axis: int | None) -> Any:
-    if axis is None:
-        return x
-    if not _is_key(x):
-        return np.asarray(np.take(x, lane, axis))
-    shape = x.type.shape
-    return concrete(x.type.update(shape=shape[:axis] + shape[axis + 1 :]), np.take(data(x), lane, axis))
-
-
 def _lanes(op: Operation, operands: Arrays) -> None:
     """Every choice of mapped operands, each along a dimension of its own."""
     size = 3
@@ -197,12 +183,9 @@ def _lane(x: Any, lane: int, axis: int) -> Any:
     return random_wrap(np.take(data(x), lane, axis)) if isinstance(x, Array) else np.asarray(np.take(x, lane, axis))
 
 
-def _commutes(op: Operation, operands: Arrays) -> None:
-    """jit(jvp f) = jvp(jit f) = jvp f, and the same for the pullback and vmap; jvp(vmap f) = vmap(jvp f)."""
-
-    def f(*xs: Any) -> Any:
-        return results(op, xs)
-
+def _commutes(op: Operation, draws: Sequence[Arrays]) -> None:
+    """jit(jvp f) = jvp(jit f) = jvp f = one lane of vmap(jvp f); jit(vmap f) = vmap(jit f)."""
+    f, operands = _joint(op, draws)
     direction = _direction(operands, 4)
     smooth = [i for i, d in enumerate(direction) if d.dtype != dtypes.float0]
     moving = tuple(direction[i] for i in smooth)
@@ -249,19 +232,24 @@ def _text(op: Operation, operands: Arrays) -> None:
     assert typecheck(program) is program
 
 
-def program_of(op: Operation, operands: Arrays) -> Program:
-    """The program that performs ``op`` once."""
-    return record(lambda *xs: results(op, xs), [lift(x).type for x in operands])
+def each(check: Callable[[Operation, Arrays], None]) -> Callable[[Operation, Sequence[Arrays]], None]:
+    """A check of one draw as a check of many."""
+
+    def check_all(op: Operation, draws: Sequence[Arrays]) -> None:
+        for operands in draws:
+            check(op, operands)
+
+    return check_all
 
 
 LAWS = (
-    Law("typing", "the data of a result have the type that result_type says", _types),
+    Law("typing", "the data of a result have the type that result_type says", each(_types)),
     Law("compiled", "NumPy evaluation equals compiled StableHLO", _compiled),
-    Law("finite_differences", "jvp equals the quotient of differences", _differences, derivative=True),
-    Law("adjoint", "<u, Jv> = <J^T u, v>", _adjoint, derivative=True),
-    Law("vmap", "vmap equals the loop over lanes", _lanes),
+    Law("finite_differences", "jvp equals the quotient of differences", each(_differences), derivative=True),
+    Law("adjoint", "<u, Jv> = <J^T u, v>", each(_adjoint), derivative=True),
+    Law("vmap", "vmap equals the loop over lanes", each(_lanes)),
     Law("commutes", "jit, jvp and vmap commute", _commutes, derivative=True),
-    Law("partial_eval", "the two parts of a split program make the whole", _split),
-    Law("text", "print and parse, pickle and typecheck give the program back", _text),
+    Law("partial_eval", "the two parts of a split program make the whole", each(_split)),
+    Law("text", "print and parse, pickle and typecheck give the program back", each(_text)),
 )
 

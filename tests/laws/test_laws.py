@@ -24,7 +24,7 @@ def exemption(op, law):
 
 def examples(case, law):
     """One draw for every dtype and shape; derivatives are checked in the widest dtypes alone."""
-    family = case.dtypes if not law.derivative else case.dtypes & WIDE or case.dtypes
+    family = case.dtypes & WIDE if law.derivative else case.dtypes
     for dtype in sorted(family, key=lambda d: d.name):
         for i, shapes in enumerate(case.shapes):
             if law.derivative and i > 2 and len(case.shapes) > 4:
@@ -39,10 +39,9 @@ def examples(case, law):
 def test_law(case, law):
     if exemption(case.op, law):
         pytest.skip(f"exempt: {exemption(case.op, law)}")
-    if law.derivative and not any(dtypes.is_inexact(d) for d in case.dtypes if not dtypes.is_extended(d)):
-        pytest.skip("no inexact dtype")
-    for operands in examples(case, law):
-        law.check(case.op, operands)
+    if law.derivative and not case.dtypes & WIDE:
+        pytest.skip("derivatives are checked in float64 and complex128, which this case has not")
+    law.check(case.op, list(examples(case, law)))
 
 
 def pure_operations():
