@@ -256,7 +256,7 @@ def _split(ary: Any, where_to: Any, axis: int, where: str) -> list[Any]:
     x = lift(ary)
     axis = canonical_axis(axis, x.ndim, where)
     size = x.shape[axis]
-    if isinstance(where_to, (list, tuple)) or getattr(where_to, "shape", ()):
+    if isinstance(where_to, (list, tuple)) or np.ndim(where_to) > 0:
         cuts = [min(max(i + size if i < 0 else i, 0), size) for i in [int(i) for i in where_to]]
         edges = [0, *cuts, size]
         if all(a <= b for a, b in pairwise(edges)):
