@@ -39,7 +39,8 @@ def run_page(text: str, space: dict[str, object], file: str) -> int:
     found = blocks(text)
     for line, source in found:
         if ">>>" in source:
-            run_examples(source, space, f"{Path(file).name}:{line}", file, line)     # the name must differ: tracebacks go by it
+            name = f"{Path(file).name}:{line}"      # of its own: tracebacks find the lines of an example by it
+            run_examples(source, space, name, file, line)
         else:
             exec(compile("\n" * line + source, file, "exec"), space)
     return len(found)

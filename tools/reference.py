@@ -1,0 +1,154 @@
+"""Write docs/reference/: the public names of every namespace, each with parameters and a sentence; the matrix of rules.
+
+    python tools/reference.py            write the pages
+    python tools/reference.py --check    say which of them are out of date, and fail if there are any
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import re
+import sys
+from pathlib import Path
+from types import GenericAlias, ModuleType
+from typing import Any
+
+import rules_matrix
+
+from handlax.effects.operations import Column
+
+PAGES = Path(__file__).resolve().parent.parent / "docs" / "reference"
+NAMESPACES = (
+    "handlax", "handlax.lax", "handlax.lax.linalg", "handlax.numpy", "handlax.numpy.linalg", "handlax.numpy.fft",
+    "handlax.nn", "handlax.nn.initializers", "handlax.random", "handlax.tree", "handlax.tree_util",
+    "handlax.dtypes", "handlax.columns", "handlax.errors", "handlax.testing",
+)  # fmt: skip
+
+
+def loaded(name: str) -> ModuleType | None:
+    """A namespace by the name under which a user reaches it, which may be an attribute and no module of that name."""
+    first, *rest = name.split(".")
+    found: Any = importlib.import_module(first)
+    for part in rest:
+        if not hasattr(found, part):
+            try:
+                importlib.import_module(f"{found.__name__}.{part}")
+            except ModuleNotFoundError as error:
+                if error.name != f"{found.__name__}.{part}":
+                    raise
+                return None
+        found = getattr(found, part)
+    return found if isinstance(found, ModuleType) and found.__file__ else None
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """``__all__``, or what the source gives on as ``import x as x``, or what it defines."""
+    listed = getattr(module, "__all__", None)
+    if listed is not None:
+        return sorted(listed)
+    given, defined = set(), set()
+    for node in ast.parse(Path(str(module.__file__)).read_text()).body:
+        if isinstance(node, ast.ImportFrom):
+            if node.names[0].name == "*":
+                source = importlib.util.resolve_name(f"{'.' * node.level}{node.module}", str(module.__package__))
+                given |= {name for name, value in vars(module).items() if getattr(value, "__module__", None) == source}
+            given |= {alias.asname for alias in node.names if alias.asname == alias.name.rpartition(".")[2]}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            defined.add(node.name)
+        elif isinstance(node, ast.Assign):
+            defined |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return sorted(name for name in given | defined if not name.startswith("_"))
+
+
+def default(value: Any) -> str:
+    """A default value as a reader would write it."""
+    if isinstance(value, type) or inspect.isfunction(value):
+        return value.__name__
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+
+
+def parameters(value: Any) -> str:
+    """The parameters of something that can be called, without annotations; empty where Python does not know them."""
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):
+        return ""
+    parts: list[str] = []
+    before: Any = None
+    for parameter in signature.parameters.values():
+        kind = parameter.kind
+        if before is inspect.Parameter.POSITIONAL_ONLY and kind is not before:
+            parts.append("/")
+        if kind is inspect.Parameter.KEYWORD_ONLY and before not in (kind, inspect.Parameter.VAR_POSITIONAL):
+            parts.append("*")
+        star = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}.get(kind, "")
+        given = "" if parameter.default is inspect.Parameter.empty else f"={default(parameter.default)}"
+        parts.append(f"{star}{parameter.name}{given}")
+        before = kind
+    if before is inspect.Parameter.POSITIONAL_ONLY:
+        parts.append("/")
+    return f"({', '.join(parts)})"
+
+
+def sentence(value: Any) -> str:
+    """What a thing says of itself: the first paragraph of its docstring, on one line; nothing of plain values."""
+    if isinstance(value, Column):
+        return value.doc
+    if isinstance(value, GenericAlias) or not (callable(value) or isinstance(value, ModuleType)):
+        return ""
+    text = inspect.getdoc(value) or ""
+    return " ".join(text.split("\n\n")[0].split()).replace("``", "`")
+
+
+def entry(module: ModuleType, name: str) -> str:
+    """One line of a page."""
+    value = getattr(module, name)
+    called = name + (parameters(value) if callable(value) and not isinstance(value, type | GenericAlias) else "")
+    said = sentence(value)
+    return f"- `{called}`" + (f": {said}" if said else "")
+
+
+def page(name: str, module: ModuleType) -> str:
+    """The page of one namespace: what explains itself, then the names of plain values."""
+    entries = [entry(module, public) for public in public_names(module)]
+    said = [line for line in entries if not line.endswith("`")]
+    plain = ", ".join([line[2:] for line in entries if line.endswith("`")])
+    values = [*([""] if said else []), f"Without a text of their own: {plain}."] if plain else []
+    return "\n".join([f"# {name}", "", sentence(module), "", *said, *values]) + "\n"
+
+
+def pages() -> dict[str, str]:
+    """File name -> text, for all of the reference."""
+    modules = {name: module for name in NAMESPACES if (module := loaded(name)) is not None and public_names(module)}
+    made = {f"{name}.md": page(name, module) for name, module in modules.items()}
+    made["rules.md"] = rules_matrix.matrix().rstrip() + "\n"
+    index = ["# Reference", "", "Made from the code by `python tools/reference.py`.", ""]
+    index += [f"- [`{name}`]({name}.md): {sentence(module)}" for name, module in modules.items()]
+    index += ["- [The matrix of rules](rules.md): which operation has a rule in which column, or why it has none.", ""]
+    made["index.md"] = "\n".join(index)
+    return made
+
+
+def main(words: list[str]) -> int:
+    made = pages()
+    there = {path.name: path.read_text() for path in PAGES.glob("*.md")}
+    changed = sorted(name for name in made.keys() | there.keys() if made.get(name) != there.get(name))
+    if "--check" in words:
+        stale = f"out of date: {', '.join(changed)}; run python tools/reference.py"
+        print(f"docs/reference: {stale if changed else 'as the code says'}")
+        return 1 if changed else 0
+    PAGES.mkdir(parents=True, exist_ok=True)
+    for name in changed:
+        if name in made:
+            (PAGES / name).write_text(made[name])
+        else:
+            (PAGES / name).unlink()
+    print(f"docs/reference: {len(changed)} pages written")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
