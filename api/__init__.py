@@ -8,6 +8,7 @@ from __future__ import annotations
 from . import dtypes as dtypes
 from . import errors as errors
 from . import lax as lax
+from . import nn as nn
 from . import numpy as numpy
 from . import random as random
 from . import tree as tree

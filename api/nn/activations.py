@@ -1,0 +1,266 @@
+"""Activations: elementwise functions of neural networks, with the derivatives that JAX gives them at kinks."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..effects import special
+from ..effects.arithmetic import abs as _abs
+from ..effects.arithmetic import add, div, integer_pow, mul, neg, sqrt, square
+from ..effects.comparison import ge, gt, le, lt, select_n
+from ..effects.errors import ShapeMismatch
+from ..effects.shapes import canonical_axis
+from ..effects.slicing import slice_in_dim
+from ..effects.special import exp, expm1, log1p
+from ..numpy.elementary import tanh
+from ..numpy.operands import array_of, inexact, inexact_together, like
+from ..numpy.ufuncs import logaddexp, maximum, minimum
+
+__all__ = [
+    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu",
+    "log1mexp", "log_sigmoid", "mish", "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign", "softplus",
+    "sparse_plus", "sparse_sigmoid", "squareplus", "swish", "tanh",
+]  # fmt: skip
+
+
+def identity(x: Any) -> Any:
+    """``x`` as an array.
+
+    >>> identity(1.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    return array_of(x)
+
+
+def relu(x: Any) -> Any:
+    """``max(x, 0)``; the derivative at 0 is 0.
+
+    >>> relu(-2.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    x = array_of(x)
+    nothing = like(x, 0)
+    return select_n(le(x, nothing), x, nothing)  # NaN is not below 0 and stays
+
+
+def relu6(x: Any) -> Any:
+    """``min(max(x, 0), 6)``.
+
+    >>> relu6(8.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    return minimum(maximum(x, 0), 6.0)
+
+
+def squareplus(x: Any, b: Any = 4) -> Any:
+    """``(x + sqrt(x**2 + b)) / 2``.
+
+    >>> squareplus(0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    x, b = inexact_together("squareplus", x, b)
+    return mul(add(x, sqrt(add(square(x), b))), like(x, 0.5))
+
+
+def softplus(x: Any) -> Any:
+    """``log(1 + e**x)``, without overflow.
+
+    >>> softplus(0.0)
+    Array(0.6931472, dtype=float32, weak_type=True)
+    """
+    return logaddexp(x, 0)
+
+
+def sparse_plus(x: Any) -> Any:
+    """0 up to -1, ``x`` from 1 on, ``(x + 1)**2 / 4`` between.
+
+    >>> sparse_plus(0.0)
+    Array(0.25, dtype=float32, weak_type=True)
+    """
+    x = inexact(x)
+    one = like(x, 1)
+    between = mul(square(add(x, one)), like(x, 0.25))
+    return select_n(le(x, neg(one)), select_n(ge(x, one), between, x), like(x, 0))
+
+
+def sparse_sigmoid(x: Any) -> Any:
+    """The derivative of ``sparse_plus``: 0 up to -1, 1 from 1 on, ``(x + 1) / 2`` between.
+
+    >>> sparse_sigmoid(0.0)
+    Array(0.5, dtype=float32, weak_type=True)
+    """
+    x = inexact(x)
+    return mul(minimum(maximum(add(x, like(x, 1)), 0.0), 2.0), like(x, 0.5))
+
+
+def soft_sign(x: Any) -> Any:
+    """``x / (|x| + 1)``.
+
+    >>> soft_sign(1.0)
+    Array(0.5, dtype=float32, weak_type=True)
+    """
+    x = inexact(x)
+    return div(x, add(_abs(x), like(x, 1)))
+
+
+def sigmoid(x: Any) -> Any:
+    """``1 / (1 + e**-x)``.
+
+    >>> sigmoid(0.0)
+    Array(0.5, dtype=float32, weak_type=True)
+    """
+    return special.logistic(inexact(x))
+
+
+def silu(x: Any) -> Any:
+    """``x * sigmoid(x)``, also called swish.
+
+    >>> silu(0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    x = inexact(x)
+    return mul(x, special.logistic(x))
+
+
+swish = silu
+
+
+def log_sigmoid(x: Any) -> Any:
+    """``log(sigmoid(x))``, without overflow.
+
+    >>> log_sigmoid(0.0)
+    Array(-0.6931472, dtype=float32, weak_type=True)
+    """
+    return neg(softplus(neg(inexact(x))))
+
+
+def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+    """``x`` from 0 on, ``negative_slope * x`` below.
+
+    >>> leaky_relu(-1.0)
+    Array(-0.01, dtype=float32, weak_type=True)
+    """
+    x, slope = inexact_together("leaky_relu", x, negative_slope)
+    return select_n(ge(x, like(x, 0)), mul(x, slope), x)
+
+
+def hard_tanh(x: Any) -> Any:
+    """``x`` within [-1, 1], the nearer bound outside.
+
+    >>> hard_tanh(3.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    x = array_of(x)
+    one, minus = like(x, 1), like(x, -1)
+    return select_n(gt(x, one), select_n(lt(x, minus), x, minus), one)
+
+
+def hard_sigmoid(x: Any) -> Any:
+    """``relu6(x + 3) / 6``.
+
+    >>> hard_sigmoid(0.0)
+    Array(0.5, dtype=float32, weak_type=True)
+    """
+    x = inexact(x)
+    y = relu6(add(x, like(x, 3)))
+    return div(y, like(y, 6))
+
+
+def hard_silu(x: Any) -> Any:
+    """``x * hard_sigmoid(x)``, also called hard swish.
+
+    >>> hard_silu(3.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    x = inexact(x)
+    return mul(x, hard_sigmoid(x))
+
+
+hard_swish = hard_silu
+
+
+def elu(x: Any, alpha: Any = 1.0) -> Any:
+    """``x`` above 0, ``alpha * (e**x - 1)`` below.
+
+    >>> elu(2.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    x, alpha = inexact_together("elu", x, alpha)
+    above = gt(x, like(x, 0))
+    return select_n(above, mul(alpha, expm1(select_n(above, x, like(x, 0)))), x)
+
+
+def celu(x: Any, alpha: Any = 1.0) -> Any:
+    """``max(x, 0) + alpha * (e**(min(x, 0) / alpha) - 1)``.
+
+    >>> celu(2.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    x, alpha = inexact_together("celu", x, alpha)
+    return add(maximum(x, 0.0), mul(alpha, expm1(div(minimum(x, 0.0), alpha))))
+
+
+def selu(x: Any) -> Any:
+    """``1.0507 * elu(x, 1.6733)``: it keeps mean 0 and variance 1. Source: Klambauer et al., 2017.
+
+    >>> selu(0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    y = elu(x, 1.6732632423543772848170429916717)
+    return mul(y, like(y, 1.0507009873554804934193349852946))
+
+
+def gelu(x: Any, approximate: bool = True) -> Any:
+    """``x * P(Z <= x)`` for a standard normal Z; by ``tanh`` if ``approximate``. Source: Hendrycks & Gimpel, 2016.
+
+    >>> gelu(0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    x = inexact(x)
+    if not approximate:
+        half = mul(like(x, 0.5), x)
+        return mul(half, special.erfc(mul(neg(x), like(x, math.sqrt(0.5)))))
+    inner = add(x, mul(like(x, 0.044715), integer_pow(x, 3)))
+    part = mul(like(x, 0.5), add(like(x, 1), special.tanh(mul(like(x, math.sqrt(2 / math.pi)), inner))))
+    return mul(x, part)
+
+
+def mish(x: Any) -> Any:
+    """``x * tanh(softplus(x))``. Source: Misra, 2019.
+
+    >>> mish(0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    x = inexact(x)
+    return mul(x, special.tanh(softplus(x)))
+
+
+def glu(x: Any, axis: int = -1) -> Any:
+    """The first half along an axis, times the sigmoid of the second half.
+
+    Raises: ShapeMismatch: the axis has no even size.
+
+    >>> from handlax.numpy import ones
+    >>> glu(ones((2, 4))).shape
+    (2, 2)
+    """
+    x = inexact(x)
+    axis = canonical_axis(axis, len(x.type.shape), "glu")
+    size = x.type.shape[axis]
+    if size % 2:
+        raise ShapeMismatch(f"glu: the axis must have an even size, got {x.type} along axis {axis}.")
+    first, second = (slice_in_dim(x, start, start + size // 2, axis=axis) for start in (0, size // 2))
+    return mul(first, special.logistic(second))
+
+
+def log1mexp(x: Any) -> Any:
+    """``log(1 - e**-x)`` for ``x > 0``, exact near 0 and far away.
+
+    >>> float(log1mexp(30.0)) < 0
+    True
+    """
+    x = inexact(x)
+    near = lt(x, like(x, math.log(2)))
+    small, large = select_n(near, like(x, 1), x), select_n(near, x, like(x, 1))
+    return select_n(near, log1p(neg(exp(neg(large)))), special.log(neg(expm1(neg(small)))))

@@ -1,0 +1,192 @@
+"""Initial values of parameters: functions ``init(key, shape, dtype)``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ..drawing import normal as _normal
+from ..drawing import truncated_normal as _truncated_normal
+from ..drawing import uniform as _uniform
+from ..effects import dtypes, shapes
+from ..effects.arithmetic import mul, neg, sqrt
+from ..effects.complexes import complex as _complex
+from ..effects.conversion import convert
+from ..effects.dtypes import canonical, default_float
+from ..effects.errors import BadArgument, ShapeMismatch
+from ..effects.special import cos, log1p, sin
+from ..keys import split
+from ..numpy.operands import array_of, like
+
+Initializer = Callable[..., Any]
+
+
+def _dtype(dtype: Any) -> Any:
+    return default_float() if dtype is None else canonical(dtype)
+
+
+def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+    """Zeros.
+
+    >>> zeros(None, (2,))
+    Array([0., 0.], dtype=float32)
+    """
+    return constant(0)(key, shape, dtype)
+
+
+def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+    """Ones.
+
+    >>> ones(None, (2,))
+    Array([1., 1.], dtype=float32)
+    """
+    return constant(1)(key, shape, dtype)
+
+
+def constant(value: Any, dtype: Any = None) -> Initializer:
+    """The same value everywhere.
+
+    >>> constant(3)(None, (2,))
+    Array([3., 3.], dtype=float32)
+    """
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+        made = _dtype(default if dtype is None else dtype)
+        return shapes.broadcast(convert(array_of(value), made), shapes.canonical_shape(shape))
+
+    return init
+
+
+def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """Uniform in [0, scale).
+
+    >>> from handlax import random
+    >>> uniform(1.0)(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+    return _scaled(lambda key, shape, made: _uniform(key, shape, made), scale, dtype)
+
+
+def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """Normal of mean 0 and this standard deviation.
+
+    >>> from handlax import random
+    >>> normal()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+    return _scaled(lambda key, shape, made: _normal(key, shape, made), stddev, dtype)
+
+
+def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0) -> Initializer:
+    """``stddev`` times standard normal numbers between ``lower`` and ``upper``; their own deviation is smaller.
+
+    >>> from handlax import random
+    >>> truncated_normal()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+    return _scaled(lambda key, shape, made: _truncated_normal(key, lower, upper, shape, made), stddev, dtype)
+
+
+def _scaled(draw: Callable[..., Any], factor: Any, default: Any) -> Initializer:
+    def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+        made = _dtype(default if dtype is None else dtype)
+        x = draw(key, shapes.canonical_shape(shape), made)
+        return mul(x, convert(array_of(factor), made))
+
+    return init
+
+
+def _fans(shape: tuple[int, ...], in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[float, float]:
+    """How many inputs and outputs an element connects; other axes are the field of a convolution."""
+    if len(shape) <= 1 and in_axis == -2:
+        raise ShapeMismatch(f"variance_scaling: the shape must have two dimensions, or in_axis be named, got {shape}.")
+
+    def size(axes: Any) -> int:
+        return math.prod([shape[d] for d in (axes if isinstance(axes, (tuple, list)) else (axes,))])
+
+    inputs, outputs = size(in_axis), size(out_axis)
+    field = math.prod(shape) / inputs / outputs / size(batch_axis)
+    return inputs * field, outputs * field
+
+
+def _disc(key: Any, shape: tuple[int, ...], dtype: Any, radius: Callable[[Any], Any]) -> Any:
+    """Complex numbers of uniform direction whose size is a function of a uniform number."""
+    kind = dtypes.to_real(dtype)
+    first, second = split(key)
+    r = radius(_uniform(first, shape, kind))
+    angle = _uniform(second, shape, kind)
+    angle = mul(angle, like(angle, 2 * math.pi))
+    return _complex(mul(r, cos(angle)), mul(r, sin(angle)))
+
+
+def _truncated_disc(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    reach = 1 - math.exp(-4.0)
+    return _disc(key, shape, dtype, lambda u: sqrt(neg(log1p(neg(mul(u, like(u, reach)))))))
+
+
+def variance_scaling(
+    scale: Any, mode: str, distribution: str, in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (),
+    dtype: Any = None,
+) -> Initializer:  # fmt: skip
+    """Mean 0 and variance ``scale / n``, n the number of inputs ("fan_in"), outputs ("fan_out") or their mean.
+
+    Args:
+        mode: "fan_in", "fan_out", "fan_avg", or "fan_geo_avg" for the geometric mean.
+        distribution: "normal", "uniform", or "truncated_normal" between two standard deviations.
+    Raises: BadArgument: unknown mode or distribution. Source: He et al., 2015; Glorot & Bengio, 2010.
+
+    >>> from handlax import random
+    >>> variance_scaling(1.0, "fan_in", "normal")(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+        made = _dtype(default if dtype is None else dtype)
+        sizes = shapes.canonical_shape(shape)
+        inputs, outputs = _fans(sizes, in_axis, out_axis, batch_axis)
+        means = {
+            "fan_in": inputs, "fan_out": outputs, "fan_avg": (inputs + outputs) / 2,
+            "fan_geo_avg": math.sqrt(inputs * outputs),
+        }  # fmt: skip
+        if mode not in means:
+            raise BadArgument(f"variance_scaling: mode must be one of {', '.join(means)}, got {mode!r}.")
+        variance = scale / means[mode]
+        whole = dtypes.is_complex(made)
+        if distribution == "normal":
+            x, factor = _normal(key, sizes, made), math.sqrt(variance)
+        elif distribution == "uniform":
+            x = _disc(key, sizes, made, sqrt) if whole else _uniform(key, sizes, made, -1.0)
+            factor = math.sqrt(variance if whole else 3 * variance)
+        elif distribution == "truncated_normal":
+            x = _truncated_disc(key, sizes, made) if whole else _truncated_normal(key, -2.0, 2.0, sizes, made)
+            # the standard deviation of what is left between the bounds
+            factor = math.sqrt(variance) / (0.95311164380491208 if whole else 0.87962566103423978)
+        else:
+            raise BadArgument(
+                f"variance_scaling: distribution must be normal, uniform or truncated_normal, got {distribution!r}."
+            )
+        return mul(x, like(x, factor))
+
+    return init
+
+
+def _family(name: str, scale: float, mode: str, distribution: str, doc: str) -> Callable[..., Initializer]:
+    def make(in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: Any = None) -> Initializer:
+        return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = doc
+    return make
+
+
+glorot_uniform = _family("glorot_uniform", 1.0, "fan_avg", "uniform", "Variance 2 / (inputs + outputs), uniform.")
+glorot_normal = _family("glorot_normal", 1.0, "fan_avg", "truncated_normal", "Variance 2 / (inputs + outputs), normal.")
+lecun_uniform = _family("lecun_uniform", 1.0, "fan_in", "uniform", "Variance 1 / inputs, uniform.")
+lecun_normal = _family("lecun_normal", 1.0, "fan_in", "truncated_normal", "Variance 1 / inputs, normal.")
+he_uniform = _family("he_uniform", 2.0, "fan_in", "uniform", "Variance 2 / inputs, uniform.")
+he_normal = _family("he_normal", 2.0, "fan_in", "truncated_normal", "Variance 2 / inputs, normal.")
+xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
+kaiming_uniform, kaiming_normal = he_uniform, he_normal
