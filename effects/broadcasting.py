@@ -67,7 +67,11 @@ def promote(*xs: Any) -> list[Array]:
                 hint="convert with astype.",
             )
         dtype, weak = dtypes.promote(dtype, weak, x.type.dtype, x.type.weak)
-    return [convert(x, dtype, weak) for x in arrays]
+    # a number is rounded to the common dtype, not first to its own
+    return [
+        scalar(number, dtype, weak) if type(number) in _NUMBERS else convert(x, dtype, weak)
+        for number, x in zip(xs, arrays)
+    ]
 
 
 def broadcast_together(name: str, arrays: Sequence[Array]) -> list[Array]:
