@@ -9,6 +9,7 @@ from ..effects import special
 from ..effects.arithmetic import abs as _abs
 from ..effects.arithmetic import add, div, integer_pow, mul, neg, sqrt, square
 from ..effects.comparison import ge, gt, le, lt, select_n
+from ..effects.conversion import convert
 from ..effects.errors import ShapeMismatch
 from ..effects.shapes import canonical_axis
 from ..effects.slicing import slice_in_dim
@@ -215,15 +216,15 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     """``x * P(Z <= x)`` for a standard normal Z; by ``tanh`` if ``approximate``. Source: Hendrycks & Gimpel, 2016.
 
     >>> gelu(0.0)
-    Array(0., dtype=float32, weak_type=True)
+    Array(0., dtype=float32)
     """
     x = inexact(x)
     if not approximate:
         half = mul(like(x, 0.5), x)
-        return mul(half, special.erfc(mul(neg(x), like(x, math.sqrt(0.5)))))
+        return convert(mul(half, special.erfc(mul(neg(x), like(x, math.sqrt(0.5))))), x.type.dtype)
     inner = add(x, mul(like(x, 0.044715), integer_pow(x, 3)))
     part = mul(like(x, 0.5), add(like(x, 1), special.tanh(mul(like(x, math.sqrt(2 / math.pi)), inner))))
-    return mul(x, part)
+    return convert(mul(x, part), x.type.dtype)
 
 
 def mish(x: Any) -> Any:
