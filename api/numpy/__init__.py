@@ -1,5 +1,6 @@
 """``handlax.numpy``: NumPy's functions under JAX's names, composed of operations."""
 
+from . import linalg
 from .array_methods import attach
 from .bits import bartlett, blackman, hamming, hanning, kaiser, packbits, unpackbits
 from .choosing import argwhere, choose, compress, extract, flatnonzero, ix_, nonzero, piecewise, select, where
@@ -577,6 +578,7 @@ __all__ = [
     "less",
     "less_equal",
     "lexsort",
+    "linalg",
     "linspace",
     "load",
     "log",

@@ -27,7 +27,7 @@ def _places(bitorder: str, where: str) -> Any:
 
 
 def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
-    """Eight booleans in each byte, along an axis or in row-major order; missing ones are 0. Source: NumPy, ``packbits``.
+    """Eight booleans in each byte, along an axis or in row-major order; missing ones are 0. Source: NumPy.
 
     >>> from handlax.numpy import array
     >>> packbits(array([True, False, True]))
@@ -46,7 +46,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
 
 
 def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
-    """The bits of bytes as 0 and 1, along an axis or in row-major order; ``count`` of them. Source: NumPy, ``unpackbits``.
+    """The bits of bytes as 0 and 1, along an axis or in row-major order; ``count`` of them. Source: NumPy.
 
     >>> from handlax.numpy import array
     >>> unpackbits(array([160], "uint8"), count=3)

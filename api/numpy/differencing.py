@@ -64,7 +64,7 @@ def _end(part: Any, x: Any, axis: int) -> Any:
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """The differences of neighbours in row-major order, between ``to_begin`` and ``to_end``. Source: NumPy, ``ediff1d``.
+    """The differences of neighbours in row-major order, between ``to_begin`` and ``to_end``. Source: NumPy.
 
     >>> from handlax.numpy import array
     >>> ediff1d(array([1, 4, 9]), to_begin=0)
@@ -203,7 +203,8 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * pi) ->
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """The piecewise linear function through the points ``(xp, fp)``, ``xp`` rising, read at ``x``.
 
-    Outside it is ``left`` and ``right``, by default the first and last of ``fp``, or "extrapolate"; with ``period`` it goes round.
+    Outside it is ``left`` and ``right``, by default the first and last of ``fp``, or "extrapolate"; with ``period`` it
+    goes round.
     Source: NumPy, ``interp``.
 
     >>> from handlax.numpy import array
@@ -252,7 +253,7 @@ def _round(at: Any, xs: Any, ys: Any, period: Any) -> tuple[Any, Any, Any]:
 
 
 def _windows(x: Any, width: int, count: int) -> Any:
-    """``y[j, i] = x[i + j]`` for ``j < width``, ``i < count``: rows of a repeated vector, each one element further on."""
+    """``y[j, i] = x[i + j]`` for ``j < width``, ``i < count``: rows of a repeated vector, one element further on."""
     size = x.type.shape[0]
     rows = shapes.broadcast_in_dim(x, (width + 1, size), (1,))
     flat = slice_in_dim(shapes.reshape(rows, ((width + 1) * size,)), 0, width * (size + 1))
@@ -283,7 +284,7 @@ def _vectors(name: str, a: Any, v: Any) -> list[Any]:
 
 
 def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """``convolve(a, v)[k] == sum over j of a[j] * v[k - j]``; "same" has the longer one's size, "valid" only full overlaps.
+    """``convolve(a, v)[k] == sum over j of a[j] * v[k - j]``; "same" has the longer size, "valid" whole overlaps.
 
     >>> from handlax.numpy import array
     >>> convolve(array([1, 2, 3]), array([1, 1]))
@@ -296,7 +297,7 @@ def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, prefe
 
 
 def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """``correlate(a, v)[k] == sum over j of a[j + k] * conj(v[j])``, k from the first overlap. Source: NumPy, ``correlate``.
+    """``correlate(a, v)[k] == sum over j of a[j + k] * conj(v[j])``, k from the first overlap. Source: NumPy.
 
     >>> from handlax.numpy import array
     >>> correlate(array([1, 2, 3]), array([1, 1]))

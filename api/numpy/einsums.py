@@ -56,6 +56,13 @@ def einsum(
     no_sharding("einsum", out_sharding)
     text, given = _spelled(subscripts, operands)
     xs = promote(*given)
+    if len(xs) == 2:
+        pair = _pair(text, xs[0].type.shape, xs[1].type.shape)
+        if pair is not None:
+            swapped, numbers, order = pair
+            x, y = reversed(xs) if swapped else xs
+            z = contract(x, y, numbers, precision, preferred_element_type)
+            return z if order is None else shapes.permute(z, order)
     todo, path = _plan(
         text, tuple([x.type.shape for x in xs]), optimize if isinstance(optimize, (bool, str)) else _path(optimize)
     )
@@ -188,6 +195,33 @@ def parsed(text: str, given: tuple[tuple[int, ...], ...]) -> Sum:
             elif n not in (1, sizes[c]):
                 raise ShapeMismatch(f"einsum: index {c!r} of {text!r} must have one size, got {sizes[c]} and {n}.")
     return Sum(tuple(full), result, sizes)
+
+
+@lru_cache(maxsize=1024)
+def _pair(text: str, left: tuple[int, ...], right: tuple[int, ...]) -> tuple[bool, Any, tuple[int, ...] | None] | None:
+    """Two operands that one contraction joins: whether they change places, its dimensions, the order of its result.
+
+    None where more is to be done: an index repeated in one operand, stretched, summed alone, or no sum at all.
+    """
+    todo = parsed(text, (left, right))
+    a, b = todo.words
+    result = todo.result
+    shared = set(a) & set(b)
+    lone = (set(a) | set(b)) - shared - set(result)
+    repeated = len(set(a)) < len(a) or len(set(b)) < len(b)
+    stretched = any(todo.sizes[c] != n for word, shape in ((a, left), (b, right)) for c, n in zip(word, shape))
+    if lone or repeated or stretched or not (shared - set(result) or set(a) ^ set(b)):
+        return None
+    rows, columns = [c for c in a if c not in shared], [c for c in b if c not in shared]
+    swapped = bool(rows and columns) and result.index(rows[0]) > result.index(columns[0])
+    if swapped:
+        a, b, rows, columns = b, a, columns, rows
+    batch = sorted([c for c in a if c in shared and c in result], key=result.index)
+    inner = [c for c in a if c in shared and c not in result]
+    numbers = tuple([tuple([tuple([w.index(c) for c in role]) for w in (a, b)]) for role in (inner, batch)])
+    made = [*batch, *rows, *columns]
+    order = tuple([made.index(c) for c in result])
+    return swapped, numbers, None if order == tuple(range(len(order))) else order
 
 
 def _volume(indices: Any, sizes: dict[str, int]) -> int:

@@ -175,7 +175,7 @@ def histogramdd(
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, Any, Any]:
-    """``(counts, x edges, y edges)`` of the points ``(x[i], y[i])``; ``bins`` are a number or edges, or a pair of these.
+    """``(counts, x edges, y edges)`` of the points ``(x[i], y[i])``; ``bins`` are a number or edges, or a pair.
 
     >>> from handlax.numpy import array
     >>> histogram2d(array([0.0, 1.0]), array([0.0, 1.0]), 2)[0].shape

@@ -114,14 +114,15 @@ def _variance(
     present = _present(x, where)
     center = nanmean(x, axis, None, None, True, where) if mean is None else mean
     x = _filled(x, 0)
-    y = reductions.var(x, axis, made, None, ddof, keepdims, where=present, mean=select_n(ne(center, center), center, like(center, 0))
-                       if mean is None else mean)  # fmt: skip
+    if mean is None:
+        center = select_n(ne(center, center), center, like(center, 0))
+    y = reductions.var(x, axis, made, None, ddof, keepdims, where=present, mean=center)
     return y, made
 
 
 def nanvar(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, where: Any = None,
-    mean: Any = None,
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False,
+    where: Any = None, mean: Any = None,
 ) -> Any:  # fmt: skip
     """The variance of the elements that are not NaN. Source: NumPy, ``nanvar``.
 
@@ -133,8 +134,8 @@ def nanvar(
 
 
 def nanstd(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, where: Any = None,
-    mean: Any = None,
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False,
+    where: Any = None, mean: Any = None,
 ) -> Any:  # fmt: skip
     """The standard deviation of the elements that are not NaN. Source: NumPy, ``nanstd``.
 

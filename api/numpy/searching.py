@@ -74,7 +74,7 @@ def argsort(
 
 
 def lexsort(keys: Any, axis: int = -1) -> Any:
-    """The indices that sort by the last key, where it is equal by the last but one, and so on. Source: NumPy, ``lexsort``.
+    """The indices that sort by the last key, where it is equal by the last but one, and so on. Source: NumPy.
 
     >>> from handlax.numpy import array
     >>> lexsort((array([1, 0, 2]), array([5, 5, 4])))
@@ -147,7 +147,8 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
 
     Args:
         sorter: the indices that sort ``a``.
-        method: "compare_all" compares all pairs; "scan", "scan_unrolled" and "sort" search by halves, unless ``a`` is short.
+        method: "compare_all" compares all pairs; "scan", "scan_unrolled" and "sort" search by halves, unless ``a``
+            is short.
     Source: NumPy, ``searchsorted``.
 
     >>> from handlax.numpy import array

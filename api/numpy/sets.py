@@ -68,7 +68,8 @@ def _first(x: Any, equal_nan: bool = True) -> Any:
 
 def unique(
     ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
-    axis: int | None = None, *, equal_nan: bool = True, size: int | None = None, fill_value: Any = None, sorted: bool = True,
+    axis: int | None = None, *, equal_nan: bool = True, size: int | None = None, fill_value: Any = None,
+    sorted: bool = True,
 ) -> Any:  # fmt: skip
     """The distinct elements in order, or the distinct slices along ``axis``.
 
@@ -76,8 +77,8 @@ def unique(
     how often each occurs.
 
     Args:
-        size: how many elements the result has: surplus ones are dropped, missing ones are ``fill_value``, by default the
-            least element. Needed where the values are not known.
+        size: how many elements the result has: surplus ones are dropped, missing ones are ``fill_value``, by
+            default the least element. Needed where the values are not known.
     Raises: ConcretizationError: the values are not known, and ``size`` is not given. Source: NumPy, ``unique``.
 
     >>> from handlax.numpy import array

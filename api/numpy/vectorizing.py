@@ -35,7 +35,7 @@ def _parsed(signature: str) -> tuple[list[Dims], list[Dims]]:
 def vectorize(
     pyfunc: Callable[..., Any], *, excluded: Any = frozenset(), signature: str | None = None
 ) -> Callable[..., Any]:
-    """``pyfunc`` of single elements, or of the core dimensions that ``signature`` names, mapped over all other dimensions.
+    """``pyfunc`` of single elements, or of the core dimensions that ``signature`` names, mapped over all others.
 
     These broadcast. Operands in ``excluded``, by position or name, are passed as they are.
 
