@@ -129,9 +129,9 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 
 def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
-    """The lower triangular L with ``L @ conj(L).T == a``, or the upper U with ``conj(U).T @ U == a``; NaN where none is.
+    """The lower triangular L with ``L @ conj(L).T == a``, or the upper U with ``conj(U).T @ U == a``.
 
-    Shapes: ``[*s, n, n]``, Hermitian and positive definite. Source: NumPy, ``linalg.cholesky``.
+    Shapes: ``[*s, n, n]``, Hermitian and positive definite; else NaN. Source: NumPy, ``linalg.cholesky``.
 
     >>> from handlax.numpy import eye
     >>> cholesky(4 * eye(2))

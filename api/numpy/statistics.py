@@ -36,7 +36,7 @@ def quantile(
     Shapes: the dimensions of ``q``, a scalar or vector, come first. NaN where an element is NaN.
 
     Args:
-        method: what to take between two elements: "linear", "lower", "higher", "midpoint", "nearest"; or "inverted_cdf",
+        method: what to take between two: "linear", "lower", "higher", "midpoint", "nearest"; or "inverted_cdf",
             the least element such that a part ``q`` of the weight lies at or below it.
         weights: of the elements, for "inverted_cdf".
     Source: NumPy, ``quantile``.

@@ -502,7 +502,7 @@ def rint(x: Any, /) -> Any:
 def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     """``a[i]`` rounded to so many decimals, to even where two are equally near. Source: NumPy, ``round``.
 
-    >>> round(2.345, 2)
+    >>> round(2.346, 2)
     Array(2.35, dtype=float32, weak_type=True)
     """
     no_out(out, "round")
