@@ -7,6 +7,7 @@ as a device buffer, or both; ``Backend`` is the protocol by which the device sid
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from .errors import (
     BadCall,
     ConcretizationTypeError,
     DTypeMismatch,
+    HandlaxError,
     Immutable,
     IntegerOverflow,
     NotAnArray,
@@ -75,7 +77,7 @@ class Array:
 
     def __len__(self) -> int:
         if not self.type.shape:
-            raise RankMismatch(f"len: an array of rank 0 has no length, got {self.type}.", hint="size counts elements.")
+            raise RankMismatch(f"len: an array of rank 0 has no length, got {self.type}.", hint="x.size is 1.")
         return self.type.shape[0]
 
     __hash__ = None  # type: ignore[assignment]
@@ -125,7 +127,7 @@ class ConcreteArray(Array):
     _buffer: Any
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise Immutable(f"array: arrays are immutable, {name!r} cannot be set.", hint="x.at[i].set(y) gives a new array.")
+        raise Immutable(f"array: arrays are immutable, {name!r} cannot be set.", hint="x.at[i].set(y) makes a new one.")
 
     @property
     def value(self) -> np.ndarray[Any, Any]:
@@ -225,7 +227,7 @@ class ConcreteArray(Array):
         if self.type.shape:
             raise RankMismatch(
                 f"{name}: only an array of rank 0 is a Python number, got {self.type}.",
-                hint=f"index first, x[0], or {name}(x.item()) where x has one element.",
+                hint="index first, x[0], or x.item() where it has one element.",
             )
         return self.value
 
@@ -286,7 +288,7 @@ _set_value = setter(ConcreteArray, "_value")
 _set_buffer = setter(ConcreteArray, "_buffer")
 
 
-class concrete(Array):  # noqa: N801 - a constructor, called like a function
+class concrete(Array):
     """The concrete array of this type over this data, which nobody else will write to.
 
     A mutable twin whose class is then set: three times cheaper than going round an immutable class's guard.
@@ -492,8 +494,23 @@ def perform(op: Any, *operands: Any) -> Any:
             f"perform: an operation is needed, got {shown}.", hint="perform(Op(...fields), *operands): make one first."
         )
     lifted = [x if isinstance(x, Array) else lift(x) for x in operands]
-    y = stack.perform(op, *lifted)
+    try:
+        y = stack.perform(op, *lifted)
+    except TypeError as error:
+        if not isinstance(error, HandlaxError):
+            _check_operands(op, lifted)
+        raise
     return trees.unflatten(trees.structure(op.result_tree(*[x.type for x in lifted])), y) if op.effectful else y
+
+
+def _check_operands(op: Any, operands: list[Array]) -> None:
+    """Raises BadCall where the operation does not take so many operands."""
+    typed = op.result_tree if op.effectful else op.result_type
+    try:
+        inspect.signature(typed).bind(*operands)
+    except TypeError:
+        wanted = list(inspect.signature(typed).parameters)
+        raise BadCall(f"{op.name}: its operands are ({', '.join(wanted)}), got {len(operands)}.") from None
 
 
 def _plain(x: Any) -> Any:

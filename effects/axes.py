@@ -51,6 +51,11 @@ def axis_size(axis_name: Any) -> int:
 
     Raises: UnboundAxis: nothing around binds it.
     """
+    return lanes("axis_size", axis_name)
+
+
+def lanes(where: str, axis_name: Any) -> int:
+    """``axis_size``, asked for by another function, which the error names."""
     total = 1
     for name in ends(axis_name):
         for run in runs():
@@ -59,6 +64,6 @@ def axis_size(axis_name: Any) -> int:
                 break
         else:
             raise UnboundAxis(
-                f"axis_size: nothing binds the axis {name!r}.", hint="run it under vmap(..., axis_name=...)."
+                f"{where}: nothing binds the axis {name!r}.", hint="run it under vmap(..., axis_name=...)."
             )
     return total

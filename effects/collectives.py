@@ -11,7 +11,7 @@ from typing import Any
 from . import columns
 from .arithmetic import mul
 from .arrays import Array, lift, scalar
-from .axes import Collective, axis_size, ends
+from .axes import Collective, axis_size, ends, lanes
 from .columns import linear
 from .dtypes import int32
 from .creation import iota
@@ -149,10 +149,10 @@ class AxisIndex(Collective):
         return iota(int32, size), 0
 
 
-def _checked(axis_name: Any, groups: Any) -> tuple[Hashable, ...]:
+def _checked(where: str, axis_name: Any, groups: Any) -> tuple[Hashable, ...]:
     if groups is not None:
-        raise BadArgument("collectives: axis_index_groups is for device axes, and there is none here.")
-    axis_size(axis_name)
+        raise BadArgument(f"{where}: axis_index_groups is for device axes, and there is none here.")
+    lanes(where, axis_name)
     return ends(axis_name)
 
 
@@ -165,7 +165,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
     A Python number is the same in all lanes: ``psum(1, "i")`` is the axis size, a Python number too.
     """
-    axes = _checked(axis_name, axis_index_groups)
+    axes = _checked("psum", axis_name, axis_index_groups)
     size = axis_size(axis_name)
     return tree_map(
         lambda leaf: leaf * size if isinstance(leaf, (int, float)) else perform(Psum(axes), lift(leaf)), x
@@ -174,23 +174,23 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The mean of ``x`` over all lanes: ``psum(x) / axis_size``."""
-    size = axis_size(axis_name)
+    size = lanes("pmean", axis_name)
     return tree_map(lambda leaf: leaf / size, psum(x, axis_name, axis_index_groups=axis_index_groups))
 
 
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The largest ``x`` of all lanes."""
-    return _each(Pmax, x, _checked(axis_name, axis_index_groups))
+    return _each(Pmax, x, _checked("pmax", axis_name, axis_index_groups))
 
 
 def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The smallest ``x`` of all lanes."""
-    return _each(Pmin, x, _checked(axis_name, axis_index_groups))
+    return _each(Pmin, x, _checked("pmin", axis_name, axis_index_groups))
 
 
 def axis_index(axis_name: Any) -> Array:
     """The number of this lane along the axis; row-major over several axes."""
-    axes = _checked(axis_name, None)
+    axes = _checked("axis_index", axis_name, None)
     index = perform(AxisIndex(axes[:1]))
     for name in axes[1:]:
         index = index * axis_size(name) + perform(AxisIndex((name,)))
@@ -202,7 +202,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
 
     Raises: BadArgument: a lane stands twice among the sources or among the targets.
     """
-    axes = _checked(axis_name, None)
+    axes = _checked("ppermute", axis_name, None)
     pairs = tuple((int(source), int(target)) for source, target in perm)
     for side in zip(*pairs):
         if len(set(side)) != len(side) or any(not 0 <= lane < axis_size(axis_name) for lane in side):
@@ -231,7 +231,7 @@ def all_gather(
     x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False
 ) -> Any:
     """``x`` of all lanes, stacked along a new dimension ``axis``; joined along an existing one where ``tiled``."""
-    axes = _checked(axis_name, axis_index_groups)
+    axes = _checked("all_gather", axis_name, axis_index_groups)
 
     def one(leaf: Any) -> Any:
         y = lift(leaf)

@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from .operations import Column, Operation
+from .operations import COLUMNS, Column, Operation
 from .stack import perform
 from .types import ArrayType
 
@@ -44,6 +44,13 @@ JVP = Column("jvp", doc="forward derivative")
 TRANSPOSE = Column("transpose", _adapt_transpose, doc="the adjoint of a linear operation")
 LOWER = Column("lower", _adapt_lower, doc="StableHLO")
 COLLECTIVE = Column("collective", doc="an operation that names an axis, at the handler that has it")
+
+
+def __getattr__(name: str) -> Column:
+    """``columns.batch``: every column by its name, third-party ones too."""
+    if name in COLUMNS:
+        return COLUMNS[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def linear(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:

@@ -181,3 +181,9 @@ class FoundNaN(HandlaxError, FloatingPointError):
 JAXTypeError = HandlaxError
 UnexpectedTracerError = EscapedBox
 ConcretizationTypeError = ConcretizationError
+
+
+def need_function(where: str, fun: object) -> None:
+    """Raises NotAFunction where ``fun`` cannot be called."""
+    if not callable(fun):
+        raise NotAFunction(f"{where}: a function is needed, got {type(fun).__name__}.")

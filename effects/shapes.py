@@ -24,7 +24,6 @@ from .stack import perform
 from .types import ArrayType, array_type
 
 
-
 def canonical_axis(axis: Any, rank: int, where: str) -> int:
     """``axis`` counted from the front; raises BadArgument where there is no such axis."""
     try:
@@ -61,7 +60,8 @@ def canonical_shape(shape: Any, where: str = "shape") -> tuple[int, ...]:
     try:
         sizes = tuple([size.__index__() for size in shape])
     except ConcretizationError:
-        found = shape.type if isinstance(shape, Array) else tuple([x.type if isinstance(x, Array) else x for x in shape])
+        sizes = (shape,) if isinstance(shape, Array) else shape
+        found = tuple([x.type if isinstance(x, Array) else x for x in sizes])
         raise _unknown(f"{where}: the sizes of a shape must be known, got {found}.") from None
     except (AttributeError, TypeError):
         raise BadArgument(f"{where}: a shape is a sequence of integers, got {shape!r}.") from None

@@ -12,7 +12,15 @@ from ..effects import dtypes, trees
 from ..effects.arrays import Array, Box, concrete, lift, scalar
 from ..effects.columns import zeros_like
 from ..effects.conversion import convert
-from ..effects.errors import BadArgument, DTypeMismatch, NotDifferentiable, ShapeMismatch, TreeMismatch
+from ..effects.errors import (
+    BadArgument,
+    BadCall,
+    DTypeMismatch,
+    NotDifferentiable,
+    ShapeMismatch,
+    TreeMismatch,
+    need_function,
+)
 from ..effects.shapes import reshape
 from ..effects.sources import user_site
 from ..effects.stack import STACK, installed
@@ -73,7 +81,11 @@ def jvp(fun: F, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     Array(1., dtype=float32, weak_type=True)
     """
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
-        raise BadArgument("jvp: primals and tangents are tuples or lists, one element for each argument.")
+        raise BadCall(
+            f"jvp: primals and tangents are tuples or lists, got {type(primals).__name__} and {type(tangents).__name__}.",
+            hint="one element for each argument: jvp(f, (x,), (dx,)).",
+        )
+    need_function("jvp", fun)
     xs, tree = trees.flatten(tuple(primals))
     dxs, tangent_tree = trees.flatten(tuple(tangents))
     if tree != tangent_tree:
@@ -157,6 +169,7 @@ def vjp(fun: F, *primals: Any, has_aux: bool = False, reduce_axes: Any = ()) -> 
     >>> pull(1.0)
     (Array(6., dtype=float32, weak_type=True),)
     """
+    need_function("vjp", fun)
     traced = _Traced("vjp", fun, primals, has_aux)
     pull = Pullback(traced)
     return (traced.result(), pull, traced.aux) if has_aux else (traced.result(), pull)
@@ -170,8 +183,14 @@ class Pullback:
     def __init__(self, traced: _Traced):
         self._traced = traced
 
-    def __call__(self, ct: Any) -> tuple[Any, ...]:
+    def __call__(self, *ct: Any) -> tuple[Any, ...]:
         traced = self._traced
+        if len(ct) != 1:
+            raise BadCall(
+                f"vjp: the pullback takes one cotangent, with the structure of the result, got {len(ct)} arguments.",
+                hint=f"pull(({', '.join(['ct'] * len(ct))})) for a result that is a tuple." if ct else None,
+            )
+        (ct,) = ct
         cts, tree = trees.flatten(ct)
         if tree != traced.out_tree:
             raise TreeMismatch(f"vjp: the cotangent must have the structure of the result, {traced.out_tree}, got {tree}.")
@@ -187,6 +206,7 @@ def linearize(fun: F, *primals: Any, has_aux: bool = False) -> Any:
 
     The function runs once; what it computed is kept in the linear map.
     """
+    need_function("linearize", fun)
     traced = _Traced("linearize", fun, primals, has_aux)
 
     def push(*tangents: Any) -> Any:
@@ -209,6 +229,7 @@ def linear_transpose(fun: F, *primals: Any, reduce_axes: Any = ()) -> F:
 
     Raises: NotDifferentiable: the function is not linear.
     """
+    need_function("linear_transpose", fun)
     leaves, tree = trees.flatten(primals)
     types = [abstract(x) for x in leaves]
     out_tree: list[Any] = []
@@ -246,8 +267,13 @@ def abstract(x: Any) -> ArrayType:
 def _argnums(where: str, argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
     listed = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     for n in listed:
-        if not isinstance(n, int) or not -count <= n < count:
-            raise BadArgument(f"{where}: argnums must name positional arguments, got {n} for {count} of them.")
+        if not isinstance(n, int):
+            raise BadCall(f"{where}: argnums is an integer or a tuple of them, got {argnums!r}.")
+        if not -count <= n < count:
+            raise BadArgument(
+                f"{where}: argnums must name positional arguments, got {n} for {count} of them.",
+                hint="pass the argument by position; the derivative by a keyword argument is not taken.",
+            )
     return tuple(n % count for n in listed)
 
 
@@ -268,6 +294,7 @@ def value_and_grad(
     Raises: NotDifferentiable: an argument is an integer, or complex where ``holomorphic`` is not set; the value is
         no real scalar.
     """
+    need_function("grad", fun)
 
     @functools.wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -347,6 +374,7 @@ def jacfwd(
 
     Shapes: ``f: a[*s] -> b[*t]`` gives ``b[*t, *s]``. Cheapest where inputs are fewer than outputs.
     """
+    need_function("jacfwd", fun)
 
     @functools.wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -377,6 +405,7 @@ def jacrev(
 
     Shapes: as ``jacfwd``. Cheapest where outputs are fewer than inputs.
     """
+    need_function("jacrev", fun)
 
     @functools.wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..effects import trees
 from ..effects.arrays import Array, lift
-from ..effects.errors import BadArgument, ShapeMismatch, TreeMismatch
+from ..effects.errors import BadArgument, BadCall, ShapeMismatch, TreeMismatch, need_function
 from ..effects.shapes import broadcast_in_dim, move_axis
 from ..effects.sources import user_site
 from ..effects.stack import STACK, installed
@@ -43,7 +43,9 @@ def vmap(
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not isinstance(in_axes, (int, tuple, type(None))):
-        raise BadArgument(f"vmap: in_axes is an int, None or a tuple with one entry for each argument, got {in_axes!r}.")
+        raise BadCall(f"vmap: in_axes is an int, None or a tuple with one entry for each argument, got {in_axes!r}.")
+
+    need_function("vmap", fun)
 
     @functools.wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:

@@ -14,7 +14,7 @@ from ..effects import config
 from ..effects.caches import Cache
 from ..effects.columns import TRANSPOSE, add_tangents
 from ..effects.control import Call
-from ..effects.errors import MissingRule, NotDifferentiable
+from ..effects.errors import MissingRule, NotAnArray, NotDifferentiable
 from ..effects.operations import Operation
 from ..effects.programs import Builder, Program
 from ..effects.stack import BASE, Cell, current, inside
@@ -88,7 +88,13 @@ def _cotangents(op: Operation, ct: Any, operands: list[Any], linear: list[bool])
         raise NotDifferentiable(
             f"{op.name}: reverse mode met an operation that is not linear, or has no transpose rule.", hint=error.hint
         ) from None
-    return [rule(op, ct, *operands, wrt=i) if yes else None for i, yes in enumerate(linear)]
+    try:
+        return [rule(op, ct, *operands, wrt=i) if yes else None for i, yes in enumerate(linear)]
+    except NotAnArray as error:  # the rule asks for the value of an operand that depends on the argument
+        raise NotDifferentiable(
+            f"{op.name}: the function must be linear, and this operation is not, in those operands that depend on its argument.",
+            hint="linear_transpose takes linear functions only; vjp takes any.",
+        ) from error
 
 
 def transpose_program(

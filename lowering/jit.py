@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ..effects.errors import BadArgument
+from ..effects.errors import BadArgument, need_function
 from . import traces
 from .dispatch import Jitted, entrance
 from .lazy import runtime, stages
@@ -60,8 +60,7 @@ def jit(
             keep_unused=keep_unused, device=device, backend=backend, inline=inline, compiler_options=compiler_options,
         )  # fmt: skip
         return lambda f: jit(f, **options)
-    if not callable(fun):
-        raise BadArgument(f"jit: a function is needed, got {type(fun).__name__}.")
+    need_function("jit", fun)
     if in_shardings is not None or out_shardings is not None:
         raise BadArgument("jit: in_shardings and out_shardings must be None here.", hint="put arguments on devices.")
     static = choose(fun, "static", static_argnums, static_argnames)

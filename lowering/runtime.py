@@ -202,7 +202,7 @@ def to_numpy(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[A
 
 def _to_numpy_by_copy(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[Any, Any]:
     if buffer.is_deleted():
-        raise DeletedArray("an array must be read before it is deleted or donated", hint="copy it before")
+        raise DeletedArray("an array must be read before it is deleted or donated.", hint="copy it before.")
     buffer.block_until_ready()
     if hasattr(buffer, "_to_np_array_did_copy"):  # since 0.12
         array = buffer._to_np_array_did_copy()[0]

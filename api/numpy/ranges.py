@@ -8,12 +8,12 @@ import numpy as np
 
 from ..effects import dtypes, shapes
 from ..effects.arithmetic import floor, sign
-from ..effects.arrays import from_numpy, lift
+from ..effects.arrays import Box, from_numpy, lift
 from ..effects.broadcasting import broadcast_shape, promote
 from ..effects.complexes import real
 from ..effects.conversion import convert
 from ..effects.creation import broadcasted_iota, iota
-from ..effects.errors import BadArgument, ShapeMismatch
+from ..effects.errors import BadArgument, ConcretizationError, ShapeMismatch
 from ..effects.special import log
 from .creation import array, asarray, placed, shape_of
 from .joining import atleast_1d, concatenate, stack
@@ -24,6 +24,11 @@ def _known(x: Any) -> Any:
     """The number that a scalar argument is; raises where it is not known."""
     if x.__class__ is int or x.__class__ is float:
         return x
+    if isinstance(x, Box):
+        raise ConcretizationError(
+            f"arange: start, stop and step must be known, got {x.type} under {x.run.label}.",
+            hint="make the argument static (static_argnums); lax.iota and x.shape have known sizes.",
+        )
     value = np.asarray(x)
     if value.shape:
         raise ShapeMismatch(f"arange: start, stop and step must be scalars, got shape {value.shape}.")

@@ -12,7 +12,7 @@ from ..effects import shapes, slicing
 from ..effects.arrays import Array, ConcreteArray, lift
 from ..effects.broadcasting import broadcast_shape
 from ..effects.dynamic import dynamic_slice_in_dim
-from ..effects.errors import BadArgument, ShapeMismatch
+from ..effects.errors import BadArgument, ShapeMismatch, TracerBoolConversionError
 from ..effects.shapes import Reshape, Transpose, canonical_axes, canonical_axis, canonical_shape
 from ..effects.slicing import Concatenate, Rev
 from ..effects.stack import current, perform
@@ -49,8 +49,11 @@ def completed(shape: Any, of: Any, where: str) -> tuple[int, ...]:
     """``shape`` as a tuple, its -1 replaced by what remains of the elements of an array of type ``of``."""
     if not (shape.__class__ is tuple or shape.__class__ is list):
         shape = (shape,) if not hasattr(shape, "__len__") or not getattr(shape, "ndim", 1) else tuple(shape)
-    if -1 not in shape:
-        return canonical_shape(shape, where)
+    try:
+        if -1 not in shape:
+            return canonical_shape(shape, where)
+    except TracerBoolConversionError:
+        return canonical_shape(shape, where)  # which names the size that is not known
     sizes = [size.__index__() for size in shape]
     at = sizes.index(-1)
     known = prod(canonical_shape(sizes[:at] + sizes[at + 1 :], where))

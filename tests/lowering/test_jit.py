@@ -20,6 +20,7 @@ from handlax.errors import (
     EscapedBox,
     FoundNaN,
     Leak,
+    NotAFunction,
     NotAnArray,
     UnhandledEffect,
 )
@@ -195,7 +196,7 @@ def test_static_values_are_told_apart_by_type_and_bits():
     (lambda: hx.jit(lambda x: x, static_argnums=0, donate_argnums=0), BadArgument, "both static and donated"),
     (lambda: hx.jit(lambda x, t: x)(1.0, {"a": ["s"]}), NotAnArray, r"t\['a'\]\[0\]"),
     (lambda: hx.jit(lambda x: {"k": "s"})(1.0), NotAnArray, r"str at \['k'\]"),
-    (lambda: hx.jit(3), BadArgument, "function"),
+    (lambda: hx.jit(3), NotAFunction, "function"),
     (lambda: hx.jit(lambda x: x, in_shardings=1), BadArgument, "in_shardings"),
 ])  # fmt: skip
 def test_what_is_wrong_is_named(call, error, words):
