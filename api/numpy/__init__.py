@@ -220,6 +220,7 @@ from .reductions import (
     var,
 )  # fmt: skip
 from .repeating import repeat
+from .rounding import around, ceil, fix, floor, frexp, ldexp, modf, rint, round, spacing, trunc
 from .searching import argpartition, argsort, digitize, isin, lexsort, partition, searchsorted, sort, sort_complex
 from .sets import (
     intersect1d,
@@ -278,7 +279,6 @@ from .ufuncs import (
     absolute,
     add,
     arctan2,
-    around,
     atan2,
     bitwise_and,
     bitwise_count,
@@ -288,7 +288,6 @@ from .ufuncs import (
     bitwise_or,
     bitwise_right_shift,
     bitwise_xor,
-    ceil,
     conj,
     conjugate,
     copysign,
@@ -296,14 +295,11 @@ from .ufuncs import (
     divmod,
     equal,
     fabs,
-    fix,
     float_power,
-    floor,
     floor_divide,
     fmax,
     fmin,
     fmod,
-    frexp,
     gcd,
     greater,
     greater_equal,
@@ -312,7 +308,6 @@ from .ufuncs import (
     imag,
     invert,
     lcm,
-    ldexp,
     left_shift,
     less,
     less_equal,
@@ -325,7 +320,6 @@ from .ufuncs import (
     maximum,
     minimum,
     mod,
-    modf,
     multiply,
     negative,
     nextafter,
@@ -336,15 +330,11 @@ from .ufuncs import (
     real,
     remainder,
     right_shift,
-    rint,
-    round,
     sign,
     signbit,
-    spacing,
     square,
     subtract,
     true_divide,
-    trunc,
 )  # fmt: skip
 from .universal import ufunc
 from .vectorizing import apply_along_axis, apply_over_axes, frompyfunc, vectorize

@@ -7,17 +7,16 @@ from typing import Any
 from ..effects import arithmetic, bitwise, comparison, complexes, divisors, dtypes, numeric, shapes, special
 from ..effects.arithmetic import add as _add
 from ..effects.arithmetic import div, mul, neg, rem, sub
-from ..effects.comparison import eq, ge, gt, lt, select_n
+from ..effects.comparison import eq, gt, lt, select_n
 from ..effects.comparison import max as _max
 from ..effects.comparison import min as _min
 from ..effects.conversion import BitcastConvertType, convert
-from ..effects.dtypes import BOOL, bool_, default_float, finfo
+from ..effects.dtypes import bool_
 from ..effects.errors import DTypeMismatch
-from ..effects.precise import HALF
-from ..effects.special import exp, log1p
+from ..effects.special import exp
 from ..effects.stack import perform
 from . import reductions
-from .operands import array_of, choose, inexact, inexact_together, like, no_out, numeric_together, together
+from .operands import array_of, choose, inexact, inexact_together, like, numeric_together, together
 from .universal import binary, either, named, ufunc
 
 # z = x + y, x - y, x y
@@ -273,30 +272,24 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     return select_n(bitwise.bitwise_or(eq(x, infinite), eq(y, infinite)), size, infinite)
 
 
+LN2 = 0.6931471805599453
+
+
 def _logaddexp(x: Any, y: Any, /) -> Any:
     x, y = inexact_together("logaddexp", x, y)
     if dtypes.is_complex(x.type.dtype):
         top = arithmetic.stop_gradient(_max(complexes.real(x), complexes.real(y)))
         top = complexes.complex(top, like(top, 0))
         return _add(special.log(_add(exp(sub(x, top)), exp(sub(y, top)))), top)
-    # max and min share the derivative of equal operands, so that each has its half
-    top = _max(x, y)
-    return _add(top, log1p(exp(_distance(top, _min(x, y)))))
-
-
-def _distance(top: Any, low: Any) -> Any:
-    """low - top, and 0 of equal infinities, whose difference is NaN."""
-    gap = sub(low, top)
-    return select_n(bitwise.bitwise_and(comparison.ne(gap, gap), eq(low, top)), gap, like(gap, 0))
+    return special.logaddexp(x, y)
 
 
 def _logaddexp2(x: Any, y: Any, /) -> Any:
     x, y = inexact_together("logaddexp2", x, y)
     if dtypes.is_complex(x.type.dtype):
         raise DTypeMismatch(f"logaddexp2: operands must be real, got {x.type}.")
-    top = _max(x, y)
-    rest = log1p(special.exp2(_distance(top, _min(x, y))))
-    return _add(top, mul(rest, like(rest, 1.4426950408889634)))
+    natural = special.logaddexp(mul(x, like(x, LN2)), mul(y, like(y, LN2)))
+    return div(natural, like(natural, LN2))
 
 
 logaddexp = ufunc(named(_logaddexp, "logaddexp", """``log(e**x + e**y)``, without overflow; the derivatives sum to 1.
@@ -340,72 +333,6 @@ def nextafter(x: Any, y: Any, /) -> Any:
     return arithmetic.nextafter(*inexact_together("nextafter", x, y))
 
 
-def spacing(x: Any, /) -> Any:
-    """The distance from ``x[i]`` to the next float away from zero, with its sign. Source: NumPy, ``spacing``.
-
-    >>> float(spacing(1.0)) == 2.0**-23
-    True
-    """
-    x = inexact(x)
-    infinite = like(x, float("inf"))
-    return sub(arithmetic.nextafter(x, select_n(signbit(x), infinite, neg(infinite))), x)
-
-
-def _power_of_two(n: Any, dtype: Any) -> Any:
-    """2**n exactly, for integers n in the range of the exponent: the bits of the float."""
-    info = finfo(dtype)
-    bits = dtypes.canonical(f"int{dtype.itemsize * 8}")
-    shifted = bitwise.shift_left(convert(n, bits) + int(1 - info.minexp), convert(array_of(int(info.nmant)), bits))
-    return perform(BitcastConvertType(dtype), shifted)
-
-
-def ldexp(x1: Any, x2: Any, /) -> Any:
-    """``x1[i] * 2**x2[i]`` for integers ``x2``, exact where the result is a normal number. Source: NumPy, ``ldexp``.
-
-    >>> ldexp(0.75, 3)
-    Array(6., dtype=float32, weak_type=True)
-    """
-    x, n = inexact(x1), array_of(x2)
-    if dtypes.is_complex(x.type.dtype) or not (dtypes.is_integer(n.type.dtype) or n.type.dtype in BOOL):
-        raise DTypeMismatch(f"ldexp: a real operand and an integer exponent are needed, got {x.type} and {n.type}.")
-    kind = x.type
-    y = convert(x, dtypes.float32, kind.weak) if kind.dtype in HALF else x
-    dtype = y.type.dtype
-    reach = int(finfo(dtype).maxexp - finfo(dtype).minexp + finfo(dtype).nmant + 4)
-    n = comparison.clamp(-reach, convert(n, dtypes.int32), reach)
-    # three factors: each is a normal number wherever the exponent lies
-    third = numeric.floor_divide(n, 3)
-    for part in (third, third, n - 2 * third):
-        y = mul(*together("ldexp", y, convert(_power_of_two(part, dtype), dtype, kind.weak)))
-    return convert(y, kind.dtype, kind.weak)
-
-
-def frexp(x: Any, /) -> tuple[Any, Any]:
-    """``(m, e)`` with ``x == m * 2**e`` and ``0.5 <= |m| < 1``; of 0, infinities and NaN ``(x, 0)``.
-
-    >>> [float(part) for part in frexp(6.0)]
-    [0.75, 3.0]
-    """
-    x = inexact(x)
-    dtype = x.type.dtype
-    if dtypes.is_complex(dtype):
-        raise DTypeMismatch(f"frexp: the operand must be real, got {x.type}.")
-    x = convert(x, dtype)
-    info = finfo(dtype)
-    bits = dtypes.canonical(f"uint{dtype.itemsize * 8}")
-    size = arithmetic.abs(x)
-    small = lt(size, like(x, float(info.smallest_normal)))
-    lifted = select_n(small, x, mul(x, like(x, 2.0 ** int(info.nmant + 1))))
-    words = perform(BitcastConvertType(bits), lifted)
-    places, mask = convert(array_of(int(info.nmant)), bits), convert(array_of(int(info.maxexp) * 2 - 1), bits)
-    field = bitwise.bitwise_and(bitwise.shift_right_logical(words, places), mask)
-    e = convert(field, dtypes.int32) + int(info.minexp)
-    e = e - convert(small, dtypes.int32) * int(info.nmant + 1)
-    special_case = bitwise.bitwise_not(bitwise.bitwise_and(arithmetic.is_finite(x), comparison.ne(x, like(x, 0))))
-    e = select_n(special_case, e, like(e, 0))
-    return ldexp(x, neg(e)), e
-
-
 def _integers(name: str, x: Any, y: Any) -> list[Any]:
     x, y = numeric_together(name, x, y)
     if not dtypes.is_integer(x.type.dtype):
@@ -431,82 +358,3 @@ def lcm(x1: Any, x2: Any) -> Any:
     x, y = (numeric.absolute(v) for v in _integers("lcm", x1, x2))
     divisor = divisors.gcd(x, y)
     return mul(x, div(y, select_n(eq(divisor, like(divisor, 0)), divisor, like(divisor, 1))))
-
-
-def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
-    """``(fraction, whole)`` with ``x == whole + fraction``, both with the sign of ``x[i]``.
-
-    >>> [float(part) for part in modf(-2.5)]
-    [-0.5, -2.0]
-    """
-    no_out(out, "modf")
-    x = inexact(x)
-    whole = _towards_zero(x)
-    return sub(x, whole), whole
-
-
-def _towards_zero(x: Any) -> Any:
-    return select_n(ge(x, like(x, 0)), arithmetic.ceil(x), arithmetic.floor(x))
-
-
-def floor(x: Any, /) -> Any:
-    """The largest integer that is not above ``x[i]``; integers as they are. Source: NumPy, ``floor``.
-
-    >>> floor(-1.5)
-    Array(-2., dtype=float32, weak_type=True)
-    """
-    x = array_of(x)
-    return arithmetic.floor(x) if dtypes.is_inexact(x.type.dtype) else x
-
-
-def ceil(x: Any, /) -> Any:
-    """The least integer that is not below ``x[i]``; integers as they are. Source: NumPy, ``ceil``.
-
-    >>> ceil(-1.5)
-    Array(-1., dtype=float32, weak_type=True)
-    """
-    x = array_of(x)
-    return arithmetic.ceil(x) if dtypes.is_inexact(x.type.dtype) else x
-
-
-def trunc(x: Any) -> Any:
-    """``x[i]`` without its fraction; integers as they are. Source: NumPy, ``trunc``.
-
-    >>> trunc(-1.5)
-    Array(-1., dtype=float32, weak_type=True)
-    """
-    x = array_of(x)
-    return _towards_zero(x) if dtypes.is_inexact(x.type.dtype) else x
-
-
-def fix(x: Any, out: None = None) -> Any:
-    """``trunc(x)``. Source: NumPy, ``fix``.
-
-    >>> fix(2.5)
-    Array(2., dtype=float32, weak_type=True)
-    """
-    no_out(out, "fix")
-    return trunc(x)
-
-
-def rint(x: Any, /) -> Any:
-    """The integer nearest to ``x[i]``, the even one of two, as a float. Source: NumPy, ``rint``.
-
-    >>> rint(2.5)
-    Array(2., dtype=float32, weak_type=True)
-    """
-    x = array_of(x)
-    return numeric.around(x) if dtypes.is_inexact(x.type.dtype) else convert(x, default_float())
-
-
-def round(a: Any, decimals: int = 0, out: None = None) -> Any:
-    """``a[i]`` rounded to so many decimals, to even where two are equally near. Source: NumPy, ``round``.
-
-    >>> round(2.346, 2)
-    Array(2.35, dtype=float32, weak_type=True)
-    """
-    no_out(out, "round")
-    return numeric.around(a, decimals)
-
-
-around = round
