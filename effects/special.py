@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from . import columns, dtypes
+from .arithmetic import abs as absolute
 from .arithmetic import div, like, mul, neg, rsqrt, square, sub
 from .arrays import lift_together
-from .comparison import eq, select_n
+from .comparison import eq, max, ne, select_n
 from .conversion import convert
 from .dtypes import FLOATING, INEXACT
 from .elementwise import Elementwise, Function, batch, elementwise, surface
@@ -229,3 +230,25 @@ erf_inv: Function = surface(ErfInv)
 
 def _bell(x: Any, height: float) -> Any:
     return mul(like(x, height), exp(neg(square(x))))
+
+
+def _softly(x: Any, y: Any) -> list[Any]:
+    """The larger one, and what the smaller one adds; equal infinities have no distance."""
+    distance = sub(x, y)
+    rest = log1p(exp(neg(absolute(distance))))
+    return [select_n(ne(distance, distance), max(x, y) + rest, x + y)]
+
+
+def _share_of(x: Any, out: Any) -> Any:
+    """e^(x - out): the part of the sum that is due to ``x``."""
+    return exp(select_n(eq(x, out), sub(x, out), like(out, 0)))
+
+
+# z = log(e^x + e^y)
+Logaddexp = elementwise(
+    "logaddexp", FLOATING, wide(np.logaddexp), arity=2,
+    jvp=(lambda x, y, dx, z: mul(dx, _share_of(x, z)), lambda x, y, dy, z: mul(dy, _share_of(y, z))),
+    lower=lambda op, emit, x, y: emit.decompose(_softly, *emit.spread(x, y))[0],
+    doc="``z[i] = log(e**x[i] + e**y[i])``, without overflow; all its derivatives are right where operands are equal.",
+)  # fmt: skip
+logaddexp: Function = surface(Logaddexp)

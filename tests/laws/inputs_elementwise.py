@@ -68,6 +68,7 @@ SPECIAL_FUNCTIONS = [
     Case(s.Pow(), (NONZERO, REAL)),
     Case(s.Pow(), (SMOOTH, Domain(-3.0, 3.0, dtype=dtypes.int32))),
     *[Case(op(), (REAL,)) for op in (s.Erf, s.Erfc)],
+    Case(s.Logaddexp(), (REAL, REAL)),
 ]
 
 COMPARISON = [
