@@ -137,13 +137,23 @@ def _imaginary_part(self: Any) -> Any:
     return imag(self) if dtypes.is_complex(self.type.dtype) else shapes.full(self.type, 0)
 
 
+def _reversed(self: Any) -> Any:
+    """The axes in reverse order; see ``numpy.transpose``."""
+    return shaping.transpose(self)
+
+
+def _matrices_transposed(self: Any) -> Any:
+    """The last two axes exchanged; see ``numpy.matrix_transpose``."""
+    return shaping.matrix_transpose(self)
+
+
 _OWN: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "reshape": _reshape, "transpose": _transpose, "flatten": _flatten, "astype": _as_type, "compress": _compress_method,
     "view": _view, "to_device": _to_device, "copy": duplicate, "clone": duplicate, "__getitem__": getitem,
     "__setitem__": _set_item,
 })  # fmt: skip
 _PROPERTIES: Mapping[str, Callable[[Any], Any]] = MappingProxyType({
-    "T": shaping.transpose, "mT": shaping.matrix_transpose, "real": _real_part, "imag": _imaginary_part, "at": At,
+    "T": _reversed, "mT": _matrices_transposed, "real": _real_part, "imag": _imaginary_part, "at": At,
 })  # fmt: skip
 
 for _name, _function in _OWN.items():
