@@ -12,6 +12,7 @@ from handlax.effects import conversion as v
 from handlax.effects import dtypes
 from handlax.effects import gamma as g
 from handlax.effects import special as s
+from handlax.effects.divisors import Gcd
 
 WHOLE = tuple(float(n) for n in range(-4, 5))
 HALVES = tuple(n / 2 for n in range(-7, 8))
@@ -90,6 +91,7 @@ COMPARISON = [
 ]
 
 BITWISE = [
+    Case(Gcd(), (Domain(-60.0, 60.0), Domain(-60.0, 60.0, extremes=(0,)))),
     *[Case(op(), (INTEGERS, INTEGERS)) for op in (b.And, b.Or, b.Xor)],
     Case(b.Not(), (INTEGERS,)),
     *[Case(op(), (INTEGERS,)) for op in (b.PopulationCount, b.Clz)],

@@ -14,6 +14,7 @@ from handlax.effects import dtypes
 from handlax.effects import linalg as a
 from handlax.effects import reductions as r
 from handlax.effects import sorting as s
+from handlax.effects.shapes import ReduceSum
 
 from .inputs import FINITE, REAL, SPECIAL, Case, Domain, Shape
 
@@ -72,7 +73,7 @@ WHOLE = (((3, 4),), ((2, 1, 3),))
 REDUCTIONS = [
     *[
         Case(op(axes), (domain,), shapes)
-        for op, domain in ((r.ReduceProd, PLAIN), (r.ReduceMax, MANY), (r.ReduceMin, MANY))
+        for op, domain in ((ReduceSum, PLAIN), (r.ReduceProd, PLAIN), (r.ReduceMax, MANY), (r.ReduceMin, MANY))
         for axes, shapes in (((0,), WHOLE), ((0, 1), WHOLE), ((), (((),), ((3,),))), ((1,), (((0, 4),),)))
     ],
     *[Case(op((1,)), (REAL,), (((3, 4),),), REALS) for op in (r.ReduceMax, r.ReduceMin)],
