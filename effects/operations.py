@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import numpy as np
-
 from pyrsistent import PMap, pmap
 
 from . import config, trees
@@ -132,7 +131,7 @@ class Operation:
 
     @classmethod
     def adapt(cls, column: str, cell: Any) -> Rule:
-        """A cell as written in the block, as the handler calls it. A family with a shorter way of writing overrides this."""
+        """A cell as written in the block, as the handler calls it. Families that write less override this."""
         return cell
 
     @property
@@ -240,7 +239,8 @@ class Column:
     def missing(self, kind: type[Operation]) -> Rule:
         raise MissingRule(
             f"{self.name}: {kind.name} has no rule in this column.",
-            hint=f"add one: @hx.columns.{self.name}.rule({kind.__name__}), or a function `{self.name}` in its block.",
+            hint=f"write a function `{self.name}` in its block, or add it from outside: "
+            f"@{self.name.upper()}.rule({kind.__name__}); the built-in columns are in hx.columns.",
         )
 
     def __repr__(self) -> str:
@@ -292,6 +292,12 @@ def _build(cls: type, effectful: bool, **marks: Any) -> type[Operation]:
     namespace = dict(cls.__dict__)
     annotations = namespace.get("__annotations__", {})
     names = tuple(name for name, kind in annotations.items() if "ClassVar" not in str(kind))
+    taken = [name for name in names if hasattr(Operation, name)]
+    if taken:
+        raise RegistrationError(
+            f"{cls.__name__}: a field must not be called {taken[0]!r}, which every operation has.",
+            hint="call it otherwise.",
+        )
     for dropped in ("__dict__", "__weakref__"):
         namespace.pop(dropped, None)
     cells = {name: namespace.pop(name) for name in COLUMNS if name in namespace}

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .arrays import Array, ConcreteArray
+from .arrays import Array, ConcreteArray, lift
 from .differences import Difference, difference
+from .errors import BadArgument
 from .operations import EMPTY_ROW, Operation
 from .printing import WRITERS, constant_text, constants_of, equation_text, letter, program_text
 from .reading import read
@@ -334,8 +335,15 @@ class Program:
         return Program(self.in_types, self.ops, self.args, self.types, self.outs, self.consts, self.sites, name)
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
-        """Perform the equations under the handlers in force; gives the results as a tuple."""
-        return interpret(self, args)
+        """Perform the equations under the handlers in force; gives the results as a tuple.
+
+        Raises: BadArgument: the arguments have not the shapes and dtypes of the inputs.
+        """
+        operands = [lift(x) for x in args]
+        if [(x.type.shape, x.type.dtype) for x in operands] != [(t.shape, t.dtype) for t in self.in_types]:
+            takes, got = (", ".join(map(str, types)) for types in (self.in_types, [x.type for x in operands]))
+            raise BadArgument(f"{self.name}: the program takes ({takes}), got ({got}).", hint="record it for these.")
+        return interpret(self, operands)
 
 
 _SMALL = 1024  # bytes up to which a constant's own bytes are its key
