@@ -31,6 +31,8 @@ from .prune import close
 
 COUNTS: Counter[str] = Counter()
 """How often a function was traced: "trace"."""
+_LOCK = threading.Lock()
+_MIRRORED: list[bool] = []
 
 
 class Trace(NamedTuple):
@@ -79,7 +81,10 @@ def _mirror(cls: type, parts: Callable[[Any], Any], make: Callable[[Any, Any], A
 @functools.cache
 def cpp_flatten() -> Callable[[Any], tuple[list[Any], Any]]:
     """Flattening in C++, for the same node types as ours."""
-    trees.on_register(_mirror)
+    with _LOCK:  # functools.cache lets two threads in at once, and a type is registered once
+        if not _MIRRORED:
+            trees.on_register(_mirror)
+            _MIRRORED.append(True)
     return runtime.flatten
 
 
@@ -133,7 +138,6 @@ def axes() -> tuple[Any, ...]:
 # the traces of programs with effects, for the runs around them that have not ended
 _IN_RUN: list[tuple[Run, dict[Any, Trace]]] = []
 _MOST_RUNS = 16
-_LOCK = threading.Lock()
 
 
 def trace(call: Call, own: dict[Any, Any]) -> Trace:

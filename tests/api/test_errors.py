@@ -59,7 +59,8 @@ SHAPES = {
     "lax.add": (lambda: lax.add(A, A.T), errors.ShapeMismatch, ValueError, "f32[2,3] and f32[3,2]"),
     "matmul": (lambda: A @ A, errors.ShapeMismatch, ValueError, "3 and 2"),
     "dot_general": (
-        lambda: lax.dot_general(A, A, (((1,), (0,)), ((), ()))), errors.ShapeMismatch, ValueError, "hint: rhs would fit",
+        lambda: lax.dot_general(A, A, (((1,), (0,)), ((), ()))),
+        errors.ShapeMismatch, ValueError, "hint: rhs would fit",
     ),
     "reshape": (lambda: A.reshape(4), errors.ShapeMismatch, ValueError, "6 elements"),
     "two rests": (lambda: A.reshape(-1, -1), errors.BadArgument, ValueError, "negative"),
@@ -165,7 +166,9 @@ PYTHON = {
     "unknown reshape": (
         _jit(lambda n: hnp.ones(6).reshape(n, 2)), errors.TracerIntegerConversionError, TypeError, "reshape",
     ),
-    "unknown axis": (_jit(lambda n: hnp.sum(A, axis=n)), errors.TracerIntegerConversionError, TypeError, "sum: an axis"),
+    "unknown axis": (
+        _jit(lambda n: hnp.sum(A, axis=n)), errors.TracerIntegerConversionError, TypeError, "sum: an axis",
+    ),
     "unknown stop": (_jit(lambda n: hnp.arange(n)), errors.ConcretizationError, TypeError, "arange"),
 }  # fmt: skip
 
@@ -201,7 +204,9 @@ STATIC = {
 
 TREES = {
     "too few in_axes": (lambda: hx.vmap(lambda x, y: x, in_axes=(0,))(x, x), errors.TreeMismatch, ValueError, "2 pos"),
-    "keys of in_axes": (lambda: hx.vmap(lambda x: x, in_axes=({"a": 0},))({"b": x}), errors.TreeMismatch, ValueError, "['a']"),
+    "keys of in_axes": (
+        lambda: hx.vmap(lambda x: x, in_axes=({"a": 0},))({"b": x}), errors.TreeMismatch, ValueError, "['a']",
+    ),
     "in_axes too large": (lambda: hx.vmap(lambda x: x, in_axes=1)(x), errors.BadArgument, ValueError, "f32[3]"),
     "in_axes of text": (lambda: hx.vmap(lambda x: x, in_axes="a"), errors.BadCall, TypeError, "'a'"),
     "a float axis": (lambda: hx.vmap(lambda x: x, in_axes=(1.0,))(x), errors.BadArgument, ValueError, "1.0"),
@@ -211,7 +216,9 @@ TREES = {
     "a scalar": (lambda: hx.vmap(lambda x: x)(1.0), errors.BadArgument, ValueError, "None"),
     "out_axes too large": (lambda: hx.vmap(lambda x: x, out_axes=3)(x), errors.BadArgument, ValueError, "out_axes"),
     "out_axes None": (lambda: hx.vmap(lambda x: x, out_axes=None)(x), errors.ShapeMismatch, ValueError, "lane to lane"),
-    "tree of out_axes": (lambda: hx.vmap(lambda x: x, out_axes=(0, 0))(x), errors.TreeMismatch, ValueError, "tuple of 2"),
+    "tree of out_axes": (
+        lambda: hx.vmap(lambda x: x, out_axes=(0, 0))(x), errors.TreeMismatch, ValueError, "tuple of 2",
+    ),
     "tangents": (lambda: hx.jvp(lambda x: x, (1.0,), (1.0, 2.0)), errors.TreeMismatch, ValueError, "structure"),
     "tangent keys": (lambda: hx.jvp(lambda t: t, ({"a": 1.0},), ({"b": 1.0},)), errors.TreeMismatch, ValueError, "'b'"),
     "no tuple": (lambda: hx.jvp(lambda x: x, 1.0, 1.0), errors.BadCall, TypeError, "jvp(f, (x,), (dx,))"),
@@ -249,18 +256,25 @@ DERIVATIVES = {
 
 RULES = {
     "batch": (
-        lambda: hx.vmap(lambda x: hx.perform(Unruled(), x))(x), errors.MissingRule, LookupError, "@hx.columns.batch.rule(Unruled)",
+        lambda: hx.vmap(lambda x: hx.perform(Unruled(), x))(x),
+        errors.MissingRule, LookupError, "@hx.columns.batch.rule(Unruled)",
     ),
     "jvp": (
-        lambda: hx.grad(lambda x: hx.perform(Unruled(), x))(1.0), errors.MissingRule, LookupError, "@hx.columns.jvp.rule(Unruled)",
+        lambda: hx.grad(lambda x: hx.perform(Unruled(), x))(1.0),
+        errors.MissingRule, LookupError, "@hx.columns.jvp.rule(Unruled)",
     ),
     "lower": (
-        lambda: hx.jit(lambda x: hx.perform(Unruled(), x))(x), errors.MissingRule, LookupError, "@hx.columns.lower.rule(Unruled)",
+        lambda: hx.jit(lambda x: hx.perform(Unruled(), x))(x),
+        errors.MissingRule, LookupError, "@hx.columns.lower.rule(Unruled)",
     ),
     "unhandled": (lambda: hx.perform(Unanswered()), errors.UnhandledEffect, LookupError, "hx.handle"),
-    "unhandled in jit": (lambda: hx.jit(lambda: hx.perform(Unanswered()))(), errors.UnhandledEffect, LookupError, "device"),
+    "unhandled in jit": (
+        lambda: hx.jit(lambda: hx.perform(Unanswered()))(), errors.UnhandledEffect, LookupError, "device",
+    ),
     "refused by vmap": (
-        lambda: hx.handle(hx.handler({Unanswered: lambda op: None}))(hx.vmap(lambda x: (hx.perform(Unanswered()), x)[1]))(x),
+        lambda: hx.handle(hx.handler({Unanswered: lambda op: None}))(
+            hx.vmap(lambda x: (hx.perform(Unanswered()), x)[1])
+        )(x),
         errors.CannotCross, RuntimeError, "vmap='once'",
     ),
     "two rules": (lambda: hx.columns.batch.rule(lax_sin_kind())(None), errors.RegistrationError, ValueError, "batch"),
