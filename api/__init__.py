@@ -14,7 +14,7 @@ from . import random as random
 from . import tree as tree
 from . import tree_util as tree_util
 from .effects import columns as columns
-from .effects import infix as _infix  # noqa: F401 - attaches the operators
+from .effects import infix as _infix  # attaches the operators
 from .effects.arrays import Array as Array
 from .effects.arrays import install_backend
 from .effects.arrays import perform as perform
@@ -60,9 +60,9 @@ from .interpreters.staging import closure_convert as closure_convert
 from .interpreters.staging import make_program as make_program
 from .interpreters.staging import named_call as named_call
 from .interpreters.staging import named_scope as named_scope
+from .interpreters.transpose import transpose_program as transpose_program
 from .interpreters.typecheck import check_program as check_program
 from .interpreters.typecheck import typecheck as typecheck
-from .interpreters.transpose import transpose_program as transpose_program
 from .lowering import eager
 from .lowering.backend import XlaBackend
 from .lowering.devices import block_until_ready as block_until_ready

@@ -16,7 +16,7 @@ from .dtypes import ANY, EVERY, FLOATING, INEXACT, INTEGER, NUMERIC, SIGNED
 from .elementwise import Elementwise, Function, batch, elementwise, fit, surface
 from .errors import BadArgument, DTypeMismatch
 from .operations import operation
-from .precise import quiet, wide
+from .precise import wide
 from .shapes import broadcast
 from .stack import perform
 from .trees import tree_map
@@ -59,22 +59,22 @@ Neg = elementwise(
     doc="``y[i] = -x[i]``; unsigned integers wrap around.",
 )  # fmt: skip
 Add = elementwise(
-    "add", ANY, quiet(np.add), arity=2, jvp=_jvp_sum,
+    "add", ANY, np.add, arity=2, jvp=_jvp_sum,
     transpose=lambda op, ct, x, y, *, wrt: fit(ct, (x, y)[wrt]), lower="add",
     doc="``z[i] = x[i] + y[i]``; of booleans ``or``.\n\n    Shapes: equal, or rank 0; one dtype. Integers wrap around.",
 )  # fmt: skip
 Sub = elementwise(
-    "sub", NUMERIC, quiet(np.subtract), arity=2, jvp=_jvp_sum,
+    "sub", NUMERIC, np.subtract, arity=2, jvp=_jvp_sum,
     transpose=lambda op, ct, x, y, *, wrt: fit(ct, x) if wrt == 0 else fit(neg(ct), y), lower="subtract",
     doc="``z[i] = x[i] - y[i]``.\n\n    Shapes: equal, or rank 0; one dtype. Integers wrap around.",
 )  # fmt: skip
 Mul = elementwise(
-    "mul", ANY, quiet(np.multiply), arity=2, jvp=multilinear,
+    "mul", ANY, np.multiply, arity=2, jvp=multilinear,
     transpose=lambda op, ct, x, y, *, wrt: fit(mul(ct, y), x) if wrt == 0 else fit(mul(x, ct), y), lower="multiply",
     doc="``z[i] = x[i] y[i]``; of booleans ``and``.\n\n    Shapes: equal, or rank 0; one dtype. Integers wrap around.",
 )  # fmt: skip
 Div = elementwise(
-    "div", NUMERIC, quiet(_divide), arity=2,
+    "div", NUMERIC, _divide, arity=2,
     jvp=(lambda x, y, dx: div(dx, y), lambda x, y, dy, z: mul(dy, neg(div(z, y)))),
     transpose=lambda op, ct, x, y: fit(div(ct, y), x), lower="divide",
     doc="``z[i] = x[i] / y[i]``; of integers towards zero, and -1 where ``y[i] == 0``.",
@@ -149,11 +149,11 @@ def _towards_zero(x: Any) -> Any:
 
 # y = x / |x|; |x|; the integer below, above; whether x is neither infinite nor NaN
 Sign = elementwise(
-    "sign", NUMERIC, quiet(_sign), jvp=_jvp_sign, lower=_lower_sign,
+    "sign", NUMERIC, _sign, jvp=_jvp_sign, lower=_lower_sign,
     doc="``y[i] = x[i] / |x[i]|``, and 0 where ``x[i]`` is 0; complex numbers keep their direction.",
 )  # fmt: skip
 Abs = elementwise(
-    "abs", SIGNED | INEXACT, quiet(np.abs), result=dtypes.to_real, jvp=_jvp_abs, lower="abs",
+    "abs", SIGNED | INEXACT, np.abs, result=dtypes.to_real, jvp=_jvp_abs, lower="abs",
     doc="``y[i] = |x[i]|``, real. The derivative at 0 is that from above, of complex numbers 0.",
 )  # fmt: skip
 Floor = elementwise("floor", FLOATING, wide(np.floor), lower="floor", doc="The largest integer not above ``x[i]``.")
@@ -221,7 +221,7 @@ Cbrt = elementwise(
     doc="The real cube root: ``y[i]**3 == x[i]``.",
 )  # fmt: skip
 Square = elementwise(
-    "square", NUMERIC, quiet(np.square), jvp=lambda x, dx: mul(dx, mul(like(x, 2), x)),
+    "square", NUMERIC, np.square, jvp=lambda x, dx: mul(dx, mul(like(x, 2), x)),
     lower=lambda op, emit, x: emit.binary("multiply", x, x), doc="``y[i] = x[i] x[i]``.",
 )  # fmt: skip
 sqrt: Function = surface(Sqrt)
@@ -324,7 +324,7 @@ def _nextafter(x, y):
 
 # z = the float next to x on the way to y
 Nextafter = elementwise(
-    "nextafter", FLOATING, quiet(_nextafter), arity=2, jvp=(lambda x, y, dx: dx, None), lower="chlo.next_after",
+    "nextafter", FLOATING, _nextafter, arity=2, jvp=(lambda x, y, dx: dx, None), lower="chlo.next_after",
     exempt={"finite_differences": "the next float is a step of one unit in the last place"},
 )  # fmt: skip
 _nextafter_op = Nextafter()

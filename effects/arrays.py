@@ -251,7 +251,8 @@ class ConcreteArray(Array):
         value = self.value[()] if self.type.shape == () else self.value
         if spec and self.type.shape:
             raise RankMismatch(
-                f"format: {spec!r} formats numbers, got {self.type}.", hint="format its elements, or numpy.array2string."
+                f"format: {spec!r} formats numbers, got {self.type}.",
+                hint="format its elements, or numpy.array2string.",
             )
         return format(value, spec)
 

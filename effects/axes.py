@@ -28,10 +28,10 @@ class Collective(Operation):
     __slots__ = ()
     named = True
     axes: tuple[Hashable, ...]
-    exempt = {
-        law: "outside its axis it has no meaning; tests of named axes cover it under vmap"
-        for law in ("evaluate", "lower", "batch", "jvp", "transpose")
-    }
+    exempt = dict.fromkeys(
+        ("evaluate", "lower", "batch", "jvp", "transpose"),
+        "outside its axis it has no meaning; tests of named axes cover it under vmap",
+    )
 
     @property
     def axis_names(self) -> tuple[Hashable, ...]:

@@ -63,7 +63,8 @@ def promote(*xs: Any) -> list[Array]:
     for x in arrays[1:]:
         if strict and x.type.dtype != dtype and not (x.type.weak or weak):
             raise DTypeMismatch(
-                f"promotion: under numpy_dtype_promotion='strict' dtypes must be equal, got {dtype} and {x.type.dtype}.",
+                "promotion: under numpy_dtype_promotion='strict' dtypes must be equal, "
+                f"got {dtype} and {x.type.dtype}.",
                 hint="convert with astype.",
             )
         dtype, weak = dtypes.promote(dtype, weak, x.type.dtype, x.type.weak)
@@ -106,7 +107,8 @@ def broadcast_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
             if n != 1 and result[d] != 1 and result[d] != n:
                 raise ShapeMismatch(
                     f"{name}: shapes must broadcast, got {' and '.join(map(str, shapes))}.",
-                    hint=f"sizes {result[d]} and {n} differ and neither is 1; shapes are aligned at their last dimension.",
+                    hint=f"sizes {result[d]} and {n} differ and neither is 1; "
+                    "shapes are aligned at their last dimension.",
                 )
             if n != 1:
                 result[d] = n

@@ -13,10 +13,10 @@ from .arithmetic import mul
 from .arrays import Array, lift, scalar
 from .axes import Collective, axis_size, ends, lanes
 from .columns import linear
-from .dtypes import int32
 from .creation import iota
-from .errors import BadArgument
+from .dtypes import int32
 from .dynamic import dynamic_index_in_dim
+from .errors import BadArgument
 from .operations import operation
 from .reductions import reduce_max, reduce_min
 from .shapes import broadcast_in_dim, move_axis, reduce_sum, reshape, zeros
@@ -69,7 +69,8 @@ def _extremum(name: str, reduce: Callable[[Any, int], Any]) -> Any:
         return _without(op, axis, x if dims[0] is None else reduce(x, dims[0])), None
 
     block = {
-        "__annotations__": {"axes": "tuple[Hashable, ...]"}, "__doc__": f"{name} over named axes.", "__module__": __name__,
+        "__annotations__": {"axes": "tuple[Hashable, ...]"},
+        "__doc__": f"{name} over named axes.", "__module__": __name__,
         "name": name, "result_type": lambda op, x: x, "batch": _batch_elsewhere, "jvp": jvp, "collective": collective,
     }  # fmt: skip
     return operation(type(name.capitalize(), (Collective,), block))

@@ -14,7 +14,6 @@ from .dtypes import ANY, EVERY, ORDERED
 from .elementwise import Elementwise, Function, batch, elementwise, fit, surface
 from .errors import BadArgument, DTypeMismatch, ShapeMismatch
 from .operations import operation
-from .precise import quiet
 from .shapes import broadcast
 from .stack import perform
 from .types import array_type
@@ -62,12 +61,12 @@ def _total(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 # z = x == y, x != y, x < y, x <= y, x > y, x >= y
-Eq = _comparison("eq", "==", EVERY, quiet(np.equal), "EQ")
-Ne = _comparison("ne", "!=", EVERY, quiet(np.not_equal), "NE")
-Lt = _comparison("lt", "<", EVERY, quiet(np.less), "LT")
-Le = _comparison("le", "<=", EVERY, quiet(np.less_equal), "LE")
-Gt = _comparison("gt", ">", EVERY, quiet(np.greater), "GT")
-Ge = _comparison("ge", ">=", EVERY, quiet(np.greater_equal), "GE")
+Eq = _comparison("eq", "==", EVERY, np.equal, "EQ")
+Ne = _comparison("ne", "!=", EVERY, np.not_equal, "NE")
+Lt = _comparison("lt", "<", EVERY, np.less, "LT")
+Le = _comparison("le", "<=", EVERY, np.less_equal, "LE")
+Gt = _comparison("gt", ">", EVERY, np.greater, "GT")
+Ge = _comparison("ge", ">=", EVERY, np.greater_equal, "GE")
 EqTo = _comparison("eq_to", "==", ORDERED, _total(np.equal), "EQ", total=True)
 LtTo = _comparison("lt_to", "<", ORDERED, _total(np.less), "LT", total=True)
 LeTo = _comparison("le_to", "<=", ORDERED, _total(np.less_equal), "LE", total=True)
@@ -201,10 +200,10 @@ def _lexicographic(larger: bool) -> Callable[..., Any]:
 
 def _extreme(name: str, f: Callable[..., Any], stablehlo: str, direction: str, doc: str):
     """The class of max or min."""
-    ordered, parts = quiet(f), quiet(_lexicographic(name == "max"))
+    parts = _lexicographic(name == "max")
 
     def evaluate(x, y):
-        return parts(x, y) if x.dtype.kind == "c" else ordered(x, y)
+        return parts(x, y) if x.dtype.kind == "c" else f(x, y)
 
     def lower(op, emit, x, y):
         if not dtypes.is_complex(emit.made.dtype):
@@ -239,7 +238,7 @@ def _where(mask: Any, dx: Any, z: Any) -> Any:
 
 # z = min(max(x, low), high)
 Clamp = elementwise(
-    "clamp", ORDERED, quiet(lambda low, x, high: np.minimum(np.maximum(x, low), high)), arity=3,
+    "clamp", ORDERED, lambda low, x, high: np.minimum(np.maximum(x, low), high), arity=3,
     jvp=(
         lambda low, x, high, d, z: _where((low > x) & (low < high), d, z),
         lambda low, x, high, d, z: _where((x > low) & (x < high), d, z),

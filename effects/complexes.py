@@ -13,7 +13,6 @@ from .arrays import lift, scalar
 from .columns import linear
 from .dtypes import COMPLEX, float32, float64, is_complex, to_complex, to_real
 from .elementwise import Function, elementwise, fit, surface
-from .precise import quiet
 from .stack import perform
 
 
@@ -47,7 +46,7 @@ Imag = elementwise(
 )  # fmt: skip
 Conj = elementwise("conj", COMPLEX, np.conj, jvp=linear, transpose=lambda op, ct, z: conj(ct), lower=_lower_conj)
 Complex = elementwise(
-    "complex", (float32, float64), quiet(_combine), arity=2, result=to_complex, jvp=linear,
+    "complex", (float32, float64), _combine, arity=2, result=to_complex, jvp=linear,
     transpose=lambda op, ct, x, y, *, wrt: fit(real(ct), x) if wrt == 0 else fit(-imag(ct), y), lower="complex",
     doc="``complex(x, y) == x + iy``.\n\n    Shapes: ``f32[*s], f32[*s] -> c64[*s]``, or rank 0; f64 gives c128.",
 )  # fmt: skip

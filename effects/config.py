@@ -14,7 +14,6 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
-
 from pyrsistent import PMap, pmap
 
 from .errors import ConfigurationError
@@ -97,7 +96,7 @@ _CHOICES: Mapping[str, tuple[Any, ...]] = {
     "default_matmul_precision": (
         None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "fastest",
     ),
-    **{name: (False, True) for name in ("disable_jit", "debug_nans", "debug_infs", "check_leaks")},
+    **dict.fromkeys(("disable_jit", "debug_nans", "debug_infs", "check_leaks"), (False, True)),
 }
 
 # JAX's name -> ours, for settings that mean the same

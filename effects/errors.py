@@ -21,7 +21,8 @@ def _where() -> str:
 class HandlaxError(Exception):
     """What every error of handlax is.
 
-    ``what`` says what must hold and what was found; ``where`` the user's line and the handlers in force; ``hint`` the remedy.
+    ``what`` says what must hold and what was found; ``where`` the user's line and the handlers in force;
+    ``hint`` the remedy.
     """
 
     def __init__(self, what: str, *, hint: str | None = None):

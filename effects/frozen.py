@@ -12,7 +12,6 @@ from .errors import BadArgument
 from .treedefs import LEAF, LEAF_TYPES, Keyed, Kind, Parts, TreeDef, assemble, kind_of, register
 from .treewalks import DEFAULT_DICT, DICT, LIST, NONE, ORDERED_DICT, TUPLE, flatten
 
-
 _WRAPPING = threading.RLock()
 
 

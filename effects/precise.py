@@ -15,11 +15,6 @@ NumPyFunction = Callable[..., Any]
 HALF = frozenset({float16, bfloat16})
 
 
-def quiet(f: NumPyFunction) -> NumPyFunction:
-    """``f`` itself: evaluation is silent as a whole."""
-    return f
-
-
 def wide(f: NumPyFunction) -> NumPyFunction:
     """``f`` with 16-bit operands widened and the result rounded back; integers beside them stay."""
 

@@ -145,7 +145,8 @@ class Reshape:
     def result_type(op, x):
         if prod(op.shape) != prod(x.shape):
             raise ShapeMismatch(
-                f"reshape: sizes must agree, got {x} with {prod(x.shape)} elements for {op.shape} with {prod(op.shape)}."
+                f"reshape: sizes must agree, got {x} with {prod(x.shape)} elements "
+                f"for {op.shape} with {prod(op.shape)}."
             )
         return array_type(op.shape, x.dtype, x.weak)
 

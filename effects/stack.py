@@ -15,14 +15,14 @@ from typing import Any
 
 from .sources import NOWHERE, Site, user_site
 
-
 Place = tuple[Any, int]
 
 
 class Cell:
     """The user's line of what is being performed, shared by the runs of one stack.
 
-    The first run that answers an operation looks it up; the rules that it starts, and every run further out, read it here.
+    The first run that answers an operation looks it up; the rules that it starts, and every run further out,
+    read it here.
     """
 
     __slots__ = ("site",)

@@ -10,8 +10,8 @@ from typing import Any
 
 from ..effects import config
 from ..effects.arrays import Box
-from ..effects.caches import Cache
 from ..effects.axes import Axis
+from ..effects.caches import Cache
 from ..effects.columns import BATCH, COLLECTIVE
 from ..effects.control import Call
 from ..effects.errors import CannotCross
@@ -116,7 +116,7 @@ class Batch(Run):
 def batch_program(
     program: Program, dims: Sequence[int | None], size: int, axis_name: Any = None
 ) -> tuple[Program, tuple[int | None, ...]]:
-    """The program for all lanes: input ``i`` mapped along ``dims[i]``. Gives it and the mapped dimension of each result."""
+    """The program for all lanes: input ``i`` mapped along ``dims[i]``. Also gives each result's mapped dimension."""
     key = (program, tuple(dims), size, axis_name, config.current())
     return _PROGRAMS.get(key, lambda: _batch_program(program, dims, size, axis_name))
 

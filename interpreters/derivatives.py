@@ -82,7 +82,8 @@ def jvp(fun: F, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     """
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise BadCall(
-            f"jvp: primals and tangents are tuples or lists, got {type(primals).__name__} and {type(tangents).__name__}.",
+            "jvp: primals and tangents are tuples or lists, "
+            f"got {type(primals).__name__} and {type(tangents).__name__}.",
             hint="one element for each argument: jvp(f, (x,), (dx,)).",
         )
     need_function("jvp", fun)
@@ -193,7 +194,8 @@ class Pullback:
         (ct,) = ct
         cts, tree = trees.flatten(ct)
         if tree != traced.out_tree:
-            raise TreeMismatch(f"vjp: the cotangent must have the structure of the result, {traced.out_tree}, got {tree}.")
+            wanted = traced.out_tree
+            raise TreeMismatch(f"vjp: the cotangent must have the structure of the result, {wanted}, got {tree}.")
         given = [_tangent("vjp", y, part) for y, part in zip(traced.outs, cts)]
         grads = _materialised(traced.pullback(given), traced.xs)
         return trees.unflatten(traced.tree, grads)  # type: ignore[no-any-return]
@@ -385,7 +387,7 @@ def jacfwd(
         def push(flat: Any) -> Any:
             return jvp(of_chosen, tuple(chosen), trees.unflatten(tree, _split(flat, xs)), has_aux=has_aux)
 
-        y, dy, *aux = vmap(push, out_axes=(None, -1, *((None,) if has_aux else ())))(_basis(xs))
+        _, dy, *aux = vmap(push, out_axes=(None, -1, *((None,) if has_aux else ())))(_basis(xs))
         single = isinstance(argnums, int)
 
         def columns(rows: Any) -> Any:

@@ -21,11 +21,10 @@ _RULES = EVALUATE.registry
 _SILENT = umath._make_extobj(all="ignore")
 _ERRORS = umath._extobj_contextvar
 
-
 # Types of arrays for which NumPy may be slow; CHOOSER is asked about operations on these, and gives None or the result.
 # WHOLE answers higher-order operations without a cell of their own. All three are installed once, by the package.
 HEAVY: set[Any] = set()
-CHOOSER: Callable[[Operation, tuple[Any, ...], tuple[Any, ...]], Any]
+CHOOSER: Callable[[Operation, tuple[Any, ...], tuple[Any, ...]], Any] = lambda op, operands, types: None
 WHOLE: Callable[[Operation, tuple[Any, ...]], Any] | None = None
 
 
@@ -96,7 +95,8 @@ def find(op: Operation) -> Callable[..., Any]:
             )
         if op.effectful:
             raise UnhandledEffect(
-                f"{op.name}: nobody handles this effect.", hint="run it under hx.handle(handler)(f), with a clause for it."
+                f"{op.name}: nobody handles this effect.",
+                hint="run it under hx.handle(handler)(f), with a clause for it.",
             )
     return EVALUATE.find(kind)
 

@@ -105,7 +105,9 @@ def handler(
     found = dict(clauses or {})
     for op, clause in found.items():
         if not (isinstance(op, type) and issubclass(op, Operation)):
-            raise BadArgument(f"handler: clauses belong to operation types, got {op!r}.", hint="use Sin, not sin or Sin().")
+            raise BadArgument(
+                f"handler: clauses belong to operation types, got {op!r}.", hint="use Sin, not sin or Sin()."
+            )
         if not callable(clause):
             raise BadArgument(f"handler: the clause of {op.__name__} must be callable, got {clause!r}.")
     return Handler(pmap(found), otherwise, over, returns)
@@ -152,7 +154,7 @@ class Handling(Run):
         return any(kind in self.clauses for body in op.bodies for kind in body.operations)
 
     def cross(self, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
-        """A higher-order operation: a call is its body, here; other bodies are recorded again under a handler without state."""
+        """A higher-order operation: a call is its body, here; other bodies are recorded again, without state."""
         if op.runs == "once":
             with inside(self):
                 return interpret(op.bodies[0], operands)
@@ -210,11 +212,13 @@ def handle(handler: Handler, state: Any = NO_STATE) -> Callable[[Callable[..., A
 
         handle(h)(f)(x) = y              handle(h, s)(f)(x) = (s', y)
 
-    The order of handlers is their meaning: ``handle(h)(grad(f))`` sees what ``grad`` performs outside, ``grad(handle(h)(f))``
-    differentiates what the clauses perform.
+    The order of handlers is their meaning: ``handle(h)(grad(f))`` sees what ``grad`` performs outside,
+    ``grad(handle(h)(f))`` differentiates what the clauses perform.
     """
     if not isinstance(handler, Handler):
-        raise BadArgument(f"handle: a handler is needed, got {type(handler).__name__}.", hint="make one with hx.handler({...}).")
+        raise BadArgument(
+            f"handle: a handler is needed, got {type(handler).__name__}.", hint="make one with hx.handler({...})."
+        )
 
     def install(f: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(f)

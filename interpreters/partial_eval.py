@@ -38,7 +38,8 @@ class Tape(Record):
         unknown = [x for x in operands if x.run is self]
         found = list(self.outer.answer(Call((split.known,), op.label), tuple(known)) if split.known.outs else ())
         residuals = [known[n] if from_input else found[n] for from_input, n in split.residuals]
-        rest = iter(Record.answer(self, Call((split.rest,), op.label), (*residuals, *unknown)) if split.rest.outs else ())
+        later = Call((split.rest,), op.label)
+        rest = iter(Record.answer(self, later, (*residuals, *unknown)) if split.rest.outs else ())
         results = iter(found)
         return tuple([next(rest) if yes else next(results) for yes in split.unknown])
 
@@ -58,7 +59,10 @@ class Split(NamedTuple):
 
 
 def partial_eval_program(program: Program, unknown: Sequence[bool]) -> Split:
-    """Split a program by which inputs are unknown. Effects stay in order: one after an unknown one of its kind is unknown."""
+    """Split a program by which inputs are unknown.
+
+    Effects stay in order: one after an unknown one of its kind is unknown.
+    """
     key = (program, tuple(unknown), config.current())
     return _PROGRAMS.get(key, lambda: _Splitter(program, unknown).split())
 

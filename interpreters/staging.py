@@ -78,8 +78,9 @@ def trace(fun: F, args: tuple[Any, ...], kwargs: dict[str, Any], static: Sequenc
 
 
 def make_program(
-    fun: F, static_argnums: int | Sequence[int] = (), axis_env: Any = None, return_shape: bool = False, abstracted_axes: Any = None
-) -> F:
+    fun: F, static_argnums: int | Sequence[int] = (), axis_env: Any = None, return_shape: bool = False,
+    abstracted_axes: Any = None,
+) -> F:  # fmt: skip
     """``make_program(f)(*args)`` is the program that ``f`` performs on arguments of these types. Also ``make_jaxpr``.
 
     >>> make_program(lambda x: x * 2.0)(1.0).out_avals

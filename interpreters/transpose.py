@@ -57,7 +57,9 @@ def backward(
     return grads[: len(tape.in_types)]
 
 
-def _residuals(tape: Builder | Program, known: Sequence[Any], consts: Sequence[Any]) -> tuple[list[Any], list[Any], list[int]]:
+def _residuals(
+    tape: Builder | Program, known: Sequence[Any], consts: Sequence[Any]
+) -> tuple[list[Any], list[Any], list[int]]:
     """For every value: its value where it depends on no linear input, else None; its type; and where results begin."""
     values: list[Any] = list(known)
     types: list[Any] = list(tape.in_types)
@@ -92,7 +94,8 @@ def _cotangents(op: Operation, ct: Any, operands: list[Any], linear: list[bool])
         return [rule(op, ct, *operands, wrt=i) if yes else None for i, yes in enumerate(linear)]
     except NotAnArray as error:  # the rule asks for the value of an operand that depends on the argument
         raise NotDifferentiable(
-            f"{op.name}: the function must be linear, and this operation is not, in those operands that depend on its argument.",
+            f"{op.name}: the function must be linear, and this operation is not, "
+            "in those operands that depend on its argument.",
             hint="linear_transpose takes linear functions only; vjp takes any.",
         ) from error
 
@@ -100,7 +103,8 @@ def _cotangents(op: Operation, ct: Any, operands: list[Any], linear: list[bool])
 def transpose_program(
     program: Program, linear: Sequence[bool], nonzero: Sequence[bool]
 ) -> tuple[Program, tuple[bool, ...]]:
-    """The adjoint program: residual inputs, then cotangents of the outputs marked ``nonzero``, to those of linear inputs.
+    """The adjoint program: from residual inputs, then cotangents of the outputs marked ``nonzero``, to those of linear
+    inputs.
 
     Gives the program and, for each linear input, whether it has a cotangent at all.
     """

@@ -72,7 +72,9 @@ class Emitter:
         takes = ", ".join([tensor(v.type) for v in spread])
         return self.new(f"stablehlo.{name} {operands} : ({takes}) -> {tensor(made)}", made)
 
-    def op(self, name: str, *values: Value, attributes: str = "", type: ArrayType | None = None, regions: str = "") -> Value:
+    def op(
+        self, name: str, *values: Value, attributes: str = "", type: ArrayType | None = None, regions: str = ""
+    ) -> Value:
         """Any operation in the generic form: ``"stablehlo.name"(operands) <{attributes}> ({region}) : types``."""
         made = self.made if type is None else type
         head = f'"{name if "." in name else "stablehlo." + name}"({", ".join([v.name for v in values])})'
@@ -97,7 +99,7 @@ class Emitter:
         return [Value(f"%{whole}#{i}", t) for i, t in enumerate(types)]
 
     def inline(self, name: str, text: str, *values: Value, type: ArrayType | None = None) -> Value:
-        """An operation in its own short form: ``stablehlo.name text : (types of values) -> type``, or ``: type`` alone."""
+        """An operation in its own short form: ``stablehlo.name text : (types) -> type``, or ``: type`` alone."""
         made = self.made if type is None else type
         takes = f"({', '.join([tensor(v.type) for v in values])}) -> " if values else ""
         return self.new(f"stablehlo.{name} {text} : {takes}{tensor(made)}", made)
@@ -123,7 +125,9 @@ class Emitter:
 
     def reshape(self, x: Value, shape: Sequence[int]) -> Value:
         made = x.type.update(shape=tuple(shape))
-        return x if made is x.type else self.new(f"stablehlo.reshape {x.name} : ({tensor(x.type)}) -> {tensor(made)}", made)
+        if made is x.type:
+            return x
+        return self.new(f"stablehlo.reshape {x.name} : ({tensor(x.type)}) -> {tensor(made)}", made)
 
     def transpose(self, x: Value, permutation: Sequence[int]) -> Value:
         made = x.type.update(shape=tuple(x.type.shape[d] for d in permutation))
@@ -177,7 +181,8 @@ class Emitter:
         """The real and imaginary parts of a complex value."""
         made = x.type.update(dtype=to_real(x.type.dtype))
         types = f"({tensor(x.type)}) -> {tensor(made)}"
-        return self.new(f"stablehlo.real {x.name} : {types}", made), self.new(f"stablehlo.imag {x.name} : {types}", made)
+        real = self.new(f"stablehlo.real {x.name} : {types}", made)
+        return real, self.new(f"stablehlo.imag {x.name} : {types}", made)
 
     def iota(self, type: ArrayType, dimension: int) -> Value:
         return self.new(f"stablehlo.iota dim = {dimension} : {tensor(type)}", type)
@@ -263,7 +268,7 @@ class Emitter:
         return [Value(f"%{whole}#{i}", t) for i, t in enumerate(types)]
 
     def region(self, types: Sequence[ArrayType], body: Callable[..., Sequence[Value]]) -> str:
-        """The text of a region ``({ ^bb0(...): ... })``: ``body`` takes this emitter's values and gives those returned."""
+        """The text of a region ``({ ^bb0(...): ... })``: ``body`` maps this emitter's values to those returned."""
         outer, outer_constants, outer_made = self.lines, self.constants, self.made
         self.lines, self.constants = [], {}
         first = self.count
@@ -310,7 +315,7 @@ class Emitter:
         return results
 
     def loop(self, more: Callable[..., Any], step: Callable[..., Sequence[Any]], *values: Value) -> list[Value]:
-        """``step`` on the values as long as ``more`` holds, both by what they perform on arrays of the values' types."""
+        """``step`` on the values as long as ``more`` holds: what both perform on arrays of the values' types."""
         types = [v.type for v in values]
         test, body = record(lambda *xs: [more(*xs)], types), record(step, types)
         regions = [self.region(types, lambda *vs: self.program(p, vs)) for p in (test, body)]
@@ -338,7 +343,9 @@ def _identifier(label: str) -> str:
     return "".join(c if c.isalnum() or c == "_" else "_" for c in label) or "f"
 
 
-def function(emit: Emitter, program: Program, head: str, arguments: Sequence[str] = (), lifted: Sequence[Any] = ()) -> str:
+def function(
+    emit: Emitter, program: Program, head: str, arguments: Sequence[str] = (), lifted: Sequence[Any] = ()
+) -> str:
     """The text of one function of the module."""
     types = [const.type for const in lifted] + list(program.in_types)
     values = [Value(f"%arg{i}", t) for i, t in enumerate(types)]
@@ -363,7 +370,7 @@ class EntryEmitter(Emitter):
 
 
 def lower_program(program: Program, name: str, aliases: Sequence[int | None] = ()) -> Module:
-    """The StableHLO module of a program without effects. ``aliases[i]``: the result that takes the memory of input ``i``."""
+    """The StableHLO module of a program without effects. ``aliases[i]``: the result in the memory of input ``i``."""
     lifted = tuple(c for c in program.consts if c.type.nbytes > LIFTED_BYTES)
     emit = EntryEmitter()
     given = aliases or [None] * len(program.in_types)

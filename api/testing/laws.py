@@ -2,7 +2,8 @@
 
     for law in LAWS: law.check(op, draws)
 
-``draws`` are lists of operands, NumPy arrays. An operation that a law cannot apply to says so, with the reason: ``exempt = {name: reason}``.
+``draws`` are lists of operands, NumPy arrays. An operation that a law cannot apply to says so, with the reason:
+``exempt = {name: reason}``.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def data(x: Any) -> np.ndarray[Any, Any]:
 
 
 def assert_close(found: Any, wanted: Any, loose: float = 1.0, what: str = "") -> None:
-    """Equal for integers and booleans; for floats within the tolerance of their dtype, relative to the largest of them."""
+    """Equal for integers and booleans; for floats within the tolerance of their dtype, relative to the largest."""
     found, wanted = data(found), data(wanted)
     assert found.shape == wanted.shape, f"{what}: shapes {found.shape} and {wanted.shape}"
     assert found.dtype == wanted.dtype, f"{what}: dtypes {found.dtype} and {wanted.dtype}"
@@ -77,7 +78,8 @@ def _types(op: Operation, operands: Arrays) -> None:
         assert y.type is t, f"{op}: promised {t}, gave {y.type}"
         value = data(y)
         if not dtypes.is_extended(t.dtype):
-            assert (value.shape, value.dtype) == (t.shape, t.dtype), f"{op}: the data are {value.dtype}{value.shape}, not {t}"
+            found = (value.shape, value.dtype)
+            assert found == (t.shape, t.dtype), f"{op}: the data are {value.dtype}{value.shape}, not {t}"
 
 
 def _joint(op: Operation, draws: Sequence[Arrays]) -> tuple[Callable[..., list[Any]], list[Any]]:
