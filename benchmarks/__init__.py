@@ -1,0 +1,1 @@
+"""What handlax costs beside JAX: ``python -m benchmarks``."""

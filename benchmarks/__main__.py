@@ -1,0 +1,53 @@
+"""python -m benchmarks [--only NAME ...] [--quick] [--write]: every bar, measured beside JAX in one run."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+import time
+import traceback
+
+from . import report, rows
+from .timing import Plan
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    only = "rows of the theme NAME, or with NAME in their own"
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help=only)
+    parser.add_argument("--quick", action="store_true", help="three rounds, not nine: no figures to quote")
+    parser.add_argument("--write", action="store_true", help="write benchmarks/RESULTS.md and benchmarks/results.png")
+    parser.add_argument("--list", action="store_true", help="names of the rows, and no more")
+    options = parser.parse_args()
+    chosen = [r for r in rows.ROWS if not options.only or any(o in r.name or o == r.theme for o in options.only)]
+    if not chosen:
+        parser.error(f"no row is called like {options.only}; --list shows them all")
+    if options.list:
+        print("\n".join(f"{r.theme}: {r.name}" for r in chosen))
+        return 0
+    if options.write and options.quick:
+        parser.error("--write needs the full number of rounds, not --quick")
+    # what importing made is no part of any row: the collector need not walk it again and again
+    gc.collect()
+    gc.freeze()
+    plan = Plan(rounds=3 if options.quick else 9, quick=options.quick)
+    started = time.perf_counter()
+    results = []
+    for row in chosen:
+        try:
+            result = report.Result(row, row.measure(plan), None)
+        except Exception as error:
+            traceback.print_exc()
+            result = report.Result(row, None, f"{type(error).__name__}: {error}".splitlines()[0])
+        print(report.line(result), flush=True)
+        results.append(result)
+    seconds = time.perf_counter() - started
+    print(report.summary(results, seconds))
+    if options.write:
+        report.write(results, seconds)
+    return 1 if any(r.error for r in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

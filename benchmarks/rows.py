@@ -1,0 +1,18 @@
+"""Every row, by theme."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from . import rows_compiled, rows_dispatch, rows_eager, rows_start, rows_trace
+from .timing import Row
+
+THEMES = {
+    "start": rows_start.ROWS,
+    "eager": rows_eager.ROWS,
+    "trace": rows_trace.ROWS,
+    "dispatch": rows_dispatch.ROWS,
+    "compiled": rows_compiled.ROWS,
+}
+
+ROWS: list[Row] = [dataclasses.replace(row, theme=theme) for theme, found in THEMES.items() for row in found]

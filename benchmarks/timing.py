@@ -1,0 +1,146 @@
+"""Rows and how they are measured: side by side, alternating, medians.
+
+A row is data: its name, its bar, and a measure. ``timed`` is the usual measure: ``make(side)`` gives ``prepare``, which
+is called before each round, outside the timer, and gives what is timed.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .sides import OURS, THEIRS, Side, assert_agree
+
+Prepare = Callable[[], Callable[[], Any]]
+Check = Callable[[Any, Any], None]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Both sides' figures in one unit. Where only handlax has one, ``theirs`` is what the bar counts in."""
+
+    ours: float
+    theirs: float
+    notes: tuple[str, ...] = ()
+    low: float | None = None            # lower end of the ratio's 95 % interval, where it decides
+
+    @property
+    def ratio(self) -> float:
+        return self.ours / self.theirs if self.theirs else (1.0 if self.ours == 0 else float("inf"))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long to measure: ``rounds`` per side (never under nine in a figure that is written down)."""
+
+    rounds: int = 9
+    quick: bool = False
+
+
+Measure = Callable[[Plan], Pair]
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    bar: float | None
+    measure: Measure
+    aim: float | None = None
+    unit: str = "us"
+    theme: str = ""
+    beside: bool = True             # whether JAX has this figure too
+
+    def met(self, pair: Pair) -> bool:
+        """Noise of 5 % is allowed on the bars of 1.00 and above, except where the measure is exact."""
+        if self.bar is None:
+            return True
+        slack = 1.05 if self.bar >= 1.0 and self.unit not in EXACT else 1.0
+        return pair.ratio <= self.bar * slack or (pair.low is not None and pair.low <= self.bar)
+
+
+EXACT = ("flops", "bytes")
+
+
+def timed(
+    make: Callable[[Side], Prepare],
+    *,
+    per: int = 1,
+    check: Check | None = assert_agree,
+    cold: bool = False,
+    turns: int = 5,
+) -> Measure:
+    """Median time of one call, in microseconds per ``per`` parts. ``cold``: every call is prepared anew.
+    ``turns``: how many short turns a round has. Other programs disturb a few of many short turns, whose median stays.
+
+    ``check`` receives both sides' results, except where they are programs, which the row compares itself.
+    """
+
+    def measure(plan: Plan) -> Pair:
+        prepares = (make(OURS), make(THEIRS))
+        results = [prepare()() for prepare in prepares]
+        if check is not None:
+            check(*results)
+        del results
+        ends = (OURS.ready, THEIRS.ready)
+        counts = [
+            _batch(prepare) if cold else _repetitions(prepare(), end) for prepare, end in zip(prepares, ends)
+        ]
+        samples: tuple[list[float], list[float]] = ([], [])
+        gc.collect()
+        for turn in range(plan.rounds * (2 if cold else turns)):
+            for side in (0, 1) if turn % 2 == 0 else (1, 0):
+                if cold:
+                    samples[side].append(_each([prepares[side]() for _ in range(counts[side])]))
+                else:
+                    samples[side].append(_once(prepares[side](), counts[side], ends[side]))
+        ours, theirs = (statistics.median(s) * 1e6 / per for s in samples)
+        return Pair(ours, theirs)
+
+    return measure
+
+
+def _batch(prepare: Prepare, target: float = 0.01) -> int:
+    """How many freshly written functions make a round of a cold row long enough."""
+    elapsed = min(_each([prepare()]) for _ in range(2))
+    return max(1, min(20, int(target / elapsed)))
+
+
+def _each(thunks: list[Callable[[], Any]]) -> float:
+    """Seconds per thunk, each called once; the collector stays on, but earlier turns leave it nothing to do."""
+    gc.collect()
+    start = time.perf_counter()
+    for thunk in thunks:
+        thunk()
+    return (time.perf_counter() - start) / len(thunks)
+
+
+def _once(thunk: Callable[[], Any], count: int, end: Callable[[Any], Any]) -> float:
+    """Seconds per call over ``count`` calls, the last result awaited."""
+    turns = range(count)
+    start = time.perf_counter()
+    for _ in turns:
+        result = thunk()
+    end(result)
+    elapsed = time.perf_counter() - start
+    del result
+    return elapsed / count
+
+
+def _repetitions(thunk: Callable[[], Any], end: Callable[[Any], Any], target: float = 0.002) -> int:
+    """How many calls make a round long enough for the clock."""
+    thunk()
+    count = 1
+    while True:
+        elapsed = _once(thunk, count, end)
+        if elapsed * count >= target or count >= 4096:
+            return count
+        count = max(count * 2, min(4096, int(target / max(elapsed, 1e-7))))
+
+
+def single(measure: Callable[[Plan], float]) -> Measure:
+    """A figure of handlax alone against an absolute bar."""
+    return lambda plan: Pair(measure(plan), 1.0)
