@@ -11,6 +11,7 @@ from .arithmetic import like, rem
 from .comparison import max as _max
 from .comparison import min as _min
 from .comparison import ne, select_n
+from .conversion import convert
 from .dtypes import INTEGER, is_signed
 from .elementwise import elementwise, surface
 from .reductions import reduce_or
@@ -19,8 +20,11 @@ from .reductions import reduce_or
 def _lower_gcd(op: Any, emit: Any, x: Any, y: Any) -> Any:
     """Euclid's algorithm on all pairs at once, until every remainder is 0."""
 
+    made = emit.made
+
     def start(a: Any, b: Any) -> list[Any]:
-        a, b = (_abs(v) if is_signed(v.type.dtype) else v for v in (a, b))
+        if is_signed(made.dtype):  # the absolute value of the least integer is one too large for its dtype
+            a, b = (convert(_abs(v), np.dtype(f"u{made.dtype.name}")) for v in (a, b))
         return [_max(a, b), _min(a, b)]
 
     def more(a: Any, b: Any) -> Any:
@@ -31,7 +35,7 @@ def _lower_gcd(op: Any, emit: Any, x: Any, y: Any) -> Any:
         return [select_n(done, a, b), select_n(done, b, rem(a, select_n(done, like(b, 1), b)))]
 
     pair = emit.decompose(start, *emit.spread(x, y))
-    return emit.loop(more, step, *pair)[0]
+    return emit.convert(emit.loop(more, step, *pair)[0], made.dtype)
 
 
 # z = the greatest integer that divides x and y

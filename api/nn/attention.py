@@ -47,7 +47,8 @@ def dot_product_attention(
     """
     if implementation not in (None, "xla"):
         raise BadArgument(f"dot_product_attention: implementation must be None or 'xla', got {implementation!r}.")
-    q, k, v, shift, keep = (None if x is None else _of_rank_4(x) for x in (query, key, value, bias, mask))
+    q, k, v = map(_of_rank_4, (query, key, value))
+    shift, keep = (None if x is None else _of_rank_4(x) for x in (bias, mask))
     _check(q, k, v, keep)
     batch, length, heads, width = q.type.shape
     groups = k.type.shape[2]

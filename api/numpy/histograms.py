@@ -28,7 +28,7 @@ from .searching import searchsorted
 def _counted(places: Any, weights: Any, length: int, dtype: Any) -> Any:
     """How much weight falls on each place below ``length``; places beyond are left out."""
     start = shapes.full(places.type.update(shape=(length,), dtype=dtype, weak=False), 0)
-    return start.at[places].add(weights, mode="drop")  # type: ignore[attr-defined]
+    return start.at[places].add(weights, mode="drop")
 
 
 def bincount(
@@ -52,7 +52,7 @@ def bincount(
     if length is None:
         if not known(x):
             raise ConcretizationError(
-                f"bincount: the largest number must be known, got {x.type} under {x.run.describe()}.",
+                f"bincount: the largest number must be known, got {x.type}.",
                 hint="name the length of the result: length=n.",
             )
         length = builtins.max(

@@ -46,10 +46,10 @@ class _ScalarType(type):
         """``x`` as an array of this dtype."""
         return asarray(x, dtype=cls.dtype)
 
-    def __eq__(cls, other: object) -> bool:
+    def __eq__(cls, other: object) -> Any:
         return cls is other or cls.dtype.type is other or (isinstance(other, np.dtype) and other == cls.dtype)
 
-    def __ne__(cls, other: object) -> bool:
+    def __ne__(cls, other: object) -> Any:
         return not cls == other
 
     def __hash__(cls) -> int:
@@ -58,7 +58,7 @@ class _ScalarType(type):
     def __repr__(cls) -> str:
         return f"<class 'handlax.numpy.{cls.__name__}'>"
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: Any) -> Any:
         return isinstance(instance, cls.dtype.type)
 
 
@@ -131,7 +131,7 @@ def ndim(a: Any) -> int:
     >>> ndim(3.0)
     0
     """
-    return len(array_of(a).type.shape) if not hasattr(a, "ndim") else a.ndim  # type: ignore[no-any-return]
+    return len(array_of(a).type.shape) if not hasattr(a, "ndim") else a.ndim
 
 
 def shape(a: Any) -> tuple[int, ...]:

@@ -28,8 +28,8 @@ Numbers = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], 
 def _pair(a: Any, b: Any) -> tuple[Any, Any]:
     """The operands as arrays of one dtype."""
     if isinstance(a, Array) and isinstance(b, Array):
-        x, y = a.type, b.type
-        if x.dtype is y.dtype and x.weak is y.weak:
+        left, right = a.type, b.type
+        if left.dtype is right.dtype and left.weak is right.weak:
             return a, b
     x, y = promote(a, b)
     return x, y

@@ -50,7 +50,7 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     reach = int(finfo(dtype).maxexp - finfo(dtype).minexp + finfo(dtype).nmant + 4)
     n = comparison.clamp(-reach, convert(n, dtypes.int32), reach)
     # three factors: each is a normal number wherever the exponent lies
-    third = numeric.floor_divide(n, 3)
+    third: Any = numeric.floor_divide(n, 3)
     for part in (third, third, n - 2 * third):
         y = mul(*together("ldexp", y, convert(_power_of_two(part, dtype), dtype, kind.weak)))
     return convert(y, kind.dtype, kind.weak)

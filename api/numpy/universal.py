@@ -17,7 +17,7 @@ from ..effects.reductions import fold
 from ..effects.shapes import canonical_axis
 from ..effects.slicing import concatenate, index_in_dim
 from ..effects.stack import current
-from .operands import array_of, axes_of, choose, inexact, inexact_together, kept_shape, like, no_out
+from .operands import array_of, axes_of, choose, inexact, inexact_together, kept_shape, like, no_out, to_bool
 
 Function = Callable[..., Any]
 
@@ -93,8 +93,7 @@ class ufunc:
         if self.folds[0] is not None:
             options = {} if dtype is None else {"dtype": dtype}
             return self.folds[0](a, axis=axis, keepdims=keepdims, initial=initial, where=where, **options)
-        x = array_of(a)
-        x = x if dtype is None else convert(x, canonical(dtype))
+        x = self._taken(a, dtype)
         axes = axes_of(axis, x.ndim, f"{self.__name__}.reduce")
         start = self.identity if initial is None else initial
         if where is not None:
@@ -124,6 +123,11 @@ class ufunc:
             y = self(y, index_in_dim(x, i, axis, keepdims=False))
         return y
 
+    def _taken(self, a: Any, dtype: Any) -> Any:
+        """What is folded: of the dtype that is named, and booleans where the results are."""
+        x = to_bool(a) if isinstance(self.identity, bool) else array_of(a)
+        return x if dtype is None else convert(x, canonical(dtype))
+
     def _combine(self, left: Sequence[Any], right: Sequence[Any]) -> list[Any]:
         return [self(left[0], right[0])]
 
@@ -138,8 +142,7 @@ class ufunc:
         no_out(out, f"{self.__name__}.accumulate")
         if self.folds[1] is not None:
             return self.folds[1](a, axis=axis, dtype=dtype)
-        x = array_of(a)
-        x = x if dtype is None else convert(x, canonical(dtype))
+        x = self._taken(a, dtype)
         axis = canonical_axis(axis, x.ndim, f"{self.__name__}.accumulate")
         if not x.type.shape[axis]:
             return x
@@ -179,10 +182,10 @@ def binary(name: str, kind: type[Operation], doc: str, floats: bool = False) -> 
     """
     op = kind()
 
-    def strict(x: Any, y: Any, /) -> Any:
-        if isinstance(x, Array) and isinstance(y, Array) and x.type is y.type and x.type.dtype in ANY_INEXACT:
-            return current().answer(op, (x, y))
-        return current().answer(op, tuple(inexact_together(name, x, y)))
+    def strict(x1: Any, x2: Any, /) -> Any:
+        if isinstance(x1, Array) and isinstance(x2, Array) and x1.type is x2.type and x1.type.dtype in ANY_INEXACT:
+            return current().answer(op, (x1, x2))
+        return current().answer(op, tuple(inexact_together(name, x1, x2)))
 
     def any_numbers(x: Any, y: Any, /) -> Any:
         if isinstance(x, Array) and isinstance(y, Array) and x.type is y.type:

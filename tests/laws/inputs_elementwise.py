@@ -9,7 +9,7 @@ from handlax.effects import bitwise as b
 from handlax.effects import comparison as c
 from handlax.effects import complexes as z
 from handlax.effects import conversion as v
-from handlax.effects import dtypes
+from handlax.effects import divisors, dtypes
 from handlax.effects import gamma as g
 from handlax.effects import special as s
 from handlax.effects.divisors import Gcd
@@ -91,6 +91,7 @@ COMPARISON = [
 ]
 
 BITWISE = [
+    Case(divisors.Gcd(), (INTEGERS, INTEGERS)),
     Case(Gcd(), (Domain(-60.0, 60.0), Domain(-60.0, 60.0, extremes=(0,)))),
     *[Case(op(), (INTEGERS, INTEGERS)) for op in (b.And, b.Or, b.Xor)],
     Case(b.Not(), (INTEGERS,)),

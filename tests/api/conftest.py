@@ -1,0 +1,9 @@
+"""A generator of numbers for tests that compare with NumPy."""
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20240229)

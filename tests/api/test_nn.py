@@ -1,0 +1,96 @@
+"""Networks: derivatives at kinks and infinities, masks, attention against its definition, initial values."""
+
+import numpy as np
+import pytest
+
+import handlax as hx
+import handlax.numpy as hnp
+from handlax import nn
+
+INF = np.inf
+
+
+def slope(f, x):
+    return np.asarray(hx.grad(lambda x: hnp.sum(f(x)))(np.asarray(x, "float32")))
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "wanted"),
+    [
+        (nn.relu, [0.0, -1.0, 1.0], [0, 0, 1]),
+        (nn.relu6, [-1.0, 3.0, 7.0], [0, 1, 0]),
+        (nn.softplus, [0.0, -200.0, 200.0], [0.5, 0, 1]),
+        (nn.log_sigmoid, [0.0, -200.0, 200.0], [0.5, 1, 0]),
+        (nn.elu, [100.0, 0.0], [1, 1]),
+        (nn.sparse_plus, [-2.0, 0.0, 2.0], [0, 0.5, 1]),
+        (nn.logsumexp, [-INF, -INF], [0, 0]),
+        (nn.logsumexp, [-INF, 1.0, 1.0], [0, 0.5, 0.5]),
+        (lambda x: nn.softmax(x)[:1], [-INF, 1.0, 1.0], [0, 0, 0]),
+        (lambda x: nn.softmax(x, where=np.zeros(3, bool)), [1.0, 1e9, INF], [0, 0, 0]),
+        (lambda x: nn.log_softmax(x, where=np.array([True, True, False]))[:1], [0.0, 0.0, INF], [0.5, -0.5, 0]),
+    ],
+)
+def test_derivatives_are_right_and_finite(f, x, wanted):
+    np.testing.assert_allclose(slope(f, x), wanted, atol=1e-6)
+
+
+def test_log1mexp_is_exact_at_both_ends():
+    x = np.array([1e-6, 0.5, 1.0, 50.0])
+    wanted = np.where(x < 0.7, np.log(-np.expm1(-x)), np.log1p(-np.exp(-x)))
+    np.testing.assert_allclose(np.asarray(nn.log1mexp(x)), wanted, rtol=1e-12)
+
+
+def attend(q, k, v, bias, mask):
+    """The definition, head by head."""
+    out = np.zeros_like(q)
+    share = q.shape[2] // k.shape[2]
+    for b in range(q.shape[0]):
+        for h in range(q.shape[2]):
+            fits = q[b, :, h] @ k[b, :, h // share].T / np.sqrt(q.shape[-1]) + bias[b, h]
+            fits = np.where(mask[b, h], fits, -1e30)
+            weights = np.exp(fits - fits.max(-1, keepdims=True))
+            out[b, :, h] = weights / weights.sum(-1, keepdims=True) @ v[b, :, h // share]
+    return out
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize("masked", ["none", "causal", "window", "lengths"])
+def test_attention_is_its_definition(groups, masked, rng):
+    q = rng.normal(size=(2, 5, 4, 8)).astype("float32")
+    k, v = (rng.normal(size=(2, 5, groups, 8)).astype("float32") for _ in range(2))
+    bias = rng.normal(size=(2, 4, 5, 5)).astype("float32")
+    i, j = np.indices((5, 5))
+    lengths = np.array([3, 5], "int32")
+    seen, options = {
+        "none": (np.ones((5, 5), bool), {}),
+        "causal": (i >= j, {"is_causal": True}),
+        "window": ((i - j <= 1) & (j - i <= 2), {"local_window_size": (1, 2)}),
+        "lengths": (j[None, None] < lengths[:, None, None, None], {"key_value_seq_lengths": lengths}),
+    }[masked]
+    found = nn.dot_product_attention(q, k, v, bias, **options)
+    wanted = attend(q, k, v, bias, np.broadcast_to(seen, (2, 4, 5, 5)))
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=2e-5, atol=2e-6)
+
+
+def test_attention_refuses_heads_that_do_not_divide():
+    q, k = np.ones((1, 2, 3, 4), "float32"), np.ones((1, 2, 2, 4), "float32")
+    with pytest.raises(hx.errors.ShapeMismatch, match="multiple"):
+        nn.dot_product_attention(q, k, k)
+
+
+@pytest.mark.parametrize(
+    "name", ["glorot_uniform", "glorot_normal", "lecun_uniform", "lecun_normal", "he_uniform", "he_normal"]
+)
+def test_initial_values_have_the_variance_of_their_family(name):
+    x = np.asarray(getattr(nn.initializers, name)()(hx.random.key(0), (200, 300)))
+    wanted = {"glorot": 2 / 500, "lecun": 1 / 200, "he": 2 / 200}[name.split("_")[0]]
+    np.testing.assert_allclose(x.var(), wanted, rtol=0.03)
+    np.testing.assert_allclose(x.mean(), 0, atol=0.01)
+
+
+def test_standardized_values_have_mean_zero_and_variance_one(rng):
+    x = rng.normal(size=(3, 50)) * 4 + 2
+    for algorithm in ("fast", "robust"):
+        y = np.asarray(nn.standardize(x, algorithm=algorithm))
+        np.testing.assert_allclose(y.mean(-1), 0, atol=1e-12)
+        np.testing.assert_allclose(y.var(-1), 1, rtol=1e-5)

@@ -1,0 +1,194 @@
+"""Elementwise functions give NumPy's values, in the dtypes of the promotion lattice; derivatives are right at kinks."""
+
+import numpy as np
+import pytest
+
+import handlax as hx
+import handlax.numpy as hnp
+
+UNARY = [
+    "sin",
+    "cos",
+    "tan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "arctan",
+    "arcsinh",
+    "exp",
+    "expm1",
+    "exp2",
+    "cbrt",
+    "floor",
+    "ceil",
+    "trunc",
+    "rint",
+    "abs",
+    "negative",
+    "positive",
+    "square",
+    "sign",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "signbit",
+    "deg2rad",
+    "rad2deg",
+    "logical_not",
+    "isneginf",
+    "isposinf",
+    "sinc",
+    "i0",
+    "fabs",
+    "nan_to_num",
+]
+POSITIVE = ["log", "log2", "log10", "log1p", "sqrt", "reciprocal"]
+BINARY = [
+    "add",
+    "subtract",
+    "multiply",
+    "maximum",
+    "minimum",
+    "fmax",
+    "fmin",
+    "arctan2",
+    "hypot",
+    "logaddexp",
+    "logaddexp2",
+    "copysign",
+    "heaviside",
+    "equal",
+    "not_equal",
+    "less",
+    "less_equal",
+    "greater",
+    "greater_equal",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "divide",
+    "floor_divide",
+    "remainder",
+    "fmod",
+]
+INTEGER = [
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "gcd",
+    "lcm",
+    "floor_divide",
+    "remainder",
+    "fmod",
+    "add",
+    "multiply",
+    "maximum",
+]
+SHAPES = [((3,), (3,)), ((), (2, 3)), ((4, 1), (1, 5)), ((2, 1, 3), (4, 1)), ((0, 3), (3,)), ((), ())]
+
+
+def close(found, wanted, rtol=2e-6):
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=rtol, atol=1e-6)
+    assert np.shape(found) == np.shape(wanted)
+
+
+@pytest.mark.parametrize("name", UNARY)
+@pytest.mark.parametrize("shape", [(), (3, 4), (0, 2)])
+def test_functions_of_one_number_are_those_of_numpy(name, shape, rng):
+    x = rng.normal(size=shape).astype("float32") * 3
+    with np.errstate(all="ignore"):
+        close(getattr(hnp, name)(x), getattr(np, name)(x))
+
+
+@pytest.mark.parametrize("name", POSITIVE)
+def test_functions_of_a_positive_number_are_those_of_numpy(name, rng):
+    x = rng.uniform(0.1, 9, size=(3, 4))
+    close(getattr(hnp, name)(x), getattr(np, name)(x), 1e-13)
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize(("left", "right"), SHAPES)
+def test_functions_of_two_numbers_are_those_of_numpy(name, left, right, rng):
+    x, y = (rng.normal(size=shape).astype("float32") * 2 for shape in (left, right))
+    with np.errstate(all="ignore"):
+        close(getattr(hnp, name)(x, y), getattr(np, name)(x, y), 1e-5)
+
+
+@pytest.mark.parametrize("name", INTEGER)
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
+def test_functions_of_two_integers_are_those_of_numpy(name, dtype, rng):
+    low = 0 if dtype[0] == "u" else -9
+    x, y = (rng.integers(low, 9, size=(3, 5)).astype(dtype) for _ in range(2))
+    y[y == 0] = 3
+    found = getattr(hnp, name)(x, y)
+    assert found.dtype == x.dtype
+    np.testing.assert_array_equal(np.asarray(found), getattr(np, name)(x, y))
+    if dtype == "int32":
+        np.testing.assert_array_equal(np.asarray(hx.jit(getattr(hnp, name))(x, y)), np.asarray(found))
+
+
+def test_mantissa_and_exponent_give_the_number_back(rng):
+    x = np.array([6.0, -0.1, 0.0, 1e-40, 3e38, np.inf, np.nan], "float32")
+    m, e = hnp.frexp(x)
+    wanted, exponent = np.frexp(x)
+    np.testing.assert_array_equal(np.asarray(m), wanted)
+    np.testing.assert_array_equal(np.asarray(e)[:5], exponent[:5])
+    np.testing.assert_array_equal(np.asarray(hnp.ldexp(m, e)), x)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_ldexp_reaches_both_ends_of_the_exponent(dtype):
+    tiny = hnp.finfo(dtype).smallest_normal
+    up = int(hnp.finfo(dtype).maxexp) - 1
+    down = int(hnp.finfo(dtype).minexp)
+    assert float(hnp.ldexp(hnp.ones((), dtype), up)) == 2.0**up
+    assert float(hnp.ldexp(hnp.ones((), dtype), down)) == float(tiny)
+    assert not np.isfinite(float(hnp.ldexp(hnp.ones((), dtype), up + 1)))
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "slope"),
+    [
+        (lambda x: hnp.logaddexp(x, 0.0), 0.0, 0.5),
+        (lambda x: hnp.logaddexp(x, 1.0), np.inf, 1.0),
+        (hnp.sinc, 0.0, 0.0),
+        (hx.grad(hnp.sinc), 0.0, -(np.pi**2) / 3),
+        (lambda x: hnp.frexp(x)[0], 6.0, 0.125),
+        (lambda x: hnp.ldexp(x, 3), 2.0, 8.0),
+        (lambda x: hnp.where(x > 0, hnp.sqrt(hnp.where(x > 0, x, 1.0)), 0.0), 0.0, 0.0),
+        (lambda x: hnp.clip(x, 0.0, 1.0), 0.0, 0.5),
+    ],
+)
+def test_derivatives_at_special_points(f, x, slope):
+    np.testing.assert_allclose(float(hx.grad(f)(x)), slope, rtol=1e-5)
+
+
+def test_a_universal_function_folds(rng):
+    x = rng.integers(1, 9, size=(4, 3))
+    assert int(hnp.subtract.reduce(x[:, 0])) == np.subtract.reduce(x[:, 0])
+    for name in ("add", "multiply", "maximum", "logical_and", "bitwise_xor"):
+        ours, theirs = getattr(hnp, name), getattr(np, name)
+        np.testing.assert_array_equal(np.asarray(ours.reduce(x, 1)), theirs.reduce(x, 1))
+        np.testing.assert_array_equal(np.asarray(ours.accumulate(x)), theirs.accumulate(x))
+        np.testing.assert_array_equal(np.asarray(ours.outer(x, x[0])), theirs.outer(x, x[0]))
+    np.testing.assert_array_equal(np.asarray(hnp.add.at(np.zeros(3), np.array([1, 1]), 5.0, inplace=False)), [0, 10, 0])
+
+
+def test_a_universal_function_writes_into_nothing():
+    with pytest.raises(hx.errors.BadArgument, match="immutable"):
+        hnp.add(1, 2, out=np.zeros(()))
+    with pytest.raises(hx.errors.BadArgument, match="inplace=False"):
+        hnp.add.at(np.zeros(3), 0, 1.0)
+
+
+def test_a_number_is_rounded_once():
+    x = np.ones(2)
+    assert float(hnp.where(np.array([True, False]), x, 0.1)[1]) == 0.1
+    assert float(hnp.add(x, 0.1)[0]) == 1.1
+    assert float(hnp.maximum(0.1, np.zeros(2))[0]) == 0.1
+
+
+@pytest.mark.parametrize("options", [{}, {"posinf": 1.0}, {"nan": 2.0, "neginf": -3.0}])
+def test_nan_to_num_replaces_what_is_named(options):
+    x = np.array([np.nan, np.inf, -np.inf, 1.5], "float32")
+    np.testing.assert_array_equal(np.asarray(hnp.nan_to_num(x, **options)), np.nan_to_num(x, **options))

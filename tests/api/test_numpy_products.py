@@ -1,0 +1,115 @@
+"""Products, einsum, norms and mapped functions give NumPy's values, with no more operations than needed."""
+
+import numpy as np
+import pytest
+
+import handlax as hx
+import handlax.numpy as hnp
+
+PAIRS = [
+    ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((5, 2, 3), (5, 3, 4)),
+    ((2, 3), (5, 3, 4)), ((1, 2, 3), (5, 3, 4)), ((5, 1, 2, 3), (7, 3, 4)), ((5, 7, 2, 3), (1, 7, 3, 4)),
+    ((3,), (5, 3, 4)), ((5, 2, 3), (3,)), ((1, 2, 3), (1, 3, 4)), ((1, 1, 2, 3), (6, 1, 3, 4)), ((0, 2, 3), (3, 4)),
+]  # fmt: skip
+SUMS = [
+    ("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("ii", (3, 3)), ("ii->i", (3, 3)), ("ij->ji", (2, 3)),
+    ("ij->", (2, 3)), ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)), ("bij,bjk->ik", (5, 2, 3), (5, 3, 4)),
+    ("bij,bjk->kib", (5, 2, 3), (5, 3, 4)), ("...i,...i", (5, 2, 3), (2, 3)), ("...ij,...jk", (5, 1, 2, 3), (7, 3, 4)),
+    ("i,j,ij->", (2,), (3,), (2, 3)), ("i,j->ij", (2,), (3,)), ("ij,jk,kl->il", (2, 9), (9, 9), (9, 1)),
+    ("ab,bc,cd,de->ae", (2, 3), (3, 4), (4, 5), (5, 6)), ("ij,ij->ij", (2, 3), (2, 3)), ("ij,ij->ji", (2, 3), (2, 3)),
+    ("iij,jk->ik", (2, 2, 3), (3, 4)), ("ij,ik,il->jkl", (2, 3), (2, 4), (2, 5)), ("ij,kl->", (2, 3), (4, 5)),
+    (",ij->ij", (), (2, 3)), ("bqhd,bkhd->bhqk", (2, 4, 3, 5), (2, 6, 3, 5)), ("kb,ab->ak", (3, 4), (5, 4)),
+]  # fmt: skip
+
+
+def close(found, wanted, rtol=1e-11):
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=rtol, atol=1e-12)
+    assert np.shape(found) == np.shape(wanted)
+
+
+@pytest.mark.parametrize(("left", "right"), PAIRS)
+def test_matrix_products_broadcast_as_in_numpy(left, right, rng):
+    a, b = rng.normal(size=left), rng.normal(size=right)
+    close(hnp.matmul(a, b), np.matmul(a, b))
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("case", SUMS, ids=lambda case: case[0])
+def test_einsum_sums_as_in_numpy(case, optimize, rng):
+    word, *shapes = case
+    xs = [rng.normal(size=shape) for shape in shapes]
+    close(hnp.einsum(word, *xs, optimize=optimize), np.einsum(word, *xs))
+
+
+@pytest.mark.parametrize("word", ["ij,jk->ik", "bqhd,bkhd->bhqk", "bij,bjk->bik"])
+def test_one_contraction_is_one_operation(word):
+    left, right = word.partition("->")[0].split(",")
+    sizes = dict(zip("ijkbqhd", range(2, 9), strict=True))
+    shapes = [np.ones([sizes[c] for c in w], "float32") for w in (left, right)]
+    text = str(hx.make_program(lambda a, b: hnp.einsum(word, a, b))(*shapes))
+    assert [line.split("=")[1].split("[")[0].strip() for line in text.splitlines()[1:-2]] == ["dot_general"]
+
+
+def test_einsum_refuses_what_does_not_fit():
+    with pytest.raises(hx.errors.ShapeMismatch, match="one size"):
+        hnp.einsum("ij,jk", np.ones((2, 3)), np.ones((4, 2)))
+    with pytest.raises(hx.errors.BadArgument, match="does not fit"):
+        hnp.einsum("ijk", np.ones((2, 3)))
+    with pytest.raises(hx.errors.BadArgument, match="result's indices"):
+        hnp.einsum("ij->il", np.ones((2, 3)))
+
+
+def test_the_cheapest_pair_comes_first():
+    shapes = [np.ones(s) for s in ((2, 9), (9, 9), (9, 1))]
+    assert hnp.einsum_path("ij,jk,kl->il", *shapes)[0] == [(1, 2), (0, 1)]
+
+
+def test_other_products(rng):
+    x, y = rng.normal(size=(5, 2, 3)), rng.normal(size=(2, 3))
+    close(hnp.kron(x, y), np.kron(x, y))
+    close(hnp.cross(x, y), np.cross(x, y))
+    close(hnp.inner(x, y), np.inner(x, y))
+    close(hnp.outer(x, y), np.outer(x, y))
+    close(hnp.dot(x, y.T), np.dot(x, y.T))
+    close(hnp.vecdot(x, y), np.sum(x * y, -1))
+    close(hnp.matvec(x, y[0]), x @ y[0])
+    close(hnp.vecmat(y[:, 0], x), y[:, 0] @ x)
+    close(hnp.tensordot(x, y, ((1, 2), (0, 1))), np.tensordot(x, y, ((1, 2), (0, 1))))
+    for axes in ((1, 2), (2, 0), (0, 1)):
+        close(hnp.trace(x, 1, *axes), np.trace(x, 1, *axes))
+    z = x[0] + 1j * y
+    close(hnp.vdot(z, z), np.vdot(z, z))
+
+
+@pytest.mark.parametrize("order", [None, 1, 2, 3, 0, np.inf, -np.inf, 0.5])
+def test_norms_of_vectors(order, rng):
+    x = rng.normal(size=(3, 4))
+    for axis in (0, 1):
+        close(hnp.linalg.norm(x, order, axis, True), np.linalg.norm(x, order, axis, True))
+        close(hnp.linalg.norm(x + 1j * x, order, axis), np.linalg.norm(x + 1j * x, order, axis))
+
+
+@pytest.mark.parametrize("order", [None, "fro", 1, -1, np.inf, -np.inf])
+def test_norms_of_matrices(order, rng):
+    x = rng.normal(size=(3, 4, 5))
+    for axis in ((0, 1), (1, 0), (2, 0), (-1, 1)):
+        close(hnp.linalg.norm(x, order, axis, True), np.linalg.norm(x, order, axis, True))
+
+
+def test_factors_and_powers_of_matrices(rng):
+    x = rng.normal(size=(4, 6))
+    s = x @ x.T + np.eye(4)
+    close(hnp.linalg.cholesky(s), np.linalg.cholesky(s))
+    close(hnp.linalg.cholesky(s, upper=True), np.linalg.cholesky(s).T)
+    close(hnp.linalg.matrix_power(s, 5), np.linalg.matrix_power(s, 5))
+    close(hnp.linalg.multi_dot([x[0], x.T, s, s[0]]), np.linalg.multi_dot([x[0], x.T, s, s[0]]))
+
+
+def test_a_function_of_rows_is_mapped_over_what_broadcasts(rng):
+    a, v = rng.normal(size=(4, 1, 2, 3)), rng.normal(size=(5, 3))
+    close(hnp.vectorize(hnp.dot, signature="(n,k),(k)->(n)")(a, v), np.einsum("abnk,bk->abn", np.repeat(a, 5, 1), v))
+    scaled = hnp.vectorize(lambda x, factor, power=1: factor * x**power, excluded={"power"})
+    close(scaled(v, 2.0, power=2), 2 * v**2)
+    with pytest.raises(hx.errors.ShapeMismatch, match="'k'"):
+        hnp.vectorize(hnp.dot, signature="(n,k),(k)->(n)")(a, v[:, :2])
+    close(hnp.apply_along_axis(hnp.sort, 1, a[:, 0]), np.sort(a[:, 0], 1))

@@ -1,0 +1,159 @@
+"""Reductions, statistics and differences give NumPy's values over all axes."""
+
+import numpy as np
+import pytest
+
+import handlax as hx
+import handlax.numpy as hnp
+
+AXES = [None, 0, 1, -1, (0, 2), (0, 1, 2), ()]
+FOLDS = ["sum", "prod", "mean", "max", "min", "any", "all", "var", "std"]
+
+
+def close(found, wanted, rtol=1e-12):
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=rtol, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", FOLDS)
+@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_folds_are_those_of_numpy(name, axis, keepdims, rng):
+    x = rng.normal(size=(4, 5, 3))
+    found = getattr(hnp, name)(x, axis=axis, keepdims=keepdims)
+    wanted = getattr(np, name)(x, axis=axis, keepdims=keepdims)
+    close(found, wanted)
+    assert found.shape == np.shape(wanted)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "var", "any"])
+def test_elements_that_take_no_part_leave_no_trace(name, rng):
+    x, mask = rng.normal(size=(4, 5)), rng.random((4, 5)) > 0.3
+    extra = {"initial": 0.5} if name in ("max", "min", "sum", "prod") else {}
+    close(getattr(hnp, name)(x, axis=1, where=mask, **extra), getattr(np, name)(x, axis=1, where=mask, **extra))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "wanted"),
+    [("bool", "int32"), ("int8", "int32"), ("uint16", "uint32"), ("int64", "int64"), ("float16", "float16")],
+)
+def test_sums_of_narrow_integers_are_wider(dtype, wanted):
+    assert hnp.sum(np.ones(3, dtype)).dtype == wanted
+    assert hnp.prod(np.ones(3, dtype)).dtype == wanted
+    assert hnp.max(np.ones(3, dtype)).dtype == dtype
+
+
+def test_half_precision_is_summed_in_single():
+    x = np.full(4096, 1.0, "float16")
+    assert float(hnp.sum(x)) == 4096.0
+
+
+@pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin"])
+def test_of_nothing_there_is_no_extreme(name):
+    with pytest.raises(hx.errors.BadArgument, match="of no elements"):
+        getattr(hnp, name)(np.zeros((0, 3)), axis=0)
+
+
+@pytest.mark.parametrize("q", [0.3, np.array([0.1, 0.5, 1.0])])
+@pytest.mark.parametrize("method", ["linear", "lower", "higher", "midpoint", "inverted_cdf"])
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 2)])
+def test_quantiles_are_those_of_numpy_known_or_traced(q, method, axis, rng):
+    x = rng.normal(size=(4, 5, 3))
+    wanted = np.quantile(x, q, axis, method=method)
+    close(hnp.quantile(x, q, axis, method=method), wanted)
+    if axis == -1:
+        part = np.asarray(q, "float64")
+        close(hx.jit(lambda x, q: hnp.quantile(x, q, axis, method=method))(x, part), wanted)
+    holes = np.where(rng.random(x.shape) < 0.2, np.nan, x)
+    holes[0, 0] = x[0, 0]
+    if not np.isnan(holes).all(axis).any():
+        close(hnp.nanquantile(holes, q, axis, method=method), np.nanquantile(holes, q, axis, method=method))
+    assert np.isnan(np.asarray(hnp.quantile(np.array([1.0, np.nan]), q, method=method))).all()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nansum",
+        "nanprod",
+        "nanmean",
+        "nanmax",
+        "nanmin",
+        "nanvar",
+        "nanstd",
+        "nanmedian",
+        "nanargmax",
+        "nanargmin",
+        "nancumsum",
+    ],
+)
+def test_what_is_not_nan_is_folded_as_in_numpy(name, rng):
+    x = np.where(rng.random((4, 6)) < 0.3, np.nan, rng.normal(size=(4, 6)))
+    x[:, 0] = 1.0
+    close(getattr(hnp, name)(x, axis=1), getattr(np, name)(x, axis=1))
+
+
+def test_covariances_weigh_observations(rng):
+    x = rng.normal(size=(3, 6))
+    counts, weights = rng.integers(1, 4, 6), rng.random(6)
+    close(hnp.cov(x), np.cov(x))
+    close(hnp.cov(x, x**2, rowvar=False), np.cov(x, x**2, rowvar=False))
+    close(hnp.cov(x, fweights=counts, aweights=weights), np.cov(x, fweights=counts, aweights=weights))
+    close(hnp.corrcoef(x), np.corrcoef(x))
+    close(hnp.average(x, 1, weights), np.average(x, 1, weights))
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (5, 2), (2, 5), (6, 6), (7, 3)])
+def test_convolutions_are_those_of_numpy(mode, n, m, rng):
+    a, b = rng.normal(size=n), rng.normal(size=m)
+    close(hnp.convolve(a, b, mode), np.convolve(a, b, mode))
+    close(hnp.correlate(a, b, mode), np.correlate(a, b, mode))
+
+
+def test_differences_of_neighbours(rng):
+    f, at = rng.normal(size=(4, 5)), np.cumsum(rng.random(5) + 0.1)
+    for ours, theirs in zip(hnp.gradient(f, 0.5), np.gradient(f, 0.5), strict=True):
+        close(ours, theirs)
+    close(hnp.gradient(f, at, axis=1), np.gradient(f, at, axis=1))
+    close(hnp.trapezoid(f, at), np.trapezoid(f, at))
+    close(hnp.unwrap(9 * f), np.unwrap(9 * f))
+    close(hnp.diff(f, 2, 0, prepend=1.0), np.diff(f, 2, 0, prepend=1.0))
+    close(hnp.ediff1d(f, 1.0, 2.0), np.ediff1d(f, 1.0, 2.0))
+
+
+@pytest.mark.parametrize("options", [{}, {"left": -1.0, "right": 9.0}, {"period": 4}])
+def test_interpolation_between_points(options, rng):
+    xp, fp = np.array([0.0, 1.0, 3.0]), np.array([1.0, 0.0, 5.0])
+    x = rng.uniform(-2, 6, size=(3, 4))
+    close(hnp.interp(x, xp, fp, **options), np.interp(x, xp, fp, **options))
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"density": True}, {"bins": 7}, {"bins": np.linspace(-1, 1, 5)}, {"range": (-1.0, 2.0)}]
+)
+def test_histograms_count_as_numpy_does(options, rng):
+    x, y = rng.normal(size=(2, 50))
+    for ours, theirs in zip(hnp.histogram(x, **options), np.histogram(x, **options), strict=True):
+        close(ours, theirs)
+    pair = {k: (v, v) if k == "range" else v for k, v in options.items()}
+    for ours, theirs in zip(hnp.histogram2d(x, y, **pair), np.histogram2d(x, y, **pair), strict=True):
+        close(ours, theirs)
+
+
+def test_counting_needs_a_length_where_values_are_not_known(rng):
+    x = rng.integers(0, 9, 40)
+    np.testing.assert_array_equal(np.asarray(hnp.bincount(x)), np.bincount(x))
+    np.testing.assert_array_equal(np.asarray(hx.jit(lambda x: hnp.bincount(x, length=5))(x)), np.bincount(x)[:5])
+    with pytest.raises(hx.errors.ConcretizationError, match="length=n"):
+        hx.jit(hnp.bincount)(x)
+
+
+def test_polynomials(rng):
+    a, b = rng.normal(size=5), rng.normal(size=3)
+    for name in ("polyadd", "polysub", "polymul", "polyval"):
+        close(getattr(hnp, name)(a, b), getattr(np, name)(a, b))
+    quotient, rest = hnp.polydiv(a, b)
+    close(hnp.polyadd(hnp.polymul(quotient, b), rest), a)
+    close(hnp.polyder(a, 2), np.polyder(a, 2))
+    close(hnp.polyint(a, 2), np.polyint(a, 2))
+    close(hnp.poly(b), np.poly(b))

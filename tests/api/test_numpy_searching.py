@@ -1,0 +1,108 @@
+"""Sorting, searching and sets give NumPy's answers; with ``size`` they do so under jit."""
+
+import numpy as np
+import pytest
+
+import handlax as hx
+import handlax.numpy as hnp
+
+SETS = ["union1d", "intersect1d", "setdiff1d", "setxor1d"]
+
+
+def same(found, wanted):
+    np.testing.assert_array_equal(np.asarray(found), wanted)
+
+
+def test_orders(rng):
+    x, a = rng.normal(size=(3, 6)), rng.integers(0, 5, 20)
+    same(hnp.sort(x, 0), np.sort(x, 0))
+    same(hnp.sort(x, None, descending=True), -np.sort(-x, None))
+    same(hnp.argsort(a), np.argsort(a, kind="stable"))
+    same(hnp.argsort(a, descending=True), np.argsort(-a, kind="stable"))
+    same(hnp.lexsort((a, a[::-1])), np.lexsort((a, a[::-1])))
+    assert np.isnan(np.asarray(hnp.sort(np.array([1.0, np.nan, 0.0])))[-1])
+
+
+@pytest.mark.parametrize("size", [1, 3, 64, 65, 200])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_places_in_order_for_short_and_long_arrays(size, side, rng):
+    keys = np.sort(rng.integers(0, size, size)).astype("float32")
+    wanted = np.concatenate([keys, keys + 0.5, [-1.0, size + 1.0, np.nan]]).astype("float32")
+    same(hnp.searchsorted(keys, wanted, side), np.searchsorted(keys, wanted, side))
+    same(hx.jit(lambda k, v: hnp.searchsorted(k, v, side))(keys, wanted), np.searchsorted(keys, wanted, side))
+
+
+def test_bins_may_rise_or_fall(rng):
+    edges, x = np.sort(rng.normal(size=9)), rng.normal(size=(3, 4))
+    for right in (False, True):
+        same(hnp.digitize(x, edges, right), np.digitize(x, edges, right))
+        same(hnp.digitize(x, edges[::-1], right), np.digitize(x, edges[::-1], right))
+        same(
+            hx.jit(lambda x, e, right=right: hnp.digitize(x, e, right))(x, edges[::-1]),
+            np.digitize(x, edges[::-1], right),
+        )
+
+
+@pytest.mark.parametrize("size", [0, 5, 100])
+def test_membership_for_few_and_many(size, rng):
+    x, tests = rng.integers(0, 50, 30), rng.integers(0, 50, size)
+    same(hnp.isin(x, tests), np.isin(x, tests))
+    same(hnp.isin(x, tests, invert=True), np.isin(x, tests, invert=True))
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, 2])
+def test_distinct_elements_with_all_that_goes_with_them(axis, rng):
+    x = rng.integers(0, 2, (7, 2, 3))
+    for ours, theirs in zip(hnp.unique(x, True, True, True, axis), np.unique(x, True, True, True, axis), strict=True):
+        same(np.asarray(ours).ravel(), np.asarray(theirs).ravel())
+
+
+def test_distinct_elements_of_a_given_number_under_jit(rng):
+    x = rng.integers(0, 6, 20)
+    wanted = np.unique(x, True, True, True)
+    n = len(wanted[0])
+    values, index, inverse, counts = hx.jit(lambda x: hnp.unique(x, True, True, True, size=9, fill_value=-7))(x)
+    same(np.asarray(values)[:n], wanted[0])
+    same(np.asarray(values)[n:], -7)
+    same(np.asarray(index)[:n], wanted[1])
+    same(inverse, wanted[2])
+    same(counts, [*wanted[3], *[0] * (9 - n)])
+    with pytest.raises(hx.errors.ConcretizationError, match="size=n"):
+        hx.jit(hnp.unique)(x)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_sets_are_those_of_numpy_and_fill_up_under_jit(name, rng):
+    a, b = rng.integers(0, 6, 20), rng.integers(3, 9, 15)
+    wanted = getattr(np, name)(a, b)
+    same(getattr(hnp, name)(a, b), wanted)
+    filled = hx.jit(lambda a, b: getattr(hnp, name)(a, b, size=12, fill_value=-1))(a, b)
+    same(filled, [*wanted, *[-1] * (12 - len(wanted))])
+
+
+def test_where_the_elements_of_an_intersection_stand(rng):
+    a, b = rng.integers(0, 6, 20), rng.integers(3, 9, 15)
+    for ours, theirs in zip(
+        hnp.intersect1d(a, b, return_indices=True), np.intersect1d(a, b, return_indices=True), strict=True
+    ):
+        same(ours, theirs)
+
+
+def test_dtype_names_make_arrays_and_equal_dtypes():
+    assert hnp.float32(3).dtype == np.float32 == hnp.float32
+    assert np.dtype(hnp.bfloat16).name == "bfloat16"
+    assert hnp.zeros(2, hnp.int8).dtype == hnp.int8 != hnp.int16
+    assert hnp.issubdtype(hnp.bfloat16, hnp.floating)
+    with hx.configure(default_int="int64"):
+        assert hnp.int_(3).dtype == np.int64
+
+
+def test_files_and_bits_come_back(tmp_path, rng):
+    x = rng.normal(size=(3, 4))
+    hnp.save(tmp_path / "x.npy", hnp.asarray(x))
+    same(hnp.load(tmp_path / "x.npy"), x)
+    bits = rng.random((3, 11)) > 0.5
+    for order in ("big", "little"):
+        packed = hnp.packbits(bits, 1, order)
+        same(packed, np.packbits(bits, 1, order))
+        same(hnp.unpackbits(packed, 1, 11, order), bits)
