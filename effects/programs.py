@@ -9,7 +9,7 @@ Equations and variables are views, made when somebody looks.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from .errors import BadArgument
 from .operations import EMPTY_ROW, Operation
 from .printing import WRITERS, constant_text, constants_of, equation_text, letter, program_text
 from .reading import read
-from .sources import NOWHERE, Site
+from .sources import NOWHERE, Site, Sites
 from .stack import Cell, current
 from .types import ArrayType
 
@@ -109,7 +109,7 @@ class Program:
     types: tuple[Any, ...]
     outs: tuple[int, ...]
     consts: tuple[Any, ...]
-    sites: tuple[tuple[CodeType | None, int], ...]
+    sites: Sites
     name: str
     effects: frozenset[Any]
     _key: Any
@@ -125,7 +125,7 @@ class Program:
         types: Sequence[Any],
         outs: Sequence[int],
         consts: Sequence[Any] = (),
-        sites: Sequence[tuple[CodeType | None, int]] = (),
+        sites: Iterable[tuple[CodeType | None, int]] = (),
         name: str = "program",
     ):
         assign = object.__setattr__
@@ -135,7 +135,8 @@ class Program:
         assign(self, "types", tuple(types))
         assign(self, "outs", tuple(outs))
         assign(self, "consts", tuple(consts))
-        assign(self, "sites", tuple(sites) or (NOWHERE,) * len(self.ops))
+        found = sites.copy() if isinstance(sites, Sites) else Sites(sites)
+        assign(self, "sites", found if len(found) else Sites((NOWHERE,) * len(self.ops)))
         assign(self, "name", name)
         row = EMPTY_ROW
         kinds: set[type[Operation]] = set(map(type, self.ops))
@@ -422,7 +423,7 @@ class Builder:
         self.args: list[tuple[int, ...]] = []
         self.types: list[Any] = []
         self.consts: list[Any] = []
-        self.sites: list[Any] = []
+        self.sites = Sites()
         self.count = 0
         self._numbers: dict[int, int] = {}
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
+from array import array
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
 from typing import NamedTuple
 
@@ -73,8 +75,42 @@ def is_internal(file: str) -> bool:
     return known
 
 
-def user_site(depth: int = 1) -> tuple[CodeType, int]:
-    """The innermost frame outside handlax, as (code, offset); ``depth`` frames are skipped unseen."""
+class Sites:
+    """The places of many equations, 12 bytes each: code objects, and offsets as machine integers."""
+
+    __slots__ = ("codes", "offsets")
+
+    def __init__(self, sites: Iterable[tuple[CodeType | None, int]] = ()):
+        self.codes: list[CodeType | None] = []
+        self.offsets = array("i")
+        for code, offset in sites:
+            self.codes.append(code)
+            self.offsets.append(offset)
+
+    def copy(self) -> Sites:
+        made = Sites()
+        made.codes, made.offsets = list(self.codes), self.offsets[:]
+        return made
+
+    def append(self, site: tuple[CodeType | None, int]) -> None:
+        code, offset = site
+        self.codes.append(code)
+        self.offsets.append(offset)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, index: int) -> tuple[CodeType | None, int]:
+        return self.codes[index], self.offsets[index]
+
+    def __iter__(self) -> Iterator[tuple[CodeType | None, int]]:
+        return zip(self.codes, self.offsets)
+
+    def __reversed__(self) -> Iterator[tuple[CodeType | None, int]]:
+        return zip(reversed(self.codes), reversed(self.offsets))
+
+
+def _walk(depth: int = 1) -> tuple[CodeType, int]:
     frame = sys._getframe(depth)
     internal = _INTERNAL
     while True:
@@ -82,9 +118,34 @@ def user_site(depth: int = 1) -> tuple[CodeType, int]:
         known = internal.get(code.co_filename)
         if known is None:
             known = is_internal(code.co_filename)
-        if not known:
-            return code, frame.f_lasti
         back = frame.f_back
-        if back is None:
+        if not known or back is None:
             return code, frame.f_lasti
         frame = back
+
+
+# module name -> is it ours
+_MODULES: dict[str | None, bool] = {}
+
+
+def _step(depth: int = 1) -> tuple[CodeType, int]:
+    """By the names of modules: few frame objects are made, which are what a walk costs most."""
+    name_at = sys._getframemodulename  # type: ignore[attr-defined,unused-ignore]
+    modules = _MODULES
+    while True:
+        name = name_at(depth)
+        known = modules.get(name)
+        if known is None:
+            if name is None:  # beyond the outermost frame, or code without a module
+                return _walk(depth + 1)
+            known = modules[name] = name.partition(".")[0] == "handlax" or name in ("functools", "contextlib")
+        if not known:
+            frame = sys._getframe(depth)
+            code = frame.f_code
+            if not is_internal(code.co_filename):  # functools.wraps gives our wrappers the user's module
+                return code, frame.f_lasti
+        depth += 1
+
+
+# The innermost frame outside handlax, as (code, offset); ``depth`` frames are skipped unseen.
+user_site: Callable[..., tuple[CodeType, int]] = _step if hasattr(sys, "_getframemodulename") else _walk

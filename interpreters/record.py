@@ -64,7 +64,9 @@ class Record(Run):
         builder.ops.append(op)
         builder.args.append(numbers)
         builder.types.append(made)
-        builder.sites.append(self.cell.site or user_site(2))
+        code, offset = self.cell.site or user_site(2)
+        builder.sites.codes.append(code)
+        builder.sites.offsets.append(offset)
         number = builder.count
         if not op.multiple:
             builder.count = number + 1
