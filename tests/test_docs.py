@@ -1,7 +1,7 @@
 """Every example of README.md and docs/ runs, page by page, each page in one namespace from top to bottom.
 
 A block marked ``python`` is executed; one with prompts (``>>>``, in ``python`` or ``pycon``) is compared with what it
-shows. A program that is only to be looked at is marked ``text``.
+shows, messages of errors included. A program that is only to be looked at is marked ``text``.
 """
 
 import doctest
@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(python|pycon)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def blocks(text: str) -> list[tuple[int, str]]:
