@@ -53,7 +53,7 @@ def __getattr__(name: str) -> Column:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def linear(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+def linear(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     """Linear in all operands together: the derivative is the operation itself."""
     y = perform(op, *primals)
     if None in tangents:
@@ -61,7 +61,7 @@ def linear(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -
     return y, perform(op, *tangents)
 
 
-def multilinear(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+def multilinear(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     """Linear in each operand apart: the derivative is a sum of one term per operand."""
     y = perform(op, *primals)
     if len(primals) == 2:
@@ -82,7 +82,7 @@ def multilinear(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ..
 def linear_in(*positions: int) -> Callable[..., Any]:
     """Linear in the operands at these positions together; the others are indices, masks and the like."""
 
-    def rule(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    def rule(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
         y = perform(op, *primals)
         if all(tangents[i] is None for i in positions if i < len(tangents)):
             return y, None
@@ -96,7 +96,7 @@ def linear_in(*positions: int) -> Callable[..., Any]:
     return rule
 
 
-def zero(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+def zero(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     """Constant almost everywhere: the derivative is zero."""
     y = perform(op, *primals)
     return y, (None,) * len(y) if op.multiple else None
@@ -123,8 +123,8 @@ def zeros_like(x: Any) -> Any:
 
 
 def provide_add(add: Callable[[Any, Any], Any]) -> None:
-    _Needs.add = staticmethod(add)  # type: ignore[assignment]
+    _Needs.add = staticmethod(add)
 
 
 def provide_zeros(zeros: Callable[[ArrayType], Any]) -> None:
-    _Needs.zeros = staticmethod(zeros)  # type: ignore[assignment]
+    _Needs.zeros = staticmethod(zeros)

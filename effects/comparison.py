@@ -23,7 +23,9 @@ def _boolean(dtype: Any) -> Any:
     return dtypes.bool_
 
 
-def _comparison(name: str, symbol: str, family: Any, evaluate: Callable[..., Any], direction: str, total: bool = False):
+def _comparison(
+    name: str, symbol: str, family: Any, evaluate: Callable[..., Any], direction: str, total: bool = False
+) -> Any:
     """The class of ``z = x symbol y``."""
 
     def lower(op, emit, x, y):
@@ -198,7 +200,7 @@ def _lexicographic(larger: bool) -> Callable[..., Any]:
     return choose
 
 
-def _extreme(name: str, f: Callable[..., Any], stablehlo: str, direction: str, doc: str):
+def _extreme(name: str, f: Callable[..., Any], stablehlo: str, direction: str, doc: str) -> Any:
     """The class of max or min."""
     parts = _lexicographic(name == "max")
 

@@ -285,7 +285,7 @@ def batch_dot(op: Any, dims: tuple[int | None, int | None], x: Any, y: Any) -> t
     z = perform(shared(DotGeneral, (inner, batch), *op.fields[1:]), x, y)
     if p is not None:
         return z, len(batch[0]) + plan.lhs[1].index(p)
-    return z, len(batch[0]) + len(plan.lhs[1]) + plan.rhs[2].index(q)  # type: ignore[arg-type]
+    return z, len(batch[0]) + len(plan.lhs[1]) + plan.rhs[2].index(q)
 
 
 def dot_adjoint(op: Any, ct: Any, operand: Any, other: Any, wrt: int) -> Any:

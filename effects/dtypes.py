@@ -502,7 +502,7 @@ def iinfo(dtype_like: Any) -> Any:
     found = _pair(dtype_like)[0]
     if found not in ANY_INTEGER:
         raise DTypeMismatch(f"iinfo: the dtype must be integer, got {short_name(found)}", hint="use finfo.")
-    return ml_dtypes.iinfo(found)  # type: ignore[no-untyped-call]
+    return ml_dtypes.iinfo(found)
 
 
 def finfo(dtype_like: Any) -> Any:
@@ -514,4 +514,4 @@ def finfo(dtype_like: Any) -> Any:
     found = _pair(dtype_like)[0]
     if found not in ANY_INEXACT:
         raise DTypeMismatch(f"finfo: the dtype must be floating, got {short_name(found)}", hint="use iinfo.")
-    return ml_dtypes.finfo(to_real(found))  # type: ignore[no-untyped-call]
+    return ml_dtypes.finfo(to_real(found))

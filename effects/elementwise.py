@@ -28,7 +28,7 @@ class Elementwise(Operation):
     __slots__ = ()
     arity: ClassVar[int] = 1
     dtypes: ClassVar[frozenset[Any]]
-    result_dtype: ClassVar[Callable[[Any], Any] | None] = None
+    result_dtype: ClassVar[Any] = None  # from the operands' dtype, where it is not the same
 
     def result_type(self, *types: ArrayType) -> ArrayType:
         if len(types) != self.arity:
@@ -37,7 +37,7 @@ class Elementwise(Operation):
         dtype = first.dtype
         shape = first.shape
         weak = first.weak
-        if dtype not in self.dtypes:  # type: ignore[operator]
+        if dtype not in self.dtypes:
             raise DTypeMismatch(f"{self.name}: does not take {dtype}.", hint=_takes(self))
         for other in types[1:]:
             if other.dtype != dtype:

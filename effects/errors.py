@@ -9,6 +9,8 @@ The first line is the caller's; the second is taken from the stack when the erro
 
 from __future__ import annotations
 
+from typing import Any
+
 from . import stack
 from .sources import Site, user_site
 
@@ -37,7 +39,7 @@ class HandlaxError(Exception):
             lines.append(f"  hint: {self.hint}")
         return "\n".join(lines)
 
-    def __reduce__(self):  # type: ignore[no-untyped-def]
+    def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.what, self.where, self.hint)
 
 

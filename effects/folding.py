@@ -26,7 +26,7 @@ from .trees import tree_flatten, tree_unflatten
 Combine = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 
 # operations that are associative and commutative, with the reduction by each
-MONOIDS: Mapping[type[Operation], type[Operation]] = {
+MONOIDS: Mapping[Any, Any] = {
     Add: ReduceSum, Mul: ReduceProd, comparison.Max: ReduceMax, comparison.Min: ReduceMin,
     bitwise.And: ReduceAnd, bitwise.Or: ReduceOr, bitwise.Xor: ReduceXor,
 }  # fmt: skip

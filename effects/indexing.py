@@ -26,7 +26,7 @@ from .shapes import broadcast_in_dim, canonical_shape, full, move_axis, reshape
 from .slicing import axis_at
 from .slicing import put as insert
 from .stack import perform
-from .types import array_type
+from .types import ArrayType, array_type
 from .windows import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -85,10 +85,10 @@ class Gather:
             before = sum([w < d for w in window_dims(numbers, x.ndim - 1)])
             inner = numbers.offset_dims
             at = inner[before] if before < len(inner) else i.ndim - 1 + len(inner)
+            collapsed, mapped, batching = [shifted(part, d) for part in numbers[1:4]]
             numbers = GatherDimensionNumbers(
-                insert(shifted(inner, at), before, at),
-                *[shifted(part, d) for part in numbers[1:4]], numbers.start_indices_batching_dims,
-            )  # fmt: skip
+                insert(shifted(inner, at), before, at), collapsed, mapped, batching, numbers.start_indices_batching_dims
+            )
             return perform(op.over(numbers, insert(window, d, x.shape[d])), x, i), at
         i = move_axis(i, e, 0)
         numbers = numbers._replace(
@@ -136,10 +136,15 @@ class Gather:
         """The same operation with other dimension numbers."""
         return Gather(numbers, window, op.unique_indices, op.indices_are_sorted, op.mode, op.fill_value)
 
+    def with_fill(op, value):
+        return Gather(
+            op.dimension_numbers, op.slice_sizes, op.unique_indices, op.indices_are_sorted, op.mode, value
+        )
+
     @property
     def linear(op):
         """The derivative: nothing comes from outside."""
-        return op if op.mode is not FILL else Gather(*op.fields[:5], 0)
+        return op if op.mode is not FILL else op.with_fill(0)
 
 
 _GATHER_NAMES = (
@@ -190,9 +195,10 @@ def batch_scatter(op: Any, dims: tuple[int | None, ...], x: Any, i: Any, u: Any)
         before = sum([w < at for w in window_dims(numbers, x.ndim - 1)])
         inner = numbers.update_window_dims
         place = inner[before] if before < len(inner) else u.ndim - (f is not None)
+        inserted, mapped, batching = [shifted(part, at) for part in numbers[1:4]]
         numbers = ScatterDimensionNumbers(
-            insert(shifted(inner, place), before, place),
-            *[shifted(part, at) for part in numbers[1:4]], numbers.scatter_indices_batching_dims,
+            insert(shifted(inner, place), before, place), inserted, mapped, batching,
+            numbers.scatter_indices_batching_dims,
         )  # fmt: skip
         return perform(type(op)(numbers, *op.fields[1:]), x, i, axis_at(u, f, place, size)), at
     i, u = move_axis(i, e, 0), axis_at(u, f, 0, size)
@@ -261,7 +267,7 @@ class Scatter:
     unique_indices: bool = False
     mode: GatherScatterMode = FILL
 
-    def result_type(op, x, i, u):
+    def result_type(op: Any, x: ArrayType, i: ArrayType, u: ArrayType) -> ArrayType:
         dims = op.dimension_numbers
         if op.dtypes is not None and x.dtype not in op.dtypes:
             raise DTypeMismatch(f"{op.name}: does not take {x}.")

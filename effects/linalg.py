@@ -182,7 +182,7 @@ class TriangularSolve:
         other = shared(TriangularSolve, op.left_side, op.lower, not op.transpose_a, op.conjugate_a, op.unit_diagonal)
         return perform(other, a, ct)
 
-    def lower(op, emit, a, b):
+    def lower(op, emit, a, b):  # type: ignore[no-redef]  # the cell; the field has its name from BLAS
         mode = "NO_TRANSPOSE" if not op.transpose_a else "ADJOINT" if op.conjugate_a else "TRANSPOSE"
         if op.conjugate_a and not op.transpose_a and a.type.dtype in COMPLEX:
             a = emit.decompose(lambda a: [conj(a)], a)[0]

@@ -23,6 +23,7 @@ from .errors import BadStaticArgument, MissingRule, RegistrationError
 from .slots import setter
 
 C = TypeVar("C")
+K = TypeVar("K", bound=type)
 Rule = Callable[..., Any]
 
 
@@ -104,7 +105,7 @@ class Operation:
             return key
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (type(self) is type(other) and self.key == other.key)  # type: ignore[attr-defined]
+        return self is other or (type(self) is type(other) and self.key == other.key)
 
     def __hash__(self) -> int:
         try:
@@ -157,7 +158,7 @@ def shared(kind: Callable[..., C], *fields: Any) -> C:
         found = kind(*fields)
         _set_memo(found, {})
         _SHARED[kind, fields] = found
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def bits(value: Any) -> Any:
@@ -223,7 +224,7 @@ class Column:
         """The column's value now: a persistent map from operation to cell."""
         return pmap(self.cells).update(config.current().tables.get(self.name, pmap()))
 
-    def find(self, kind: type[Operation]) -> Rule:
+    def find(self, kind: Any) -> Rule:
         """The rule in force for operations of this kind."""
         scoped = config.CONFIG.get()
         if scoped is not None:  # tables are put in force in scopes only
@@ -306,15 +307,14 @@ def _build(cls: type, effectful: bool, **marks: Any) -> type[Operation]:
     bases = cls.__bases__ if issubclass(cls, Operation) else (Operation,)
     namespace.setdefault("name", _snake(cls.__name__))
     namespace["__doc__"] = cls.__doc__ or cls.__name__
-    plain = dataclasses.dataclass(init=False, repr=False, eq=False)(cls) if names else None
-    made: Any = type(cls.__name__, bases, {"__slots__": names, **namespace})
+    plain: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(cls) if names else None
     inherited: Any = bases[0]
-    made._names = (*inherited._names, *names)
+    every = (*inherited._names, *names)
+    made: Any = type(cls.__name__, bases, {"__slots__": names, **namespace, "_names": every, "__match_args__": every})
     made._setters = (*inherited._setters, *(setter(made, name) for name in names))
     fields = getattr(plain, "__dataclass_fields__", {})
     made.__dataclass_fields__ = {**getattr(inherited, "__dataclass_fields__", {}), **fields}
     made.__dataclass_params__ = _FROZEN
-    made.__match_args__ = made._names
     if effectful:  # effects give trees; inside, their leaves
         made.result_tree = namespace.get("result_type", Operation.result_tree)
         made.result_type = _leaf_types
@@ -330,7 +330,7 @@ def _build(cls: type, effectful: bool, **marks: Any) -> type[Operation]:
         COLUMNS[column].rule(made)(cell)
     if "__post_init__" in namespace:
         made.__init__ = _checked_init
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def _leaf_types(op: Any, *types: Any) -> tuple[Any, ...]:
@@ -355,7 +355,7 @@ def _snake(name: str) -> str:
 
 
 @dataclass_transform(frozen_default=True)
-def operation(cls: C) -> C:
+def operation(cls: K) -> K:
     """Make the operation of a block: a pure one, which handlers may drop, merge or reorder.
 
     >>> @operation

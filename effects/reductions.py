@@ -125,6 +125,10 @@ def _lower_extreme(op: Any, emit: Any, x: Any, name: str, unit: Any, larger: Cal
     return emit.fold([x], [emit.constant(unit, element)], op.axes, lambda a, b: emit.decompose(larger, a, b))[0]
 
 
+def _number(value: Any, dtype: Any) -> Any:
+    return np.asarray(value).astype(dtype)[()]
+
+
 # y[j] = the largest x[i], i along axes; NaN where one is NaN
 @operation
 class ReduceMax(Reduction):
@@ -132,7 +136,7 @@ class ReduceMax(Reduction):
     dtypes = ANY
 
     def evaluate(op, x):
-        return np.max(x, axis=op.axes, initial=np.asarray(lowest(x.dtype)).astype(x.dtype)[()])
+        return np.max(x, axis=op.axes, initial=_number(lowest(x.dtype), x.dtype))
 
     def batch(op, dims, x):
         return batch_reduction(op, dims[0], x)
@@ -150,7 +154,7 @@ class ReduceMin(Reduction):
     dtypes = ANY
 
     def evaluate(op, x):
-        return np.min(x, axis=op.axes, initial=np.asarray(highest(x.dtype)).astype(x.dtype)[()])
+        return np.min(x, axis=op.axes, initial=_number(highest(x.dtype), x.dtype))
 
     def batch(op, dims, x):
         return batch_reduction(op, dims[0], x)

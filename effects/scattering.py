@@ -26,7 +26,7 @@ from .indexing import (
     gather,
     region,
 )
-from .operations import Operation, operation
+from .operations import operation
 from .programs import Program, interpret
 from .rearranging import expand_dims
 from .shapes import canonical_axis, canonical_shape, zeros
@@ -82,7 +82,7 @@ class ScatterApply:
         return region(lambda element, _: interpret(op.body, (element,))[0])(op, emit, x, i, u)
 
 
-def _perform(kind: type[Operation], operand: Any, indices: Any, updates: Any, numbers: Any, *flags: Any) -> Any:
+def _perform(kind: Any, operand: Any, indices: Any, updates: Any, numbers: Any, *flags: Any) -> Any:
     x, u = lift_together(operand, updates)
     is_sorted, unique, mode = flags
     numbers = ScatterDimensionNumbers(*map(tuple, numbers))

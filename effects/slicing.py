@@ -340,7 +340,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     Array([9, 0, 9, 1, 9, 2], dtype=int64)
     """
     x, value = lift_together(operand, padding_value)
-    config = tuple([tuple([part.__index__() for part in item]) for item in padding_config])
+    config: Any = tuple([tuple([part.__index__() for part in item]) for item in padding_config])
     if len(config) == x.ndim and all([item == (0, 0, 0) for item in config]) and value.type == x.type.update(shape=()):
         return x
     return perform(Pad(config), x, value)

@@ -8,4 +8,4 @@ from typing import Any
 
 def setter(cls: type, name: str) -> Callable[[Any, Any], None]:
     """What assigns the slot ``name`` of ``cls``, past its guard: for constructors and caches, never for users."""
-    return cls.__dict__[name].__set__  # type: ignore[no-any-return]
+    return cls.__dict__[name].__set__

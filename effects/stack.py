@@ -63,7 +63,7 @@ class Base(Run):
     """The bottom of every stack. Its ``answer`` is installed once, when the package is imported."""
 
     __slots__ = ("answer",)
-    answer: Callable[[Any, tuple[Any, ...]], Any]
+    answer: Callable[[Any, tuple[Any, ...]], Any]  # type: ignore[assignment]  # a slot in place of the method
 
     def __init__(self) -> None:
         self.outer = None  # type: ignore[assignment]

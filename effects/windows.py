@@ -163,13 +163,13 @@ def gathered_shape(dims: GatherDimensionNumbers, indices: Shape, window: Shape) 
 class Windows(NamedTuple):
     """Windows as NumPy sees them: the operand, its dimensions in another order, indexed along the first of them.
 
-    ``order`` puts the dimensions that are indexed first; ``index`` are arrays for these, of the shape of the index
+    ``order`` puts the dimensions that are indexed first; ``places`` are arrays for these, of the shape of the index
     vectors, then of the window along these. Dimensions that a window covers wholly follow and take no index.
     ``valid`` tells which windows lie inside; ``axes[k]`` is where the window's k-th dimension stands.
     """
 
     order: list[int]
-    index: list[Data]
+    places: list[Data]
     valid: Data
     axes: list[int]
 

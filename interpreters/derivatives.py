@@ -198,7 +198,7 @@ class Pullback:
             raise TreeMismatch(f"vjp: the cotangent must have the structure of the result, {wanted}, got {tree}.")
         given = [_tangent("vjp", y, part) for y, part in zip(traced.outs, cts)]
         grads = _materialised(traced.pullback(given), traced.xs)
-        return trees.unflatten(traced.tree, grads)  # type: ignore[no-any-return]
+        return trees.unflatten(traced.tree, grads)
 
 
 def linearize(fun: F, *primals: Any, has_aux: bool = False) -> Any:

@@ -30,6 +30,8 @@ class ShapeDtypeStruct:
 
     shape: tuple[int, ...]
     dtype: Any
+    weak_type: bool
+    sharding: Any
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"ShapeDtypeStruct is immutable; cannot set {name!r}")
@@ -127,7 +129,7 @@ def closure_convert(fun: F, *example_args: Any) -> tuple[F, list[Any]]:
 
 def named_call(fun: F, *, name: str | None = None) -> F:
     """``fun`` inside ``named_scope(name)``."""
-    label = name or getattr(fun, "__name__", "named_call")
+    label = str(name or getattr(fun, "__name__", "named_call"))
 
     @functools.wraps(fun)
     def named(*args: Any, **kwargs: Any) -> Any:

@@ -40,7 +40,7 @@ def backward(
     try:
         for i in range(len(tape.ops) - 1, -1, -1):
             op, start = tape.ops[i], starts[i]
-            ct: Any = grads[start] if not op.multiple else tuple(grads[start : start + len(tape.types[i])])
+            ct = grads[start] if not op.multiple else tuple(grads[start : start + len(tape.types[i])])
             if ct is None or (op.multiple and all(part is None for part in ct)):
                 continue
             cell.site = tape.sites[i]
