@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import operator
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from . import config, dtypes, stack, trees
 from .errors import (
+    BadArgument,
     BadCall,
     ConcretizationTypeError,
     DTypeMismatch,
@@ -129,6 +129,9 @@ class ConcreteArray(Array):
     def __setattr__(self, name: str, value: object) -> None:
         raise Immutable(f"array: arrays are immutable, {name!r} cannot be set.", hint="x.at[i].set(y) makes a new one.")
 
+    def __delattr__(self, name: str) -> None:
+        raise Immutable(f"array: arrays are immutable, {name!r} cannot be deleted.", hint="del x lets go of the array.")
+
     @property
     def value(self) -> np.ndarray[Any, Any]:
         """The data as NumPy. Never handed out writeable."""
@@ -151,9 +154,11 @@ class ConcreteArray(Array):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if isinstance(self.type.dtype, dtypes.ExtendedDType):
-            raise TypeError(f"an array of {self.type.dtype} has no NumPy form; random.key_data gives its words.")
+            raise self._no_numbers("numpy")
         value = self.value
         if dtype is not None and np.dtype(dtype) != value.dtype:
+            if copy is False:
+                raise BadArgument(f"numpy: an array of {self.type} as {np.dtype(dtype)} needs a copy, got copy=False.")
             return value.astype(dtype)
         if copy:
             return value.copy()
@@ -161,8 +166,17 @@ class ConcreteArray(Array):
         view.flags.writeable = False
         return view
 
+    def _no_numbers(self, where: str) -> DTypeMismatch:
+        return DTypeMismatch(f"{where}: {self.type} holds keys, no numbers.", hint="random.key_data gives their words.")
+
     def __dlpack__(self, **kwargs: Any) -> Any:
-        return self.value.__dlpack__(**kwargs) if self.value.flags.writeable else self.value.copy().__dlpack__(**kwargs)
+        # only version 1 can say that the memory is not to be written to
+        version = kwargs.get("max_version")
+        if version is not None and version[0] >= 1:
+            return self.__array__().__dlpack__(**kwargs)
+        if kwargs.get("copy") is False:
+            raise BufferError("__dlpack__: max_version=(1, 0) or later is needed to share memory that is read-only.")
+        return self.__array__(copy=True).__dlpack__(**kwargs)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.value.__dlpack_device__()
@@ -215,6 +229,8 @@ class ConcreteArray(Array):
         """Nothing to start: reading waits."""
 
     def __bool__(self) -> bool:
+        if isinstance(self.type.dtype, dtypes.ExtendedDType):
+            raise self._no_numbers("bool")
         if self.type.shape and self.type.size != 1:
             raise RankMismatch(
                 f"bool: only an array of one element is true or false, got {self.type}.",
@@ -229,6 +245,8 @@ class ConcreteArray(Array):
                 f"{name}: only an array of rank 0 is a Python number, got {self.type}.",
                 hint="index first, x[0], or x.item() where it has one element.",
             )
+        if isinstance(self.type.dtype, dtypes.ExtendedDType):
+            raise self._no_numbers(name)
         return self.value
 
     def __int__(self) -> int:
@@ -241,13 +259,15 @@ class ConcreteArray(Array):
         return complex(self._scalar("complex"))
 
     def __index__(self) -> int:
-        if self.type.dtype.kind not in "iu":
+        if not dtypes.is_integer(self.type.dtype):
             raise DTypeMismatch(
                 f"index: Python needs an integer here, got {self.type}.", hint="convert with int(x) or x.astype(int)."
             )
-        return operator.index(self._scalar("int")[()])
+        return int(self._scalar("int"))
 
     def __format__(self, spec: str) -> str:
+        if isinstance(self.type.dtype, dtypes.ExtendedDType):
+            return format(repr(self), spec)
         value = self.value[()] if self.type.shape == () else self.value
         if spec and self.type.shape:
             raise RankMismatch(
@@ -257,6 +277,8 @@ class ConcreteArray(Array):
         return format(value, spec)
 
     def __contains__(self, item: Any) -> bool:
+        if isinstance(self.type.dtype, dtypes.ExtendedDType):
+            raise self._no_numbers("in")
         return bool(np.any(self.value == np.asarray(item)))
 
     def __repr__(self) -> str:
@@ -267,7 +289,7 @@ class ConcreteArray(Array):
         return f"Array({text}, dtype={self.type.dtype.name}{weak})"
 
     def __str__(self) -> str:
-        return str(self.value)
+        return repr(self) if isinstance(self.type.dtype, dtypes.ExtendedDType) else str(self.value)
 
     def __iter__(self) -> Iterator[Any]:
         if not self.type.shape:
@@ -304,6 +326,9 @@ class concrete(Array):
         self.__class__ = ConcreteArray  # type: ignore[assignment]
 
 
+Raised = type[HandlaxError]
+
+
 class Box(Array):
     """A run's own pairing of a value with its data. Its value is not known to Python."""
 
@@ -316,8 +341,8 @@ class Box(Array):
         """The user's line where the box was made."""
         return NOWHERE
 
-    def _unknown(self, error: type[Exception], what: str, hint: str) -> Any:
-        raise error(f"{what}, got {self.type} under {self.run.label}, made at {self.made_at}.", hint=hint)  # type: ignore[call-arg]
+    def _unknown(self, error: Raised, what: str, hint: str) -> Any:
+        raise error(f"{what}, got {self.type} under {self.run.label}, made at {self.made_at}.", hint=hint)
 
     def __bool__(self) -> bool:
         return self._unknown(
@@ -515,7 +540,8 @@ def _check_operands(op: Any, operands: list[Array]) -> None:
 
 
 def _plain(x: Any) -> Any:
-    for kind in (bool, int, float, complex):
+    kinds: tuple[Any, ...] = (bool, int, float, complex)
+    for kind in kinds:
         if isinstance(x, kind):
             return kind(x)
     return x

@@ -241,7 +241,7 @@ class Column:
         raise MissingRule(
             f"{self.name}: {kind.name} has no rule in this column.",
             hint=f"write a function `{self.name}` in its block, or add it from outside: "
-            f"@{self.name.upper()}.rule({kind.__name__}); the built-in columns are in hx.columns.",
+            f"@hx.columns.{self.name}.rule({kind.__name__}).",
         )
 
     def __repr__(self) -> str:

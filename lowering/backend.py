@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..effects import config
-from ..effects.errors import DeviceMismatch
+from ..effects.errors import DeletedArray, DeviceMismatch
 from ..effects.types import ArrayType
 from .lazy import runtime
 from .stablehlo import storage
@@ -86,6 +86,8 @@ class XlaBackend:
         return runtime.putter(default_device(), copy=False, committed=False)(value)
 
     def block(self, buffer: Any) -> None:
+        if runtime.is_deleted(buffer):
+            raise DeletedArray("block_until_ready: the array was deleted or donated.", hint="copy it before.")
         runtime.block_until_ready(buffer)
 
     def devices(self, buffer: Any) -> set[Any]:

@@ -12,8 +12,19 @@ import handlax.numpy as hnp
 SIZES = st.integers(0, 6)
 OFFSETS = st.integers(-8, 8)
 SMALL = st.integers(-20, 20)
-DTYPES = ["bool", "int8", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64",
-          "complex128"]
+DTYPES = [
+    "bool",
+    "int8",
+    "uint8",
+    "int32",
+    "int64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
 
 
 def same(found, wanted, dtype=None):
@@ -107,8 +118,9 @@ def test_eye_tri_tril_and_triu_agree_with_numpy(n, m, k):
     x = np.arange(2 * n * m).reshape(2, n, m)
     same(hnp.tril(x, k), np.tril(x, k), "int64")
     same(hnp.triu(x, k), np.triu(x, k), "int64")
-    for found, wanted in zip(hnp.tril_indices(n, k, m) + hnp.triu_indices(n, k, m),
-                             np.tril_indices(n, k, m) + np.triu_indices(n, k, m)):
+    for found, wanted in zip(
+        hnp.tril_indices(n, k, m) + hnp.triu_indices(n, k, m), np.tril_indices(n, k, m) + np.triu_indices(n, k, m)
+    ):
         same(found, wanted, "int32")
 
 

@@ -45,8 +45,11 @@ def indexed(draw):
         elif kind == "slice":
             index.append(draw(st.slices(n)))
         elif kind == "array":
-            size = draw(arrays.broadcastable_shapes(common, max_dims=len(common), max_side=3).filter(
-                lambda s: len(s) <= len(common) and all(a in (1, b) for a, b in zip(s[::-1], common[::-1]))))
+            size = draw(
+                arrays.broadcastable_shapes(common, max_dims=len(common), max_side=3).filter(
+                    lambda s: len(s) <= len(common) and all(a in (1, b) for a, b in zip(s[::-1], common[::-1]))
+                )
+            )
             index.append(draw(arrays.arrays("int32", size, elements=st.integers(-n, n - 1))))
         else:
             index.append(draw(arrays.arrays(bool, (n,))))
@@ -91,8 +94,14 @@ def test_the_derivative_of_indexing_counts_how_often_an_element_is_read(case):
     equal(hx.grad(lambda x: x[index].sum())(x), times)
 
 
-WRITES = {"set": None, "add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum,
-          "subtract": np.subtract}
+WRITES = {
+    "set": None,
+    "add": np.add,
+    "multiply": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+    "subtract": np.subtract,
+}
 
 
 @given(indexed(), st.sampled_from(list(WRITES)))
@@ -163,10 +172,19 @@ def test_what_lies_outside_is_clipped_when_read_and_not_written():
     equal(x.at[np.array([1, -1])].get(mode="fill", wrap_negative_indices=False), [1, np.nan])
 
 
-@pytest.mark.parametrize(("index", "error"), [
-    ((0, 0), IndexError), ((..., 0, ...), IndexError), (1.5, TypeError), ("a", TypeError), ([0, 1], TypeError),
-    (np.array([True, False]), IndexError), (slice(0, 2.5), TypeError), (np.array([0.5]), TypeError),
-])
+@pytest.mark.parametrize(
+    ("index", "error"),
+    [
+        ((0, 0), IndexError),
+        ((..., 0, ...), IndexError),
+        (1.5, TypeError),
+        ("a", TypeError),
+        ([0, 1], TypeError),
+        (np.array([True, False]), IndexError),
+        (slice(0, 2.5), TypeError),
+        (np.array([0.5]), TypeError),
+    ],
+)
 def test_what_is_no_index_is_an_error(index, error):
     with pytest.raises(error):
         hnp.arange(3)[index]
@@ -187,8 +205,9 @@ def test_take_and_its_modes(shape, data):
     x = counted(shape)
     axis = data.draw(st.none() | st.integers(-len(shape), len(shape) - 1))
     n = x.size if axis is None else shape[axis]
-    inside = data.draw(arrays.arrays("int32", arrays.array_shapes(min_dims=0, max_dims=2, max_side=3),
-                                     elements=st.integers(-n, n - 1)))
+    inside = data.draw(
+        arrays.arrays("int32", arrays.array_shapes(min_dims=0, max_dims=2, max_side=3), elements=st.integers(-n, n - 1))
+    )
     anywhere = 3 * inside
     for found in (hnp.take, hx.jit(hnp.take, static_argnames=("axis", "mode"))):
         equal(found(x, inside, axis=axis), np.take(x, inside, axis))
@@ -207,8 +226,10 @@ def test_take_and_put_along_an_axis(shape, data):
     for found in (hnp.take_along_axis, hx.jit(hnp.take_along_axis, static_argnums=2)):
         equal(found(x, i, axis), np.take_along_axis(x, i, axis))
     times = np.zeros(shape, "float32")
-    places = tuple(i if d == axis else np.arange(m).reshape([m if e == d else 1 for e in range(len(shape))])
-                   for d, m in enumerate(shape))
+    places = tuple(
+        i if d == axis else np.arange(m).reshape([m if e == d else 1 for e in range(len(shape))])
+        for d, m in enumerate(shape)
+    )
     np.add.at(times, places, 1)
     equal(hx.grad(lambda x: hnp.take_along_axis(x, i, axis).sum())(x), times)
     wanted = x.copy()
@@ -252,8 +273,10 @@ def test_where_promotes_as_operators_do():
         hnp.where(True, 1)
 
 
-@given(arrays.arrays("int32", arrays.array_shapes(max_dims=3, min_side=0, max_side=4), elements=st.integers(0, 1)),
-       st.integers(0, 9))
+@given(
+    arrays.arrays("int32", arrays.array_shapes(max_dims=3, min_side=0, max_side=4), elements=st.integers(0, 1)),
+    st.integers(0, 9),
+)
 def test_nonzero_gives_the_first_places_in_row_major_order(x, size):
     wanted = np.nonzero(x)
     for found, places in zip(hnp.nonzero(x), wanted, strict=True):
@@ -337,10 +360,19 @@ def test_arrays_have_the_methods_of_their_functions():
     assert hx.jit(lambda x: [row.sum() for row in x])(x)[1] == 15
 
 
-@pytest.mark.parametrize(("own", "other"), [
-    ("float32", "int32"), ("float32", "uint8"), ("int8", "float32"), ("complex64", "float32"),
-    ("float64", "complex128"), ("bool", "uint8"), ("uint8", "bool"), ("int64", "int16"),
-])
+@pytest.mark.parametrize(
+    ("own", "other"),
+    [
+        ("float32", "int32"),
+        ("float32", "uint8"),
+        ("int8", "float32"),
+        ("complex64", "float32"),
+        ("float64", "complex128"),
+        ("bool", "uint8"),
+        ("uint8", "bool"),
+        ("int64", "int16"),
+    ],
+)
 def test_views_have_the_bits_of_the_array(own, other):
     x = np.array([0, 1, 1, 0, 0, 1, 1, 1]).astype(own)
     equal(hnp.asarray(x).view(other), x.view(other))

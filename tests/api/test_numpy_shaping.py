@@ -194,8 +194,11 @@ def test_padding_by_the_array_itself(mode, shape, data):
 def test_padding_by_constants(shape, before, after):
     x = counted(shape, "int32")
     agrees(lambda x: hnp.pad(x, (before, after)), lambda x: np.pad(x, (before, after)), x)
-    agrees(lambda x: hnp.pad(x, (before, after), constant_values=(7, 8)),
-           lambda x: np.pad(x, (before, after), constant_values=(7, 8)), x)
+    agrees(
+        lambda x: hnp.pad(x, (before, after), constant_values=(7, 8)),
+        lambda x: np.pad(x, (before, after), constant_values=(7, 8)),
+        x,
+    )
 
 
 def test_other_ways_of_padding():
@@ -205,8 +208,10 @@ def test_other_ways_of_padding():
             wanted = np.pad(x, ((2, 3), (4, 1)), mode=mode, reflect_type=kind)
             found = hnp.pad(x, ((2, 3), (4, 1)), mode=mode, reflect_type=kind)
             np.testing.assert_array_equal(np.asarray(found), wanted)
-    np.testing.assert_array_equal(np.asarray(hnp.pad(x, 2, mode="maximum", stat_length=((1, 2), (2, 1)))),
-                                  np.pad(x, 2, mode="maximum", stat_length=((1, 2), (2, 1))))
+    np.testing.assert_array_equal(
+        np.asarray(hnp.pad(x, 2, mode="maximum", stat_length=((1, 2), (2, 1)))),
+        np.pad(x, 2, mode="maximum", stat_length=((1, 2), (2, 1))),
+    )
     np.testing.assert_array_equal(np.asarray(hnp.pad(x, 1, mode=lambda row, *_: row.at[0].set(9.0)))[0], 9.0)
     for bad in (dict(mode="none"), dict(mode="edge", constant_values=1), dict(mode="reflect", reflect_type="both")):
         with pytest.raises(hx.errors.BadArgument):

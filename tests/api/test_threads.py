@@ -93,7 +93,8 @@ def ruling(i):
 def recording(i):
     program = hx.make_program(lambda x: hnp.sin(x) + i)(hnp.ones(2))
     assert hx.parse_program(str(program)).unwrap() == program
-    return [program(hnp.ones(2)), hnp.asarray(hash(program) == hash(hx.make_program(lambda x: hnp.sin(x) + i)(hnp.ones(2))))]
+    again = hx.make_program(lambda x: hnp.sin(x) + i)(hnp.ones(2))
+    return [program(hnp.ones(2)), hnp.asarray(hash(program) == hash(again))]
 
 
 WORK = {f.__name__: f for f in (transforming, handling, configuring, ruling, recording)}
