@@ -1,187 +1,95 @@
 """Dtypes: names, families, promotion, limits. See ``handlax.effects.dtypes``."""
 
-from .effects.dtypes import (
-    ANY,
-    ANY_FLOATING,
-    ANY_INEXACT,
-    ANY_INTEGER,
-    ANY_NUMERIC,
-    ANY_SIGNED,
-    ANY_UNSIGNED,
-    BOOL,
-    COMPLEX,
-    EVERY,
-    FLOATING,
-    INEXACT,
-    INTEGER,
-    NUMERIC,
-    ORDERED,
-    RBG,
-    SIGNED,
-    SMALL,
-    SMALL_FLOATING,
-    SMALL_SIGNED,
-    SMALL_UNSIGNED,
-    THREEFRY,
-    UNSAFE_RBG,
-    UNSIGNED,
-    DType,
-    ExtendedDType,
-    KeyDType,
-    KeyImpl,
-    bfloat16,
-    bool_,
-    can_cast,
-    canonical,
-    complex64,
-    complex128,
-    default_complex,
-    default_float,
-    default_int,
-    extended,
-    finfo,
-    float0,
-    float4_e2m1fn,
-    float8_e3m4,
-    float8_e4m3,
-    float8_e4m3b11fnuz,
-    float8_e4m3fn,
-    float8_e4m3fnuz,
-    float8_e5m2,
-    float8_e5m2fnuz,
-    float8_e8m0fnu,
-    float16,
-    float32,
-    float64,
-    from_short_name,
-    iinfo,
-    int2,
-    int4,
-    int8,
-    int16,
-    int32,
-    int64,
-    is_bool,
-    is_complex,
-    is_extended,
-    is_floating,
-    is_inexact,
-    is_integer,
-    is_signed,
-    is_unsigned,
-    isdtype,
-    issubdtype,
-    itemsize_bits,
-    prng_key,
-    promote,
-    promote_types,
-    result_type,
-    scalar_type,
-    scalar_type_of,
-    short_name,
-    tangent_dtype,
-    to_complex,
-    to_inexact,
-    to_real,
-    uint2,
-    uint4,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
-from .effects.dtypes import canonical as canonicalize_dtype
-from .effects.errors import DTypeMismatch as TypePromotionError
+from .effects.dtypes import ANY as ANY
+from .effects.dtypes import ANY_FLOATING as ANY_FLOATING
+from .effects.dtypes import ANY_INEXACT as ANY_INEXACT
+from .effects.dtypes import ANY_INTEGER as ANY_INTEGER
+from .effects.dtypes import ANY_NUMERIC as ANY_NUMERIC
+from .effects.dtypes import ANY_SIGNED as ANY_SIGNED
+from .effects.dtypes import ANY_UNSIGNED as ANY_UNSIGNED
+from .effects.dtypes import BOOL as BOOL
+from .effects.dtypes import COMPLEX as COMPLEX
+from .effects.dtypes import EVERY as EVERY
+from .effects.dtypes import FLOATING as FLOATING
+from .effects.dtypes import INEXACT as INEXACT
+from .effects.dtypes import INTEGER as INTEGER
+from .effects.dtypes import NUMERIC as NUMERIC
+from .effects.dtypes import ORDERED as ORDERED
+from .effects.dtypes import RBG as RBG
+from .effects.dtypes import SIGNED as SIGNED
+from .effects.dtypes import SMALL as SMALL
+from .effects.dtypes import SMALL_FLOATING as SMALL_FLOATING
+from .effects.dtypes import SMALL_SIGNED as SMALL_SIGNED
+from .effects.dtypes import SMALL_UNSIGNED as SMALL_UNSIGNED
+from .effects.dtypes import THREEFRY as THREEFRY
+from .effects.dtypes import UNSAFE_RBG as UNSAFE_RBG
+from .effects.dtypes import UNSIGNED as UNSIGNED
+from .effects.dtypes import DType as DType
+from .effects.dtypes import ExtendedDType as ExtendedDType
+from .effects.dtypes import KeyDType as KeyDType
+from .effects.dtypes import KeyImpl as KeyImpl
+from .effects.dtypes import bfloat16 as bfloat16
+from .effects.dtypes import bool_ as bool_
+from .effects.dtypes import can_cast as can_cast
+from .effects.dtypes import canonical as canonical
+from .effects.dtypes import complex64 as complex64
+from .effects.dtypes import complex128 as complex128
+from .effects.dtypes import default_complex as default_complex
+from .effects.dtypes import default_float as default_float
+from .effects.dtypes import default_int as default_int
+from .effects.dtypes import extended as extended
+from .effects.dtypes import finfo as finfo
+from .effects.dtypes import float0 as float0
+from .effects.dtypes import float4_e2m1fn as float4_e2m1fn
+from .effects.dtypes import float8_e3m4 as float8_e3m4
+from .effects.dtypes import float8_e4m3 as float8_e4m3
+from .effects.dtypes import float8_e4m3b11fnuz as float8_e4m3b11fnuz
+from .effects.dtypes import float8_e4m3fn as float8_e4m3fn
+from .effects.dtypes import float8_e4m3fnuz as float8_e4m3fnuz
+from .effects.dtypes import float8_e5m2 as float8_e5m2
+from .effects.dtypes import float8_e5m2fnuz as float8_e5m2fnuz
+from .effects.dtypes import float8_e8m0fnu as float8_e8m0fnu
+from .effects.dtypes import float16 as float16
+from .effects.dtypes import float32 as float32
+from .effects.dtypes import float64 as float64
+from .effects.dtypes import from_short_name as from_short_name
+from .effects.dtypes import iinfo as iinfo
+from .effects.dtypes import int2 as int2
+from .effects.dtypes import int4 as int4
+from .effects.dtypes import int8 as int8
+from .effects.dtypes import int16 as int16
+from .effects.dtypes import int32 as int32
+from .effects.dtypes import int64 as int64
+from .effects.dtypes import is_bool as is_bool
+from .effects.dtypes import is_complex as is_complex
+from .effects.dtypes import is_extended as is_extended
+from .effects.dtypes import is_floating as is_floating
+from .effects.dtypes import is_inexact as is_inexact
+from .effects.dtypes import is_integer as is_integer
+from .effects.dtypes import is_signed as is_signed
+from .effects.dtypes import is_unsigned as is_unsigned
+from .effects.dtypes import isdtype as isdtype
+from .effects.dtypes import issubdtype as issubdtype
+from .effects.dtypes import itemsize_bits as itemsize_bits
+from .effects.dtypes import prng_key as prng_key
+from .effects.dtypes import promote as promote
+from .effects.dtypes import promote_types as promote_types
+from .effects.dtypes import result_type as result_type
+from .effects.dtypes import scalar_type as scalar_type
+from .effects.dtypes import scalar_type_of as scalar_type_of
+from .effects.dtypes import short_name as short_name
+from .effects.dtypes import tangent_dtype as tangent_dtype
+from .effects.dtypes import to_complex as to_complex
+from .effects.dtypes import to_inexact as to_inexact
+from .effects.dtypes import to_real as to_real
+from .effects.dtypes import uint2 as uint2
+from .effects.dtypes import uint4 as uint4
+from .effects.dtypes import uint8 as uint8
+from .effects.dtypes import uint16 as uint16
+from .effects.dtypes import uint32 as uint32
+from .effects.dtypes import uint64 as uint64
+from .effects.errors import DTypeMismatch as _DTypeMismatch
 
-__all__ = [
-    "ANY",
-    "ANY_FLOATING",
-    "ANY_INEXACT",
-    "ANY_INTEGER",
-    "ANY_NUMERIC",
-    "ANY_SIGNED",
-    "ANY_UNSIGNED",
-    "BOOL",
-    "COMPLEX",
-    "EVERY",
-    "FLOATING",
-    "INEXACT",
-    "INTEGER",
-    "NUMERIC",
-    "ORDERED",
-    "RBG",
-    "SIGNED",
-    "SMALL",
-    "SMALL_FLOATING",
-    "SMALL_SIGNED",
-    "SMALL_UNSIGNED",
-    "THREEFRY",
-    "UNSAFE_RBG",
-    "UNSIGNED",
-    "DType",
-    "ExtendedDType",
-    "KeyDType",
-    "KeyImpl",
-    "TypePromotionError",
-    "bfloat16",
-    "bool_",
-    "can_cast",
-    "canonical",
-    "canonicalize_dtype",
-    "complex64",
-    "complex128",
-    "default_complex",
-    "default_float",
-    "default_int",
-    "extended",
-    "finfo",
-    "float0",
-    "float4_e2m1fn",
-    "float8_e3m4",
-    "float8_e4m3",
-    "float8_e4m3b11fnuz",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2",
-    "float8_e5m2fnuz",
-    "float8_e8m0fnu",
-    "float16",
-    "float32",
-    "float64",
-    "from_short_name",
-    "iinfo",
-    "int2",
-    "int4",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "is_bool",
-    "is_complex",
-    "is_extended",
-    "is_floating",
-    "is_inexact",
-    "is_integer",
-    "is_signed",
-    "is_unsigned",
-    "isdtype",
-    "issubdtype",
-    "itemsize_bits",
-    "prng_key",
-    "promote",
-    "promote_types",
-    "result_type",
-    "scalar_type",
-    "scalar_type_of",
-    "short_name",
-    "tangent_dtype",
-    "to_complex",
-    "to_inexact",
-    "to_real",
-    "uint2",
-    "uint4",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
+# JAX's names for two of these
+canonicalize_dtype = canonical
+TypePromotionError = _DTypeMismatch

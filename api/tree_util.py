@@ -1,77 +1,37 @@
 """Functions on pytrees and their node types, under the names of ``jax.tree_util``."""
 
-from .effects.trees import (
-    DictKey,
-    FlattenedIndexKey,
-    GetAttrKey,
-    KeyPath,
-    Partial,
-    PyTreeDef,
-    SequenceKey,
-    all_leaves,
-    build_tree,
-    flatten_one_level,
-    flatten_one_level_with_keys,
-    is_tree_node,
-    keystr,
-    register_dataclass,
-    register_pytree_node,
-    register_pytree_node_class,
-    register_pytree_with_keys,
-    register_pytree_with_keys_class,
-    register_static,
-    tree_all,
-    tree_broadcast,
-    tree_flatten,
-    tree_flatten_with_path,
-    tree_leaves,
-    tree_leaves_with_path,
-    tree_map,
-    tree_map_with_path,
-    tree_reduce,
-    tree_reduce_associative,
-    tree_structure,
-    tree_transpose,
-    tree_unflatten,
-    treedef_children,
-    treedef_is_leaf,
-    treedef_tuple,
-)
-
-__all__ = [
-    "DictKey",
-    "FlattenedIndexKey",
-    "GetAttrKey",
-    "KeyPath",
-    "Partial",
-    "PyTreeDef",
-    "SequenceKey",
-    "all_leaves",
-    "build_tree",
-    "flatten_one_level",
-    "flatten_one_level_with_keys",
-    "is_tree_node",
-    "keystr",
-    "register_dataclass",
-    "register_pytree_node",
-    "register_pytree_node_class",
-    "register_pytree_with_keys",
-    "register_pytree_with_keys_class",
-    "register_static",
-    "tree_all",
-    "tree_broadcast",
-    "tree_flatten",
-    "tree_flatten_with_path",
-    "tree_leaves",
-    "tree_leaves_with_path",
-    "tree_map",
-    "tree_map_with_path",
-    "tree_reduce",
-    "tree_reduce_associative",
-    "tree_structure",
-    "tree_transpose",
-    "tree_unflatten",
-    "treedef_children",
-    "treedef_is_leaf",
-    "treedef_tuple",
-]
+from .effects.trees import DictKey as DictKey
+from .effects.trees import FlattenedIndexKey as FlattenedIndexKey
+from .effects.trees import GetAttrKey as GetAttrKey
+from .effects.trees import KeyPath as KeyPath
+from .effects.trees import Partial as Partial
+from .effects.trees import PyTreeDef as PyTreeDef
+from .effects.trees import SequenceKey as SequenceKey
+from .effects.trees import all_leaves as all_leaves
+from .effects.trees import build_tree as build_tree
+from .effects.trees import flatten_one_level as flatten_one_level
+from .effects.trees import flatten_one_level_with_keys as flatten_one_level_with_keys
+from .effects.trees import is_tree_node as is_tree_node
+from .effects.trees import keystr as keystr
+from .effects.trees import register_dataclass as register_dataclass
+from .effects.trees import register_pytree_node as register_pytree_node
+from .effects.trees import register_pytree_node_class as register_pytree_node_class
+from .effects.trees import register_pytree_with_keys as register_pytree_with_keys
+from .effects.trees import register_pytree_with_keys_class as register_pytree_with_keys_class
+from .effects.trees import register_static as register_static
+from .effects.trees import tree_all as tree_all
+from .effects.trees import tree_broadcast as tree_broadcast
+from .effects.trees import tree_flatten as tree_flatten
+from .effects.trees import tree_flatten_with_path as tree_flatten_with_path
+from .effects.trees import tree_leaves as tree_leaves
+from .effects.trees import tree_leaves_with_path as tree_leaves_with_path
+from .effects.trees import tree_map as tree_map
+from .effects.trees import tree_map_with_path as tree_map_with_path
+from .effects.trees import tree_reduce as tree_reduce
+from .effects.trees import tree_reduce_associative as tree_reduce_associative
+from .effects.trees import tree_structure as tree_structure
+from .effects.trees import tree_transpose as tree_transpose
+from .effects.trees import tree_unflatten as tree_unflatten
+from .effects.trees import treedef_children as treedef_children
+from .effects.trees import treedef_is_leaf as treedef_is_leaf
+from .effects.trees import treedef_tuple as treedef_tuple

@@ -101,10 +101,5 @@ def on_type(listener: Callable[[ArrayType], None]) -> None:
         listener(known)
 
 
-def interned_types() -> int:
-    """How many types this process has met."""
-    return len(_INTERNED)
-
-
 float32 = np.dtype("float32")
 BOOL = np.dtype("bool")

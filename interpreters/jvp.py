@@ -14,7 +14,7 @@ from ..effects.arrays import Box
 from ..effects.caches import Cache
 from ..effects.columns import JVP
 from ..effects.control import Call
-from ..effects.errors import NotDifferentiable
+from ..effects.errors import HandlaxError, NotDifferentiable
 from ..effects.operations import Operation
 from ..effects.programs import Program, interpret
 from ..effects.sources import Site, user_site
@@ -40,8 +40,7 @@ class JvpBox(Box):
     def made_at(self) -> Site:
         return Site(*self.site) if self.site is not None else self.run.installed_at
 
-
-    def _unknown(self, error: type[Exception], what: str, hint: str) -> Any:
+    def _unknown(self, error: type[HandlaxError], what: str, hint: str) -> Any:
         """What Python may know of a value it may know here too: the primal is an ordinary value."""
         name = what.partition(":")[0]
         convert = _KNOWN.get(name)

@@ -81,7 +81,8 @@ def _eliminate(program: Program, used_outputs: Marks, keep: Marks) -> Simplified
         live[n] |= wanted
     kept: list[Kept] = []
     end = count
-    for op, args, made, site in zip(*map(reversed, (program.ops, program.args, program.types, program.sites))):
+    columns: tuple[Any, ...] = (program.ops, program.args, program.types, program.sites)
+    for op, args, made, site in zip(*map(reversed, columns)):
         start = end - (len(made) if op.multiple else 1)
         results = tuple(range(start, end))
         end = start

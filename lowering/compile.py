@@ -14,7 +14,7 @@ from ..effects.errors import BadArgument, DeletedArray, HandlaxError, UnhandledE
 from ..effects.escape import escaped
 from ..effects.programs import Program
 from ..effects.types import ArrayType
-from .backend import common_device, default_device
+from .backend import default_device
 from .emit import lower_program
 from .lazy import cache, runtime
 from .prune import close, prune
@@ -227,11 +227,3 @@ def failure(error: Exception, name: str, leaves: Sequence[Any], names: Names) ->
                 hint="use the result of the call that it was donated to, or do not donate it.",
             )
     return error
-
-
-def run_on(compiled: Compiled, operands: Sequence[ConcreteArray], what: str) -> tuple[ConcreteArray, ...]:
-    """Run on arrays wherever they lie: on the device to which one of them is committed."""
-    buffers = [x.buffer for x in operands]
-    committed = common_device(buffers, what) is not None
-    device = compiled.loaded.device
-    return compiled.on([runtime.copy_to_device(b, device) for b in buffers], committed)

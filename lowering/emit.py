@@ -13,9 +13,7 @@ import numpy as np
 from ..effects.arrays import ConcreteArray
 from ..effects.columns import LOWER
 from ..effects.dtypes import ExtendedDType, to_real
-from ..effects.operations import Operation
 from ..effects.programs import Program
-from ..effects.stack import perform
 from ..effects.types import ArrayType, array_type
 from ..interpreters.record import record
 from .prune import LIFTED_BYTES
@@ -379,13 +377,3 @@ def lower_program(program: Program, name: str, aliases: Sequence[int | None] = (
     functions = "".join([text for _, text in emit.functions.values()])
     head = f"module @{_identifier(name)} attributes {{mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32}}"
     return Module(f"{head} {{\n{main}{functions}}}\n", lifted)
-
-
-def lower_operation(op: Operation, types: Sequence[ArrayType]) -> Module:
-    """The module of one operation on its own."""
-    return lower_program(record(lambda *xs: _results(op, xs), types), op.name)
-
-
-def _results(op: Operation, xs: Sequence[Any]) -> Sequence[Any]:
-    y = perform(op, *xs)
-    return y if op.multiple else (y,)

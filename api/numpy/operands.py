@@ -10,7 +10,7 @@ from ..effects.broadcasting import broadcast_shape, broadcast_together, promote,
 from ..effects.comparison import SelectN, ne
 from ..effects.conversion import convert
 from ..effects.dtypes import ANY_INEXACT, bool_, to_inexact
-from ..effects.errors import BadArgument, DTypeMismatch
+from ..effects.errors import BadArgument
 from ..effects.stack import current
 
 __all__ = [
@@ -103,13 +103,6 @@ def no_out(out: Any, name: str) -> None:
         raise BadArgument(
             f"{name}: arrays are immutable, so there is no out=, got {type(out).__name__}.", hint="use the result."
         )
-
-
-def real_only(x: Any, name: str) -> Any:
-    """``x`` itself; raises where it is complex."""
-    if dtypes.is_complex(x.type.dtype):
-        raise DTypeMismatch(f"{name}: complex numbers have no order, got {x.type}.", hint="take abs or .real.")
-    return x
 
 
 def rows_of(x: Any, axis: Any, name: str) -> tuple[Any, int]:
