@@ -11,6 +11,7 @@ from ..effects.arithmetic import abs as _abs
 from ..effects.comparison import eq, select_n
 from ..effects.complexes import imag as _imag
 from ..effects.complexes import real as _real
+from ..effects.conversion import convert
 from ..effects.gamma import bessel_i0e
 from ..effects.special import exp as _exp
 from ..effects.special import log as _log
@@ -70,9 +71,10 @@ def log10(x: Any, /) -> Any:
     """The logarithm to base 10: ``10**log10(x) == x``. Source: NumPy, ``log10``.
 
     >>> log10(100.0)
-    Array(2., dtype=float32, weak_type=True)
+    Array(2., dtype=float32)
     """
-    return _based(x, 10.0)
+    y = _based(x, 10.0)
+    return convert(y, y.type.dtype)
 
 
 def reciprocal(x: Any, /) -> Any:

@@ -144,7 +144,9 @@ def histogramdd(
     if points.ndim != 2:
         raise ShapeMismatch(f"histogramdd: points must be rows of a matrix, got {points.type}.")
     total, rank = points.type.shape
-    each = list(bins) if isinstance(bins, (list, tuple)) or (isinstance(bins, Array) and bins.ndim) else [bins] * rank
+    several = isinstance(bins, (list, tuple)) or (isinstance(bins, Array) and bins.ndim > 0)
+    given: Any = bins
+    each = list(given) if several else [given] * rank
     spans = [None] * rank if range is None else list(range)
     if len(each) != rank or len(spans) != rank:
         raise ShapeMismatch(
