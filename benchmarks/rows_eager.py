@@ -157,7 +157,7 @@ class Unused:
 
 def idle(staged: bool) -> Callable[[Plan], float]:
     """Microseconds that a handler without a clause for it adds to an operation."""
-    length = 1000
+    length = 100
     handler = handlax.handler({Unused: lambda op, x: x})
 
     def chain(x):
@@ -174,14 +174,15 @@ def idle(staged: bool) -> Callable[[Plan], float]:
 
     def measure(plan: Plan) -> float:
         np.testing.assert_array_equal(np.asarray(idly(x)), np.asarray(chain(x)))
-        times: tuple[list[float], list[float]] = ([], [])
-        for turn in range(plan.rounds * 5):
+        added = []
+        for turn in range(plan.rounds * 90):
+            pair = [0.0, 0.0]
             for which, thunk in ((0, plain), (1, under)) if turn % 2 else ((1, under), (0, plain)):
                 start = time.perf_counter()
                 thunk()
-                times[which].append(time.perf_counter() - start)
-        without, with_it = (statistics.median(t) for t in times)
-        return (with_it - without) / length * 1e6
+                pair[which] = time.perf_counter() - start
+            added.append(pair[1] - pair[0])
+        return statistics.median(added) / length * 1e6
 
     return measure
 

@@ -71,7 +71,7 @@ def timed(
     per: int = 1,
     check: Check | None = assert_agree,
     cold: bool = False,
-    turns: int = 5,
+    turns: int = 9,
 ) -> Measure:
     """Median time of one call, in microseconds per ``per`` parts. ``cold``: every call is prepared anew.
     ``turns``: how many short turns a round has. Other programs disturb a few of many short turns, whose median stays.
@@ -91,7 +91,8 @@ def timed(
         ]
         samples: tuple[list[float], list[float]] = ([], [])
         gc.collect()
-        for turn in range(plan.rounds * (2 if cold else turns)):
+        long = cold and min(counts) == 1
+        for turn in range(plan.rounds * (1 if long else 2 if cold else turns)):
             for side in (0, 1) if turn % 2 == 0 else (1, 0):
                 if cold:
                     samples[side].append(_each([prepares[side]() for _ in range(counts[side])]))
@@ -130,7 +131,7 @@ def _once(thunk: Callable[[], Any], count: int, end: Callable[[Any], Any]) -> fl
     return elapsed / count
 
 
-def _repetitions(thunk: Callable[[], Any], end: Callable[[Any], Any], target: float = 0.002) -> int:
+def _repetitions(thunk: Callable[[], Any], end: Callable[[Any], Any], target: float = 0.001) -> int:
     """How many calls make a round long enough for the clock."""
     thunk()
     count = 1
