@@ -172,6 +172,6 @@ def configure(**changes: Any) -> Iterator[Configuration]:
         CONFIG.reset(token)
 
 
-def default_matmul_precision(precision: str | None) -> Any:
+def default_matmul_precision(new_val: str | None) -> Any:
     """The precision of products that name none, for the extent of a ``with`` block: ``highest``, ``bfloat16``, ..."""
-    return configure(default_matmul_precision=precision)
+    return configure(default_matmul_precision=new_val)

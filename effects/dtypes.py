@@ -497,21 +497,21 @@ def scalar_type_of(x: Any) -> type:
     raise DTypeMismatch(f"scalar_type_of: the dtype must be of booleans or numbers, got {short_name(found)}")
 
 
-def iinfo(dtype_like: Any) -> Any:
+def iinfo(int_type: Any) -> Any:
     """The limits ``min``, ``max``, ``bits`` of an integer dtype, or of an integer's own."""
-    found = _pair(dtype_like)[0]
+    found = _pair(int_type)[0]
     if found not in ANY_INTEGER:
         raise DTypeMismatch(f"iinfo: the dtype must be integer, got {short_name(found)}", hint="use finfo.")
     return ml_dtypes.iinfo(found)
 
 
-def finfo(dtype_like: Any) -> Any:
+def finfo(dtype: Any) -> Any:
     """The limits ``min``, ``max``, ``eps``, ``tiny``, ... of a floating dtype, or of a complex one's parts.
 
     >>> float(finfo("bfloat16").eps), float(finfo("float8_e4m3fn").max)
     (0.0078125, 448.0)
     """
-    found = _pair(dtype_like)[0]
+    found = _pair(dtype)[0]
     if found not in ANY_INEXACT:
         raise DTypeMismatch(f"finfo: the dtype must be floating, got {short_name(found)}", hint="use iinfo.")
     return ml_dtypes.finfo(to_real(found))

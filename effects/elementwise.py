@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from . import columns
 from .arrays import Array, lift, lift_together
-from .errors import DTypeMismatch, ShapeMismatch
+from .errors import BadArgument, DTypeMismatch, ShapeMismatch
 from .operations import COLUMNS, Operation, enter
 from .shapes import broadcast, broadcast_in_dim, move_axis, sum_all
 from .stack import current, perform
@@ -181,13 +181,26 @@ def fit(ct: Any, type: ArrayType) -> Any:
     return sum_all(ct) if not type.shape and ct.type.shape else ct
 
 
+# the functions that take ``accuracy``, the word for a choice between XLA's approximations
+_ACCURATE = frozenset(
+    ("cbrt", "cos", "erfc", "exp", "exp2", "expm1", "log", "log1p", "logistic", "rsqrt", "sin", "sqrt", "tan", "tanh")
+)
+
+
 def surface(kind: type[Operation], name: str | None = None) -> Callable[..., Any]:
     """The function that performs an operation without fields; operands may be anything ``lift`` takes."""
     op = kind()
     arity = kind.arity  # type: ignore[attr-defined]
-    if arity == 1:
+    if arity == 1 and op.name in _ACCURATE:
 
-        def function(x: Any) -> Any:
+        def function(x: Any, *, accuracy: Any = None) -> Any:
+            if accuracy is not None:
+                raise BadArgument(f"{op.name}: accuracy must be None, got {accuracy!r}.")
+            return current().answer(op, (x if isinstance(x, Array) else lift(x),))
+
+    elif arity == 1:
+
+        def function(x: Any) -> Any:  # type: ignore[misc]
             return current().answer(op, (x if isinstance(x, Array) else lift(x),))
 
     elif arity == 2:
