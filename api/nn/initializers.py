@@ -6,9 +6,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..drawing import normal as _normal
-from ..drawing import truncated_normal as _truncated_normal
-from ..drawing import uniform as _uniform
 from ..effects import dtypes, shapes
 from ..effects.arithmetic import mul, neg, sqrt
 from ..effects.complexes import complex as _complex
@@ -16,8 +13,11 @@ from ..effects.conversion import convert
 from ..effects.dtypes import canonical, default_float
 from ..effects.errors import BadArgument, ShapeMismatch
 from ..effects.special import cos, log1p, sin
-from ..keys import split
 from ..numpy.operands import array_of, like
+from ..random import normal as _normal
+from ..random import split
+from ..random import truncated_normal as _truncated_normal
+from ..random import uniform as _uniform
 
 Initializer = Callable[..., Any]
 

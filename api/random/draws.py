@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .effects.arithmetic import abs, add, floor, mul, nextafter, rem, sign, sqrt, sub
-from .effects.arrays import Array, lift, scalar
-from .effects.bitwise import bitwise_and, bitwise_or, shift_right_logical
-from .effects.broadcasting import broadcast_shape
-from .effects.comparison import eq, ge, gt, le, lt, max, min, select
-from .effects.contraction import dot_general
-from .effects.conversion import BitcastConvertType, convert
-from .effects.dtypes import (
+from ..effects.arithmetic import abs, add, floor, mul, nextafter, rem, sign, sqrt, sub
+from ..effects.arrays import Array, lift, scalar
+from ..effects.bitwise import bitwise_and, bitwise_or, shift_right_logical
+from ..effects.broadcasting import broadcast_shape
+from ..effects.comparison import eq, ge, gt, le, lt, max, min, select
+from ..effects.contraction import dot_general
+from ..effects.conversion import BitcastConvertType, convert
+from ..effects.dtypes import (
     ANY_INTEGER,
     ANY_UNSIGNED,
     FLOATING,
@@ -37,13 +37,13 @@ from .effects.dtypes import (
     uint32,
     uint64,
 )
-from .effects.errors import BadArgument, DTypeMismatch, ShapeMismatch
-from .effects.linalg import cholesky
-from .effects.shapes import broadcast, canonical_shape, reduce_sum
-from .effects.slicing import index_in_dim
-from .effects.special import erf, erf_inv, exp, log, log1p, pow, tan
-from .effects.stack import perform
-from .effects.threefry import UINT, random_bits
+from ..effects.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ..effects.linalg import cholesky
+from ..effects.shapes import broadcast, canonical_shape, reduce_sum
+from ..effects.slicing import index_in_dim
+from ..effects.special import erf, erf_inv, exp, log, log1p, pow, tan
+from ..effects.stack import perform
+from ..effects.threefry import UINT, random_bits
 from .keys import pair, single
 
 SQRT2 = math.sqrt(2)

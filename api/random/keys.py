@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from .effects.arrays import Array, concrete, lift
-from .effects.conversion import convert
-from .effects.dtypes import ANY_INTEGER, THREEFRY, KeyDType, KeyImpl, canonical, is_extended, uint32
-from .effects.errors import BadArgument, DTypeMismatch, IntegerOverflow, ShapeMismatch
-from .effects.shapes import canonical_shape
-from .effects.slicing import index_in_dim
-from .effects.threefry import KEY, LOW, random_fold_in, random_seed, random_split, random_unwrap, random_wrap
-from .effects.types import array_type
+from ..effects.arrays import Array, concrete, lift
+from ..effects.conversion import convert
+from ..effects.dtypes import ANY_INTEGER, THREEFRY, KeyDType, KeyImpl, canonical, is_extended, uint32
+from ..effects.errors import BadArgument, DTypeMismatch, IntegerOverflow, ShapeMismatch
+from ..effects.shapes import canonical_shape
+from ..effects.slicing import index_in_dim
+from ..effects.threefry import KEY, LOW, random_fold_in, random_seed, random_split, random_unwrap, random_wrap
+from ..effects.types import array_type
 
 
 def _check_impl(name: str, impl: Any, dtype: Any = None) -> None:

@@ -9,26 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from .drawing import floating, gumbel, randint, spread, unit
-from .effects.arithmetic import add
-from .effects.arrays import Array, lift, scalar
-from .effects.bitwise import bitwise_and
-from .effects.broadcasting import broadcast_shape
-from .effects.comparison import le, lt, min, select
-from .effects.conversion import convert
-from .effects.creation import iota
-from .effects.cumulative import cumsum
-from .effects.dtypes import FLOATING, INTEGER, default_int, int32
-from .effects.errors import BadArgument, DTypeMismatch, ShapeMismatch
-from .effects.indexing import gather
-from .effects.reductions import argmax
-from .effects.shapes import broadcast, canonical_axis, canonical_shape, full, move_axis, reshape
-from .effects.slicing import index_in_dim, slice_in_dim
-from .effects.sorting import sort_key_val, top_k
-from .effects.special import log
-from .effects.threefry import random_bits
-from .effects.types import array_type
-from .effects.windows import GatherDimensionNumbers, GatherScatterMode
+from ..effects.arithmetic import add
+from ..effects.arrays import Array, lift, scalar
+from ..effects.bitwise import bitwise_and
+from ..effects.broadcasting import broadcast_shape
+from ..effects.comparison import le, lt, min, select
+from ..effects.conversion import convert
+from ..effects.creation import iota
+from ..effects.cumulative import cumsum
+from ..effects.dtypes import FLOATING, INTEGER, default_int, int32
+from ..effects.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ..effects.indexing import gather
+from ..effects.reductions import argmax
+from ..effects.shapes import broadcast, canonical_axis, canonical_shape, full, move_axis, reshape
+from ..effects.slicing import index_in_dim, slice_in_dim
+from ..effects.sorting import sort_key_val, top_k
+from ..effects.special import log
+from ..effects.threefry import random_bits
+from ..effects.types import array_type
+from ..effects.windows import GatherDimensionNumbers, GatherScatterMode
+from .draws import floating, gumbel, randint, spread, unit
 from .keys import pair, single
 
 
