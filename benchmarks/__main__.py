@@ -26,8 +26,8 @@ def main() -> int:
     if options.list:
         print("\n".join(f"{r.theme}: {r.name}" for r in chosen))
         return 0
-    if options.write and options.quick:
-        parser.error("--write needs the full number of rounds, not --quick")
+    if options.write and (options.quick or options.only):
+        parser.error("--write needs every row and the full number of rounds: neither --quick nor --only")
     # what importing made is no part of any row: the collector need not walk it again and again
     gc.collect()
     gc.freeze()

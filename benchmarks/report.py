@@ -18,6 +18,7 @@ from matplotlib import pyplot as plt
 from .timing import Pair, Row
 
 HERE = Path(__file__).parent
+SMALLEST = 1e-3          # what the chart shows of a cost that is lost in noise
 COLOURS = {"met": "#1b7837", "MISSED": "#c51b2b", "": "#7f7f7f"}
 
 
@@ -117,13 +118,16 @@ def _cells(result: Result) -> str:
 
 def chart(results: Sequence[Result], path: Path) -> None:
     """One line per row: the ratio as a dot on a logarithmic axis, its bar as a tick."""
-    shown = [r for r in results if r.pair is not None and r.row.bar is not None and r.pair.ratio > 0]
+    shown = [r for r in results if r.row.bar is not None]
     drawing, axes = plt.subplots(figsize=(10, 0.235 * len(shown) + 1.2))
     for height, result in enumerate(reversed(shown)):
-        assert result.pair is not None and result.row.bar is not None
-        ratio, bar = result.pair.ratio, result.row.bar
-        axes.plot([ratio, bar], [height, height], color="#cccccc", linewidth=1, zorder=1)
+        bar = result.row.bar
         axes.plot(bar, height, marker="|", markersize=11, markeredgewidth=2, color="#333333", zorder=2)
+        if result.pair is None:
+            axes.annotate("failed", (bar, height), xytext=(8, -3), textcoords="offset points", color=COLOURS["MISSED"])
+            continue
+        ratio = max(result.pair.ratio, SMALLEST)
+        axes.plot([ratio, bar], [height, height], color="#cccccc", linewidth=1, zorder=1)
         axes.plot(ratio, height, marker="o", markersize=6, color=COLOURS[result.verdict], zorder=3)
     axes.set_xscale("log")
     axes.axvline(1.0, color="#999999", linewidth=0.8, linestyle=":")
