@@ -33,5 +33,5 @@ def compare(case: Case, mode: str, records: list[Any]) -> None:
     for answer, record in zip(answers, records, strict=True):
         found = encoded(answer)
         assert not (said := disagreement(decoded(found), decoded(record), case.loose)), said
-        if mode != "vmap":
+        if mode != "vmap" and found[0] != "b1":  # a boolean is never weak here
             assert found[2] == record[2], f"weak type {found[2]}, recorded {record[2]}"

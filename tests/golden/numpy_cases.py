@@ -47,7 +47,7 @@ def elementwise() -> list[Case]:
 
 def binary() -> list[Case]:
     rows: list[Case] = []
-    pairs = [("b1", "b1"), ("i8", "u8"), ("i32", "f16"), ("f16", "bf16"), ("bf16", "f32"), ("u32", "i32"),
+    pairs = [("b1", "b1"), ("i8", "u8"), ("i32", "f16"), ("f16", "bf16"), ("bf16", "f32"), ("u16", "i32"),
              ("f32", "c64"), ("b1", "i8"),
              ("i64", "u8"), ("f32", "f64"), ("i64", "f32"), ("f64", "c64")]
     for name in ("add", "multiply", "maximum"):
