@@ -293,7 +293,7 @@ class ConcreteArray(Array):
 
     def __iter__(self) -> Iterator[Any]:
         if not self.type.shape:
-            raise _no_rows(self.type)
+            raise no_rows(self.type)
         row = array_type(self.type.shape[1:], self.type.dtype, self.type.weak)
         return iter([concrete(row, np.asarray(part)) for part in self.value])
 
@@ -395,11 +395,11 @@ class Box(Array):
 
     def __iter__(self) -> Iterator[Any]:
         if not self.type.shape:
-            raise _no_rows(self.type)
+            raise no_rows(self.type)
         return (self[i] for i in range(self.type.shape[0]))  # type: ignore[index]
 
 
-def _no_rows(type: ArrayType) -> RankMismatch:
+def no_rows(type: ArrayType) -> RankMismatch:
     return RankMismatch(f"iter: an array of rank 0 has no rows, got {type}.", hint="x.item() is its number.")
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from . import columns
 from .arrays import Array, lift, lift_together
-from .errors import BadArgument, DTypeMismatch, ShapeMismatch
+from .errors import BadArgument, BadCall, DTypeMismatch, ShapeMismatch
 from .operations import COLUMNS, Operation, enter
 from .shapes import broadcast, broadcast_in_dim, move_axis, sum_all
 from .stack import current, perform
@@ -32,7 +32,7 @@ class Elementwise(Operation):
 
     def result_type(self, *types: ArrayType) -> ArrayType:
         if len(types) != self.arity:
-            raise TypeError(f"{self.name} takes {self.arity} operands, got {len(types)}")
+            raise BadCall(f"{self.name}: it takes {self.arity} operands, got {len(types)}.")
         first = types[0]
         dtype = first.dtype
         shape = first.shape

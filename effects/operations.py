@@ -19,7 +19,7 @@ import numpy as np
 from pyrsistent import PMap, pmap
 
 from . import config, trees
-from .errors import BadStaticArgument, MissingRule, RegistrationError
+from .errors import BadCall, BadStaticArgument, MissingRule, RegistrationError
 from .slots import setter
 
 C = TypeVar("C")
@@ -61,11 +61,11 @@ class Operation:
         """Arguments to fields, as a generated ``__init__`` would."""
         cls, names = type(self), self._names
         if len(args) > len(names):
-            raise TypeError(f"{cls.__name__} has {len(names)} fields, got {len(args)} arguments")
+            raise BadCall(f"{cls.__name__} has {len(names)} fields, got {len(args)} arguments.")
         given = dict(zip(names, args))
         for name, value in kwargs.items():
             if name not in names or name in given:
-                raise TypeError(f"{cls.__name__} has no free field {name!r}; its fields are {names}")
+                raise BadCall(f"{cls.__name__} has no free field {name!r}; its fields are {names}.")
             given[name] = value
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
             if field.name not in given:
@@ -74,7 +74,7 @@ class Operation:
                 elif field.default_factory is not dataclasses.MISSING:
                     given[field.name] = field.default_factory()
                 else:
-                    raise TypeError(f"{cls.__name__} misses its field {field.name!r}")
+                    raise BadCall(f"{cls.__name__} misses its field {field.name!r}.")
         return tuple(given[name] for name in names)
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -126,7 +126,8 @@ def compile_program(
     if captured and donated:
         donated = (*[False] * len(captured), *donated)
     place = default_device() if device is None else device
-    key = (closed, tuple(donated) if any(donated) else (), keep_unused, place, _options_key(options))
+    tables = config.current().tables  # a rule in force in a scope may lower an operation in another way
+    key = (closed, tuple(donated) if any(donated) else (), keep_unused, place, _options_key(options), tables)
     return Compiled(load(key, name, options), captured)
 
 
@@ -158,7 +159,7 @@ def load(key: Any, name: str, options: Mapping[str, Any] | None = None) -> Loade
 
 
 def _compile(key: Any, name: str, options: Mapping[str, Any] | None) -> Loaded:
-    closed, donated, keep_unused, device, _ = key
+    closed, donated, keep_unused, device, _, _ = key
     unhandled(closed, name)
     text, aliases, pruned, kept = lower(closed, name, donated, keep_unused)
     results = [storage(t) for t in pruned.out_types]

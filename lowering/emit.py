@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..effects.arrays import ConcreteArray
+from ..effects.arrays import Array, ConcreteArray
 from ..effects.columns import LOWER
 from ..effects.dtypes import ExtendedDType, to_real
 from ..effects.programs import Program
@@ -305,12 +305,23 @@ class Emitter:
         """A constant of a program: written in place, or an argument of the entry where it is large."""
         return self.constant(const.value, const.type)
 
-    def decompose(self, f: Callable[..., Sequence[Any]], *values: Value) -> list[Value]:
-        """Emit what ``f`` performs on arrays of these types: a rule by other operations."""
+    def decompose(self, f: Callable[..., Any], *values: Value) -> Any:
+        """Emit what ``f`` performs on arrays of these types: a rule by other operations.
+
+        Gives a value where ``f`` gives an array, and a list of them where it gives a sequence.
+        """
         made = self.made
-        results = self.program(record(f, [v.type for v in values]), values)
+        alone = False
+
+        def listed(*xs: Any) -> Any:
+            nonlocal alone
+            y = f(*xs)
+            alone = isinstance(y, Array)
+            return [y] if alone else y
+
+        results = self.program(record(listed, [v.type for v in values]), values)
         self.made = made
-        return results
+        return results[0] if alone else results
 
     def loop(self, more: Callable[..., Any], step: Callable[..., Sequence[Any]], *values: Value) -> list[Value]:
         """``step`` on the values as long as ``more`` holds: what both perform on arrays of the values' types."""

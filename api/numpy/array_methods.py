@@ -7,11 +7,12 @@ from types import MappingProxyType
 from typing import Any
 
 from ..effects import dtypes, shapes
-from ..effects.arrays import Array, Box
+from ..effects.arrays import Array, Box, no_rows
 from ..effects.complexes import complex as complex_
 from ..effects.complexes import imag, real
 from ..effects.conversion import BitcastConvertType, convert
 from ..effects.errors import BadArgument, Immutable, ShapeMismatch
+from ..effects.refusals import no_sharding
 from ..effects.stack import perform
 from . import shaping
 from .choosing import compress as _compress
@@ -43,6 +44,7 @@ def attach(functions: Mapping[str, Any]) -> None:
 
 def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
     """``x.reshape(2, 3)`` or ``x.reshape((2, 3))``; see ``numpy.reshape``."""
+    no_sharding("reshape", out_sharding)
     return shaping.reshape(self, args[0] if len(args) == 1 else args, order)
 
 
@@ -53,6 +55,7 @@ def _transpose(self: Any, *args: Any) -> Any:
 
 def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """The elements as a vector; see ``numpy.ravel``."""
+    no_sharding("flatten", out_sharding)
     return shaping.ravel(self, order)
 
 
@@ -123,7 +126,7 @@ def _set_item(self: Any, index: Any, value: Any) -> None:
 def _iterate(self: Any) -> Iterator[Any]:
     """The slices along the first axis."""
     if not self.type.shape:
-        raise TypeError("iteration over an array of rank 0")
+        raise no_rows(self.type)
     return iter(unstack(self))
 
 
