@@ -74,7 +74,7 @@ def run_row(which: str, differentiate: bool) -> Row:
     """Met where the ratio is at most 1.03, or where the 95 % interval of the ratio over the processes contains that."""
 
     def measure(plan: Plan) -> Pair:
-        ours, theirs = run_times(2 if plan.quick else 5, 30 if plan.quick else 100)[title(which, differentiate)]
+        ours, theirs = run_times(2 if plan.quick else 5, 50 if plan.quick else 300)[title(which, differentiate)]
         low, high = interval([x / y for x, y in zip(ours, theirs)])
         note = f"95 % interval of the ratio: {low:.3f} to {high:.3f}"
         return Pair(statistics.median(ours) * 1e6, statistics.median(theirs) * 1e6, (note,), low)
