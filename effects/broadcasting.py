@@ -13,7 +13,7 @@ from . import config, dtypes
 from .arrays import Array, lift, scalar
 from .conversion import convert
 from .errors import DTypeMismatch, ShapeMismatch
-from .shapes import broadcast_in_dim, reshape
+from .shapes import broadcast_in_dim
 
 # Python's numbers -> (dtype, weak)
 _NUMBERS: Mapping[type, Callable[[], tuple[Any, bool]]] = {
@@ -88,14 +88,8 @@ def broadcast_together(name: str, arrays: Sequence[Array]) -> list[Array]:
 
 
 def _spread(x: Array, shape: tuple[int, ...]) -> Any:
-    own = x.type.shape
-    if own == shape:
-        return x
-    offset = len(shape) - len(own)
-    kept = [d for d, n in enumerate(own) if n != 1 or shape[d + offset] == 1]
-    if len(kept) < len(own):  # repeated dimensions go first: XLA repeats none by itself
-        x = reshape(x, tuple([own[d] for d in kept]))
-    return broadcast_in_dim(x, shape, tuple([d + offset for d in kept]))
+    rank = len(x.type.shape)
+    return broadcast_in_dim(x, shape, tuple(range(len(shape) - rank, len(shape))))
 
 
 def broadcast_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:

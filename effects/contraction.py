@@ -28,6 +28,7 @@ from .dtypes import (
 )
 from .errors import BadArgument, DTypeMismatch, ShapeMismatch
 from .operations import operation, shared
+from .refusals import no_sharding
 from .shapes import inverse_permutation, permute
 from .stack import perform
 from .types import ArrayType, array_type
@@ -376,14 +377,6 @@ def _known(numbers: Any, lhs_rank: int, rhs_rank: int, precision: Any, preferred
     )
 
 
-def _no_sharding(name: str, out_sharding: Any) -> None:
-    if out_sharding is not None:
-        raise BadArgument(
-            f"{name}: the sharding of a result is not part of the operation, got out_sharding={out_sharding!r}.",
-            hint="constrain the result: lax.with_sharding_constraint(y, sharding).",
-        )
-
-
 def dot_general(
     lhs: Any,
     rhs: Any,
@@ -410,7 +403,7 @@ def dot_general(
     >>> dot_general(np.ones((2, 3)), np.ones((3, 4)), (((1,), (0,)), ((), ()))).shape
     (2, 4)
     """
-    _no_sharding("dot_general", out_sharding)
+    no_sharding("dot_general", out_sharding)
     if not (isinstance(lhs, Array) and isinstance(rhs, Array)):
         lhs, rhs = lift_together(lhs, rhs)
     default = config.current().default_matmul_precision

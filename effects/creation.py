@@ -11,6 +11,7 @@ from .arrays import Array, lift, type_of
 from .conversion import convert
 from .errors import BadArgument, DTypeMismatch
 from .operations import operation
+from .refusals import no_sharding
 from .shapes import broadcast_in_dim, canonical_axis, canonical_shape
 from .shapes import full as _full
 from .stack import perform
@@ -60,6 +61,7 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: An
     Array([[0, 0, 0],
            [1, 1, 1]], dtype=int32)
     """
+    no_sharding("broadcasted_iota", out_sharding)
     shape = canonical_shape(shape, "broadcasted_iota")
     return perform(Iota(dtypes.canonical(dtype), shape, canonical_axis(dimension, len(shape), "broadcasted_iota")))
 
@@ -72,6 +74,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     >>> full((2,), 1.5)
     Array([1.5, 1.5], dtype=float32, weak_type=True)
     """
+    no_sharding("full", sharding)
     shape = canonical_shape(shape, "full")
     if type_of(fill_value).shape:
         raise BadArgument(f"full: the fill value must be a scalar, got {type_of(fill_value)}.")
@@ -89,6 +92,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sha
     >>> full_like(np.zeros((2,), "int8"), 7)
     Array([7, 7], dtype=int8)
     """
+    no_sharding("full_like", sharding)
     like = x if hasattr(x, "shape") and hasattr(x, "dtype") else type_of(x)
     weak = dtype is None and bool(getattr(like, "weak_type", False))
     kind = dtypes.canonical(like.dtype if dtype is None else dtype)
@@ -105,4 +109,5 @@ def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
     >>> empty((2,), "float32").shape
     (2,)
     """
+    no_sharding("empty", out_sharding)
     return _full(array_type(canonical_shape(shape, "empty"), dtypes.canonical(dtype)), 0)

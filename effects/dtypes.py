@@ -247,6 +247,8 @@ def canonical(dtype_like: Any) -> Any:
         if not isinstance(dtype_like, (np.dtype, type, str, ExtendedDType)):
             hint = "NumPy reads None as float64; name one." if dtype_like is None else "give for example 'float32'."
             raise DTypeMismatch(f"a dtype must be named here, got {dtype_like!r}", hint=hint)
+    if isinstance(dtype_like, ExtendedDType):
+        return dtype_like
     default = _DEFAULTS.get(dtype_like)
     return _canonical(dtype_like) if default is None else default()
 
@@ -259,8 +261,6 @@ _CANONICAL: Mapping[Any, Any] = MappingProxyType(
 
 @lru_cache(maxsize=512)
 def _canonical(dtype_like: Any) -> Any:
-    if isinstance(dtype_like, ExtendedDType):
-        return dtype_like
     if isinstance(dtype_like, str):
         if dtype_like.startswith("key<"):
             return from_short_name(dtype_like)

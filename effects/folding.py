@@ -18,6 +18,7 @@ from .errors import BadArgument, CannotCross, DTypeMismatch, ShapeMismatch
 from .operations import Operation, operation, shared
 from .programs import Program, interpret
 from .reductions import ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd, ReduceXor
+from .refusals import no_sharding
 from .shapes import ReduceSum, broadcast_in_dim, canonical_axes, permute, reshape
 from .slicing import axis_at, concatenate, slice_in_dim
 from .stack import BASE, inside, perform
@@ -196,11 +197,7 @@ def reduce(
     >>> reduce(np.array([1, 5, 3]), 0, comparison.max, (0,))
     Array(5, dtype=int64)
     """
-    if out_sharding is not None:
-        raise BadArgument(
-            "reduce: the sharding of a result is not part of the operation.",
-            hint="constrain the result: lax.with_sharding_constraint(y, sharding).",
-        )
+    no_sharding("reduce", out_sharding)
     leaves, tree = tree_flatten(operands)
     initial, start_tree = tree_flatten(init_values)
     if tree != start_tree or not leaves:

@@ -9,6 +9,7 @@ from typing import Any
 from . import shapes
 from .arrays import lift
 from .errors import BadArgument, ShapeMismatch
+from .refusals import no_sharding
 from .shapes import canonical_axes, canonical_axis, canonical_shape, permute
 from .slicing import concatenate
 
@@ -21,6 +22,8 @@ def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Sequence[in
     >>> broadcast_in_dim(1.0, (2, 3), ()).shape
     (2, 3)
     """
+    if out_sharding is not None:
+        no_sharding("broadcast_in_dim", out_sharding)
     return shapes.broadcast_in_dim(operand, canonical_shape(shape, "broadcast_in_dim"), tuple(broadcast_dimensions))
 
 
@@ -32,6 +35,8 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     >>> broadcast(1.0, (2, 3)).shape
     (2, 3)
     """
+    if out_sharding is not None:
+        no_sharding("broadcast", out_sharding)
     x = lift(operand)
     sizes = canonical_shape(sizes, "broadcast")
     return shapes.broadcast(x, (*sizes, *x.type.shape))
@@ -58,6 +63,8 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
     >>> reshape(2.0, (1, 1)).shape
     (1, 1)
     """
+    if out_sharding is not None:
+        no_sharding("reshape", out_sharding)
     x = lift(operand)
     if dimensions is not None:
         x = permute(x, canonical_permutation(dimensions, x.ndim, "reshape"))

@@ -20,6 +20,7 @@ from .dtypes import ANY, BOOL, INTEGER, NUMERIC, ORDERED, canonical, iinfo, is_c
 from .errors import BadArgument, DTypeMismatch, ShapeMismatch
 from .operations import Operation, operation, shared
 from .precise import HALF, wide
+from .refusals import no_sharding
 from .shapes import batch_reduction, broadcast_in_dim, canonical_axes, canonical_axis, reduced, reshape
 from .shapes import reduce_sum as _sum
 from .slicing import pad, slice_in_dim
@@ -296,21 +297,13 @@ def _reduce(kind: Any, operand: Any, axes: Any) -> Any:
     return perform(shared(kind, canonical_axes(axes, len(x.type.shape), kind.name)), x)
 
 
-def _unsharded(name: str, out_sharding: Any) -> None:
-    if out_sharding is not None:
-        raise BadArgument(
-            f"{name}: the sharding of a result is not part of the operation, got out_sharding={out_sharding!r}.",
-            hint="constrain the result: lax.with_sharding_constraint(y, sharding).",
-        )
-
-
 def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
     """The sum over ``axes``; 0 of nothing.
 
     >>> reduce_sum(np.array([[1, 2], [3, 4]]), (0,))
     Array([4, 6], dtype=int64)
     """
-    _unsharded("reduce_sum", out_sharding)
+    no_sharding("reduce_sum", out_sharding)
     x = lift(operand)
     return _sum(x, canonical_axes(axes, len(x.type.shape), "reduce_sum"))
 
@@ -333,7 +326,7 @@ def reduce_max(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     >>> reduce_max(np.array([[1, 5], [3, 4]]), (0, 1))
     Array(5, dtype=int64)
     """
-    _unsharded("reduce_max", out_sharding)
+    no_sharding("reduce_max", out_sharding)
     return _reduce(ReduceMax, operand, axes)
 
 
@@ -343,7 +336,7 @@ def reduce_min(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     >>> reduce_min(np.array([[1, 5], [3, 4]]), (0,))
     Array([1, 4], dtype=int64)
     """
-    _unsharded("reduce_min", out_sharding)
+    no_sharding("reduce_min", out_sharding)
     return _reduce(ReduceMin, operand, axes)
 
 

@@ -12,6 +12,7 @@ from ..effects.complexes import complex as _complex
 from ..effects.conversion import convert
 from ..effects.dtypes import canonical, default_float
 from ..effects.errors import BadArgument, ShapeMismatch
+from ..effects.refusals import no_sharding
 from ..effects.special import cos, log1p, sin
 from ..numpy.operands import array_of, like
 from ..random import normal as _normal
@@ -32,6 +33,7 @@ def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> 
     >>> zeros(None, (2,))
     Array([0., 0.], dtype=float32)
     """
+    no_sharding("zeros", out_sharding)
     return constant(0)(key, shape, dtype)
 
 
@@ -41,6 +43,7 @@ def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> A
     >>> ones(None, (2,))
     Array([1., 1.], dtype=float32)
     """
+    no_sharding("ones", out_sharding)
     return constant(1)(key, shape, dtype)
 
 
@@ -53,6 +56,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     default = dtype
 
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+        no_sharding("initializers", out_sharding)
         made = _dtype(default if dtype is None else dtype)
         return shapes.broadcast(convert(array_of(value), made), shapes.canonical_shape(shape))
 
@@ -91,6 +95,7 @@ def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, u
 
 def _scaled(draw: Callable[..., Any], factor: Any, default: Any) -> Initializer:
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+        no_sharding("initializers", out_sharding)
         made = _dtype(default if dtype is None else dtype)
         x = draw(key, shapes.canonical_shape(shape), made)
         return mul(x, convert(array_of(factor), made))
@@ -144,6 +149,7 @@ def variance_scaling(
     default = dtype
 
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+        no_sharding("initializers", out_sharding)
         made = _dtype(default if dtype is None else dtype)
         sizes = shapes.canonical_shape(shape)
         inputs, outputs = _fans(sizes, in_axis, out_axis, batch_axis)

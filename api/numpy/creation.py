@@ -14,6 +14,7 @@ from ..effects.arrays import Array, ConcreteArray, backend, concrete, from_numpy
 from ..effects.conversion import convert
 from ..effects.creation import iota
 from ..effects.errors import BadArgument, IntegerOverflow, NotAnArray, ShapeMismatch
+from ..effects.refusals import no_sharding
 from ..effects.shapes import canonical_shape
 from ..effects.types import array_type
 from ..interpreters.mapping import vmap
@@ -50,6 +51,7 @@ def asarray(
     >>> asarray([1, 2.5])
     Array([1. , 2.5], dtype=float32)
     """
+    no_sharding("asarray", out_sharding)
     if dtype is None and device is None and isinstance(a, Array) and not copy:
         return a
     return placed(_made(a, None if dtype is None else dtypes.canonical(dtype), copy), device)
@@ -66,6 +68,7 @@ def array(
     >>> array([[1, 2], [3, 4]], dtype="float32", ndmin=3).shape
     (1, 2, 2)
     """
+    no_sharding("array", out_sharding)
     if order not in (None, "K", "A", "C"):
         raise BadArgument(f"array: arrays have no memory order here, got order={order!r}.", hint="leave order out.")
     x = _made(object, None if dtype is None else dtypes.canonical(dtype), copy)
@@ -209,6 +212,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     >>> zeros((2, 2)).dtype
     dtype('float32')
     """
+    no_sharding("zeros", out_sharding)
     return _full(shape, dtype, 0, device, "zeros")
 
 
@@ -218,6 +222,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     >>> ones(2)
     Array([1., 1.], dtype=float32)
     """
+    no_sharding("ones", out_sharding)
     return _full(shape, dtype, 1, device, "ones")
 
 
@@ -227,6 +232,7 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     >>> empty((2, 3)).shape
     (2, 3)
     """
+    no_sharding("empty", out_sharding)
     return _full(shape, dtype, 0, device, "empty")
 
 
@@ -238,6 +244,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, 
     >>> full((2,), 3)
     Array([3, 3], dtype=int32, weak_type=True)
     """
+    no_sharding("full", out_sharding)
     value = asarray(fill_value, dtype)
     sizes = shape_of(shape, "full")
     return placed(shapes.broadcast(value, sizes) if sizes != value.type.shape else value, device)
@@ -258,6 +265,7 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
     >>> zeros_like(array([1, 2]))
     Array([0, 0], dtype=int32)
     """
+    no_sharding("zeros_like", out_sharding)
     return placed(shapes.full(_like(a, dtype, shape, "zeros_like"), 0), device)
 
 
@@ -267,6 +275,7 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
     >>> ones_like(2.5)
     Array(1., dtype=float32, weak_type=True)
     """
+    no_sharding("ones_like", out_sharding)
     return placed(shapes.full(_like(a, dtype, shape, "ones_like"), 1), device)
 
 
@@ -278,6 +287,7 @@ def empty_like(
     >>> empty_like(array([1, 2])).shape
     (2,)
     """
+    no_sharding("empty_like", out_sharding)
     return placed(shapes.full(_like(prototype, dtype, shape, "empty_like"), 0), device)
 
 
@@ -289,6 +299,7 @@ def full_like(
     >>> full_like(array([1, 2]), 2.7)
     Array([2, 2], dtype=int32)
     """
+    no_sharding("full_like", out_sharding)
     made = _like(a, dtype, shape, "full_like")
     value = convert(lift(fill_value), made.dtype, made.weak)
     return placed(shapes.broadcast(value, made.shape) if made.shape != value.type.shape else value, device)

@@ -17,8 +17,9 @@ from ..effects.creation import broadcasted_iota
 from ..effects.dtypes import canonical, float32
 from ..effects.errors import BadArgument, ShapeMismatch
 from ..effects.precise import HALF
+from ..effects.refusals import no_sharding
 from .operands import array_of, like, no_out
-from .products import contract, no_sharding
+from .products import contract
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 Path = tuple[tuple[int, ...], ...]

@@ -16,6 +16,7 @@ from ..effects.comparison import max as _max
 from ..effects.conversion import convert
 from ..effects.dtypes import default_int
 from ..effects.errors import BadArgument, ConcretizationError, ShapeMismatch
+from ..effects.refusals import no_sharding
 from ..effects.slicing import concatenate, index_in_dim, slice_in_dim
 from . import reductions
 from .choosing import known
@@ -44,6 +45,7 @@ def bincount(
     >>> bincount(array([0, 2, 2]))
     Array([1, 0, 2], dtype=int32)
     """
+    no_sharding("bincount", out_sharding)
     x = array_of(x)
     if x.ndim != 1 or not (dtypes.is_integer(x.type.dtype) or dtypes.is_bool(x.type.dtype)):
         raise ShapeMismatch(f"bincount: a vector of integers is needed, got {x.type}.")

@@ -17,6 +17,7 @@ from ..effects.conversion import convert
 from ..effects.creation import broadcasted_iota
 from ..effects.dtypes import canonical
 from ..effects.errors import BadArgument, ShapeMismatch
+from ..effects.refusals import no_sharding
 from ..effects.shapes import canonical_axis
 from ..effects.slicing import concatenate, index_in_dim
 from . import reductions
@@ -143,14 +144,6 @@ def _matmul_plan(left: tuple[int, ...], right: tuple[int, ...]) -> _Plan:
         numbers,
         order if order != tuple(range(len(order))) else None,
     )
-
-
-def no_sharding(name: str, out_sharding: Any) -> None:
-    if out_sharding is not None:
-        raise BadArgument(
-            f"{name}: the sharding of a result is not part of the operation, got out_sharding={out_sharding!r}.",
-            hint="constrain the result: lax.with_sharding_constraint(y, sharding).",
-        )
 
 
 def tensordot(

@@ -14,6 +14,7 @@ from ..effects.complexes import real
 from ..effects.conversion import convert
 from ..effects.creation import broadcasted_iota, iota
 from ..effects.errors import BadArgument, ConcretizationError, ShapeMismatch
+from ..effects.refusals import no_sharding
 from ..effects.special import log
 from .creation import array, asarray, placed, shape_of
 from .joining import atleast_1d, concatenate, stack
@@ -45,6 +46,7 @@ def arange(
     >>> arange(1, 7, 2)
     Array([1, 3, 5], dtype=int32)
     """
+    no_sharding("arange", out_sharding)
     given = [x for x in (start, stop, step) if x is not None]
     kind = dtypes.result_type(*given) if dtype is None else dtypes.canonical(dtype)
     low, high, by = _known(start), None if stop is None else _known(stop), 1 if step is None else _known(step)

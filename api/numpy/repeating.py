@@ -12,6 +12,7 @@ from ..effects.conversion import convert
 from ..effects.cumulative import cumsum
 from ..effects.errors import BadArgument, ConcretizationError, ShapeMismatch
 from ..effects.indexing import ScatterAdd
+from ..effects.refusals import no_sharding
 from ..effects.shapes import canonical_axis
 from ..effects.stack import perform
 from ..effects.windows import ScatterDimensionNumbers
@@ -30,6 +31,7 @@ def repeat(
     >>> repeat(np.array([1, 2], "int32"), np.array([2, 1]))
     Array([1, 1, 2], dtype=int32)
     """
+    no_sharding("repeat", out_sharding)
     x = lift(a)
     if axis is None:
         x, axis = shapes.reshape(x, (x.size,)), 0

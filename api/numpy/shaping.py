@@ -13,6 +13,7 @@ from ..effects.arrays import Array, ConcreteArray, lift
 from ..effects.broadcasting import broadcast_shape
 from ..effects.dynamic import dynamic_slice_in_dim
 from ..effects.errors import BadArgument, ShapeMismatch, TracerBoolConversionError
+from ..effects.refusals import no_sharding
 from ..effects.shapes import Reshape, Transpose, canonical_axes, canonical_axis, canonical_shape
 from ..effects.slicing import Concatenate, Rev
 from ..effects.stack import current, perform
@@ -30,6 +31,8 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
     Array([[0, 1, 2],
            [3, 4, 5]], dtype=int32)
     """
+    if out_sharding is not None:
+        no_sharding("reshape", out_sharding)
     x = a if isinstance(a, Array) else lift(a)
     sizes = completed(shape, x.type, "reshape")
     if order == "C":
@@ -69,6 +72,8 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     >>> ravel(np.array([[1, 2], [3, 4]], "int32"), "F")
     Array([1, 3, 2, 4], dtype=int32)
     """
+    if out_sharding is not None:
+        no_sharding("ravel", out_sharding)
     return reshape(a, (-1,), "C" if order in ("A", "K") else order) if lift(a).size else shapes.reshape(lift(a), (0,))
 
 
@@ -199,6 +204,8 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     Array([[0, 1],
            [0, 1]], dtype=int32)
     """
+    if out_sharding is not None:
+        no_sharding("broadcast_to", out_sharding)
     x = array if isinstance(array, Array) else lift(array)
     sizes = shape_of(shape, "broadcast_to")
     own = x.type.shape

@@ -18,6 +18,7 @@ from ..effects.conversion import convert
 from ..effects.cumulative import cumsum
 from ..effects.dtypes import canonical, default_int, to_inexact
 from ..effects.errors import BadArgument, ShapeMismatch
+from ..effects.refusals import no_sharding
 from ..effects.slicing import concatenate, index_in_dim
 from . import reductions
 from .indexing import take_along_axis
@@ -80,6 +81,7 @@ def percentile(
     >>> percentile(array([1.0, 2.0, 3.0]), 50)
     Array(2., dtype=float32)
     """
+    no_sharding("percentile", out_sharding)
     return quantile(a, _hundredth(q), axis, out, overwrite_input, method, keepdims, weights=weights)
 
 

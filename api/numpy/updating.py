@@ -21,6 +21,7 @@ from ..effects.conversion import convert
 from ..effects.dynamic import DynamicUpdateSlice
 from ..effects.errors import BadIndex, DTypeMismatch
 from ..effects.indexing import Scatter, ScatterAdd, ScatterMax, ScatterMin, ScatterMul, ScatterSub
+from ..effects.refusals import no_sharding
 from ..effects.scattering import scatter_apply
 from ..effects.stack import perform
 from ..effects.windows import ScatterDimensionNumbers
@@ -274,6 +275,7 @@ class Reference:
         fill_value: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
     ) -> Any:  # fmt: skip
         """``x[index]``, with a say about indices outside."""
+        no_sharding("get", out_sharding)
         x = self.array
         found = mode_of(mode, CLIP if fill_value is None else FILL)
         items = entries(self.index, x.type.shape)
@@ -323,6 +325,7 @@ def _method(name: str, law: str) -> Callable[..., Any]:
         self: Reference, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
         mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
     ) -> Any:  # fmt: skip
+        no_sharding(name, out_sharding)
         options = {
             "indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices, "mode": mode,
             "wrap_negative_indices": wrap_negative_indices,

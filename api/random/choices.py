@@ -21,6 +21,7 @@ from ..effects.dtypes import FLOATING, INTEGER, default_int, int32
 from ..effects.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ..effects.indexing import gather
 from ..effects.reductions import argmax
+from ..effects.refusals import no_sharding
 from ..effects.shapes import broadcast, canonical_axis, canonical_shape, full, move_axis, reshape
 from ..effects.slicing import index_in_dim, slice_in_dim
 from ..effects.sorting import sort_key_val, top_k
@@ -44,6 +45,7 @@ def permutation(
     >>> random.permutation(random.key(0), 4)
     Array([0, 1, 3, 2], dtype=int32)
     """
+    no_sharding("permutation", out_sharding)
     one = single("random.permutation", key)
     found = _population("random.permutation", x)
     if isinstance(found, int):
@@ -175,6 +177,7 @@ def categorical(
     >>> random.categorical(random.key(0), np.log(np.array([0.1, 0.9], "float32")), shape=(4,))
     Array([1, 1, 1, 1], dtype=int32)
     """
+    no_sharding("categorical", out_sharding)
     one, scores = single("random.categorical", key), lift(logits)
     if scores.type.dtype not in FLOATING:
         raise DTypeMismatch(f"random.categorical: logits must be floats, got {scores.type}.")

@@ -39,6 +39,7 @@ from ..effects.dtypes import (
 )
 from ..effects.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ..effects.linalg import cholesky
+from ..effects.refusals import no_sharding
 from ..effects.shapes import broadcast, canonical_shape, reduce_sum
 from ..effects.slicing import index_in_dim
 from ..effects.special import erf, erf_inv, exp, log, log1p, pow, tan
@@ -84,6 +85,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     >>> random.bits(random.key(0), (2,), "uint8")
     Array([167, 146], dtype=uint8)
     """
+    no_sharding("bits", out_sharding)
     found = (uint64 if default_int() == int64 else uint32) if dtype is None else canonical(dtype)
     if found not in ANY_UNSIGNED or itemsize_bits(found) not in UINT:
         raise DTypeMismatch(f"random.bits: the dtype must be uint8, uint16, uint32 or uint64, got {found}.")
@@ -156,6 +158,7 @@ def uniform(
     >>> random.uniform(random.key(0), (3,))
     Array([0.947667  , 0.9785799 , 0.33229148], dtype=float32)
     """
+    no_sharding("uniform", out_sharding)
     dtype = floating("random.uniform", dtype)
     one = single("random.uniform", key)
     shape = canonical_shape(shape, "random.uniform")
@@ -173,6 +176,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     >>> random.normal(random.key(0), (2, 3)).shape
     (2, 3)
     """
+    no_sharding("normal", out_sharding)
     one = single("random.normal", key)
     shape = canonical_shape(shape, "random.normal")
     if dtype is not None and is_complex(canonical(dtype)):
@@ -198,6 +202,7 @@ def truncated_normal(
 
     Shapes: ``lower`` and ``upper`` broadcast to ``shape``, by default to each other.
     """
+    no_sharding("truncated_normal", out_sharding)
     dtype = floating("random.truncated_normal", dtype)
     shape, (low, high) = parameters("random.truncated_normal", shape, dtype, lower, upper)
     one = single("random.truncated_normal", key)
@@ -220,6 +225,7 @@ def randint(
     >>> random.randint(random.key(0), (4,), 0, 10)
     Array([9, 0, 2, 3], dtype=int32)
     """
+    no_sharding("randint", out_sharding)
     dtype = default_int() if dtype is None else canonical(dtype)
     if dtype not in ANY_INTEGER:
         raise DTypeMismatch(f"random.randint: the dtype must be an integer one, got {dtype}.")
@@ -288,6 +294,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, o
     >>> random.bernoulli(random.key(0), 0.9, (3,))
     Array([False, False,  True], dtype=bool)
     """
+    no_sharding("bernoulli", out_sharding)
     one, probability = single("random.bernoulli", key), lift(p)
     dtype = probability.type.dtype
     if dtype not in FLOATING:
@@ -313,6 +320,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
     Args:
         mode: ``high`` draws two numbers for each result, which makes large ones as dense as small ones; else ``low``.
     """
+    no_sharding("gumbel", out_sharding)
     dtype = floating("random.gumbel", dtype)
     one = single("random.gumbel", key)
     shape = canonical_shape(shape, "random.gumbel")
@@ -328,12 +336,14 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
 
 def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Exponentially distributed numbers of mean 1."""
+    no_sharding("exponential", out_sharding)
     dtype = floating("random.exponential", dtype)
     return -log1p(-unit(single("random.exponential", key), canonical_shape(shape, "random.exponential"), dtype))
 
 
 def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Laplace distributed numbers: an exponential one with a random sign."""
+    no_sharding("laplace", out_sharding)
     dtype = floating("random.laplace", dtype)
     u = _open(single("random.laplace", key), canonical_shape(shape, "random.laplace"), dtype)
     return sign(u) * log1p(-abs(u))
@@ -341,6 +351,7 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
 
 def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Logistically distributed numbers: ``log(u / (1 - u))`` for uniform ``u``."""
+    no_sharding("logistic", out_sharding)
     dtype = floating("random.logistic", dtype)
     one = single("random.logistic", key)
     u = between(one, canonical_shape(shape, "random.logistic"), dtype, _format(dtype).tiny, 1.0)
@@ -349,6 +360,7 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
 
 def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Cauchy distributed numbers: the tangent of a uniform angle."""
+    no_sharding("cauchy", out_sharding)
     dtype = floating("random.cauchy", dtype)
     one = single("random.cauchy", key)
     u = between(one, canonical_shape(shape, "random.cauchy"), dtype, _format(dtype).eps, 1.0)
@@ -357,6 +369,7 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
 
 def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """1 or -1, equally likely; of the default integer dtype unless another is named."""
+    no_sharding("rademacher", out_sharding)
     found = default_int() if dtype is None else canonical(dtype)
     heads = bernoulli(single("random.rademacher", key), 0.5, canonical_shape(shape, "random.rademacher"))
     return convert(heads, found) * 2 - 1
@@ -364,6 +377,7 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
 
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Pareto distributed numbers: ``x >= 1`` with density ``b / x**(b + 1)``."""
+    no_sharding("pareto", out_sharding)
     dtype = floating("random.pareto", dtype)
     shape, (b,) = parameters("random.pareto", shape, dtype, b)
     return exp(exponential(key, shape, dtype) / b)
@@ -378,6 +392,7 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype
 
 def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Rayleigh distributed numbers: the length of a normal vector of two parts of deviation ``scale``."""
+    no_sharding("rayleigh", out_sharding)
     dtype = floating("random.rayleigh", dtype)
     shape, (scale,) = parameters("random.rayleigh", shape, dtype, scale)
     return scale * sqrt(log(unit(single("random.rayleigh", key), shape, dtype)) * -2.0)
@@ -385,6 +400,7 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_
 
 def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Maxwell distributed numbers: the length of a normal vector of three parts."""
+    no_sharding("maxwell", out_sharding)
     dtype = floating("random.maxwell", dtype)
     shape = canonical_shape(shape, "random.maxwell")
     x = _normal(single("random.maxwell", key), (*shape, 3), dtype)
@@ -403,6 +419,7 @@ def triangular(
     key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
     """Numbers whose density rises linearly from ``left`` to ``mode`` and falls to ``right``."""
+    no_sharding("triangular", out_sharding)
     dtype = floating("random.triangular", dtype)
     shape, values = parameters("random.triangular", shape, dtype, left, mode, right)
     left, mode, right = [spread(x, shape) for x in values]
@@ -416,6 +433,7 @@ def lognormal(
     key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
     """``exp(sigma * x)`` for normal ``x``."""
+    no_sharding("lognormal", out_sharding)
     dtype = floating("random.lognormal", dtype)
     shape, (sigma,) = parameters("random.lognormal", shape, dtype, sigma)
     return exp(_normal(single("random.lognormal", key), shape, dtype) * sigma)
@@ -423,6 +441,7 @@ def lognormal(
 
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """The number of trials up to the first success, of probability ``p`` each; of an integer dtype."""
+    no_sharding("geometric", out_sharding)
     found = default_int() if dtype is None else canonical(dtype)
     if found not in ANY_INTEGER:
         raise DTypeMismatch(f"random.geometric: the dtype must be an integer one, got {found}.")
@@ -439,6 +458,7 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
 
     Source: J. Michael et al., Generating random variates using transformations with multiple roots (1976).
     """
+    no_sharding("wald", out_sharding)
     dtype = floating("random.wald", dtype)
     shape, (mean,) = parameters("random.wald", shape, dtype, mean)
     first, second = pair(single("random.wald", key))
@@ -466,6 +486,7 @@ def multivariate_normal(
     Args:
         method: ``cholesky``, for positive definite covariances.
     """
+    no_sharding("multivariate_normal", out_sharding)
     dtype = floating("random.multivariate_normal", dtype)
     if method != "cholesky":
         raise BadArgument(f"random.multivariate_normal: method must be 'cholesky', got {method!r}.")

@@ -3,7 +3,6 @@
 import itertools
 import json
 import pickle
-import timeit
 from pathlib import Path
 
 import ml_dtypes
@@ -103,9 +102,8 @@ def test_keys_and_float0_promote_with_themselves_only():
 def test_promotion_of_two_is_one_look_up():
     dt.promote(dt.float32, False, dt.int32, True)
     before = [len(memo) for memo in promotion._MEMOS.values()]
-    each = min(timeit.repeat(lambda: dt.promote(dt.float32, False, dt.int32, True), number=2000, repeat=9)) / 2000
+    dt.promote(dt.float32, False, dt.int32, True)
     assert [len(memo) for memo in promotion._MEMOS.values()] == before
-    assert each < 3e-6  # 0.15 us where nothing else runs; computing it anew takes above 5 us
 
 
 def test_subdtypes_are_jax_s():

@@ -5,7 +5,6 @@ import os
 import pickle
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -193,21 +192,6 @@ def test_a_program_goes_through_another_process():
     assert done.returncode == 0, done.stderr.decode()
     again, hashes = pickle.loads(done.stdout)
     assert again == q and hashes
-
-
-@pytest.mark.parametrize("work", [hash, str, lambda p: Program.parse(str(p)), lambda p: p.diff(chain(len(p) - 1))],
-                         ids=["hash", "print", "parse", "diff"])
-def test_the_cost_is_linear_in_the_number_of_equations(work):
-    def cost(length):
-        best = float("inf")
-        for _ in range(3):
-            p = chain(length)
-            start = time.perf_counter()
-            work(p)
-            best = min(best, time.perf_counter() - start)
-        return best
-
-    assert cost(40_000) < 8 * 20 * cost(2_000)  # twenty times as long; a quadratic one takes four hundred times
 
 
 def test_an_effect_is_in_the_row_of_all_programs_around_it():

@@ -11,7 +11,7 @@ from handlax.effects.special import Cos, Sin
 
 
 @hx.effect
-class Beat:
+class Pulse:
     by: int = 1
 
     def result_type(op):
@@ -26,12 +26,12 @@ class Ask:
         return op.like
 
 
-counter = hx.handler({Beat: lambda n, op: (n + op.by, None)})
+counter = hx.handler({Pulse: lambda n, op: (n + op.by, None)})
 
 
 def ticking(x):
-    hx.perform(Beat())
-    hx.perform(Beat(3))
+    hx.perform(Pulse())
+    hx.perform(Pulse(3))
     return hnp.sin(x)
 
 
@@ -59,10 +59,10 @@ def test_a_state_crosses_jit_by_interpreting_its_body():
 
 
 def test_an_effect_that_nobody_handles_is_named():
-    with pytest.raises(errors.UnhandledEffect, match="beat") as caught:
+    with pytest.raises(errors.UnhandledEffect, match="pulse") as caught:
         ticking(1.0)
     assert len(str(caught.value).splitlines()) == 3
-    with pytest.raises(errors.UnhandledEffect, match="beat"):
+    with pytest.raises(errors.UnhandledEffect, match="Pulse"):
         hx.jit(ticking)(1.0)
     assert hx.handle(counter, 0)(ticking)(1.0)[0] == 4
 
@@ -151,7 +151,7 @@ def test_an_effect_crosses_vmap_as_it_declares():
 
 
 def test_returns_sees_the_final_state():
-    h = hx.handler({Beat: lambda n, op: (n + op.by, None)}, returns=lambda n, y: {"ticks": n, "value": y})
+    h = hx.handler({Pulse: lambda n, op: (n + op.by, None)}, returns=lambda n, y: {"ticks": n, "value": y})
     assert hx.handle(h, 0)(ticking)(0.0)["ticks"] == 4
 
 
@@ -163,7 +163,7 @@ def test_a_handler_of_something_else_is_refused(clauses):
 
 def test_a_clause_with_state_gives_a_pair():
     with pytest.raises(errors.BadArgument, match="state"):
-        hx.handle(hx.handler({Beat: lambda n, op: None}), 0)(ticking)(1.0)
+        hx.handle(hx.handler({Pulse: lambda n, op: None}), 0)(ticking)(1.0)
 
 
 def test_handlers_are_values():

@@ -1,0 +1,22 @@
+"""Arguments that JAX's functions have and that only one value of has a meaning here: the others are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .errors import BadArgument
+
+
+def no_sharding(name: str, out_sharding: Any) -> None:
+    """Raises BadArgument where a result is to be spread over devices: an array lies on one."""
+    if out_sharding is not None:
+        raise BadArgument(
+            f"{name}: the sharding of the result must be None, as an array lies on one device, got {out_sharding!r}.",
+            hint="leave it out; device_put(y, device) moves the result.",
+        )
+
+
+def no_reduce_axes(name: str, reduce_axes: Any) -> None:
+    """Raises BadArgument where a derivative is to be summed over named axes by itself."""
+    if reduce_axes:
+        raise BadArgument(f"{name}: reduce_axes must be (), got {reduce_axes!r}.", hint="lax.psum the derivative.")
