@@ -16,7 +16,7 @@ def no_sharding(name: str, out_sharding: Any) -> None:
         )
 
 
-def no_reduce_axes(name: str, reduce_axes: Any) -> None:
-    """Raises BadArgument where a derivative is to be summed over named axes by itself."""
-    if reduce_axes:
-        raise BadArgument(f"{name}: reduce_axes must be (), got {reduce_axes!r}.", hint="lax.psum the derivative.")
+def must_be_empty(name: str, parameter: str, found: Any, hint: str) -> None:
+    """Raises BadArgument where a parameter that stands for compatibility alone was given something."""
+    if found is not None and found != ():
+        raise BadArgument(f"{name}: {parameter} must be left out, got {found!r}.", hint=hint)

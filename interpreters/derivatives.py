@@ -21,6 +21,7 @@ from ..effects.errors import (
     TreeMismatch,
     need_function,
 )
+from ..effects.refusals import must_be_empty
 from ..effects.shapes import reshape
 from ..effects.sources import user_site
 from ..effects.stack import STACK, installed
@@ -33,6 +34,7 @@ from .record import record
 from .transpose import transpose_program
 
 F = Callable[..., Any]
+_REDUCE = "sum the derivative over named axes with lax.psum."
 
 
 def tangent_type(t: ArrayType) -> ArrayType | None:
@@ -171,6 +173,7 @@ def vjp(fun: F, *primals: Any, has_aux: bool = False, reduce_axes: Any = ()) -> 
     (Array(6., dtype=float32, weak_type=True),)
     """
     need_function("vjp", fun)
+    must_be_empty("vjp", "reduce_axes", reduce_axes, _REDUCE)
     traced = _Traced("vjp", fun, primals, has_aux)
     pull = Pullback(traced)
     return (traced.result(), pull, traced.aux) if has_aux else (traced.result(), pull)
@@ -232,6 +235,7 @@ def linear_transpose(fun: F, *primals: Any, reduce_axes: Any = ()) -> F:
     Raises: NotDifferentiable: the function is not linear.
     """
     need_function("linear_transpose", fun)
+    must_be_empty("linear_transpose", "reduce_axes", reduce_axes, _REDUCE)
     leaves, tree = trees.flatten(primals)
     types = [abstract(x) for x in leaves]
     out_tree: list[Any] = []
@@ -297,6 +301,7 @@ def value_and_grad(
         no real scalar.
     """
     need_function("grad", fun)
+    must_be_empty("grad", "reduce_axes", reduce_axes, _REDUCE)
 
     @functools.wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -359,7 +364,7 @@ def grad(
     >>> grad(lambda x: x * x)(3.0)
     Array(6., dtype=float32, weak_type=True)
     """
-    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @functools.wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 from ..effects import dtypes, trees
 from ..effects.arrays import Box, lift
 from ..effects.programs import Program
+from ..effects.refusals import must_be_empty
 from ..effects.sources import user_site
 from ..effects.stack import STACK, Run, installed
 from ..effects.types import ArrayType, array_type
@@ -88,6 +89,8 @@ def make_program(
     >>> make_program(lambda x: x * 2.0)(1.0).out_avals
     (f32[]~,)
     """
+    must_be_empty("make_program", "axis_env", axis_env, "name the axis with vmap(..., axis_name=...) inside.")
+    must_be_empty("make_program", "abstracted_axes", abstracted_axes, "types have known sizes: make one for each.")
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
     @functools.wraps(fun)
