@@ -23,7 +23,7 @@ from handlax import nn, random
 from handlax import numpy as hnp
 
 matplotlib.use("Agg")
-from matplotlib import pyplot  # noqa: E402 - the backend is chosen first: there may be no screen
+from matplotlib import pyplot  # the backend is chosen first: there may be no screen
 
 SIZES = (64, 128, 64, 10)
 BATCH = 64
@@ -157,7 +157,8 @@ def main() -> None:
     counts = compare_counts(params, x[:BATCH], y[:BATCH])
     draw(params, losses, x_test, y_test, options.picture)
     most = ", ".join(f"{name} {n}" for name, n in sorted(counts.items(), key=lambda item: -item[1])[:6])
-    print(f"train accuracy {train_accuracy:.4f}, test accuracy {test_accuracy:.4f}, {seconds:.1f} s, {len(losses)} steps")
+    reached = f"train accuracy {train_accuracy:.4f}, test accuracy {test_accuracy:.4f}"
+    print(f"{reached}, {seconds:.1f} s, {len(losses)} steps")
     print(f"gradient norm of single test images: median {np.median(norms):.2g}, largest {norms.max():.3g}")
     print(f"one step performs {sum(counts.values())} operations, compiled or not: {most}, ...")
     print(f"loss curve and misread digits: {options.picture}")

@@ -173,7 +173,7 @@ def _known_places(x: Any, places: np.ndarray[Any, Any], method: str) -> Any:
         return shapes.full(x.type.update(shape=x.type.shape[:-1]), np.nan)
     low = int(np.clip(np.floor(places), 0, size - 1))
     high = int(np.clip(np.ceil(places), 0, size - 1))
-    weight = float(places) - np.floor(places)
+    weight = float(places - np.floor(places))
     if method == "nearest":
         low = high = high if weight > 0.5 else low
     below = index_in_dim(x, low if method != "higher" else high, -1, keepdims=False)
