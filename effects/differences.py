@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
-from .printing import Printer, row_text
+from .printing import Printer, row_text, types_text
 
 if TYPE_CHECKING:
     from .programs import Program
@@ -127,16 +127,12 @@ def _same_operand(old: Program, new: Program, rename: dict[int, int]) -> Callabl
 def _signature(old: Program, new: Program, same: Callable[[int, int], bool], texts: Any) -> tuple[str, ...]:
     lines = []
     if old.in_types != new.in_types:
-        lines += [f"- inputs {_types(old.in_types)}", f"+ inputs {_types(new.in_types)}"]
+        lines += [f"- inputs {types_text(old.in_types)}", f"+ inputs {types_text(new.in_types)}"]
     if old.effects != new.effects:
         lines += [f"- effects {row_text(old.effects)}", f"+ effects {row_text(new.effects)}"]
     if len(old.outs) != len(new.outs) or not all(map(same, old.outs, new.outs)):
         lines += [f"- {texts[0](-1)}", f"+ {texts[1](-1)}"]
     return tuple(lines)
-
-
-def _types(types: Sequence[Any]) -> str:
-    return f"({', '.join(map(str, types))})"
 
 
 def _expressions(program: Program, table: dict[Hashable, int]) -> list[int]:

@@ -15,7 +15,7 @@ import re
 import struct
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +84,11 @@ def row_text(effects: frozenset[Any]) -> str:
     """An effect row: ``{axis i, Tick}``; operations under the names of their classes."""
     printer = Printer(False)
     return "{" + ", ".join(sorted(printer.row_element(effect) for effect in effects)) + "}"
+
+
+def types_text(types: Sequence[Any]) -> str:
+    """``(f32[3], f32[])``."""
+    return f"({', '.join(map(str, types))})"
 
 
 def programs_in(value: Any) -> Iterator[Program]:

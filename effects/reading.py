@@ -25,7 +25,7 @@ from .arrays import Array, concrete, lift
 from .errors import HandlaxError, ParseError
 from .literals import array_of, number_of
 from .operations import OPERATIONS, Operation
-from .printing import resolve, row_text
+from .printing import resolve, row_text, types_text
 from .tokens import TYPE, Tokens
 from .treedefs import LEAF, TreeDef, assemble, kind_of
 from .types import ArrayType
@@ -84,7 +84,8 @@ class Reader(Tokens):
         body.lines()
         found = body.out_types()
         if found != out_types:
-            self.fail(f"results of the types {_listing(out_types)} stated above", got=_listing(found), at=body.returned)
+            wanted = f"results of the types {types_text(out_types)} stated above"
+            self.fail(wanted, got=types_text(found), at=body.returned)
         self.expect("}")
         program = self.make(*parts)
         if stated is not None:
@@ -436,10 +437,6 @@ class Body:
     def out_types(self) -> list[Any]:
         consts = self.parts.consts
         return [self.value_types[n] if n >= 0 else consts[-1 - n].type for n in self.parts.outs]
-
-
-def _listing(types: Sequence[Any]) -> str:
-    return f"({', '.join(map(str, types))})"
 
 
 def _tree(cls: Any = LEAF, data: Any = None, children: tuple[TreeDef, ...] = ()) -> TreeDef:

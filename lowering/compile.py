@@ -14,10 +14,11 @@ from ..effects.errors import BadArgument, DeletedArray, HandlaxError, UnhandledE
 from ..effects.escape import escaped
 from ..effects.programs import Program
 from ..effects.types import ArrayType
+from ..interpreters.simplify import dead_code_elimination
 from .backend import default_device
+from .closing import close
 from .emit import lower_program
 from .lazy import cache, runtime
-from .prune import close, prune
 from .stablehlo import storage
 
 Names = Callable[[int], str]
@@ -180,7 +181,8 @@ def lower(
     closed: Program, name: str, donated: Sequence[bool] = (), keep_unused: bool = False
 ) -> tuple[str, tuple[int | None, ...], Program, tuple[int, ...]]:
     """The text of a closed program, which result takes the memory of which input, and what is left of the program."""
-    pruned, kept = prune(closed, keep_unused)
+    pruned, used = dead_code_elimination(closed, instantiate=keep_unused)
+    kept = tuple([i for i, yes in enumerate(used) if yes])
     aliases = _aliases(pruned, [bool(donated) and donated[n] for n in kept])
     return lower_program(pruned, name, aliases).text, aliases, pruned, kept
 

@@ -16,7 +16,7 @@ from ..effects.dtypes import ExtendedDType, to_real
 from ..effects.programs import Program
 from ..effects.types import ArrayType, array_type
 from ..interpreters.record import record
-from .prune import LIFTED_BYTES
+from .closing import LIFTED_BYTES
 from .stablehlo import ELEMENT, dense, storage, tensor
 
 

@@ -23,11 +23,11 @@ from ..effects.types import ArrayType
 from ..interpreters.staging import ShapeDtypeStruct
 from . import traces
 from .backend import default_device
+from .closing import close
 from .compile import check_donation, compile_program, failure, lower, unhandled
 from .dispatch import Jitted, module_name
 from .entries import concrete_operand, give_away
 from .lazy import runtime
-from .prune import close
 from .statics import Choice, argument_names, split
 from .traces import Trace, leaf_names
 

@@ -25,9 +25,9 @@ from ..effects.treedefs import same_data
 from ..effects.types import ArrayType
 from ..interpreters.record import Record
 from . import identity
+from .closing import close
 from .identity import TRACES, fingerprint, own_traces
 from .lazy import runtime
-from .prune import close
 
 COUNTS: Counter[str] = Counter()
 """How often a function was traced: "trace"."""

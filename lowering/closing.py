@@ -1,4 +1,4 @@
-"""Programs made ready for the device: closed over nothing large, and without what nobody needs."""
+"""Programs made ready for the device: closed over nothing but small arrays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from ..effects.arrays import Array
 from ..effects.programs import Program
-from ..interpreters.simplify import dead_code_elimination
 
 # Constants above this size become arguments: their text is slow to write and to parse, their bytes slow to compare.
 LIFTED_BYTES = 1024
@@ -55,12 +54,3 @@ def _close(program: Program) -> Closed:
         types, program.ops, args, program.types, renumber(program.outs), consts, program.sites, program.name
     )
     return Closed(closed, captured)
-
-
-def prune(program: Program, keep_unused: bool = False) -> tuple[Program, tuple[int, ...]]:
-    """Drop the equations and inputs on which neither a result nor an effect depends. Gives the inputs that are left.
-
-    prune(p)[0](*[xs[i] for i in prune(p)[1]]) == p(*xs)
-    """
-    simple = dead_code_elimination(program, instantiate=keep_unused)
-    return simple.program, tuple([i for i, used in enumerate(simple.used_inputs) if used])
