@@ -22,7 +22,7 @@ import handlax as hx
 from handlax import nn, random
 from handlax import numpy as hnp
 
-matplotlib.use("Agg")
+matplotlib.use("Agg")  # there may be no screen
 from matplotlib import pyplot  # the backend is chosen first: there may be no screen
 
 SIZES = (64, 128, 64, 10)

@@ -32,7 +32,9 @@ def examples(case, law):
                 break
             seed = zlib.crc32(f"{case} {dtype.name} {shapes}".encode())
             rng = np.random.default_rng(seed)
-            yield case.operands(dtype, shapes, rng, extremes=law.name == "compiled")
+            # C99 leaves the infinities of complex functions to the library
+            extremes = law.name == "compiled" and dtype.name not in ("complex64", "complex128")
+            yield case.operands(dtype, shapes, rng, extremes=extremes)
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
