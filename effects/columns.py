@@ -32,10 +32,21 @@ def _adapt_transpose(op: type[Operation], cell: Any) -> Callable[..., Any]:
     return lambda op, ct, *operands, wrt: cell(op, ct, *operands)
 
 
+class Word:
+    """The cell of ``lower`` that is a word: the name of StableHLO's or CHLO's operation on elements."""
+
+    __slots__ = ("word", "plain")
+
+    def __init__(self, word: str):
+        self.word = word
+        self.plain = not word.startswith("chlo.")
+
+    def __call__(self, op: Operation, emit: Any, *values: Any) -> Any:
+        return emit.elementwise(self.word, *values)
+
+
 def _adapt_lower(op: type[Operation], cell: Any) -> Callable[..., Any]:
-    if isinstance(cell, str):
-        return lambda op, emit, *values: emit.elementwise(cell, *values)
-    return cell
+    return Word(cell) if isinstance(cell, str) else cell
 
 
 EVALUATE = Column("evaluate", doc="NumPy's meaning; the specification of the operation")

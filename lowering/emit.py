@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..effects.arrays import Array, ConcreteArray
-from ..effects.columns import LOWER
+from ..effects.columns import LOWER, Word
 from ..effects.dtypes import ExtendedDType, to_real
 from ..effects.programs import Program
 from ..effects.types import ArrayType, array_type
@@ -25,6 +25,9 @@ class Value(NamedTuple):
 
     name: str
     type: ArrayType
+
+
+_value = tuple.__new__  # a Value from its parts, without the generated constructor
 
 
 class Module(NamedTuple):
@@ -289,10 +292,24 @@ class Emitter:
         consts = [self.captured(const) for const in program.consts]
         env: list[Any] = [*values, *[None] * results, *reversed(consts)]
         number = len(values)
-        find = LOWER.find
+        rules: dict[Any, Any] = {}
         for op, args, made in zip(program.ops, program.args, program.types):
+            kind = type(op)
+            rule = rules.get(kind)
+            if rule is None:
+                rule = rules[kind] = LOWER.find(kind)
+            operands = [env[n] for n in args]
+            # most equations are words on one or two operands of the result's type: their lines are written here
+            if type(rule) is Word and rule.plain and made is operands[0].type is operands[-1].type and len(args) < 3:
+                name = f"%{self.count}"
+                self.count += 1
+                names = operands[0].name if len(args) == 1 else f"{operands[0].name}, {operands[1].name}"
+                self.lines.append(f"    {name} = stablehlo.{rule.word} {names} : {tensor(made)}")
+                env[number] = _value(Value, (name, made))
+                number += 1
+                continue
             self.made = made
-            y = find(type(op))(op, self, *[env[n] for n in args])
+            y = rule(op, self, *operands)
             if op.multiple:
                 env[number : number + len(made)] = y
                 number += len(made)
