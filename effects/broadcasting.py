@@ -11,9 +11,12 @@ from typing import Any
 
 from . import config, dtypes
 from .arrays import Array, lift, scalar
-from .conversion import convert
+from .conversion import ConvertElementType, convert
 from .errors import DTypeMismatch, ShapeMismatch
-from .shapes import broadcast_in_dim
+from .operations import shared
+from .shapes import BroadcastInDim, broadcast_in_dim
+from .stack import perform
+from .types import ArrayType
 
 # Python's numbers -> (dtype, weak)
 _NUMBERS: Mapping[type, Callable[[], tuple[Any, bool]]] = {
@@ -36,11 +39,44 @@ def together(name: str, *xs: Any) -> list[Array]:
             if isinstance(second, Array):
                 if first.type is second.type:
                     return [first, second]
+                if config.CONFIG.get() is None and config.config.process is config.DEFAULT:
+                    return _planned(name, first, second)
             elif type(second) in _NUMBERS:
                 return _with_number(first, second, False)
         elif type(first) in _NUMBERS and isinstance(second, Array):
             return _with_number(second, first, True)
     return broadcast_together(name, promote(*xs))
+
+
+# pairs of types -> what brings each operand to the common type; under the default configuration alone
+_PLANS: dict[tuple[ArrayType, ArrayType], tuple[Any, Any]] = {}
+
+
+def _planned(name: str, x: Array, y: Array) -> list[Array]:
+    """``broadcast_together(promote(x, y))``, worked out once for two types."""
+    key = (x.type, y.type)
+    plan = _PLANS.get(key)
+    if plan is None:
+        dtype, weak = dtypes.promote(x.type.dtype, x.type.weak, y.type.dtype, y.type.weak)
+        shapes = (x.type.shape, y.type.shape)
+        shape = broadcast_shape(name, *shapes) if all(shapes) else None
+        steps = [
+            (
+                None if t.dtype == dtype and t.weak == weak else ConvertElementType(dtype, weak),
+                None if shape is None or t.shape == shape else shared(BroadcastInDim, shape, _last(t.shape, shape)),
+            )
+            for t in key
+        ]
+        if len(_PLANS) > 4096:
+            _PLANS.clear()
+        plan = _PLANS[key] = (steps[0], steps[1])
+    return [_brought(x, *plan[0]), _brought(y, *plan[1])]
+
+
+def _brought(x: Array, conversion: Any, spreading: Any) -> Array:
+    if conversion is not None:
+        x = perform(conversion, x)
+    return x if spreading is None else perform(spreading, x)
 
 
 def _with_number(x: Array, number: Any, first: bool) -> list[Array]:
@@ -88,8 +124,12 @@ def broadcast_together(name: str, arrays: Sequence[Array]) -> list[Array]:
 
 
 def _spread(x: Array, shape: tuple[int, ...]) -> Any:
-    rank = len(x.type.shape)
-    return broadcast_in_dim(x, shape, tuple(range(len(shape) - rank, len(shape))))
+    return broadcast_in_dim(x, shape, _last(x.type.shape, shape))
+
+
+def _last(own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The dimensions of ``shape`` that an array of shape ``own`` fills: the last ones."""
+    return tuple(range(len(shape) - len(own), len(shape)))
 
 
 def broadcast_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
