@@ -4,8 +4,8 @@
     always the same one
 
 On a CPU NumPy wins almost everywhere: a call of XLA costs five microseconds, and NumPy's loops for 32 and 64 bits are
-as fast. It loses on 16-bit floats, on functions that it has not, and on contractions that BLAS does not cover. On an
-accelerator everything runs compiled.
+as fast. It loses on 16-bit floats, on functions that it has not, on choices that the processor cannot predict, and on
+contractions that BLAS does not cover. On an accelerator everything runs compiled.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ import numpy as np
 from ..effects.arrays import ConcreteArray, concrete
 from ..effects.caches import Cache
 from ..effects.columns import LOWER
-from ..effects.dtypes import ExtendedDType
+from ..effects.conversion import convert
+from ..effects.dtypes import ExtendedDType, float32
 from ..effects.elementwise import Elementwise
 from ..effects.operations import Operation
+from ..effects.precise import HALF
 from ..effects.stack import BASE, inside, perform
 from ..effects.types import ArrayType, on_type
 from ..interpreters import evaluate
@@ -37,9 +39,13 @@ from .lazy import runtime
 LIMITS: dict[str, dict[str, float]] = {
     "arithmetic": {"f16": 4_000, "bf16": 12_000, "float": inf, "int": inf},
     "division": {"f16": 4_000, "bf16": 8_000, "float": inf, "int": 16_000},
-    "exponential": {"f16": 400, "bf16": 20_000, "float": inf, "int": inf},
-    "trigonometric": {"f16": inf, "bf16": inf, "float": inf, "int": inf},
+    "selection": {"f16": 4_000, "bf16": 4_000, "float": 4_000, "int": 4_000},
+    "exponential": {"f16": 2_000, "bf16": 20_000, "float": inf, "int": inf},
+    "circular": {"f16": 200_000, "bf16": inf, "float": inf, "int": inf},
+    "hyperbolic": {"f16": 16_000, "bf16": inf, "float": inf, "int": inf},
+    "inverse": {"f16": inf, "bf16": inf, "float": inf, "int": inf},
     "special": {"f16": 400, "bf16": 400, "float": 400, "int": inf},
+    "sum": {"f16": 2_000, "bf16": 4_000, "float": 300_000, "int": inf},
     "reduction": {"f16": 4_000, "bf16": 4_000, "float": inf, "int": inf},
     "contraction": {"f16": 16_000, "bf16": 16_000, "float": inf, "int": 64_000},
     "convolution": {"f16": 1_000, "bf16": 1_000, "float": 1_000, "int": 1_000},
@@ -49,9 +55,10 @@ _SMALLEST = {kind: min([row[kind] for row in LIMITS.values()]) for kind in ("f16
 
 _FAMILIES = {
     "exponential": ("exp", "exp2", "expm1", "log", "log1p", "logistic", "pow", "tanh", "cbrt"),
-    "trigonometric": (
-        "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh",
-    ),
+    "selection": ("select_n",),
+    "circular": ("sin", "cos"),
+    "hyperbolic": ("atan", "sinh", "cosh", "asinh", "acosh", "atanh"),
+    "inverse": ("tan", "asin", "acos", "atan2"),
     "special": (
         "erf", "erfc", "erf_inv", "lgamma", "digamma", "igamma", "igammac", "igamma_grad_a", "random_gamma_grad",
         "bessel_i0e", "bessel_i1e", "regularized_incomplete_beta", "zeta", "polygamma",
@@ -61,7 +68,8 @@ _FAMILIES = {
     "convolution": ("conv_general_dilated", "reduce_window", "reduce_window_sum", "reduce_window_max",
                     "reduce_window_min", "select_and_scatter_add", "select_and_gather_add"),
     "random": ("random_bits", "threefry2x32"),
-    "reduction": ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "argmax", "argmin", "cumsum", "cumprod",
+    "sum": ("reduce_sum",),
+    "reduction": ("reduce_max", "reduce_min", "reduce_prod", "argmax", "argmin", "cumsum", "cumprod",
                   "cummax", "cummin", "cumlogsumexp", "sort", "top_k"),
 }  # fmt: skip
 _FAMILY = {name: family for family, names in _FAMILIES.items() for name in names}
@@ -130,8 +138,16 @@ def choose(op: Operation, operands: tuple[ConcreteArray, ...], types: tuple[Arra
 def _program(op: Operation, types: tuple[ArrayType, ...]) -> Any:
     run = Record(BASE, "")
     with inside(run):
-        y = perform(op, *[run.input(t) for t in types])
+        y = _rounded_once(op, [run.input(t) for t in types])
     return run.freeze(y if op.multiple else (y,), op.name)
+
+
+def _rounded_once(op: Operation, operands: list[Any]) -> Any:
+    """Sums and products of 16-bit floats are made in 32 bits, as NumPy's are; their lowering rounds on the way."""
+    kind = operands[0].type if operands else None
+    if kind is None or kind.dtype not in HALF or op.name not in ("reduce_sum", "reduce_prod"):
+        return perform(op, *operands)
+    return convert(perform(op, convert(operands[0], float32, kind.weak)), kind.dtype, kind.weak)
 
 
 def _compiled(op: Operation, types: tuple[ArrayType, ...], device: Any) -> Compiled:

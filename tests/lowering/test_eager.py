@@ -96,3 +96,21 @@ print("fine")
         env={"HANDLAX_NUM_CPU_DEVICES": "2", "HANDLAX_PLATFORMS": "cpu", "PATH": "/usr/bin:/bin"},
     )
     assert done.stdout.strip() == "fine", done.stderr
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("n", [500, 50_000])
+def test_sums_of_16_bits_are_rounded_once(dtype, n):
+    x = device(np.arange(n) % 3 / 2, dtype)
+    expected = (np.arange(n) % 3 / 2).sum().astype(dtype)
+    for f in (hx.numpy.sum, lambda x: hx.lax.reduce_sum(x, (0,)), hx.jit(hx.numpy.sum)):
+        assert f(x).dtype == expected.dtype and np.asarray(f(x)) == expected
+    assert compiled(hx.numpy.sum(x)) == (n > 500)
+
+
+def test_choices_are_compiled_from_a_size_on():
+    for dtype in (np.float16, np.float32, np.int32):
+        x, y = device(np.arange(10_000) % 100, dtype), device(np.ones(10_000), dtype)
+        z = hx.numpy.where(x > 50, x, y)
+        assert compiled(z) and not compiled(hx.numpy.where(x[:50] > 50, x[:50], y[:50]))
+        np.testing.assert_array_equal(np.asarray(z), np.where(np.asarray(x) > 50, np.asarray(x), np.asarray(y)))
