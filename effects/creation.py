@@ -36,6 +36,8 @@ class Iota:
     def evaluate(op):
         # counted in 64 bits and then rounded, or wrapped, to the dtype
         line = np.arange(op.shape[op.dimension]).astype(op.dtype)
+        if len(op.shape) == 1:
+            return line
         rest = len(op.shape) - op.dimension - 1
         return np.broadcast_to(line.reshape((-1, *(1,) * rest)), op.shape)
 

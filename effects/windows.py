@@ -204,9 +204,34 @@ def windows(dims: Sequence[Any], shape: Shape, indices: Data, window: Shape) -> 
     return Windows(indexed + whole, index, valid, axes)
 
 
+def _only_axis(dims: GatherDimensionNumbers, shape: Shape, indices: Data, window: Shape) -> int | None:
+    """The axis ``d`` where the windows are ``x[.., i, ..]`` for one ``i`` on it, and its place is the indices'."""
+    inner, dropped, index_map, *batching = dims
+    if len(index_map) != 1 or dropped != index_map or batching != [(), ()] or indices.dtype == np.uint64:
+        return None
+    axis, count = index_map[0], len(indices.shape) - 1
+    if not shape[axis] or window != (*shape[:axis], 1, *shape[axis + 1 :]):
+        return None
+    return axis if inner == (*range(axis), *range(axis + count, len(shape) - 1 + count)) else None
+
+
+def _rows(x: Data, places: Data, axis: int, fill: Any) -> Data:
+    """``x[.., places, ..]``, what most gathers are; NumPy brings the places inside itself."""
+    y = x.take(places, axis, mode="clip")
+    if fill is None:
+        return y
+    valid = (places >= 0) & (places < x.shape[axis])
+    if valid.all():
+        return y
+    return np.where(valid.reshape((*valid.shape, *(1,) * (x.ndim - axis - 1))), y, np.asarray(fill).astype(x.dtype))
+
+
 def take(dims: GatherDimensionNumbers, x: Data, indices: Data, window: Shape, fill: Any = None) -> Data:
     """Windows of ``x``; with ``fill``, this in place of windows that do not lie inside."""
     rank = len(window)
+    axis = _only_axis(dims, x.shape[:rank], indices, window)
+    if axis is not None:
+        return _rows(x, indices[..., 0], axis, fill)
     order, index, valid, axes = windows(dims, x.shape[:rank], indices, window)
     x = x.transpose((*order, *range(rank, x.ndim)))
     count = len(indices.shape) - 1

@@ -25,6 +25,7 @@ from ..effects.conversion import convert
 from ..effects.dynamic import DynamicSlice
 from ..effects.errors import BadArgument, BadIndex, DTypeMismatch, NonConcreteBooleanIndexError, NotAnArray
 from ..effects.indexing import Gather, default_fill
+from ..effects.operations import shared
 from ..effects.shapes import Reshape
 from ..effects.slicing import Rev, Slice, concatenate
 from ..effects.stack import current
@@ -315,6 +316,8 @@ def vectors(arrays: list[Any], shape: tuple[int, ...]) -> tuple[Any, bool]:
     """Index vectors ``[*shape, k]`` of ``k`` arrays, and whether their values are known."""
     if all([isinstance(i, (np.ndarray, np.generic)) for i in arrays]):
         wide = INT64 if any([i.dtype.itemsize == 8 and i.size and np.abs(i).max() >= 2**31 for i in arrays]) else INT32
+        if len(arrays) == 1 and arrays[0].shape == shape:
+            return from_numpy(np.array(arrays[0], wide)[..., None], copy=False), True
         stacked = np.stack([np.broadcast_to(i, shape) for i in arrays], -1) if arrays else np.zeros((*shape, 0), wide)
         return from_numpy(stacked.astype(wide, copy=False), copy=False), True
     parts = [lift(i) for i in arrays]
@@ -397,7 +400,12 @@ def gathered(
         tuple([d for d in range(len(result)) if not at <= d < at + len(outer)]), tuple(dims), tuple(dims)
     )
     window = tuple([min(1, n) if d in dims else n for d, n in enumerate(shape)])
-    return current().answer(Gather(numbers, window, unique, is_sorted, mode, filler(y, mode, fill)), (y, index))
+    flags = bool(unique), bool(is_sorted)
+    if mode is FILL:
+        op = Gather(numbers, window, *flags, mode, filler(y, mode, fill))
+    else:
+        op = shared(Gather, numbers, window, *flags, mode)
+    return current().answer(op, (y, index))
 
 
 def filler(x: Any, mode: Any, fill: Any) -> Any:
