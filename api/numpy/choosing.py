@@ -78,8 +78,9 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     kind = dtypes.default_int()
     if size is None:
         if not known(x):
+            where = x.run.label if x.run is not None else "no handler"
             raise ConcretizationError(
-                f"nonzero: how many elements are not zero must be known, got {x.type} under {x.run.label}.",  # type: ignore[union-attr]
+                f"nonzero: how many elements are not zero must be known, got {x.type} under {where}.",
                 hint="name a number: size=n.",
             )
         return tuple([from_numpy(part.astype(kind), copy=False) for part in np.nonzero(np.asarray(x))])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pathlib
+import re
 import zlib
 
 import numpy as np
@@ -65,3 +66,12 @@ def test_exemptions_name_laws_and_say_why():
         for law, reason in kind.exempt.items():
             assert law in names, f"{kind.name}: no law {law!r}"
             assert len(reason) > 10, f"{kind.name}: {law} without a reason"
+
+
+def test_the_documentation_lists_every_exemption_once():
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "reference" / "rules.md").read_text()
+    lines = [line for line in page.splitlines() if line.startswith("- ")]
+    reasons = {(kind.name, law): reason for kind in pure_operations() for law, reason in kind.exempt.items()}
+    for (name, law), reason in reasons.items():
+        assert any(f"`{name}`" in line and law in line and reason in line for line in lines), f"{name}: {law}: {reason}"
+    assert sum(len(re.findall(r"`\w+`", line.partition(":")[0])) for line in lines) == len(reasons)
