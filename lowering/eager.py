@@ -41,6 +41,7 @@ LIMITS: dict[str, dict[str, float]] = {
     "division": {"f16": 4_000, "bf16": 8_000, "float": inf, "int": 16_000},
     "selection": {"f16": 4_000, "bf16": 4_000, "float": 4_000, "int": 4_000},
     "exponential": {"f16": 2_000, "bf16": 20_000, "float": inf, "int": inf},
+    "rational": {"f16": 800, "bf16": 20_000, "float": inf, "int": inf},
     "circular": {"f16": 200_000, "bf16": inf, "float": inf, "int": inf},
     "hyperbolic": {"f16": 16_000, "bf16": inf, "float": inf, "int": inf},
     "inverse": {"f16": inf, "bf16": inf, "float": inf, "int": inf},
@@ -54,7 +55,8 @@ LIMITS: dict[str, dict[str, float]] = {
 _SMALLEST = {kind: min([row[kind] for row in LIMITS.values()]) for kind in ("f16", "bf16", "float", "int")}
 
 _FAMILIES = {
-    "exponential": ("exp", "exp2", "expm1", "log", "log1p", "logistic", "pow", "tanh", "cbrt"),
+    "exponential": ("exp", "exp2", "expm1", "log", "log1p", "logistic", "pow", "cbrt"),
+    "rational": ("tanh",),
     "selection": ("select_n",),
     "circular": ("sin", "cos"),
     "hyperbolic": ("atan", "sinh", "cosh", "asinh", "acosh", "atanh"),
