@@ -75,11 +75,13 @@ _INTERNED: dict[tuple[Any, ...], ArrayType] = {}
 
 
 def array_type(shape: tuple[int, ...], dtype: Any, weak: bool = False) -> ArrayType:
-    """The one type of this shape (a tuple of ints), dtype (an ``np.dtype`` or extended dtype) and weakness."""
+    """The one type of this shape (a tuple of ints), dtype (also its scalar type or name) and weakness."""
     key = (shape, dtype, weak)
     found = _INTERNED.get(key)
     if found is not None:
         return found
+    if isinstance(dtype, type | str):
+        dtype = np.dtype(dtype)
     made = ArrayType.__new__(ArrayType)
     _set_shape(made, tuple(int(size) for size in shape))
     _set_dtype(made, dtype)

@@ -66,9 +66,10 @@ class Batch(Run):
             y = self.outer.answer(op, values)
             return y, (None,) * len(y) if op.multiple else None
         why = "an operand differs from lane to lane" if op.vmap == "once" else f"the effect says vmap={op.vmap!r}"
+        declare = "" if op.vmap == "once" else "declare what it means with @hx.effect(vmap='once'), or "
         raise CannotCross(
             f"{op.name}: this effect cannot cross {self.label}: {why}.",
-            hint="declare what it means with @hx.effect(vmap='once'), or handle it inside: vmap(hx.handle(h)(f)).",
+            hint=f"{declare}handle it inside: vmap(hx.handle(h)(f)).",
         )
 
     def _call(self, op: Call, dims: Sequence[int | None], values: Sequence[Any]) -> Any:

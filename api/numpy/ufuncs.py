@@ -315,13 +315,16 @@ def copysign(x1: Any, x2: Any, /) -> Any:
 
 
 def heaviside(x1: Any, x2: Any, /) -> Any:
-    """The step: 0 where ``x1[i] < 0``, 1 where it is above, else ``x2[i]``. Source: NumPy, ``heaviside``.
+    """The step: 0 where ``x1[i] < 0``, 1 where it is above, ``x2[i]`` where it is 0.
+
+    NaN gives NaN. Source: NumPy, ``heaviside``.
 
     >>> heaviside(0.0, 0.5)
     Array(0.5, dtype=float32, weak_type=True)
     """
     x, y = inexact_together("heaviside", x1, x2)
-    return choose(lt(x, like(x, 0)), like(x, 0), choose(gt(x, like(x, 0)), like(x, 1), y), "heaviside")
+    at_zero = choose(eq(x, like(x, 0)), y, x, "heaviside")
+    return choose(lt(x, like(x, 0)), like(x, 0), choose(gt(x, like(x, 0)), like(x, 1), at_zero), "heaviside")
 
 
 def nextafter(x: Any, y: Any, /) -> Any:
