@@ -94,7 +94,9 @@ columns.provide_add(add)
 
 
 def _sign(x):
-    """x / |x|, 0 at 0, NaN at NaN."""
+    """x / |x|, of a zero the zero itself, NaN at NaN."""
+    if dtypes.is_floating(x.dtype):
+        return np.copysign(np.abs(np.sign(x)), x)
     if x.dtype.kind != "c":
         return np.sign(x)
     size = np.abs(x)

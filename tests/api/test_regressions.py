@@ -39,3 +39,9 @@ def test_the_hint_at_vmap_does_not_ask_for_what_is_declared():
     with pytest.raises(hx.errors.CannotCross) as caught:
         hx.vmap(lambda x: hx.perform(Note(), x))(hnp.arange(3.0))
     assert caught.value.hint == "handle it inside: vmap(hx.handle(h)(f))."
+
+
+def test_the_sign_of_a_negative_zero_is_a_negative_zero():
+    for x in (hnp.float32(-0.0), hnp.bfloat16(-0.0)):
+        assert np.signbit(np.asarray(hnp.sign(x)).astype(np.float32))
+        assert np.signbit(np.asarray(hx.jit(hnp.sign)(x)).astype(np.float32))
