@@ -105,11 +105,6 @@ def _structs(program: Program, out_tree: Any) -> Any:
     return trees.unflatten(out_tree, [ShapeDtypeStruct(t.shape, t.dtype, weak_type=t.weak) for t in program.out_types])
 
 
-def eval_shape(fun: F, *args: Any, **kwargs: Any) -> Any:
-    """The shapes and dtypes of ``fun(*args)``, without computing it: a tree of ``ShapeDtypeStruct``."""
-    return _structs(*trace(fun, args, kwargs))
-
-
 def closure_convert(fun: F, *example_args: Any) -> tuple[F, list[Any]]:
     """A function of ``(*args, *consts)`` without captured boxes, and those constants.
 
