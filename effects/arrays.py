@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -119,12 +119,22 @@ def backend() -> Backend:
     return _Installed.backend
 
 
-class ConcreteArray(Array):
-    """An array whose data are known. Made by ``concrete`` and ``from_buffer``; never changed."""
+class Unsealed(Array):
+    """A concrete array while it is being made: setting its class to ``ConcreteArray``, which adds the guard, seals it.
+
+    Three times cheaper than going round the guard. It has no ``__init__``, and ``ConcreteArray`` no slots of its own:
+    each would cost as much as the seal.
+    """
 
     __slots__ = ("type", "_value", "_buffer")
     _value: np.ndarray[Any, Any] | None
     _buffer: Any
+
+
+class ConcreteArray(Unsealed):
+    """An array whose data are known. Made by ``concrete`` and ``from_buffers``; never changed."""
+
+    __slots__ = ()
 
     def __setattr__(self, name: str, value: object) -> None:
         raise Immutable(f"array: arrays are immutable, {name!r} cannot be set.", hint="x.at[i].set(y) makes a new one.")
@@ -307,23 +317,31 @@ class ConcreteArray(Array):
         return self
 
 
-_set_value = setter(ConcreteArray, "_value")
-_set_buffer = setter(ConcreteArray, "_buffer")
+_set_value = setter(Unsealed, "_value")
+_set_buffer = setter(Unsealed, "_buffer")
 
 
-class concrete(Array):
-    """The concrete array of this type over this data, which nobody else will write to.
+def concrete(type: ArrayType, value: np.ndarray[Any, Any] | None, buffer: Any = None) -> ConcreteArray:
+    """The concrete array of this type over this data, which nobody else will write to."""
+    new = Unsealed()
+    new.type = type
+    new._value = value
+    new._buffer = buffer
+    new.__class__ = ConcreteArray
+    return new  # type: ignore[return-value]
 
-    A mutable twin whose class is then set: three times cheaper than going round an immutable class's guard.
-    """
 
-    __slots__ = ("type", "_value", "_buffer")
-
-    def __init__(self, type: ArrayType, value: np.ndarray[Any, Any] | None, buffer: Any = None):
-        self.type = type
-        self._value = value
-        self._buffer = buffer
-        self.__class__ = ConcreteArray  # type: ignore[assignment]
+def from_buffers(types: Iterable[ArrayType], buffers: Iterable[Any]) -> list[ConcreteArray]:
+    """``[concrete(t, None, b) for t, b in zip(types, buffers)]``, without a call for each."""
+    made: list[Any] = []
+    for type, buffer in zip(types, buffers):
+        new = Unsealed()
+        new.type = type
+        new._value = None
+        new._buffer = buffer
+        new.__class__ = ConcreteArray
+        made.append(new)
+    return made
 
 
 Raised = type[HandlaxError]
@@ -420,7 +438,7 @@ def from_numpy(x: np.ndarray[Any, Any], *, copy: bool | None = None, weak: bool 
         x = x.astype(dtype)
     elif copy or (copy is None and not _owned(x)):
         x = x.copy()
-    return concrete(array_type(x.shape, dtype, weak), x)  # type: ignore[return-value]
+    return concrete(array_type(x.shape, dtype, weak), x)
 
 
 # (kind, bits, dtype, weak) -> constant
@@ -430,7 +448,7 @@ _CONSTANTS: dict[Any, ConcreteArray] = {}
 def scalar(value: Any, dtype: Any = None, weak: bool = False) -> ConcreteArray:
     """The array of rank 0 for a Python number; equal numbers share one array."""
     kind = type(value)
-    if dtype is None and (config.CONFIG.get() or config.config.process) is not config.DEFAULT:
+    if dtype is None and (config.CONFIG.get() or config.PROCESS.settings) is not config.DEFAULT:
         dtype, weak = dtypes.scalar_type(value)  # the defaults are settings
     key = (kind, value, dtype, weak)
     if value == 0 and kind is not int:
@@ -442,8 +460,8 @@ def scalar(value: Any, dtype: Any = None, weak: bool = False) -> ConcreteArray:
         if len(_CONSTANTS) > 4096:
             _CONSTANTS.clear()
         data = np.asarray(value).astype(dtype) if kind is not int else _integer(value, dtype)
-        found = _CONSTANTS[key] = concrete(array_type((), dtype, weak), data)  # type: ignore[assignment]
-    return found  # type: ignore[return-value]
+        found = _CONSTANTS[key] = concrete(array_type((), dtype, weak), data)
+    return found
 
 
 def _integer(value: int, dtype: Any) -> np.ndarray[Any, Any]:

@@ -39,7 +39,7 @@ def together(name: str, *xs: Any) -> list[Array]:
             if isinstance(second, Array):
                 if first.type is second.type:
                     return [first, second]
-                if config.CONFIG.get() is None and config.config.process is config.DEFAULT:
+                if config.CONFIG.get() is None and config.PROCESS.settings is config.DEFAULT:
                     return _planned(name, first, second)
             elif type(second) in _NUMBERS:
                 return _with_number(first, second, False)

@@ -135,17 +135,26 @@ DEFAULT = Configuration(pmap(DEFAULTS))
 CONFIG: ContextVar[Configuration | None] = ContextVar("handlax_config", default=None)
 
 
+class Process:
+    """The record that holds where no scope sets another. Apart, since reading past a ``__getattr__`` is slow."""
+
+    __slots__ = ("settings",)
+
+    def __init__(self) -> None:
+        self.settings = DEFAULT
+
+
+PROCESS = Process()
+
+
 class Config:
     """The process's settings: ``hx.config.update(name, value)``, and reading by attribute what is in force here."""
 
-    __slots__ = ("process",)
-
-    def __init__(self) -> None:
-        self.process = DEFAULT
+    __slots__ = ()
 
     def update(self, name: str, value: Any) -> None:
         """Change a setting for the process; scopes opened by ``configure`` keep theirs."""
-        self.process = self.process.set(**{_ALIASES.get(name, name): value})
+        PROCESS.settings = PROCESS.settings.set(**{_ALIASES.get(name, name): value})
 
     def __getattr__(self, name: str) -> Any:
         ours = _ALIASES.get(name, name)
@@ -159,7 +168,7 @@ config = Config()
 
 def current() -> Configuration:
     """The record in force: the innermost scope's, else the process's."""
-    return CONFIG.get() or config.process
+    return CONFIG.get() or PROCESS.settings
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from functools import reduce
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from .config import CONFIG, config, current
+from .config import CONFIG, PROCESS, current
 from .errors import DTypeMismatch
 from .formats import (
     ANY_FLOATING,
@@ -142,7 +142,7 @@ def promote(a: DType, a_weak: bool, b: DType, b_weak: bool) -> tuple[Any, bool]:
         return a, False
     try:
         # `current()` inlined: a call would be a third of the time
-        return _MEMOS[(CONFIG.get() or config.process).numpy_dtype_promotion][a, a_weak, b, b_weak]
+        return _MEMOS[(CONFIG.get() or PROCESS.settings).numpy_dtype_promotion][a, a_weak, b, b_weak]
     except KeyError:
         mode = current().numpy_dtype_promotion
     found = _MEMOS[mode][a, a_weak, b, b_weak] = promote_all(((a, a_weak), (b, b_weak)), mode == "strict")

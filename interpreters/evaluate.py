@@ -82,7 +82,7 @@ def wrap(y: Any, type: Any) -> ConcreteArray:
     if y.dtype is not dtype and y.dtype != dtype and not isinstance(dtype, ExtendedDType):
         with np.errstate(all="ignore"):
             y = y.astype(dtype)
-    return concrete(type, y)  # type: ignore[return-value]
+    return concrete(type, y)
 
 
 def find(op: Operation) -> Callable[..., Any]:

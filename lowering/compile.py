@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..effects import config
-from ..effects.arrays import Array, ConcreteArray, concrete
+from ..effects.arrays import Array, ConcreteArray, from_buffers
 from ..effects.caches import Cache
 from ..effects.errors import BadArgument, DeletedArray, HandlaxError, UnhandledEffect
 from ..effects.escape import escaped
@@ -83,7 +83,7 @@ class Compiled:
         if self.prepare is not None:
             buffers = self.prepare(buffers)
         made = loaded.run(buffers).consume_with_handlers(loaded.committed if committed else loaded.handlers)
-        return tuple([concrete(t, None, b) for t, b in zip(loaded.types, made)])  # type: ignore[misc]
+        return tuple(from_buffers(loaded.types, made))
 
 
 def _preparation(loaded: Loaded, captured: tuple[Array, ...]) -> Callable[[list[Any]], list[Any]] | None:

@@ -104,7 +104,7 @@ def _on(x: ConcreteArray, device: Any) -> ConcreteArray:
         return x
     # memory that the array itself may give up or share is not taken over
     made = runtime.put(x.value, device)
-    return concrete(x.type, None, made)  # type: ignore[return-value]
+    return concrete(x.type, None, made)
 
 
 def device_get(x: Any) -> Any:
@@ -117,10 +117,20 @@ def device_get(x: Any) -> Any:
 
 def block_until_ready(x: Any) -> Any:
     """Wait for every array of a tree; gives the tree."""
-    for leaf in trees.leaves(x):
-        wait = getattr(leaf, "block_until_ready", None)
-        if wait is not None:
-            wait()
+    leaves = trees.leaves(x)
+    mine = [leaf for leaf in leaves if type(leaf) is ConcreteArray]
+    if mine:
+        try:
+            runtime.all_until_ready([leaf._buffer for leaf in mine if leaf._buffer is not None])
+        except runtime.RuntimeFailure:
+            for leaf in mine:
+                leaf.block_until_ready()  # the one that failed says what it was
+            raise
+    if len(mine) != len(leaves):
+        for leaf in leaves:
+            wait = getattr(leaf, "block_until_ready", None)
+            if wait is not None:
+                wait()
     return x
 
 

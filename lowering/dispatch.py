@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..effects import config
-from ..effects.arrays import Array, ConcreteArray, concrete, lift
+from ..effects.arrays import Array, ConcreteArray, Unsealed, concrete, lift
 from ..effects.caches import CACHES, CacheInfo
 from ..effects.control import Call as CallOp
 from ..effects.dtypes import canonical
@@ -37,7 +37,6 @@ from .entries import (
     frozen_parts,
     gather,
     give_away,
-    make_entry,
     signature,
 )
 from .lazy import runtime
@@ -185,16 +184,16 @@ class Jitted:
         return self.slow(args, {}) if hot is None else self.launch(hot, args, buffers)
 
     def launch(self, hot: Hot, leaves: Sequence[Any], buffers: list[Any]) -> Any:
-        run, handlers, kind, finish, prepare, _, _, _ = hot
+        prepare, kind = hot.prepare, hot.kind
         try:
-            made = run(buffers if prepare is None else prepare(buffers)).consume_with_handlers(handlers)
+            made = hot.run(buffers if prepare is None else prepare(buffers)).consume_with_handlers(hot.handlers)
         except Exception as error:
             raise self.failure(error, leaves) from error
-        return finish(made) if kind is None else concrete(kind, None, made[0])
+        return hot.finish(made) if kind is None else concrete(kind, None, made[0])
 
     def launch_from_host(self, hot: Hot, leaves: Sequence[Any], buffers: list[Any], host: list[int]) -> Any:
         """The same where some of the buffers are NumPy arrays still."""
-        run, handlers, kind, finish, prepare, put, stages, _ = hot
+        prepare, kind, put, stages = hot.prepare, hot.kind, hot.put, hot.stages
         used = []
         for i in host:
             x = buffers[i]
@@ -205,12 +204,12 @@ class Jitted:
                 buffers[i] = held.buffer
                 used.append(held)
         try:
-            made = run(buffers if prepare is None else prepare(buffers)).consume_with_handlers(handlers)
+            made = hot.run(buffers if prepare is None else prepare(buffers)).consume_with_handlers(hot.handlers)
         except Exception as error:
             raise self.failure(error, leaves) from error
         for held in used:
             held.give_back(made)
-        return finish(made) if kind is None else concrete(kind, None, made[0])
+        return hot.finish(made) if kind is None else concrete(kind, None, made[0])
 
     def failure(self, error: Exception, leaves: Sequence[Any]) -> Exception:
         flat = [y for x in leaves for y in (x.leaves if type(x) is Frozen else (x,))]
@@ -297,7 +296,7 @@ class Jitted:
             )  # fmt: skip
             if len(self.table) >= MOST_ENTRIES:
                 self.table.clear()
-            found = self.table.setdefault(key, make_entry(trace, compiled))
+            found = self.table.setdefault(key, Entry(trace, compiled, Hot(trace, compiled)))
         return found
 
     def donated_leaves(self, args: Any, kwargs: Any, parts: Parts | None) -> tuple[int, ...]:
@@ -402,13 +401,13 @@ CACHES.append(_Dispatch())  # type: ignore[arg-type]
 
 def entrance(jitted: Jitted) -> Callable[..., Any]:
     """The function that a call enters by. It is a plain function, so it binds as a method and pickles by name."""
-    current, settings_here, process = STACK.get, config.CONFIG.get, config.config
-    base, placed, slow, new = BASE, PLACED, jitted.slow, object.__new__
+    current, settings_here, process = STACK.get, config.CONFIG.get, config.PROCESS
+    base, placed, slow = BASE, PLACED, jitted.slow
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if current() is base and not placed:
             settings, entries = jitted.state
-            if (settings_here() or process.process) is not settings:
+            if (settings_here() or process.settings) is not settings:
                 known = jitted.recall()
                 return slow(args, kwargs) if known is None else jitted.mixed(args, kwargs, known)
             if kwargs or not args or type(args[0]) is not ConcreteArray:
@@ -424,26 +423,27 @@ def entrance(jitted: Jitted) -> Callable[..., Any]:
                 except (AttributeError, TypeError):  # not all are arrays of ours
                     return jitted.mixed(args, kwargs, entries)
             if hot is not None:
-                run, handlers, kind, finish, prepare, _, _, _ = hot
+                prepare = hot.prepare
                 try:
-                    made = run(buffers if prepare is None else prepare(buffers)).consume_with_handlers(handlers)
+                    made = hot.run(buffers if prepare is None else prepare(buffers)).consume_with_handlers(hot.handlers)
                 except Exception as error:
                     raise jitted.failure(error, args) from error
+                kind = hot.kind
                 if kind is None:
-                    return finish(made)
+                    return hot.finish(made)
                 # ``concrete(kind, None, made[0])`` without a call
-                y = new(concrete)
+                y = Unsealed()
                 y.type = kind
                 y._value = None
                 (y._buffer,) = made
-                y.__class__ = ConcreteArray  # type: ignore[assignment]
+                y.__class__ = ConcreteArray
                 return y
         return slow(args, kwargs)
 
     def call_parted(*args: Any, **kwargs: Any) -> Any:
         if current() is base and not placed:
             settings, entries = jitted.state
-            known = entries if (settings_here() or process.process) is settings else jitted.recall()
+            known = entries if (settings_here() or process.settings) is settings else jitted.recall()
             if known is not None:
                 return jitted.parted(args, kwargs, known)
         return slow(args, kwargs)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..effects import arrays
-from ..effects.arrays import ConcreteArray, concrete, lift, scalar
+from ..effects.arrays import ConcreteArray, from_buffers, lift, scalar
 from ..effects.escape import escaped
 from ..effects.frozen import FROZEN, Frozen, delayed
 from ..effects.types import ArrayType
@@ -29,7 +29,7 @@ PLAIN = frozenset((bool, int, str, type(None))).issuperset
 NUMPY_TYPES: dict[tuple[Any, Any], ArrayType] = {}
 
 
-class Hot(NamedTuple):
+class Hot:
     """What a call needs when its types are known: ``kind`` is the type of the only result, where that is an array.
 
     ``finish`` makes the results of buffers, ``prepare`` chooses the buffers that the device takes, ``put`` brings
@@ -37,14 +37,21 @@ class Hot(NamedTuple):
     leaves of the arguments whose memory goes to a result.
     """
 
-    run: Callable[..., Any]
-    handlers: Any
-    kind: ArrayType | None
-    finish: Callable[[Sequence[Any]], Any]
-    prepare: Callable[[list[Any]], list[Any]] | None
-    put: Callable[[Any], Any]
-    stages: bool
-    donated: tuple[int, ...]
+    __slots__ = ("run", "handlers", "kind", "finish", "prepare", "put", "stages", "donated")
+
+    def __init__(self, trace: Trace, compiled: Compiled):
+        loaded = compiled.loaded
+        types = loaded.types
+        self.run = loaded.run
+        self.handlers = loaded.handlers
+        self.kind = types[0] if trace.is_leaf else None
+        self.finish = _finish(trace, types)
+        self.prepare = compiled.prepare
+        self.put = runtime.putter(loaded.device, committed=False)
+        small = sum([t.nbytes for t in types]) <= STAGED_BYTES and bool(types)
+        self.stages = small and loaded.device == stage_device()
+        count = len(compiled.captured)
+        self.donated = tuple([n - count for n, alias in zip(loaded.kept, loaded.aliases) if alias is not None])
 
 
 class Entry(NamedTuple):
@@ -108,35 +115,13 @@ def gather(leaves: Sequence[Any], types: list[Any]) -> tuple[list[Any], list[int
     return buffers, host
 
 
-def make_entry(trace: Trace, compiled: Compiled) -> Entry:
-    loaded = compiled.loaded
-    types = loaded.types
-    unflatten = trace.unflatten
-    count = len(compiled.captured)
-    donated = tuple([n - count for n, alias in zip(loaded.kept, loaded.aliases) if alias is not None])
-
-    def in_tree(made: Sequence[Any]) -> Any:
-        return unflatten([concrete(t, None, b) for t, b in zip(types, made)])
-
-    finish = _finish_frozen(trace.out_tree, types) if trace.out_tree.kind is FROZEN else in_tree
-    put = runtime.putter(loaded.device, committed=False)
-    kind = types[0] if trace.is_leaf else None
-    small = sum([t.nbytes for t in types]) <= STAGED_BYTES and bool(types)
-    stages = small and loaded.device == stage_device()
-    hot = Hot(loaded.run, loaded.handlers, kind, finish, compiled.prepare, put, stages, donated)
-    return Entry(trace, compiled, hot)
-
-
-def _finish_frozen(tree: Any, types: tuple[ArrayType, ...]) -> Callable[[Sequence[Any]], Any]:
-    """Results in a frozen tree: it keeps the buffers for the next call, and wraps them when somebody looks."""
+def _finish(trace: Trace, types: tuple[ArrayType, ...]) -> Callable[[Sequence[Any]], Any]:
+    """From buffers to results. A frozen tree keeps them for the next call, and wraps them when somebody looks."""
+    unflatten, tree = trace.unflatten, trace.out_tree
+    if tree.kind is not FROZEN:
+        return lambda made: unflatten(from_buffers(types, made))
     signature = signature_of(tree, types)
-
-    def finish(made: Sequence[Any]) -> Any:
-        return delayed(
-            tree, lambda: [concrete(t, None, b) for t, b in zip(types, made)], None if PLACED else (signature, made)
-        )
-
-    return finish
+    return lambda made: delayed(tree, lambda: from_buffers(types, made), None if PLACED else (signature, made))
 
 
 def signature(x: Any) -> Signature | None:

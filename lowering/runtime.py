@@ -236,6 +236,11 @@ def block_until_ready(buffer: Buffer) -> None:
     buffer.block_until_ready()
 
 
+def all_until_ready(buffers: list[Buffer]) -> None:
+    """``block_until_ready`` of each: one call, which asks all before it waits for any."""
+    xc.batched_block_until_ready(buffers)
+
+
 def device_of(buffer: Buffer) -> Device:
     """The device of a single-device buffer."""
     return buffer._sharding._device

@@ -41,6 +41,16 @@ def test_it_cannot_be_changed():
     np.testing.assert_array_equal(z, [1, 2, 3])
 
 
+def test_results_of_compiled_programs_cannot_be_changed():
+    pair = hx.jit(lambda x: (x + 1, {"a": x}))(x)
+    for y in (hx.jit(lambda x: x + 1)(x), pair[0], pair[1]["a"]):
+        for name in ("type", "_value", "_buffer", "new"):
+            with pytest.raises(errors.Immutable):
+                setattr(y, name, None)
+            with pytest.raises(errors.Immutable):
+                delattr(y, name)
+
+
 MADE = (lambda: x + 1, lambda: hx.jit(lambda x: x + 1)(x), lambda: hnp.asarray(np.ones((2, 3))))
 
 
@@ -195,7 +205,10 @@ def test_a_deleted_array_keeps_its_type_and_refuses_its_values():
         y.delete()
         assert y.is_deleted()
         assert (y.shape, y.dtype) == ((2, 3), np.float32)
-        uses = (np.asarray, repr, list, lambda y: y + 1, hx.jit(lambda y: y + 1), lambda y: y.block_until_ready())
+        uses = (
+            np.asarray, repr, list, lambda y: y + 1, hx.jit(lambda y: y + 1), lambda y: y.block_until_ready(),
+            lambda y: hx.block_until_ready({"a": x, "b": [y]}),
+        )  # fmt: skip
         for use in uses:
             with pytest.raises(errors.DeletedArray):
                 use(y)
