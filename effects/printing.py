@@ -171,7 +171,7 @@ class Printer:
                 number += 1
             text = self.seen.get(id(op)) or self.operation(op)
             operands = "".join([" " + operand(n) for n in args])
-            source = f"  # {Site(*site)}" if self.show_source and site[0] is not None else ""
+            source = f"  # {Site(*site).full}" if self.show_source and site[0] is not None else ""
             lines.append(f"{indent}{results}{' = ' if results else ''}{text}{operands}{source}")
 
     def operation(self, op: Operation) -> str:

@@ -391,8 +391,9 @@ def interpret(program: Program, args: Sequence[Array]) -> tuple[Any, ...]:
     answer = run.answer
     cell = run.cell or Cell()
     outside = cell.site
+    sites = program.sites.through(run.seen)
     try:
-        for op, operands, cell.site in zip(program.ops, program.args, program.sites):
+        for op, operands, cell.site in zip(program.ops, program.args, sites):
             y = answer(op, tuple([env[n] for n in operands]))
             if op.multiple:
                 for value in y:

@@ -1,7 +1,8 @@
 """Where in the user's code something happened.
 
 A *site* is the pair (code object, instruction offset): two pointers, taken without formatting anything.
-Lines and names are worked out only when somebody reads them.
+Lines and names are worked out only when somebody reads them. What handlers have rewritten carries a *spot* in place of
+the code object, which says through which of them it came; whoever passes sites on passes it on unseen.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _EFFECTS = os.path.dirname(os.path.abspath(__file__))
 _PARENT = os.path.dirname(_EFFECTS)
@@ -28,11 +29,47 @@ _ROOTS = tuple(
 _MACHINERY = ("functools.py", "contextlib.py")
 
 
-class Site(NamedTuple):
-    """A place in a program: ``code`` and the offset of the instruction in it."""
+class Spot:
+    """A code object as seen through handlers: the labels of those, innermost first."""
 
-    code: CodeType | None
+    __slots__ = ("code", "under")
+
+    def __init__(self, code: CodeType | None, under: tuple[str, ...]):
+        self.code = code
+        self.under = under
+
+
+class Seen(dict[int, Any]):
+    """Spots as some handlers see them, by the identity of a code object or of the spot that it was before."""
+
+    __slots__ = ("under", "_kept")
+
+    def __init__(self, under: tuple[str, ...]):
+        self.under = under
+        self._kept: list[Any] = []  # what the identities belong to; by value, a code object is hashed whole every time
+
+    def add(self, code: Any) -> Any:
+        """The spot of what is seen for the first time; through a spot the handlers see those it came through before."""
+        before = code if type(code) is Spot else Spot(code, ())
+        spot = self[id(code)] = Spot(before.code, before.under + self.under) if self.under else code
+        self._kept.append(code)
+        return spot
+
+
+class Site(NamedTuple):
+    """A place in a program: a code object, or the spot that it is, and the offset of the instruction in it."""
+
+    spot: CodeType | Spot | None
     offset: int
+
+    @property
+    def code(self) -> CodeType | None:
+        return self.spot.code if isinstance(self.spot, Spot) else self.spot
+
+    @property
+    def under(self) -> tuple[str, ...]:
+        """The handlers that it came through on its way into the program, innermost first."""
+        return self.spot.under if isinstance(self.spot, Spot) else ()
 
     @property
     def file(self) -> str:
@@ -50,6 +87,11 @@ class Site(NamedTuple):
             if index > self.offset:
                 return line or self.code.co_firstlineno
         return self.code.co_firstlineno
+
+    @property
+    def full(self) -> str:
+        """The line, and what it came through: ``model.py:17, under grad > vmap('batch')``."""
+        return f"{self}, under {' > '.join(self.under)}" if self.under else str(self)
 
     def __str__(self) -> str:
         return f"{os.path.basename(self.file)}:{self.line}"
@@ -80,8 +122,8 @@ class Sites:
 
     __slots__ = ("codes", "offsets")
 
-    def __init__(self, sites: Iterable[tuple[CodeType | None, int]] = ()):
-        self.codes: list[CodeType | None] = []
+    def __init__(self, sites: Iterable[tuple[Any, int]] = ()):
+        self.codes: list[Any] = []
         self.offsets = array("i")
         for code, offset in sites:
             self.codes.append(code)
@@ -92,7 +134,7 @@ class Sites:
         made.codes, made.offsets = list(self.codes), self.offsets[:]
         return made
 
-    def append(self, site: tuple[CodeType | None, int]) -> None:
+    def append(self, site: tuple[Any, int]) -> None:
         code, offset = site
         self.codes.append(code)
         self.offsets.append(offset)
@@ -100,13 +142,20 @@ class Sites:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def __getitem__(self, index: int) -> tuple[CodeType | None, int]:
+    def __getitem__(self, index: int) -> tuple[Any, int]:
         return self.codes[index], self.offsets[index]
 
-    def __iter__(self) -> Iterator[tuple[CodeType | None, int]]:
+    def __iter__(self) -> Iterator[tuple[Any, int]]:
         return zip(self.codes, self.offsets)
 
-    def __reversed__(self) -> Iterator[tuple[CodeType | None, int]]:
+    def through(self, seen: Seen) -> Iterator[tuple[Any, int]]:
+        """The same places as some handlers see them."""
+        if not seen.under:
+            return iter(self)
+        known = seen.get
+        return zip([known(id(code)) or seen.add(code) for code in self.codes], self.offsets)
+
+    def __reversed__(self) -> Iterator[tuple[Any, int]]:
         return zip(reversed(self.codes), reversed(self.offsets))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar, Token
 from typing import Any
 
-from .sources import NOWHERE, Site, user_site
+from .sources import NOWHERE, Seen, Site, user_site
 
 Place = tuple[Any, int]
 
@@ -38,9 +38,10 @@ class Run:
     ``ended`` is set when the transformation returns: a box met afterwards has escaped.
     """
 
-    __slots__ = ("outer", "site", "ended", "cell", "label")
+    __slots__ = ("outer", "site", "ended", "cell", "label", "_seen")
     outer: Run
     cell: Cell
+    _seen: Seen
     label: str  # how messages call it: ``vmap('batch')``; empty for what is part of another
 
     def __init__(self, outer: Run, label: str, site: Place | None = None):
@@ -53,6 +54,33 @@ class Run:
     def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """Answer ``op``, or pass it on."""
         return self.outer.answer(op, operands)
+
+    @property
+    def whole(self) -> bool:
+        """Whether it answers everything with an equation of its own: no handler further out sees what is performed."""
+        return False
+
+    @property
+    def seen(self) -> Seen:
+        """Places as equations have them that come through this run and those outside it, up to what records them."""
+        try:
+            return self._seen
+        except AttributeError:
+            labels, run = [], self
+            while run is not BASE and not run.whole:
+                labels.append(run.label)
+                run = run.outer
+            self._seen = Seen(() if run is BASE else tuple(filter(None, labels)))
+            return self._seen
+
+    def place(self) -> Place:
+        """The user's line of what is being performed, as this run sees it; for a run that answers it first."""
+        code, offset = user_site(3)
+        try:
+            seen = self._seen
+        except AttributeError:
+            seen = self.seen
+        return seen.get(id(code)) or seen.add(code), offset
 
     @property
     def installed_at(self) -> Site:

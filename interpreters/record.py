@@ -40,6 +40,10 @@ class Record(Run):
         super().__init__(outer, label, site)
         self.builder = Builder()
 
+    @property
+    def whole(self) -> bool:
+        return type(self) is Record  # a tape answers for its own boxes alone
+
     def input(self, type: ArrayType) -> RecordBox:
         return RecordBox(type, self, self.builder.input(type))
 
