@@ -117,20 +117,23 @@ def device_get(x: Any) -> Any:
 
 def block_until_ready(x: Any) -> Any:
     """Wait for every array of a tree; gives the tree."""
+    buffers = []
     leaves = trees.leaves(x)
-    mine = [leaf for leaf in leaves if type(leaf) is ConcreteArray]
-    if mine:
-        try:
-            runtime.all_until_ready([leaf._buffer for leaf in mine if leaf._buffer is not None])
-        except runtime.RuntimeFailure:
-            for leaf in mine:
-                leaf.block_until_ready()  # the one that failed says what it was
-            raise
-    if len(mine) != len(leaves):
-        for leaf in leaves:
+    for leaf in leaves:
+        if type(leaf) is not ConcreteArray:
             wait = getattr(leaf, "block_until_ready", None)
             if wait is not None:
                 wait()
+        elif leaf._buffer is not None:
+            buffers.append(leaf._buffer)
+    if buffers:  # what NumPy made is there, and needs no runtime
+        try:
+            runtime.all_until_ready(buffers)
+        except runtime.RuntimeFailure:
+            for leaf in leaves:
+                if type(leaf) is ConcreteArray:
+                    leaf.block_until_ready()  # the one that failed says what it was
+            raise
     return x
 
 

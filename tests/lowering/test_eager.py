@@ -114,3 +114,13 @@ def test_choices_are_compiled_from_a_size_on():
         z = hx.numpy.where(x > 50, x, y)
         assert compiled(z) and not compiled(hx.numpy.where(x[:50] > 50, x[:50], y[:50]))
         np.testing.assert_array_equal(np.asarray(z), np.where(np.asarray(x) > 50, np.asarray(x), np.asarray(y)))
+
+
+def test_waiting_for_what_numpy_made_loads_no_runtime():
+    code = (
+        "import sys, handlax as hx; y = hx.numpy.ones(8) + 1; assert hx.block_until_ready({'a': [y]})['a'][0] is y; "
+        "print([name for name in sys.modules if name.partition('.')[0] == 'jaxlib'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"
