@@ -15,6 +15,7 @@ from . import tree as tree
 from . import tree_util as tree_util
 from .effects import columns as columns
 from .effects import infix as _infix  # attaches the operators
+from .effects import modes as _modes  # what the ways of running mean
 from .effects.arrays import Array as Array
 from .effects.arrays import install_backend
 from .effects.arrays import perform as perform

@@ -3,6 +3,10 @@
     operands = selects + shared + carry + each
     body     : shared + carry + each -> carry + out
     results  = carry + out
+
+``runs`` says how the bodies run: ``once``; ``one`` of several; a ``loop`` of known length; ``until`` a test, the first
+body, fails; ``lanes``, in any order. Loops hand the carry from one run to the next; loops and lanes give every run its
+slice of ``each``, and stack its ``out``.
 """
 
 from __future__ import annotations
@@ -14,30 +18,80 @@ from .operations import EMPTY_ROW, Operation, operation
 from .programs import Program
 from .types import ArrayType
 
+class Groups(NamedTuple):
+    """The operands of a higher-order operation, or anything that goes with them, by the part that each plays."""
+
+    selects: list[Any]
+    shared: list[Any]
+    carry: list[Any]
+    each: list[Any]
+
 
 class HigherOrder(Operation):
-    """An operation over sub-programs. ``runs`` says how often a body runs, the counts which operand plays which part.
-
-    ``runs``: ``once``, ``one`` of several, ``loop``, ``until`` a test fails, ``lanes``.
-    """
+    """An operation over sub-programs: ``runs`` says how they run, the counts which operand plays which part."""
 
     __slots__ = ()
     bodied: ClassVar[bool] = True
     multiple: ClassVar[bool] = True
     runs: ClassVar[str] = "once"
     selects: ClassVar[int] = 0  # leading operands that choose and that no body sees
-    prunes: ClassVar[bool] = False  # operands and results that nobody needs may go: no field speaks of single ones
+    prunes: ClassVar[bool] = True  # operands and results that nobody needs may go: no field speaks of single ones
+    saves: ClassVar[Any] = None  # a policy: which values reverse mode may keep; None keeps all that it needs
     bodies: tuple[Program, ...]
     shared: int = 0
     carry: int = 0
+    length: int = 1
 
     @property
     def effects(self) -> frozenset[Any]:
         return EMPTY_ROW.union(*[body.effects for body in self.bodies])
 
-    def with_bodies(self, bodies: tuple[Program, ...]) -> HigherOrder:
-        """The same operation over other bodies of the same signature."""
-        return type(self)(*[bodies if name == "bodies" else getattr(self, name) for name in self._names])
+    @property
+    def loops(self) -> bool:
+        """Whether one run hands its carry to the next."""
+        return self.runs in ("loop", "until")
+
+    @property
+    def stacks(self) -> bool:
+        """Whether every run has a slice of ``each`` and gives a slice of ``out``."""
+        return self.runs in ("loop", "lanes")
+
+    @property
+    def tests(self) -> tuple[Program, ...]:
+        return self.bodies[:1] if self.runs == "until" else ()
+
+    @property
+    def main(self) -> tuple[Program, ...]:
+        """The bodies that give results: all but a test."""
+        return self.bodies[1:] if self.runs == "until" else self.bodies
+
+    def groups(self, items: Sequence[Any]) -> Groups:
+        """Operands, or what goes with them, by the part they play."""
+        first = self.selects
+        second = first + self.shared
+        third = second + self.carry
+        return Groups(list(items[:first]), list(items[first:second]), list(items[second:third]), list(items[third:]))
+
+    def result_type(op, *types: ArrayType) -> tuple[ArrayType, ...]:
+        made = op.main[0].out_types
+        return (*made[: op.carry], *map(op.stacked, made[op.carry :])) if op.stacks else made
+
+    def stacked(self, type: ArrayType) -> ArrayType:
+        """The type of an operand or result of which one run has ``type``."""
+        return type.update(shape=(self.length, *type.shape)) if self.stacks else type
+
+    def with_bodies(self, bodies: Sequence[Program], **counts: Any) -> Any:
+        """The same operation over other bodies; where their signature differs, with other counts."""
+        fields = {"bodies": tuple(bodies), **counts}
+        return type(self)(*[fields[name] if name in fields else getattr(self, name) for name in self._names])
+
+    def plain(self) -> Any:
+        """The operation without a policy of its own: reverse mode keeps what it needs."""
+        return self
+
+    def reversed(self) -> Any:
+        """The operation that runs in the opposite order."""
+        return self
 
 
 # (y, ...) = body(x, ...): a function that is traced, transformed and compiled once
@@ -46,15 +100,8 @@ class Call(HigherOrder):
     bodies: tuple[Program, ...]
     label: str = "call"
     inline: bool = False
-    prunes = True
     shared = 0
     carry = 0
-
-    def result_type(op, *types: ArrayType) -> tuple[ArrayType, ...]:
-        return op.bodies[0].out_types
-
-    def lower(op, emit, *values):
-        return emit.call(op.bodies[0], op.label, values)
 
 
 class Bodies(NamedTuple):

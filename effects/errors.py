@@ -142,6 +142,10 @@ class CannotCross(HandlaxError, RuntimeError):
     """A handler or an effect meets an operation or a transformation that it cannot cross."""
 
 
+class StateTypeError(HandlaxError, TypeError, ValueError):
+    """The state of a handler, or what a loop carries, changes its type or structure on the way."""
+
+
 class NotDifferentiable(HandlaxError, TypeError):
     """A derivative was asked of something that has none."""
 

@@ -77,6 +77,7 @@ class Reduce(HigherOrder):
     carry: int
     axes: tuple[int, ...]
     runs = "loop"
+    prunes = False
     shared = 0
 
     def result_type(op, *types):

@@ -194,6 +194,7 @@ class Column:
         self.name = name
         self._adapt = adapt
         self.registry: dict[type, Rule] = {}
+        self.modes: dict[str, Rule] = {}  # for higher-order operations without a cell, by the way their bodies run
         self.cells: dict[type, Any] = {}  # as written, for explain_rules
         self.doc = doc
         if name in COLUMNS:
@@ -219,6 +220,15 @@ class Column:
 
         return register
 
+    def mode(self, runs: str) -> Callable[[Any], Any]:
+        """Decorator: the cell of all higher-order operations that run their bodies so and have none of their own."""
+
+        def register(cell: Any) -> Any:
+            self.modes[runs] = cell
+            return cell
+
+        return register
+
     @property
     def table(self) -> PMap[type, Any]:
         """The column's value now: a persistent map from operation to cell."""
@@ -232,6 +242,8 @@ class Column:
             if override is not None and kind in override:
                 return self.adapt(kind, override[kind])
         rule = self.registry.get(kind)
+        if rule is None and kind.bodied:
+            rule = self.modes.get(kind.runs)
         return rule if rule is not None else self.missing(kind)
 
     def has(self, kind: type[Operation]) -> bool:

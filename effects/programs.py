@@ -179,14 +179,7 @@ class Program:
 
     def value_types(self) -> list[ArrayType]:
         """The type of every value by its number, constants at the end: ``types[-1 - k]`` is constant ``k``'s."""
-        types = list(self.in_types)
-        for op, made in zip(self.ops, self.types):
-            if op.multiple:
-                types.extend(made)
-            else:
-                types.append(made)
-        types.extend([const.type for const in reversed(self.consts)])
-        return types
+        return [*numbered_types(self), *[const.type for const in reversed(self.consts)]]
 
     def type_of(self, number: int) -> ArrayType:
         if number < 0:
@@ -331,6 +324,24 @@ class Program:
         """What has to change here to give ``other``: false, and an empty text, exactly when they are equal."""
         return difference(self, other)
 
+    def with_outs(self, outs: Sequence[int]) -> Program:
+        """The same equations, giving the values of these numbers."""
+        return Program(self.in_types, self.ops, self.args, self.types, outs, self.consts, self.sites, self.name)
+
+    def rewired(self, in_types: Sequence[ArrayType], places: Sequence[int]) -> Program:
+        """The same equations over other inputs: what was input ``i`` is input ``places[i]``."""
+        count = len(places)
+        if len(in_types) == count and all([i == place for i, place in enumerate(places)]):
+            return self
+        shift = len(in_types) - count
+
+        def renumber(numbers: Sequence[int]) -> tuple[int, ...]:
+            return tuple([n if n < 0 else places[n] if n < count else n + shift for n in numbers])
+
+        args = list(map(renumber, self.args))
+        outs = renumber(self.outs)
+        return Program(in_types, self.ops, args, self.types, outs, self.consts, self.sites, self.name)
+
     def with_name(self, name: str) -> Program:
         """The same program under another name, which no comparison sees."""
         return Program(self.in_types, self.ops, self.args, self.types, self.outs, self.consts, self.sites, name)
@@ -413,6 +424,17 @@ def bind(program: Program, args: Sequence[Array]) -> list[Any]:
     return [*args, *[None] * results, *reversed(program.consts)]
 
 
+def numbered_types(tape: Program | Builder) -> list[ArrayType]:
+    """The types of inputs and results by number."""
+    types = list(tape.in_types)
+    for op, made in zip(tape.ops, tape.types):
+        if op.multiple:
+            types.extend(made)
+        else:
+            types.append(made)
+    return types
+
+
 class Builder:
     """What a run owns while it records; ``freeze`` makes the program, once."""
 
@@ -454,4 +476,3 @@ class Builder:
 
     def freeze(self, outs: Sequence[int], name: str = "program") -> Program:
         return Program(self.in_types, self.ops, self.args, self.types, outs, self.consts, self.sites, name)
-

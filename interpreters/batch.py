@@ -13,13 +13,16 @@ from ..effects.arrays import Box
 from ..effects.axes import Axis
 from ..effects.caches import Cache
 from ..effects.columns import BATCH, COLLECTIVE
-from ..effects.control import Call
+from ..effects.control import HigherOrder
 from ..effects.errors import CannotCross
 from ..effects.operations import Operation
 from ..effects.programs import Program, interpret
+from ..effects.slicing import axis_at
 from ..effects.sources import Site, user_site
 from ..effects.stack import BASE, STACK, Run, inside
-from ..effects.types import array_type
+from ..effects.types import ArrayType, array_type
+from .choosing import all_branches, while_any
+from .cross import Crossing, cross
 from .record import Record
 
 _PROGRAMS = Cache("batch_program")
@@ -44,17 +47,62 @@ class BatchBox(Box):
         return Site(*self.site) if self.site is not None else self.run.installed_at
 
 
-class Batch(Run):
+class Batch(Crossing):
     """Answers by ownership: operations on its boxes, those that name its axis, and every effect."""
 
     __slots__ = ("size", "axis_name")
+
     def __init__(self, outer: Run, size: int, axis_name: Any = None, site: tuple[Any, int] | None = None):
         super().__init__(outer, "vmap" if axis_name is None else f"vmap({axis_name!r})", site)
         self.size = size
         self.axis_name = axis_name
 
-    def box(self, value: Any, dim: int | None) -> Any:
-        return value if dim is None else BatchBox(self, value, dim)
+    def fresh(self, outer: Run) -> Batch:
+        return Batch(outer, self.size, self.axis_name)
+
+    def key(self) -> Any:
+        return ("batch", self.size, self.axis_name)
+
+    def split(self, x: Any) -> tuple[int | None, Sequence[Any]]:
+        return (x.dim, (x.value,)) if x.run is self else (None, (x,))
+
+    def box(self, mark: int | None, parts: Sequence[Any]) -> Any:
+        return parts[0] if mark is None else BatchBox(self, parts[0], mark)
+
+    def part_types(self, mark: int | None, type: ArrayType) -> Sequence[ArrayType]:
+        shape = type.shape
+        return (type if mark is None else type.update(shape=(*shape[:mark], self.size, *shape[mark:])),)
+
+    def force(self, x: Any, mark: int | None) -> Sequence[Any]:
+        dim, (value,) = self.split(x)
+        return (value if dim == mark else axis_at(value, dim, mark, self.size),)
+
+    def join(self, marks: Sequence[int | None]) -> int | None:
+        mapped = {mark for mark in marks if mark is not None}
+        return mapped.pop() if len(mapped) == 1 else 0 if mapped else None
+
+    def carried(self, mark: int | None) -> int | None:
+        return None if mark is None else 0
+
+    def slice(self, mark: int | None, parts: Sequence[Any]) -> tuple[int | None, Sequence[Any]]:
+        if mark == 0:  # the lanes stand where the loop's axis has to be
+            return 0, (axis_at(parts[0], 0, 1, self.size),)
+        return mark and mark - 1, parts
+
+    def stack(self, mark: int | None) -> int | None:
+        return None if mark is None else mark + 1
+
+    def choose(self, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
+        """Lanes that go different ways: all branches and a selection; a loop as long as one lane goes on."""
+        effects = [effect for effect in op.effects if not isinstance(effect, Axis)]
+        if effects:
+            raise CannotCross(
+                f"{op.name}: lanes of {self.label} would go different ways, and what they perform on them, "
+                f"{', '.join(sorted(effect.name for effect in effects))}, cannot be performed for some lanes alone.",
+                hint="handle it inside: vmap(hx.handle(h)(f)).",
+            )
+        with inside(self):
+            return all_branches(op, operands) if op.runs == "one" else while_any(self, op, operands)
 
     def concerns(self, op: Operation) -> bool:
         """Whether an operation without an operand of ours is ours all the same: it names our axis, or has an effect."""
@@ -71,10 +119,6 @@ class Batch(Run):
             f"{op.name}: this effect cannot cross {self.label}: {why}.",
             hint=f"{declare}handle it inside: vmap(hx.handle(h)(f)).",
         )
-
-    def _call(self, op: Call, dims: Sequence[int | None], values: Sequence[Any]) -> Any:
-        body, out_dims = batch_program(op.bodies[0], dims, self.size, self.axis_name)
-        return self.outer.answer(Call((body,), op.label), tuple(values)), out_dims
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         for x in operands:
@@ -98,9 +142,9 @@ class Batch(Run):
             cell.site = user_site(2)
         token = STACK.set(self.outer)
         try:
-            if type(op) is Call:
-                y, dim = self._call(op, dims, values)
-            elif op.named and self.axis_name in op.axis_names:  # type: ignore[attr-defined]
+            if op.bodied and not BATCH.has(type(op)):
+                return cross(self, op, operands)  # type: ignore[arg-type]
+            if op.named and self.axis_name in op.axis_names:  # type: ignore[attr-defined]
                 y, dim = COLLECTIVE.find(type(op))(op, self.axis_name, self.size, tuple(dims), *values)
             else:
                 rule = BATCH.find(type(op)) if not op.effectful or BATCH.has(type(op)) else self._effect
@@ -108,7 +152,7 @@ class Batch(Run):
             if not op.multiple:
                 return y if dim is None else BatchBox(self, y, dim)
             spread = dim if isinstance(dim, (tuple, list)) else (dim,) * len(y)
-            return tuple([self.box(value, d) for value, d in zip(y, spread)])
+            return tuple([value if d is None else BatchBox(self, value, d) for value, d in zip(y, spread)])
         finally:
             STACK.reset(token)
             cell.site = site
@@ -128,7 +172,7 @@ def _batch_program(program: Program, dims: Sequence[int | None], size: int, axis
     boxes = []
     for t, d in zip(program.in_types, dims):
         shape = t.shape if d is None else (*t.shape[:d], size, *t.shape[d:])
-        boxes.append(run.box(recorder.input(t.update(shape=shape)), d))
+        boxes.append(run.box(d, [recorder.input(t.update(shape=shape))]))
     with inside(run):
         results = interpret(program, boxes)
     outs = [y.value if y.run is run else y for y in results]

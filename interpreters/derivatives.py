@@ -97,7 +97,7 @@ def jvp(fun: F, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     given = [_tangent("jvp", x, dx) for x, dx in zip(xs, dxs)]
     run = Jvp(STACK.get(), "jvp", user_site(2))
     with installed(run):
-        results = fun(*trees.unflatten(tree, [run.box(x, dx) for x, dx in zip(xs, given)]))
+        results = fun(*trees.unflatten(tree, [run.pair(x, dx) for x, dx in zip(xs, given)]))
     if has_aux:
         results, aux = _pair("jvp", results)
     ys, out_tree = trees.flatten(results)
@@ -489,4 +489,3 @@ def _split_first(rows: Any, ys: Sequence[Array]) -> list[Any]:
         made.append(reshape(rows[at : at + y.size], (*y.type.shape, *rest)))
         at += y.size
     return made
-

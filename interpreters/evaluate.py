@@ -33,7 +33,7 @@ def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
     kind = type(op)
     rule = _RULES.get(kind) if config.CONFIG.get() is None else None
     if rule is None:
-        if op.bodied and WHOLE is not None and not EVALUATE.has(kind):
+        if op.bodied and WHOLE is not None and not EVALUATE.has(kind) and not config.current().disable_jit:
             _no_boxes(operands)
             return WHOLE(op, operands)
         rule = find(op)

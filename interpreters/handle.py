@@ -11,7 +11,7 @@ Source: Plotkin & Pretnar, "Handlers of Algebraic Effects" (2009), section 3.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyrsistent import PMap, pmap
@@ -20,13 +20,13 @@ from ..effects import trees
 from ..effects.arrays import lift
 from ..effects.control import HigherOrder
 from ..effects.conversion import convert
-from ..effects.errors import BadArgument, CannotCross, DTypeMismatch
+from ..effects.errors import BadArgument, DTypeMismatch
 from ..effects.operations import Operation, result_type
-from ..effects.programs import Program, interpret
 from ..effects.sources import user_site
-from ..effects.stack import STACK, Run, inside, installed, runs
+from ..effects.stack import BASE, STACK, Run, installed, runs
 from ..effects.types import ArrayType
-from .record import Record
+from .cross import Crossing, cross
+from .rotate import rotated
 
 Clause = Callable[..., Any]
 
@@ -113,22 +113,22 @@ def handler(
     return Handler(pmap(found), otherwise, over, returns)
 
 
-class Handling(Run):
-    """One installation of a user's handler. Answers by clause; crosses calls by interpreting their bodies."""
+class Handling(Crossing):
+    """One installation of a user's handler. Answers by clause; crosses higher-order operations by the law."""
 
-    __slots__ = ("handler", "clauses", "state")
+    __slots__ = ("handler", "clauses", "current")
 
     def __init__(self, outer: Run, handler: Handler, state: Any, site: tuple[Any, int] | None = None):
         super().__init__(outer, repr(handler), site)
         self.handler = handler
         self.clauses = dict(handler.clauses)
-        self.state = state
+        self.current = state
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         clause = self.clauses.get(type(op))
         if clause is None:
             if op.bodied and self.concerns(op):  # type: ignore[arg-type]
-                return self.cross(op, operands)  # type: ignore[arg-type]
+                return self.cross(op, operands)
             clause = self.handler.otherwise
             if clause is None or not self.handler.over(op):
                 return self.outer.answer(op, operands)
@@ -138,10 +138,10 @@ class Handling(Run):
             cell.site = user_site(2)
         token = STACK.set(self.outer)
         try:
-            if self.state is NO_STATE:
+            if self.current is NO_STATE:
                 y = clause(op, *operands)
             else:
-                self.state, y = _pair(op, clause(self.state, op, *operands))
+                self.current, y = _pair(op, clause(self.current, op, *operands))
             return _checked(op, operands, y)
         finally:
             STACK.reset(token)
@@ -153,26 +153,30 @@ class Handling(Run):
             return True
         return any(kind in self.clauses for body in op.bodies for kind in body.operations)
 
-    def cross(self, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
-        """A higher-order operation: a call is its body, here; other bodies are recorded again, without state."""
-        if op.runs == "once":
-            with inside(self):
-                return interpret(op.bodies[0], operands)
-        if self.state is not NO_STATE:
-            raise CannotCross(
-                f"{op.name}: {self.label} has a state, and a state cannot cross the bodies of this operation.",
-                hint="use a handler without state, or handle inside the operation's function.",
-            )
-        return self.outer.answer(op.with_bodies(tuple(map(self.lift, op.bodies))), operands)
+    def cross(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        token = STACK.set(self.outer)
+        try:
+            if op.tests and any([kind in self.clauses for kind in op.tests[0].operations]):
+                return rotated(self, op, operands)
+            return cross(self, op, operands)
+        finally:
+            STACK.reset(token)
 
-    def lift(self, body: Program) -> Program:
-        """The body as a fresh run of this handler makes it."""
-        recorder = Record(self.outer, "")
-        run = Handling(recorder, self.handler, NO_STATE)
-        boxes = [recorder.input(t) for t in body.in_types]
-        with inside(run):
-            results = interpret(body, boxes)
-        return recorder.freeze(results, body.name)
+    def fresh(self, outer: Run) -> Handling:
+        return Handling(outer, self.handler, self.current)
+
+    def key(self) -> Any:
+        return (self.handler, self.current is NO_STATE or self.state()[1]) if self.outer is BASE else None
+
+    def state(self) -> tuple[Sequence[Any], Any]:
+        if self.current is NO_STATE:
+            return (), None
+        leaves, structure = trees.flatten(self.current)
+        return [lift(x) for x in leaves], structure
+
+    def set_state(self, leaves: Sequence[Any], structure: Any) -> None:
+        if self.current is not NO_STATE:
+            self.current = trees.unflatten(structure, leaves)
 
 
 def _pair(op: Operation, answer: Any) -> tuple[Any, Any]:
@@ -226,9 +230,9 @@ def handle(handler: Handler, state: Any = NO_STATE) -> Callable[[Callable[..., A
             run = Handling(STACK.get(), handler, state, user_site(2))
             with installed(run):
                 y = f(*args, **kwargs)
-            if run.state is NO_STATE:
+            if run.current is NO_STATE:
                 return y if handler.returns is None else handler.returns(y)
-            return (run.state, y) if handler.returns is None else handler.returns(run.state, y)
+            return (run.current, y) if handler.returns is None else handler.returns(run.current, y)
 
         return handled
 

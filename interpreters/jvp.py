@@ -12,13 +12,14 @@ from typing import Any
 from ..effects import config
 from ..effects.arrays import Box
 from ..effects.caches import Cache
-from ..effects.columns import JVP
-from ..effects.control import Call
+from ..effects.columns import JVP, zeros_like
 from ..effects.errors import HandlaxError, NotDifferentiable
 from ..effects.operations import Operation
 from ..effects.programs import Program, interpret
 from ..effects.sources import Site, user_site
-from ..effects.stack import BASE, STACK, Run, current, inside
+from ..effects.stack import BASE, STACK, Run, inside
+from ..effects.types import ArrayType
+from .cross import Crossing, cross
 from .record import Record
 
 _PROGRAMS = Cache("jvp_program")
@@ -53,12 +54,28 @@ _KNOWN: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-class Jvp(Run):
+class Jvp(Crossing):
     """Answers by ownership: operations that have one of its boxes as operand."""
 
     __slots__ = ()
 
-    def box(self, primal: Any, tangent: Any) -> Any:
+    def key(self) -> str:
+        return "jvp"
+
+    def split(self, x: Any) -> tuple[bool | None, Sequence[Any]]:
+        return (True, (x.primal, x.tangent)) if x.run is self else (None, (x,))
+
+    def part_types(self, mark: bool | None, type: ArrayType) -> Sequence[ArrayType]:
+        return (type,) if mark is None else (type, type)
+
+    def force(self, x: Any, mark: bool | None) -> Sequence[Any]:
+        parts = self.split(x)[1]
+        return parts if mark is None or len(parts) == 2 else (x, zeros_like(x))
+
+    def box(self, mark: bool | None, parts: Sequence[Any]) -> Any:
+        return parts[0] if mark is None else JvpBox(self, *parts)
+
+    def pair(self, primal: Any, tangent: Any) -> Any:
         return primal if tangent is None else JvpBox(self, primal, tangent)
 
     def unbox(self, x: Any) -> tuple[Any, Any]:
@@ -85,11 +102,13 @@ class Jvp(Run):
             cell.site = user_site(2)
         token = STACK.set(self.outer)
         try:
+            if op.bodied and not JVP.has(type(op)):
+                return cross(self, op, operands)  # type: ignore[arg-type]
             rule = JVP.find(type(op)) if not op.effectful or JVP.has(type(op)) else _effect
             y, dy = rule(op, primals, tangents)
             if not op.multiple:
                 return y if dy is None else JvpBox(self, y, dy)
-            return tuple([self.box(a, da) for a, da in zip(y, dy)])
+            return tuple([self.pair(a, da) for a, da in zip(y, dy)])
         finally:
             STACK.reset(token)
             cell.site = site
@@ -122,15 +141,7 @@ def _jvp_program(program: Program, nonzero: Sequence[bool]) -> tuple[Program, tu
     primals = [recorder.input(t) for t in program.in_types]
     tangents = [recorder.input(t) if yes else None for yes, t in zip(nonzero, program.in_types)]
     with inside(run):
-        results = interpret(program, [run.box(x, dx) for x, dx in zip(primals, tangents)])
+        results = interpret(program, [run.pair(x, dx) for x, dx in zip(primals, tangents)])
     outs, out_tangents = zip(*[run.unbox(y) for y in results]) if results else ((), ())
     marks = tuple([dy is not None for dy in out_tangents])
     return recorder.freeze([*outs, *[dy for dy in out_tangents if dy is not None]], program.name), marks
-
-
-@JVP.rule(Call)
-def _jvp_call(op: Call, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-    body, marks = jvp_program(op.bodies[0], [dx is not None for dx in tangents])
-    results = current().answer(Call((body,), op.label), (*primals, *[dx for dx in tangents if dx is not None]))
-    found = iter(results[len(marks) :])
-    return results[: len(marks)], [next(found) if yes else None for yes in marks]

@@ -45,7 +45,7 @@ def linearize(
     site = user_site(2)
     tape = Tape(STACK.get(), "", site)
     run = Jvp(tape, label, site)
-    boxes = [x if t is None else run.box(x, tape.input(t)) for x, t in zip(primals, types)]
+    boxes = [x if t is None else run.pair(x, tape.input(t)) for x, t in zip(primals, types)]
     try:
         with inside(run):
             results = f(*boxes)

@@ -12,12 +12,16 @@ from typing import Any, NamedTuple
 
 from ..effects import config
 from ..effects.caches import Cache
-from ..effects.control import Call
 from ..effects.operations import Operation
-from ..effects.programs import Builder, Program
+from ..effects.programs import Builder, Program, numbered_types
+from ..effects.shapes import BroadcastInDim
+from ..effects.types import ArrayType
 from .record import Record
+from .simplify import dead_code_elimination, is_root
+from .splitting import Halves, Parts, Policy, Source, split
 
 _PROGRAMS = Cache("partial_eval_program")
+_OPERATIONS = Cache("operations in two parts")
 
 
 class Tape(Record):
@@ -28,20 +32,21 @@ class Tape(Record):
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         for x in operands:
             if x.run is self:
-                return self._split(op, operands) if type(op) is Call else Record.answer(self, op, operands)
+                return self._split(op, operands) if op.bodied else Record.answer(self, op, operands)
         return self.outer.answer(op, operands)
 
-    def _split(self, op: Call, operands: tuple[Any, ...]) -> tuple[Any, ...]:
-        """A call with unknown operands: its known part is performed outside, the rest goes on the tape."""
-        split = partial_eval_program(op.bodies[0], [x.run is self for x in operands])
-        known = [x for x in operands if x.run is not self]
-        unknown = [x for x in operands if x.run is self]
-        found = list(self.outer.answer(Call((split.known,), op.label), tuple(known)) if split.known.outs else ())
-        residuals = [known[n] if from_input else found[n] for from_input, n in split.residuals]
-        later = Call((split.rest,), op.label)
-        rest = iter(Record.answer(self, later, (*residuals, *unknown)) if split.rest.outs else ())
-        results = iter(found)
-        return tuple([next(rest) if yes else next(results) for yes in split.unknown])
+    def _split(self, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+        """An operation with bodies and unknown operands: its known part is performed outside, the rest is recorded."""
+        parts = split_operation(op, [x.run is self for x in operands])
+        found: list[Any] = []
+
+        def values(sources: Sequence[Source]) -> tuple[Any, ...]:
+            return tuple([operands[n] if given else found[n] for given, n in sources])
+
+        for known, sources in parts.known:
+            found += self.outer.answer(known, values(sources))
+        made = () if parts.rest is None else Record.answer(self, parts.rest, values(parts.sources))
+        return tuple([made[later] if first is None else found[first] for first, later in parts.results])
 
 
 class Split(NamedTuple):
@@ -58,45 +63,85 @@ class Split(NamedTuple):
     unknown: tuple[bool, ...]
 
 
-def partial_eval_program(program: Program, unknown: Sequence[bool]) -> Split:
+def partial_eval_program(
+    program: Program,
+    unknown: Sequence[bool],
+    *,
+    instantiate: Sequence[bool] | None = None,
+    policy: Policy | None = None,
+) -> Split:
     """Split a program by which inputs are unknown.
 
     Effects stay in order: one after an unknown one of its kind is unknown.
+
+    Args:
+        instantiate: results that ``rest`` shall give though they are known.
+        policy: ``policy(op, *operand_types)`` says of a known result whether it may be a residual; where not, ``rest``
+            computes it again. Results of effects always are residuals.
     """
-    key = (program, tuple(unknown), config.current())
-    return _PROGRAMS.get(key, lambda: _Splitter(program, unknown).split())
+    return Split(*halve(program, unknown, instantiate, policy, False)[:4])
+
+
+def halve(
+    program: Program, unknown: Sequence[bool], forced: Sequence[bool] | None, policy: Policy | None, again: bool
+) -> Halves:
+    """As ``partial_eval_program``; with ``again`` the rest gives every result, known ones too."""
+    wanted = (False,) * len(program.outs) if forced is None else tuple(forced)
+    key = (program, tuple(unknown), wanted, policy, again, config.current())
+    return _PROGRAMS.get(key, lambda: _Splitter(program, unknown, policy).split(wanted, again))
+
+
+def split_operation(op: Any, unknown: Sequence[bool], policy: Policy | None = None) -> Parts:
+    """An operation with bodies in two parts, by which operands are unknown."""
+    key = (op, tuple(unknown), policy, config.current())
+    return _OPERATIONS.get(key, lambda: split(op, unknown, policy, halve))
 
 
 class _Splitter:
     """Walks a program once; ``place[n]`` is where value ``n`` lives: (unknown?, number in that part)."""
 
-    def __init__(self, program: Program, unknown: Sequence[bool]):
+    def __init__(self, program: Program, unknown: Sequence[bool], policy: Policy | None):
         self.program = program
         self.marks = unknown
+        self.policy = policy
         self.known = Builder()
         self.rest = Builder()
         self.place: list[tuple[bool, int]] = []
+        self.again: dict[int, int] = {}  # number -> its number in rest, for known values that are computed there too
+        self.spread: dict[int, int] = {}  # number of a known broadcast -> its equation: cheaper to repeat than to keep
         self.residuals: dict[int, int] = {}  # number in known -> index of the residual
         self.effects: set[type] = set()  # kinds of effects that are unknown already
 
-    def split(self) -> Split:
+    def split(self, forced: Sequence[bool], again: bool) -> Halves:
         program = self.program
         for yes, t in zip(self.marks, program.in_types):
             self.place.append((yes, (self.rest if yes else self.known).input(t)))
-        for op, args, made, site in zip(program.ops, program.args, program.types, program.sites):
-            if not self.is_unknown(op, args):
-                self.append(False, op, self.numbers(False, args), made, site)
-            elif type(op) is Call:
-                self.call(op, args, made, site)
-            else:
+        for i, (op, args, made, site) in enumerate(zip(program.ops, program.args, program.types, program.sites)):
+            unknown = self.is_unknown(op, args)
+            if op.bodied and (unknown or (self.policy is not None and not is_root(op))):
+                self.higher_order(op, args, site)
+            elif unknown:
                 if op.effectful:
                     self.effects.add(type(op))
                 self.append(True, op, self.numbers(True, args), made, site)
-        places = [(False, n) if n < 0 else self.place[n] for n in program.outs]
-        return self.freeze(places)
+            else:
+                self.known_equation(i, op, args, made, site)
+        return self.freeze([(False, n) if n < 0 else self.place[n] for n in program.outs], forced, again)
 
     def is_unknown(self, op: Operation, args: Sequence[int]) -> bool:
         return type(op) in self.effects or any(n >= 0 and self.place[n][0] for n in args)
+
+    def known_equation(self, index: int, op: Operation, args: tuple[int, ...], made: Any, site: Any) -> None:
+        """Performed first; what the rest may not take from there, it computes again."""
+        first = len(self.place)
+        self.append(False, op, self.numbers(False, args), made, site)
+        if self.policy is None:
+            if type(op) is BroadcastInDim:
+                self.spread[first] = index
+        elif not is_root(op) and not self.policy(op, *map(self.program.type_of, args)):
+            number = self.rest.append(op, self.numbers(True, args), made, site)
+            for i in range(len(made) if op.multiple else 1):
+                self.again[first + i] = number + i
 
     def numbers(self, unknown: bool, args: Sequence[int]) -> tuple[int, ...]:
         """Operands as numbers of one part; a residual is written as a number below all constants until ``freeze``."""
@@ -108,6 +153,17 @@ class _Splitter:
         yes, own = self.place[n]
         if yes or not unknown:
             return own
+        if n in self.again:
+            return self.again[n]
+        index = self.spread.get(n)
+        if index is None:
+            return self.residual(own)
+        program = self.program
+        operands = self.numbers(True, program.args[index])
+        self.again[n] = self.rest.append(program.ops[index], operands, program.types[index], program.sites[index])
+        return self.again[n]
+
+    def residual(self, own: int) -> int:
         return RESIDUAL - self.residuals.setdefault(own, len(self.residuals))
 
     def append(self, unknown: bool, op: Operation, args: tuple[int, ...], made: Any, site: Any) -> None:
@@ -116,53 +172,67 @@ class _Splitter:
         count = len(made) if op.multiple else 1
         self.place.extend([(unknown, first + i) for i in range(count)])
 
-    def call(self, op: Call, args: tuple[int, ...], made: Any, site: Any) -> None:
-        """A call that is unknown in part: both parts call their own half of the body."""
-        marks = [n >= 0 and self.place[n][0] for n in args]
-        split = partial_eval_program(op.bodies[0], marks)
-        known_args = [n for n, yes in zip(args, marks) if not yes]
-        first = Call((split.known,), op.label)
-        at = self.known.append(first, self.numbers(False, known_args), split.known.out_types, site)
-        residuals = []
-        for from_input, n in split.residuals:
-            if from_input:
-                residuals.append(self.number(True, known_args[n]))
-            else:
-                residuals.append(RESIDUAL - self.residuals.setdefault(at + n, len(self.residuals)))
-        unknown_args = [self.number(True, n) for n, yes in zip(args, marks) if yes]
-        second = Call((split.rest,), op.label)
-        rest_at = self.rest.append(second, (*residuals, *unknown_args), split.rest.out_types, site)
-        for yes in split.unknown:
-            self.place.append((yes, rest_at if yes else at))
-            rest_at, at = rest_at + yes, at + (not yes)
+    def higher_order(self, op: Any, args: tuple[int, ...], site: Any) -> None:
+        """An operation with bodies: each part performs its own part of it."""
+        parts = split_operation(op, [n >= 0 and self.place[n][0] for n in args], self.policy)
+        found: list[int] = []
+        types: list[ArrayType] = []
 
-    def freeze(self, places: list[tuple[bool, int]]) -> Split:
-        unknown = tuple([yes for yes, _ in places])
-        known_outs = [
-            self.known.const(self.program.consts[-1 - n]) if n < 0 else own
-            for n, (yes, own) in zip(self.program.outs, places)
-            if not yes
-        ]
+        def operand_types(sources: Sequence[Source]) -> list[ArrayType]:
+            return [self.program.type_of(args[n]) if given else types[n] for given, n in sources]
+
+        for known, sources in parts.known:
+            operands = tuple([self.number(False, args[n]) if given else found[n] for given, n in sources])
+            made = known.result_type(*operand_types(sources))
+            at = self.known.append(known, operands, made, site)
+            found += range(at, at + len(made))
+            types += made
+        at = 0
+        if parts.rest is not None:
+            sources = parts.sources
+            operands = tuple([self.number(True, args[n]) if yes else self.residual(found[n]) for yes, n in sources])
+            at = self.rest.append(parts.rest, operands, parts.rest.result_type(*operand_types(sources)), site)
+        for first, later in parts.results:
+            if first is not None and later is not None:
+                self.again[len(self.place)] = at + later
+            self.place.append((True, at + later) if first is None else (False, found[first]))
+
+    def freeze(self, places: list[tuple[bool, int]], forced: Sequence[bool], again: bool) -> Halves:
+        program = self.program
+        unknown = tuple([yes or force for (yes, _), force in zip(places, forced)])
+        rest_outs = [self.number(True, n) for n, yes in zip(program.outs, unknown) if yes or again]
+        known_outs = [self.number(False, n) for n, yes in zip(program.outs, unknown) if not yes]
+        rest, kept = self.frozen_rest(rest_outs)
         inputs = len(self.known.in_types)
         residuals = []
-        for own in self.residuals:
+        for own in kept:
             if own < inputs:
                 residuals.append((True, own))
             else:
                 residuals.append((False, len(known_outs)))
                 known_outs.append(own)
-        known = self.known.freeze(known_outs, self.program.name)
-        types = known.value_types()
-        shift = len(self.residuals)
+        known = self.known.freeze(known_outs, program.name)
+        if self.policy is not None:
+            known = dead_code_elimination(known, instantiate=True).program
+        return Halves(known, rest, tuple(residuals), unknown)
+
+    def frozen_rest(self, outs: Sequence[int]) -> tuple[Program, list[int]]:
+        """The rest, and the numbers in the known part of the residuals that it takes."""
+        rest, kept = self.rest, list(self.residuals)
+        types = numbered_types(self.known)
+        shift = len(kept)
 
         def renumber(n: int) -> int:
             return RESIDUAL - n if n <= RESIDUAL else n if n < 0 else n + shift
 
-        rest = self.rest
-        rest.in_types = [types[own] for own in self.residuals] + rest.in_types
+        rest.in_types = [types[own] for own in kept] + rest.in_types
         rest.args = [tuple(map(renumber, args)) for args in rest.args]
-        outs = [renumber(own) for yes, own in places if yes]
-        return Split(known, rest.freeze(outs, self.program.name), tuple(residuals), unknown)
+        program = rest.freeze(list(map(renumber, outs)), self.program.name)
+        if self.policy is None:
+            return program, kept
+        unknown = len(program.in_types) - shift
+        program, used = dead_code_elimination(program, instantiate=(False,) * shift + (True,) * unknown)
+        return program, [own for own, yes in zip(kept, used) if yes]
 
 
 # numbers from here downwards stand for residuals while a program is being split

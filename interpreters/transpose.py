@@ -13,11 +13,11 @@ from typing import Any
 from ..effects import config
 from ..effects.caches import Cache
 from ..effects.columns import TRANSPOSE, add_tangents
-from ..effects.control import Call
 from ..effects.errors import MissingRule, NotAnArray, NotDifferentiable
 from ..effects.operations import Operation
 from ..effects.programs import Builder, Program
 from ..effects.stack import BASE, Cell, current, inside
+from .adjoint import transpose_operation
 from .record import Record
 
 _PROGRAMS = Cache("transpose_program")
@@ -80,8 +80,8 @@ def _residuals(
 
 def _cotangents(op: Operation, ct: Any, operands: list[Any], linear: list[bool]) -> list[Any]:
     """The cotangent of each operand, None for those that are not linear."""
-    if type(op) is Call:
-        return _transpose_call(op, ct, operands, linear)
+    if op.bodied and not TRANSPOSE.has(type(op)):
+        return transpose_operation(op, ct, operands, linear, transpose_program)
     try:
         rule = TRANSPOSE.find(type(op))
     except MissingRule as error:
@@ -121,11 +121,3 @@ def _transpose_program(program: Program, linear: Sequence[bool], nonzero: Sequen
     made = [grad for grad, yes in zip(grads, linear) if yes]
     marks = tuple([grad is not None for grad in made])
     return run.freeze([grad for grad in made if grad is not None], program.name), marks
-
-
-def _transpose_call(op: Call, ct: Sequence[Any], operands: list[Any], linear: list[bool]) -> list[Any]:
-    body, marks = transpose_program(op.bodies[0], linear, [part is not None for part in ct])
-    residuals = [x for x, yes in zip(operands, linear) if not yes]
-    results = iter(current().answer(Call((body,), op.label), (*residuals, *[part for part in ct if part is not None])))
-    nonzero = iter(marks)
-    return [next(results) if yes and next(nonzero) else None for yes in linear]

@@ -10,13 +10,13 @@ from typing import Any
 from ..effects import config
 from ..effects.arrays import Array, ConcreteArray, from_buffers
 from ..effects.caches import Cache
+from ..effects.closing import close
 from ..effects.errors import BadArgument, DeletedArray, HandlaxError, UnhandledEffect
 from ..effects.escape import escaped
 from ..effects.programs import Program
 from ..effects.types import ArrayType
 from ..interpreters.simplify import dead_code_elimination
 from .backend import default_device
-from .closing import close
 from .emit import lower_program
 from .lazy import cache, runtime
 from .stablehlo import storage

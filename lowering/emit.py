@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..effects.arrays import Array, ConcreteArray
+from ..effects.closing import LIFTED_BYTES
 from ..effects.columns import LOWER, Word
 from ..effects.dtypes import ExtendedDType, to_real
 from ..effects.programs import Program
 from ..effects.types import ArrayType, array_type
 from ..interpreters.record import record
-from .closing import LIFTED_BYTES
 from .stablehlo import ELEMENT, dense, storage, tensor
 
 
@@ -281,10 +281,12 @@ class Emitter:
         finally:
             self.lines, self.constants, self.made = outer, outer_constants, outer_made
         head = ", ".join([f"{v.name}: {tensor(v.type)}" for v in values])
+        block = f"\n    ^bb0({head}):" if values else ""
         back = ", ".join([v.name for v in results])
         gives = ", ".join([tensor(v.type) for v in results])
+        back = f"{back} : {gives}" if results else ""
         body_text = "\n".join(inner)
-        return f"({{\n    ^bb0({head}):\n{body_text}\n    stablehlo.return {back} : {gives}\n    }})"
+        return f"({{{block}\n{body_text}\n    stablehlo.return {back}\n    }})"
 
     def program(self, program: Program, values: Sequence[Value]) -> list[Value]:
         """The equations of a program in place; gives its results."""
@@ -344,8 +346,43 @@ class Emitter:
         """``step`` on the values as long as ``more`` holds: what both perform on arrays of the values' types."""
         types = [v.type for v in values]
         test, body = record(lambda *xs: [more(*xs)], types), record(step, types)
-        regions = [self.region(types, lambda *vs: self.program(p, vs)) for p in (test, body)]
-        return self.ops("while", *values, types=types, regions=f"({', '.join([r[1:-1] for r in regions])})")
+        return self.repeat(lambda *vs: self.program(test, vs)[0], lambda *vs: self.program(body, vs), *values)
+
+    def repeat(self, more: Callable[..., Value], step: Callable[..., Sequence[Value]], *values: Value) -> list[Value]:
+        """``step`` on the values as long as ``more`` holds: what both emit."""
+        types = [v.type for v in values]
+        if not types:  # nothing can tell one round from the next: the body has no effect, so no round is needed
+            return []
+        test = self.region(types, lambda *vs: [more(*vs)])
+        return self.ops("while", *values, types=types, regions=f"({test[1:-1]}, {self.region(types, step)[1:-1]})")
+
+    def case(self, index: Value, branches: Sequence[Callable[[], Sequence[Value]]], types: Sequence[ArrayType]) -> Any:
+        """What the branch of this number emits, of the last one where there is none."""
+        if len(branches) == 1:
+            return branches[0]()
+        regions = ", ".join([self.region((), branch)[1:-1] for branch in branches])
+        return self.ops("case", index, types=types, regions=f"({regions})")
+
+    def at(self, x: Value, place: Value) -> Value:
+        """``x[place]``, along the first axis."""
+        sizes = [1, *storage(x.type)[0][1:]]
+        one = x.type.update(shape=(1, *x.type.shape[1:]))
+        zero = self.constant(0, place.type).name
+        starts = ", ".join([place.name, *[zero] * (len(sizes) - 1)])
+        types = ", ".join([tensor(x.type), *[tensor(place.type)] * len(sizes)])
+        y = self.new(f"stablehlo.dynamic_slice {x.name}, {starts}, sizes = {sizes} : ({types}) -> {tensor(one)}", one)
+        return self.reshape(y, x.type.shape[1:])
+
+    def put(self, x: Value, y: Value, place: Value) -> Value:
+        """``x`` with ``y`` at ``x[place]``."""
+        row = self.reshape(y, (1, *y.type.shape))
+        rank = len(storage(x.type)[0])
+        zero = self.constant(0, place.type).name
+        starts = ", ".join([place.name, *[zero] * (rank - 1)])
+        types = ", ".join([tensor(x.type), tensor(row.type), *[tensor(place.type)] * rank])
+        return self.new(
+            f"stablehlo.dynamic_update_slice {x.name}, {row.name}, {starts} : ({types}) -> {tensor(x.type)}", x.type
+        )
 
     def call(self, program: Program, label: str, values: Sequence[Value]) -> list[Value]:
         """A call of the private function for ``program``, emitted once in the module however often it is called."""

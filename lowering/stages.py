@@ -15,6 +15,7 @@ import numpy as np
 
 from ..effects import trees
 from ..effects.arrays import Array, lift
+from ..effects.closing import close
 from ..effects.control import Call as CallOp
 from ..effects.errors import BadArgument, DTypeMismatch, TreeMismatch
 from ..effects.programs import Program
@@ -23,7 +24,6 @@ from ..effects.types import ArrayType
 from ..interpreters.staging import ShapeDtypeStruct
 from . import traces
 from .backend import default_device
-from .closing import close
 from .compile import check_donation, compile_program, failure, lower, unhandled
 from .dispatch import Jitted, module_name
 from .entries import concrete_operand, give_away

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ..effects import config, trees
 from ..effects.arrays import Array, Box, lift, type_of
+from ..effects.closing import close
 from ..effects.errors import BadArgument, Leak, NotAnArray
 from ..effects.escape import escaped as escaped
 from ..effects.programs import Program
@@ -25,7 +26,6 @@ from ..effects.treedefs import same_data
 from ..effects.types import ArrayType
 from ..interpreters.record import Record
 from . import identity
-from .closing import close
 from .identity import TRACES, fingerprint, own_traces
 from .lazy import runtime
 

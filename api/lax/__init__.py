@@ -33,6 +33,8 @@ from ..effects.bitwise import population_count as population_count
 from ..effects.bitwise import shift_left as shift_left
 from ..effects.bitwise import shift_right_arithmetic as shift_right_arithmetic
 from ..effects.bitwise import shift_right_logical as shift_right_logical
+from ..effects.branches import cond as cond
+from ..effects.branches import switch as switch
 from ..effects.collectives import all_gather as all_gather
 from ..effects.collectives import axis_index as axis_index
 from ..effects.collectives import pmax as pmax
@@ -94,6 +96,9 @@ from ..effects.gamma import polygamma as polygamma
 from ..effects.gamma import random_gamma_grad as random_gamma_grad
 from ..effects.gamma import zeta as zeta
 from ..effects.indexing import gather as gather
+from ..effects.loops import fori_loop as fori_loop
+from ..effects.loops import scan as scan
+from ..effects.loops import while_loop as while_loop
 from ..effects.rearranging import broadcast as broadcast
 from ..effects.rearranging import broadcast_in_dim as broadcast_in_dim
 from ..effects.rearranging import broadcast_to_rank as broadcast_to_rank
@@ -157,4 +162,5 @@ from ..effects.special import tanh as tanh
 from ..effects.windows import GatherDimensionNumbers as GatherDimensionNumbers
 from ..effects.windows import GatherScatterMode as GatherScatterMode
 from ..effects.windows import ScatterDimensionNumbers as ScatterDimensionNumbers
+from ..interpreters.mapping import map as map
 from . import linalg as linalg

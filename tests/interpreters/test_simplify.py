@@ -205,6 +205,7 @@ def test_an_operation_whose_fields_speak_of_operands_keeps_its_signature():
     @operation
     class Rigid(HigherOrder):
         bodies: tuple[Program, ...]
+        prunes = False
         name = "test_rigid"
 
         def result_type(op, *types):

@@ -1,0 +1,239 @@
+"""Loops: ``Scan`` runs a body a known number of times, ``While`` until a test fails."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from . import trees
+from .arithmetic import add
+from .arrays import ConcreteArray, lift, scalar
+from .bodies import Body, body_of, place, same_carry, stable_carry, started
+from .closing import close_all
+from .comparison import lt
+from .control import HigherOrder
+from .conversion import convert
+from .errors import BadArgument, DTypeMismatch, ShapeMismatch, TreeMismatch, need_function
+from .operations import operation
+from .programs import Program
+from .promotion import promote
+from .stack import perform
+
+
+# c[i + 1], y[i] = body(s, c[i], x[i])  for i = 0, 1, ..., length - 1, or downwards
+@operation
+class Scan(HigherOrder):
+    bodies: tuple[Program, ...]
+    shared: int
+    carry: int
+    length: int
+    backwards: bool = False
+    unroll: int = 1
+    runs = "loop"
+
+    def reversed(self):
+        return self.with_bodies(self.bodies, backwards=not self.backwards)
+
+
+# c' = c where not test(s, c), else the same of body(s, c); reverse mode keeps at most ``slots`` carries at a time
+@operation
+class While(HigherOrder):
+    bodies: tuple[Program, ...]
+    shared: int
+    carry: int
+    slots: int = 0
+    runs = "until"
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Any, Any]:
+    """Run a function over the slices of ``xs``, handing a carry on.
+
+        carry = init;  for i in range(n): carry, ys[i] = f(carry, xs[i]);  gives carry, ys
+
+    Shapes: ``f: c, a -> c, b`` gives ``scan(f): c, [n, a] -> c, [n, b]``.
+    Effects: performed once in every run, in order.
+
+    Args:
+        xs: arrays with one leading size; None with ``length``.
+        reverse: from the last slice to the first; ``ys[i]`` still belongs to ``xs[i]``.
+        unroll: how many runs share one round of the compiled loop; True: all of them.
+
+    Raises: ShapeMismatch: leading sizes differ. StateTypeError: the carry changes its type; the message has its path.
+    TreeMismatch: the carry changes its structure, or ``f`` gives no pair.
+
+    >>> scan(lambda c, x: (c + x, c), 0, lift([1, 2, 3]))
+    (Array(6, dtype=int32), Array([0, 1, 3], dtype=int32))
+    """
+    need_function("scan", f)
+    carries, carry_tree = trees.flatten(init)
+    slices, xs_tree = trees.flatten(xs)
+    carries, slices = [lift(c) for c in carries], [lift(x) for x in slices]
+    size = _length(slices, xs_tree, length)
+    rows = [x.type.update(shape=x.type.shape[1:]) for x in slices]
+    count = len(carries)
+
+    def step(*values: Any) -> Any:
+        made = f(trees.unflatten(carry_tree, values[:count]), trees.unflatten(xs_tree, values[count:]))
+        if not isinstance(made, (tuple, list)) or len(made) != 2:
+            raise TreeMismatch(f"scan: the function must give (carry, y), got {type(made).__name__}.")
+        same_carry("scan", "the carry", carry_tree, trees.structure(made[0]))
+        return tuple(made)
+
+    def trace(types: Any) -> Body:
+        return body_of(getattr(f, "__name__", "scan"), step, [*types, *rows])
+
+    body, types = stable_carry("scan", "the carry", trace, carry_tree, [c.type for c in carries])
+    bodies, captured = close_all([body.program])
+    start = [started(c, t) for c, t in zip(carries, types)]
+    op = Scan(bodies, len(captured), count, size, bool(reverse), _rounds(unroll, size))
+    return trees.unflatten(body.structure, perform(op, *captured, *start, *slices))
+
+
+def _length(slices: list[Any], tree: Any, length: Any) -> int:
+    if length is not None:
+        try:
+            length = operator.index(length)
+        except TypeError:
+            raise BadArgument(f"scan: length must be an integer known while tracing, got {length!r}.") from None
+        if length < 0:
+            raise BadArgument(f"scan: length must not be negative, got {length}.")
+    for i, x in enumerate(slices):
+        if not x.type.shape:
+            raise ShapeMismatch(
+                f"scan: xs must have a leading axis, got {x.type}{place(tree, i)}.", hint="values go in by closure."
+            )
+        size = x.type.shape[0]
+        if length is None:
+            length = size
+        elif length != size:
+            raise ShapeMismatch(f"scan: leading sizes must agree, got {length} and {size}{place(tree, i)}.")
+    if length is None:
+        raise BadArgument("scan: xs or length must be given.", hint="scan(f, init, None, length=n).")
+    return length
+
+
+def _rounds(unroll: int | bool, length: int) -> int:
+    if unroll is True:
+        return max(length, 1)
+    count = operator.index(unroll)
+    if count < 0 or (unroll is not False and count < 1):
+        raise BadArgument(f"scan: unroll must be a positive integer or a bool, got {unroll!r}.")
+    return max(count, 1)
+
+
+def while_loop(
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init_val: Any,
+    *,
+    max_steps: int | None = None,
+    checkpoints: int | None = None,
+) -> Any:
+    """Run a function as long as a test holds.
+
+        c = init_val;  while cond_fun(c): c = body_fun(c);  gives c
+
+    Reverse mode needs a bound on what it may keep: ``max_steps``, the most runs there can be, whose carries are all
+    kept (the loop ends there in any case); or ``checkpoints``, so many carries, from which the others are computed
+    again.
+
+    Raises: StateTypeError: the carry changes its type; the message has its path. TreeMismatch: it changes its
+    structure. ShapeMismatch, DTypeMismatch: the test gives no scalar bool.
+    Source: Griewank & Walther, "Algorithm 799: revolve" (2000).
+
+    >>> while_loop(lambda x: x < 10.0, lambda x: 2.0 * x, 3.0)
+    Array(12., dtype=float32, weak_type=True)
+    """
+    need_function("while_loop", cond_fun)
+    need_function("while_loop", body_fun)
+    slots = _slots(max_steps, checkpoints)
+    leaves, tree = trees.flatten(init_val)
+    carries = [lift(c) for c in leaves]
+
+    def step(*values: Any) -> Any:
+        made = body_fun(trees.unflatten(tree, values))
+        same_carry("while_loop", "the carry", tree, trees.structure(made))
+        return made
+
+    def trace(types: Any) -> Body:
+        return body_of(getattr(body_fun, "__name__", "while_loop"), step, types)
+
+    body, types = stable_carry("while_loop", "the carry", trace, tree, [c.type for c in carries])
+    test = body_of(
+        getattr(cond_fun, "__name__", "test"), lambda *values: _tested(cond_fun(trees.unflatten(tree, values))), types
+    )
+    start = [started(c, t) for c, t in zip(carries, types)]
+    bodies, captured = close_all([test.program, body.program])
+    op = While(bodies, len(captured), len(start), slots)
+    return trees.unflatten(tree, perform(op, *captured, *start))
+
+
+def _tested(more: Any) -> Any:
+    leaves = trees.leaves(more)
+    if len(leaves) != 1:
+        raise TreeMismatch(f"while_loop: the test must give one bool, got {trees.structure(more)}.")
+    found = lift(leaves[0])
+    if found.type.shape:
+        raise ShapeMismatch(f"while_loop: the test must give a scalar, got {found.type}.", hint="use .any() or .all().")
+    if found.type.dtype.kind != "b":
+        raise DTypeMismatch(f"while_loop: the test must give a bool, got {found.type}.", hint="compare: x != 0.")
+    return found
+
+
+def _slots(max_steps: int | None, checkpoints: int | None) -> int:
+    if max_steps is not None and checkpoints is not None:
+        raise BadArgument("while_loop: max_steps or checkpoints may be given, not both.")
+    for name, count in (("max_steps", max_steps), ("checkpoints", checkpoints)):
+        if count is not None and operator.index(count) < 1:
+            raise BadArgument(f"while_loop: {name} must be a positive integer, got {count}.")
+    return operator.index(checkpoints or max_steps or 0)
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *, unroll: Any = None) -> Any:
+    """Run a function for each integer of a range, handing a carry on.
+
+        c = init_val;  for i in range(lower, upper): c = body_fun(i, c);  gives c
+
+    With bounds known while tracing it is a ``scan``, and has a reverse mode; else a ``while_loop``.
+
+    Raises: StateTypeError: the carry changes its type; the message has its path. TreeMismatch: it changes its
+    structure. DTypeMismatch: the bounds are no integers of one dtype. BadArgument: ``unroll`` needs known bounds.
+
+    >>> fori_loop(0, 3, lambda i, x: x + i, 10)
+    Array(13, dtype=int32, weak_type=True)
+    """
+    need_function("fori_loop", body_fun)
+    first, last = lift(lower), lift(upper)
+    for x in (first, last):
+        if x.type.shape or x.type.dtype.kind not in "iu":
+            raise DTypeMismatch(f"fori_loop: the bounds must be integer scalars, got {first.type} and {last.type}.")
+    dtype, weak = promote(first.type.dtype, first.type.weak, last.type.dtype, last.type.weak)
+    if not weak and first.type.dtype != last.type.dtype and not (first.type.weak or last.type.weak):
+        raise DTypeMismatch(f"fori_loop: the bounds must have one dtype, got {first.type} and {last.type}.")
+    first, last = convert(first, dtype, weak), convert(last, dtype, weak)
+    one = scalar(1, dtype, weak)
+    if isinstance(first, ConcreteArray) and isinstance(last, ConcreteArray):
+        length = max(int(last) - int(first), 0)
+
+        def step(carry: Any, _: Any) -> Any:
+            i, value = carry
+            return (add(i, one), body_fun(i, value)), None
+
+        return scan(step, (first, init_val), None, length, unroll=1 if unroll is None else unroll)[0][1]
+    if unroll is not None and unroll is not False:
+        raise BadArgument("fori_loop: unroll needs bounds known while tracing.", hint="give Python integers.")
+    ends = while_loop(
+        lambda carry: lt(carry[0], carry[1]),
+        lambda carry: (add(carry[0], one), carry[1], body_fun(carry[0], carry[2])),
+        (first, last, init_val),
+    )
+    return ends[2]

@@ -1,0 +1,27 @@
+"""A loop whose test performs: the test is run before the loop and at the end of the body, its answer is carried."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..effects.closing import close_all
+from ..effects.programs import interpret
+from ..effects.stack import BASE, Run, inside
+from .record import Record
+
+
+def rotated(run: Run, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Answer ``op`` by ``run``, as the loop ``more = test(c); while more: c = body(c); more = test(c)``."""
+    test, body = op.bodies
+    shared, carried = op.shared, op.carry
+    with inside(run):
+        (more,) = interpret(test, operands)
+    recorders = [Record(BASE, ""), Record(BASE, "")]
+    inputs = [[recorder.input(t) for t in (*body.in_types, more.type)] for recorder in recorders]
+    with inside(recorders[1]):
+        ends = interpret(body, inputs[1][:-1])
+        (again,) = interpret(test, [*inputs[1][:shared], *ends])
+    programs = [recorders[0].freeze([inputs[0][-1]], test.name), recorders[1].freeze([*ends, again], body.name)]
+    bodies, captured = close_all(programs)
+    made = op.with_bodies(bodies, shared=shared + len(captured), carry=carried + 1)
+    return run.answer(made, (*captured, *operands, more))[:-1]

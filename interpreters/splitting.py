@@ -1,0 +1,237 @@
+"""An operation with bodies in two parts: the known one, and the rest, which takes residuals.
+
+A residual that a body computes leaves the known part as ``out`` and enters the rest as ``each``. One that the body did
+not make, an operand, is passed on as what it is. In a loop, one that is the same in every run is computed once, before
+the loop, and is ``shared``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+from ..effects.columns import zeros_like
+from ..effects.control import Call, HigherOrder
+from ..effects.programs import Program, interpret
+from ..effects.stack import BASE, inside
+from ..effects.types import ArrayType
+from .record import Record
+from .simplify import is_root, prune_operation
+
+# ``policy(op, *operand_types)``: whether the rest may take a known result of ``op``; else it computes the result again
+Policy = Callable[..., Any]
+# (True, i) is operand ``i`` of the operation, (False, j) result ``j`` of its known part
+Source = tuple[bool, int]
+
+
+class Halves(NamedTuple):
+    """A program in two parts, as ``partial_eval.Split`` says."""
+
+    known: Program
+    rest: Program
+    residuals: tuple[tuple[bool, int], ...]
+    unknown: tuple[bool, ...]
+
+
+class Parts(NamedTuple):
+    """An operation in two parts: the known operations, and the rest, with the sources of their operands.
+
+    ``results``: for each result its number among those of the known operations, or None, and among those of the rest.
+    """
+
+    known: tuple[tuple[Any, tuple[Source, ...]], ...]
+    rest: Any
+    sources: tuple[Source, ...]
+    results: tuple[tuple[int | None, Any], ...]
+
+
+def split(op: HigherOrder, unknown: Sequence[bool], policy: Policy | None, halve: Callable[..., Halves]) -> Parts:
+    """The two parts, by which operands are unknown; ``halve`` does the same for programs.
+
+    Under a policy the rest gives every result, known ones too, if it may not take them.
+    """
+    policy = policy or op.saves
+    marks = op.groups(unknown)
+    if not op.prunes or any(marks.selects):
+        return _whole(op, len(unknown))
+    if op.runs == "until":
+        return _until(op, unknown, halve)
+    moving = marks.carry
+    while True:
+        inner = (*marks.shared, *moving, *marks.each)
+        halves = [halve(body, inner, None, policy, policy is not None) for body in op.bodies]
+        found = [any(column) for column in zip(*[half.unknown for half in halves])]
+        grown = [a or b for a, b in zip(moving, found)]
+        if grown == moving:
+            break
+        moving = grown
+    wanted = (*moving, *found[op.carry :])
+    halves = [
+        half if half.unknown == wanted else halve(body, inner, wanted, policy, policy is not None)
+        for body, half in zip(op.bodies, halves)
+    ]
+    return _Assembly(op, inner, wanted, halves, policy is not None, halve).parts()
+
+
+def _whole(op: HigherOrder, count: int) -> Parts:
+    """Everything is unknown."""
+    results = len(op.main[0].outs)
+    return Parts((), op, tuple([(True, i) for i in range(count)]), tuple([(None, i) for i in range(results)]))
+
+
+def _until(op: HigherOrder, unknown: Sequence[bool], halve: Callable[..., Halves]) -> Parts:
+    """The carries that are known go round alone; the rest is the whole loop, since nothing says how often it runs."""
+    test, body = op.bodies
+    _, shared, moving, _ = op.groups(unknown)
+    while True:
+        found = halve(body, (*shared, *moving), None, None, False).unknown
+        grown = [a or b for a, b in zip(moving, found)]
+        if grown == moving:
+            break
+        moving = grown
+    if any(halve(test, (*shared, *moving), None, None, False).unknown):
+        return _whole(op, len(unknown))
+    known, used, operands = prune_operation(op, tuple([not yes for yes in moving]), len(unknown))
+    sources = tuple([(True, i) for i, yes in enumerate(operands) if yes])
+    places = {i: k for k, i in enumerate([i for i, yes in enumerate(used) if yes])}
+    results = tuple([(None if yes else places[i], i) for i, yes in enumerate(moving)])
+    everything = tuple([(True, i) for i in range(len(unknown))])
+    return Parts(((known, sources),) if any(used) else (), op, everything, results)
+
+
+class _Assembly:
+    """Puts the halves of all bodies together again as two operations."""
+
+    def __init__(
+        self,
+        op: HigherOrder,
+        unknown: Sequence[bool],
+        wanted: Sequence[bool],
+        halves: Sequence[Halves],
+        again: bool,
+        halve: Callable[..., Halves],
+    ):
+        self.op = op
+        self.unknown = unknown
+        self.wanted = wanted
+        self.halves = halves
+        self.again = again
+        self.halve = halve
+        self.hoisted: dict[int, int] = {}  # slot -> result of ``before``
+        self.kept: dict[int, int] = {}  # slot -> its place among those that still leave the loop
+        self.inputs = [k for k, yes in enumerate(unknown) if not yes]  # numbers of the known inputs of a body
+        self.outs = len(wanted) - sum(wanted)  # known results
+        self.slots: list[ArrayType] = []  # types of the residuals that leave the bodies
+        self.before: tuple[Any, tuple[Source, ...]] | None = None
+
+    def group(self, k: int) -> str:
+        shared, carry = self.op.shared, self.op.carry
+        return "shared" if k < shared else "carry" if k < shared + carry else "each"
+
+    def parts(self) -> Parts:
+        op = self.op
+        known, rests = [], []
+        for half in self.halves:
+            leaving, keys = self.residual_keys(half)
+            keys += [("operand", k) for k, yes in enumerate(self.unknown) if yes]
+            known.append((half.known, leaving))
+            rests.append((half.rest, keys))
+        first = [(True, k + op.selects) for k in self.inputs]
+        bodies = [self.known_body(program, leaving) for program, leaving in known]
+        counts = self.counts(self.inputs)
+        if op.runs == "loop" and not any(map(is_root, bodies[0].ops)):
+            bodies, first, counts = self.hoist(bodies[0], first, counts)
+        shift = 0 if self.before is None else len(self.before[0].bodies[0].outs)
+        selects: list[Source] = [(True, i) for i in range(op.selects)]
+        operations = [] if self.before is None else [self.before]
+        if bodies[0].outs:
+            operations.append((op.with_bodies(bodies, **counts), (*selects, *first)))
+        rest, sources = self.rest_operation(rests, shift)
+        found, later = iter(range(shift, shift + len(self.wanted))), iter(range(len(self.wanted)))
+        results = [(None if yes else next(found), next(later) if yes or self.again else None) for yes in self.wanted]
+        return Parts(tuple(operations), rest, (*selects, *sources) if rest is not None else (), tuple(results))
+
+    def counts(self, inputs: Sequence[int]) -> dict[str, int]:
+        groups = [self.group(k) for k in inputs]
+        return {"shared": groups.count("shared"), "carry": groups.count("carry")}
+
+    def residual_keys(self, half: Halves) -> tuple[dict[int, int], list[Hashable]]:
+        """What leaves the body, slot -> number in the known half, and for each residual where the rest finds it."""
+        types = half.known.value_types()
+        leaving: dict[int, int] = {}
+        keys: list[Hashable] = []
+        for given, n in half.residuals:
+            if given and (self.group(self.inputs[n]) != "carry" or self.again):
+                keys.append(("operand", self.inputs[n]))
+                continue
+            number = n if given else half.known.outs[n]
+            slot = self.slot(types[number], leaving)
+            leaving[slot] = number
+            keys.append(("slot", slot))
+        return leaving, keys
+
+    def slot(self, type: ArrayType, taken: dict[int, int]) -> int:
+        """A place for a residual of this type; branches, of which one runs, share them."""
+        for slot, kind in enumerate(self.slots):
+            if kind is type and slot not in taken:
+                return slot
+        self.slots.append(type)
+        return len(self.slots) - 1
+
+    def known_body(self, program: Program, leaving: dict[int, int]) -> Program:
+        """Known results, then what is in the slots; zeros in those of other branches."""
+        outs = program.outs[: self.outs]
+        if len(leaving) == len(self.slots):
+            return program.with_outs([*outs, *[leaving[slot] for slot in range(len(self.slots))]])
+        whole = program.with_outs([*outs, *leaving.values()])
+        recorder = Record(BASE, "")
+        inputs = [recorder.input(t) for t in whole.in_types]
+        with inside(recorder):
+            results = interpret(whole, inputs)
+            filled = dict(zip(leaving, results[len(outs) :]))
+            made = [filled[s] if s in filled else zeros_like(t) for s, t in enumerate(self.slots)]
+        return recorder.freeze([*results[: len(outs)], *made], program.name)
+
+    def hoist(self, body: Program, sources: list[Source], counts: dict[str, int]) -> Any:
+        """What a loop's body computes from shared operands alone is computed once, before it."""
+        shared = counts["shared"]
+        moving = [k >= shared for k in range(len(body.in_types))]
+        forced = [True] * self.outs + [False] * len(self.slots)
+        half = self.halve(body, moving, forced, None, False)
+        kept = [n for n, yes in enumerate(half.unknown[self.outs :]) if yes]  # slots that still leave the loop
+        gone = [n for n, yes in enumerate(half.unknown[self.outs :]) if not yes]
+        self.hoisted = {slot: j for j, slot in enumerate(gone)}
+        self.kept = {slot: j for j, slot in enumerate(kept)}
+        if not half.known.outs:
+            return [body], sources, counts
+        self.before = (Call((half.known,), "invariant"), tuple(sources[:shared]))
+        inner = [sources[n] if given else (False, n) for given, n in half.residuals]
+        return [half.rest], [*inner, *sources[shared:]], {**counts, "shared": len(inner)}
+
+    def rest_operation(self, rests: Sequence[tuple[Program, list[Any]]], shift: int) -> tuple[Any, list[Source]]:
+        """The rest, over its operands in their groups."""
+        op = self.op
+        groups: dict[str, dict[Any, ArrayType]] = {"shared": {}, "carry": {}, "each": {}}
+        for k, (yes, t) in enumerate(zip(self.unknown, op.bodies[0].in_types)):
+            if yes or (self.again and self.group(k) == "carry"):
+                groups[self.group(k)]["operand", k] = t
+        for program, keys in rests:
+            for key, t in zip(keys, program.in_types):
+                kind, n = key
+                where = self.group(n) if kind == "operand" else "shared" if n in self.hoisted else "each"
+                groups[where].setdefault(key, t)
+        order = {key: i for i, key in enumerate([key for group in groups.values() for key in group])}
+        types = [t for group in groups.values() for t in group.values()]
+        if not rests[0][0].outs:
+            return None, []
+        bodies = [program.rewired(types, [order[key] for key in keys]) for program, keys in rests]
+        made = op.with_bodies(bodies, shared=len(groups["shared"]), carry=len(groups["carry"]))
+        return made, [self.source(key, shift) for key in order]
+
+    def source(self, key: Any, shift: int) -> Source:
+        kind, n = key
+        if kind == "operand":
+            return True, n + self.op.selects
+        if n in self.hoisted:
+            return False, self.hoisted[n]
+        return False, shift + self.outs + (self.kept[n] if self.hoisted else n)
