@@ -34,6 +34,7 @@ from .effects.operations import operation as operation
 from .effects.operations import rules as rules
 from .effects.parsing import parse_program as parse_program
 from .effects.programs import Program as Program
+from .effects.programs import install_page
 from .effects.stack import BASE
 from .interpreters import evaluate
 from .interpreters.batch import batch_program as batch_program
@@ -47,6 +48,9 @@ from .interpreters.derivatives import linear_transpose as linear_transpose
 from .interpreters.derivatives import linearize as linearize
 from .interpreters.derivatives import value_and_grad as value_and_grad
 from .interpreters.derivatives import vjp as vjp
+from .interpreters.draw import Drawing as Drawing
+from .interpreters.draw import draw as draw
+from .interpreters.draw import page_of
 from .interpreters.handle import Handler as Handler
 from .interpreters.handle import handle as handle
 from .interpreters.handle import handler as handler
@@ -93,6 +97,7 @@ make_jaxpr = make_program
 BASE.answer = evaluate.answer
 install_backend(XlaBackend(), numpy)
 install_bodies(Bodies(record, jvp_program, batch_program))
+install_page(page_of)
 eager.install()
 
 __version__ = "0.1.0"

@@ -182,13 +182,7 @@ class Printer:
         return text
 
     def operation_as(self, name: str, op: Operation) -> str:
-        fields = type(op).__dataclass_fields__ if op._names else {}  # type: ignore[attr-defined]
-        shown = []
-        for field in op._names:
-            value = getattr(op, field)
-            default = fields[field].default
-            if default is dataclasses.MISSING or bits(default) != bits(value):
-                shown.append(f"{field}={self.value(value)}")
+        shown = [f"{field}={self.value(getattr(op, field))}" for field in shown_fields(op)]
         return f"{name}[{', '.join(shown)}]" if shown else name
 
     def row_element(self, effect: Any) -> str:
@@ -204,6 +198,15 @@ class Printer:
 
     def items(self, values: Any) -> str:
         return ", ".join([self.value(item) for item in values])
+
+
+def shown_fields(op: Operation) -> Iterator[str]:
+    """The names of the fields that have not their default."""
+    fields = type(op).__dataclass_fields__ if op._names else {}  # type: ignore[attr-defined]
+    for name in op._names:
+        default = fields[name].default
+        if default is dataclasses.MISSING or bits(default) != bits(getattr(op, name)):
+            yield name
 
 
 def path_of(value: Any) -> str | None:

@@ -9,7 +9,7 @@ Equations and variables are views, made when somebody looks.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -308,6 +308,10 @@ class Program:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a page in which sub-programs fold."""
+        return _Installed.page(self)
+
     def pretty_print(self, *, source_info: bool = False) -> str:
         """The text, with ``source_info`` the user's line behind each equation."""
         return program_text(self, source_info)
@@ -356,6 +360,15 @@ class Program:
             takes, got = (", ".join(map(str, types)) for types in (self.in_types, [x.type for x in operands]))
             raise BadArgument(f"{self.name}: the program takes ({takes}), got ({got}).", hint="record it for these.")
         return interpret(self, operands)
+
+
+class _Installed:
+    page: Callable[[Program], str]
+
+
+def install_page(page: Callable[[Program], str]) -> None:
+    """Called once by the package: what a notebook shows of a program."""
+    _Installed.page = page
 
 
 _SMALL = 1024  # bytes up to which a constant's own bytes are its key
