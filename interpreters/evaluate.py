@@ -26,42 +26,74 @@ _ERRORS = umath._extobj_contextvar
 HEAVY: set[Any] = set()
 CHOOSER: Callable[[Operation, tuple[Any, ...], tuple[Any, ...]], Any] = lambda op, operands, types: None
 WHOLE: Callable[[Operation, tuple[Any, ...]], Any] | None = None
+# In an operation's memo, beside its result types: (*types, _SETTLED) -> rule and result type, where no type is heavy.
+_SETTLED = object()
+
+
+def ask_about(heavy: set[Any]) -> None:
+    """From now on these are the heavy types; what was settled before is asked again."""
+    global HEAVY, _SETTLED
+    HEAVY, _SETTLED = heavy, object()
 
 
 def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
-    """Answer ``op`` with NumPy: what the base run does."""
+    """Answer ``op`` with NumPy: what the base run does. Written out for one and two operands of settled types."""
+    memo = op.memo
+    if memo is None or config.CONFIG.get() is not None:
+        return _answer(op, operands)
+    try:
+        if len(operands) == 1:
+            (x,) = operands
+            settled = memo.get((x.type, _SETTLED))
+            if settled is None:
+                return _answer(op, operands)
+            rule, made = settled
+            value = x._value
+            token = _ERRORS.set(_SILENT)
+            try:
+                y = rule(op, x._read() if value is None else value)
+            finally:
+                _ERRORS.reset(token)
+        elif len(operands) == 2:
+            a, b = operands
+            settled = memo.get((a.type, b.type, _SETTLED))
+            if settled is None:
+                return _answer(op, operands)
+            rule, made = settled
+            value, other = a._value, b._value
+            token = _ERRORS.set(_SILENT)
+            try:
+                y = rule(op, a._read() if value is None else value, b._read() if other is None else other)
+            finally:
+                _ERRORS.reset(token)
+        else:
+            return _answer(op, operands)
+    except AttributeError:
+        _no_boxes(operands)
+        raise
+    if y.__class__ is np.ndarray and y.dtype is made.dtype:
+        return concrete(made, y)
+    return wrap(y, made)
+
+
+def _answer(op: Operation, operands: tuple[Any, ...]) -> Any:
+    """Answer any operation, under any settings."""
     kind = type(op)
-    rule = _RULES.get(kind) if config.CONFIG.get() is None else None
+    scoped = config.CONFIG.get() is not None
+    rule = None if scoped else _RULES.get(kind)
     if rule is None:
         if op.bodied and WHOLE is not None and not EVALUATE.has(kind) and not config.current().disable_jit:
             _no_boxes(operands)
             return WHOLE(op, operands)
         rule = find(op)
-    memo = op.memo
+    types = tuple([x.type for x in operands])
+    light = HEAVY.isdisjoint(types)
     token = _ERRORS.set(_SILENT)
     try:
-        if len(operands) == 1:
-            (x,) = operands
-            types: tuple[Any, ...] = (x.type,)
-            if not HEAVY.isdisjoint(types) and (y := CHOOSER(op, operands, types)) is not None:
-                return y
-            made = (memo.get(types) or result_type(op, types)) if memo is not None else op.result_type(x.type)
-            value = x._value
-            y = rule(op, x._read() if value is None else value)
-        elif len(operands) == 2:
-            a, b = operands
-            types = (a.type, b.type)
-            if not HEAVY.isdisjoint(types) and (y := CHOOSER(op, operands, types)) is not None:
-                return y
-            made = (memo.get(types) or result_type(op, types)) if memo is not None else op.result_type(*types)
-            value, other = a._value, b._value
-            y = rule(op, a._read() if value is None else value, b._read() if other is None else other)
-        else:
-            types = tuple([x.type for x in operands])
-            if not HEAVY.isdisjoint(types) and (y := CHOOSER(op, operands, types)) is not None:
-                return y
-            made = (memo.get(types) or result_type(op, types)) if memo is not None else op.result_type(*types)
-            y = rule(op, *[x._read() if x._value is None else x._value for x in operands])
+        if not light and (y := CHOOSER(op, operands, types)) is not None:
+            return y
+        made = result_type(op, types)
+        y = rule(op, *[x._read() if x._value is None else x._value for x in operands])
     except AttributeError:
         _no_boxes(operands)
         raise
@@ -69,8 +101,8 @@ def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
         _ERRORS.reset(token)
     if op.multiple:
         return tuple(map(wrap, y, made))
-    if y.__class__ is np.ndarray and y.dtype is made.dtype:
-        return concrete(made, y)
+    if light and not scoped and op.memo is not None:
+        op.memo[(*types, _SETTLED)] = rule, made
     return wrap(y, made)
 
 

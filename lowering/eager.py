@@ -203,8 +203,8 @@ def run_whole(op: Operation, operands: tuple[ConcreteArray, ...]) -> Any:
     return made if op.multiple else made[0]
 
 
-class _Everything:
-    """A set that shares an element with every other."""
+class _Everything(set[Any]):
+    """A set that shares an element with every other, whatever is added."""
 
     def isdisjoint(self, others: Any) -> bool:
         return False
@@ -235,7 +235,7 @@ def _notice(t: ArrayType) -> None:
 
 
 def _look_everywhere() -> None:
-    evaluate.HEAVY = _Everything()  # type: ignore[assignment]
+    evaluate.ask_about(_Everything())
 
 
 def install() -> None:

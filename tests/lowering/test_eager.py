@@ -72,8 +72,11 @@ def test_on_two_devices():
     code = """
 import numpy as np, handlax as hx
 first, second = hx.devices()
+y = hx.numpy.ones(3)
+assert ((y + y) + (y + y))._buffer is None  # NumPy's, and settled
 x = hx.device_put(np.arange(3, dtype=np.float32), second)
-assert (x + 1.0).devices() == {second}
+assert (x + x).devices() == (x + 1.0).devices() == {second}
+assert (hx.device_put(np.ones(70_001, np.float16), second) * 2).devices() == {second}  # a type met first now
 assert hx.jit(lambda x: x * 2)(x).devices() == {second}
 assert hx.jit(lambda x, y: x * y)(x, np.float32(2)).devices() == {second}
 try:
