@@ -73,9 +73,10 @@ Mul = elementwise(
     transpose=lambda op, ct, x, y, *, wrt: fit(mul(ct, y), x) if wrt == 0 else fit(mul(x, ct), y), lower="multiply",
     doc="``z[i] = x[i] y[i]``; of booleans ``and``.\n\n    Shapes: equal, or rank 0; one dtype. Integers wrap around.",
 )  # fmt: skip
+# The derivative by y divides twice, by way of z: y**2, which would under- and overflow, is not formed.
 Div = elementwise(
     "div", NUMERIC, _divide, arity=2,
-    jvp=(lambda x, y, dx: div(dx, y), lambda x, y, dy, z: mul(dy, neg(div(z, y)))),
+    jvp=(lambda x, y, dx: div(dx, y), lambda x, y, dy, z: div(mul(dy, neg(z)), y)),
     transpose=lambda op, ct, x, y: fit(div(ct, y), x), lower="divide",
     doc="``z[i] = x[i] / y[i]``; of integers towards zero, and -1 where ``y[i] == 0``.",
 )  # fmt: skip
