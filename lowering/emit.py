@@ -27,9 +27,6 @@ class Value(NamedTuple):
     type: ArrayType
 
 
-_value = tuple.__new__  # a Value from its parts, without the generated constructor
-
-
 class Module(NamedTuple):
     """A module's text, and the arrays that its entry takes before the program's own arguments."""
 
@@ -292,33 +289,31 @@ class Emitter:
         """The equations of a program in place; gives its results."""
         results = sum([len(t) if op.multiple else 1 for op, t in zip(program.ops, program.types)])
         consts = [self.captured(const) for const in program.consts]
-        env: list[Any] = [*values, *[None] * results, *reversed(consts)]
+        # names and types apart: a line that is written here makes no Value
+        names = [*[v.name for v in values], *[""] * results, *[v.name for v in reversed(consts)]]
+        types: list[Any] = [*[v.type for v in values], *[None] * results, *[v.type for v in reversed(consts)]]
         number = len(values)
-        rules: dict[Any, Any] = {}
+        lines = self.lines
+        rules: dict[Any, tuple[Any, str | None]] = {}
         for op, args, made in zip(program.ops, program.args, program.types):
             kind = type(op)
-            rule = rules.get(kind)
-            if rule is None:
-                rule = rules[kind] = LOWER.find(kind)
-            operands = [env[n] for n in args]
+            rule, word = rules.get(kind) or rules.setdefault(kind, _rule(kind))
             # most equations are words on one or two operands of the result's type: their lines are written here
-            if type(rule) is Word and rule.plain and made is operands[0].type is operands[-1].type and len(args) < 3:
-                name = f"%{self.count}"
+            if word is not None and 0 < len(args) < 3 and types[args[0]] is made is types[args[-1]]:
+                name = names[number] = f"%{self.count}"
+                types[number] = made
                 self.count += 1
-                names = operands[0].name if len(args) == 1 else f"{operands[0].name}, {operands[1].name}"
-                self.lines.append(f"    {name} = stablehlo.{rule.word} {names} : {tensor(made)}")
-                env[number] = _value(Value, (name, made))
+                operands = names[args[0]] if len(args) == 1 else f"{names[args[0]]}, {names[args[1]]}"
+                lines.append(f"    {name} = {word} {operands} : {tensor(made)}")
                 number += 1
                 continue
             self.made = made
-            y = rule(op, self, *operands)
-            if op.multiple:
-                env[number : number + len(made)] = y
-                number += len(made)
-            else:
-                env[number] = y
+            y = rule(op, self, *[Value(names[n], types[n]) for n in args])
+            for name, t in y if op.multiple else (y,):
+                names[number] = name
+                types[number] = t
                 number += 1
-        return [env[n] for n in program.outs]
+        return [Value(names[n], types[n]) for n in program.outs]
 
     def captured(self, const: ConcreteArray) -> Value:
         """A constant of a program: written in place, or an argument of the entry where it is large."""
@@ -400,6 +395,12 @@ class Emitter:
         target = f"func.call @{found[0]}({', '.join([v.name for v in values])}) : ({takes}) -> ({gives})"
         self.lines.append(f"    %{whole}{many} = {target}" if types else f"    {target}")
         return [Value(f"%{whole}#{i}" if many else f"%{whole}", t) for i, t in enumerate(types)]
+
+
+def _rule(kind: Any) -> tuple[Any, str | None]:
+    """The rule in force, and the operation's name where the rule is no more than that."""
+    rule = LOWER.find(kind)
+    return rule, f"stablehlo.{rule.word}" if type(rule) is Word and rule.plain else None
 
 
 def _identifier(label: str) -> str:
