@@ -51,12 +51,20 @@ from .interpreters.derivatives import vjp as vjp
 from .interpreters.draw import Drawing as Drawing
 from .interpreters.draw import draw as draw
 from .interpreters.draw import page_of
-from .interpreters.handle import Handler as Handler
 from .interpreters.handle import handle as handle
-from .interpreters.handle import handler as handler
 from .interpreters.handle import handlers as handlers
+from .interpreters.handler import Handler as Handler
+from .interpreters.handler import ctl as ctl
+from .interpreters.handler import final as final
+from .interpreters.handler import handler as handler
 from .interpreters.jvp import jvp_program as jvp_program
 from .interpreters.mapping import vmap as vmap
+from .interpreters.movements import When as When
+from .interpreters.movements import append as append
+from .interpreters.movements import carry as carry
+from .interpreters.movements import merge as merge
+from .interpreters.movements import split as split
+from .interpreters.movements import tally as tally
 from .interpreters.partial_eval import partial_eval_program as partial_eval_program
 from .interpreters.record import record
 from .interpreters.simplify import common_subexpressions as common_subexpressions
@@ -65,6 +73,8 @@ from .interpreters.staging import closure_convert as closure_convert
 from .interpreters.staging import make_program as make_program
 from .interpreters.staging import named_call as named_call
 from .interpreters.staging import named_scope as named_scope
+from .interpreters.step import Stepper as Stepper
+from .interpreters.step import step as step
 from .interpreters.transpose import transpose_program as transpose_program
 from .interpreters.typecheck import check_program as check_program
 from .interpreters.typecheck import typecheck as typecheck

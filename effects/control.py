@@ -18,6 +18,7 @@ from .operations import EMPTY_ROW, Operation, operation
 from .programs import Program
 from .types import ArrayType
 
+
 class Groups(NamedTuple):
     """The operands of a higher-order operation, or anything that goes with them, by the part that each plays."""
 
@@ -79,6 +80,10 @@ class HigherOrder(Operation):
     def stacked(self, type: ArrayType) -> ArrayType:
         """The type of an operand or result of which one run has ``type``."""
         return type.update(shape=(self.length, *type.shape)) if self.stacks else type
+
+    def times(self, *types: ArrayType) -> int:
+        """How often the body runs on operands of these types, where that is known."""
+        return self.length if self.stacks else 1
 
     def with_bodies(self, bodies: Sequence[Program], **counts: Any) -> Any:
         """The same operation over other bodies; where their signature differs, with other counts."""

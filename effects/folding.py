@@ -94,6 +94,9 @@ class Reduce(HigherOrder):
         kept = tuple([n for d, n in enumerate(shape) if d not in op.axes])
         return tuple([t.update(shape=kept) for t in op.bodies[0].out_types])
 
+    def times(op, *types):
+        return types[-1].size
+
     def evaluate(op, *values):
         with inside(BASE):
             made = op.bodies[0].in_types

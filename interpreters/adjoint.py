@@ -14,17 +14,17 @@ from ..effects.caches import Cache
 from ..effects.columns import add_tangents, zeros_like
 from ..effects.control import HigherOrder
 from ..effects.conversion import convert
-from ..effects.errors import NotDifferentiable
 from ..effects.programs import Program, interpret
 from ..effects.stack import BASE, current, inside
 from ..effects.types import ArrayType
 from .partial_eval import halve, split_operation
 from .record import Record
+from .revolve import transpose_until
 
 Marks = tuple[bool, ...]
 # ``transpose(program, linear, nonzero)``: the adjoint program, and which linear inputs have a cotangent
 Transpose = Callable[[Program, Sequence[bool], Sequence[bool]], tuple[Program, Marks]]
-_BODIES = Cache("adjoint bodies")
+_BODIES = Cache("transpose_operation")
 
 
 def transpose_operation(
@@ -32,7 +32,7 @@ def transpose_operation(
 ) -> list[Any]:
     """The cotangent of each operand; None for one that is not linear, or where it is zero."""
     if op.runs == "until":
-        return _until(op, cts, operands, linear)
+        return transpose_until(op, cts, operands, linear, transpose)
     inner = _spread(op, linear) if op.loops else tuple(linear)
     marks = op.groups(inner)
     if op.loops and not all(marks.carry):
@@ -166,10 +166,3 @@ def _body(op: HigherOrder, adjoint: Program, live: Marks, marks: Any, kept: tupl
         new_cts = [_full(g, t) for g, t, yes in zip(parts[1], types[shared:], moving) if yes]
         slices = [_full(g, t) for g, t, yes in zip(parts[2], linear_each, sliced) if yes]
         return recorder.freeze([*new_cts, *new_sums, *slices], adjoint.name)
-
-
-def _until(op: Any, cts: Sequence[Any], operands: Sequence[Any], linear: Sequence[bool]) -> list[Any]:
-    raise NotDifferentiable(
-        f"{op.name}: reverse mode cannot cross a loop of unknown length: nothing bounds what it would have to keep.",
-        hint="give while_loop max_steps=, or checkpoints=; or use fori_loop with constant bounds, or scan.",
-    )

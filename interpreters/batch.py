@@ -15,6 +15,7 @@ from ..effects.caches import Cache
 from ..effects.columns import BATCH, COLLECTIVE
 from ..effects.control import HigherOrder
 from ..effects.errors import CannotCross
+from ..effects.lanes import Lanes
 from ..effects.operations import Operation
 from ..effects.programs import Program, interpret
 from ..effects.slicing import axis_at
@@ -93,28 +94,49 @@ class Batch(Crossing):
         return None if mark is None else mark + 1
 
     def choose(self, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
-        """Lanes that go different ways: all branches and a selection; a loop as long as one lane goes on."""
+        """Lanes that go different ways: all branches and a selection; a loop as long as one lane goes on.
+
+        What performs effects is not turned into a selection: each lane runs it by itself.
+        """
         effects = [effect for effect in op.effects if not isinstance(effect, Axis)]
+        if all([effect.vmap == "per_lane" for effect in effects]) and effects:
+            dims, values = zip(*[(self.split(x)[0], self.split(x)[1][0]) for x in operands])
+            return tuple([self.box(0, (y,)) for y in self.in_lanes(op, dims, values)])
         if effects:
+            names = ", ".join(sorted({effect.name for effect in effects}))
             raise CannotCross(
-                f"{op.name}: lanes of {self.label} would go different ways, and what they perform on them, "
-                f"{', '.join(sorted(effect.name for effect in effects))}, cannot be performed for some lanes alone.",
-                hint="handle it inside: vmap(hx.handle(h)(f)).",
+                f"{op.name}: lanes of {self.label} go different ways, and {names} would be performed by some alone.",
+                hint=f"handle it inside: vmap(hx.handle(h)(f)); or declare {names} with @hx.effect(vmap='per_lane').",
             )
         with inside(self):
             return all_branches(op, operands) if op.runs == "one" else while_any(self, op, operands)
+
+    def in_lanes(self, op: Operation, dims: Sequence[int | None], values: Sequence[Any]) -> tuple[Any, ...]:
+        """The operation once for each lane, outside; results stand with the lanes first."""
+        recorder = Record(BASE, "")
+        shared = [(recorder.input(x.type), x) for x, d in zip(values, dims) if d is None]
+        each = [axis_at(x, d, 0, self.size) for x, d in zip(values, dims) if d is not None]
+        rows = iter([recorder.input(x.type.update(shape=x.type.shape[1:])) for x in each])
+        fixed = iter([box for box, _ in shared])
+        results = recorder.answer(op, tuple([next(fixed) if d is None else next(rows) for d in dims]))
+        body = recorder.freeze(results if op.multiple else (results,), op.name)
+        lanes = Lanes((body,), len(shared), self.size)
+        return self.outer.answer(lanes, (*[x for _, x in shared], *each))
 
     def concerns(self, op: Operation) -> bool:
         """Whether an operation without an operand of ours is ours all the same: it names our axis, or has an effect."""
         return any(not isinstance(e, Axis) or e.name == self.axis_name for e in op.effects)
 
     def _effect(self, op: Operation, dims: tuple[Any, ...], *values: Any) -> Any:
-        """An effect without a batch rule of its own: once for all lanes, or refused."""
+        """An effect without a batch rule of its own: once for all lanes, once for each, or refused."""
         if op.vmap == "once" and all(d is None for d in dims):
             y = self.outer.answer(op, values)
             return y, (None,) * len(y) if op.multiple else None
+        if op.vmap == "per_lane":
+            made = self.in_lanes(op, dims, values)
+            return (made, 0) if op.multiple else (made[0], 0)
         why = "an operand differs from lane to lane" if op.vmap == "once" else f"the effect says vmap={op.vmap!r}"
-        declare = "" if op.vmap == "once" else "declare what it means with @hx.effect(vmap='once'), or "
+        declare = "" if op.vmap == "once" else "declare what it means with @hx.effect(vmap='once' or 'per_lane'), or "
         raise CannotCross(
             f"{op.name}: this effect cannot cross {self.label}: {why}.",
             hint=f"{declare}handle it inside: vmap(hx.handle(h)(f)).",

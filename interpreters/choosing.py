@@ -13,7 +13,7 @@ from ..effects.stack import inside, perform
 from .cross import Crossing, Wanted, lift
 from .record import record
 
-_STEPS = Cache("loops of lanes")
+_STEPS = Cache("while_any")
 
 
 def all_branches(op: HigherOrder, operands: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -35,8 +35,8 @@ def while_any(run: Crossing, op: Any, operands: tuple[Any, ...]) -> tuple[Any, .
     fixed = [run.split(x) for x in shared]
     marks = [mark for mark, _ in fixed] + [0] * op.carry
     going, moving = (
-        lift(run, test, marks, Wanted([0], ())).program,
-        lift(run, step, marks, Wanted([0] * op.carry, ())).program,
+        lift(run, test, marks, Wanted([0])).program,
+        lift(run, step, marks, Wanted([0] * op.carry)).program,
     )
     any_going = record(lambda *xs: [perform(ReduceOr((0,)), interpret(going, xs)[0])], going.in_types, going.name)
     parts = [part for _, parts in fixed for part in parts]

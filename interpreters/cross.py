@@ -11,26 +11,28 @@ operands go (``effects.control``) and nothing about handlers.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ..effects import config
+from ..effects.axes import Axis
 from ..effects.caches import Cache
 from ..effects.closing import close_all
-from ..effects.control import HigherOrder
+from ..effects.columns import zeros_like
+from ..effects.control import HigherOrder, bodies
 from ..effects.conversion import convert
-from ..effects.errors import CannotCross, StateTypeError
+from ..effects.errors import CannotCross
 from ..effects.programs import Program, interpret
-from ..effects.promotion import promote
+from ..effects.slicing import axis_at
 from ..effects.stack import BASE, Run, inside
 from ..effects.types import ArrayType
 from .record import Record
 
 Mark = Any  # what a handler knows of one value of its own statically: None for a value of somebody else
-_LIFTED = Cache("lifted bodies")
+_LIFTED = Cache("lift")
 
 
 class Lifted(NamedTuple):
-    """A body as a handler makes it, which of its results are the handler's own, and what becomes of the state."""
+    """A body as a handler makes it, which of its results are the handler's own, and what leaves with the state."""
 
     program: Program
     marks: tuple[Mark, ...]
@@ -39,10 +41,51 @@ class Lifted(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What all bodies of an operation have to give: results with these marks, states of these types."""
+    """What a body has to give: results with these marks; of the state these types, its own from ``offset`` on."""
 
     marks: Sequence[Mark]
-    state: Sequence[ArrayType]
+    state: Sequence[ArrayType] = ()
+    offset: int = 0
+
+
+class Flow:
+    """How a handler's state crosses one operation. Here: there is none.
+
+    ``operands`` enter, and what ``end`` gives leaves: with the carry where the flow ``turns`` in a loop, else with
+    ``each`` and ``out``.
+    """
+
+    turns: ClassVar[bool] = False
+    operands: Sequence[Any] = ()
+
+    def inner_types(self) -> list[ArrayType]:
+        """The types of what enters, as one body sees it."""
+        return [x.type for x in self.operands]
+
+    def begin(self, run: Any, values: Sequence[Any]) -> None:
+        """Set the state at the start of a body."""
+
+    def end(self, run: Any) -> tuple[Sequence[Any], Any]:
+        """What leaves at the end of a body, and its structure."""
+        return (), None
+
+    def join(self, run: Any, op: HigherOrder, lifted: Sequence[Lifted], before: Sequence[ArrayType]) -> Joined:
+        """What leaves, for all bodies."""
+        return Joined((), None, (0,) * len(lifted))
+
+    def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
+        """Set the state after the operation, from what left."""
+
+
+class Joined(NamedTuple):
+    """What leaves with the state: types, structure, and where each body's own part begins."""
+
+    types: Sequence[ArrayType]
+    structure: Any
+    offsets: Sequence[int]
+
+
+NO_FLOW = Flow()
 
 
 class Crossing(Run):
@@ -58,12 +101,9 @@ class Crossing(Run):
         """What, beside a body and its marks, the lifted body depends on; None where it is not to be remembered."""
         return None
 
-    def state(self) -> tuple[Sequence[Any], Any]:
-        """The leaves of the current state, and its structure."""
-        return (), None
-
-    def set_state(self, leaves: Sequence[Any], structure: Any) -> None:
-        """Go on from another state."""
+    def flow(self, op: HigherOrder) -> Flow:
+        """How the state crosses ``op``."""
+        return NO_FLOW
 
     def split(self, x: Any) -> tuple[Mark, Sequence[Any]]:
         """The mark of a value and the values of the enclosing run that it consists of."""
@@ -106,6 +146,7 @@ def lift(
     body: Program,
     marks: Sequence[Mark],
     wanted: Wanted | None = None,
+    flow: Flow = NO_FLOW,
     state: Sequence[ArrayType] = (),
     at: tuple[int, int] | None = None,
 ) -> Lifted:
@@ -115,11 +156,10 @@ def lift(
     """
     places = at or (len(body.in_types), len(body.outs))
     key = run.key()
-    if key is None or (body.effects and run.outer is not BASE):
-        return _lift(run, body, marks, wanted, state, places, run.outer)
-    want = None if wanted is None else (tuple(wanted.marks), tuple(wanted.state))
-    whole = (key, body, tuple(marks), want, tuple(state), places, config.current())
-    return _LIFTED.get(whole, lambda: _lift(run, body, marks, wanted, state, places, BASE))
+    if key is None or flow is not NO_FLOW or (body.effects and run.outer is not BASE):
+        return _lift(run, body, marks, wanted, flow, state, places, run.outer)
+    whole = (key, body, tuple(marks), None if wanted is None else tuple(wanted.marks), config.current())
+    return _LIFTED.get(whole, lambda: _lift(run, body, marks, wanted, flow, state, places, BASE))
 
 
 def _lift(
@@ -127,6 +167,7 @@ def _lift(
     body: Program,
     marks: Sequence[Mark],
     wanted: Wanted | None,
+    flow: Flow,
     state: Sequence[ArrayType],
     places: tuple[int, int],
     outer: Run,
@@ -134,26 +175,21 @@ def _lift(
     recorder = Record(outer, "")
     inner = run.fresh(recorder)
     enters, leaves = places
-    _, structure = run.state()
     inputs = []
-    given: list[Any] = []
     try:
         for i, (mark, t) in enumerate([*zip(marks, body.in_types), (None, None)]):
             if i == enters:
-                given = [recorder.input(kind) for kind in state]
+                with inside(recorder):
+                    flow.begin(inner, [recorder.input(kind) for kind in state])
             if t is not None:
                 inputs.append(inner.box(mark, [recorder.input(part) for part in inner.part_types(mark, t)]))
-        if state:
-            inner.set_state(given, structure)
         with inside(inner):
             results = interpret(body, inputs)
         with inside(recorder):
-            ends, structure = inner.state()
+            ends, structure = flow.end(inner)
             found = [inner.split(y)[0] for y in results] if wanted is None else wanted.marks
-            if wanted is not None:
-                ends = [convert(x, t.dtype, t.weak) for x, t in zip(ends, wanted.state)]
             groups = [_typed(inner, y, mark, t) for y, mark, t in zip(results, found, body.out_types)]
-            groups.insert(leaves, ends)
+            groups.insert(leaves, ends if wanted is None else _padded(ends, wanted))
             program = recorder.freeze([part for parts in groups for part in parts], body.name)
             return Lifted(program, tuple(found), tuple([x.type for x in ends]), structure)
     finally:
@@ -165,6 +201,15 @@ def _typed(run: Crossing, y: Any, mark: Mark, type: ArrayType) -> Sequence[Any]:
     return [convert(x, t.dtype, t.weak) for x, t in zip(run.force(y, mark), run.part_types(mark, type))]
 
 
+def _padded(ends: Sequence[Any], wanted: Wanted) -> list[Any]:
+    """What leaves a body, among zeros for what leaves the others."""
+    first, last = wanted.offset, wanted.offset + len(ends)
+    return [
+        convert(ends[i - first], t.dtype, t.weak) if first <= i < last else zeros_like(t)
+        for i, t in enumerate(wanted.state)
+    ]
+
+
 def cross(run: Crossing, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
     """Answer a higher-order operation: the same operation, outside, over bodies as the handler makes them."""
     selects, shared, carry, each = op.groups(operands)
@@ -174,85 +219,63 @@ def cross(run: Crossing, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
     sliced = [run.slice(*run.split(x)) if op.stacks else run.split(x) for x in each]
     before, after = [mark for mark, _ in fixed], [mark for mark, _ in sliced]
     moving = [run.carried(run.split(x)[0]) for x in carry]
-    start, structure = run.state()
-    state: Sequence[ArrayType] = [x.type for x in start]
-    at = (op.shared + op.carry, op.carry) if op.loops else None
+    flow = run.flow(op)
+    turns = flow.turns and op.loops
+    state = flow.inner_types()
+    at = (op.shared + op.carry, op.carry) if turns else None
     while True:
         marks = [*before, *moving, *after]
-        lifted = [lift(run, body, marks, None, state, at) for body in op.main]
+        lifted = [lift(run, body, marks, None, flow, state, at) for body in op.main]
         found = [run.join(column) for column in zip(*[made.marks for made in lifted])]
         grown = [run.carried(run.join(pair)) for pair in zip(moving, found)]
-        ends = joined_state(run, op, lifted, state, structure)
-        if not op.loops or (grown == moving and ends == state):
+        joined = flow.join(run, op, lifted, state)
+        if not op.loops or (grown == moving and (not turns or list(joined.types) == state)):
             break
-        moving, state = grown, ends
-    wanted = Wanted([*moving, *found[op.carry :]] if op.loops else found, ends)
-    tests = [lift(run, test, [*before, *moving], None, state) for test in op.tests]
+        moving, state = grown, list(joined.types) if turns else state
+    tests = [lift(run, test, [*before, *moving], None, flow, state) for test in op.tests]
     if any([test.marks[0] is not None for test in tests]):
         return run.choose(op, operands)
-    bodies = [
+    wanted = [*moving, *found[op.carry :]] if op.loops else found
+    programs = [
         made.program
-        if list(made.marks) == wanted.marks and made.state == tuple(ends)
-        else lift(run, body, marks, wanted, state, at).program
-        for body, made in zip(op.main, lifted)
+        if list(made.marks) == wanted and made.state == tuple(joined.types)
+        else lift(run, body, marks, Wanted(wanted, joined.types, offset), flow, state, at).program
+        for body, made, offset in zip(op.main, lifted, joined.offsets)
     ]
-    whole, captured = close_all([*[test.program.with_outs(test.program.outs[:1]) for test in tests], *bodies])
+    whole, captured = close_all([*[test.program.with_outs(test.program.outs[:1]) for test in tests], *programs])
     fixed_parts = [*captured, *[part for _, parts in fixed for part in parts]]
     carried = [part for x, mark in zip(carry, moving) for part in run.force(x, mark)]
-    entering = [convert(x, t.dtype, t.weak) for x, t in zip(start, state)]
+    entering = [convert(x, t.dtype, t.weak) for x, t in zip(flow.operands, state)]
     last = [part for _, parts in sliced for part in parts]
-    loose = [*entering, *last] if op.loops else [*last, *entering]
-    count = len(carried) + (len(entering) if op.loops else 0)
-    made = op.with_bodies(whole, shared=len(fixed_parts), carry=count)
-    results = run.outer.answer(made, (*selects, *fixed_parts, *carried, *loose))
-    return boxed(run, op, wanted, lifted[0].structure, results)
+    loose = [*entering, *last] if turns else [*last, *entering]
+    made = op.with_bodies(whole, shared=len(fixed_parts), carry=len(carried) + (len(entering) if turns else 0))
+    results = performed(run.outer, made, (*selects, *fixed_parts, *carried, *loose))
+    return boxed(run, op, wanted, flow, joined, results)
 
 
-def joined_state(
-    run: Crossing, op: HigherOrder, lifted: Sequence[Lifted], before: Sequence[ArrayType], structure: Any
-) -> list[ArrayType]:
-    """The types of the state after the bodies: one for all branches, and for all runs of a loop."""
-    ends = [(made.state, made.structure) for made in lifted]
-    if op.loops:
-        ends.append((tuple(before), structure))
-    for _, other in ends[1:]:
-        if other != ends[0][1]:
-            where = "in a loop" if op.loops else "in all branches"
-            raise StateTypeError(
-                f"{op.name}: the state of {run.label} must keep its structure {where}, got {other} and {ends[0][1]}.",
-                hint="start from a state of the final structure.",
-            )
-    return [_joined_type(run, op, types) for types in zip(*[types for types, _ in ends])]
+def performed(outer: Run, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
+    """Perform the crossed operation; lanes that no effect keeps apart any more are one batch."""
+    if op.runs != "lanes" or any([not isinstance(effect, Axis) for effect in op.effects]):
+        return outer.answer(op, operands)
+    dims = [None] * op.shared + [0] * (len(operands) - op.shared)
+    program, found = bodies().batch(op.bodies[0], dims, op.length)
+    with inside(outer):
+        return [axis_at(y, d, 0, op.length) for y, d in zip(interpret(program, operands), found)]
 
 
-def _joined_type(run: Crossing, op: HigherOrder, types: Sequence[ArrayType]) -> ArrayType:
-    """One type for a leaf of the state: a weak one may become strong, nothing else may change."""
-    found = types[0]
-    for t in types[1:]:
-        if t is found:
-            continue
-        if t.shape != found.shape or not (t.weak or found.weak):
-            raise StateTypeError(
-                f"{op.name}: a leaf of the state of {run.label} must keep one type, got {found} and {t}.",
-                hint=f"start from a value of type {found if t.weak else t}.",
-            )
-        dtype, weak = promote(found.dtype, found.weak, t.dtype, t.weak)
-        found = found.update(dtype=dtype, weak=weak)
-    return found
-
-
-def boxed(run: Crossing, op: HigherOrder, wanted: Wanted, structure: Any, results: Sequence[Any]) -> tuple[Any, ...]:
+def boxed(
+    run: Crossing, op: HigherOrder, marks: Sequence[Mark], flow: Flow, joined: Joined, results: Sequence[Any]
+) -> tuple[Any, ...]:
     """The results of the operation from the parts that the crossed one gave; the run goes on from the new state."""
     values = iter(results)
     made = []
     state: list[Any] = []
-    last = op.carry if op.loops else len(wanted.marks)
-    for i, (mark, t) in enumerate([*zip(wanted.marks, op.main[0].out_types), (None, None)]):
+    last = op.carry if flow.turns and op.loops else len(marks)
+    for i, (mark, t) in enumerate([*zip(marks, op.main[0].out_types), (None, None)]):
         if i == last:
-            state = [next(values) for _ in wanted.state]
+            state = [next(values) for _ in joined.types]
         if t is not None:
             parts = [next(values) for _ in run.part_types(mark, t)]
             made.append(run.box(run.stack(mark) if op.stacks and i >= op.carry else mark, parts))
-    if wanted.state:
-        run.set_state(state, structure)
+    flow.after(run, state, joined.structure)
     return tuple(made)

@@ -21,7 +21,7 @@ from .simplify import dead_code_elimination, is_root
 from .splitting import Halves, Parts, Policy, Source, split
 
 _PROGRAMS = Cache("partial_eval_program")
-_OPERATIONS = Cache("operations in two parts")
+_OPERATIONS = Cache("split_operation")
 
 
 class Tape(Record):

@@ -1,0 +1,145 @@
+"""Handling: one installation of a user's handler.
+
+While a clause runs, the stack is the one outside its handler: ``perform`` in it forwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..effects import trees
+from ..effects.arrays import lift
+from ..effects.control import HigherOrder
+from ..effects.conversion import convert
+from ..effects.errors import BadArgument, DTypeMismatch
+from ..effects.operations import Operation, result_type
+from ..effects.sources import user_site
+from ..effects.stack import BASE, STACK, Run
+from ..effects.types import ArrayType
+from .cross import NO_FLOW, Crossing, Flow, cross
+from .handler import Handler, Kind
+from .rotate import rotated
+from .tally import tallied
+
+
+class _NoState:
+    """The state of a handler without one; ``None`` is a state like any other."""
+
+    def __repr__(self) -> str:
+        return "no state"
+
+
+NO_STATE = _NoState()
+
+
+class Handling(Crossing):
+    """One installation of a user's handler. Answers by clause; crosses higher-order operations by the law."""
+
+    __slots__ = ("handler", "clauses", "current", "reified")
+
+    def __init__(
+        self, outer: Run, handler: Handler, state: Any, site: tuple[Any, int] | None = None, reified: Any = None
+    ):
+        super().__init__(outer, repr(handler), site)
+        self.handler = handler
+        self.clauses = dict(handler.clauses)
+        self.current = state
+        self.reified = reified  # what answers a clause of a kind of its own; None in direct mode
+
+    def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
+        clause = self.clauses.get(type(op))
+        if clause is None:
+            if op.bodied and self.concerns(op):
+                return self.cross(op, operands)
+            clause = self.handler.otherwise
+            if clause is None or not self.handler.over(op):
+                return self.outer.answer(op, operands)
+        cell = self.cell
+        site = cell.site
+        if site is None:
+            cell.site = user_site(2)
+        token = STACK.set(self.outer)
+        try:
+            if self.handler.tallies:
+                weight = clause(op, *[x.type for x in operands])
+                self.current = self.handler.moves.then(self.current, weight)  # type: ignore[attr-defined]
+                return self.outer.answer(op, operands)
+            if isinstance(clause, Kind):
+                return self.reified(self, op, clause, operands)
+            if self.current is NO_STATE:
+                y = clause(op, *operands)
+            else:
+                self.current, y = pair(op, clause(self.current, op, *operands))
+            return fitted(op, operands, y)
+        finally:
+            STACK.reset(token)
+            cell.site = site
+
+    def concerns(self, op: Any) -> bool:
+        """Whether a body performs something that has a clause here."""
+        if self.handler.otherwise is not None:
+            return True
+        return any(kind in self.clauses for body in op.bodies for kind in body.operations)
+
+    def cross(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        if self.handler.tallies:
+            self.current = self.handler.moves.then(self.current, tallied(self.handler, op, operands))  # type: ignore[attr-defined]
+            return self.outer.answer(op, operands)
+        if op.runs == "lanes" and self.current is not NO_STATE and self.flow(op).turns:
+            op = op.as_loop()
+        token = STACK.set(self.outer)
+        try:
+            if op.tests and any([kind in self.clauses for kind in op.tests[0].operations]):
+                return rotated(self, op, operands)
+            return cross(self, op, operands)
+        finally:
+            STACK.reset(token)
+
+    def fresh(self, outer: Run) -> Handling:
+        return Handling(outer, self.handler, self.current, None, self.reified)
+
+    def key(self) -> Any:
+        return (self.handler, self.reified) if self.outer is BASE else None
+
+    def flow(self, op: HigherOrder) -> Flow:
+        return NO_FLOW if self.current is NO_STATE else self.handler.moves.flow(self, op)
+
+
+def pair(op: Operation, answer: Any) -> tuple[Any, Any]:
+    """The state and the answer that a clause with a state gives."""
+    if isinstance(answer, tuple) and len(answer) == 2:
+        return answer
+    raise BadArgument(
+        f"{op.name}: the clause of a handler with a state gives (state, answer), got {type(answer).__name__}.",
+        hint="a handler without state is installed by hx.handle(h), without a second argument.",
+    )
+
+
+def fitted(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
+    """The answer with exactly the type that the operation's result has; a weak number takes its dtype."""
+    made = result_type(op, tuple([x.type for x in operands]))
+    if not op.multiple:
+        return _fitting(op, y, made)
+    parts = list(y) if isinstance(y, tuple) and not op.effectful else trees.leaves(y)
+    if len(parts) != len(made):
+        raise DTypeMismatch(f"{op.name}: the clause must give {len(made)} results, got {len(parts)}.")
+    return tuple([_fitting(op, part, t) for part, t in zip(parts, made)])
+
+
+def _fitting(op: Operation, y: Any, made: ArrayType) -> Any:
+    x = lift(y)
+    if x.type is made or (x.type.shape == made.shape and x.type.dtype == made.dtype):
+        return x
+    if x.type.weak and x.type.shape == made.shape:
+        return convert(x, made.dtype, made.weak)
+    raise DTypeMismatch(
+        f"{op.name}: the answer of a clause must have the type of the operation's result, {made}, got {x.type}.",
+        hint="convert with astype, or broadcast, in the clause.",
+    )
+
+
+def finished(handler: Handler, state: Any, y: Any) -> Any:
+    """What a handled function gives at its end."""
+    if state is NO_STATE:
+        return y if handler.returns is None else handler.returns(y)
+    return (state, y) if handler.returns is None else handler.returns(state, y)
