@@ -27,7 +27,7 @@ from .dtypes import (
     promote,
 )
 from .errors import BadArgument, DTypeMismatch, ShapeMismatch
-from .operations import operation, shared
+from .operations import operation, result_type, shared
 from .refusals import no_sharding
 from .shapes import inverse_permutation, permute
 from .stack import perform
@@ -157,7 +157,7 @@ class DotGeneral:
         return batch_dot(op, dims, x, y)
 
     def jvp(op, primals, tangents):
-        made = op.result_type(*[x.type for x in primals]).dtype
+        made = result_type(op, tuple([x.type for x in primals])).dtype  # type: ignore[arg-type]
         return (multilinear if is_inexact(made) else zero)(op, primals, tangents)
 
     def transpose(op, ct, x, y, *, wrt):
@@ -292,23 +292,26 @@ def batch_dot(op: Any, dims: tuple[int | None, int | None], x: Any, y: Any) -> t
 def dot_adjoint(op: Any, ct: Any, operand: Any, other: Any, wrt: int) -> Any:
     """The cotangent of one operand: ``ct`` contracted with the other one, its dimensions put in order."""
     kind = operand.type if not isinstance(operand, ArrayType) else operand
-    shape = kind.shape
-    ranks = (len(shape), len(other.type.shape)) if wrt == 0 else (len(other.type.shape), len(shape))
-    plan = layout(op.dimension_numbers, *ranks)
+    own, others = len(kind.shape), len(other.type.shape)
+    numbers, order = adjoint(op.dimension_numbers, *((own, others) if wrt == 0 else (others, own)), wrt)
+    z = perform(shared(DotGeneral, numbers, op.precision, op.preferred_element_type), ct, other)
+    return convert(permute(z, order), kind.dtype, kind.weak)
+
+
+@lru_cache(maxsize=1024)
+def adjoint(numbers: Numbers, lhs_rank: int, rhs_rank: int, wrt: int) -> tuple[Numbers, tuple[int, ...]]:
+    """How a cotangent is contracted with the other operand, and the order of the result's dimensions in the operand."""
+    plan = layout(numbers, lhs_rank, rhs_rank)
     batch, rows, columns = len(plan.lhs[0]), len(plan.lhs[1]), len(plan.rhs[2])
-    (own_inner, other_inner), (own_batch, other_batch) = (
-        (tuple(pair[::-1]) if wrt else pair) for pair in op.dimension_numbers
-    )
+    (own_inner, other_inner), (own_batch, other_batch) = ((tuple(pair[::-1]) if wrt else pair) for pair in numbers)
     if wrt == 0:
         own_free, other_free, summed = plan.lhs[1], plan.rhs[2], tuple(range(batch + rows, batch + rows + columns))
     else:
         own_free, other_free, summed = plan.rhs[2], plan.lhs[1], tuple(range(batch, batch + rows))
-    numbers = ((summed, other_free), (tuple(range(batch)), other_batch))
-    z = perform(shared(DotGeneral, numbers, *op.fields[1:]), ct, other)
-    # the dimensions of z: batch, those free in the operand, and the contracted ones in the other operand's order
+    # the dimensions of the result: batch, those free in the operand, and the contracted ones in the other's order
     inner = [own_inner[i] for i in sorted(range(len(other_inner)), key=other_inner.__getitem__)]
-    z = permute(z, inverse_permutation((*own_batch, *own_free, *inner)))
-    return convert(z, kind.dtype, kind.weak)
+    order = inverse_permutation((*own_batch, *own_free, *inner))
+    return ((summed, other_free), (tuple(range(batch)), other_batch)), order
 
 
 def lower_dot(op: Any, emit: Any, x: Any, y: Any) -> Any:

@@ -102,8 +102,8 @@ class BroadcastInDim:
     jvp = linear
 
     def transpose(op, ct, x):
-        axes = tuple(i for i in range(len(op.shape)) if i not in op.dims)
-        stretched = tuple(d for d, n in zip(op.dims, x.shape) if n == 1 and op.shape[d] != 1)
+        axes = [i for i in range(len(op.shape)) if i not in op.dims]
+        stretched = [d for d, n in zip(op.dims, x.shape) if n == 1 and op.shape[d] != 1]
         y = reduce_sum(ct, (*axes, *stretched))
         return reshape(y, x.shape) if stretched else y
 
