@@ -5,6 +5,8 @@ Operations are what a program performs; handlers say what they mean: evaluate, b
 
 from __future__ import annotations
 
+from . import ad_checkpoint as ad_checkpoint
+from . import checkpoint_policies as checkpoint_policies
 from . import dtypes as dtypes
 from . import errors as errors
 from . import lax as lax
@@ -35,9 +37,11 @@ from .effects.operations import rules as rules
 from .effects.parsing import parse_program as parse_program
 from .effects.programs import Program as Program
 from .effects.programs import install_page
+from .effects.rematerialise import checkpoint_name as checkpoint_name
 from .effects.stack import BASE
 from .interpreters import evaluate
 from .interpreters.batch import batch_program as batch_program
+from .interpreters.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
 from .interpreters.derivatives import grad as grad
 from .interpreters.derivatives import hessian as hessian
 from .interpreters.derivatives import jacfwd as jacfwd
@@ -70,6 +74,7 @@ from .interpreters.record import record
 from .interpreters.simplify import common_subexpressions as common_subexpressions
 from .interpreters.simplify import dead_code_elimination as dead_code_elimination
 from .interpreters.staging import closure_convert as closure_convert
+from .interpreters.staging import effects_of as effects_of
 from .interpreters.staging import make_program as make_program
 from .interpreters.staging import named_call as named_call
 from .interpreters.staging import named_scope as named_scope
@@ -98,10 +103,12 @@ from .lowering.devices import process_count as process_count
 from .lowering.devices import process_index as process_index
 from .lowering.explain import explain as explain
 from .lowering.jit import jit as jit
+from .lowering.rematerialise import checkpoint as checkpoint
 from .lowering.stages import ShapeDtypeStruct as ShapeDtypeStruct
 from .lowering.stages import eval_shape as eval_shape
 
 make_jaxpr = make_program
+remat = checkpoint
 
 # what effects leave to others, the base interpretation, the array backend and programs of bodies, is installed here
 BASE.answer = evaluate.answer

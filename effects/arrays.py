@@ -544,7 +544,12 @@ def perform(op: Any, *operands: Any) -> Any:
         if not isinstance(error, HandlaxError):
             _check_operands(op, lifted)
         raise
-    return trees.unflatten(trees.structure(op.result_tree(*[x.type for x in lifted])), y) if op.effectful else y
+    if not op.effectful:
+        return y
+    tree = op.result_tree(*[x.type for x in lifted])
+    if tree is None or type(tree) is ArrayType:  # the commonest trees by hand
+        return y[0] if y else None
+    return trees.unflatten(trees.structure(tree), y)
 
 
 def _check_operands(op: Any, operands: list[Array]) -> None:

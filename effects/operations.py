@@ -332,7 +332,7 @@ def _build(cls: type, effectful: bool, **marks: Any) -> type[Operation]:
         made.result_type = _leaf_types
         made.multiple = True
     made.effectful = effectful or getattr(inherited, "effectful", False)
-    if not made._names and not made.effectful:
+    if not made._names:
         made.memo = {}
     made.__qualname__ = cls.__qualname__
     for name, value in marks.items():

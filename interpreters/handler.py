@@ -73,15 +73,20 @@ def every(op: Operation) -> bool:
 class Handler:
     """Clauses by operation type, one for what has no clause, and one for the result. A value: hashable, mergeable."""
 
-    __slots__ = ("clauses", "otherwise", "over", "returns", "moves")
+    __slots__ = ("clauses", "otherwise", "over", "returns", "moves", "resumes", "escapes", "tallies")
     clauses: PMap[type, Clause | Kind]
     otherwise: Clause | None
     over: Callable[[Operation], bool]
     returns: Clause | None
     moves: Movement
+    resumes: bool  # a clause takes the rest of the program
+    escapes: bool  # a clause never resumes
+    tallies: bool  # clauses give static values
 
     def __init__(self, clauses: PMap[type, Any], otherwise: Any, over: Any, returns: Any, moves: Movement):
-        for name, value in zip(self.__slots__, (clauses, otherwise, over, returns, moves)):
+        kinds = set(map(type, clauses.values()))
+        parts = (clauses, otherwise, over, returns, moves)
+        for name, value in zip(self.__slots__, (*parts, ctl in kinds, final in kinds, isinstance(moves, Tally))):
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -107,22 +112,8 @@ class Handler:
             self.clauses.update(_checked({op: clause})), self.otherwise, self.over, self.returns, self.moves
         )
 
-    @property
-    def resumes(self) -> bool:
-        """Whether a clause takes the rest of the program."""
-        return any(isinstance(clause, ctl) for clause in self.clauses.values())
-
-    @property
-    def escapes(self) -> bool:
-        """Whether a clause never resumes."""
-        return any(isinstance(clause, final) for clause in self.clauses.values())
-
-    @property
-    def tallies(self) -> bool:
-        return isinstance(self.moves, Tally)
-
     def _parts(self) -> tuple[Any, ...]:
-        return tuple([getattr(self, name) for name in self.__slots__])
+        return (self.clauses, self.otherwise, self.over, self.returns, self.moves)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Handler) and self._parts() == other._parts()

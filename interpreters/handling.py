@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..effects import trees
-from ..effects.arrays import lift
+from ..effects.arrays import Array, lift
 from ..effects.control import HigherOrder
 from ..effects.conversion import convert
 from ..effects.errors import BadArgument, DTypeMismatch
@@ -35,7 +35,7 @@ NO_STATE = _NoState()
 class Handling(Crossing):
     """One installation of a user's handler. Answers by clause; crosses higher-order operations by the law."""
 
-    __slots__ = ("handler", "clauses", "current", "reified")
+    __slots__ = ("handler", "clauses", "current", "reified", "plain")
 
     def __init__(
         self, outer: Run, handler: Handler, state: Any, site: tuple[Any, int] | None = None, reified: Any = None
@@ -45,6 +45,7 @@ class Handling(Crossing):
         self.clauses = dict(handler.clauses)
         self.current = state
         self.reified = reified  # what answers a clause of a kind of its own; None in direct mode
+        self.plain = not (handler.tallies or handler.resumes or handler.escapes)  # clauses answer, and that is all
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         clause = self.clauses.get(type(op))
@@ -60,12 +61,13 @@ class Handling(Crossing):
             cell.site = user_site(2)
         token = STACK.set(self.outer)
         try:
-            if self.handler.tallies:
-                weight = clause(op, *[x.type for x in operands])
-                self.current = self.handler.moves.then(self.current, weight)  # type: ignore[attr-defined]
-                return self.outer.answer(op, operands)
-            if isinstance(clause, Kind):
-                return self.reified(self, op, clause, operands)
+            if not self.plain:
+                if self.handler.tallies:
+                    weight = clause(op, *[x.type for x in operands])
+                    self.current = self.handler.moves.then(self.current, weight)  # type: ignore[attr-defined]
+                    return self.outer.answer(op, operands)
+                if isinstance(clause, Kind):
+                    return self.reified(self, op, clause, operands)
             if self.current is NO_STATE:
                 y = clause(op, *operands)
             else:
@@ -119,7 +121,11 @@ def fitted(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
     """The answer with exactly the type that the operation's result has; a weak number takes its dtype."""
     made = result_type(op, tuple([x.type for x in operands]))
     if not op.multiple:
-        return _fitting(op, y, made)
+        return y if getattr(y, "type", None) is made and isinstance(y, Array) else _fitting(op, y, made)
+    if not made and y is None:
+        return ()
+    if len(made) == 1 and isinstance(y, Array):
+        return (_fitting(op, y, made[0]),)
     parts = list(y) if isinstance(y, tuple) and not op.effectful else trees.leaves(y)
     if len(parts) != len(made):
         raise DTypeMismatch(f"{op.name}: the clause must give {len(made)} results, got {len(parts)}.")
@@ -127,7 +133,7 @@ def fitted(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
 
 
 def _fitting(op: Operation, y: Any, made: ArrayType) -> Any:
-    x = lift(y)
+    x = y if isinstance(y, Array) else lift(y)
     if x.type is made or (x.type.shape == made.shape and x.type.dtype == made.dtype):
         return x
     if x.type.weak and x.type.shape == made.shape:

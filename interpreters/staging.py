@@ -101,6 +101,20 @@ def make_program(
     return made
 
 
+def effects_of(fun: F) -> F:
+    """``effects_of(f)(*args)`` is the effect row of ``f`` on arguments of these types: what it performs unhandled.
+
+    >>> effects_of(lambda x: x * 2.0)(1.0)
+    frozenset()
+    """
+
+    @functools.wraps(fun)
+    def row(*args: Any, **kwargs: Any) -> Any:
+        return trace(fun, args, kwargs)[0].effects
+
+    return row
+
+
 def _structs(program: Program, out_tree: Any) -> Any:
     return trees.unflatten(out_tree, [ShapeDtypeStruct(t.shape, t.dtype, weak_type=t.weak) for t in program.out_types])
 
