@@ -136,7 +136,9 @@ def _make(op: HigherOrder, linear: Marks, nonzero: Marks, transpose: Transpose) 
     return _Made(new, moving, summed, sliced, op.loops)
 
 
-def _body(op: HigherOrder, adjoint: Program, live: Marks, marks: Any, kept: tuple[Marks, Marks, Marks], nonzero: Marks):
+def _body(
+    op: HigherOrder, adjoint: Program, live: Marks, marks: Any, kept: tuple[Marks, Marks, Marks], nonzero: Marks
+) -> Program:
     """From shared residuals, cotangents of the carry, sums, slices of residuals and of cotangents of ``out``."""
     types = op.bodies[0].in_types
     moving, summed, sliced = kept
