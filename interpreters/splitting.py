@@ -10,18 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
+from ..effects.arrays import scalar
 from ..effects.columns import zeros_like
+from ..effects.comparison import gt
 from ..effects.control import Call, HigherOrder
+from ..effects.dtypes import int32
+from ..effects.errors import CannotCross
 from ..effects.programs import Program, interpret
-from ..effects.stack import BASE, inside
-from ..effects.types import ArrayType
-from .record import Record
+from ..effects.stack import BASE, inside, perform
+from ..effects.types import ArrayType, array_type
+from .record import Record, record
 from .simplify import is_root, prune_operation
 
 # ``policy(op, *operand_types)``: whether the rest may take a known result of ``op``; else it computes the result again
 Policy = Callable[..., Any]
 # (True, i) is operand ``i`` of the operation, (False, j) result ``j`` of its known part
 Source = tuple[bool, int]
+COUNTER = array_type((), int32)
 
 
 class Halves(NamedTuple):
@@ -55,7 +60,7 @@ def split(op: HigherOrder, unknown: Sequence[bool], policy: Policy | None, halve
     if not op.prunes or any(marks.selects):
         return _whole(op, len(unknown))
     if op.runs == "until":
-        return _until(op, unknown, halve)
+        return _until(op, unknown, policy, halve)
     moving = marks.carry
     while True:
         inner = (*marks.shared, *moving, *marks.each)
@@ -79,8 +84,12 @@ def _whole(op: HigherOrder, count: int) -> Parts:
     return Parts((), op, tuple([(True, i) for i in range(count)]), tuple([(None, i) for i in range(results)]))
 
 
-def _until(op: HigherOrder, unknown: Sequence[bool], halve: Callable[..., Halves]) -> Parts:
-    """The carries that are known go round alone; the rest is the whole loop, since nothing says how often it runs."""
+def _until(op: Any, unknown: Sequence[bool], policy: Policy | None, halve: Callable[..., Halves]) -> Parts:
+    """The carries that are known go round alone. The rest is the whole loop, since nothing stacks what it needs.
+
+    Where the loop has slots its runs are counted on the way, and the rest runs so many times: its reverse mode need not
+    find out again. An effect would be performed by both parts.
+    """
     test, body = op.bodies
     _, shared, moving, _ = op.groups(unknown)
     while True:
@@ -91,12 +100,42 @@ def _until(op: HigherOrder, unknown: Sequence[bool], halve: Callable[..., Halves
         moving = grown
     if any(halve(test, (*shared, *moving), None, None, False).unknown):
         return _whole(op, len(unknown))
+    if is_root(op):
+        raise CannotCross(
+            f"{op.name}: what it performs, {', '.join(sorted(map(str, op.effects)))}, would be performed a second time "
+            "by the linear part: nothing bounds how much of it there would be to keep.",
+            hint="handle it inside: grad(hx.handle(h)(f)); or use scan, or fori_loop with constant bounds.",
+        )
     known, used, operands = prune_operation(op, tuple([not yes for yes in moving]), len(unknown))
-    sources = tuple([(True, i) for i, yes in enumerate(operands) if yes])
+    sources: list[Source] = [(True, i) for i, yes in enumerate(operands) if yes]
     places = {i: k for k, i in enumerate([i for i, yes in enumerate(used) if yes])}
-    results = tuple([(None if yes else places[i], i) for i, yes in enumerate(moving)])
-    everything = tuple([(True, i) for i in range(len(unknown))])
-    return Parts(((known, sources),) if any(used) else (), op, everything, results)
+    again = policy is not None
+    results = tuple([(None, i) if yes else (places[i], i if again else None) for i, yes in enumerate(moving)])
+    everything: list[Source] = [(True, i) for i in range(len(unknown))]
+    rest = op
+    if op.slots and not again and any(used):
+        with inside(BASE):
+            known, rest = _counted(known), _countdown(op)
+        everything.append((False, len(places)))
+    return Parts(((known, tuple(sources)),) if any(used) else (), rest, tuple(everything), results)
+
+
+def _counted(op: Any) -> Call:
+    """The loop, which gives the number of its runs too."""
+    test, body = op.bodies
+    tested = record(lambda *xs: interpret(test, xs[:-1]), [*test.in_types, COUNTER], test.name)
+    step = record(lambda *xs: [*interpret(body, xs[:-1]), xs[-1] + 1], [*body.in_types, COUNTER], body.name)
+    loop = op.with_bodies((tested, step), carry=op.carry + 1)
+    return Call((record(lambda *xs: perform(loop, *xs, scalar(0, int32)), body.in_types, "counted"),), "counted")
+
+
+def _countdown(op: Any) -> Any:
+    """The same loop for a known number of runs, its last operand."""
+    body = op.bodies[1]
+    types = [*body.in_types, COUNTER]
+    test = record(lambda *xs: [gt(xs[-1], 0)], types, "countdown")
+    step = record(lambda *xs: [*interpret(body, xs[:-1]), xs[-1] - 1], types, body.name)
+    return op.with_bodies((test, step), carry=op.carry + 1)
 
 
 class _Assembly:
