@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+from .errors import RegistrationError
 from .operations import EMPTY_ROW, Operation, operation
 from .programs import Program
 from .types import ArrayType
@@ -42,6 +43,17 @@ class HigherOrder(Operation):
     shared: int = 0
     carry: int = 0
     length: int = 1
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        names = getattr(cls, "_names", ())
+        counts = {"loop": ("shared", "carry"), "until": ("shared", "carry"), "lanes": ("shared",)}.get(cls.runs, ())
+        if cls.prunes and "bodies" in names and not set(counts) <= set(names):
+            raise RegistrationError(
+                f"{cls.__name__}: an operation that runs its bodies in a {cls.runs} must have the fields "
+                f"{' and '.join(counts)}: handlers that cross it change them.",
+                hint="annotate them in its block, or say prunes = False and write all its cells.",
+            )
 
     @property
     def effects(self) -> frozenset[Any]:
