@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 from ..effects import config
 from ..effects.caches import Cache
 from ..effects.operations import Operation
+from ..effects.policies import Policy, Recompute, plan_of
 from ..effects.programs import Builder, Program, numbered_types
 from ..effects.shapes import BroadcastInDim
 from ..effects.types import ArrayType
 from .record import Record
 from .simplify import dead_code_elimination, is_root
-from .splitting import Halves, Parts, Policy, Source, split
+from .splitting import Halves, Parts, Source, split
 
 _PROGRAMS = Cache("partial_eval_program")
 _OPERATIONS = Cache("split_operation")
@@ -76,8 +77,8 @@ def partial_eval_program(
 
     Args:
         instantiate: results that ``rest`` shall give though they are known.
-        policy: ``policy(op, *operand_types)`` says of a known result whether it may be a residual; where not, ``rest``
-            computes it again. Results of effects always are residuals.
+        policy: says of a known result whether it may be a residual (``effects.policies``); where not, ``rest`` computes
+            it again. Results of effects always may.
     """
     return Split(*halve(program, unknown, instantiate, policy, False)[:4])
 
@@ -103,7 +104,7 @@ class _Splitter:
     def __init__(self, program: Program, unknown: Sequence[bool], policy: Policy | None):
         self.program = program
         self.marks = unknown
-        self.policy = policy
+        self.plan = None if policy is None else plan_of(policy, program, unknown)
         self.known = Builder()
         self.rest = Builder()
         self.place: list[tuple[bool, int]] = []
@@ -118,8 +119,8 @@ class _Splitter:
             self.place.append((yes, (self.rest if yes else self.known).input(t)))
         for i, (op, args, made, site) in enumerate(zip(program.ops, program.args, program.types, program.sites)):
             unknown = self.is_unknown(op, args)
-            if op.bodied and (unknown or (self.policy is not None and not is_root(op))):
-                self.higher_order(op, args, site)
+            if op.bodied and (unknown or (op.prunes and not self.kept(i, op, args))):  # type: ignore[attr-defined]
+                self.higher_order(i, op, args, site)
             elif unknown:
                 if op.effectful:
                     self.effects.add(type(op))
@@ -131,14 +132,20 @@ class _Splitter:
     def is_unknown(self, op: Operation, args: Sequence[int]) -> bool:
         return type(op) in self.effects or any(n >= 0 and self.place[n][0] for n in args)
 
+    def kept(self, index: int, op: Operation, args: Sequence[int]) -> bool:
+        """Whether the rest may take the known results of an equation."""
+        if self.plan is None or is_root(op):
+            return True
+        return not isinstance(self.plan.verdict(index, op, [*map(self.program.type_of, args)]), Recompute)
+
     def known_equation(self, index: int, op: Operation, args: tuple[int, ...], made: Any, site: Any) -> None:
         """Performed first; what the rest may not take from there, it computes again."""
         first = len(self.place)
         self.append(False, op, self.numbers(False, args), made, site)
-        if self.policy is None:
+        if self.plan is None:
             if type(op) is BroadcastInDim:
                 self.spread[first] = index
-        elif not is_root(op) and not self.policy(op, *map(self.program.type_of, args)):
+        elif not self.kept(index, op, args):
             number = self.rest.append(op, self.numbers(True, args), made, site)
             for i in range(len(made) if op.multiple else 1):
                 self.again[first + i] = number + i
@@ -172,9 +179,11 @@ class _Splitter:
         count = len(made) if op.multiple else 1
         self.place.extend([(unknown, first + i) for i in range(count)])
 
-    def higher_order(self, op: Any, args: tuple[int, ...], site: Any) -> None:
+    def higher_order(self, index: int, op: Any, args: tuple[int, ...], site: Any) -> None:
         """An operation with bodies: each part performs its own part of it."""
-        parts = split_operation(op, [n >= 0 and self.place[n][0] for n in args], self.policy)
+        inner = None if self.plan is None else self.plan.inner
+        parts = split_operation(op, [n >= 0 and self.place[n][0] for n in args], inner)
+        kept = self.kept(index, op, args)
         found: list[int] = []
         types: list[ArrayType] = []
 
@@ -193,7 +202,7 @@ class _Splitter:
             operands = tuple([self.number(True, args[n]) if yes else self.residual(found[n]) for yes, n in sources])
             at = self.rest.append(parts.rest, operands, parts.rest.result_type(*operand_types(sources)), site)
         for first, later in parts.results:
-            if first is not None and later is not None:
+            if first is not None and later is not None and not kept:
                 self.again[len(self.place)] = at + later
             self.place.append((True, at + later) if first is None else (False, found[first]))
 
@@ -212,7 +221,7 @@ class _Splitter:
                 residuals.append((False, len(known_outs)))
                 known_outs.append(own)
         known = self.known.freeze(known_outs, program.name)
-        if self.policy is not None:
+        if self.plan is not None:
             known = dead_code_elimination(known, instantiate=True).program
         return Halves(known, rest, tuple(residuals), unknown)
 
@@ -228,7 +237,7 @@ class _Splitter:
         rest.in_types = [types[own] for own in kept] + rest.in_types
         rest.args = [tuple(map(renumber, args)) for args in rest.args]
         program = rest.freeze(list(map(renumber, outs)), self.program.name)
-        if self.policy is None:
+        if self.plan is None:
             return program, kept
         unknown = len(program.in_types) - shift
         program, used = dead_code_elimination(program, instantiate=(False,) * shift + (True,) * unknown)

@@ -125,6 +125,7 @@ class Call(NamedTuple):
     types: tuple[ArrayType, ...]
     merge: Callable[[Any, Any], tuple[Any, Any]] | None
     key: Any
+    label: str = "jit"
 
 
 def axes() -> tuple[Any, ...]:
@@ -189,7 +190,7 @@ def _in_run(run: Run) -> dict[Any, Trace]:
 def record(call: Call) -> Trace:
     """Run the function on boxes, once."""
     COUNTS["trace"] += 1
-    run = Record(current(), "jit", user_site(2))
+    run = Record(current(), call.label, user_site(2))
     with installed(run):
         args, kwargs = call.tree.unflatten([run.input(t) for t in call.types])
         if call.merge is not None:
