@@ -15,20 +15,25 @@ from ..effects.types import ArrayType
 
 
 class RecordBox(Box):
-    """A value of the program being recorded, by its number."""
+    """A value of the program being recorded, by its number. Made by ``box``."""
 
     __slots__ = ("number",)
 
     run: Record
-
-    def __init__(self, type: ArrayType, run: Record, number: int):
-        self.type = type
-        self.run = run
-        self.number = number
+    number: int
 
     @property
     def made_at(self) -> Site:
         return self.run.made_at(self.number)
+
+
+def box(type: ArrayType, run: Record, number: int) -> RecordBox:
+    """A value of a run's program: one for every equation, so it goes without a slower ``__init__``."""
+    new = RecordBox()
+    new.type = type
+    new.run = run
+    new.number = number
+    return new
 
 
 class Record(Run):
@@ -45,7 +50,7 @@ class Record(Run):
         return type(self) is Record  # a tape answers for its own boxes alone
 
     def input(self, type: ArrayType) -> RecordBox:
-        return RecordBox(type, self, self.builder.input(type))
+        return box(type, self, self.builder.input(type))
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         # the two commonest arities by hand: this is the hottest path of all
@@ -74,9 +79,9 @@ class Record(Run):
         number = builder.count
         if not op.multiple:
             builder.count = number + 1
-            return RecordBox(made, self, number)
+            return box(made, self, number)
         builder.count = number + len(made)
-        return tuple([RecordBox(t, self, number + i) for i, t in enumerate(made)])
+        return tuple([box(t, self, number + i) for i, t in enumerate(made)])
 
     def number(self, x: Any) -> int:
         """The number of any value here; one from outside becomes a constant."""
