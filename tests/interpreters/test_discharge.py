@@ -162,8 +162,9 @@ def test_state_inside_a_gradient_and_lanes_has_its_documented_value():
 
 
 def test_traced_programs_with_effects_survive_pickle_and_text():
-    for f, args in [(walk, (XS,)), (hx.jit(walk), (XS,)), (lambda x: lax.cond(x > 0, lambda: (step(), x)[1], lambda: x), (1.0,))]:
-        program = hx.make_program(f)(*args)
+    branch = lambda x: lax.cond(x[0] > 0, lambda: (step(), x)[1], lambda: x)
+    for f in (walk, hx.jit(walk), branch):
+        program = hx.make_program(f)(XS)
         assert program.effects == {Step()}
         assert pickle.loads(pickle.dumps(program)) == program
         assert Program.parse(str(program), program.constants) == program
@@ -355,7 +356,8 @@ def test_the_state_can_be_differentiated_as_a_result():
     summing = hx.handler({Note: lambda s, op, x: (s + x * x, None)})
 
     def total(x):
-        return hx.handle(summing, 0.0)(lambda x: lax.scan(lambda c, _: (note(c), (c * 2.0, None))[1], x, None, 3)[0])(x)[0]
+        noted = lambda x: lax.scan(lambda c, _: (note(c), (c * 2.0, None))[1], x, None, 3)[0]
+        return hx.handle(summing, 0.0)(noted)(x)[0]
 
     assert float(hx.grad(total)(1.0)) == 2.0 * (1 + 4 + 16)
 
