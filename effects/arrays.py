@@ -514,10 +514,13 @@ def lift_together(*xs: Any) -> list[Array]:
     """All as arrays; a weak number takes the dtype of the arrays that it stands with."""
     lifted = [x if isinstance(x, Array) else lift(x) for x in xs]
     strong = next((x.type.dtype for x in lifted if not x.type.weak), None)
-    if strong is None:
-        return lifted
+    weak = strong is None
+    if weak:
+        strong = next((x.type.dtype for x in xs if isinstance(x, Array)), None)
+        if strong is None:
+            return lifted
     return [
-        scalar(x, strong) if type(x) in _SCALARS and y.type.dtype != strong and _takes(strong, y.type.dtype) else y
+        scalar(x, strong, weak) if type(x) in _SCALARS and y.type.dtype != strong and _takes(strong, y.type.dtype) else y
         for x, y in zip(xs, lifted)
     ]
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import handlax as hx
+from handlax import lax
 from handlax import numpy as hnp
 from handlax.effects.types import array_type
 
@@ -51,3 +52,10 @@ def test_the_sign_of_a_negative_zero_is_a_negative_zero():
 def test_the_derivative_of_a_quotient_squares_no_denominator(x, y):
     dx, dy = hx.grad(lambda x, y: x / y, (0, 1))(hnp.float32(x), hnp.float32(y))
     np.testing.assert_allclose([dx, dy], [1 / y, -x / y / y], rtol=1e-6)
+
+
+def test_the_derivative_of_an_entry_of_a_weak_array_is_one_there():
+    weak = hnp.full(3, 0.25)
+    assert weak.weak_type
+    np.testing.assert_array_equal(hx.grad(lambda x: x[0])(weak), [1, 0, 0])
+    assert lax.pad(weak, 0, [(1, 0, 0)]).dtype == weak.dtype
