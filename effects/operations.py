@@ -42,6 +42,8 @@ class Operation:
     effectful: ClassVar[bool] = False
     bodied: ClassVar[bool] = False  # carries sub-programs: a higher-order operation
     named: ClassVar[bool] = False  # speaks of a named axis
+    late: ClassVar[tuple[str, ...]] = ()  # fields that hold rules recorded late, which handlers lift
+    together: ClassVar[bool] = False  # its transpose gives the cotangents of all operands at once
     vmap: ClassVar[str] = "refuse"
     diff: ClassVar[str] = "refuse"
     dtypes: ClassVar[frozenset[Any] | None] = None

@@ -24,6 +24,7 @@ from ..effects.stack import BASE, STACK, Run, inside
 from ..effects.types import ArrayType, array_type
 from .choosing import all_branches, while_any
 from .cross import Crossing, cross
+from .late import cross_linear
 from .record import Record
 
 _PROGRAMS = Cache("batch_program")
@@ -164,6 +165,8 @@ class Batch(Crossing):
             cell.site = user_site(2)
         token = STACK.set(self.outer)
         try:
+            if op.late and not op.bodied:
+                return cross_linear(self, op, operands)
             if op.bodied and not BATCH.has(type(op)):
                 return cross(self, op, operands)  # type: ignore[arg-type]
             if op.named and self.axis_name in op.axis_names:  # type: ignore[attr-defined]

@@ -88,6 +88,21 @@ class Joined(NamedTuple):
 NO_FLOW = Flow()
 
 
+class Lift(NamedTuple):
+    """How a handler lifted an operation, for its late rules.
+
+    The operands of the lifted operation are ``extra`` captured values, the parts of the former operands, and the state.
+    """
+
+    run: Any
+    flow: Flow
+    extra: int
+    body: Program  # as it was
+    marks: Sequence[Mark]
+    wanted: Sequence[Mark]
+    joined: Joined
+
+
 class Crossing(Run):
     """A run that crosses higher-order operations by the law."""
 
@@ -235,6 +250,8 @@ def cross(run: Crossing, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
     tests = [lift(run, test, [*before, *moving], None, flow, state) for test in op.tests]
     if any([test.marks[0] is not None for test in tests]):
         return run.choose(op, operands)
+    if op.late:  # a rule may give its own where the body gives nobody's
+        found = [run.join([mark, *marks]) for mark in found]
     wanted = [*moving, *found[op.carry :]] if op.loops else found
     programs = [
         made.program
@@ -248,7 +265,12 @@ def cross(run: Crossing, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
     entering = [convert(x, t.dtype, t.weak) for x, t in zip(flow.operands, state)]
     last = [part for _, parts in sliced for part in parts]
     loose = [*entering, *last] if turns else [*last, *entering]
-    made = op.with_bodies(whole, shared=len(fixed_parts), carry=len(carried) + (len(entering) if turns else 0))
+    late = {}
+    for name in op.late:
+        how = Lift(run, flow, len(captured), op.bodies[0], [*before, *after], wanted, joined)
+        late[name] = getattr(op, name).lifted(how)
+    count = len(carried) + (len(entering) if turns else 0)
+    made = op.with_bodies(whole, shared=len(fixed_parts), carry=count, **late)
     results = performed(run.outer, made, (*selects, *fixed_parts, *carried, *loose))
     return boxed(run, op, wanted, flow, joined, results)
 

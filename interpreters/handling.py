@@ -18,6 +18,7 @@ from ..effects.stack import BASE, STACK, Run
 from ..effects.types import ArrayType
 from .cross import NO_FLOW, Crossing, Flow, cross
 from .handler import Handler, Kind
+from .late import cross_linear
 from .rotate import rotated
 from .tally import tallied
 
@@ -50,7 +51,7 @@ class Handling(Crossing):
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         clause = self.clauses.get(type(op))
         if clause is None:
-            if op.bodied and self.concerns(op):
+            if (op.bodied or (op.late and self.plain)) and self.concerns(op):
                 return self.cross(op, operands)
             clause = self.handler.otherwise
             if clause is None or not self.handler.over(op):
@@ -79,7 +80,7 @@ class Handling(Crossing):
 
     def concerns(self, op: Any) -> bool:
         """Whether a body performs something that has a clause here."""
-        if self.handler.otherwise is not None:
+        if self.handler.otherwise is not None or op.late:  # nobody knows yet what a late rule will perform
             return True
         return any(kind in self.clauses for body in op.bodies for kind in body.operations)
 
@@ -91,6 +92,8 @@ class Handling(Crossing):
             op = op.as_loop()
         token = STACK.set(self.outer)
         try:
+            if not op.bodied:
+                return cross_linear(self, op, operands)
             if op.tests and any([kind in self.clauses for kind in op.tests[0].operations]):
                 return rotated(self, op, operands)
             return cross(self, op, operands)

@@ -91,6 +91,8 @@ def _cotangents(op: Operation, ct: Any, operands: list[Any], linear: list[bool])
             f"{op.name}: reverse mode met an operation that is not linear, or has no transpose rule.", hint=error.hint
         ) from None
     try:
+        if op.together:
+            return rule(op, ct, *operands, wrt=tuple(linear))  # type: ignore[no-any-return]
         return [rule(op, ct, *operands, wrt=i) if yes else None for i, yes in enumerate(linear)]
     except NotAnArray as error:  # the rule asks for the value of an operand that depends on the argument
         raise NotDifferentiable(
