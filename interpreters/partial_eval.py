@@ -89,7 +89,7 @@ def halve(
     """As ``partial_eval_program``; with ``again`` the rest gives every result, known ones too."""
     wanted = (False,) * len(program.outs) if forced is None else tuple(forced)
     key = (program, tuple(unknown), wanted, policy, again, config.current())
-    return _PROGRAMS.get(key, lambda: _Splitter(program, unknown, policy).split(wanted, again))
+    return _PROGRAMS.get(key, lambda: Splitter(program, unknown, policy).split(wanted, again))
 
 
 def split_operation(op: Any, unknown: Sequence[bool], policy: Policy | None = None) -> Parts:
@@ -98,7 +98,7 @@ def split_operation(op: Any, unknown: Sequence[bool], policy: Policy | None = No
     return _OPERATIONS.get(key, lambda: split(op, unknown, policy, halve))
 
 
-class _Splitter:
+class Splitter:
     """Walks a program once; ``place[n]`` is where value ``n`` lives: (unknown?, number in that part)."""
 
     def __init__(self, program: Program, unknown: Sequence[bool], policy: Policy | None):
@@ -112,6 +112,7 @@ class _Splitter:
         self.spread: dict[int, int] = {}  # number of a known broadcast -> its equation: cheaper to repeat than to keep
         self.residuals: dict[int, int] = {}  # number in known -> index of the residual
         self.effects: set[type] = set()  # kinds of effects that are unknown already
+        self.taken: list[int] = []  # numbers in known of the residuals that the rest takes in the end
 
     def split(self, forced: Sequence[bool], again: bool) -> Halves:
         program = self.program
@@ -142,10 +143,10 @@ class _Splitter:
         """Performed first; what the rest may not take from there, it computes again."""
         first = len(self.place)
         self.append(False, op, self.numbers(False, args), made, site)
-        if self.plan is None:
+        if self.kept(index, op, args):
             if type(op) is BroadcastInDim:
                 self.spread[first] = index
-        elif not self.kept(index, op, args):
+        else:
             number = self.rest.append(op, self.numbers(True, args), made, site)
             for i in range(len(made) if op.multiple else 1):
                 self.again[first + i] = number + i
@@ -211,10 +212,10 @@ class _Splitter:
         unknown = tuple([yes or force for (yes, _), force in zip(places, forced)])
         rest_outs = [self.number(True, n) for n, yes in zip(program.outs, unknown) if yes or again]
         known_outs = [self.number(False, n) for n, yes in zip(program.outs, unknown) if not yes]
-        rest, kept = self.frozen_rest(rest_outs)
+        rest, self.taken = self.frozen_rest(rest_outs)
         inputs = len(self.known.in_types)
         residuals = []
-        for own in kept:
+        for own in self.taken:
             if own < inputs:
                 residuals.append((True, own))
             else:
