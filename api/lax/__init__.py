@@ -118,6 +118,7 @@ from ..effects.reductions import reduce_or as reduce_or
 from ..effects.reductions import reduce_prod as reduce_prod
 from ..effects.reductions import reduce_sum as reduce_sum
 from ..effects.reductions import reduce_xor as reduce_xor
+from ..effects.rematerialise import optimization_barrier as optimization_barrier
 from ..effects.scattering import index_take as index_take
 from ..effects.scattering import scatter as scatter
 from ..effects.scattering import scatter_add as scatter_add
