@@ -40,6 +40,7 @@ from .effects.programs import install_page
 from .effects.rematerialise import checkpoint_name as checkpoint_name
 from .effects.stack import BASE
 from .interpreters import evaluate
+from .interpreters import library as library
 from .interpreters.batch import batch_program as batch_program
 from .interpreters.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
 from .interpreters.derivatives import grad as grad

@@ -1,0 +1,13 @@
+"""Ready-made effects and handlers, each a few lines in its own file, made of the public words alone."""
+
+from __future__ import annotations
+
+from .readers import ask as ask
+from .readers import local as local
+from .readers import reader as reader
+from .states import get as get
+from .states import modify as modify
+from .states import put as put
+from .states import state as state
+from .writers import tell as tell
+from .writers import writer as writer
