@@ -32,6 +32,16 @@ def _jvp_sum(op, primals, tangents):
     return z, broadcast(dz, z.type.shape) if dz.type.shape != z.type.shape else dz
 
 
+def _jvp_quotient(op, primals, tangents):
+    """z = x / y: dz = (dx - dy z) / y. It never squares y, and keeps nothing that the program does not compute."""
+    x, y = primals
+    dx, dy = tangents
+    z = perform(op, x, y)
+    if dy is None:
+        return z, div(dx, y)
+    return z, div(neg(mul(dy, z)) if dx is None else sub(dx, mul(dy, z)), y)
+
+
 def _divide(x, y):
     """Quotients; of integers as StableHLO has them: towards zero, -1 for x / 0, and no trap for the smallest by -1."""
     if x.dtype.kind not in "iu":
@@ -76,7 +86,7 @@ Mul = elementwise(
 # The derivative by y divides twice, by way of z: y**2, which would under- and overflow, is not formed.
 Div = elementwise(
     "div", NUMERIC, _divide, arity=2,
-    jvp=(lambda x, y, dx: div(dx, y), lambda x, y, dy, z: div(mul(dy, neg(z)), y)),
+    jvp=_jvp_quotient,
     transpose=lambda op, ct, x, y: fit(div(ct, y), x), lower="divide",
     doc="``z[i] = x[i] / y[i]``; of integers towards zero, and -1 where ``y[i] == 0``.",
 )  # fmt: skip
