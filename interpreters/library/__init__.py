@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from .failures import check as check
+from .failures import check_bounds as check_bounds
+from .failures import check_finite as check_finite
+from .failures import checkify as checkify
+from .failures import raise_ as raise_
 from .readers import ask as ask
 from .readers import local as local
 from .readers import reader as reader

@@ -51,13 +51,11 @@ class Put:
         return None
 
     def batch(op, dims, *leaves):
-        if any(d is not None for d in dims):
-            raise CannotCross(
-                f"put: lanes would overwrite each other's {op.label!r}, and only the last would stay.",
-                hint="modify(name, f, x) changes it in one lane after the other; or handle it inside: "
-                "vmap(hx.handle(hx.library.state, s)(f)).",
-            )
-        return current().answer(op, leaves), ()
+        raise CannotCross(
+            f"put: lanes would overwrite each other's {op.label!r}, and only the last would stay.",
+            hint="modify(name, f, x) changes it in one lane after the other; or handle it inside: "
+            "vmap(hx.handle(hx.library.state, s)(f)).",
+        )
 
 
 # from now on the state of this name is what the body makes of the operands and of what it was
@@ -84,8 +82,8 @@ def get(name: Any = None) -> Any:
 def put(name: Any, value: Any) -> None:
     """Give the state of this name a new value; with None as name, all of the state.
 
-    In a ``vmap`` inside the handler the value must not differ from lane to lane.
-    Raises: UnhandledEffect: no handler around has a state of this name. CannotCross: lanes put different values.
+    Raises: UnhandledEffect: no handler around has a state of this name. CannotCross: lanes of a ``vmap`` inside the
+    handler would overwrite each other's; where only some lanes come to it, by a ``cond``, they do so in their order.
     """
     leaves, tree = trees.flatten(value)
     perform(Put(name, tree), *leaves)
