@@ -13,6 +13,7 @@ from ..effects.control import HigherOrder
 from ..effects.conversion import convert
 from ..effects.errors import BadArgument, DTypeMismatch
 from ..effects.operations import Operation, result_type
+from ..effects.promotion import promote
 from ..effects.sources import user_site
 from ..effects.stack import BASE, STACK, Run
 from ..effects.types import ArrayType
@@ -139,11 +140,11 @@ def _fitting(op: Operation, y: Any, made: ArrayType) -> Any:
     x = y if isinstance(y, Array) else lift(y)
     if x.type is made or (x.type.shape == made.shape and x.type.dtype == made.dtype):
         return x
-    if x.type.weak and x.type.shape == made.shape:
+    if x.type.weak and x.type.shape == made.shape and promote(made.dtype, False, x.type.dtype, True)[0] == made.dtype:
         return convert(x, made.dtype, made.weak)
     raise DTypeMismatch(
         f"{op.name}: the answer of a clause must have the type of the operation's result, {made}, got {x.type}.",
-        hint="convert with astype, or broadcast, in the clause.",
+        hint=f"convert with astype, or broadcast, in the clause; where it is the state, start from one of type {x.type}.",
     )
 
 
