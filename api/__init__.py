@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from . import ad_checkpoint as ad_checkpoint
 from . import checkpoint_policies as checkpoint_policies
+from . import custom_batching as custom_batching
+from . import custom_derivatives as custom_derivatives
+from . import debug as debug
 from . import dtypes as dtypes
 from . import errors as errors
+from . import experimental as experimental
 from . import lax as lax
 from . import nn as nn
 from . import numpy as numpy
@@ -23,6 +27,9 @@ from .effects.arrays import install_backend
 from .effects.arrays import perform as perform
 from .effects.caches import cache_info as cache_info
 from .effects.caches import clear_caches as clear_caches
+from .effects.callbacks import IoCallback as IoCallback
+from .effects.callbacks import PureCallback as PureCallback
+from .effects.callbacks import pure_callback as pure_callback
 from .effects.config import config as config
 from .effects.config import configure as configure
 from .effects.config import default_matmul_precision as default_matmul_precision
@@ -43,6 +50,9 @@ from .interpreters import evaluate
 from .interpreters import library as library
 from .interpreters.batch import batch_program as batch_program
 from .interpreters.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
+from .interpreters.custom_jvp import custom_jvp as custom_jvp
+from .interpreters.custom_vjp import custom_gradient as custom_gradient
+from .interpreters.custom_vjp import custom_vjp as custom_vjp
 from .interpreters.derivatives import grad as grad
 from .interpreters.derivatives import hessian as hessian
 from .interpreters.derivatives import jacfwd as jacfwd
@@ -86,6 +96,7 @@ from .interpreters.typecheck import check_program as check_program
 from .interpreters.typecheck import typecheck as typecheck
 from .lowering import eager
 from .lowering.backend import XlaBackend
+from .lowering.callbacks import effects_barrier as effects_barrier
 from .lowering.devices import block_until_ready as block_until_ready
 from .lowering.devices import checking_leaks as checking_leaks
 from .lowering.devices import copy_to_host_async as copy_to_host_async

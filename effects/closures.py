@@ -6,6 +6,7 @@ captured is then an operand of the operation, and the rule is performed in a cop
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import types
 from collections.abc import Mapping
@@ -111,10 +112,8 @@ class _Copy:
         copy = types.FunctionType(f.__code__, f.__globals__, f.__name__, None, tuple([self.made[id(c)] for c in cells]))
         self.made[id(f)] = copy  # known before the cells are filled, which may lead back here
         for cell in fresh:
-            try:
+            with contextlib.suppress(ValueError):  # not filled yet
                 self.made[id(cell)].cell_contents = self.of(cell.cell_contents)
-            except ValueError:  # not filled yet
-                pass
         copy.__defaults__ = f.__defaults__ and tuple(map(self.of, f.__defaults__))
         copy.__kwdefaults__ = f.__kwdefaults__ and {k: self.of(v) for k, v in f.__kwdefaults__.items()}
         copy.__dict__.update({k: self.of(v) for k, v in f.__dict__.items()})

@@ -10,7 +10,7 @@ from typing import Any
 
 from .control import HigherOrder
 from .modes import run
-from .operations import operation
+from .operations import Operation, operation
 from .programs import Program
 from .types import ArrayType
 
@@ -61,7 +61,7 @@ class CustomVmap(HigherOrder):
 
 # y = A(r) x,  A(r)^T ct = backward(r, ct);  A(r) x = forward(r, x), where it is not given the adjoint of backward
 @operation
-class Adjoint:
+class Adjoint(Operation):
     backward: Any
     forward: Any
     residuals: int

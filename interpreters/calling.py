@@ -24,12 +24,14 @@ class Arguments:
     def __init__(self, where: str, fun: Callable[..., Any], argnums: Any, argnames: Any):
         self.where = where
         self.name = getattr(fun, "__name__", type(fun).__name__)
+        self.signature: inspect.Signature | None
         try:
             self.signature = inspect.signature(fun)
         except (TypeError, ValueError):
             self.signature = None
         parameters = list(self.signature.parameters.values()) if self.signature else []
-        self.plain = not any([p.default is not p.empty or p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in parameters])
+        named = [p for p in parameters if p.default is not p.empty or p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+        self.plain = not named  # so that nothing has to be bound
         names = (argnames,) if isinstance(argnames, str) else tuple(argnames)
         places = [p.name for p in parameters]
         for name in names:
@@ -133,7 +135,7 @@ def directly(call: Call, xs: Sequence[Array]) -> Made:
     if kind is Run or (kind is Tape and not mine) or (kind is Jvp and not mine):
         with inside(run.outer):
             return directly(call, xs)
-    if kind is Jvp and call.derivative:
+    if isinstance(run, Jvp) and call.derivative:
         pairs = [run.unbox(x) for x in xs]
         with inside(run.outer):
             made = call.rule((), 0, None).made([x for x, _ in pairs], [dx for _, dx in pairs])

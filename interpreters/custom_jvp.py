@@ -27,7 +27,7 @@ class custom_jvp:
     Args:
         nondiff_argnums, nondiff_argnames: arguments that are Python values; the rule takes them first.
 
-    Raises: TreeMismatch, ShapeMismatch, DTypeMismatch: results or tangents of the rule do not fit; the message names it.
+    Raises: TreeMismatch, ShapeMismatch, DTypeMismatch: what the rule gives does not fit; the message names it.
 
     >>> from handlax import grad, numpy as hnp
     >>> @custom_jvp

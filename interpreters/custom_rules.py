@@ -126,7 +126,8 @@ class UserRule(Rule):
         captured, xs, dxs = operands[self.first : last], operands[last:], tangents[last:]
         if all([dx is None for dx in tangents[self.first : last]]):
             return self.apply(captured, xs, dxs)
-        with installed(Jvp(current(), "")) as inner:
+        inner = Jvp(current(), "")
+        with installed(inner):
             pairs = [inner.pair(x, dx) for x, dx in zip(captured, tangents[self.first : last])]
             outs, douts, tree = self.apply(pairs, xs, dxs)
         found = [inner.unbox(y) for y in outs]

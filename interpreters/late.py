@@ -1,7 +1,7 @@
 """Rules recorded late, and what handlers make of them.
 
-A rule is a value: it is compared by the user's function and by the handlers that lifted it. To perform it, each of these
-handlers is installed anew over the stack of the moment, and the user's function runs inside.
+A rule is a value: it is compared by the user's function and by the handlers that lifted it. To perform it, each of
+these handlers is installed anew over the stack of the moment, and the user's function runs inside.
 
     derivative    run(operands, tangents) -> (results, tangents)                    None is the symbolic zero
     linear map    rule(residuals, values) -> values
@@ -13,7 +13,6 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TypeVar, dataclass_transform
 
@@ -59,7 +58,7 @@ class Held:
 @dataclass_transform(frozen_default=True)
 def rule(cls: T) -> T:
     """Make a late rule of a block: a frozen dataclass that texts of programs show by the user's function."""
-    made = dataclass(frozen=True, repr=False)(cls)
+    made: Any = dataclass(frozen=True, repr=False)(cls)
     WRITERS[made] = lambda printer, value: f"?{value.shown!r}"
     return made
 
@@ -78,7 +77,7 @@ class Rule:
 
     @property
     def shown(self) -> str:
-        return self.inner.shown  # type: ignore[attr-defined,no-any-return]
+        return self.inner.shown  # type: ignore[attr-defined]
 
 
 class Again:
@@ -143,12 +142,17 @@ class LiftedJvp(Rule):
         values, state = operands[self.extra : last], operands[last:]
         dvalues, dstate = tangents[self.extra : last], tangents[last:]
         moves = any([is_inexact(t.dtype) for t in self.ends]) and any([dx is not None for dx in (*dvalues, *dstate)])
-        with ExitStack() as exits:
-            by_state = exits.enter_context(installed(Jvp(current(), ""))) if moves else None
-            by_value = exits.enter_context(installed(Jvp(current(), ""))) if moves else None
-            paired = [by_state.pair(x, dx) for x, dx in zip(state, dstate)] if by_state else state
-            moved = [by_value.pair(x, dx) for x, dx in zip(values, dvalues)] if by_value else values
-            ys, dys, ends = self.within(current(), moved, dvalues, paired)
+        if not moves:
+            ys, dys, ends = self.within(current(), values, dvalues, state)
+            return [*ys, *ends], [*dys, *[None] * len(ends)]
+        by_state = Jvp(current(), "")
+        by_value = Jvp(by_state, "")
+        paired = [by_state.pair(x, dx) for x, dx in zip(state, dstate)]
+        moved = [by_value.pair(x, dx) for x, dx in zip(values, dvalues)]
+        try:
+            ys, dys, ends = self.within(by_value, moved, dvalues, paired)
+        finally:
+            by_state.ended = by_value.ended = True
         return self.results(ys, dys, ends, by_state, by_value)
 
     def within(self, outer: Any, values: Sequence[Any], dvalues: Sequence[Any], state: Sequence[Any]) -> Any:
@@ -178,10 +182,8 @@ class LiftedJvp(Rule):
     def typed(self, run: Crossing, y: Any, type: ArrayType, mark: Mark) -> list[Any]:
         return [convert(x, t.dtype, t.weak) for x, t in zip(run.force(y, mark), run.part_types(mark, type))]
 
-    def results(self, ys: Any, dys: Any, ends: Any, by_state: Jvp | None, by_value: Jvp | None) -> Any:
+    def results(self, ys: Any, dys: Any, ends: Any, by_state: Jvp, by_value: Jvp) -> tuple[list[Any], list[Any]]:
         """Values and tangents: what the rule says by the arguments, and the derivative by the state of what it does."""
-        if by_state is None or by_value is None:
-            return [*ys, *ends], [*dys, *[None] * len(ends)]
 
         def parts(x: Any) -> tuple[Any, Any, Any]:
             within, by_argument = by_value.unbox(x)

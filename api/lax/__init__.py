@@ -164,4 +164,6 @@ from ..effects.windows import GatherDimensionNumbers as GatherDimensionNumbers
 from ..effects.windows import GatherScatterMode as GatherScatterMode
 from ..effects.windows import ScatterDimensionNumbers as ScatterDimensionNumbers
 from ..interpreters.mapping import map as map
+from ..interpreters.solves import custom_linear_solve as custom_linear_solve
+from ..interpreters.solves import custom_root as custom_root
 from . import linalg as linalg
