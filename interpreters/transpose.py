@@ -15,9 +15,10 @@ from ..effects.caches import Cache
 from ..effects.columns import TRANSPOSE, add_tangents
 from ..effects.errors import MissingRule, NotAnArray, NotDifferentiable
 from ..effects.operations import Operation
-from ..effects.programs import Builder, Program
+from ..effects.programs import Builder, Program, interpret
 from ..effects.stack import BASE, Cell, current, inside
 from .adjoint import transpose_operation
+from .partial_eval import halve, split_operation
 from .record import Record
 
 _PROGRAMS = Cache("transpose_program")
@@ -64,7 +65,8 @@ def _residuals(
     values: list[Any] = list(known)
     types: list[Any] = list(tape.in_types)
     starts = []
-    mixed = any(value is not None for value in known)
+    # a tape holds nothing that depends on no input; a program may: what it computes of constants is known too
+    mixed = isinstance(tape, Program) or any(value is not None for value in known)
     answer = current().answer
     for op, args, made in zip(tape.ops, tape.args, tape.types):
         starts.append(len(types))
@@ -92,7 +94,7 @@ def _cotangents(op: Operation, ct: Any, operands: list[Any], linear: list[bool])
         ) from None
     try:
         if op.together:
-            return rule(op, ct, *operands, wrt=tuple(linear))  # type: ignore[no-any-return]
+            return rule(op, ct, *operands, wrt=tuple(linear))
         return [rule(op, ct, *operands, wrt=i) if yes else None for i, yes in enumerate(linear)]
     except NotAnArray as error:  # the rule asks for the value of an operand that depends on the argument
         raise NotDifferentiable(
@@ -119,7 +121,39 @@ def _transpose_program(program: Program, linear: Sequence[bool], nonzero: Sequen
     known = [None if yes else run.input(t) for yes, t in zip(linear, program.in_types)]
     cts = [run.input(t) if yes else None for yes, t in zip(nonzero, program.out_types)]
     with inside(run):
+        if _hides_known(program, linear):
+            program, known, cts = _without_known(program, linear, known, cts)
         grads = backward(program, known, program.outs, cts, program.consts)
-    made = [grad for grad, yes in zip(grads, linear) if yes]
+    made = [grad for grad, value in zip(grads, known) if value is None]
     marks = tuple([grad is not None for grad in made])
     return run.freeze([grad for grad in made if grad is not None], program.name), marks
+
+
+def _hides_known(program: Program, linear: Sequence[bool]) -> bool:
+    """Whether an operation with bodies and linear operands gives something that is not linear, and that is used."""
+    if not any(op.bodied for op in program.ops):
+        return False
+    used = {n for args in program.args for n in args}
+    marks = list(linear)
+    for op, args, made in zip(program.ops, program.args, program.types):
+        mine = [n >= 0 and marks[n] for n in args]
+        count = len(made) if op.multiple else 1
+        if op.bodied and any(mine) and not TRANSPOSE.has(type(op)):
+            given = [first is not None for first, _ in split_operation(op, mine).results]
+            if any(yes and len(marks) + k in used for k, yes in enumerate(given)):
+                return True
+            marks += [not yes for yes in given]
+        else:
+            marks += [any(mine)] * count
+    return False
+
+
+def _without_known(
+    program: Program, linear: Sequence[bool], known: Sequence[Any], cts: Sequence[Any]
+) -> tuple[Program, list[Any], list[Any]]:
+    """The linear part alone, with what it takes from the other, which is performed."""
+    half = halve(program, linear, None, None, False)
+    given = [x for x, yes in zip(known, linear) if not yes]
+    found = interpret(half.known, given)
+    residuals = [given[n] if yes else found[n] for yes, n in half.residuals]
+    return half.rest, [*residuals, *[None] * sum(linear)], [ct for ct, yes in zip(cts, half.unknown) if yes]
