@@ -13,7 +13,7 @@ from typing import Any
 
 from ..effects import trees
 from ..effects.arrays import lift, perform
-from ..effects.errors import CannotCross, UnhandledEffect
+from ..effects.errors import BadCall, CannotCross, UnhandledEffect
 from ..effects.operations import Operation
 from ..effects.sources import Site, user_site
 from ..effects.stack import Run, current, installed, runs
@@ -23,7 +23,7 @@ from .handling import NO_STATE, Handling, pair
 from .record import Record
 
 
-class _NotAsked(UnhandledEffect):
+class _NotAsked(BadCall):
     """The type of an answer was needed before anybody was asked for it."""
 
 
@@ -37,7 +37,7 @@ class _Resumed(Exception):
 def answer_type(op: Any) -> Any:
     """The tree of types in the field ``like`` of an effect: its ``result_type``.
 
-    Raises: UnhandledEffect: it was performed without having been asked for.
+    Raises: BadCall: it was performed without having been asked for.
     """
     like = op.like
     if like is None:

@@ -7,6 +7,12 @@ from .failures import check_bounds as check_bounds
 from .failures import check_finite as check_finite
 from .failures import checkify as checkify
 from .failures import raise_ as raise_
+from .harvest import call_and_reap as call_and_reap
+from .harvest import harvest as harvest
+from .harvest import nest as nest
+from .harvest import plant as plant
+from .harvest import reap as reap
+from .harvest import sow as sow
 from .readers import ask as ask
 from .readers import local as local
 from .readers import reader as reader
