@@ -19,6 +19,7 @@ from ..effects.stack import BASE, current, inside
 from ..effects.types import ArrayType
 from .partial_eval import halve, split_operation
 from .record import Record
+from .simplify import dead_code_elimination
 from .revolve import transpose_until
 
 Marks = tuple[bool, ...]
@@ -167,4 +168,6 @@ def _body(
         ]
         new_cts = [_full(g, t) for g, t, yes in zip(parts[1], types[shared:], moving) if yes]
         slices = [_full(g, t) for g, t, yes in zip(parts[2], linear_each, sliced) if yes]
-        return recorder.freeze([*new_cts, *new_sums, *slices], adjoint.name)
+        made = recorder.freeze([*new_cts, *new_sums, *slices], adjoint.name)
+    # what served the results without a cotangent alone is not computed again
+    return made if all(nonzero) else dead_code_elimination(made, instantiate=True).program
