@@ -13,6 +13,7 @@ from ..effects.control import HigherOrder
 from ..effects.conversion import convert
 from ..effects.errors import BadArgument, DTypeMismatch
 from ..effects.operations import Operation, result_type
+from ..effects.programs import Program
 from ..effects.promotion import promote
 from ..effects.sources import user_site
 from ..effects.stack import BASE, STACK, Run
@@ -95,11 +96,20 @@ class Handling(Crossing):
         try:
             if not op.bodied:
                 return cross_linear(self, op, operands)
-            if op.tests and any([kind in self.clauses for kind in op.tests[0].operations]):
+            if op.tests and self.answers_in(op.tests[0]):
                 return rotated(self, op, operands)
             return cross(self, op, operands)
         finally:
             STACK.reset(token)
+
+    def answers_in(self, test: Program) -> bool:
+        """Whether the test of a loop has to hand on our state, or performs what we have a clause for."""
+        if any([kind in self.clauses for kind in test.operations]):
+            return True
+        handler = self.handler
+        if handler.otherwise is None or self.current is NO_STATE:
+            return False
+        return any([op.bodied or handler.over(op) for op in test.ops])
 
     def fresh(self, outer: Run) -> Handling:
         return Handling(outer, self.handler, self.current, None, self.reified)
