@@ -116,4 +116,4 @@ def _resume(*args: Any) -> Any:
 def place() -> str:
     """The user's line of what is being performed: ``model.py:17``; in a clause, of what it answers."""
     cell = current().cell
-    return Site(*(cell.site if cell is not None and cell.site is not None else user_site(2))).full
+    return str(Site(*(cell.site if cell is not None and cell.site is not None else user_site(2))))

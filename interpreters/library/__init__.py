@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from .counters import Cost as Cost
+from .counters import cost_of as cost_of
+from .counters import costs as costs
+from .counters import count as count
+from .counters import measure as measure
 from .failures import check as check
 from .failures import check_bounds as check_bounds
 from .failures import check_finite as check_finite
@@ -13,9 +18,15 @@ from .harvest import nest as nest
 from .harvest import plant as plant
 from .harvest import reap as reap
 from .harvest import sow as sow
+from .memory import memo as memo
+from .nans import nan_origin as nan_origin
+from .precision import autocast as autocast
 from .readers import ask as ask
 from .readers import local as local
 from .readers import reader as reader
+from .rehearsal import Rehearsal as Rehearsal
+from .rehearsal import Step as Step
+from .rehearsal import dry_run as dry_run
 from .states import get as get
 from .states import modify as modify
 from .states import put as put
