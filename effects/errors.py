@@ -169,6 +169,10 @@ class CompileError(HandlaxError, RuntimeError):
     """XLA refused a program."""
 
 
+class CallbackError(HandlaxError, RuntimeError):
+    """A function of Python that a program called raised, which is ``__cause__``, or gave what it had not promised."""
+
+
 class DeletedArray(HandlaxError, RuntimeError):
     """An array that was donated or deleted is used again."""
 
@@ -179,6 +183,10 @@ class ConfigurationError(HandlaxError, AttributeError):
 
 class Leak(HandlaxError, RuntimeError):
     """``checking_leaks``: a box outlived its transformation."""
+
+
+class CheckFailed(HandlaxError, ValueError):
+    """``check``, ``check_finite``, ``check_bounds`` or ``raise_``: something that must hold did not."""
 
 
 class FoundNaN(HandlaxError, FloatingPointError):

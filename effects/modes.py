@@ -11,6 +11,7 @@ from .arrays import concrete
 from .columns import EVALUATE, LOWER
 from .control import HigherOrder
 from .dtypes import int32
+from .lanes import Lanes
 from .programs import Program, interpret
 from .stack import BASE, inside
 from .types import ArrayType, array_type
@@ -40,6 +41,7 @@ def _(op: HigherOrder, index: Any, *values: Any) -> Any:
     return run(op.bodies[chosen(index, len(op.bodies))], values)
 
 
+@EVALUATE.rule(Lanes)  # compiling pays for loops; lanes come here for the effects of one equation
 @EVALUATE.mode("loop")
 @EVALUATE.mode("lanes")
 def _(op: HigherOrder, *values: Any) -> Any:

@@ -381,6 +381,7 @@ def operation(cls: K) -> K:
     return _build(cls, effectful=False)  # type: ignore[return-value]
 
 
+@dataclass_transform(frozen_default=True)
 def effect(cls: type | None = None, *, vmap: str = "refuse", diff: str = "refuse") -> Any:
     """Make an effect: an operation that is never dropped, merged, duplicated or reordered among its own kind.
 

@@ -177,7 +177,7 @@ def _walk(depth: int = 1) -> tuple[CodeType, int]:
 _MODULES: dict[str | None, bool] = {}
 
 
-def _step(depth: int = 1) -> tuple[CodeType, int]:
+def _step(depth: int = 1) -> tuple[CodeType | None, int]:
     """By the names of modules: few frame objects are made, which are what a walk costs most."""
     name_at = sys._getframemodulename  # type: ignore[attr-defined,unused-ignore]
     modules = _MODULES
@@ -186,7 +186,10 @@ def _step(depth: int = 1) -> tuple[CodeType, int]:
         known = modules.get(name)
         if known is None:
             if name is None:  # beyond the outermost frame, or code without a module
-                return _walk(depth + 1)
+                try:
+                    return _walk(depth + 1)
+                except ValueError:  # a thread of the runtime has no line of a user's
+                    return None, 0
             known = modules[name] = name.partition(".")[0] == "handlax" or name in ("functools", "contextlib")
         if not known:
             frame = sys._getframe(depth)
@@ -197,4 +200,4 @@ def _step(depth: int = 1) -> tuple[CodeType, int]:
 
 
 # The innermost frame outside handlax, as (code, offset); ``depth`` frames are skipped unseen.
-user_site: Callable[..., tuple[CodeType, int]] = _step if hasattr(sys, "_getframemodulename") else _walk
+user_site: Callable[..., tuple[Any, int]] = _step if hasattr(sys, "_getframemodulename") else _walk

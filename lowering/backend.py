@@ -14,6 +14,7 @@ import numpy as np
 from ..effects import config
 from ..effects.errors import DeletedArray, DeviceMismatch
 from ..effects.types import ArrayType
+from .callbacks import raise_translated
 from .lazy import runtime
 from .stablehlo import storage
 
@@ -79,7 +80,10 @@ class XlaBackend:
 
     def to_numpy(self, buffer: Any, type: ArrayType) -> np.ndarray[Any, Any]:
         shape, dtype = storage(type)
-        return runtime.to_numpy(buffer, dtype, shape)
+        try:
+            return runtime.to_numpy(buffer, dtype, shape)
+        except runtime.RuntimeFailure as error:
+            raise_translated(error)
 
     def to_buffer(self, value: np.ndarray[Any, Any], type: ArrayType) -> Any:
         # concrete arrays are never written to, so the device may share their memory
@@ -88,7 +92,10 @@ class XlaBackend:
     def block(self, buffer: Any) -> None:
         if runtime.is_deleted(buffer):
             raise DeletedArray("block_until_ready: the array was deleted or donated.", hint="copy it before.")
-        runtime.block_until_ready(buffer)
+        try:
+            runtime.block_until_ready(buffer)
+        except runtime.RuntimeFailure as error:
+            raise_translated(error)
 
     def devices(self, buffer: Any) -> set[Any]:
         return {runtime.device_of(buffer)}

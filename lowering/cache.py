@@ -34,10 +34,14 @@ def compile(
     results: Sequence[Any],
     options: Mapping[str, Any] | None = None,
     folder: str | os.PathLike[str] | None = None,
+    calls: Sequence[Any] = (),
 ) -> Any:
-    """``runtime.compile``, by way of the folder where one is given."""
-    if not folder:
-        return runtime.compile(text, devices=[device], results=results, options=options)
+    """``runtime.compile``, by way of the folder where one is given.
+
+    A program that calls functions of this process is no other process's: it is never written.
+    """
+    if not folder or calls:
+        return runtime.compile(text, devices=[device], results=results, options=options, calls=calls)
     facts = runtime.cache_key_facts([device], options)
     path = pathlib.Path(folder) / entry_name(text, facts)
     found = load(path, facts)

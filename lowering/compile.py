@@ -5,19 +5,21 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 from ..effects import config
 from ..effects.arrays import Array, ConcreteArray, from_buffers
 from ..effects.caches import Cache
 from ..effects.closing import close
+from ..effects.columns import LOWER
 from ..effects.errors import BadArgument, DeletedArray, HandlaxError, UnhandledEffect
 from ..effects.escape import escaped
 from ..effects.programs import Program
 from ..effects.types import ArrayType
 from ..interpreters.simplify import dead_code_elimination
 from .backend import default_device
-from .emit import lower_program
+from .callbacks import Launch, calls_host, is_ordered, translated, with_turn
+from .emit import Module, lower_program
 from .lazy import cache, runtime
 from .stablehlo import storage
 
@@ -39,6 +41,7 @@ class Loaded:
         kept: tuple[int, ...],
         aliases: tuple[int | None, ...],
         executable: Any,
+        launch: Any = None,
     ):
         self.program = program
         self.text = text
@@ -46,7 +49,7 @@ class Loaded:
         self.aliases = aliases
         self.executable = executable
         self.device = executable.devices[0]
-        self.run = executable.run
+        self.run = executable.run if launch is None else launch
         self.handlers = executable.handlers(committed=False)
         self.committed = executable.handlers(committed=True)
         self.types = program.out_types
@@ -161,30 +164,48 @@ def load(key: Any, name: str, options: Mapping[str, Any] | None = None) -> Loade
 
 def _compile(key: Any, name: str, options: Mapping[str, Any] | None) -> Loaded:
     closed, donated, keep_unused, device, _, _ = key
-    unhandled(closed, name)
-    text, aliases, pruned, kept = lower(closed, name, donated, keep_unused)
-    results = [storage(t) for t in pruned.out_types]
-    executable = cache.compile(text, device, results, options, config.current().compilation_cache_dir)
-    return Loaded(closed, text, kept, aliases, executable)
+    made = lower(closed, name, donated, keep_unused)
+    text, calls = made.module.text, made.module.calls
+    results = [storage(t) for t in made.whole.out_types]
+    executable = cache.compile(text, device, results, options, config.current().compilation_cache_dir, calls)
+    launch = Launch(executable, calls_host(closed), is_ordered(closed)) if calls else None
+    return Loaded(closed, text, made.kept, made.aliases, executable, launch)
 
 
 def unhandled(program: Program, name: str) -> None:
-    """Raises UnhandledEffect where a program has an effect that the device does not answer."""
-    if program.effects:
-        row = ", ".join(sorted(map(str, program.effects)))
+    """Raises UnhandledEffect where a program has an effect that the device does not answer: one without a lowering."""
+    found = [effect for effect in program.effects if not LOWER.has(type(effect))]
+    if found:
+        row = ", ".join(sorted(map(str, found)))
         raise UnhandledEffect(
             f"{name}: nobody handles {row}, and a device cannot.", hint="handle it around jit or inside."
         )
 
 
-def lower(
-    closed: Program, name: str, donated: Sequence[bool] = (), keep_unused: bool = False
-) -> tuple[str, tuple[int | None, ...], Program, tuple[int, ...]]:
-    """The text of a closed program, which result takes the memory of which input, and what is left of the program."""
+class LoweredProgram(NamedTuple):
+    """A closed program in StableHLO.
+
+    ``whole`` is what was emitted, ``kept`` which inputs it has, ``aliases`` which result takes the memory of which.
+    """
+
+    module: Module
+    whole: Program
+    kept: tuple[int, ...]
+    aliases: tuple[int | None, ...]
+
+
+def lower(closed: Program, name: str, donated: Sequence[bool] = (), keep_unused: bool = False) -> LoweredProgram:
+    """Emit a closed program, without the inputs that it does not use.
+
+    Raises: UnhandledEffect: the device does not answer one of its effects.
+    """
+    unhandled(closed, name)
     pruned, used = dead_code_elimination(closed, instantiate=keep_unused)
     kept = tuple([i for i, yes in enumerate(used) if yes])
     aliases = _aliases(pruned, [bool(donated) and donated[n] for n in kept])
-    return lower_program(pruned, name, aliases).text, aliases, pruned, kept
+    whole = with_turn(pruned) if calls_host(pruned) else pruned
+    more = (None,) * (len(whole.in_types) - len(pruned.in_types))
+    return LoweredProgram(lower_program(whole, name, (*aliases, *more)), whole, kept, aliases)
 
 
 def _aliases(program: Program, donated: Sequence[bool]) -> tuple[int | None, ...]:
@@ -219,10 +240,21 @@ def check_donation(buffers: Sequence[Any], donated: Sequence[int], name: str, na
             )
 
 
-def failure(error: Exception, name: str, leaves: Sequence[Any], names: Names) -> Exception:
-    """What a failed call means: the argument that was deleted, or is on another device; else the error itself."""
+def fail(error: Exception, name: str, leaves: Sequence[Any], names: Names) -> NoReturn:
+    """Raise what the failure of a call means."""
+    found = failure(error, name, leaves, names)
+    if found is error:
+        raise error
+    raise found from found.__cause__ or error
+
+
+def failure(error: Exception, name: str, leaves: Sequence[Any], names: Names) -> BaseException:
+    """A callback that failed; the argument that was deleted, or is on another device; else the error itself."""
     if isinstance(error, HandlaxError):
         return error
+    known = translated(error)
+    if known is not error:
+        return known
     for i, x in enumerate(leaves):
         if isinstance(x, ConcreteArray) and x.is_deleted():
             return DeletedArray(

@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..effects.arrays import Array, ConcreteArray
+from ..effects.callbacks import Callback
 from ..effects.closing import LIFTED_BYTES
 from ..effects.columns import LOWER, Word
 from ..effects.dtypes import ExtendedDType, to_real
 from ..effects.programs import Program
 from ..effects.types import ArrayType, array_type
 from ..interpreters.record import record
+from .callbacks import HOST_CALL, HostCall
 from .stablehlo import ELEMENT, dense, storage, tensor
 
 
@@ -28,25 +30,29 @@ class Value(NamedTuple):
 
 
 class Module(NamedTuple):
-    """A module's text, and the arrays that its entry takes before the program's own arguments."""
+    """A module's text, the arrays that its entry takes before the program's own, and what it calls on the host."""
 
     text: str
     consts: tuple[ConcreteArray, ...]
+    calls: tuple[HostCall, ...] = ()
 
 
 class Emitter:
     """What rules of the column ``lower`` speak to; one for each function of the module.
 
-    ``made`` is the type of the current equation's result, or a tuple of types.
+    ``made`` is the type of the current equation's result, or a tuple of types; ``here`` is where it stands: a program
+    and the number of the equation. ``calls`` is what the module calls on the host.
     """
 
-    __slots__ = ("lines", "count", "made", "functions", "constants")
+    __slots__ = ("lines", "count", "made", "here", "functions", "calls", "constants")
 
-    def __init__(self, functions: dict[Program, str] | None = None):
+    def __init__(self, functions: dict[Program, str] | None = None, calls: list[HostCall] | None = None):
         self.lines: list[str] = []
         self.count = 0
         self.made: Any = None
+        self.here: Any = None
         self.functions: dict[Program, Any] = functions if functions is not None else {}
+        self.calls: list[HostCall] = calls if calls is not None else []
         self.constants: dict[Any, Value] = {}
 
     def new(self, text: str, type: ArrayType) -> Value:
@@ -295,7 +301,7 @@ class Emitter:
         number = len(values)
         lines = self.lines
         rules: dict[Any, tuple[Any, str | None]] = {}
-        for op, args, made in zip(program.ops, program.args, program.types):
+        for i, (op, args, made) in enumerate(zip(program.ops, program.args, program.types)):
             kind = type(op)
             rule, word = rules.get(kind) or rules.setdefault(kind, _rule(kind))
             # most equations are words on one or two operands of the result's type: their lines are written here
@@ -308,6 +314,7 @@ class Emitter:
                 number += 1
                 continue
             self.made = made
+            self.here = program, i
             y = rule(op, self, *[Value(names[n], types[n]) for n in args])
             for name, t in y if op.multiple else (y,):
                 names[number] = name
@@ -379,13 +386,33 @@ class Emitter:
             f"stablehlo.dynamic_update_slice {x.name}, {row.name}, {starts} : ({types}) -> {tensor(x.type)}", x.type
         )
 
+    def host_call(self, op: Callback, values: Sequence[Value]) -> list[Value]:
+        """A call of the host; what is called goes with the module."""
+        types = self.made
+        program, index = self.here
+        takes = ", ".join([tensor(v.type) for v in values])
+        gives = ", ".join(map(tensor, types))
+        effect = "true" if op.effectful else "false"
+        text = (
+            f"stablehlo.custom_call @{HOST_CALL}({', '.join([v.name for v in values])}) {{api_version = 4 : i32,"
+            f" has_side_effect = {effect}, backend_config = {{index = {len(self.calls)} : ui64}}}} : ({takes}) -> "
+        )
+        self.calls.append(HostCall(op, program.sites[index]))
+        whole = self.count
+        self.count += 1
+        if len(types) == 1:
+            self.lines.append(f"    %{whole} = {text}{gives}")
+            return [Value(f"%{whole}", types[0])]
+        self.lines.append(f"    {f'%{whole}:{len(types)} = ' if types else ''}{text}({gives})")
+        return [Value(f"%{whole}#{i}", t) for i, t in enumerate(types)]
+
     def call(self, program: Program, label: str, values: Sequence[Value]) -> list[Value]:
         """A call of the private function for ``program``, emitted once in the module however often it is called."""
         found = self.functions.get(program)
         if found is None:
             name = f"{_identifier(label)}_{len(self.functions)}"
             self.functions[program] = found = [name, ""]
-            found[1] = function(Emitter(self.functions), program, f"private @{name}")
+            found[1] = function(Emitter(self.functions, self.calls), program, f"private @{name}")
         types = program.out_types
         takes = ", ".join([tensor(v.type) for v in values])
         gives = ", ".join(map(tensor, types))
@@ -434,7 +461,10 @@ class EntryEmitter(Emitter):
 
 
 def lower_program(program: Program, name: str, aliases: Sequence[int | None] = ()) -> Module:
-    """The StableHLO module of a program without effects. ``aliases[i]``: the result in the memory of input ``i``."""
+    """The StableHLO module of a program; each of its effects has a lowering.
+
+    ``aliases[i]``: the result in the memory of input ``i``.
+    """
     lifted = tuple(c for c in program.consts if c.type.nbytes > LIFTED_BYTES)
     emit = EntryEmitter()
     given = aliases or [None] * len(program.in_types)
@@ -442,4 +472,4 @@ def lower_program(program: Program, name: str, aliases: Sequence[int | None] = (
     main = function(emit, program, "public @main", notes, lifted)
     functions = "".join([text for _, text in emit.functions.values()])
     head = f"module @{_identifier(name)} attributes {{mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32}}"
-    return Module(f"{head} {{\n{main}{functions}}}\n", lifted)
+    return Module(f"{head} {{\n{main}{functions}}}\n", lifted, tuple(emit.calls))

@@ -8,6 +8,7 @@ be done stand under ``_without_jax``.
 
 import ctypes
 import functools
+import importlib
 import os
 import pathlib
 import platform as host_platform
@@ -332,11 +333,14 @@ def compile(
     results: Sequence[ResultType],
     options: Mapping[str, Any] | None = None,
     shardings: Sequence[Sharding] | None = None,
+    calls: Sequence[Callable[..., tuple[Any, ...]]] = (),
 ) -> Executable:
     """Compile StableHLO text (or bytecode) for ``devices``, one partition on each.
 
     Args:
         results: shape and dtype of each output of ``@main``; they are trusted.
+        calls: what the program calls on the host, ``index`` by ``index``: from NumPy arrays, which are its own, to a
+            tuple of them. The executable keeps them alive.
         options: XLA's debug options by name, such as ``{"xla_cpu_enable_fast_math": True}``.
         shardings: of each output; without it all lie on the first device.
 
@@ -346,10 +350,41 @@ def compile(
     built = _compile_options(devices, options)
     COUNTS["compile"] += 1
     try:
-        loaded = client.compile_and_load(text, xc.DeviceList(tuple(devices)), built)
+        if calls:
+            module = _with_host_calls(str(text), devices[0].platform)
+            loaded = client.compile_and_load(module, xc.DeviceList(tuple(devices)), built, list(calls))
+        else:
+            loaded = client.compile_and_load(text, xc.DeviceList(tuple(devices)), built)
     except _jax.JaxRuntimeError as error:
         raise _compile_error(str(error), text) from error
     return Executable(loaded, devices, results, shardings)
+
+
+def _with_host_calls(text: str, platform: str) -> Any:
+    """The module of a text that calls the host: only for modules does jaxlib take functions to call.
+
+    A context of its own for each: no two threads meet in one.
+    """
+    target = "xla_ffi_python_cpu_callback" if platform == "cpu" else "xla_ffi_python_gpu_callback"
+    context = _mlir().Context()
+    context.enable_multithreading(False)
+    context.append_dialect_registry(_dialects())
+    context.load_all_available_dialects()
+    for name in ("chlo", "stablehlo"):
+        importlib.import_module(f"jaxlib.mlir.dialects.{name}").register_dialect(context)
+    return _mlir().Module.parse(text.replace("@handlax_host_call(", f"@{target}("), context)
+
+
+def _mlir() -> Any:
+    return importlib.import_module("jaxlib.mlir.ir")
+
+
+@functools.cache
+def _dialects() -> Any:
+    """MLIR's Python side, a quarter of a second to load, which nothing else needs."""
+    registry = _mlir().DialectRegistry()
+    importlib.import_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
+    return registry
 
 
 def deserialize(

@@ -24,7 +24,7 @@ from ..effects.types import ArrayType
 from ..interpreters.staging import ShapeDtypeStruct
 from . import traces
 from .backend import default_device
-from .compile import check_donation, compile_program, failure, lower, unhandled
+from .compile import check_donation, compile_program, fail, lower
 from .dispatch import Jitted, module_name
 from .entries import concrete_operand, give_away
 from .lazy import runtime
@@ -132,10 +132,8 @@ class Traced(_Stage):
         marks = [i in self._donated for i in range(len(self._types))]
         closed, captured = close(self._trace.whole)
         name = module_name(self.fun_name)
-        unhandled(closed, name)
         whole = [*[False] * len(captured), *marks] if self._donated else ()
-        text, _, _, _ = lower(closed, name, whole, self._jitted.keep_unused)
-        return Lowered(self, text)
+        return Lowered(self, lower(closed, name, whole, self._jitted.keep_unused).module.text)
 
 
 class Lowered(_Stage):
@@ -229,7 +227,7 @@ class Compiled(_Stage):
         try:
             made = self._binary.on(buffers)
         except Exception as error:
-            raise failure(error, self.fun_name, given, names) from error
+            fail(error, self.fun_name, given, names)
         for i in donated:
             give_away(given[i])
         return self._trace.unflatten(made)
