@@ -71,9 +71,7 @@ class Drawing:
 
     def __repr__(self) -> str:
         outline = self._outlines[0]
-        return (
-            f"Drawing({outline.signature}: {len(outline.lines)} equations, {bytes_text(outline.memory.peak)} at most)"
-        )
+        return f"Drawing({outline.signature}: {outline.length}, {bytes_text(outline.memory.peak)} at most)"
 
 
 def draw(fun: Program | Callable[..., Any]) -> Any:

@@ -20,23 +20,16 @@ class Liveness(NamedTuple):
 
     ``held``: inputs and constants. ``during``: what equation ``i`` needs while it runs, its operands, results and
     sub-programs included. ``after``: what is still needed when it has run. ``last``: for every value, the equation that
-    uses it last; -1 where nobody does, the number of equations where it is a result.
+    uses it last; -1 where nobody does, the number of equations where it is a result. ``peak``: the most that is held
+    at any time beside inputs and constants, and ``at`` the first equation that needs it; None where there is none.
     """
 
     held: int
     during: tuple[int, ...]
     after: tuple[int, ...]
     last: tuple[int, ...]
-
-    @property
-    def peak(self) -> int:
-        """The most that is held at any time beside inputs and constants."""
-        return max(self.during, default=0)
-
-    @property
-    def at(self) -> int | None:
-        """The first equation that needs the most; None in a program without equations."""
-        return self.during.index(self.peak) if self.during else None
+    peak: int
+    at: int | None
 
 
 def liveness(program: Program) -> Liveness:
@@ -81,7 +74,8 @@ def _liveness(program: Program) -> Liveness:
         live += size - freed[i] - sum([types[n].nbytes for n in results if last[n] < 0])
         after.append(live)
     held = sum([t.nbytes for t in program.in_types]) + sum([const.type.nbytes for const in program.consts])
-    return Liveness(held, tuple(during), tuple(after), tuple(last))
+    peak = max(during, default=0)
+    return Liveness(held, tuple(during), tuple(after), tuple(last), peak, during.index(peak) if during else None)
 
 
 def transient(op: Operation, results: int) -> int:

@@ -66,6 +66,11 @@ class Outline(NamedTuple):
     memory: Liveness
 
     @property
+    def length(self) -> str:
+        """``1 equation``, ``12 equations``."""
+        return f"{len(self.lines)} equation{'' if len(self.lines) == 1 else 's'}"
+
+    @property
     def signature(self) -> str:
         """``f(a: f32[3]) -> (f32[]) ! {Tick}``."""
         program = self.program

@@ -99,7 +99,7 @@ class _Page:
         return (
             f'<section aria-label="program {escape(outline.program.name)}">\n'
             f"<h2>{escape(outline.program.name)}({inputs}) -&gt; ({outs}){row}</h2>\n"
-            f"<p>{len(outline.lines)} equations; {bytes_text(memory.held)} of inputs and constants, "
+            f"<p>{outline.length}; {bytes_text(memory.held)} of inputs and constants, "
             f"at most {bytes_text(memory.peak)} beside them{at}</p>\n{memory_figure(outline)}"
             f'<ol>\n{rows}<li><span class="soft">return</span> ({results})</li>\n</ol>\n</section>\n'
         )
@@ -174,7 +174,8 @@ def memory_figure(outline: Outline) -> str:
         bars.append(f'<rect class="{kind}" {place}><title>equation {i * group}: {bytes_text(size)}</title></rect>')
     said = f"memory by equation: at most {bytes_text(memory.peak)}, at equation {memory.at}"
     return (
-        f'<figure><svg xmlns="http://www.w3.org/2000/svg" class="hx" role="img" aria-label="{said}" '
+        f'<figure style="max-width:{24 * len(sizes)}px">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="hx" role="img" aria-label="{said}" '
         f'viewBox="0 0 {len(sizes)} 100" preserveAspectRatio="none">\n<title>{said}</title>{"".join(bars)}\n'
         "</svg></figure>\n"
     )

@@ -13,6 +13,7 @@ from ..effects.errors import BadArgument, HandlaxError
 from ..effects.programs import Program
 from .outline import Line, escape, outlines, source_line
 
+LONGEST = 64  # letters of a value in a line
 AROUND = 3  # equations shown before and behind the one that comes next
 
 # in the order in which a shortened word is taken for one of them
@@ -58,8 +59,9 @@ def path_of(s: Any) -> str:
 
 def text_of(value: Any) -> str:
     """A value in one line, shortened."""
-    with np.printoptions(threshold=8, edgeitems=3, precision=6):
-        return " ".join(str(value).split())
+    with np.printoptions(threshold=8, edgeitems=2, precision=6):
+        text = " ".join(str(value).split())
+    return text if len(text) <= LONGEST else text[: LONGEST - 4] + " ..."
 
 
 def shown(s: Any, whole: bool = False, html: bool = False) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from .outline import Line, Outline, bytes_text, escape
 
-ROW, LANE, GAP, LETTER = 20, 9, 12, 7.0  # pixels: of a row, a column of lifetimes, between parts, and of a letter
+ROW, LANE, GAP, LETTER = 20, 9, 12, 7.3  # pixels: of a row, a column of lifetimes, between parts, and of a letter
 BAR = 120  # the longest memory bar
 LONGEST = 120  # letters of a text; the page and the printed program have it whole
 HUES = 8
@@ -149,7 +149,7 @@ def svg_text(outlines: Sequence[Outline]) -> str:
     ]
     width = canvas.margin()
     parts = "\n".join([*frames, *canvas.wires, *canvas.parts])
-    title = escape(f"{outlines[0].program.name}: {len(outlines[0].lines)} equations")
+    title = escape(f"{outlines[0].program.name}: {outlines[0].length}")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="hx" role="img" width="{width:g}" height="{height:g}" '
         f'viewBox="0 0 {width:g} {height:g}">\n<title>{title}</title>\n<style>{STYLE}{_COLOURS}</style>\n'

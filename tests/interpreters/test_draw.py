@@ -80,7 +80,7 @@ def test_a_drawing_of_a_function_is_the_drawing_of_its_program():
     assert hx.draw(hnp.sin)(1.0) == hx.draw(hx.make_program(hnp.sin)(1.0))
     assert hash(hx.draw(hnp.sin)(1.0)) == hash(hx.draw(hx.make_program(hnp.sin)(1.0)))
     assert hx.draw(hnp.sin)(1.0) != hx.draw(hnp.cos)(1.0)
-    assert "1 equations, 4 B at most" in repr(hx.draw(hnp.sin)(1.0))
+    assert "1 equation, 4 B at most" in repr(hx.draw(hnp.sin)(1.0))
 
 
 def test_a_drawing_cannot_be_changed(drawing):
@@ -233,6 +233,22 @@ def test_in_a_browser_sub_programs_fold_and_open_by_keyboard_and_nothing_is_cut_
 
 
 @browser
+def test_in_a_browser_no_two_texts_of_the_picture_overlap(tmp_path):
+    wide = hx.draw(lambda x: hnp.tanh(x @ x) + x)(hnp.ones((8, 8)))
+    said = seen_by_a_script(
+        tmp_path, f"<!DOCTYPE html><body>{wide.svg}</body>",
+        """
+        const boxes = [...document.querySelectorAll("text")].map(text => text.getBBox());
+        const right = document.querySelector("svg").viewBox.baseVal.width;
+        const meet = (a, b) => a.y === b.y && a.x < b.x + b.width && b.x < a.x + a.width;
+        return {texts: boxes.length, outside: boxes.filter(box => box.x + box.width > right).length,
+                meeting: boxes.filter((a, i) => boxes.some((b, j) => i < j && meet(a, b))).length};
+        """,
+    )  # fmt: skip
+    assert said == '{"texts":9,"outside":0,"meeting":0}'
+
+
+@browser
 def test_in_a_browser_the_bars_are_as_long_as_the_memory(drawing, tmp_path):
     said = seen_by_a_script(
         tmp_path, drawing.html,
@@ -247,9 +263,13 @@ def test_in_a_browser_the_bars_are_as_long_as_the_memory(drawing, tmp_path):
 
 @browser
 @pytest.mark.parametrize(
-    ("scheme", "paper", "peak"), [(0, (22, 27, 33), (255, 123, 138)), (1, (255,) * 3, (209, 73, 91))]
+    ("kind", "scheme", "paper", "peak"),
+    [
+        ("svg", 0, (22, 27, 33), (255, 123, 138)),
+        ("html", 0, (22, 27, 33), (255, 123, 138)),
+        ("html", 1, (255, 255, 255), (209, 73, 91)),
+    ],
 )
-@pytest.mark.parametrize("kind", ["svg", "html"])
 def test_in_a_browser_a_drawing_is_light_or_dark_as_asked_and_the_peak_is_marked(
     drawing, tmp_path, kind, scheme, paper, peak
 ):
