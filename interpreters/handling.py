@@ -154,7 +154,7 @@ def _fitting(op: Operation, y: Any, made: ArrayType) -> Any:
         return convert(x, made.dtype, made.weak)
     raise DTypeMismatch(
         f"{op.name}: the answer of a clause must have the type of the operation's result, {made}, got {x.type}.",
-        hint=f"convert with astype, or broadcast, in the clause; where it is the state, start from one of type {x.type}.",
+        hint=f"convert with astype, or broadcast, in the clause; a state is started with the type {x.type}.",
     )
 
 

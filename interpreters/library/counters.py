@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from pyrsistent import PMap, pmap
 
+from ...effects.arithmetic import add
 from ...effects.arrays import lift, perform, scalar
 from ...effects.dtypes import int64
 from ...effects.errors import need_function
@@ -108,7 +109,7 @@ def measure(f: Callable[..., Any]) -> Callable[..., Any]:
 
     def added(total: Any, op: Any, *operands: Any) -> Any:
         cost = cost_of(op, *[x.type for x in operands])
-        grown = {name: lift(total[name]) + scalar(getattr(cost, name), int64) for name in total}
+        grown = {name: add(lift(total[name]), scalar(getattr(cost, name), int64)) for name in total}
         return grown, perform(op, *operands)
 
     @functools.wraps(f)

@@ -32,13 +32,13 @@ from ..movements import merge
 from .first import First, Note, first_of, noted, nothing
 
 
-# the first operand must hold; then follow the lanes, the index, and the values that the message shows
+# the first operand must hold; then follow the lanes, an index of this rank, and the values that the message shows
 @effect(vmap="per_lane", diff="stop")
 class Check:
     message: str
     where: str
     lanes: int = 0
-    index: int = 0
+    rank: int = 0
     remedy = "look at it around the function: error, y = hx.checkify(f)(x); error.throw()."
 
     def result_type(op, ok, *values):
@@ -48,7 +48,7 @@ class Check:
 
     def evaluate(op, ok, *values):
         if not ok:
-            raise failure(Note(op.message, op.where, op.lanes, op.index), values)
+            raise failure(Note(op.message, op.where, op.lanes, op.rank), values)
         return ()
 
     def batch(op, dims, ok, *values):
@@ -58,7 +58,7 @@ class Check:
         lanes = axis_at(first, None if dims[0] is None else 0, 0, size)
         lane = argmin(convert(lanes, int32), 0, int32)
         shown = [x if d is None else dynamic_index_in_dim(x, lane, 0, False) for x, d in zip(rest, dims[1:])]
-        made = Check(op.message, op.where, op.lanes + 1, op.index)
+        made = Check(op.message, op.where, op.lanes + 1, op.rank)
         return current().answer(made, (reduce_and(lanes, (0,)), lane, *shown)), ()
 
 
@@ -178,7 +178,7 @@ def checkify(f: Callable[..., Any]) -> Callable[..., Any]:
         notes: dict[Note, int] = {}
 
         def fails(state: Any, op: Any, ok: Any, *values: Any) -> Any:
-            note = Note(op.message, op.where, op.lanes, op.index, tuple([x.type for x in values]))
+            note = Note(op.message, op.where, op.lanes, op.rank, tuple([x.type for x in values]))
             return noted(state, notes, note, bitwise_not(ok), values), None
 
         state, y = handle(handler({Check: fails}, moves=merge(first_of, nothing())), nothing())(f)(*args, **kwargs)

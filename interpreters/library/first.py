@@ -21,7 +21,7 @@ from ...effects.dtypes import float32, int32, itemsize_bits, uint32
 from ...effects.errors import BadArgument, ConcretizationError, HandlaxError
 from ...effects.shapes import reshape
 from ...effects.slicing import concatenate
-from ...effects.treenodes import register_dataclass, static
+from ...effects.treenodes import register_dataclass
 from ...effects.types import ArrayType
 
 WORDS = 16
@@ -29,17 +29,17 @@ State = dict[str, Any]
 
 
 class Note(NamedTuple):
-    """Something that may happen at a place: the operands are ``lanes``, an ``index``, and values for the message."""
+    """Something that may happen at a place: of the values the first are ``lanes``, then an index of this ``rank``."""
 
     message: str
     where: str
     lanes: int = 0
-    index: int = 0
+    rank: int = 0
     types: tuple[ArrayType, ...] = ()
 
     def text(self, values: Sequence[Any], outer: Sequence[int] = ()) -> str:
         """What is said of it, with the values as NumPy has them."""
-        inner = self.lanes + self.index
+        inner = self.lanes + self.rank
         lanes = [*outer, *map(int, values[: self.lanes])]
         index = ", ".join([str(int(x)) for x in values[self.lanes : inner]])
         said = self.message.format(*[np.asarray(x)[()] for x in values[inner:]])
@@ -50,7 +50,6 @@ def _several(numbers: Sequence[int]) -> str:
     return str(numbers[0]) if len(numbers) == 1 else str(tuple(numbers))
 
 
-@register_dataclass
 @dataclasses.dataclass(frozen=True, repr=False)
 class First:
     """The first that happened, or nothing: ``get()`` says it, ``throw()`` raises it. A pytree.
@@ -60,11 +59,11 @@ class First:
 
     number: Any
     words: Any
-    notes: tuple[Note, ...] = static()
-    error: Callable[..., HandlaxError] = static()
+    notes: tuple[Note, ...]
+    error: Callable[..., HandlaxError]
 
     def _found(self) -> tuple[Note, list[Any], list[int]] | None:
-        number = lift(self.number)
+        number: Any = lift(self.number)
         if number.run is not None:
             raise ConcretizationError(
                 "error: what happened is known only when the program has run.", hint="return the error, look outside."
@@ -74,7 +73,8 @@ class First:
             return None
         lane = [int(i) for i in np.argwhere(numbers)[0]]
         note = self.notes[int(numbers[tuple(lane)]) - 1]
-        return note, unpacked(np.asarray(lift(self.words).value)[tuple(lane)], note.types), lane
+        words: Any = lift(self.words)
+        return note, unpacked(np.asarray(words.value)[tuple(lane)], note.types), lane
 
     def __bool__(self) -> bool:
         """Whether anything happened."""
@@ -103,6 +103,9 @@ class First:
         if lift(self.number).run is not None:
             return f"First(one of {len(self.notes)})"
         return f"First({self.get() or 'nothing'})"
+
+
+register_dataclass(First, ("number", "words"), ("notes", "error"))
 
 
 def nothing() -> State:

@@ -53,10 +53,10 @@ def _exclusive(name: str, parts: Sequence[Any]) -> tuple[Any, list[Any]]:
     mask, sown = parts[0]
     leaves = list(sown.leaves)
     for taken, other in parts[1:]:
-        if [lift(x).type.strong() for x in other.leaves] != [lift(x).type.strong() for x in leaves]:
+        found, wanted = ([lift(x).type.strong() for x in xs] for xs in (other.leaves, leaves))
+        if found != wanted:
             raise TreeMismatch(
-                f"reap: what the branches sow under {name} must have one type, got "
-                f"{', '.join(str(lift(x).type) for x in leaves)} and {', '.join(str(lift(x).type) for x in other.leaves)}.",
+                f"reap: what the branches sow under {name} must have one type, got {wanted} and {found}.",
                 hint="give them different names.",
             )
         leaves = [select(_over(taken, y), y, x) for x, y in zip(leaves, other.leaves)]

@@ -20,7 +20,7 @@ from ...effects.operations import effect
 from ...effects.shapes import move_axis
 from ...effects.stack import current
 from ...effects.treedefs import TreeDef
-from ...effects.treenodes import register_dataclass, static
+from ...effects.treenodes import register_dataclass
 from ...effects.types import ArrayType
 from ..handle import handle
 from ..handler import handler
@@ -57,16 +57,18 @@ class Sow:
         return list(leaves)
 
 
-@register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Sown:
     """An entry of the log: what stands before the axes of ``types`` are loops around it."""
 
     leaves: Any
-    path: Path = static()
-    mode: str = static()
-    tree: TreeDef = static()
-    types: tuple[ArrayType, ...] = static()
+    path: Path
+    mode: str
+    tree: TreeDef
+    types: tuple[ArrayType, ...]
+
+
+register_dataclass(Sown, ("leaves",), ("path", "mode", "tree", "types"))
 
 
 def sow(value: Any, name: str, *, tag: Hashable = None, mode: str = "strict") -> Any:

@@ -10,10 +10,10 @@ import numpy as np
 
 from ...effects import trees
 from ...effects.arrays import concrete, lift
+from ...effects.columns import zeros_like
 from ...effects.dtypes import ExtendedDType
 from ...effects.errors import need_function
 from ...effects.operations import OPERATIONS, result_type
-from ...effects.columns import zeros_like
 from ...effects.types import ArrayType
 from ..asking import place
 from ..handle import handle
