@@ -127,7 +127,7 @@ class Handler:
 
 
 def handler(
-    clauses: Mapping[type[Operation], Clause | Kind] | None = None,
+    clauses: Mapping[Any, Clause | Kind] | None = None,
     *,
     otherwise: Clause | None = None,
     over: Callable[[Operation], bool] = every,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ..effects.stack import BASE, STACK
 from ..effects.types import array_type
 from . import debug, traces
 from .backend import PLACED, common_device, default_device
-from .compile import check_donation, compile_program, failure
+from .compile import check_donation, compile_program, fail
 from .entries import (
     CONCRETE,
     FLAT,
@@ -188,7 +188,7 @@ class Jitted:
         try:
             made = hot.run(buffers if prepare is None else prepare(buffers)).consume_with_handlers(hot.handlers)
         except Exception as error:
-            raise self.failure(error, leaves) from error
+            self.fail(error, leaves)
         return hot.finish(made) if kind is None else concrete(kind, None, made[0])
 
     def launch_from_host(self, hot: Hot, leaves: Sequence[Any], buffers: list[Any], host: list[int]) -> Any:
@@ -206,14 +206,14 @@ class Jitted:
         try:
             made = hot.run(buffers if prepare is None else prepare(buffers)).consume_with_handlers(hot.handlers)
         except Exception as error:
-            raise self.failure(error, leaves) from error
+            self.fail(error, leaves)
         for held in used:
             held.give_back(made)
         return hot.finish(made) if kind is None else concrete(kind, None, made[0])
 
-    def failure(self, error: Exception, leaves: Sequence[Any]) -> Exception:
+    def fail(self, error: Exception, leaves: Sequence[Any]) -> NoReturn:
         flat = [y for x in leaves for y in (x.leaves if type(x) is Frozen else (x,))]
-        return failure(error, self.name, flat, argument_names(self.fun))
+        fail(error, self.name, flat, argument_names(self.fun))
 
     def recall(self) -> dict[Any, Hot] | None:
         """Bring back what is known under the settings in force; None where nothing is."""
@@ -359,7 +359,7 @@ class Jitted:
         try:
             results = entry.compiled.on(buffers, committed)
         except Exception as error:
-            raise failure(error, self.name, operands, names) from error
+            fail(error, self.name, operands, names)
         for i in donated:
             give_away(operands[i])
         settings = config.current()
@@ -427,7 +427,7 @@ def entrance(jitted: Jitted) -> Callable[..., Any]:
                 try:
                     made = hot.run(buffers if prepare is None else prepare(buffers)).consume_with_handlers(hot.handlers)
                 except Exception as error:
-                    raise jitted.failure(error, args) from error
+                    jitted.fail(error, args)
                 kind = hot.kind
                 if kind is None:
                     return hot.finish(made)
