@@ -15,7 +15,7 @@ import linecache
 import sys
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyrsistent import PMap, pmap
@@ -42,7 +42,7 @@ class Stream:
     """Where keys come from: a key, and how often each name has been used under it."""
 
     key: Any
-    used: PMap[Path, int] = pmap()
+    used: PMap[Path, int] = field(default_factory=pmap)
 
     def next(self, path: Path) -> tuple[Stream, Any]:
         """The key of this name, and the stream behind it."""
