@@ -179,7 +179,9 @@ def emit_key(emit: Any, x0: Any, x1: Any, made: ArrayType) -> Any:
     columns = [emit.reshape(x, one.shape) for x in (x0, x1)]
     axis = len(one.shape) - 1
     both = f"{columns[0].name}, {columns[1].name}, dim = {axis}"
-    return emit.inline("concatenate", both, *columns, type=stored(made))._replace(type=made)
+    whole = emit.inline("concatenate", both, *columns, type=stored(made))
+    # without it XLA fuses a chain of keys into one kernel that computes each link anew for every use of it
+    return emit.ops("optimization_barrier", whole._replace(type=made), types=[made])[0]
 
 
 def takes_keys(op: Any, keys: ArrayType) -> None:
