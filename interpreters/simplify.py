@@ -76,6 +76,8 @@ def _marks(given: Sequence[bool] | None, default: bool, count: int, name: str) -
 
 def _eliminate(program: Program, used_outputs: Marks, keep: Marks) -> Simplified:
     inputs, count = len(program.in_types), program.count
+    if all(used_outputs) and len(program.consts) < 2 and _all_needed(program, keep):
+        return Simplified(program, (True,) * inputs)  # nothing goes, and there are no two constants to merge
     live = bytearray(count + len(program.consts))  # constants at the end, by their negative numbers
     for n, wanted in zip(program.outs, used_outputs):
         live[n] |= wanted
@@ -99,6 +101,21 @@ def _eliminate(program: Program, used_outputs: Marks, keep: Marks) -> Simplified
     used_inputs = tuple([bool(live[n]) or keep[n] for n in range(inputs)])
     outs = _only(program.outs, used_outputs)
     return Simplified(_assemble(program, used_inputs, kept[::-1], outs), used_inputs)
+
+
+def _all_needed(program: Program, keep: Marks) -> bool:
+    """Whether every input, equation and constant is needed; False too where that takes a look into bodies."""
+    live = bytearray(program.count + len(program.consts))
+    for n in program.outs:
+        live[n] = 1
+    end = program.count
+    for op, args in zip(reversed(program.ops), reversed(program.args)):
+        end -= 1
+        if op.multiple or not live[end]:
+            return False
+        for n in args:
+            live[n] = 1
+    return all([live[n] or yes for n, yes in enumerate(keep)]) and all(live[program.count :])
 
 
 def _only(items: Sequence[Any], marks: Sequence[bool]) -> tuple[Any, ...]:

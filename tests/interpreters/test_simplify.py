@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies.programs import Tell, Tick, arguments, programs
+from strategies.programs import Announce, Tick, arguments, programs
 
 from handlax.effects.arithmetic import Add, Mul, Neg
 from handlax.effects.arrays import concrete, scalar
@@ -116,30 +116,30 @@ def test_calls_lose_results_and_operands():
 
 
 def test_an_effect_in_a_call_keeps_the_call_and_what_it_is_told():
-    p = parsed("""program f(a: f32[3], b: f32[3]) -> () ! {Tell, Tick} {
-  call[bodies=(program g(a: f32[3], b: f32[3]) -> (f32[3]) ! {Tell, Tick} {
+    p = parsed("""program f(a: f32[3], b: f32[3]) -> () ! {Announce, Tick} {
+  call[bodies=(program g(a: f32[3], b: f32[3]) -> (f32[3]) ! {Announce, Tick} {
     c: f32[3] = neg a
     d: f32[3] = neg b
-    e: f32[3] = tell d
+    e: f32[3] = announce d
     tick
     return (c)
   },)] a b
   return ()
 }""".replace("  call[", "  c: f32[3] = call["))
     q, used = dead_code_elimination(p)
-    assert used == (False, True) and q.effects == {Tell(), Tick()}
-    assert [op.name for op in q.ops[0].bodies[0].ops] == ["neg", "tell", "tick"]
+    assert used == (False, True) and q.effects == {Announce(), Tick()}
+    assert [op.name for op in q.ops[0].bodies[0].ops] == ["neg", "announce", "tick"]
 
 
 def test_effects_are_neither_merged_nor_moved():
-    p = parsed("""program f(a: f32[3]) -> (f32[3], f32[3]) ! {Tell} {
+    p = parsed("""program f(a: f32[3]) -> (f32[3], f32[3]) ! {Announce} {
   b: f32[3] = neg a
-  c: f32[3] = tell b
+  c: f32[3] = announce b
   d: f32[3] = neg a
-  e: f32[3] = tell d
+  e: f32[3] = announce d
   return (c, e)
 }""")
-    assert [op.name for op in common_subexpressions(p).ops] == ["neg", "tell", "tell"]
+    assert [op.name for op in common_subexpressions(p).ops] == ["neg", "announce", "announce"]
 
 
 def test_equal_constants_become_one():
