@@ -48,7 +48,7 @@ class Tick:
 
 
 @effect(vmap="per_lane", diff="stop")
-class Tell:
+class Announce:
     """An effect that takes a value and gives it back."""
 
     tag: Any = "log"
@@ -152,7 +152,7 @@ def _effect(draw: Any, builder: Builder, values: Any, kinds: Any, inner: Any) ->
         _append(builder, values, Tick(draw(st.integers(-1, 3))), [])
     else:
         tag = draw(fields())
-        _append(builder, values, Tell(tag), [draw(st.sampled_from(values))])
+        _append(builder, values, Announce(tag), [draw(st.sampled_from(values))])
 
 
 def _call(draw: Any, builder: Builder, values: Any, kinds: Any, inner: Any) -> None:
