@@ -158,7 +158,7 @@ def body_roles(op: Any, count: int) -> list[str]:
         return [f"branch {k}" for k in range(count)]
     if op.runs in ("loop", "lanes"):
         return [f"body, {op.length} {'times' if op.runs == 'loop' else 'lanes'}"]
-    return ["body"] * count
+    return ["body"] if count == 1 else [f"body {k}" for k in range(count)]
 
 
 def fields_text(op: Operation) -> str:
