@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from returns.result import Success
-from strategies.programs import DTYPES, KEY, Tell, Tick, array, fields, programs
+from strategies.programs import DTYPES, KEY, Announce, Tick, array, fields, programs
 
 from handlax.effects import dtypes, trees
 from handlax.effects.arithmetic import Add, Mul, Neg
@@ -211,9 +211,9 @@ def test_every_program_reads_back(p):
 
 @given(fields())
 def test_every_value_of_a_field_reads_back_in_type_and_bits(value):
-    p = program((Tell(value), (0,)))
+    p = program((Announce(value), (0,)))
     (op,) = again(p).unwrap().ops
-    assert op == Tell(value)
+    assert op == Announce(value)
 
 
 @pytest.mark.parametrize("value", [
