@@ -22,8 +22,10 @@ from .closing import close_all
 from .control import record_body
 from .dtypes import ExtendedDType, canonical
 from .errors import BadArgument, CallbackError, CannotCross, HandlaxError, NotAnArray, NotDifferentiable, need_function
+from .lanes import Lanes
 from .loops import Scan
 from .operations import Operation, effect, operation
+from .programs import Program
 from .refusals import no_sharding
 from .shapes import broadcast_in_dim
 from .slicing import axis_at
@@ -161,7 +163,9 @@ class PureCallback(Callback):
                 hint=f"choose one of {', '.join(VMAP_METHODS)}.",
             )
         if method.startswith("sequential"):
-            return one_by_one(op, dims, xs, size, size if method == "sequential_unrolled" else 1), 0
+            program, shared, each = lane_body(op, dims, xs, size)
+            loop = Scan((program,), len(shared), 0, size, False, size if method == "sequential_unrolled" else 1)
+            return perform(loop, *shared, *each), 0
         return perform(op.widened(size), *[lanes_first(x, d, size, method) for x, d in zip(xs, dims)]), 0
 
     def jvp(op, primals, tangents):
@@ -187,8 +191,8 @@ def lanes_first(x: Any, dim: int | None, size: int, method: str) -> Any:
     return broadcast_in_dim(x, (1, *x.shape), tuple(range(1, x.ndim + 1)))
 
 
-def one_by_one(op: Operation, dims: Sequence[int | None], xs: Sequence[Any], size: int, unroll: int) -> Any:
-    """The operation on one lane after the other; results stand with the lanes first."""
+def lane_body(op: Operation, dims: Sequence[int | None], xs: Sequence[Any], size: int) -> tuple[Program, Any, Any]:
+    """The operation on one lane as a body, and its operands: shared by all lanes, and with the lanes first."""
     shared = [x for x, d in zip(xs, dims) if d is None]
     each = [axis_at(x, d, 0, size) for x, d in zip(xs, dims) if d is not None]
 
@@ -198,7 +202,16 @@ def one_by_one(op: Operation, dims: Sequence[int | None], xs: Sequence[Any], siz
 
     types = [*[x.type for x in shared], *[x.type.update(shape=x.shape[1:]) for x in each]]
     (program,), captured = close_all([record_body(body, types, op.name)])
-    return perform(Scan((program,), len(captured) + len(shared), 0, size, False, unroll), *captured, *shared, *each)
+    return program, [*captured, *shared], each
+
+
+def batch_looking(op: Callback, dims: Sequence[int | None], *xs: Any) -> Any:
+    """Looking at values: at each lane's own where they differ, once where they are the same in all."""
+    size = next((x.shape[d] for x, d in zip(xs, dims) if d is not None), None)
+    if size is None:
+        return perform(op, *xs), ()
+    program, shared, each = lane_body(op, dims, xs, size)
+    return perform(Lanes((program,), len(shared), size), *shared, *each), ()
 
 
 # y = function(x), called once for each time that it is performed
@@ -235,6 +248,7 @@ class DebugCallback(Callback):
     ordered: bool = False
 
     evaluate = evaluate_callback
+    batch = batch_looking
     lower = lower_callback
 
 
@@ -248,6 +262,7 @@ class DebugPrint(Callback):
     options: tuple[tuple[str, Any], ...] = ()  # NumPy's ways of printing, where they are not the usual ones
 
     evaluate = evaluate_callback
+    batch = batch_looking
     lower = lower_callback
 
     label = property(lambda op: repr(op.format))

@@ -30,9 +30,10 @@ def callback(
 
         debug.callback(f, x)         debug.callback(ordered=True)(f, x)
 
-    Effects: never dropped, merged or repeated. Under ``vmap`` once in each lane, in a derivative once with the value,
-    in a branch only if that is taken. Ordered ones keep their order, those of one thread's programs too; others may
-    change places. Leaves of the arguments that are no arrays are passed as they are.
+    Effects: never dropped, merged or repeated. Under ``vmap`` once for each lane where the values differ from lane to
+    lane, else once; in a derivative once, with the value; in a branch only if that is taken. Ordered ones keep their
+    order, those of one thread's programs too; others may change places. Leaves of the arguments that are no arrays are
+    passed as they are.
 
     Args:
         partitioned: values are passed as each device has them; here every value lies on one device.

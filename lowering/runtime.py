@@ -352,6 +352,7 @@ def compile(
     try:
         if calls:
             module = _with_host_calls(str(text), devices[0].platform)
+            _jax.collect_garbage()  # what deleted executables called is let go of here, and nowhere else
             loaded = client.compile_and_load(module, xc.DeviceList(tuple(devices)), built, list(calls))
         else:
             loaded = client.compile_and_load(text, xc.DeviceList(tuple(devices)), built)
