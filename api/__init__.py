@@ -14,6 +14,7 @@ from . import dtypes as dtypes
 from . import errors as errors
 from . import experimental as experimental
 from . import lax as lax
+from . import library as library
 from . import nn as nn
 from . import numpy as numpy
 from . import random as random
@@ -47,7 +48,6 @@ from .effects.programs import install_page
 from .effects.rematerialise import checkpoint_name as checkpoint_name
 from .effects.stack import BASE
 from .interpreters import evaluate
-from .interpreters import library as library
 from .interpreters.batch import batch_program as batch_program
 from .interpreters.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
 from .interpreters.custom_jvp import custom_jvp as custom_jvp
@@ -73,23 +73,6 @@ from .interpreters.handler import ctl as ctl
 from .interpreters.handler import final as final
 from .interpreters.handler import handler as handler
 from .interpreters.jvp import jvp_program as jvp_program
-from .interpreters.library import ask as ask
-from .interpreters.library import call_and_reap as call_and_reap
-from .interpreters.library import check as check
-from .interpreters.library import check_bounds as check_bounds
-from .interpreters.library import check_finite as check_finite
-from .interpreters.library import checkify as checkify
-from .interpreters.library import get as get
-from .interpreters.library import harvest as harvest
-from .interpreters.library import local as local
-from .interpreters.library import modify as modify
-from .interpreters.library import nest as nest
-from .interpreters.library import plant as plant
-from .interpreters.library import put as put
-from .interpreters.library import raise_ as raise_
-from .interpreters.library import reap as reap
-from .interpreters.library import sow as sow
-from .interpreters.library import tell as tell
 from .interpreters.mapping import vmap as vmap
 from .interpreters.movements import When as When
 from .interpreters.movements import append as append
@@ -111,6 +94,23 @@ from .interpreters.step import step as step
 from .interpreters.transpose import transpose_program as transpose_program
 from .interpreters.typecheck import check_program as check_program
 from .interpreters.typecheck import typecheck as typecheck
+from .library import ask as ask
+from .library import call_and_reap as call_and_reap
+from .library import check as check
+from .library import check_bounds as check_bounds
+from .library import check_finite as check_finite
+from .library import checkify as checkify
+from .library import get as get
+from .library import harvest as harvest
+from .library import local as local
+from .library import modify as modify
+from .library import nest as nest
+from .library import plant as plant
+from .library import put as put
+from .library import raise_ as raise_
+from .library import reap as reap
+from .library import sow as sow
+from .library import tell as tell
 from .lowering import eager
 from .lowering.backend import XlaBackend
 from .lowering.callbacks import effects_barrier as effects_barrier
