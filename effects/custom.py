@@ -66,6 +66,7 @@ class Adjoint(Operation):
     forward: Any
     residuals: int
     types: tuple[ArrayType, ...]  # of y
+    runs = "once"
     multiple = True
     late = ("backward", "forward")
     together = True

@@ -11,8 +11,8 @@ from ..effects.arrays import Array, lift
 from ..effects.bodies import body_of
 from ..effects.closing import close_all
 from ..effects.closures import boxes_in
-from ..effects.errors import BadArgument, BadCall, NotAnArray
-from ..effects.stack import BASE, STACK, Run, current, inside
+from ..effects.errors import BadArgument, BadCall, EscapedBox, NotAnArray
+from ..effects.stack import BASE, STACK, Run, current, inside, runs
 from .jvp import Jvp
 from .late import Held
 from .partial_eval import Tape
@@ -31,7 +31,8 @@ class Arguments:
             self.signature = None
         parameters = list(self.signature.parameters.values()) if self.signature else []
         named = [p for p in parameters if p.default is not p.empty or p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
-        self.plain = not named  # so that nothing has to be bound
+        # how many arguments need not be bound to their parameters
+        self.plain = None if named or any([p.kind is p.VAR_POSITIONAL for p in parameters]) else len(parameters)
         names = (argnames,) if isinstance(argnames, str) else tuple(argnames)
         places = [p.name for p in parameters]
         for name in names:
@@ -42,7 +43,7 @@ class Arguments:
 
     def positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments by position, defaults included."""
-        if self.plain and not kwargs:
+        if not kwargs and (len(args) == self.plain or self.signature is None):
             return args
         if self.signature is None:
             raise BadCall(f"{self.where}: {self.name} shows no signature, so its arguments go by position.")
@@ -121,7 +122,16 @@ def perform_call(call: Call, xs: Sequence[Array]) -> Any:
     run = current()
     if run is not BASE and boxes_in(*call.held):
         return recorded(call, xs)
-    made = directly(call, xs)
+    if all([x.run is None for x in xs]) and all([type(each) in _DERIVATIVES for each in runs()]):
+        return trees.map(lift, call.function(*xs))  # no argument is differentiated, what is captured may be
+    try:
+        made = directly(call, xs)
+    except EscapedBox as error:
+        raise EscapedBox(
+            f"{call.name}: {error.what}",
+            hint="what rules capture is followed through closures, partial arguments, methods and trees; pass other "
+            "values as arguments.",
+        ) from error
     return trees.unflatten(made.tree, made.outs)
 
 
@@ -142,6 +152,9 @@ def directly(call: Call, xs: Sequence[Array]) -> Made:
         return Made([run.pair(y, dy) for y, dy in zip(made.outs, made.tangents)], [], made.tree)
     outs, tree = trees.flatten(recorded(call, xs))
     return Made(outs, [], tree)
+
+
+_DERIVATIVES = (Jvp, Tape, Run)  # those that answer for their own boxes alone
 
 
 def recorded(call: Call, xs: Sequence[Array]) -> Any:

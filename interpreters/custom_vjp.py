@@ -115,17 +115,19 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
         def value(*args: Any) -> Any:
             return fun(*args, **kwargs)[0]
 
+        @functools.wraps(fun)  # messages name the user's function as the rule
         def fwd(*args: Any) -> Any:
             y, pull = fun(*args, **kwargs)
             convertible, captured = closure_convert(pull, y)
             return y, trees.Partial(convertible, *captured)
 
+        @functools.wraps(fun)
         def bwd(residuals: Any, ct: Any) -> Any:
             made = residuals.func(ct, *residuals.args)
             alone = len(args) == 1 and not (isinstance(made, tuple) and len(made) == 1)
             return (made,) if alone else made
 
-        functools.update_wrapper(value, fun)
+        value.__name__ = getattr(fun, "__name__", "custom_gradient")
         made = custom_vjp(value)
         made.defvjp(fwd, bwd)
         return made(*args)
