@@ -16,8 +16,9 @@ from ...effects.arithmetic import is_finite
 from ...effects.arrays import lift, perform
 from ...effects.bitwise import bitwise_and, bitwise_not
 from ...effects.comparison import ge, lt
+from ...effects.complexes import imag, real
 from ...effects.conversion import convert
-from ...effects.dtypes import bool_, int32, is_inexact
+from ...effects.dtypes import bool_, float32, int32, is_complex, is_inexact, itemsize_bits
 from ...effects.dynamic import dynamic_index_in_dim
 from ...effects.errors import BadArgument, CheckFailed, DTypeMismatch, need_function
 from ...effects.operations import effect
@@ -133,8 +134,14 @@ def check_finite(x: Any, name: str = "the value") -> Any:
         y = lift(leaf)
         if is_inexact(y.type.dtype):
             shown = (name + trees.keystr(path)).replace("{", "{{").replace("}", "}}")
-            _check(where, is_finite(y), shown + " must be finite, got {}", (y,))
+            _check(where, _finite(y), shown + " must be finite, got {}", (y,))
     return x
+
+
+def _finite(x: Any) -> Any:
+    if is_complex(x.type.dtype):
+        return bitwise_and(is_finite(real(x)), is_finite(imag(x)))
+    return is_finite(x if itemsize_bits(x.type.dtype) > 8 else convert(x, float32))
 
 
 def check_bounds(index: Any, size: int, name: str = "the index") -> Any:

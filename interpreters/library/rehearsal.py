@@ -10,9 +10,9 @@ import numpy as np
 
 from ...effects import trees
 from ...effects.arrays import concrete, lift
-from ...effects.columns import zeros_like
 from ...effects.dtypes import ExtendedDType
 from ...effects.errors import need_function
+from ...effects.literals import data_shape
 from ...effects.operations import OPERATIONS, result_type
 from ...effects.types import ArrayType
 from ..asking import place
@@ -82,6 +82,5 @@ def dry_run(f: Callable[..., Any]) -> Callable[..., Rehearsal]:
 
 def nothing_of(type: ArrayType) -> Any:
     """Zeros without memory of their own."""
-    if isinstance(type.dtype, ExtendedDType):
-        return zeros_like(type)
-    return concrete(type, np.broadcast_to(np.zeros((), type.dtype), type.shape))
+    dtype = type.dtype.base if isinstance(type.dtype, ExtendedDType) else type.dtype
+    return concrete(type, np.broadcast_to(np.zeros((), dtype), data_shape(type)))

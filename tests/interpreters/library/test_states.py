@@ -120,6 +120,7 @@ def test_around_vmap_what_lanes_put_is_refused():
 
 def test_around_vmap_lanes_read_the_same():
     s, y = handled(hx.vmap(lambda x: x + hx.get("n")), n=10)(hnp.arange(3))
+    assert s == {"n": 10}
     assert y.tolist() == [10, 11, 12]
 
 
