@@ -12,6 +12,8 @@ from .interpreters.residuals import Residuals as Residuals
 from .interpreters.residuals import Use as Use
 from .interpreters.residuals import print_saved_residuals as print_saved_residuals
 from .interpreters.residuals import saved_residuals as saved_residuals
+from .lowering.memory import MemoryPlan as MemoryPlan
+from .lowering.memory import memory_plan as memory_plan
 from .lowering.rematerialise import checkpoint as checkpoint
 
 remat = checkpoint

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..effects import config
 from ..effects.caches import Cache
@@ -31,7 +31,8 @@ _FINEST, _COARSEST = -40, 80  # logarithms of the price of a byte in operations
 _STEPS = 8  # prices between one power of two and the next
 
 
-class Kept(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Kept:
     """The plan that keeps the results of these equations."""
 
     saved: frozenset[int]
@@ -122,7 +123,7 @@ def memory_budget(bytes: int) -> MemoryBudget:
 
 
 def _plan(program: Program, unknown: Sequence[bool], budget: int) -> BudgetPlan:
-    choices = _Choices(program, unknown)
+    choices = Choices(program, unknown)
     least = choices.cheapest(1, 0)
     minimum = choices.bytes(least)
     if minimum > budget:
@@ -136,7 +137,7 @@ def _plan(program: Program, unknown: Sequence[bool], budget: int) -> BudgetPlan:
     )
 
 
-class _Choices:
+class Choices:
     """The known equations that the rest may need, and what it costs to keep or to repeat them."""
 
     def __init__(self, program: Program, unknown: Sequence[bool]):
@@ -228,7 +229,7 @@ class _Choices:
     def filled(self, saved: frozenset[int], budget: int) -> frozenset[int]:
         """With what still fits, the dearest for its bytes first."""
         _, repeated = self.needed(saved)
-        sizes = {i: 0 for i in repeated}
+        sizes = dict.fromkeys(repeated, 0)
         for n, t in enumerate(self.types[: len(self.makers)]):
             if (index := self.makers[n]) in sizes:
                 sizes[index] += t.nbytes

@@ -144,7 +144,7 @@ class Splitter:
         first = len(self.place)
         self.append(False, op, self.numbers(False, args), made, site)
         if self.kept(index, op, args):
-            if type(op) is BroadcastInDim:
+            if isinstance(op, BroadcastInDim):
                 self.spread[first] = index
         else:
             number = self.rest.append(op, self.numbers(True, args), made, site)

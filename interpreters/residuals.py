@@ -119,7 +119,7 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Residua
 
 def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     """``print(saved_residuals(f, *args, **kwargs))``: one residual a line."""
-    print(saved_residuals(f, *args, **kwargs))
+    print(saved_residuals(f, *args, **kwargs))  # noqa: T201 what it is for
 
 
 def _residual(forward: Program, rest: Program, place: int, names: Sequence[str]) -> Residual:
@@ -204,12 +204,12 @@ def _argument_names(f: Callable[..., Any], args: Any, kwargs: Any) -> list[str]:
     spread = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
     names = []
     for path, _ in trees.leaves_with_path((args, kwargs)):
-        group, first = path[0].idx, path[1]  # type: ignore[attr-defined]
+        group, first = path[0].idx, path[1]
         if group == 1:
-            head = first.key  # type: ignore[attr-defined]
-        elif first.idx < len(ordered):  # type: ignore[attr-defined]
-            head = ordered[first.idx]  # type: ignore[attr-defined]
+            head = first.key
+        elif first.idx < len(ordered):
+            head = ordered[first.idx]
         else:
-            head = f"{spread}[{first.idx - len(ordered)}]"  # type: ignore[attr-defined]
+            head = f"{spread}[{first.idx - len(ordered)}]"
         names.append(f"{head}{trees.keystr(path[2:])}")
     return names

@@ -80,7 +80,7 @@ def _residuals(
     return values, types, starts
 
 
-def _cotangents(op: Operation, ct: Any, operands: list[Any], linear: list[bool]) -> list[Any]:
+def _cotangents(op: Any, ct: Any, operands: list[Any], linear: list[bool]) -> list[Any]:
     """The cotangent of each operand, None for those that are not linear."""
     if op.bodied and not TRANSPOSE.has(type(op)):
         return transpose_operation(op, ct, operands, linear, transpose_program)
