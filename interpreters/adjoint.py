@@ -19,8 +19,8 @@ from ..effects.stack import BASE, current, inside
 from ..effects.types import ArrayType
 from .partial_eval import halve, split_operation
 from .record import Record
-from .simplify import dead_code_elimination
 from .revolve import transpose_until
+from .simplify import dead_code_elimination
 
 Marks = tuple[bool, ...]
 # ``transpose(program, linear, nonzero)``: the adjoint program, and which linear inputs have a cotangent

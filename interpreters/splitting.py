@@ -16,14 +16,13 @@ from ..effects.comparison import gt
 from ..effects.control import Call, HigherOrder
 from ..effects.dtypes import int32
 from ..effects.errors import CannotCross
+from ..effects.policies import Policy
 from ..effects.programs import Program, interpret
 from ..effects.stack import BASE, inside, perform
 from ..effects.types import ArrayType, array_type
 from .record import Record, record
 from .simplify import is_root, prune_operation
 
-# ``policy(op, *operand_types)``: whether the rest may take a known result of ``op``; else it computes the result again
-Policy = Callable[..., Any]
 # (True, i) is operand ``i`` of the operation, (False, j) result ``j`` of its known part
 Source = tuple[bool, int]
 COUNTER = array_type((), int32)
@@ -53,9 +52,11 @@ class Parts(NamedTuple):
 def split(op: HigherOrder, unknown: Sequence[bool], policy: Policy | None, halve: Callable[..., Halves]) -> Parts:
     """The two parts, by which operands are unknown; ``halve`` does the same for programs.
 
-    Under a policy the rest gives every result, known ones too, if it may not take them.
+    Under a policy from outside the rest gives every result, known ones too, for those that may not take them. Under the
+    operation's own it gives the unknown ones: what lies outside keeps all that it needs.
     """
-    policy = policy or op.saves
+    again = policy is not None or (op.saves is not None and op.loops)
+    policy = op.saves if policy is None else policy
     marks = op.groups(unknown)
     if not op.prunes or any(marks.selects):
         return _whole(op, len(unknown))
@@ -64,7 +65,7 @@ def split(op: HigherOrder, unknown: Sequence[bool], policy: Policy | None, halve
     moving = marks.carry
     while True:
         inner = (*marks.shared, *moving, *marks.each)
-        halves = [halve(body, inner, None, policy, policy is not None) for body in op.bodies]
+        halves = [halve(body, inner, None, policy, again) for body in op.bodies]
         found = [any(column) for column in zip(*[half.unknown for half in halves])]
         grown = [a or b for a, b in zip(moving, found)]
         if grown == moving:
@@ -72,10 +73,10 @@ def split(op: HigherOrder, unknown: Sequence[bool], policy: Policy | None, halve
         moving = grown
     wanted = (*moving, *found[op.carry :])
     halves = [
-        half if half.unknown == wanted else halve(body, inner, wanted, policy, policy is not None)
+        half if half.unknown == wanted else halve(body, inner, wanted, policy, again)
         for body, half in zip(op.bodies, halves)
     ]
-    return _Assembly(op, inner, wanted, halves, policy is not None, halve).parts()
+    return _Assembly(op, inner, wanted, halves, again, halve).parts()
 
 
 def _whole(op: HigherOrder, count: int) -> Parts:
