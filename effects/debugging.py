@@ -93,8 +93,9 @@ class _Checker(string.Formatter):
 
 def _check(name: str, fmt: str, args: Any, kwargs: dict[str, Any]) -> None:
     """Raises BadArgument where a format does not fit its arguments, before anything is formatted."""
-    stand_ins = [_Anything() for _ in args], {key: _Anything() for key in kwargs}
+    stand_ins: Any = [_Anything() for _ in args], {key: _Anything() for key in kwargs}
     try:
+        fmt.format(*stand_ins[0], **stand_ins[1])
         _Checker().vformat(fmt, *stand_ins)
     except (LookupError, ValueError) as error:
         raise BadArgument(

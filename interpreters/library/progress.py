@@ -85,7 +85,6 @@ def progress(
     0 of 4
     2 of 4
     4 of 4
-    4 of 4
     Array(16, dtype=int32, weak_type=True)
     """
     step = max(1, (total or 0) // 100) if every is None else every
@@ -124,9 +123,12 @@ class _Shown:
     def __init__(self, show: Callable[[int, int | None], Any], total: int | None):
         self.show = show
         self.total = total
+        self.last = -1
 
     def __call__(self, count: int, done: bool) -> None:
-        self.show(count, self.total)
+        if not done or count != self.last:
+            self.show(count, self.total)
+        self.last = count
 
 
 class _Bar:
