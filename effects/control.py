@@ -102,6 +102,10 @@ class HigherOrder(Operation):
         fields = {"bodies": tuple(bodies), **counts}
         return type(self)(*[fields[name] if name in fields else getattr(self, name) for name in self._names])
 
+    def maps(self, dims: Sequence[int | None]) -> bool:
+        """Whether a batch rule of its own answers, where it has one, for operands mapped so; else the law does."""
+        return True
+
     def plain(self) -> Any:
         """The operation without a policy of its own: reverse mode keeps what it needs."""
         return self

@@ -55,6 +55,9 @@ class CustomVmap(HigherOrder):
     late = ("rule",)
     together = True
 
+    def maps(op, dims):
+        return op.rule.speaks([d is not None for d in dims])
+
     evaluate = _evaluated
     lower = _emitted
 

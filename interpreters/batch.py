@@ -167,7 +167,7 @@ class Batch(Crossing):
         try:
             if op.late and not op.bodied:
                 return cross_linear(self, op, operands)
-            if op.bodied and not BATCH.has(type(op)):
+            if op.bodied and not (BATCH.has(type(op)) and op.maps(dims)):  # type: ignore[attr-defined]
                 return cross(self, op, operands)  # type: ignore[arg-type]
             if op.named and self.axis_name in op.axis_names:  # type: ignore[attr-defined]
                 y, dim = COLLECTIVE.find(type(op))(op, self.axis_name, self.size, tuple(dims), *values)

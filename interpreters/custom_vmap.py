@@ -117,6 +117,10 @@ class Lanes(Rule):
 
     __slots__ = ()
 
+    def speaks(self, mapped: Sequence[bool]) -> bool:
+        """Whether an argument of the user's function differs from lane to lane."""
+        return any(mapped)
+
     def lifted(self, lift: Any) -> LiftedLanes:
         return lifted_lanes(self, lift)
 
@@ -168,6 +172,9 @@ class Pushed(Lanes):
     inner: Any
     nonzero: tuple[bool, ...]
 
+    def speaks(self, mapped: Sequence[bool]) -> bool:
+        return bool(self.inner.speaks(mapped[: len(self.nonzero)]))
+
     def __call__(self, size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
         count = len(self.nonzero)
         tangents, marks = iter(operands[count:]), iter(mapped[count:])
@@ -195,6 +202,10 @@ class Pulled(Lanes):
     linear: tuple[bool, ...]
     types: tuple[ArrayType, ...]  # of the operands of the linear map, for one lane
     out_types: tuple[ArrayType, ...]
+
+    def speaks(self, mapped: Sequence[bool]) -> bool:
+        known = iter(mapped)
+        return bool(self.inner.speaks([not yes and next(known) for yes in self.linear]))
 
     def __call__(self, size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
         count = len(self.linear) - sum(self.linear)
@@ -232,9 +243,10 @@ def _(op, dims, *values):
     if size is None:
         y = perform(op, *values)
         return y, (None,) * len(y)
+    mapped = [d is not None for d in dims]
     first = [x if d is None else move_axis(x, d, 0) for x, d in zip(values, dims)]
-    ys, mapped = op.rule(size, [d is not None for d in dims], first)
-    return tuple(ys), tuple([0 if yes else None for yes in mapped])
+    ys, given = op.rule(size, mapped, first)
+    return tuple(ys), tuple([0 if yes else None for yes in given])
 
 
 @JVP.rule(CustomVmap)

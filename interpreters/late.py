@@ -114,9 +114,13 @@ class Parts:
 
     def boxes(self, run: Crossing, parts: Sequence[Any]) -> list[Any]:
         """The values with these parts; None where all parts are None."""
-        found = iter(parts)
-        groups = [[next(found) for _ in range(count)] for count in self.counts]
-        return [None if group[0] is None else run.box(mark, group) for mark, group in zip(self.marks, groups)]
+        pairs = zip(self.marks, self.grouped(parts))
+        return [None if group[0] is None else run.box(mark, group) for mark, group in pairs]
+
+    def grouped(self, items: Sequence[Any]) -> list[list[Any]]:
+        """The parts of each value, or what goes with them."""
+        found = iter(items)
+        return [[next(found) for _ in range(count)] for count in self.counts]
 
 
 # A derivative's rule under a handler
@@ -270,24 +274,30 @@ def cross_linear(run: Crossing, op: Any, operands: tuple[Any, ...]) -> Any:
 
 @rule
 class LiftedLanes(Rule):
-    """A rule for lanes as a handler makes it; the state passes by."""
+    """A rule for lanes as a handler makes it, one whose values have one part; the state passes by."""
 
     inner: Any
     again: Again
     extra: int
     ins: Parts
-    state: int
+    wanted: tuple[Mark, ...]
+
+    def speaks(self, mapped: Sequence[bool]) -> bool:
+        return bool(self.inner.speaks(mapped[self.extra : self.extra + sum(self.ins.counts)]))
 
     def __call__(self, size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
         run, flow = self.again.run.fresh(current()), self.again.flow
         last = self.extra + sum(self.ins.counts)
         state = list(operands[last:])
         flow.begin(run, state)
-        boxes = self.ins.boxes(run, operands[self.extra : last])
+        lanes = [yes[0] for yes in self.ins.grouped(mapped[self.extra : last])]
+        groups = self.ins.grouped(operands[self.extra : last])
+        marks = [run.stack(mark) if yes else mark for mark, yes in zip(self.ins.marks, lanes)]
         with installed(run):
-            ys, found = self.inner(size, mapped[self.extra : last], boxes)
+            ys, found = self.inner(size, lanes, [run.box(mark, group) for mark, group in zip(marks, groups)])
         unmoved(self.shown, run, flow, state)
-        return [*[run.split(y)[1][0] for y in ys], *state], [*found, *mapped[last:]]
+        wanted = [run.stack(mark) if yes else mark for mark, yes in zip(self.wanted, found)]
+        return [*[run.force(y, mark)[0] for y, mark in zip(ys, wanted)], *state], [*found, *mapped[last:]]
 
     def lifted(self, lift: Lift) -> LiftedLanes:
         return lifted_lanes(self, lift)
@@ -296,7 +306,7 @@ class LiftedLanes(Rule):
 def lifted_lanes(inner: Any, lift: Lift) -> LiftedLanes:
     again = Again(lift.run, lift.flow)
     ins = Parts.of(lift.run, lift.marks, lift.body.in_types)
-    return LiftedLanes(inner, again, lift.extra, ins, len(lift.joined.types))
+    return LiftedLanes(inner, again, lift.extra, ins, tuple(lift.wanted))
 
 
 # What rules give, checked

@@ -327,7 +327,7 @@ def test_a_box_that_cannot_be_followed_is_refused():
         g.defjvp(lambda p, t: (p[0] * held.y, t[0] * held.y))
         return g(x if x is not None else y)
 
-    with pytest.raises(errors.EscapedBox, match="escaped box(.|\n)*pass other values as arguments"):
+    with pytest.raises(errors.EscapedBox, match=r"escaped box(.|\n)*pass other values as arguments"):
         hx.grad(outer)(2.0)
     with pytest.raises(errors.EscapedBox, match="escaped box"):
         hx.grad(hx.jit(outer))(2.0)
