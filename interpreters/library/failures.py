@@ -176,7 +176,7 @@ def checkify(f: Callable[..., Any]) -> Callable[..., Any]:
 
     >>> error, y = checkify(lambda x: check(x > 0, "x must be positive, got {}", x))(-1.0)
     >>> error.get().splitlines()[0]
-    'x must be positive, got -1.0'
+    'x must be positive, got -1.0.'
     """
     need_function("checkify", f)
 

@@ -52,7 +52,7 @@ def autocast(dtype: Any = "bfloat16", over: Callable[[Operation], bool] = accumu
         if not any(wide):
             return perform(op, *operands)
         made = result_type(op, types)
-        xs = [convert(x, narrow, x.type.weak) if yes else x for x, yes in zip(operands, wide)]
+        xs = [convert(x, narrow) if yes else x for x, yes in zip(operands, wide)]
         if len({x.type.dtype for x in xs if is_floating(x.type.dtype)}) > 1:
             return perform(op, *operands)
         if accumulates(op):
