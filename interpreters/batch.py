@@ -19,7 +19,7 @@ from ..effects.lanes import Lanes
 from ..effects.operations import Operation
 from ..effects.programs import Program, interpret
 from ..effects.slicing import axis_at
-from ..effects.sources import Site, user_site
+from ..effects.sources import Site
 from ..effects.stack import BASE, STACK, Run, inside
 from ..effects.types import ArrayType, array_type
 from .choosing import all_branches, while_any
@@ -162,7 +162,7 @@ class Batch(Crossing):
         cell = self.cell
         site = cell.site
         if site is None:
-            cell.site = user_site(2)
+            cell.site = self.place()
         token = STACK.set(self.outer)
         try:
             if op.late and not op.bodied:

@@ -15,7 +15,6 @@ from ..effects.errors import BadArgument, DTypeMismatch
 from ..effects.operations import Operation, result_type
 from ..effects.programs import Program
 from ..effects.promotion import promote
-from ..effects.sources import user_site
 from ..effects.stack import BASE, STACK, Run
 from ..effects.types import ArrayType
 from .cross import NO_FLOW, Crossing, Flow, cross
@@ -61,7 +60,7 @@ class Handling(Crossing):
         cell = self.cell
         site = cell.site
         if site is None:
-            cell.site = user_site(2)
+            cell.site = self.place()
         token = STACK.set(self.outer)
         try:
             if not self.plain:

@@ -16,7 +16,7 @@ from ..effects.columns import JVP, zeros_like
 from ..effects.errors import HandlaxError, NotDifferentiable
 from ..effects.operations import Operation
 from ..effects.programs import Program, interpret
-from ..effects.sources import Site, user_site
+from ..effects.sources import Site
 from ..effects.stack import BASE, STACK, Run, inside
 from ..effects.types import ArrayType
 from .cross import Crossing, cross
@@ -99,7 +99,7 @@ class Jvp(Crossing):
         cell = self.cell
         site = cell.site
         if site is None:
-            cell.site = user_site(2)
+            cell.site = self.place()
         token = STACK.set(self.outer)
         try:
             if op.bodied and not JVP.has(type(op)):

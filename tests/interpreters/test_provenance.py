@@ -96,3 +96,15 @@ def test_the_text_of_a_program_shows_what_an_equation_came_through():
         source_info=True
     )
     assert hx.parse_program(program.pretty_print(source_info=True)).unwrap() == program
+
+
+def test_what_transformations_perform_in_place_of_an_operation_names_them_innermost_first():
+    program = hx.make_program(hx.vmap(hx.grad(squared_sine)))(hnp.ones(3))
+    lines = {line_of(squared_sine, 1), line_of(squared_sine, 2)}
+    assert {(eqn.site.line in lines, eqn.site.under) for eqn in program.eqns} == {(True, ("grad", "vmap"))}
+
+
+def test_a_handler_is_named_where_its_clause_answers():
+    twice = hx.handler({Sin: lambda op, x: 2.0 * hx.perform(op, x)})
+    program = hx.make_program(hx.handle(twice)(squared_sine))(1.0)
+    assert [eqn.site.under for eqn in program.eqns] == [("handler(Sin)",), ("handler(Sin)",), ()]
