@@ -7,6 +7,7 @@ the code object, which says through which of them it came; whoever passes sites 
 
 from __future__ import annotations
 
+import linecache
 import os
 import sys
 from array import array
@@ -30,13 +31,14 @@ _MACHINERY = ("functools.py", "contextlib.py")
 
 
 class Spot:
-    """A code object as seen through handlers: the labels of those, innermost first."""
+    """A code object as seen through handlers: the labels of those, innermost first; and the calls that led to it."""
 
-    __slots__ = ("code", "under")
+    __slots__ = ("code", "under", "calls")
 
-    def __init__(self, code: CodeType | None, under: tuple[str, ...]):
+    def __init__(self, code: CodeType | None, under: tuple[str, ...], calls: tuple[str, ...] | None = None):
         self.code = code
         self.under = under
+        self.calls = calls  # known of operations with bodies that have effects
 
 
 class Seen(dict[int, Any]):
@@ -51,7 +53,7 @@ class Seen(dict[int, Any]):
     def add(self, code: Any) -> Any:
         """The spot of what is seen for the first time; through a spot the handlers see those it came through before."""
         before = code if type(code) is Spot else Spot(code, ())
-        spot = self[id(code)] = Spot(before.code, before.under + self.under) if self.under else code
+        spot = self[id(code)] = Spot(before.code, before.under + self.under, before.calls) if self.under else code
         self._kept.append(code)
         return spot
 
@@ -70,6 +72,11 @@ class Site(NamedTuple):
     def under(self) -> tuple[str, ...]:
         """The handlers that it came through on its way into the program, innermost first."""
         return self.spot.under if isinstance(self.spot, Spot) else ()
+
+    @property
+    def calls(self) -> tuple[str, ...] | None:
+        """The calls that led there, outermost first, where they were kept."""
+        return self.spot.calls if isinstance(self.spot, Spot) else None
 
     @property
     def file(self) -> str:
@@ -201,3 +208,39 @@ def _step(depth: int = 1) -> tuple[CodeType | None, int]:
 
 # The innermost frame outside handlax, as (code, offset); ``depth`` frames are skipped unseen.
 user_site: Callable[..., tuple[Any, int]] = _step if hasattr(sys, "_getframemodulename") else _walk
+
+
+def call_path(name: str | None = None) -> tuple[str, ...] | None:
+    """The user's calls that lead here, outermost first: each function, and the text of its line.
+
+    It begins where a function was recorded or given its keys; None where a program is interpreted. ``name`` stands for
+    the text of the innermost line.
+    """
+    path: list[str] = []
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if not is_internal(code.co_filename):
+            text = name if not path and name is not None else line_text(code.co_filename, frame.f_lineno)
+            path.append(f"{code.co_qualname}: {text or frame.f_lasti}")
+        elif code.co_name in _STARTS and frame.f_back.f_code.co_name != "run_reified":
+            if not path and code.co_name == "interpret":
+                return None
+            break
+        frame = frame.f_back
+    return tuple(reversed(path))
+
+
+def with_calls(code: Any) -> Any:
+    """The place of an operation with bodies, by the calls that lead there; as it is where they are not to be seen."""
+    before = code if type(code) is Spot else Spot(code, ())
+    calls = call_path() if before.calls is None else None
+    return code if calls is None else Spot(before.code, before.under, calls)
+
+
+_STARTS = ("record", "seeded", "interpret")  # functions of ours from which a path of calls begins
+
+
+def line_text(file: str, line: int) -> str:
+    """A line of source without its indentation; nothing where there is no source."""
+    return linecache.getline(file, line).strip()

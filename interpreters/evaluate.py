@@ -128,7 +128,7 @@ def find(op: Operation) -> Callable[..., Any]:
         if op.effectful:
             raise UnhandledEffect(
                 f"{op.name}: nobody handles this effect.",
-                hint="run it under hx.handle(handler)(f), with a clause for it.",
+                hint=getattr(op, "remedy", "run it under hx.handle(handler)(f), with a clause for it."),
             )
     return EVALUATE.find(kind)
 

@@ -9,7 +9,7 @@ from ..effects.arrays import Box
 from ..effects.escape import check_foreign
 from ..effects.operations import Operation, result_type
 from ..effects.programs import Builder, Program
-from ..effects.sources import NOWHERE, Site, user_site
+from ..effects.sources import NOWHERE, Site, user_site, with_calls
 from ..effects.stack import STACK, Run, installed
 from ..effects.types import ArrayType
 
@@ -80,6 +80,8 @@ class Record(Run):
         if not op.multiple:
             builder.count = number + 1
             return box(made, self, number)
+        if op.bodied and op.effects:
+            builder.sites.codes[-1] = with_calls(code)
         builder.count = number + len(made)
         return tuple([box(t, self, number + i) for i, t in enumerate(made)])
 

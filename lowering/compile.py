@@ -178,7 +178,8 @@ def unhandled(program: Program, name: str) -> None:
     if found:
         row = ", ".join(sorted(map(str, found)))
         raise UnhandledEffect(
-            f"{name}: nobody handles {row}, and a device cannot.", hint="handle it around jit or inside."
+            f"{name}: nobody handles {row}, and a device cannot.",
+            hint=getattr(found[0], "remedy", "handle it around jit or inside."),
         )
 
 
