@@ -5,12 +5,14 @@ An entry stands inside ``When`` for each branch around it, and its arrays have a
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 from ...effects import trees
 from ...effects.arrays import lift
 from ...effects.bitwise import bitwise_and, bitwise_or
+from ...effects.columns import zeros_like
 from ...effects.comparison import select
 from ...effects.conversion import convert
 from ...effects.dtypes import bool_, int32
@@ -19,15 +21,44 @@ from ...effects.errors import TreeMismatch
 from ...effects.reductions import argmax, reduce_or
 from ...effects.shapes import broadcast_in_dim, reshape
 from ...effects.slicing import concatenate, rev
-from ...effects.types import array_type
+from ...effects.treedefs import TreeDef
+from ...effects.treenodes import register_dataclass
+from ...effects.types import ArrayType, array_type
 from ..movements import When
 
+Part = tuple[Any, "Sown"]  # whether the branches around an entry were taken, None where there are none; the entry
 
-def merged(name: str, entries: Sequence[tuple[Any, Any]], always: bool) -> Any:
-    """The value of all entries, each with the sown value in it; ``When`` it was taken, unless it ``always`` is."""
-    first = entries[0][1]
-    parts = [(_taken(entry), sown) for entry, sown in entries]
-    gather = {"strict": _exclusive, "append": _rows, "clobber": _last}[first.mode]
+
+@dataclasses.dataclass(frozen=True)
+class Sown:
+    """An entry of the log: what stands before the axes of ``types`` are loops around it."""
+
+    leaves: Any
+    path: tuple[str, ...]
+    mode: str
+    tree: TreeDef
+    types: tuple[ArrayType, ...]
+
+
+register_dataclass(Sown, ("leaves",), ("path", "mode", "tree", "types"))
+
+
+def entries_of(log: Sequence[Any], path: tuple[str, ...]) -> list[Part]:
+    """What a log has under one name."""
+    return [(_taken(entry), sown_in(entry)) for entry in log if sown_in(entry).path == path]
+
+
+def sown_in(entry: Any) -> Sown:
+    """The entry without the branches around it."""
+    while not isinstance(entry, Sown):
+        entry = entry.value
+    return entry
+
+
+def merged(name: str, parts: Sequence[Part], always: bool) -> Any:
+    """One value of all entries; ``When`` it was taken, unless it ``always`` is."""
+    first = parts[0][1]
+    gather = {"strict": _exclusive, "append": _rows, "clobber": last_of}[first.mode]
     mask, leaves = gather(name, parts)
     value = trees.unflatten(first.tree, leaves)
     return value if always or mask is None else When(mask, value)
@@ -48,7 +79,7 @@ def _over(mask: Any, x: Any) -> Any:
     return broadcast_in_dim(mask, shape, range(len(mask.type.shape))) if mask.type.shape != shape else mask
 
 
-def _exclusive(name: str, parts: Sequence[Any]) -> tuple[Any, list[Any]]:
+def _exclusive(name: str, parts: Sequence[Part]) -> tuple[Any, list[Any]]:
     """At most one of them was taken."""
     mask, sown = parts[0]
     leaves = list(sown.leaves)
@@ -73,7 +104,7 @@ def _flat(x: Any, rank: int) -> Any:
     return reshape(lift(x), (count, *shape[len(shape) - rank :]))
 
 
-def _row_masks(parts: Sequence[Any]) -> list[Any]:
+def _row_masks(parts: Sequence[Part]) -> list[Any]:
     """For each entry whether each run of the loops took it."""
     masks = []
     for taken, sown in parts:
@@ -85,7 +116,7 @@ def _row_masks(parts: Sequence[Any]) -> list[Any]:
     return masks
 
 
-def _rows(name: str, parts: Sequence[Any]) -> tuple[Any, list[Any]]:
+def _rows(name: str, parts: Sequence[Part]) -> tuple[Any, list[Any]]:
     """All of them, one row for each."""
     shapes = {tuple([t.shape for t in sown.types]) for _, sown in parts}
     if len(shapes) > 1:
@@ -97,10 +128,12 @@ def _rows(name: str, parts: Sequence[Any]) -> tuple[Any, list[Any]]:
     return concatenate(_row_masks(parts), 0), leaves
 
 
-def _last(name: str, parts: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """The last that was taken."""
+def last_of(name: str, parts: Sequence[Part]) -> tuple[Any, list[Any]]:
+    """The last that was taken, with whether there is one."""
     mask, leaves = _rows(name, parts)
     count = leaves[0].type.shape[0]
+    if count == 0:
+        return lift(False), [zeros_like(t) for t in parts[0][1].types]
     if mask is None:
         return None, [dynamic_index_in_dim(x, count - 1, 0, False) for x in leaves]
     at = count - 1 - argmax(convert(rev(mask, (0,)), int32), 0, int32)

@@ -8,7 +8,6 @@ Source: the transformation of this name in Oryx (Saberian et al., 2020).
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -20,12 +19,11 @@ from ...effects.operations import effect
 from ...effects.shapes import move_axis
 from ...effects.stack import current
 from ...effects.treedefs import TreeDef
-from ...effects.treenodes import register_dataclass
-from ...effects.types import ArrayType
 from ..handle import handle
 from ..handler import handler
-from ..movements import append, tally
-from .gathering import merged
+from ..movements import When, tally
+from .gathering import Sown, entries_of, merged
+from .planting import Log, Rows, at
 
 MODES = ("strict", "append", "clobber")
 Path = tuple[str, ...]
@@ -55,20 +53,6 @@ class Sow:
 
     def lower(op, emit, *leaves):
         return list(leaves)
-
-
-@dataclasses.dataclass(frozen=True)
-class Sown:
-    """An entry of the log: what stands before the axes of ``types`` are loops around it."""
-
-    leaves: Any
-    path: Path
-    mode: str
-    tree: TreeDef
-    types: tuple[ArrayType, ...]
-
-
-register_dataclass(Sown, ("leaves",), ("path", "mode", "tree", "types"))
 
 
 def sow(value: Any, name: str, *, tag: Hashable = None, mode: str = "strict") -> Any:
@@ -110,26 +94,32 @@ def nest(f: Callable[..., Any], *, scope: str) -> Callable[..., Any]:
 def plant(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
     """``plant(f)(values, *args)`` is ``f(*args)`` with these values in the place of what is sown under their names.
 
-    Values are a dictionary from names, one inside the other for nested scopes. A value in a loop stands for every run
-    of it. Raises: BadArgument: nothing is sown under a name. DTypeMismatch: a value has another type than what is sown.
+        plant(f)(reap(f)(*args), *args) == f(*args)
+
+    Values are a dictionary from names, one inside the other for nested scopes. What is sown in a loop is planted row by
+    row, as ``reap`` gives it; a value without rows stands for every run.
+
+    Raises: BadArgument: nothing is sown under a name. DTypeMismatch: a value has another type than what is sown.
     """
     need_function("plant", f)
+    mine = lambda op: type(op) is Sow and op.tag == tag
 
     @functools.wraps(f)
     def planted(values: Any, *args: Any, **kwargs: Any) -> Any:
         used: set[Path] = set()
+        values = trees.map(lambda x: x.value if type(x) is When else x, values, is_leaf=lambda x: type(x) is When)
 
-        def replaced(op: Any, *leaves: Any) -> Any:
-            found = _at(values, op.path) if op.tag == tag else None
+        def replaced(inner: Any, op: Any, *leaves: Any) -> Any:
+            found = at(inner, op.path) if op.tag == tag else None
             if found is None:
-                return perform(op, *leaves)
+                return inner, perform(op, *leaves)
             used.add(op.path)
             new, tree = trees.flatten(found)
             if tree != op.tree:
                 raise TreeMismatch(f"plant: {_called(op.path)} is a tree {op.tree}, got {tree}.")
-            return tuple(map(lift, new))
+            return inner, tuple(map(lift, new))
 
-        y = handle(handler({Sow: replaced}))(f)(*args, **kwargs)
+        _, y = handle(handler({Sow: replaced}, moves=Rows(mine)), values)(f)(*args, **kwargs)
         left = [path for path in _paths(values) if not any(path[:i] in used for i in range(1, len(path) + 1))]
         if left:
             raise BadArgument(f"plant: nothing is sown under {', '.join(map(_called, left))}.", hint="look at reap(f).")
@@ -142,9 +132,10 @@ def reap(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
     """``reap(f)(*args)`` gives what ``f`` sows, a dictionary by name.
 
     Loops and lanes stack what they sow, also in an enclosing ``jit`` or gradient. What only one branch of a ``cond``
-    sows is ``When(taken, value)``. A loop of unknown length is refused.
+    sows is ``When(taken, value)``; so is the last value of a loop of unknown length, where no other can be kept.
 
-    Raises: BadArgument: a name is sown twice in strict mode. CannotCross: it is sown in a loop of unknown length.
+    Raises: BadArgument: a name is sown twice in strict mode. CannotCross: it is sown in a loop of unknown length, and
+    its mode is not ``clobber``.
 
     >>> reap(lambda x: sow(x + 1.0, "h") * 2.0)(3.0)
     {'h': Array(4., dtype=float32, weak_type=True)}
@@ -156,6 +147,7 @@ def reap(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
 def call_and_reap(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
     """``(f(*args), reap(f)(*args))``, with ``f`` called once."""
     need_function("reap", f)
+    mine = lambda op: type(op) is Sow and op.tag == tag
 
     def collect(log: Any, op: Any, *leaves: Any) -> Any:
         if op.tag != tag:
@@ -166,8 +158,8 @@ def call_and_reap(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..
     def count(op: Any, *types: Any) -> Any:
         return {op.path: (1, 1)} if op.tag == tag else {}
 
-    log = handle(handler({Sow: collect}, moves=append), ())
-    counts = handle(handler({Sow: count}, moves=tally({}, _then, _choose, lambda a, n: a)), {})
+    log = handle(handler({Sow: collect}, moves=Log(mine)), ())
+    counts = handle(handler({Sow: count}, moves=tally({}, _then, _choose, _repeat)), {})
 
     @functools.wraps(f)
     def reaped(*args: Any, **kwargs: Any) -> Any:
@@ -192,6 +184,11 @@ def _choose(a: dict[Path, Any], b: dict[Path, Any]) -> dict[Path, Any]:
     return {path: (_pairs(a, b, path, min)[0], _pairs(a, b, path, max)[1]) for path in paths}
 
 
+def _repeat(a: dict[Path, Any], n: int | None) -> dict[Path, Any]:
+    """In a loop that may not run at all a name may not be sown; one that runs stacks what it sows."""
+    return a if n else {path: (0, most) for path, (_, most) in a.items()}
+
+
 def _pairs(a: Any, b: Any, path: Path, f: Callable[[int, int], int]) -> tuple[int, int]:
     (i, j), (k, l) = a.get(path, (0, 0)), b.get(path, (0, 0))
     return f(i, k), f(j, l)
@@ -200,8 +197,8 @@ def _pairs(a: Any, b: Any, path: Path, f: Callable[[int, int], int]) -> tuple[in
 def _one(path: Path, times: tuple[int, int], log: Sequence[Any]) -> Any:
     """What one name gives, of all the entries of the log."""
     least, most = times
-    entries = [entry for entry in log if _sown(entry).path == path]
-    modes = {_sown(entry).mode for entry in entries}
+    parts = entries_of(log, path)
+    modes = {sown.mode for _, sown in parts}
     if len(modes) > 1:
         raise BadArgument(f"reap: {_called(path)} is sown in several modes, {', '.join(sorted(modes))}.")
     if modes == {"strict"} and most > 1:
@@ -209,16 +206,9 @@ def _one(path: Path, times: tuple[int, int], log: Sequence[Any]) -> Any:
             f"reap: {_called(path)} is sown {most} times, but its mode is strict.",
             hint="give other names, nest(f, scope=...), or sow(..., mode='append').",
         )
-    first = _sown(entries[0])
-    if any(_sown(entry).tree != first.tree for entry in entries):
+    if any(sown.tree != parts[0][1].tree for _, sown in parts):
         raise TreeMismatch(f"reap: what is sown under {_called(path)} must have one structure.")
-    return merged(_called(path), [(entry, _sown(entry)) for entry in entries], least > 0)
-
-
-def _sown(entry: Any) -> Sown:
-    while not isinstance(entry, Sown):
-        entry = entry.value
-    return entry
+    return merged(_called(path), parts, least > 0)
 
 
 def _nested(found: dict[Path, Any]) -> dict[str, Any]:
@@ -231,14 +221,6 @@ def _nested(found: dict[Path, Any]) -> dict[str, Any]:
             raise BadArgument(f"reap: {_called(path)} is a value and a scope.", hint="give it another name.")
         inner[path[-1]] = value
     return whole
-
-
-def _at(values: Any, path: Path) -> Any:
-    for name in path:
-        if not isinstance(values, dict) or name not in values:
-            return None
-        values = values[name]
-    return values
 
 
 def _paths(values: Any, path: Path = ()) -> list[Path]:

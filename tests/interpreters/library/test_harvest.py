@@ -202,3 +202,86 @@ def test_a_reaped_program_has_no_effect_left():
 def test_bad_arguments_are_refused(call):
     with pytest.raises(errors.BadArgument, match="sow"):
         call()
+
+
+def rows(x):
+    return lax.scan(lambda c, y: (c, sow(c + y, "c")), x, hnp.arange(3.0))[1]
+
+
+def grid(x):
+    return lax.scan(lambda c, y: (c, rows(c + y)), x, hnp.arange(2.0))[1]
+
+
+def backwards(x):
+    return lax.scan(lambda c, y: (c + sow(y * c, "y"), c), x, hnp.arange(1.0, 4.0), reverse=True)
+
+
+def branches(x):
+    return lax.scan(lambda c, y: (c, one(y)), x, hnp.array([1.0, -2.0, 3.0]))[1]
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, hx.jit, hx.checkpoint, lambda f: nest(f, scope="s")])
+@pytest.mark.parametrize("f", [f, walk, rows, grid, backwards, branches, either, hx.vmap(one, None, axis_size=2)])
+def test_what_is_reaped_can_be_planted_again(f, wrap):
+    g = wrap(f)
+    found = reap(g)(2.0)
+    assert lists(plant(g)(found, 2.0)) == lists(g(2.0))
+    assert lists(hx.jit(plant(g))(found, 2.0)) == lists(g(2.0))
+
+
+def test_lanes_are_planted_as_they_are_reaped():
+    xs = hnp.array([1.0, -2.0, 3.0])
+    for g in (rows, one, either):
+        around, inside = reap(hx.vmap(g))(xs), hx.vmap(reap(g))(xs)
+        assert lists(plant(hx.vmap(g))(around, xs)) == lists(hx.vmap(g)(xs))
+        assert lists(hx.vmap(plant(g))(inside, xs)) == lists(hx.vmap(g)(xs))
+
+
+def test_a_value_without_rows_is_planted_in_every_run():
+    assert plant(rows)({"c": 5.0}, 0.0).tolist() == [5.0] * 3
+    assert plant(rows)({"c": hnp.array([5.0, 6.0, 7.0])}, 0.0).tolist() == [5.0, 6.0, 7.0]
+    assert plant(grid)({"c": hnp.array([5.0, 6.0, 7.0])}, 0.0).tolist() == [[5.0, 6.0, 7.0]] * 2
+    with pytest.raises(errors.ShapeMismatch, match="3 runs"):
+        plant(rows)({"c": hnp.array([5.0, 6.0])}, 0.0)
+
+
+def test_the_derivative_by_what_is_planted_in_a_loop():
+    total = lambda v: (plant(hx.checkpoint(rows))({"c": v}, 0.0) * hnp.arange(3.0)).sum()
+    assert hx.grad(total)(hnp.ones(3)).tolist() == [0.0, 1.0, 2.0]
+
+
+def until(x):
+    return lax.while_loop(lambda c: c < 3, lambda c: sow(c + 1, "c", mode="clobber"), x)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, hx.jit])
+def test_a_loop_of_unknown_length_keeps_the_last_value(wrap):
+    found = reap(wrap(until))(0.5)["c"]
+    assert (bool(found.taken), float(found.value)) == (True, 3.5)
+    assert not bool(reap(wrap(until))(5.0)["c"].taken)
+    inside = hx.vmap(reap(wrap(until)))(hnp.array([0.0, 1.5, 7.0]))["c"]
+    assert inside.taken.tolist() == [True, True, False] and inside.value.tolist() == [3.0, 3.5, 0.0]
+    tested = lambda x: lax.while_loop(lambda c: sow(c, "t", mode="clobber") < 3, lambda c: c + 1, x)
+    assert float(reap(wrap(tested))(0.0)["t"].value) == 3.0
+    some = lambda c: lax.cond(c < 2, lambda c: sow(c, "s", mode="clobber") + 1, lambda c: c + 1, c)
+    assert float(reap(wrap(lambda x: lax.while_loop(lambda c: c < 5, some, x)))(0.0)["s"].value) == 1.0
+    scanned = lambda x: lax.scan(lambda c, y: (until(c + y), None), x, hnp.array([0.0, 9.0, -99.0]))[0]
+    assert float(reap(wrap(scanned))(0.0)["c"].value) == 3.0
+
+
+def test_a_later_value_clobbers_that_of_a_loop():
+    assert float(reap(lambda x: sow(until(x), "c", mode="clobber"))(0.5)["c"]) == 3.5
+    assert float(reap(lambda x: until(sow(x, "c", mode="clobber")))(9.0)["c"]) == 9.0
+
+
+def test_lanes_that_go_different_ways_do_not_clobber():
+    for g in (until, lambda x: lax.cond(x > 0, lambda: sow(x, "c", mode="clobber"), lambda: x)):
+        with pytest.raises(errors.CannotCross, match="overwrite"):
+            reap(hx.vmap(g))(hnp.array([1.0, -2.0]))
+
+
+def test_a_loop_that_never_runs_sows_nothing():
+    empty = lambda mode: lambda x: lax.scan(lambda c, _: (sow(c, "c", mode=mode), None), x, None, 0)[0]
+    assert reap(empty("strict"))(1.0)["c"].shape == (0,)
+    assert reap(empty("append"))(1.0)["c"].shape == (0,)
+    assert not bool(reap(empty("clobber"))(1.0)["c"].taken)
