@@ -10,6 +10,7 @@ import numpy as np
 
 from ..effects import dtypes, trees
 from ..effects.arrays import Array, Box, concrete, lift, scalar
+from ..effects.closing import close
 from ..effects.columns import zeros_like
 from ..effects.conversion import convert
 from ..effects.errors import (
@@ -245,7 +246,8 @@ def linear_transpose(fun: F, *primals: Any, reduce_axes: Any = ()) -> F:
         out_tree.append(made)
         return [lift(y) for y in ys]
 
-    program = record(flat, types, getattr(fun, "__name__", "f"))
+    program, captured = close(record(flat, types, getattr(fun, "__name__", "f")))
+    linear = [False] * len(captured) + [True] * len(types)
 
     def transposed(ct: Any) -> Any:
         cts, ct_tree = trees.flatten(ct)
@@ -254,8 +256,8 @@ def linear_transpose(fun: F, *primals: Any, reduce_axes: Any = ()) -> F:
         for part, t in zip(cts, program.out_types):
             if abstract(part).shape != t.shape:
                 raise ShapeMismatch(f"linear_transpose: the cotangent of {t} has shape {abstract(part).shape}.")
-        adjoint, marks = transpose_program(program, [True] * len(types), [True] * len(cts))
-        found = iter(adjoint(*[lift(part) for part in cts]))
+        adjoint, marks = transpose_program(program, linear, [True] * len(cts))
+        found = iter(adjoint(*captured, *[lift(part) for part in cts]))
         return trees.unflatten(tree, [next(found) if yes else zero_tangent(t) for yes, t in zip(marks, types)])
 
     return transposed

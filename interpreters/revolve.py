@@ -35,6 +35,7 @@ from ..effects.types import ArrayType
 from .partial_eval import halve
 from .record import record
 from .simplify import dead_code_elimination
+from .splitting import until_marks
 
 Marks = tuple[bool, ...]
 # ``transpose(program, linear, nonzero)``: the adjoint program, and which linear inputs have a cotangent
@@ -113,9 +114,10 @@ class _Reverse:
 
     def __init__(self, op: Any, linear: Sequence[bool], nonzero: Marks, transpose: Transpose):
         self.op = op
-        self.test, self.body = op.bodies
+        test, self.body = op.bodies
+        self.test = dead_code_elimination(test, instantiate=True).program  # what stays needs known inputs alone
         self.nonzero = nonzero
-        _, self.fixed, self.moving, _ = op.groups(inner_marks(op, linear))
+        _, self.fixed, self.moving, _ = op.groups(_inner_marks(op, linear))
         self.marks = (*self.fixed, *self.moving)
         self.half = halve(self.body, self.marks, self.moving, None, False)
         count = sum(self.fixed)
@@ -208,22 +210,15 @@ class _Reverse:
         return kept, carry
 
 
-def inner_marks(op: Any, linear: Sequence[bool]) -> Marks:
-    """Which operands of a loop until a test fails are linear inside: a carry becomes so if its next value is."""
-    test, body = op.bodies
-    _, shared, moving, _ = op.groups(linear)
-    while True:
-        found = halve(body, (*shared, *moving), None, None, False).unknown
-        grown = [a or b for a, b in zip(moving, found)]
-        if grown == moving:
-            break
-        moving = grown
-    if any(halve(test, (*shared, *moving), None, None, False).unknown):
+def _inner_marks(op: Any, linear: Sequence[bool]) -> Marks:
+    """Which operands of a loop until a test fails are linear inside."""
+    marks, tested = until_marks(op, linear, halve)
+    if tested:
         raise NotDifferentiable(
             f"{op.name}: the function must be linear, and here the test depends on its argument.",
             hint="linear_transpose takes linear functions only; vjp takes any.",
         )
-    return (*shared, *moving)
+    return marks
 
 
 def stride(length: Any, room: Any) -> Any:

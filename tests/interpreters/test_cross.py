@@ -1,0 +1,34 @@
+"""Nestings that once went wrong: each was found by the laws of generated nests."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import handlax as hx
+from handlax import lax
+from handlax import numpy as hnp
+
+x = np.float32(0.5)
+
+
+def test_a_linear_transpose_reads_values_of_transformations_around_it():
+    def scaled(x):
+        return hx.linear_transpose(lambda d: hnp.sin(x) * d, x)(1.0)[0]
+
+    np.testing.assert_allclose(hx.grad(scaled)(x), np.cos(x), rtol=1e-6)
+    np.testing.assert_allclose(hx.vmap(scaled)(hnp.arange(3.0)), np.sin(np.arange(3)), rtol=1e-6)
+    np.testing.assert_allclose(hx.jit(scaled)(x), np.sin(x), rtol=1e-6)
+
+
+def test_a_test_that_computes_more_than_it_needs_has_an_adjoint():
+    def more(carry):
+        hnp.tanh(carry[1])
+        return carry[0] < 3
+
+    def f(x):
+        return lax.while_loop(more, lambda c: (c[0] + 1, hnp.sin(c[1])), (0, x), max_steps=4)[1]
+
+    wanted = hx.grad(lambda x: hnp.sin(hnp.sin(hnp.sin(x))))(x)
+    np.testing.assert_allclose(hx.grad(f)(x), wanted, rtol=1e-6)
+    transposed = hx.linear_transpose(lambda dx: hx.jvp(f, (x,), (dx,))[1], x)
+    np.testing.assert_allclose(transposed(1.0)[0], wanted, rtol=1e-6)
