@@ -91,16 +91,10 @@ def _until(op: Any, unknown: Sequence[bool], policy: Policy | None, halve: Calla
     Where the loop has slots its runs are counted on the way, and the rest runs so many times: its reverse mode need not
     find out again. An effect would be performed by both parts.
     """
-    test, body = op.bodies
-    _, shared, moving, _ = op.groups(unknown)
-    while True:
-        found = halve(body, (*shared, *moving), None, None, False).unknown
-        grown = [a or b for a, b in zip(moving, found)]
-        if grown == moving:
-            break
-        moving = grown
-    if any(halve(test, (*shared, *moving), None, None, False).unknown):
+    inner, tested = until_marks(op, unknown, halve)
+    if tested:
         return _whole(op, len(unknown))
+    moving = inner[op.shared :]
     if is_root(op):
         raise CannotCross(
             f"{op.name}: what it performs, {', '.join(sorted(map(str, op.effects)))}, would be performed a second time "
@@ -119,6 +113,20 @@ def _until(op: Any, unknown: Sequence[bool], policy: Policy | None, halve: Calla
             known, rest = _counted(known), _countdown(op)
         everything.append((False, len(places)))
     return Parts(((known, tuple(sources)),) if any(used) else (), rest, tuple(everything), results)
+
+
+def until_marks(op: Any, unknown: Sequence[bool], halve: Callable[..., Halves]) -> tuple[tuple[bool, ...], bool]:
+    """Which operands are unknown inside a loop until a test fails, and whether what the test says is."""
+    test, body = op.bodies
+    _, shared, moving, _ = op.groups(unknown)
+    while True:  # a carry becomes unknown if its next value is
+        found = halve(body, (*shared, *moving), None, None, False).unknown
+        grown = [a or b for a, b in zip(moving, found)]
+        if grown == moving:
+            break
+        moving = grown
+    marks = (*shared, *moving)
+    return marks, halve(test, marks, None, None, False).unknown[0]
 
 
 def _counted(op: Any) -> Call:
