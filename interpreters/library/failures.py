@@ -29,8 +29,7 @@ from ...effects.stack import current
 from ..asking import place
 from ..handle import handle
 from ..handler import handler
-from ..movements import merge
-from .first import First, Note, first_of, noted, nothing
+from .first import First, KeepsFirst, Note, noted, nothing
 
 
 # the first operand must hold; then follow the lanes, an index of this rank, and the values that the message shows
@@ -188,7 +187,7 @@ def checkify(f: Callable[..., Any]) -> Callable[..., Any]:
             note = Note(op.message, op.where, op.lanes, op.rank, tuple([x.type for x in values]))
             return noted(state, notes, note, bitwise_not(ok), values), None
 
-        state, y = handle(handler({Check: fails}, moves=merge(first_of, nothing())), nothing())(f)(*args, **kwargs)
+        state, y = handle(handler({Check: fails}, moves=KeepsFirst()), nothing())(f)(*args, **kwargs)
         return First(state["number"], state["words"], tuple(notes), failure), y
 
     return checked

@@ -15,16 +15,22 @@ from ...effects.arrays import lift, scalar
 from ...effects.bitwise import bitwise_and
 from ...effects.comparison import eq, ne, select
 from ...effects.complexes import imag, real
+from ...effects.control import HigherOrder
 from ...effects.conversion import bitcast_convert_type, convert
-from ...effects.creation import full
+from ...effects.creation import full, iota
 from ...effects.dtypes import float32, int32, itemsize_bits, uint32
+from ...effects.dynamic import dynamic_index_in_dim
 from ...effects.errors import BadArgument, ConcretizationError, HandlaxError
+from ...effects.reductions import argmax
 from ...effects.shapes import reshape
 from ...effects.slicing import concatenate
 from ...effects.treenodes import register_dataclass
-from ...effects.types import ArrayType
+from ...effects.types import ArrayType, array_type
+from ..cross import Flow, Joined, Lifted
+from ..movements import Carried, Movement
 
 WORDS = 16
+LANE = array_type((), int32)
 State = dict[str, Any]
 
 
@@ -36,14 +42,25 @@ class Note(NamedTuple):
     lanes: int = 0
     rank: int = 0
     types: tuple[ArrayType, ...] = ()
+    split: int = 0  # so many of the lanes, the first, are of vmaps of which nobody knows the order
 
     def text(self, values: Sequence[Any], outer: Sequence[int] = ()) -> str:
         """What is said of it, with the values as NumPy has them."""
         inner = self.lanes + self.rank
-        lanes = [*outer, *map(int, values[: self.lanes])]
         index = ", ".join([str(int(x)) for x in values[self.lanes : inner]])
         said = self.message.format(*[np.asarray(x)[()] for x in values[inner:]])
-        return said + (f" at index [{index}]" if index else "") + (f" in lane {_several(lanes)}" if lanes else "") + "."
+        lanes = [int(x) for x in values[: self.lanes]]
+        return said + (f" at index [{index}]" if index else "") + self._in_lane(lanes, outer) + "."
+
+    def _in_lane(self, lanes: Sequence[int], outer: Sequence[int]) -> str:
+        groups = [[lane] for lane in lanes[: self.split]]
+        if lanes[self.split :]:
+            groups.append(list(lanes[self.split :]))
+        if len(groups) > 1:
+            first, *others = [list(outer), *groups] if outer else groups
+            return f" in lane {_several(first)} of one vmap" + "".join([f", {_several(g)} of another" for g in others])
+        whole = [*outer, *lanes]
+        return f" in lane {_several(whole)}" if whole else ""
 
 
 def _several(numbers: Sequence[int]) -> str:
@@ -108,24 +125,62 @@ class First:
 register_dataclass(First, ("number", "words"), ("notes", "error"))
 
 
-def nothing() -> State:
-    """The state in which nothing has happened."""
-    return {"number": scalar(0, int32), "words": full((WORDS,), 0, uint32)}
+def nothing(lanes: Sequence[Any] = ()) -> State:
+    """The state in which nothing has happened, in a lane of lanes that go different ways."""
+    return {"number": scalar(0, int32), "words": full((WORDS,), 0, uint32), "lanes": tuple(lanes)}
 
 
-def first_of(a: State, b: State) -> State:
-    """What happened in ``a``, or else in ``b``."""
-    none = eq(a["number"], scalar(0, int32))
-    return {name: select(none, b[name], a[name]) for name in a}
+class KeepsFirst(Movement):
+    """What happens first stays. Lanes run side by side, each knows its number; the first that has something counts."""
+
+    __slots__ = ()
+
+    def flow(self, run: Any, op: HigherOrder) -> Flow:
+        return InLanes(run.current, op.length) if op.runs == "lanes" else Carried(run)
+
+
+class InLanes(Flow):
+    """Each lane begins with nothing, and its number."""
+
+    def __init__(self, state: State, length: int):
+        self.state = state
+        self.operands = (iota(int32, length),)
+
+    def inner_types(self) -> list[ArrayType]:
+        return [LANE]
+
+    def begin(self, run: Any, values: Sequence[Any]) -> None:
+        run.current = nothing((*self.state["lanes"], values[0]))
+
+    def end(self, run: Any) -> tuple[Sequence[Any], Any]:
+        return (run.current["number"], run.current["words"]), None
+
+    def join(self, run: Any, op: HigherOrder, lifted: Sequence[Lifted], before: Sequence[ArrayType]) -> Joined:
+        return Joined(lifted[0].state, None, (0,))
+
+    def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
+        numbers, words = values
+        if not numbers.type.size:
+            return
+        lane = argmax(convert(ne(numbers, scalar(0, int32)), int32), 0, int32)
+        found, before = (dynamic_index_in_dim(x, lane, 0, False) for x in (numbers, words)), run.current
+        none = eq(before["number"], scalar(0, int32))
+        number, word = (select(none, x, before[name]) for x, name in zip(found, ("number", "words")))
+        run.current = {"number": number, "words": word, "lanes": before["lanes"]}
 
 
 def noted(state: State, notes: dict[Note, int], note: Note, happens: Any, values: Sequence[Any]) -> State:
     """The state after something happens, or does not. ``notes`` are numbered from 1, in the order of tracing."""
+    lanes = state["lanes"]
+    if lanes:
+        types = (*[LANE for _ in lanes], *note.types)
+        note = note._replace(lanes=note.lanes + len(lanes), types=types, split=len(lanes))
     number = notes.setdefault(note, len(notes) + 1)
     now = bitwise_and(happens, eq(state["number"], scalar(0, int32)))
     return {
         "number": select(now, scalar(number, int32), state["number"]),
-        "words": select(now, packed(values), state["words"]),
+        "words": select(now, packed([*lanes, *values]), state["words"]),
+        "lanes": lanes,
     }
 
 

@@ -19,7 +19,7 @@ from ..asking import place
 from ..handle import handle
 from ..handler import handler
 from .failures import unravelled
-from .first import First, Note, State, is_nan, noted, nothing
+from .first import First, KeepsFirst, Note, State, is_nan, noted, nothing
 
 
 def nan_origin(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -48,7 +48,7 @@ def nan_origin(f: Callable[..., Any]) -> Callable[..., Any]:
             return state, y
 
         start = _given(notes, (args, kwargs))
-        state, y = handle(handler(otherwise=looked, over=is_pure), start)(f)(*args, **kwargs)
+        state, y = handle(handler(otherwise=looked, over=is_pure, moves=KeepsFirst()), start)(f)(*args, **kwargs)
         return First(state["number"], state["words"], tuple(notes), _found), y
 
     return traced

@@ -130,9 +130,39 @@ def test_values_that_all_lanes_share_are_shown_too():
 def test_only_lanes_that_take_a_branch_check_in_it():
     f = lambda x: lax.cond(x > 0, lambda: (hx.check(x < 2, "{} is too large", x), x)[1], lambda: -x)
     xs = hnp.array([1.0, -5.0, 3.0, 4.0])
-    assert said(hx.checkify(hx.vmap(f))(xs)[0]) == "3.0 is too large."
+    for g in (hx.checkify(hx.vmap(f)), hx.jit(hx.checkify(hx.jit(hx.vmap(f))))):
+        assert said(g(xs)[0]) == "3.0 is too large in lane 2."
     assert said(hx.checkify(hx.vmap(f))(-abs(xs))[0]) is None
     assert said(hx.vmap(hx.checkify(f))(xs)[0]) == "3.0 is too large in lane 2."
+
+
+def test_lanes_that_go_different_ways_inside_others():
+    f = lambda x: lax.cond(x > 0, lambda: (hx.check(x < 2, "{} is too large", x), x)[1], lambda: -x)
+    grid = hnp.array([[1.0, -5.0, 1.0], [1.0, 3.0, 4.0]])
+    assert said(hx.vmap(hx.checkify(hx.vmap(f)))(grid)[0]) == "3.0 is too large in lane (1, 1)."
+    expected = "3.0 is too large in lane 1 of one vmap, 1 of another."
+    assert said(hx.checkify(hx.vmap(hx.vmap(f)))(grid)[0]) == expected
+    row = lambda xs: lax.cond(xs[0] > 0, lambda: (hx.vmap(log)(xs), xs)[1], lambda: xs)
+    error, _ = hx.checkify(hx.vmap(row))(hnp.array([[-1.0, -1.0], [1.0, -3.0]]))
+    assert said(error) == "x must be positive, got -3.0 in lane 1 of one vmap, 1 of another."
+    loop = lambda x: lax.while_loop(lambda c: c < 5, lambda c: (hx.check(c != 3, "three"), c + 1)[1], x)
+    assert said(hx.checkify(hx.vmap(loop))(hnp.array([4.5, 2.5, 3.0, 2.0]))[0]) == "three in lane 2."
+
+
+def test_a_custom_rule_checks_in_the_place_of_its_function():
+    @hx.custom_jvp
+    def double(x):
+        hx.check(x < 1, "function {}", x)
+        return x * 2
+
+    @double.defjvp
+    def _(primals, tangents):
+        hx.check(primals[0] < 1, "rule {}", primals[0])
+        return primals[0] * 2, tangents[0] * 2
+
+    assert said(hx.checkify(double)(3.0)[0]) == "function 3.0."
+    assert said(hx.checkify(hx.jit(hx.grad(double)))(3.0)[0]) == "rule 3.0."
+    assert said(hx.checkify(hx.vmap(double))(hnp.array([0.0, 3.0]))[0]) == "function 3.0 in lane 1."
 
 
 def test_check_finite_names_the_leaf():
