@@ -5,3 +5,9 @@ from __future__ import annotations
 from .laws import LAWS as LAWS
 from .laws import Law as Law
 from .laws import assert_close as assert_close
+from .nest_laws import NEST_LAWS as NEST_LAWS
+from .nest_laws import NestLaw as NestLaw
+from .nest_laws import hold as hold
+from .nests import Nest as Nest
+from .nests import nests as nests
+from .reducing import reduced as reduced

@@ -1,0 +1,119 @@
+"""Control flow in Python's own words: the reference that loops and branches are held against.
+
+Predicates must have values, so it runs operation by operation; it crosses ``jvp`` and ``grad``, and loops over lanes.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from .. import numpy as hnp
+from ..effects import trees
+from ..effects.arrays import lift
+from ..interpreters.derivatives import grad, jvp, linearize, value_and_grad, vjp
+
+
+def scan(
+    f: Callable[..., Any], init: Any, xs: Any, length: int | None = None, reverse: bool = False, unroll: Any = 1
+) -> Any:
+    leaves = trees.leaves(xs)
+    size = leaves[0].shape[0] if leaves else length
+    assert size is not None
+    carry, rows = trees.map(lift, init), []
+    for i in reversed(range(size)) if reverse else range(size):
+        carry, y = f(carry, trees.map(lambda x: x[i], xs))
+        rows.append(y)
+    if not size:
+        states = _STATES[:]
+        _, row = f(carry, trees.map(lambda x: hnp.zeros(x.shape[1:], x.dtype), xs))
+        _STATES[:] = states  # that run only showed the types
+        return carry, trees.map(lambda y: hnp.zeros((0, *hnp.shape(y)), hnp.asarray(y).dtype), row)
+    return carry, trees.map(lambda *ys: hnp.stack(ys), *(reversed(rows) if reverse else rows))
+
+
+def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any, *, unroll: Any = None) -> Any:
+    carry = trees.map(lift, init)
+    for i in range(operator.index(lower), operator.index(upper)):
+        carry = body(hnp.asarray(i), carry)
+    return carry
+
+
+def while_loop(
+    test: Callable[[Any], Any],
+    body: Callable[[Any], Any],
+    init: Any,
+    *,
+    max_steps: int | None = None,
+    checkpoints: int | None = None,
+) -> Any:
+    carry, runs = trees.map(lift, init), 0
+    while test(carry) and runs != max_steps:
+        carry, runs = body(carry), runs + 1
+    return carry
+
+
+def cond(predicate: Any, true: Callable[..., Any], false: Callable[..., Any], *operands: Any) -> Any:
+    return true(*operands) if predicate else false(*operands)
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+    return branches[min(max(operator.index(index), 0), len(branches) - 1)](*operands)
+
+
+def map_(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+    return scan(lambda carry, x: (carry, f(x)), (), xs)[1]
+
+
+def vmap(f: Callable[..., Any], in_axes: Sequence[int | None], out_axes: Sequence[int]) -> Callable[..., Any]:
+    """One lane after the other, over arguments that are arrays; ``f`` gives a tuple of arrays."""
+
+    def lanes(*xs: Any) -> Any:
+        size = next(x.shape[axis] for x, axis in zip(xs, in_axes) if axis is not None)
+        rows = [
+            f(*[x if axis is None else hnp.take(x, i, axis) for x, axis in zip(xs, in_axes)]) for i in range(size)
+        ]
+        return tuple([hnp.stack(column, axis) for column, axis in zip(zip(*rows), out_axes)])
+
+    return lanes
+
+
+def linear_transpose(f: Callable[..., Any], *like: Any) -> Callable[..., Any]:
+    """By ``vjp``, which has values for predicates."""
+    return vjp(f, *like)[1]
+
+
+_STATES: list[Any] = []  # of the handlers in force, innermost last
+
+
+def told(state: Any, x: Any) -> Any:
+    """The next state of a handler that is told ``x``."""
+    return 0.5 * state + hnp.sin(x)
+
+
+def tell(x: Any) -> Any:
+    state = _STATES[-1]
+    _STATES[-1] = told(state, x)
+    return state
+
+
+def handled(f: Callable[..., Any], state: Any) -> Callable[..., Any]:
+    def run(*args: Any) -> Any:
+        _STATES.append(lift(state))
+        try:
+            y = f(*args)
+            return _STATES[-1], y
+        finally:
+            _STATES.pop()
+
+    return run
+
+
+UNROLLED = SimpleNamespace(
+    scan=scan, fori_loop=fori_loop, while_loop=while_loop, cond=cond, switch=switch, map=map_, vmap=vmap,
+    jit=lambda f: f, checkpoint=lambda f, policy=None: f, nothing=None, everything=None, some=None,
+    handled=handled, tell=tell, linear_transpose=linear_transpose,
+    grad=grad, value_and_grad=value_and_grad, jvp=jvp, linearize=linearize, vjp=vjp,
+)  # fmt: skip

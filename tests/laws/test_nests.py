@@ -1,0 +1,58 @@
+"""Every law of control flow and transformations, over generated functions in which they are nested."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from handlax.testing import NEST_LAWS, Nest, NestLaw, hold, nests, reduced
+from handlax.testing.nests import written
+from handlax.testing.nodes import NODES
+
+COMPILED = 12  # examples of a law that compiles every one
+EXAMPLES = {"compiled": COMPILED, "forward towers": 2 * COMPILED, "reverse towers": 2 * COMPILED}
+
+
+@pytest.mark.parametrize("law", NEST_LAWS, ids=lambda law: law.name)
+def test_law_of_nests(law):
+    # a failing nest is made smaller by ``hold``, which knows its text
+    @settings(max_examples=EXAMPLES.get(law.name, 60), phases=(Phase.explicit, Phase.generate))
+    @given(nests(reverse=law.reverse), st.integers(0, 99))
+    def holds(nest, seed):
+        hold(law, nest, seed)
+
+    holds()
+
+
+def test_generated_nests_have_every_kind_of_node_and_are_deep():
+    texts = [written(Random(seed)).source for seed in range(200)]
+    for name in NODES:
+        assert sum(f"hx.{'handled' if name == 'handle' else name}(" in text for text in texts) > 10, name
+    assert max(len(line) - len(line.lstrip()) for text in texts for line in text.splitlines()) >= 16
+
+
+def test_the_same_seed_gives_the_same_nest():
+    assert written(Random(7)) == written(Random(7)) != written(Random(8))
+
+
+def test_a_law_that_fails_is_reported_with_a_small_nest():
+    def refuse(nest, seed):
+        assert "hx.scan(" not in nest.source
+
+    law = NestLaw("no loops", "there are no loops", refuse)
+    nest = next(nest for nest in map(written, map(Random, range(99))) if nest.source.count("hx.scan(") == 2)
+    with pytest.raises(AssertionError, match="there are no loops: not so for seed 3") as caught:
+        hold(law, nest, 3)
+    assert len(str(caught.value)) < 500
+
+
+def test_a_reduced_nest_still_fails_and_nothing_of_it_can_go():
+    nest = written(Random(5))
+    fails = lambda nest: "hnp." in nest.source
+    small = reduced(nest, fails)
+    assert fails(small) and len(small.source) < 60
+    assert reduced(small, fails) == small
+    assert isinstance(small, Nest)
