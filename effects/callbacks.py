@@ -90,17 +90,16 @@ class Callback(Operation):
 
     def call(op, *values: Any) -> tuple[np.ndarray[Any, Any], ...]:
         """The results for these operands. Raises CallbackError: the function raised, or gave something else."""
+        args, kwargs = op.bound(values)
         try:
-            args, kwargs = op.bound(values)
             with inside(BASE):
-                return op.checked(op.run(*args, **kwargs))
-        except CallbackError:
-            raise
+                made = op.run(*args, **kwargs)
         except Exception as error:
             found = error.what if isinstance(error, HandlaxError) else str(error)
             raise CallbackError(
                 f"{op.name}: the callback must return, {op.label} raised {type(error).__name__}: {found}"
             ) from error
+        return op.checked(made)
 
     def checked(op, made: Any) -> tuple[np.ndarray[Any, Any], ...]:
         """The results as NumPy arrays of the promised types. A number or array of another dtype of its kind is cast."""

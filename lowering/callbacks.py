@@ -20,7 +20,7 @@ import numpy as np
 
 from ..effects.arrays import scalar
 from ..effects.callbacks import TURN, Callback, Sequenced
-from ..effects.errors import CallbackError, HandlaxError
+from ..effects.errors import BadCall, CallbackError, HandlaxError
 from ..effects.programs import Program, interpret
 from ..effects.sources import Site
 from ..effects.stack import STACK, Run, installed, perform
@@ -111,11 +111,14 @@ class HostCall:
         self.site = site
 
     def __call__(self, *values: Any) -> tuple[np.ndarray[Any, Any], ...]:
+        outside, _THREAD.calls = _THREAD.calls, True
         try:
             return self.op.call(*values)
         except BaseException as error:
             # the text is all that comes through XLA
             raise RuntimeError(f"handlax callback failure {_noted(self.located(error))}") from error
+        finally:
+            _THREAD.calls = outside
 
     def located(self, error: BaseException) -> BaseException:
         """The error with the line where the callback is performed, in place of the one that started the program."""
@@ -162,14 +165,15 @@ def _again(error: BaseException) -> BaseException:
 # Launching
 
 
-class _Turns(threading.local):
-    """The numbers that the last ordered program of this thread gave, by device."""
+class _Thread(threading.local):
+    """The numbers that the last ordered programs of this thread gave, by device; whether it is in a callback."""
 
     def __init__(self) -> None:
         self.last: dict[Any, Any] = {}
+        self.calls = False
 
 
-_TURNS = _Turns()
+_THREAD = _Thread()
 _PENDING: deque[Any] = deque()
 _WAITING: list[bool] = []
 
@@ -203,13 +207,13 @@ class Launch:
             return made
         *made, turn = made
         if self.ordered:
-            _TURNS.last[self.device] = turn
+            _THREAD.last[self.device] = turn
         _await_later(turn)
         return made
 
     def turn(self) -> Any:
         """The number of the program before; a new one where that has failed, and everybody who waited for it."""
-        last = _TURNS.last.get(self.device)
+        last = _THREAD.last.get(self.device)
         if last is not None and last.is_ready():
             try:
                 runtime.block_until_ready(last)
@@ -247,8 +251,10 @@ def _await_later(turn: Any) -> None:
 def effects_barrier() -> None:
     """Wait until the callbacks of all programs started so far have been called.
 
-    Raises: CallbackError: one of them failed, and nobody has been told.
+    Raises: CallbackError: one of them failed, and nobody has been told. BadCall: a callback waits for its own program.
     """
+    if _THREAD.calls:
+        raise BadCall("effects_barrier: a callback cannot wait for callbacks, as it is one of them.")
     while True:
         with _LOCK:
             if not _PENDING:

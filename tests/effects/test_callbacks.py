@@ -56,6 +56,9 @@ def test_a_result_of_the_same_kind_is_cast_and_any_other_is_refused():
         hx.pure_callback(lambda x: x[:2], x, x)
     with pytest.raises(errors.CallbackError, match="must give 1 arrays, gave 2"):
         hx.pure_callback(lambda x: (x, x), x, x)
+    for nothing in ("text", object()):
+        with pytest.raises(errors.CallbackError, match=r"must give f32\[3\], as promised, gave"):
+            hx.pure_callback(lambda x, y: y, x, x, nothing)
 
 
 def test_an_error_has_the_line_of_the_callback_and_its_cause():

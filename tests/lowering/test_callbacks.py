@@ -299,6 +299,35 @@ def test_what_is_called_lives_as_long_as_the_program_and_no_longer():
     assert alive() is None
 
 
+def test_a_function_that_calls_back_is_traced_once():
+    traced = []
+    f = hx.jit(lambda a: (traced.append(1), debug.print("{}", a))[1])
+    f.lower(1.0)
+    f(1.0)
+    hx.grad(lambda a: (f(a), a)[1])(1.0)
+    assert len(traced) == 1
+
+
+def test_a_callback_cannot_wait_for_its_own_program():
+    f = hx.jit(lambda a: io_callback(lambda v: hx.effects_barrier(), None, a))
+    def run(a):
+        f(a)
+        hx.effects_barrier()
+
+    for a in (hnp.float32(0), slow_zero()):
+        with pytest.raises(errors.CallbackError, match="BadCall"):
+            run(a)
+
+
+def test_an_error_of_a_callback_within_a_callback_keeps_both_lines():
+    inner = hx.jit(lambda a: io_callback(fails, a, a))
+    outer = hx.jit(lambda a: io_callback(lambda v: inner(v), a, a))
+    with pytest.raises(errors.CallbackError, match="raised CallbackError") as caught:
+        hx.block_until_ready(outer(1.0))
+    assert isinstance(caught.value.__cause__, errors.CallbackError)
+    assert isinstance(caught.value.__cause__.__cause__, KeyError)
+
+
 def test_a_donated_argument_gives_its_memory_to_a_result(seen):
     f = hx.jit(lambda a: (look(seen, a[0]), a + 1)[1], donate_argnums=0)
     a = hnp.ones(4) * 2
