@@ -109,7 +109,7 @@ def _(op: HigherOrder, emit: Any, *values: Any) -> Any:
         return emit.binary("subtract", emit.constant(length - 1, COUNTER), at) if backwards else at
 
     def step(counter: Any, *state: Any) -> Sequence[Any]:
-        fixed, moving = state[:first], state[first:]
+        fixed, moving = state[:first], list(state[first:])
         for offset in range(rounds):
             moving = once(place(counter, offset), fixed[: op.shared], fixed[op.shared :], moving)
         return [emit.binary("add", counter, emit.constant(rounds, COUNTER)), *fixed, *moving]
@@ -122,7 +122,7 @@ def _(op: HigherOrder, emit: Any, *values: Any) -> Any:
         more = lambda counter, *_: emit.compare("LT", counter, emit.constant(limit, COUNTER))
         state = emit.repeat(more, step, zero, *shared, *each, *state)[1 + first :]
     elif whole == 1:
-        state = step(zero, *shared, *each, *state)[1 + first :]
+        state = list(step(zero, *shared, *each, *state)[1 + first :])
     for offset in range(whole * rounds, length):
         state = once(place(emit.constant(offset, COUNTER), 0), shared, each, state)
     return state
