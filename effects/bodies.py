@@ -9,7 +9,7 @@ from . import trees
 from .arrays import Array, ConcreteArray, lift, scalar
 from .control import record_body
 from .conversion import convert
-from .errors import StateTypeError, TreeMismatch
+from .errors import DTypeMismatch, StateTypeError, TreeMismatch
 from .programs import Program
 from .promotion import promote
 from .types import ArrayType
@@ -78,6 +78,14 @@ def _common(name: str, structure: Any, i: int, types: Sequence[ArrayType]) -> Ar
     return found
 
 
+def holds(strong: ArrayType, weak: ArrayType) -> bool:
+    """Whether a weak number can become one of the other dtype: 1 in ``f32``, not 0.5 in ``i32``."""
+    try:
+        return promote(strong.dtype, strong.weak, weak.dtype, True)[0] == strong.dtype
+    except DTypeMismatch:  # keys have no common bound with numbers
+        return False
+
+
 def place(structure: Any, i: int) -> str:
     """`` at ['key']``: the path of leaf ``i``, nothing where the tree is one leaf."""
     paths = [path for path, _ in trees.leaves_with_path(trees.unflatten(structure, range(structure.num_leaves)))]
@@ -96,7 +104,7 @@ def started(x: Array, type: ArrayType) -> Array:
 def stable_carry(
     name: str, what: str, trace: Callable[[Sequence[ArrayType]], Body], structure: Any, types: Sequence[ArrayType]
 ) -> tuple[Body, list[ArrayType]]:
-    """The body for carries of types that it keeps: a weak one takes the type that the body gives.
+    """The body for carries of types that it keeps: a weak one takes the type that the body gives, if that holds it.
 
     ``trace(types)`` gives the body whose first results are the carry; ``structure`` is that of the carry.
     Raises: StateTypeError: the carry changes its type otherwise.
@@ -106,7 +114,7 @@ def stable_carry(
         body = trace(types)
         grown = list(types)
         for i, (t, made) in enumerate(zip(types, body.program.out_types)):
-            if made.shape != t.shape or (made.dtype != t.dtype and not (t.weak and not made.weak)):
+            if made.shape != t.shape or (made.dtype != t.dtype and not (t.weak and holds(made, t))):
                 raise StateTypeError(
                     f"{name}: {what} must keep its type, got {t} at the start and {made} after the body"
                     f"{place(structure, i)}.",
@@ -114,7 +122,7 @@ def stable_carry(
                     if made.shape == t.shape
                     else "a loop cannot change the shape of what it carries.",
                 )
-            if t.weak and not made.weak:
+            if t.weak and not (made.weak and made.dtype == t.dtype):
                 grown[i] = made
         if grown == types:
             outs = [*types, *body.program.out_types[len(types) :]]

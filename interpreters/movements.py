@@ -15,7 +15,7 @@ from typing import Any
 
 from ..effects import trees
 from ..effects.arrays import lift
-from ..effects.bodies import place
+from ..effects.bodies import holds, place
 from ..effects.control import HigherOrder
 from ..effects.errors import BadArgument, CannotCross, StateTypeError
 from ..effects.loops import scan
@@ -172,10 +172,12 @@ def _joined_type(run: Any, op: HigherOrder, structure: Any, i: int, types: Seque
     for t in types[1:]:
         if t is found:
             continue
-        if t.shape != found.shape or not (t.weak or found.weak):
+        strong, weak = (found, t) if t.weak else (t, found)
+        if t.shape != found.shape or not weak.weak or not (strong.weak or holds(strong, weak)):
+            where = f"start from a value of type {types[0]}, or " if op.loops else ""
             raise StateTypeError(
                 f"{op.name}: the state of {run.label} must keep its type, got {found} and {t}{place(structure, i)}.",
-                hint=f"start from a value of type {found if t.weak else t}.",
+                hint=f"{where}convert in the clause with astype.",
             )
         dtype, weak = promote(found.dtype, found.weak, t.dtype, t.weak)
         found = found.update(dtype=dtype, weak=weak)

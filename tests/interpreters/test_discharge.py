@@ -223,6 +223,9 @@ def test_a_state_may_become_strong_and_nothing_else():
     shaped = hx.handler({Step: lambda s, op: (hnp.ones(2) + s, None)})
     with pytest.raises(hx.errors.StateTypeError, match="type"):
         hx.handle(shaped, 0.0)(walk)(XS)
+    halves = hx.handler({Step: lambda s, op: (s + 0.5, None)})
+    with pytest.raises(hx.errors.StateTypeError, match=r"f32\[\]~ and i32\[\](.|\n)*start from a value of type f32"):
+        hx.handle(halves, hnp.asarray(0, "int32"))(walk)(XS)
 
 
 def test_clauses_may_run_often_while_tracing_and_change_nothing():
