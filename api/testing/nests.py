@@ -110,16 +110,23 @@ def nests(**options: Any) -> st.SearchStrategy[Nest]:
 
 
 def written(
-    random: Random, *, reverse: bool = False, depth: int = 3, size: int = 4, only: Sequence[str] | None = None
+    random: Random,
+    *,
+    reverse: bool = False,
+    depth: int = 3,
+    size: int = 4,
+    only: Sequence[str] | None = None,
+    tells: bool = False,
 ) -> Nest:
     """A function with nestings up to ``depth`` deep; with ``reverse`` one that has a reverse mode.
 
     Args:
         size: the most statements of one body.
         only: the kinds of nodes, by their names in ``NODES``; all by default.
+        tells: whether it performs for a handler around it, by ``tell`` of its control.
     """
     author = Author(random, NODES if only is None else {name: NODES[name] for name in only})
-    scope = Scope([*INPUTS], 1, depth, reverse)
+    scope = Scope([*INPUTS], 1, depth, reverse, tells)
     author.statements(scope, size, True)
     ends = [name for name, kind in scope.values if kind.letter == "f"][-3:]
     ends += [name for name, kind in scope.values if kind.letter != "f"][-1:]
