@@ -30,6 +30,7 @@ from ..asking import place
 from ..handle import handle
 from ..handler import handler
 from .first import First, KeepsFirst, Note, noted, nothing
+from .stopping import stopped
 
 
 # the first operand must hold; then follow the lanes, an index of this rank, and the values that the message shows
@@ -167,11 +168,14 @@ def raise_(message: str, *values: Any) -> None:
     _check(place(), False, message, values)
 
 
-def checkify(f: Callable[..., Any]) -> Callable[..., Any]:
+def checkify(f: Callable[..., Any], *, stop: bool = False) -> Callable[..., Any]:
     """``checkify(f)(*args)`` gives ``(error, f(*args))``; ``error.throw()`` raises the first failure, if there is one.
 
-    It works inside and around ``jit``, ``grad``, ``vmap`` and the loops. After a failure the program runs on with what
-    it has. Inside ``vmap`` every lane has its own error.
+    It works inside and around ``jit``, ``grad``, ``vmap`` and the loops. Inside ``vmap`` every lane has its own error.
+
+    Args:
+        stop: end the program at the first failure, loops too, and give zeros; else it runs on with what it has. Lanes
+            that go different ways come one after the other then.
 
     >>> error, y = checkify(lambda x: check(x > 0, "x must be positive, got {}", x))(-1.0)
     >>> error.get().splitlines()[0]
@@ -184,10 +188,16 @@ def checkify(f: Callable[..., Any]) -> Callable[..., Any]:
         notes: dict[Note, int] = {}
 
         def fails(state: Any, op: Any, ok: Any, *values: Any) -> Any:
-            note = Note(op.message, op.where, op.lanes, op.rank, tuple([x.type for x in values]))
-            return noted(state, notes, note, bitwise_not(ok), values), None
+            return noted(state, notes, _note(op, values), bitwise_not(ok), values), None
 
-        state, y = handle(handler({Check: fails}, moves=KeepsFirst()), nothing())(f)(*args, **kwargs)
+        if stop:
+            state, y = stopped(f, Check, _note, notes, args, kwargs)
+        else:
+            state, y = handle(handler({Check: fails}, moves=KeepsFirst()), nothing())(f)(*args, **kwargs)
         return First(state["number"], state["words"], tuple(notes), failure), y
 
     return checked
+
+
+def _note(op: Any, values: Sequence[Any]) -> Note:
+    return Note(op.message, op.where, op.lanes, op.rank, tuple([x.type for x in values]))

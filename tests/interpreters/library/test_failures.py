@@ -263,3 +263,33 @@ def test_an_unhandled_check_is_refused_by_a_device():
 def test_a_message_that_does_not_fit_is_refused_while_tracing(f, text):
     with pytest.raises(errors.BadArgument, match=text):
         f()
+
+
+def endless(x):
+    """Doubles without end, unless a check ends it."""
+    def body(c):
+        hx.check(c < 100, "{} is too large", c)
+        return c * 2
+
+    return lax.while_loop(lambda c: c > 0, body, x)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, hx.jit, hx.checkpoint])
+def test_a_program_can_end_at_the_first_failure(wrap):
+    for f in (hx.checkify(wrap(endless), stop=True), wrap(hx.checkify(endless, stop=True))):
+        error, y = f(1.0)
+        assert said(error) == "128.0 is too large." and float(y) == 0.0
+    stop = hx.checkify(wrap(log), stop=True)
+    assert said(stop(-2.0)[0]) == "x must be positive, got -2.0."
+    error, y = stop(1.0)
+    assert not error and float(y) == 0.0
+    assert float(hx.grad(lambda x: stop(x)[1])(4.0)) == 0.25
+
+
+def test_ending_in_lanes_and_branches():
+    assert said(hx.vmap(hx.checkify(endless, stop=True))(hnp.array([1.0, 3.0]))[0]) == "128.0 is too large in lane 0."
+    assert said(hx.checkify(hx.vmap(log), stop=True)(XS)[0]) == "x must be positive, got -1.0 in lane 1."
+    branch = lambda x: lax.cond(x > 0, lambda: 1.0, lambda: (hx.raise_("negative: {}", x), 0.0)[1])
+    assert [said(hx.checkify(branch, stop=True)(x)[0]) for x in (1.0, -3.0)] == [None, "negative: -3.0."]
+    error, ys = hx.checkify(hx.vmap(branch), stop=True)(hnp.array([1.0, -3.0, -4.0]))
+    assert said(error) == "negative: -3.0." and ys.tolist() == [0.0, 0.0, 0.0]
