@@ -6,7 +6,8 @@
 
 A key is used for one draw, or split, and not again: nothing enforces it. Under ``vmap`` an array of keys gives one draw
 per key. Bits, integers and uniform floats in [0, 1) are bit for bit those of JAX (``jax_threefry_partitionable``);
-what follows from them agrees within rounding. The generator is Threefry-2x32.
+what follows from them agrees within rounding; what is drawn by rejection (gamma, beta, poisson and their kin) agrees in
+distribution. The generator is Threefry-2x32.
 
 >>> from handlax import random
 >>> first, second = random.split(random.key(0))
@@ -47,3 +48,11 @@ from .keys import key_data as key_data
 from .keys import key_impl as key_impl
 from .keys import split as split
 from .keys import wrap_key_data as wrap_key_data
+from .rejections import beta as beta
+from .rejections import chisquare as chisquare
+from .rejections import dirichlet as dirichlet
+from .rejections import f as f
+from .rejections import gamma as gamma
+from .rejections import loggamma as loggamma
+from .rejections import poisson as poisson
+from .rejections import t as t

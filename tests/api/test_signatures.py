@@ -31,6 +31,7 @@ NOT_OURS = {
     "allow_extended_dtype": "extended dtypes are dtypes",
     "one_hot: out_sharding": "newer than 0.10",
     "histogram: out_sharding": "newer than 0.10",
+    **{f"{name}: method": "newer than 0.10" for name in ("gamma", "loggamma", "beta", "chisquare", "poisson")},
 }
 # Parameters that we have and JAX (or one of its versions) has not: name -> why.
 NOT_THEIRS = {
