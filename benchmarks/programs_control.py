@@ -1,4 +1,7 @@
-"""Programs with loops and branches that are measured, each written once over ``np`` and ``lax`` of either library."""
+"""Programs with loops and branches that are measured, each written once over ``np`` and ``lax`` of either library.
+
+Each has a constant in its innermost body that may be another one: then no cache has seen that body, by whatever key.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,13 @@ def _normal(*shape: int, seed: int) -> Any:
     return (numpy.random.default_rng(seed).normal(size=shape) / shape[0] ** 0.5).astype("float32")
 
 
-def recurrent(np: Any, lax: Any) -> Program:
+def recurrent(np: Any, lax: Any, constant: float = 0.5) -> Program:
     """A recurrent network over 1,000 steps."""
 
     def loss(params, xs):
         def cell(h, x):
             h = np.tanh(x @ params["in"] + h @ params["again"] + params["bias"])
-            return h, np.sum(h * h)
+            return h, np.sum(h * h) * constant
 
         h, ys = lax.scan(cell, params["start"], xs)
         return np.mean(ys) + np.sum(h)
@@ -40,11 +43,11 @@ def recurrent_data(steps: int = STEPS, width: int = 32, batch: int = 8) -> tuple
 def nested(depth: int) -> Callable[[Any, Any], Program]:
     """Scans in scans, with values of every level used inside."""
 
-    def make(np: Any, lax: Any) -> Program:
+    def make(np: Any, lax: Any, constant: float = 0.5) -> Program:
         def level(left, weights, outer):
             def step(c, w):
                 if left == 1:
-                    return np.sin(c * w + outer), c
+                    return np.sin(c * w + outer) * constant, c
                 inner, ys = level(left - 1, weights, outer + c * w)(c)
                 return inner * 0.5, np.sum(ys, axis=0)
 
@@ -63,12 +66,12 @@ def nested_data(steps: int, size: int = 16) -> tuple[Any, Any]:
     return _normal(size, seed=0), _normal(steps, size, seed=1)
 
 
-def branching(np: Any, lax: Any) -> Program:
+def branching(np: Any, lax: Any, constant: float = 0.5) -> Program:
     """A scan whose steps go one of two ways, by a value that they compute."""
 
     def loss(c, xs):
         def step(c, x):
-            y = lax.cond(np.sum(c) > 0.0, lambda c: np.tanh(c @ x), lambda c: c * 0.5 + np.cos(c), c)
+            y = lax.cond(np.sum(c) > 0.0, lambda c: np.tanh(c @ x), lambda c: c * constant + np.cos(c), c)
             return y, np.sum(y)
 
         last, ys = lax.scan(step, c, xs)
@@ -81,7 +84,7 @@ def branching_data(steps: int = STEPS, size: int = 16) -> tuple[Any, Any]:
     return _normal(size, seed=0), _normal(steps, size, size, seed=1)
 
 
-def iteration(np: Any, lax: Any) -> Program:
+def iteration(np: Any, lax: Any, constant: float = 0.5) -> Program:
     """A fixed point by a loop until a test fails: no reverse mode in either library as it stands."""
 
     def solve(a, b):
@@ -90,7 +93,7 @@ def iteration(np: Any, lax: Any) -> Program:
 
         def step(state):
             i, x, _ = state
-            new = np.tanh(a @ x) * 0.5 + b
+            new = np.tanh(a @ x) * constant + b
             return i + 1, new, new - x
 
         return lax.while_loop(going, step, (0, b, b))[1]
@@ -102,12 +105,12 @@ def iteration_data(size: int = 32) -> tuple[Any, Any]:
     return _normal(size, size, seed=0), _normal(size, seed=1)
 
 
-def counting(np: Any, lax: Any) -> Program:
+def counting(np: Any, lax: Any, constant: float = 0.1) -> Program:
     """A loop over a range of integers known while tracing."""
 
     def loss(x, table):
         def step(i, x):
-            return np.sin(x) + table[i] * 0.1 * i
+            return np.sin(x) + table[i] * constant * i
 
         return np.sum(lax.fori_loop(0, STEPS, step, x))
 
@@ -118,12 +121,12 @@ def counting_data(size: int = 32) -> tuple[Any, Any]:
     return _normal(size, seed=0), _normal(STEPS, size, seed=1)
 
 
-def blocks(np: Any, lax: Any, heads: int = 4) -> Program:
+def blocks(np: Any, lax: Any, constant: float = 1e-5, heads: int = 4) -> Program:
     """Transformer blocks with stacked parameters, one after the other by ``scan``."""
 
     def norm(x):
         centred = x - np.mean(x, axis=-1, keepdims=True)
-        return centred / np.sqrt(np.mean(centred * centred, axis=-1, keepdims=True) + 1e-5)
+        return centred / np.sqrt(np.mean(centred * centred, axis=-1, keepdims=True) + constant)
 
     def attention(p, x):
         batch, length, width = x.shape
