@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import handlax as hx
-from handlax import errors
+from handlax import errors, lax
 from handlax import numpy as hnp
 from handlax.effects.special import Cos, Sin
 
@@ -171,3 +171,22 @@ def test_handlers_are_values():
     assert h == hx.handler({Sin: abs}) and hash(h) == hash(hx.handler({Sin: abs}))
     with pytest.raises(AttributeError):
         h.clauses = {}
+
+
+def test_what_the_test_of_a_loop_performs_changes_the_state_of_otherwise():
+    def count(n, op, *xs):
+        return n + 1, hx.perform(op, *xs)
+
+    counts = hx.handler(otherwise=count, over=lambda op: op.name == "lt")
+    f = lambda x: lax.while_loop(lambda c: c < 10.0, lambda c: c * 2.0, x)
+    n, y = hx.handle(counts, 0)(f)(1.0)
+    assert (int(n), float(y)) == (5, 16.0)
+
+
+def test_a_weak_answer_that_the_type_cannot_hold_is_refused():
+    like = hx.make_program(lambda x: x)(1).in_avals[0]
+    program = hx.make_program(lambda: hx.perform(Ask(like)) + 0)()
+    answering = lambda x: hx.handle(hx.handler({Ask: lambda op: x}))(lambda: program())()
+    assert int(answering(7)[0]) == 7
+    with pytest.raises(errors.DTypeMismatch, match="ask"):
+        answering(2.5)
