@@ -105,6 +105,44 @@ def plan_of(policy: Policy, program: Program, unknown: Sequence[bool]) -> Plan:
     return EachAlone(policy) if whole is None else whole(program, tuple(unknown))
 
 
+@dataclasses.dataclass(frozen=True)
+class OutOfBudget:
+    """The policy of a rest that takes more than its plan was allowed; whoever puts it on a tape has to refuse."""
+
+    name: str
+    minimum: int
+    budget: int
+
+    def __call__(self, op: Any, *types: Any, **fields: Any) -> bool:
+        return False
+
+    def error(self) -> BadArgument:
+        return BadArgument(
+            f"memory_budget: the reverse mode of {self.name} must keep at least {self.minimum} bytes, "
+            f"got {self.budget}.",
+            hint=f"memory_budget({self.minimum}).",
+        )
+
+
+def settled(policy: Policy, program: Program, unknown: Sequence[bool]) -> Policy:
+    """The policy of the rest of a program: what a plan has decided is decided."""
+    decide: Callable[..., Policy] | None = getattr(policy, "settled", None)
+    return policy if decide is None else decide(program, tuple(unknown))
+
+
+def refusal(op: Any) -> OutOfBudget | None:
+    """Where a plan could not be kept, in an operation or in its bodies."""
+    if isinstance(op.saves, OutOfBudget):
+        return op.saves
+    for body in op.bodies:
+        if any(kind.bodied for kind in body.operations):
+            for inner in body.ops:
+                found = refusal(inner) if inner.bodied else None
+                if found is not None:
+                    return found
+    return None
+
+
 def everything_saveable(op: Any, *types: Any, **fields: Any) -> bool:
     """Keep all, as without ``checkpoint``."""
     return True

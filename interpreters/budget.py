@@ -18,7 +18,7 @@ from ..effects import config
 from ..effects.caches import Cache
 from ..effects.errors import BadArgument
 from ..effects.operations import Operation
-from ..effects.policies import RECOMPUTE, SAVEABLE, Policy, Verdict, nothing_saveable
+from ..effects.policies import RECOMPUTE, SAVEABLE, OutOfBudget, Policy, Verdict, nothing_saveable
 from ..effects.programs import Program
 from ..effects.types import ArrayType
 from .costs import equation_flops, program_flops
@@ -85,12 +85,14 @@ class MemoryBudget:
         return False  # asked about one equation it cannot know the others
 
     def plan(self, program: Program, unknown: Sequence[bool]) -> BudgetPlan:
-        """Which values of a program to keep, where these inputs are unknown.
-
-        Raises: BadArgument: no choice fits.
-        """
+        """Which values of a program to keep, where these inputs are unknown; the fewest bytes where nothing fits."""
         key = (program, unknown, self.bytes, config.current())
         return _PLANS.get(key, lambda: _plan(program, unknown, self.bytes))
+
+    def settled(self, program: Program, unknown: tuple[bool, ...]) -> Policy:
+        """Of the rest no more is kept than it takes, which must have fitted."""
+        minimum = self.plan(program, unknown).minimum
+        return nothing_saveable if minimum <= self.bytes else OutOfBudget(program.name, minimum, self.bytes)
 
     def __repr__(self) -> str:
         return f"memory_budget({self.bytes})"
@@ -126,12 +128,7 @@ def _plan(program: Program, unknown: Sequence[bool], budget: int) -> BudgetPlan:
     choices = Choices(program, unknown)
     least = choices.cheapest(1, 0)
     minimum = choices.bytes(least)
-    if minimum > budget:
-        raise BadArgument(
-            f"memory_budget: the reverse mode of {program.name} must keep at least {minimum} bytes, got {budget}.",
-            hint=f"memory_budget({minimum}).",
-        )
-    saved = choices.filled(choices.within(budget, least), budget)
+    saved = least if minimum > budget else choices.filled(choices.within(budget, least), budget)
     return BudgetPlan(
         budget, minimum, choices.bytes(saved), choices.recomputed(saved), program_flops(program), saved
     )

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ..effects import config
 from ..effects.caches import Cache
 from ..effects.operations import Operation
-from ..effects.policies import Policy, Recompute, plan_of
+from ..effects.policies import Policy, Recompute, plan_of, refusal
 from ..effects.programs import Builder, Program, numbered_types
 from ..effects.shapes import BroadcastInDim
 from ..effects.types import ArrayType
@@ -46,6 +46,8 @@ class Tape(Record):
 
         for known, sources in parts.known:
             found += self.outer.answer(known, values(sources))
+        if parts.rest is not None and (refused := refusal(parts.rest)) is not None:
+            raise refused.error()
         made = () if parts.rest is None else Record.answer(self, parts.rest, values(parts.sources))
         return tuple([made[later] if first is None else found[first] for first, later in parts.results])
 

@@ -16,7 +16,7 @@ from ..effects.comparison import gt
 from ..effects.control import Call, HigherOrder
 from ..effects.dtypes import int32
 from ..effects.errors import CannotCross
-from ..effects.policies import Policy
+from ..effects.policies import Policy, everything_saveable, settled
 from ..effects.programs import Program, interpret
 from ..effects.stack import BASE, inside, perform
 from ..effects.types import ArrayType, array_type
@@ -245,7 +245,7 @@ class _Assembly:
         shared = counts["shared"]
         moving = [k >= shared for k in range(len(body.in_types))]
         forced = [True] * self.outs + [False] * len(self.slots)
-        half = self.halve(body, moving, forced, None, False)
+        half = self.halve(body, moving, forced, everything_saveable, False)
         kept = [n for n, yes in enumerate(half.unknown[self.outs :]) if yes]  # slots that still leave the loop
         gone = [n for n, yes in enumerate(half.unknown[self.outs :]) if not yes]
         self.hoisted = {slot: j for j, slot in enumerate(gone)}
@@ -273,7 +273,8 @@ class _Assembly:
         if not rests[0][0].outs:
             return None, []
         bodies = [program.rewired(types, [order[key] for key in keys]) for program, keys in rests]
-        made = op.with_bodies(bodies, shared=len(groups["shared"]), carry=len(groups["carry"]))
+        fields = {} if op.saves is None else {"policy": settled(op.saves, op.bodies[0], self.unknown)}
+        made = op.with_bodies(bodies, shared=len(groups["shared"]), carry=len(groups["carry"]), **fields)
         return made, [self.source(key, shift) for key in order]
 
     def source(self, key: Any, shift: int) -> Source:

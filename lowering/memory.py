@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ..effects import dtypes, trees
 from ..effects.arrays import lift as as_array
 from ..effects.errors import need_function
+from ..effects.policies import OutOfBudget
 from ..effects.stack import BASE
 from ..interpreters.budget import MemoryBudget, memory_budget
 from ..interpreters.cross import lift
@@ -76,6 +77,8 @@ def memory_plan(fun: Callable[..., Any], budget: int | MemoryBudget) -> Callable
         lifted = lift(Jvp(BASE, "jvp"), program, marks).program
         unknown = [part for mark in marks for part in ((False,) if mark is None else (False, True))]
         plan = policy.plan(lifted, tuple(unknown))
+        if plan.minimum > policy.bytes:
+            raise OutOfBudget(getattr(fun, "__name__", "f"), plan.minimum, policy.bytes).error()
         kept = saved_residuals(checkpoint(fun, policy=policy), *args, **kwargs)
         temporary = _temporary_bytes(checkpoint(flat, policy=policy), types, program.out_types)
         return MemoryPlan(policy.bytes, plan.minimum, kept, plan.recomputed, plan.flops, temporary)
