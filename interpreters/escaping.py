@@ -17,6 +17,7 @@ from ..effects.bitwise import bitwise_and, bitwise_not
 from ..effects.branches import Cond
 from ..effects.closing import close_all
 from ..effects.columns import zeros_like
+from ..effects.control import Call
 from ..effects.conversion import convert
 from ..effects.dtypes import int32
 from ..effects.errors import DTypeMismatch
@@ -104,6 +105,8 @@ def _higher(op: Any, xs: Sequence[Any], thrown: Sequence[ArrayType]) -> list[Any
     """Results, what was thrown, and the flag, of an operation whose bodies may throw."""
     if op.runs == "lanes":
         op = op.as_loop()
+    if op.late:  # a function that may end early gives more than its rule speaks of
+        op = Call(op.bodies)
     selects, shared, carry, each = op.groups(xs)
     if not op.loops:
         bodies, captured = close_all([_escaping(body, thrown) for body in op.bodies])

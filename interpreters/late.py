@@ -23,10 +23,11 @@ from ..effects.dtypes import is_inexact
 from ..effects.errors import BadCall, CannotCross, DTypeMismatch, ShapeMismatch, StateTypeError
 from ..effects.operations import bits
 from ..effects.printing import WRITERS
+from ..effects.programs import interpret
 from ..effects.sources import Site
-from ..effects.stack import BASE, current, inside, installed
+from ..effects.stack import BASE, Run, current, inside, installed
 from ..effects.types import ArrayType
-from .cross import NO_FLOW, Crossing, Flow, Lift, Mark
+from .cross import NO_FLOW, Crossing, Flow, Lift, Mark, cross
 from .jvp import Jvp
 
 T = TypeVar("T", bound=type)
@@ -126,6 +127,35 @@ class Parts:
 # A derivative's rule under a handler
 
 
+class Unruled(Crossing):
+    """Performs functions with one certain rule as if they had none.
+
+    While a rule is differentiated for the sake of a state, the function that it calls again is what its operations are.
+    """
+
+    __slots__ = ("shown",)
+
+    def __init__(self, outer: Run, shown: str):
+        super().__init__(outer, "")
+        self.shown = shown
+
+    def fresh(self, outer: Run) -> Unruled:
+        return Unruled(outer, self.shown)
+
+    def key(self) -> Any:
+        return ("unruled", self.shown)
+
+    def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        within = [kind for body in op.bodies for kind in body.operations] if op.bodied else []
+        if not any([kind.late for kind in within]) and not (op.bodied and op.late):
+            return self.outer.answer(op, operands)
+        if op.late and op.rule.shown == self.shown:
+            with inside(self):
+                return interpret(op.bodies[0], operands)
+        with inside(self.outer):
+            return cross(self, op, operands)
+
+
 @rule
 class LiftedJvp(Rule):
     """The rule of a derivative as a handler makes it.
@@ -154,7 +184,7 @@ class LiftedJvp(Rule):
         paired = [by_state.pair(x, dx) for x, dx in zip(state, dstate)]
         moved = [by_value.pair(x, dx) for x, dx in zip(values, dvalues)]
         try:
-            ys, dys, ends = self.within(by_value, moved, dvalues, paired)
+            ys, dys, ends = self.within(Unruled(by_value, self.shown), moved, dvalues, paired)
         finally:
             by_state.ended = by_value.ended = True
         return self.results(ys, dys, ends, by_state, by_value)

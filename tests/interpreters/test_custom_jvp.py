@@ -415,6 +415,30 @@ def test_a_clause_applies_inside_the_rule():
         close(wrap(hx.vmap(hx.grad(hx.handle(twice_sin)(cosine))))(hnp.ones(2)), [-2.0 * np.sin(1.0)] * 2)
 
 
+def test_a_log_inside_the_derivative_of_a_rule_that_calls_its_function():
+    @hx.custom_jvp
+    def g(x):
+        return hnp.sin(x)
+
+    g.defjvp(lambda p, t: (g(*p), 3.0 * hnp.cos(p[0]) * t[0]))
+    log = hx.handler({Sin: lambda s, op, x: ((*s, x), hx.perform(op, x))}, moves=hx.append)
+    for wrap in (lambda f: f, hx.jit):
+        handled = hx.handle(log, ())(wrap(lambda x: lax.scan(lambda c, _: (g(c), None), x, None, 2)[0]))
+        (entries,), y = handled(0.3)
+        close(entries, [0.3, np.sin(0.3)])
+        close(y, np.sin(np.sin(0.3)))
+        close(hx.grad(lambda x, handled=handled: handled(x)[0][0][1])(0.3), 3.0 * np.cos(0.3))
+        close(hx.grad(lambda x, handled=handled: handled(x)[1])(0.3), 9.0 * np.cos(0.3) * np.cos(np.sin(0.3)))
+
+
+def test_a_function_that_may_end_early_is_what_its_operations_are():
+    seven = hx.handler({Sin: hx.final(lambda op, x: 7.0 * x)})
+    for wrap in (lambda f: f, hx.jit):
+        ends = wrap(hx.handle(seven)(lambda x: f(x, 2.0) + 1.0))
+        close(ends(0.3), 2.1)
+        close(hx.grad(ends)(0.3), 7.0)
+
+
 # What a rule must give
 
 
