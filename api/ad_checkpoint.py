@@ -7,6 +7,7 @@ from .effects.policies import Saveable as Saveable
 from .effects.rematerialise import checkpoint_name as checkpoint_name
 from .interpreters.budget import MemoryBudget as MemoryBudget
 from .interpreters.budget import memory_budget as memory_budget
+from .interpreters.passes import draw as draw
 from .interpreters.residuals import Residual as Residual
 from .interpreters.residuals import Residuals as Residuals
 from .interpreters.residuals import Use as Use

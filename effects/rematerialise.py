@@ -33,17 +33,8 @@ class Checkpoint(HigherOrder):
         return Call(self.bodies, "checkpoint")
 
     def reversed(self):
-        """The adjoint, which computes again; a compiler must not find that what it computes is there already."""
+        """The adjoint, which computes again: behind barriers, unless ``prevent_cse`` is false."""
         return self.with_bodies(self.bodies, differentiated=True)
-
-    def lower(op, emit, *values):
-        guarded = op.differentiated and op.prevent_cse
-        return emit.call(op.bodies[0], "checkpoint", barrier(emit, values) if guarded else values)
-
-
-def barrier(emit: Any, values: Any) -> Any:
-    """The same values, none of which is there before all are."""
-    return emit.ops("optimization_barrier", *values, types=[v.type for v in values]) if values else []
 
 
 # (y, ...) = (x, ...), none of which a compiler may use before all are computed
@@ -68,7 +59,7 @@ class OptimizationBarrier:
         return None if ct[wrt] is None else perform(op, ct[wrt])[0]
 
     def lower(op, emit, *values):
-        return barrier(emit, values)
+        return emit.ops("optimization_barrier", *values, types=emit.made) if values else []
 
 
 def optimization_barrier(operand: Any, /) -> Any:

@@ -17,7 +17,9 @@ from ..effects.conversion import convert
 from ..effects.programs import Program, interpret
 from ..effects.stack import BASE, current, inside
 from ..effects.types import ArrayType
-from .partial_eval import halve, split_operation
+from .delaying import delayed
+from .dependence import dependent_inputs
+from .partial_eval import split_operation
 from .record import Record
 from .revolve import transpose_until
 from .simplify import dead_code_elimination
@@ -34,7 +36,8 @@ def transpose_operation(
     """The cotangent of each operand; None for one that is not linear, or where it is zero."""
     if op.runs == "until":
         return transpose_until(op, cts, operands, linear, transpose)
-    inner = _spread(op, linear) if op.loops else tuple(linear)
+    # a carry that starts from a known value, a zero, may be linear inside
+    inner = (*linear[: op.selects], *dependent_inputs(op, linear))
     marks = op.groups(inner)
     if op.loops and not all(marks.carry):
         return _after_known(op, cts, operands, linear, transpose)
@@ -47,17 +50,6 @@ def transpose_operation(
     given = [ct for ct in cts[op.carry :] if ct is not None]
     results = current().answer(made.op, (*selects, *fixed, *moving, *sums, *residuals, *given))
     return [grad if yes else None for grad, yes in zip(made.place(list(results), marks), linear)]
-
-
-def _spread(op: HigherOrder, linear: Sequence[bool]) -> Marks:
-    """Which operands are linear inside a loop: a carry that starts from a known value, a zero, may be so too."""
-    selects, shared, moving, each = op.groups(linear)
-    while True:
-        found = halve(op.bodies[0], (*shared, *moving, *each), None, None, False).unknown
-        grown = [a or b for a, b in zip(moving, found)]
-        if grown == moving:
-            return (*selects, *shared, *moving, *each)
-        moving = grown
 
 
 def _linear(items: Sequence[Any], marks: Sequence[bool]) -> list[Any]:
@@ -133,6 +125,8 @@ def _make(op: HigherOrder, linear: Marks, nonzero: Marks, transpose: Transpose) 
     summed, sliced = found[:count], found[count + carried :]
     bodies = [_body(op, program, live, marks, (moving, summed, sliced), nonzero) for program, live in made]
     fixed = len(marks.shared) - count
+    if getattr(op, "prevent_cse", False):
+        bodies = [delayed(body, len(body.in_types) - sum(nonzero)) for body in bodies]
     new = op.with_bodies(bodies, shared=fixed, carry=sum(moving) + sum(summed) if op.loops else 0).reversed()
     return _Made(new, moving, summed, sliced, op.loops)
 

@@ -14,7 +14,6 @@ from ..effects import config
 from ..effects.caches import Cache
 from ..effects.columns import TRANSPOSE, add_tangents
 from ..effects.errors import MissingRule, NotAnArray, NotDifferentiable
-from ..effects.operations import Operation
 from ..effects.programs import Builder, Program, interpret
 from ..effects.stack import BASE, Cell, current, inside
 from .adjoint import transpose_operation

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..effects import dtypes, trees
-from ..effects.arrays import lift as as_array
 from ..effects.errors import need_function
 from ..effects.policies import OutOfBudget
 from ..effects.stack import BASE
 from ..interpreters.budget import MemoryBudget, memory_budget
 from ..interpreters.cross import lift
-from ..interpreters.derivatives import abstract, tangent_type, vjp
+from ..interpreters.derivatives import tangent_type
 from ..interpreters.jvp import Jvp
+from ..interpreters.passes import both_passes, inexact
 from ..interpreters.residuals import Residuals, saved_residuals
-from ..interpreters.staging import ShapeDtypeStruct, make_program
-from .jit import jit
+from ..interpreters.staging import make_program
+from .compile import compile_program
 from .rematerialise import checkpoint
 
 
@@ -64,14 +63,7 @@ def memory_plan(fun: Callable[..., Any], budget: int | MemoryBudget) -> Callable
 
     @functools.wraps(fun)
     def planned(*args: Any, **kwargs: Any) -> MemoryPlan:
-        leaves, tree = trees.flatten((args, kwargs))
-        types = [abstract(x) for x in leaves]
-
-        def flat(*xs: Any) -> Sequence[Any]:
-            given, named = trees.unflatten(tree, xs)
-            ys = [as_array(y) for y in trees.leaves(fun(*given, **named))]
-            return [y for y in ys if dtypes.is_inexact(y.dtype)]
-
+        flat, types = inexact(fun, args, kwargs)
         program = make_program(flat)(*types)
         marks = [True if tangent_type(t) is not None else None for t in types]
         lifted = lift(Jvp(BASE, "jvp"), program, marks).program
@@ -79,19 +71,10 @@ def memory_plan(fun: Callable[..., Any], budget: int | MemoryBudget) -> Callable
         plan = policy.plan(lifted, tuple(unknown))
         if plan.minimum > policy.bytes:
             raise OutOfBudget(getattr(fun, "__name__", "f"), plan.minimum, policy.bytes).error()
-        kept = saved_residuals(checkpoint(fun, policy=policy), *args, **kwargs)
-        temporary = _temporary_bytes(checkpoint(flat, policy=policy), types, program.out_types)
+        rematerialised = checkpoint(fun, policy=policy)
+        kept = saved_residuals(rematerialised, *args, **kwargs)
+        memory = compile_program(both_passes(rematerialised, args, kwargs)).executable.memory_analysis()
+        temporary = int(memory.temp_size_in_bytes)
         return MemoryPlan(policy.bytes, plan.minimum, kept, plan.recomputed, plan.flops, temporary)
 
     return planned
-
-
-def _temporary_bytes(f: Callable[..., Any], types: Sequence[Any], results: Sequence[Any]) -> int:
-    """What XLA needs for values and cotangents, beside what goes in and out."""
-
-    def both(xs: Any, cts: Any) -> Any:
-        ys, pull = vjp(f, *xs)
-        return ys, [ct for ct, t in zip(pull(cts), types) if tangent_type(t) is not None]
-
-    xs, cts = ([ShapeDtypeStruct(t.shape, t.dtype, weak_type=t.weak) for t in some] for some in (types, results))
-    return int(jit(both).lower(xs, list(cts)).compile().memory_analysis().temp_size_in_bytes)
