@@ -17,10 +17,9 @@ from ..effects.reductions import ReduceOr
 from ..effects.stack import BASE, current, inside, perform
 from ..effects.types import array_type
 from .cross import Crossing, Wanted, lift
-from .partial_eval import halve
+from .dependence import dependent_test
 from .record import Record, record
 from .simplify import is_root
-from .splitting import until_marks
 
 _STEPS = Cache("while_any")
 _GUARDS = Cache("guarded loops")
@@ -80,7 +79,7 @@ def _guarded(body: Program, inputs: list[Any], more: Any, mapped: tuple[bool, ..
     for i, (op, args, cell.site) in enumerate(zip(body.ops, body.args, body.sites.through(current().seen))):
         operands, marks = [env[n] for n in args], [lanes[n] for n in args]
         loop: Any = op
-        if op.bodied and loop.runs == "until" and not is_root(op) and until_marks(loop, marks, halve)[1]:
+        if op.bodied and loop.runs == "until" and not is_root(op) and dependent_test(loop, marks):
             guarded.add(i)
             operands.insert(0, more)
             op = _GUARDS.get(loop, functools.partial(_guard, loop))

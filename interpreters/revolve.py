@@ -32,10 +32,10 @@ from ..effects.programs import Program, interpret
 from ..effects.shapes import broadcast_in_dim
 from ..effects.stack import BASE, current, inside
 from ..effects.types import ArrayType
+from .dependence import dependent_inputs, dependent_test
 from .partial_eval import halve
 from .record import record
 from .simplify import dead_code_elimination
-from .splitting import until_marks
 
 Marks = tuple[bool, ...]
 # ``transpose(program, linear, nonzero)``: the adjoint program, and which linear inputs have a cotangent
@@ -117,7 +117,12 @@ class _Reverse:
         test, self.body = op.bodies
         self.test = dead_code_elimination(test, instantiate=True).program  # what stays needs known inputs alone
         self.nonzero = nonzero
-        _, self.fixed, self.moving, _ = op.groups(_inner_marks(op, linear))
+        if dependent_test(op, linear):
+            raise NotDifferentiable(
+                f"{op.name}: the function must be linear, and here the test depends on its argument.",
+                hint="linear_transpose takes linear functions only; vjp takes any.",
+            )
+        _, self.fixed, self.moving, _ = op.groups(dependent_inputs(op, linear))
         self.marks = (*self.fixed, *self.moving)
         self.half = halve(self.body, self.marks, self.moving, None, False)
         count = sum(self.fixed)
@@ -208,17 +213,6 @@ class _Reverse:
         start = (*kept.last(), kept)
         _, carry, kept = while_loop(lambda state: comparison.lt(state[0], place), step, start, checkpoints=self.again)
         return kept, carry
-
-
-def _inner_marks(op: Any, linear: Sequence[bool]) -> Marks:
-    """Which operands of a loop until a test fails are linear inside."""
-    marks, tested = until_marks(op, linear, halve)
-    if tested:
-        raise NotDifferentiable(
-            f"{op.name}: the function must be linear, and here the test depends on its argument.",
-            hint="linear_transpose takes linear functions only; vjp takes any.",
-        )
-    return marks
 
 
 def stride(length: Any, room: Any) -> Any:

@@ -18,8 +18,10 @@ from ..effects.dtypes import int32
 from ..effects.errors import CannotCross
 from ..effects.policies import Policy, everything_saveable, settled
 from ..effects.programs import Program, interpret
+from ..effects.shapes import BroadcastInDim
 from ..effects.stack import BASE, inside, perform
 from ..effects.types import ArrayType, array_type
+from .dependence import dependent_inputs, dependent_results, dependent_test, dependent_values
 from .record import Record, record
 from .simplify import is_root, prune_operation
 
@@ -61,21 +63,9 @@ def split(op: HigherOrder, unknown: Sequence[bool], policy: Policy | None, halve
     if not op.prunes or any(marks.selects):
         return _whole(op, len(unknown))
     if op.runs == "until":
-        return _until(op, unknown, policy, halve)
-    moving = marks.carry
-    while True:
-        inner = (*marks.shared, *moving, *marks.each)
-        halves = [halve(body, inner, None, policy, again) for body in op.bodies]
-        found = [any(column) for column in zip(*[half.unknown for half in halves])]
-        grown = [a or b for a, b in zip(moving, found)]
-        if grown == moving:
-            break
-        moving = grown
-    wanted = (*moving, *found[op.carry :])
-    halves = [
-        half if half.unknown == wanted else halve(body, inner, wanted, policy, again)
-        for body, half in zip(op.bodies, halves)
-    ]
+        return _until(op, unknown, policy)
+    inner, wanted = dependent_inputs(op, unknown), dependent_results(op, unknown)
+    halves = [halve(body, inner, wanted, policy, again) for body in op.bodies]
     return _Assembly(op, inner, wanted, halves, again, halve).parts()
 
 
@@ -85,16 +75,15 @@ def _whole(op: HigherOrder, count: int) -> Parts:
     return Parts((), op, tuple([(True, i) for i in range(count)]), tuple([(None, i) for i in range(results)]))
 
 
-def _until(op: Any, unknown: Sequence[bool], policy: Policy | None, halve: Callable[..., Halves]) -> Parts:
+def _until(op: Any, unknown: Sequence[bool], policy: Policy | None) -> Parts:
     """The carries that are known go round alone. The rest is the whole loop, since nothing stacks what it needs.
 
     Where the loop has slots its runs are counted on the way, and the rest runs so many times: its reverse mode need not
     find out again. An effect would be performed by both parts.
     """
-    inner, tested = until_marks(op, unknown, halve)
-    if tested:
+    if dependent_test(op, unknown):
         return _whole(op, len(unknown))
-    moving = inner[op.shared :]
+    moving = dependent_inputs(op, unknown)[op.shared :]
     if is_root(op):
         raise CannotCross(
             f"{op.name}: what it performs, {', '.join(sorted(map(str, op.effects)))}, would be performed a second time "
@@ -115,20 +104,6 @@ def _until(op: Any, unknown: Sequence[bool], policy: Policy | None, halve: Calla
     return Parts(((known, tuple(sources)),) if any(used) else (), rest, tuple(everything), results)
 
 
-def until_marks(op: Any, unknown: Sequence[bool], halve: Callable[..., Halves]) -> tuple[tuple[bool, ...], bool]:
-    """Which operands are unknown inside a loop until a test fails, and whether what the test says is."""
-    test, body = op.bodies
-    _, shared, moving, _ = op.groups(unknown)
-    while True:  # a carry becomes unknown if its next value is
-        found = halve(body, (*shared, *moving), None, None, False).unknown
-        grown = [a or b for a, b in zip(moving, found)]
-        if grown == moving:
-            break
-        moving = grown
-    marks = (*shared, *moving)
-    return marks, halve(test, marks, None, None, False).unknown[0]
-
-
 def _counted(op: Any) -> Call:
     """The loop, which gives the number of its runs too."""
     test, body = op.bodies
@@ -145,6 +120,16 @@ def _countdown(op: Any) -> Any:
     test = record(lambda *xs: [gt(xs[-1], 0)], types, "countdown")
     step = record(lambda *xs: [*interpret(body, xs[:-1]), xs[-1] - 1], types, body.name)
     return op.with_bodies((test, step), carry=op.carry + 1)
+
+
+def _has_invariants(body: Program, moving: Sequence[bool]) -> bool:
+    """Whether a body computes anything without the inputs marked, but broadcasts: these are cheaper to repeat."""
+    values, at = dependent_values(body, moving), len(body.in_types)
+    for op, made in zip(body.ops, body.types):
+        if not values[at] and not isinstance(op, BroadcastInDim):
+            return True
+        at += len(made) if op.multiple else 1
+    return False
 
 
 class _Assembly:
@@ -244,6 +229,8 @@ class _Assembly:
         """What a loop's body computes from shared operands alone is computed once, before it."""
         shared = counts["shared"]
         moving = [k >= shared for k in range(len(body.in_types))]
+        if not _has_invariants(body, moving):
+            return [body], sources, counts
         forced = [True] * self.outs + [False] * len(self.slots)
         half = self.halve(body, moving, forced, everything_saveable, False)
         kept = [n for n, yes in enumerate(half.unknown[self.outs :]) if yes]  # slots that still leave the loop
