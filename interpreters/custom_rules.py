@@ -95,9 +95,9 @@ def shown_zero(t: ArrayType, symbolic: bool) -> Any:
     return SymbolicZero(made) if symbolic else zero_of(made)
 
 
-def zero_from_primal(primal: Any, symbolic_zeros: bool = False) -> Any:
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     """The zero tangents of a tree of values, as rules give them: arrays, or ``SymbolicZero``."""
-    return trees.map(lambda x: shown_zero(lift(x).type, symbolic_zeros), primal)
+    return trees.map(lambda x: shown_zero(lift(x).type, symbolic_zeros), val)
 
 
 def substitution(boxes: Sequence[Held], values: Sequence[Any]) -> dict[int, Any]:

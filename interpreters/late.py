@@ -80,6 +80,9 @@ class Rule:
     def shown(self) -> str:
         return self.inner.shown  # type: ignore[attr-defined]
 
+    def __repr__(self) -> str:
+        return f"<{self.shown}>"
+
 
 class Again:
     """A handler to be installed again: it holds none of the values that the handler had. Compared by its key."""

@@ -1,0 +1,37 @@
+"""Where the operands of linear maps lie that are known by a rule of the user's: one residual, one value."""
+
+from __future__ import annotations
+
+import numpy as np
+from laws.inputs import REAL, Case
+
+from handlax import tree
+from handlax.effects.custom import Adjoint
+from handlax.effects.types import array_type
+from handlax.interpreters.custom_vjp import UserLinear
+from handlax.interpreters.late import Held
+
+NUMBER = array_type((), np.dtype("float64"))
+ROW = array_type((3,), np.dtype("float64"))
+
+
+def spread(residuals, values):
+    """From a number to a row."""
+    return [values[0] * residuals[0]]
+
+
+def gathered(residuals, cts):
+    """From a row to a number: the adjoint of ``spread``."""
+    return [(cts[0] * residuals[0]).sum()]
+
+
+ONE = tree.structure([0])
+FORWARD = UserLinear(Held(spread), (), ONE, ONE, ONE, (ROW,))
+BACKWARD = UserLinear(Held(gathered), (), ONE, ONE, ONE, (NUMBER,))
+FLOAT64 = frozenset((np.dtype("float64"),))
+
+CASES = [
+    Case(Adjoint(BACKWARD, FORWARD, 1, (ROW,)), (REAL, REAL), (((3,), ()),), FLOAT64),
+    Case(Adjoint(BACKWARD, None, 1, (ROW,)), (REAL, REAL), (((3,), ()),), FLOAT64),
+    Case(Adjoint(FORWARD, None, 1, (NUMBER,)), (REAL, REAL), (((3,), (3,)),), FLOAT64),
+]
