@@ -1,0 +1,19 @@
+"""Control flow and custom rules give what they give in JAX: values, dtypes, promotion of carries, derivatives."""
+
+import pytest
+
+from .cases import labelled
+from .comparing import compare, pairs, recorded
+from .control_cases import CASES
+
+NAMED = labelled(CASES)
+RECORDED = recorded("control.json")
+
+
+def test_every_call_is_recorded_and_every_record_has_a_call() -> None:
+    assert set(RECORDED) == set(NAMED)
+
+
+@pytest.mark.parametrize(("label", "mode"), pairs(NAMED))
+def test_call_gives_what_jax_gives(label: str, mode: str) -> None:
+    compare(NAMED[label], mode, RECORDED[label])
