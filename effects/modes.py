@@ -13,6 +13,7 @@ from .control import HigherOrder
 from .dtypes import int32
 from .lanes import Lanes
 from .programs import Program, interpret
+from .shapes import zeros
 from .stack import BASE, inside
 from .types import ArrayType, array_type
 
@@ -56,7 +57,7 @@ def _(op: HigherOrder, *values: Any) -> Any:
 
 
 def _stack(slices: list[Any], type: ArrayType) -> Any:
-    return np.stack(slices) if slices else concrete(type, np.zeros(type.shape, type.dtype)).value
+    return np.stack(slices) if slices else zeros(type).value
 
 
 @EVALUATE.mode("until")

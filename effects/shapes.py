@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from . import columns
-from .arrays import Array, lift, scalar
+from .arrays import Array, concrete, lift, scalar
 from .columns import linear
-from .dtypes import NUMERIC
+from .dtypes import NUMERIC, ExtendedDType
 from .errors import (
     BadArgument,
     ConcretizationError,
@@ -282,7 +282,11 @@ def move_axis(x: Any, source: int, target: int) -> Any:
 
 def full(type: ArrayType, value: Any) -> Any:
     """The array of this type whose elements are all ``value``."""
-    single = scalar(value, type.dtype, type.weak)
+    dtype = type.dtype
+    if isinstance(dtype, ExtendedDType):
+        single = concrete(type.update(shape=()), np.full(dtype.shape, value, dtype.base))
+    else:
+        single = scalar(value, dtype, type.weak)
     return perform(shared(BroadcastInDim, type.shape, ()), single) if type.shape else single
 
 

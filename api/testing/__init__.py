@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .handlers import check_handler as check_handler
 from .laws import LAWS as LAWS
 from .laws import Law as Law
 from .laws import assert_close as assert_close
