@@ -34,7 +34,10 @@ T = TypeVar("T", bound=type)
 
 
 class Held:
-    """A Python value as part of a key: compared by type and bits where it can be hashed, else by identity."""
+    """A Python value as part of a key: compared by type and bits where it can be hashed.
+
+    Arrays are compared by identity; what else cannot be hashed may change, and is like nothing that was held before.
+    """
 
     __slots__ = ("value", "key")
 
@@ -44,7 +47,7 @@ class Held:
             self.key: Any = bits(value)
             hash(self.key)
         except TypeError:
-            self.key = ("identity", id(value))
+            self.key = ("identity", id(value)) if isinstance(value, Array) else object()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Held) and type(self.value) is type(other.value) and bool(self.key == other.key)

@@ -171,6 +171,16 @@ def test_static_arguments_by_name_need_not_be_hashable():
     assert float(hx.jit(hx.grad(lambda x: scale(x, options={"by": 3.0})))(2.0)) == 300.0
 
 
+def test_a_static_argument_that_changes_is_another_one():
+    options = {"by": 1.0}
+    g = functools.partial(hx.custom_jvp, nondiff_argnums=1)(lambda x, options: hnp.sin(x))
+    g.defjvp(lambda options, p, t: (hnp.sin(p[0]), options["by"] * t[0]))
+    gradient = hx.grad(lambda x: lax.scan(lambda c, _: (g(c, options), None), x, None, 2)[0])
+    for by in (1.0, 3.0, 5.0):
+        options["by"] = by
+        assert float(gradient(0.3)) == by * by
+
+
 def test_trees_integers_and_their_tangents():
     @hx.custom_jvp
     def g(tree, n):
