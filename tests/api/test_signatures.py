@@ -19,6 +19,7 @@ NOT_OURS = {
     "in_nzs": "newer than 0.10, internal",
     "saveable_args": "newer than 0.10, internal",
     "batch_size": "newer than 0.10",
+    "concrete": "deprecated in 0.10, gone in 0.11",
     "out_dtype": "newer than 0.10",
     "to": "types that vary over a mesh, which are inferred here",
     "manual_axis_type": "types that vary over a mesh, which are inferred here",
@@ -42,6 +43,7 @@ NOT_THEIRS = {
     "reduce_max: out_sharding": "newer than 0.10",
     "reduce_min: out_sharding": "newer than 0.10",
     "empty_like: out_sharding": "as the other functions of creation",
+    "remat: static_argnames": "checkpoint has it",
     "ufunc: associative": "lets reduce and accumulate run as a tree",
     "ufunc: scatter": "how ufunc.at combines values",
 }
