@@ -9,11 +9,23 @@ from __future__ import annotations
 import contextlib
 import functools
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import trees
 from .arrays import Box, ConcreteArray
+from .types import ArrayType
+
+
+class Hole(Box):
+    """The place of a captured box in a function that is kept for later: it holds nothing of the box's run."""
+
+    __slots__ = ()
+
+    def __init__(self, type: ArrayType):
+        self.type = type
+        self.run = None  # type: ignore[assignment]
+
 
 _PLAIN = (int, float, complex, str, bytes, type(None), type, types.ModuleType, types.BuiltinFunctionType, ConcreteArray)
 
@@ -58,6 +70,12 @@ def _content(cell: types.CellType) -> Any:
         return cell.cell_contents
     except ValueError:  # not filled yet
         return None
+
+
+def holes_for(boxes: Sequence[Box]) -> tuple[tuple[Hole, ...], dict[int, Hole]]:
+    """A hole for each box, and which it is: ``replaced(f, which)`` is the function to be kept."""
+    holes = tuple([Hole(x.type) for x in boxes])
+    return holes, {id(x): hole for x, hole in zip(boxes, holes)}
 
 
 def replaced(x: Any, values: Mapping[int, Any]) -> Any:

@@ -10,7 +10,7 @@ from ..effects import trees
 from ..effects.arrays import Array, lift
 from ..effects.bodies import body_of
 from ..effects.closing import close_all
-from ..effects.closures import boxes_in
+from ..effects.closures import boxes_in, holes_for
 from ..effects.errors import BadArgument, BadCall, EscapedBox, NotAnArray
 from ..effects.stack import BASE, STACK, Run, current, inside, runs
 from .jvp import Jvp
@@ -102,8 +102,8 @@ class Made(NamedTuple):
 class Call(NamedTuple):
     """A call of a function with a rule.
 
-    ``function`` takes flat values and gives a tree. ``rule`` makes the late rule from captured boxes, the number of
-    values that the body captured, and what the body gives: structure and types.
+    ``function`` takes flat values and gives a tree. ``rule(holes, first, expected, which)`` makes the late rule: holes
+    for captured boxes, how many values the body captured before, what the body gives, and what goes into which hole.
     """
 
     operation: Any
@@ -148,7 +148,7 @@ def directly(call: Call, xs: Sequence[Array]) -> Made:
     if isinstance(run, Jvp) and call.derivative:
         pairs = [run.unbox(x) for x in xs]
         with inside(run.outer):
-            made = call.rule((), 0, None).made([x for x, _ in pairs], [dx for _, dx in pairs])
+            made = call.rule((), 0, None, {}).made([x for x, _ in pairs], [dx for _, dx in pairs])
         return Made([run.pair(y, dy) for y, dy in zip(made.outs, made.tangents)], [], made.tree)
     outs, tree = trees.flatten(recorded(call, xs))
     return Made(outs, [], tree)
@@ -165,6 +165,7 @@ def recorded(call: Call, xs: Sequence[Array]) -> Any:
     first, count = len(captured), len(boxes)
     types = [*[x.type for x in captured], *[x.type for x in boxes], *[x.type for x in xs]]
     program = program.rewired(types, [*range(first), *range(first + count, len(types))])
-    rule = call.rule(tuple(map(Held, boxes)), first, (body.structure, program.out_types))
+    holes, which = holes_for(boxes)
+    rule = call.rule(tuple(map(Held, holes)), first, (body.structure, program.out_types), which)
     results = STACK.get().answer(call.operation((program,), first + count, rule), (*captured, *boxes, *xs))
     return trees.unflatten(body.structure, results)

@@ -12,8 +12,7 @@ from ..effects.columns import add_tangents, zeros_like
 from ..effects.custom import CustomJvp
 from ..effects.errors import BadCall, need_function
 from .calling import Arguments, Call, perform_call
-from .custom_rules import UserJvp
-from .late import Held
+from .custom_rules import UserJvp, kept
 
 
 class custom_jvp:
@@ -40,7 +39,7 @@ class custom_jvp:
     Array(1., dtype=float32, weak_type=True)
     """
 
-    captures = ("fun", "jvp")
+    captures = ("fun", "jvp", "__wrapped__")
     jvp: Callable[..., Any] | None = None
     symbolic_zeros: bool = False
 
@@ -92,9 +91,10 @@ class custom_jvp:
         def function(*values: Any) -> Any:
             return fun(*arguments.joined(given, trees.unflatten(tree, values)))
 
-        def late(boxes: Any, first: int, expected: Any) -> UserJvp:
+        def late(holes: Any, first: int, expected: Any, which: Any) -> UserJvp:
+            fixed = tuple([kept(value, which) for value in given])
             symbolic = self.symbolic_zeros
-            return UserJvp(arguments.name, statics, tree, symbolic, boxes, first, expected, Held(rule))
+            return UserJvp(arguments.name, fixed, tree, symbolic, holes, first, expected, kept(rule, which))
 
         return perform_call(Call(CustomJvp, arguments.name, function, late, (fun, rule, *given)), xs)
 

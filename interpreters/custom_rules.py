@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -98,6 +98,11 @@ def shown_zero(t: ArrayType, symbolic: bool) -> Any:
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     """The zero tangents of a tree of values, as rules give them: arrays, or ``SymbolicZero``."""
     return trees.map(lambda x: shown_zero(lift(x).type, symbolic_zeros), val)
+
+
+def kept(value: Any, which: Mapping[int, Any]) -> Held:
+    """A function or static argument to be performed later, with holes for what it captured."""
+    return Held(replaced(value, which))
 
 
 def substitution(boxes: Sequence[Held], values: Sequence[Any]) -> dict[int, Any]:
@@ -216,7 +221,7 @@ class UserVjp(UserRule):
             raise TreeMismatch(f"{self.shown}: the rule must give (results, residuals), got {type(pair).__name__}.")
         outs, tree = self.results(pair[0])
         residuals, residual_tree = trees.flatten(pair[1])
-        kept = [residual(self.shown, x) for x in residuals]
+        found = [residual(self.shown, x) for x in residuals]
         types = tuple([y.type for y in outs])
         moving = tuple([t for t in types if is_inexact(t.dtype)])
         if not moving or not any(wrt):
@@ -225,8 +230,8 @@ class UserVjp(UserRule):
             self.function, self.bwd, self.statics, self.symbolic, self.boxes, tree, types, residual_tree, self.tree,
             tuple([x.type for x in xs]), wrt,
         )  # fmt: skip
-        op = Adjoint(backward, None, len(captured) + len(kept), moving)
-        tangents = iter(perform(op, *captured, *kept, *[dx for dx in dxs if dx is not None]))
+        op = Adjoint(backward, None, len(captured) + len(found), moving)
+        tangents = iter(perform(op, *captured, *found, *[dx for dx in dxs if dx is not None]))
         return Made(outs, [next(tangents) if is_inexact(t.dtype) else None for t in types], tree)
 
 
@@ -269,8 +274,8 @@ class UserBackward(Rule):
             ct = next(found) if is_inexact(t.dtype) else None
             given.append(shown_zero(t, self.symbolic) if ct is None else ct)
         statics = [replaced(static.value, values) for static in self.statics]
-        kept = trees.unflatten(self.residual_tree, residuals[count:])
-        made = replaced(self.bwd.value, values)(*statics, kept, trees.unflatten(self.out_tree, given))
+        held = trees.unflatten(self.residual_tree, residuals[count:])
+        made = replaced(self.bwd.value, values)(*statics, held, trees.unflatten(self.out_tree, given))
         return [ct for ct, yes in zip(self.cotangents(made), self.wrt) if yes]
 
     def cotangents(self, made: Any) -> list[Any]:

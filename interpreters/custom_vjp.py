@@ -10,13 +10,13 @@ from typing import Any
 from ..effects import trees
 from ..effects.arrays import lift
 from ..effects.bodies import body_of
-from ..effects.closures import boxes_in, replaced
+from ..effects.closures import boxes_in, holes_for, replaced
 from ..effects.custom import Adjoint, CustomVjp
 from ..effects.errors import BadCall, TreeMismatch, need_function
 from ..effects.stack import perform
 from ..effects.types import ArrayType
 from .calling import Arguments, Call, perform_call
-from .custom_rules import UserVjp, substitution
+from .custom_rules import UserVjp, kept, substitution
 from .late import Held, Rule, checked, place_of, rule
 from .staging import closure_convert
 
@@ -43,7 +43,7 @@ class custom_vjp:
     Array(1., dtype=float32, weak_type=True)
     """
 
-    captures = ("fun", "fwd", "bwd")
+    captures = ("fun", "fwd", "bwd", "__wrapped__")
     fwd: Callable[..., Any] | None = None
     bwd: Callable[..., Any] | None = None
     symbolic_zeros: bool = False
@@ -87,11 +87,11 @@ class custom_vjp:
         def function(*values: Any) -> Any:
             return fun(*arguments.joined(given, trees.unflatten(tree, values)))
 
-        def late(boxes: Any, first: int, expected: Any) -> UserVjp:
+        def late(holes: Any, first: int, expected: Any, which: Any) -> UserVjp:
+            fixed = tuple([kept(value, which) for value in given])
+            rules = (kept(fwd, which), kept(bwd, which))
             symbolic = self.symbolic_zeros
-            return UserVjp(
-                arguments.name, statics, tree, symbolic, boxes, first, expected, Held(fwd), Held(bwd), arguments.static
-            )
+            return UserVjp(arguments.name, fixed, tree, symbolic, holes, first, expected, *rules, arguments.static)
 
         return perform_call(Call(CustomVjp, arguments.name, function, late, (fun, fwd, bwd, *given)), xs)
 
@@ -152,8 +152,8 @@ class UserLinear(Rule):
 
     def __call__(self, residuals: Any, values: Any) -> list[Any]:
         f = replaced(self.f.value, substitution(self.boxes, residuals))
-        kept = trees.unflatten(self.residual_tree, residuals[len(self.boxes) :])
-        leaves, tree = trees.flatten(f(kept, trees.unflatten(self.tree, values)))
+        given = trees.unflatten(self.residual_tree, residuals[len(self.boxes) :])
+        leaves, tree = trees.flatten(f(given, trees.unflatten(self.tree, values)))
         if tree != self.out_tree:
             raise TreeMismatch(f"{self.shown}: the function must give the structure {self.out_tree}, got {tree}.")
         return [checked(self.shown, "results", y, t) for y, t in zip(leaves, self.types)]
@@ -176,7 +176,8 @@ def linear_call(
     residuals, residual_tree = trees.flatten(residual_args)
     values, tree = trees.flatten(linear_args)
     boxes = boxes_in(fun, fun_transpose)
-    held = tuple(map(Held, boxes))
+    holes, which = holes_for(boxes)
+    held = tuple(map(Held, holes))
     xs = [lift(x) for x in (*residuals, *values)]
     count = len(residuals)
 
@@ -185,7 +186,7 @@ def linear_call(
 
     body = body_of("linear_call", flat, [x.type for x in xs])
     types, out_types = tuple([x.type for x in xs[count:]]), body.program.out_types
-    forward = UserLinear(Held(fun), held, residual_tree, tree, body.structure, out_types)
-    backward = UserLinear(Held(fun_transpose), held, residual_tree, body.structure, tree, types)
+    forward = UserLinear(kept(fun, which), held, residual_tree, tree, body.structure, out_types)
+    backward = UserLinear(kept(fun_transpose, which), held, residual_tree, body.structure, tree, types)
     results = perform(Adjoint(backward, forward, len(boxes) + count, out_types), *boxes, *xs)
     return trees.unflatten(body.structure, results)

@@ -23,7 +23,7 @@ from ..effects.slicing import axis_at
 from ..effects.stack import current, installed, perform
 from ..effects.types import ArrayType
 from .calling import Arguments, Call, perform_call
-from .custom_rules import substitution
+from .custom_rules import kept, substitution
 from .jvp import Jvp, jvp_program
 from .late import Held, LiftedLanes, Rule, checked, full, lifted_lanes, place_of, rule
 from .transpose import transpose_program
@@ -52,7 +52,7 @@ class custom_vmap:
     Array([0., 2., 4.], dtype=float32)
     """
 
-    captures = ("fun", "vmap_rule")
+    captures = ("fun", "vmap_rule", "__wrapped__")
     vmap_rule: Callable[..., Any] | None = None
 
     def __init__(self, fun: Callable[..., Any]):
@@ -76,8 +76,8 @@ class custom_vmap:
         def function(*values: Any) -> Any:
             return fun(*trees.unflatten(tree, values))
 
-        def late(boxes: Any, first: int, expected: Any) -> UserLanes:
-            return UserLanes(arguments.name, tree, boxes, first, expected, Held(vmap_rule))
+        def late(holes: Any, first: int, expected: Any, which: Any) -> UserLanes:
+            return UserLanes(arguments.name, tree, holes, first, expected, kept(vmap_rule, which))
 
         return perform_call(Call(CustomVmap, arguments.name, function, late, (fun, vmap_rule), False), xs)
 

@@ -10,7 +10,7 @@ from ..effects.arithmetic import neg
 from ..effects.arrays import lift
 from ..effects.bodies import Body, body_of
 from ..effects.closing import close, close_all
-from ..effects.closures import boxes_in, replaced
+from ..effects.closures import boxes_in, holes_for, replaced
 from ..effects.columns import JVP, TRANSPOSE, add_tangents, zeros_like
 from ..effects.control import record_body
 from ..effects.custom import CustomJvp, LinearSolve
@@ -19,7 +19,7 @@ from ..effects.errors import NotDifferentiable, ShapeMismatch, TreeMismatch, nee
 from ..effects.programs import Program, interpret
 from ..effects.stack import perform
 from ..effects.types import ArrayType
-from .custom_rules import by_program, substitution
+from .custom_rules import by_program, kept, substitution
 from .jvp import jvp_program
 from .late import Held, LiftedJvp, Rule, checked, full, lifted_jvp, place_of, rule
 from .transpose import transpose_program
@@ -204,9 +204,10 @@ def custom_root(
     first, last = len(captured), len(captured) + len(boxes)
     in_types = [*[x.type for x in (*captured, *boxes)], *types]
     places = [*range(first), *range(last, len(in_types))]
+    holes, which = holes_for(boxes)
     made = UserRoot(
-        Held(tangent_solve), tree, system.rewired(in_types, places), solution.rewired(in_types, places), first,
-        tuple(map(Held, boxes)),
+        kept(tangent_solve, which), tree, system.rewired(in_types, places), solution.rewired(in_types, places), first,
+        tuple(map(Held, holes)),
     )  # fmt: skip
     return trees.unflatten(body.structure, perform(made.operation, *captured, *boxes, *guess))
 

@@ -289,6 +289,13 @@ def test_a_captured_box_is_an_operand(transform, want):
     close(transform(captures)(2.0), want)
 
 
+def test_a_captured_box_is_not_kept():
+    with hx.checking_leaks():
+        for transform in (lambda f: f, hx.grad, hx.vmap, lambda f: hx.grad(hx.jit(f))):
+            x = hnp.ones(2) if transform is hx.vmap else 2.0
+            hx.jit(transform(lambda y: lax.scan(lambda c, _: (c * captures(y), None), y, None, 2)[0]))(x)
+
+
 def test_a_captured_box_is_differentiated_as_what_the_rule_computes_with():
     def looped(y, x):
         @hx.custom_jvp
