@@ -77,7 +77,7 @@ class Batch(Crossing):
 
     def force(self, x: Any, mark: int | None) -> Sequence[Any]:
         dim, (value,) = self.split(x)
-        return (value if dim == mark else axis_at(value, dim, mark, self.size),)
+        return (value if mark is None or dim == mark else axis_at(value, dim, mark, self.size),)
 
     def join(self, marks: Sequence[int | None]) -> int | None:
         mapped = {mark for mark in marks if mark is not None}

@@ -11,7 +11,7 @@ operands go (``effects.control``) and nothing about handlers.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from ..effects import config
 from ..effects.axes import Axis
@@ -55,7 +55,7 @@ class Flow:
     ``each`` and ``out``.
     """
 
-    turns: ClassVar[bool] = False
+    turns: bool = False
     operands: Sequence[Any] = ()
 
     def inner_types(self) -> list[ArrayType]:

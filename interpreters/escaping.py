@@ -60,7 +60,7 @@ def _go(program: Program, env: list[Any], at: int, number: int, thrown: Sequence
     for i in range(at, len(program.ops)):
         op = program.ops[i]
         xs = tuple([env[n] for n in program.args[i]])
-        if type(op) is Abort:
+        if isinstance(op, Abort):
             return [*_zeros(program.out_types), *_agreeing(xs, thrown), lift(True)]
         if op.bodied and Abort in _kinds(op):
             results = _higher(op, xs, thrown)
@@ -72,9 +72,9 @@ def _go(program: Program, env: list[Any], at: int, number: int, thrown: Sequence
             rest = lambda: _go(program, list(env), i + 1, number + count, thrown)
             return either(flag, lambda: [*_zeros(program.out_types), *payload, flag], rest)
         y = answer(op, xs)
-        results = y if op.multiple else (y,)
-        env[number : number + len(results)] = results
-        number += len(results)
+        made = y if op.multiple else (y,)
+        env[number : number + len(made)] = made
+        number += len(made)
     return [*[env[n] for n in program.outs], *_zeros(thrown), lift(False)]
 
 

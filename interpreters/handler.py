@@ -36,7 +36,7 @@ class Kind:
         raise Immutable(f"clauses are immutable; cannot set {name!r}.")
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.f == other.f  # type: ignore[attr-defined]
+        return type(self) is type(other) and self.f == other.f
 
     def __hash__(self) -> int:
         return hash((type(self), self.f))

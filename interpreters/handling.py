@@ -50,7 +50,7 @@ class Handling(Crossing):
         self.plain = not (handler.tallies or handler.resumes or handler.escapes)  # clauses answer, and that is all
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
-        clause = self.clauses.get(type(op))
+        clause: Any = self.clauses.get(type(op))
         if clause is None:
             if (op.bodied or (op.late and self.plain)) and self.concerns(op):
                 return self.cross(op, operands)

@@ -179,8 +179,8 @@ def _joined_type(run: Any, op: HigherOrder, structure: Any, i: int, types: Seque
                 f"{op.name}: the state of {run.label} must keep its type, got {found} and {t}{place(structure, i)}.",
                 hint=f"{where}convert in the clause with astype.",
             )
-        dtype, weak = promote(found.dtype, found.weak, t.dtype, t.weak)
-        found = found.update(dtype=dtype, weak=weak)
+        dtype, stays_weak = promote(found.dtype, found.weak, t.dtype, t.weak)
+        found = found.update(dtype=dtype, weak=stays_weak)
     return found
 
 
@@ -198,7 +198,8 @@ class Appended(Flow):
         return leaves_of(tuple([When(True, entry) for entry in entries]) if self.branches else entries)
 
     def join(self, run: Any, op: HigherOrder, lifted: Sequence[Lifted], before: Sequence[ArrayType]) -> Joined:
-        offsets, types = [], []
+        offsets: list[int] = []
+        types: list[ArrayType] = []
         for made in lifted:
             offsets.append(len(types))
             types += made.state
@@ -236,7 +237,7 @@ class Divided(Flow):
     """Each lane gets a key of its own; the last one is the state afterwards."""
 
     def __init__(self, movement: Split, run: Any, length: int):
-        keys = lift(movement.f(run.current, length + 1))
+        keys: Any = lift(movement.f(run.current, length + 1))
         if keys.type.shape[:1] != (length + 1,):
             raise BadArgument(f"split: f(key, n) must give n keys along the first axis, got {keys.type}.")
         self.operands = (slice_in_dim(keys, 0, length),)

@@ -113,7 +113,9 @@ class _Frame:
         for i in range(at, len(program.ops)):
             op = program.ops[i]
             xs = tuple([env[n] for n in program.args[i]])
-            clause = handler.clauses.get(type(op))
+            clause: Any = handler.clauses.get(type(op))
+            if clause is None and not op.bodied and handler.otherwise is not None and handler.over(op):
+                clause = handler.otherwise
             if isinstance(clause, ctl):
                 return self.controlled(clause, i, op, xs, state)
             if op.bodied and self.resumes_in(op):
@@ -173,7 +175,8 @@ class _Frame:
                 body = op.bodies[chosen(index, len(op.bodies))]
                 return _Frame(self.handler, body, bind(body, operands), self.rest(i)).go(0, state)
             return self.branches(i, op, index, operands, state)
-        names = sorted(kind.name for kind, clause in self.handler.clauses.items() if isinstance(clause, ctl))
+        kinds: list[Any] = [kind for kind, clause in self.handler.clauses.items() if isinstance(clause, ctl)]
+        names = sorted([kind.name for kind in kinds])
         raise CannotCross(
             f"{op.name}: a clause that takes resume, of {', '.join(names)}, cannot cross it: the rest of a loop, or of "
             f"one lane, is no value.",
@@ -183,7 +186,7 @@ class _Frame:
 
     def branches(self, i: int, op: Any, index: Any, operands: Sequence[Any], state: Any) -> Any:
         """The rest of the program is one part of every branch."""
-        leaves, structure = ([], None) if state is NO_STATE else trees.flatten(state)
+        leaves, structure = trees.flatten(() if state is NO_STATE else state)
         held = [lift(x) for x in leaves]
         found: list[Any] = []
 

@@ -62,7 +62,7 @@ def check_handler(
 
     def tell(x: Any) -> Any:
         y = performs(x)
-        return x if y is None else hnp.tanh(lift(y).astype("float64") + x)
+        return x if y is None else hnp.tanh(hnp.asarray(y, "float64") + x)
 
     with configure(default_float="float64"):
         _check(handler, state, tell, (examples, seed), lanes, derivatives, normal)

@@ -37,7 +37,8 @@ def gather(log):
 
 
 def test_a_state_passes():
-    check_handler(hx.handler({Count: lambda n, op: (n + 1, None)}), 0, performs=lambda x: hx.perform(Count()), examples=8)
+    counter = hx.handler({Count: lambda n, op: (n + 1, None)})
+    check_handler(counter, 0, performs=lambda x: hx.perform(Count()), examples=8)
 
 
 def test_a_state_that_answers_passes():
@@ -51,7 +52,8 @@ def test_a_clause_without_state_passes():
 
 
 def test_the_states_of_the_library_pass():
-    check_handler(state, {"sum": np.zeros(())}, performs=lambda x: hx.modify("sum", lambda s: hnp.tanh(s + x)), examples=8)
+    add = lambda x: hx.modify("sum", lambda s: hnp.tanh(s + x))
+    check_handler(state, {"sum": np.zeros(())}, performs=add, examples=8)
 
 
 def test_merging_and_tallying_leave_loops_as_carrying_does():
