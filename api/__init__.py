@@ -17,6 +17,7 @@ from . import lax as lax
 from . import library as library
 from . import nn as nn
 from . import numpy as numpy
+from . import probability as probability
 from . import random as random
 from . import tree as tree
 from . import tree_util as tree_util

@@ -15,6 +15,7 @@ distribution. The generator is Threefry-2x32.
 (Array([1, 1, 7], dtype=int32), Array(0.00729382, dtype=float32))
 """
 
+from . import keyless as keyless
 from .choices import categorical as categorical
 from .choices import choice as choice
 from .choices import permutation as permutation

@@ -101,7 +101,7 @@ class Diverged(Flow):
 
     def __init__(self, run: Any, op: HigherOrder):
         before: Stream = run.current
-        paths = [effect.path for effect in op.effects if isinstance(effect, FreshKey)]
+        paths = [effect.path for effect in op.effects if hasattr(effect, "path")]
         calls = paths[0] if op.runs == "lanes" and len(paths) == 1 else _calls(run)
         self.after_it, key = before.next((op.name, *before.within, *calls))
         self.turns = op.runs == "until"

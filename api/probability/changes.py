@@ -1,0 +1,117 @@
+"""Handlers that say how sites are drawn and how they count: seed, block, mask, scale."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from .. import numpy as hnp
+from ..effects.arrays import lift, perform
+from ..effects.errors import BadArgument
+from ..interpreters.handle import handle
+from ..interpreters.handler import handler
+from ..interpreters.library.streams import SEED, FreshKey, Stream, seeding, start
+from .sites import DRAWN, Sample, perform_site, unanswered
+
+
+def _draw(stream: Stream, op: Any, *leaves: Any) -> tuple[Stream, Any]:
+    parts = op.parts(leaves)
+    if op.kind != DRAWN:
+        return stream, parts.value
+    stream, key = stream.next(op.path)
+    return stream, parts.dist.sample(key, op.shape)
+
+
+DRAWING = SEED | handler({Sample: _draw})
+
+
+def seed(f: Callable[..., Any], key: Any) -> Callable[..., Any]:
+    """``f`` with its sites drawn, and its fresh keys made, from a key.
+
+        seed(f, k)(*args) == seed(jit(f), k)(*args)
+
+    The key of a site is made from its name: a new site changes no other. In loops, lanes and plates all draws are
+    distinct. It is the outermost handler of a model, ``seed(trace(condition(f, values)), key)``; ``grad`` lies around.
+
+    Raises: BadArgument: ``key`` is not one key.
+
+    >>> from handlax import probability as hp, random
+    >>> coin = lambda: hp.sample("coin", hp.Bernoulli(0.5), shape=(4,))
+    >>> seed(coin, random.key(1))()
+    Array([1, 1, 0, 1], dtype=int32)
+    """
+    drawn = seeding(DRAWING, f, start(key))
+    drawn.answers_sites = True  # type: ignore[attr-defined]
+    return drawn
+
+
+def block(f: Callable[..., Any], hide: Iterable[str] | Callable[[str], bool] | None = None) -> Callable[..., Any]:
+    """``f`` with sites that nobody outside sees: they are drawn with fresh keys, and do not count.
+
+    Args:
+        hide: their names, or a function that tells which names are hidden; by default all are.
+    """
+    unanswered("block", f)
+    names = None if hide is None or callable(hide) else _names(hide)
+    hidden = hide if callable(hide) else lambda name: names is None or name in names
+
+    def clause(op: Any, *leaves: Any) -> Any:
+        if not hidden(op.label):
+            return perform(op, *leaves)
+        parts = op.parts(leaves)
+        return parts.dist.sample(perform(FreshKey(op.path)), op.shape) if op.kind == DRAWN else parts.value
+
+    return _without_state(clause, f)
+
+
+def _names(hide: Iterable[str]) -> frozenset[str]:
+    if isinstance(hide, str):
+        raise BadArgument(f"block: names come as a list, got {hide!r}.", hint=f"hide=[{hide!r}].")
+    return frozenset(hide)
+
+
+def mask(f: Callable[..., Any], where: Any) -> Callable[..., Any]:
+    """``f`` with sites that count only ``where`` this is True; their values are what they are.
+
+    Shapes: ``where`` broadcasts against the log-probability of each site.
+
+    >>> from handlax import probability as hp
+    >>> float(hp.log_density(mask(lambda: hp.observe("x", hp.Normal(), 0.0), False))()[0])
+    0.0
+    """
+    unanswered("mask", f)
+    chosen = lift(where)
+    if chosen.type.dtype.kind != "b":
+        raise BadArgument(f"mask: it is True or False where a site counts or not, got {chosen.type}.")
+
+    def clause(op: Any, *leaves: Any) -> Any:
+        parts = op.parts(leaves)
+        both = chosen if parts.mask is None else hnp.logical_and(parts.mask, chosen)
+        return perform_site(op.label, op.kind, op.shape, replace(parts, mask=both))
+
+    return _without_state(clause, f)
+
+
+def scale(f: Callable[..., Any], by: Any) -> Callable[..., Any]:
+    """``f`` with sites that count ``by`` so much more: for a part of the data, their number over that of the part.
+
+    >>> from handlax import probability as hp
+    >>> float(hp.log_density(scale(lambda: hp.observe("x", hp.Normal(), 0.0), 2.0))()[0])
+    -1.8378770351409912
+    """
+    unanswered("scale", f)
+    factor = hnp.asarray(by)
+
+    def clause(op: Any, *leaves: Any) -> Any:
+        parts = op.parts(leaves)
+        both = factor if parts.scale is None else parts.scale * factor
+        return perform_site(op.label, op.kind, op.shape, replace(parts, scale=both))
+
+    return _without_state(clause, f)
+
+
+def _without_state(clause: Callable[..., Any], f: Callable[..., Any]) -> Callable[..., Any]:
+    changed = handle(handler({Sample: clause}))(f)
+    return functools.wraps(f)(changed)

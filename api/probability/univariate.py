@@ -1,0 +1,288 @@
+"""Distributions of numbers: normal, uniform, bernoulli, categorical, beta, gamma, poisson."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from .. import nn, random
+from .. import numpy as hnp
+from ..effects.dtypes import default_int
+from ..effects.errors import BadArgument
+from ..effects.gamma import lgamma
+from ..effects.treenodes import register_dataclass
+from .distribution import COUNTS, POSITIVE, REAL, UNIT, Distribution, Support, inside, type_of
+
+LOG_2PI = math.log(2 * math.pi)
+
+
+def xlogy(x: Any, y: Any) -> Any:
+    """``x * log(y)``, and 0 where ``x`` is 0."""
+    zero = x == 0
+    return hnp.where(zero, 0.0, x * hnp.log(hnp.where(zero, 1.0, y)))
+
+
+def _log_beta(a: Any, b: Any) -> Any:
+    return lgamma(a) + lgamma(b) - lgamma(a + b)
+
+
+def _within(support: Support, x: Any, safe: float, density: Any) -> Any:
+    """``density`` of values in the support, -inf of others; it sees a value in the support in place of those."""
+    good = inside(support, x)
+    return hnp.where(good, density(hnp.where(good, x, safe)), -math.inf)
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Normal(Distribution):
+    """Of mean ``loc`` and standard deviation ``scale``."""
+
+    loc: Any = 0.0
+    scale: Any = 1.0
+
+    @property
+    def mean(self) -> Any:
+        return hnp.broadcast_to(self.loc, self.batch_shape)
+
+    @property
+    def variance(self) -> Any:
+        return hnp.broadcast_to(hnp.square(self.scale), self.batch_shape)
+
+    def sample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
+        return self.loc + self.scale * random.normal(key, self.value_type(shape).shape, self.dtype)
+
+    def log_prob(self, x: Any) -> Any:
+        off = (x - self.loc) / self.scale
+        return -0.5 * (off * off + LOG_2PI) - hnp.log(self.scale)
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Uniform(Distribution):
+    """Between ``low`` and ``high``."""
+
+    low: Any = 0.0
+    high: Any = 1.0
+
+    @property
+    def support(self) -> Support:
+        return Support("interval", self.low, self.high)
+
+    @property
+    def mean(self) -> Any:
+        return hnp.broadcast_to(0.5 * (hnp.asarray(self.low) + self.high), self.batch_shape)
+
+    @property
+    def variance(self) -> Any:
+        return hnp.broadcast_to(hnp.square(hnp.asarray(self.high) - self.low) / 12, self.batch_shape)
+
+    def sample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
+        u = random.uniform(key, self.value_type(shape).shape, self.dtype)
+        return self.low + (hnp.asarray(self.high) - self.low) * u
+
+    def log_prob(self, x: Any) -> Any:
+        return hnp.where(inside(self.support, x), -hnp.log(hnp.asarray(self.high) - self.low), -math.inf)
+
+
+class _Choice(Distribution):
+    """What is given by probabilities, or by their logits."""
+
+    probs: Any
+    logits: Any
+    discrete = True
+
+    def __post_init__(self) -> None:
+        if (self.probs is None) == (self.logits is None):
+            raise BadArgument(f"{type(self).__name__}: give probs or logits, one of the two.")
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Bernoulli(_Choice):
+    """1 with probability ``probs``, which is ``sigmoid(logits)``, else 0."""
+
+    probs: Any = None
+    logits: Any = None
+
+    @property
+    def support(self) -> Support:
+        return Support("booleans", 0, 1, discrete=True)
+
+    @property
+    def values(self) -> Any:
+        return hnp.broadcast_to(hnp.arange(2).reshape(2, *[1] * len(self.batch_shape)), (2, *self.batch_shape))
+
+    @property
+    def mean(self) -> Any:
+        return hnp.asarray(self.probs) if self.logits is None else nn.sigmoid(self.logits)
+
+    @property
+    def variance(self) -> Any:
+        return self.mean * (1 - self.mean)
+
+    def sample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
+        p = hnp.asarray(self.mean, self.float_dtype)
+        return random.bernoulli(key, p, self.value_type(shape).shape).astype(self.dtype)
+
+    def log_prob(self, x: Any) -> Any:
+        if self.logits is None:
+            found = lambda x: xlogy(x, self.probs) + xlogy(1 - x, 1 - hnp.asarray(self.probs))
+        else:
+            found = lambda x: nn.log_sigmoid(hnp.where(x == 1, self.logits, -hnp.asarray(self.logits)))
+        return _within(self.support, x, 0, found)
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Categorical(_Choice):
+    """The number ``i`` with probability ``probs[..., i]``, of which the sum is 1; or ``softmax(logits)[..., i]``."""
+
+    probs: Any = None
+    logits: Any = None
+    event_ranks = {"probs": 1, "logits": 1}
+
+    @property
+    def count(self) -> int:
+        """How many values there are."""
+        return int(type_of(self.logits if self.probs is None else self.probs).shape[-1])
+
+    @property
+    def support(self) -> Support:
+        return Support("numbers", 0, self.count - 1, discrete=True)
+
+    @property
+    def values(self) -> Any:
+        n = self.count
+        return hnp.broadcast_to(hnp.arange(n).reshape(n, *[1] * len(self.batch_shape)), (n, *self.batch_shape))
+
+    @property
+    def log_probs(self) -> Any:
+        return hnp.log(self.probs) if self.logits is None else nn.log_softmax(hnp.asarray(self.logits), -1)
+
+    @property
+    def mean(self) -> Any:
+        return (hnp.exp(self.log_probs) * hnp.arange(self.count)).sum(-1)
+
+    @property
+    def variance(self) -> Any:
+        return (hnp.exp(self.log_probs) * hnp.arange(self.count) ** 2).sum(-1) - self.mean**2
+
+    def sample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
+        drawn = random.categorical(key, self.log_probs, -1, self.value_type(shape).shape)
+        return drawn.astype(self.dtype)
+
+    def log_prob(self, x: Any) -> Any:
+        def found(x: Any) -> Any:
+            shape = hnp.broadcast_shapes(type_of(x).shape, self.batch_shape)
+            table = hnp.broadcast_to(self.log_probs, (*shape, self.count))
+            at = hnp.broadcast_to(x, shape).astype(default_int())
+            return hnp.take_along_axis(table, at[..., None], -1)[..., 0]
+
+        return _within(self.support, x, 0, found)
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Beta(Distribution):
+    """Density proportional to ``x**(a-1) * (1-x)**(b-1)`` between 0 and 1."""
+
+    a: Any
+    b: Any
+
+    @property
+    def support(self) -> Support:
+        return UNIT
+
+    @property
+    def mean(self) -> Any:
+        return self.a / (hnp.asarray(self.a) + self.b)
+
+    @property
+    def variance(self) -> Any:
+        total = hnp.asarray(self.a) + self.b
+        return self.a * hnp.asarray(self.b) / (total * total * (total + 1))
+
+    def sample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
+        return random.beta(key, self.a, self.b, self.value_type(shape).shape, self.dtype)
+
+    def log_prob(self, x: Any) -> Any:
+        a, b = [hnp.broadcast_to(hnp.asarray(c, self.float_dtype), self.batch_shape) for c in (self.a, self.b)]
+        density = lambda x: xlogy(a - 1, x) + xlogy(b - 1, 1 - x) - _log_beta(a, b)
+        return _within(self.support, x, 0.5, density)
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Gamma(Distribution):
+    """Density proportional to ``x**(concentration-1) * exp(-rate * x)``."""
+
+    concentration: Any
+    rate: Any = 1.0
+
+    @property
+    def support(self) -> Support:
+        return POSITIVE
+
+    @property
+    def mean(self) -> Any:
+        return hnp.asarray(self.concentration) / self.rate
+
+    @property
+    def variance(self) -> Any:
+        return hnp.asarray(self.concentration) / hnp.square(self.rate)
+
+    def sample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
+        return random.gamma(key, self.concentration, self.value_type(shape).shape, self.dtype) / self.rate
+
+    def log_prob(self, x: Any) -> Any:
+        a, rate = hnp.asarray(self.concentration, self.float_dtype), self.rate
+        density = lambda x: a * hnp.log(rate) + xlogy(a - 1, x) - rate * x - lgamma(a)
+        return _within(self.support, x, 1.0, density)
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Poisson(Distribution):
+    """Counts of mean ``rate``."""
+
+    rate: Any
+    discrete = True
+
+    @property
+    def support(self) -> Support:
+        return COUNTS
+
+    @property
+    def mean(self) -> Any:
+        return hnp.asarray(self.rate)
+
+    @property
+    def variance(self) -> Any:
+        return hnp.asarray(self.rate)
+
+    def sample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
+        return random.poisson(key, self.rate, self.value_type(shape).shape, self.dtype)
+
+    def log_prob(self, x: Any) -> Any:
+        def found(x: Any) -> Any:
+            k = hnp.asarray(x, self.float_dtype)
+            return xlogy(k, self.rate) - self.rate - lgamma(k + 1)
+
+        return _within(self.support, x, 0, found)
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Factor(Distribution):
+    """A weight and no value: what ``factor`` observes."""
+
+    log_weight: Any
+    discrete = True
+
+    @property
+    def support(self) -> Support:
+        return REAL
+
+    def log_prob(self, x: Any) -> Any:
+        return hnp.asarray(self.log_weight)
