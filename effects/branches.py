@@ -18,6 +18,8 @@ from .operations import operation
 from .programs import Program
 from .stack import perform
 
+NOT_GIVEN = trees.Unspecified()
+
 
 # y = bodies[min(max(index, 0), n - 1)](x)
 @operation
@@ -30,7 +32,7 @@ class Cond(HigherOrder):
 
 
 def cond(
-    pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any, operand: Any = None
+    pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any, operand: Any = NOT_GIVEN
 ) -> Any:
     """One of two functions, by a boolean that the program computes.
 
@@ -51,11 +53,11 @@ def cond(
         raise ShapeMismatch(f"cond: the predicate must be a scalar, got {x.type}.", hint="where() selects elements.")
     if x.type.dtype.kind not in "biuf":
         raise DTypeMismatch(f"cond: the predicate must be a boolean or a real number, got {x.type}.")
-    given = operands if operand is None else (operand,)
+    given = operands if operand is NOT_GIVEN else (operand,)
     return _one_of("cond", convert(convert(x, bool_), int32), (false_fun, true_fun), given)
 
 
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = None) -> Any:
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = NOT_GIVEN) -> Any:
     """One of several functions, by its number; a number outside means the nearest.
 
         switch(i, fs, *xs) == fs[clip(i, 0, len(fs) - 1)](*xs)
@@ -76,7 +78,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
         raise ShapeMismatch(f"switch: the index must be a scalar, got {x.type}.")
     if x.type.dtype.kind not in "iu":
         raise DTypeMismatch(f"switch: the index must be an integer, got {x.type}.")
-    given = operands if operand is None else (operand,)
+    given = operands if operand is NOT_GIVEN else (operand,)
     if len(found) == 1:
         return found[0](*given)
     last = lift(len(found) - 1)

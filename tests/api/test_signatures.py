@@ -10,7 +10,8 @@ import pytest
 
 MODULES = (
     "", "lax", "lax.linalg", "numpy", "numpy.linalg", "numpy.fft", "nn", "nn.initializers", "random", "tree",
-    "tree_util", "dtypes", "ad_checkpoint", "scipy.special", "scipy.linalg",
+    "tree_util", "dtypes", "ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives", "debug",
+    "experimental", "scipy.special", "scipy.linalg",
 )  # fmt: skip
 
 # Parameters that JAX has and we do not: name -> why. Behind a function's name and a colon, it holds there alone.
@@ -31,6 +32,9 @@ NOT_OURS = {
     "reduceat": "a ufunc is made of one function, from which everything else follows",
     "allow_extended_dtype": "extended dtypes are dtypes",
     "one_hot: out_sharding": "newer than 0.10",
+    "with_logs": "newer than 0.10",
+    "with_accums": "newer than 0.10",
+    "custom_gradient: remat": "newer than 0.10",
     "histogram: out_sharding": "newer than 0.10",
     **{f"{name}: method": "newer than 0.10" for name in ("gamma", "loggamma", "beta", "chisquare", "poisson")},
 }
@@ -46,6 +50,8 @@ NOT_THEIRS = {
     "remat: static_argnames": "checkpoint has it",
     "ufunc: associative": "lets reduce and accumulate run as a tree",
     "ufunc: scatter": "how ufunc.at combines values",
+    "while_loop: max_steps": "bounds what reverse mode keeps",
+    "while_loop: checkpoints": "bounds what reverse mode keeps",
 }
 # Names whose signature differs as a whole: name -> why.
 DIFFERENT = {
@@ -63,6 +69,9 @@ DIFFERENT = {
     "polyval: unroll": "JAX 0.10 says 16, later ones None",
     "take_along_axis: wrap_negative_indices": "JAX 0.10 says None for True",
     "einsum: _dot_general": "internal",
+    "cond: operand": "an object that says that none is given",
+    "switch: operand": "an object that says that none is given",
+    "custom_gradient: fun": "without it a decorator, newer than 0.10",
 }
 
 
