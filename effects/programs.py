@@ -409,9 +409,12 @@ WRITERS[Program] = lambda printer, program: printer.program(program)
 
 def interpret(program: Program, args: Sequence[Array]) -> tuple[Any, ...]:
     """Perform a program's equations in order, under the handlers in force, which take over their source lines."""
+    run = current()
+    spliced = run.splice(program, args)
+    if spliced is not None:
+        return spliced
     env = bind(program, args)
     number = len(args)
-    run = current()
     answer = run.answer
     cell = run.cell or Cell()
     outside = cell.site

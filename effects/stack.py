@@ -9,7 +9,7 @@ A snapshot of the stack is one pointer. While a rule or clause works, the stack 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar, Token
 from typing import Any
 
@@ -54,6 +54,10 @@ class Run:
     def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """Answer ``op``, or pass it on."""
         return self.outer.answer(op, operands)
+
+    def splice(self, program: Any, operands: Sequence[Any]) -> tuple[Any, ...] | None:
+        """The results of a program whose equations this run takes over as they are; None where it answers each."""
+        return None
 
     @property
     def whole(self) -> bool:

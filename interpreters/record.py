@@ -85,6 +85,28 @@ class Record(Run):
         builder.count = number + len(made)
         return tuple([box(t, self, number + i) for i, t in enumerate(made)])
 
+    def splice(self, program: Program, operands: Sequence[Any]) -> tuple[Any, ...] | None:
+        """Take over the equations of a pure program, renumbered: what would be recorded for operands of its types."""
+        if not self.whole or program.effects or program.in_types != tuple([x.type for x in operands]):
+            return None
+        builder = self.builder
+        taken = [self.number(x) for x in operands]
+        consts = [self.number(const) for const in program.consts]
+        count, shift = len(taken), builder.count - len(taken)
+
+        def renumber(numbers: Sequence[int]) -> tuple[int, ...]:
+            return tuple([n + shift if n >= count else taken[n] if n >= 0 else consts[-1 - n] for n in numbers])
+
+        types = program.value_types()
+        builder.ops += program.ops
+        builder.args += map(renumber, program.args)
+        builder.types += program.types
+        for site in program.sites.through(self.seen):
+            builder.sites.append(site)
+        builder.count += len(types) - len(program.consts) - count
+        known = [*operands, *reversed(program.consts)]
+        return tuple([box(types[n], self, n + shift) if n >= count else known[n] for n in program.outs])
+
     def number(self, x: Any) -> int:
         """The number of any value here; one from outside becomes a constant."""
         if x.run is self:

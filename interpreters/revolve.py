@@ -177,9 +177,9 @@ class _Reverse:
         return while_loop(more, step, (scalar(0, int32), list(carry)))[0]
 
     def inputs(self, shared: Sequence[Any], carry: Sequence[Any]) -> list[Any]:
-        """The inputs of a body, known ones alone; nothing that is computed here needs the others."""
+        """The inputs of a body; nothing that is computed here needs the linear ones."""
         found = iter((*shared, *carry))
-        return [None if yes else next(found) for yes in self.marks]
+        return [zeros_like(t) if yes else next(found) for yes, t in zip(self.marks, self.body.in_types)]
 
     def advance(self, shared: Sequence[Any], carry: Sequence[Any]) -> list[Any]:
         """The carry after one run."""
