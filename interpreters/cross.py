@@ -29,6 +29,7 @@ from .record import Record
 
 Mark = Any  # what a handler knows of one value of its own statically: None for a value of somebody else
 _LIFTED = Cache("lift")
+_HANDLED = Cache("handle", 128)  # smaller: handlers are often made anew, and hold what their clauses hold
 
 
 class Lifted(NamedTuple):
@@ -57,6 +58,10 @@ class Flow:
 
     turns: bool = False
     operands: Sequence[Any] = ()
+
+    def key(self) -> Hashable:
+        """What, beside the types, a lifted body depends on; None where it is not to be remembered."""
+        return () if self is NO_FLOW else None
 
     def inner_types(self) -> list[ArrayType]:
         """The types of what enters, as one body sees it."""
@@ -171,10 +176,13 @@ def lift(
     """
     places = at or (len(body.in_types), len(body.outs))
     key = run.key()
-    if key is None or flow is not NO_FLOW or (body.effects and run.outer is not BASE):
+    way = flow.key()
+    if key is None or way is None or (body.effects and run.outer is not BASE):
         return _lift(run, body, marks, wanted, flow, state, places, run.outer)
-    whole = (key, body, tuple(marks), None if wanted is None else tuple(wanted.marks), config.current())
-    return _LIFTED.get(whole, lambda: _lift(run, body, marks, wanted, flow, state, places, BASE))
+    want = None if wanted is None else (tuple(wanted.marks), tuple(wanted.state), wanted.offset)
+    whole = (key, body, tuple(marks), want, way, tuple(state), places, config.current())
+    store = _LIFTED if flow is NO_FLOW else _HANDLED
+    return store.get(whole, lambda: _lift(run, body, marks, wanted, flow, state, places, BASE))
 
 
 def _lift(

@@ -114,7 +114,13 @@ class Handling(Crossing):
         return Handling(outer, self.handler, self.current, None, self.reified)
 
     def key(self) -> Any:
-        return (self.handler, self.reified) if self.outer is BASE else None
+        if self.outer is not BASE:
+            return None
+        try:
+            hash(self.handler)
+        except TypeError:  # a unit to merge from may be an array
+            return None
+        return (self.handler, self.reified)
 
     def flow(self, op: HigherOrder) -> Flow:
         return NO_FLOW if self.current is NO_STATE else self.handler.moves.flow(self, op)

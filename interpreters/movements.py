@@ -140,6 +140,9 @@ class Carried(Flow):
     def __init__(self, run: Any):
         self.operands, self.structure = leaves_of(run.current)
 
+    def key(self) -> Any:
+        return ("carried", self.structure)
+
     def begin(self, run: Any, values: Sequence[Any]) -> None:
         run.current = trees.unflatten(self.structure, values)
 
