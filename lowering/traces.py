@@ -1,8 +1,8 @@
 """Traces: what a function does on arguments of given types, recorded once however it is nested.
 
 A trace is kept under the function (``identity`` says when two are one), the tree and types of the arguments, the
-configuration, and the named axes around. One that captured a box of an enclosing run is not kept. One with effects,
-other than callbacks, is kept for the run around it alone: they may have been typed by asking the handlers outside.
+configuration, and the named axes around. One that captured a box of an enclosing run is not kept. One whose effects
+have been typed by asking the handlers outside, and say so in a field ``like``, is kept for the run around it alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 from ..effects import config, trees
 from ..effects.arrays import Array, Box, lift, type_of
-from ..effects.callbacks import Callback
 from ..effects.closing import close
 from ..effects.errors import BadArgument, Leak, NotAnArray
 from ..effects.escape import escaped as escaped
@@ -160,7 +159,7 @@ def trace(call: Call, own: dict[Any, Any]) -> Trace:
         found = record(call)
         if any(x.run is not None for x in found.captured):
             return found
-        if any([not isinstance(effect, Callback) for effect in found.program.effects]):
+        if any(["like" in getattr(effect, "_names", ()) for effect in found.program.effects]):
             return found if current() is BASE else _in_run(current()).setdefault((call.fun, key), found)
         TRACES.misses += 1
         found = _keep(store, whole, found)
