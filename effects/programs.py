@@ -292,7 +292,7 @@ class Program:
 
     def with_consts(self, consts: Sequence[Any]) -> Program:
         """The same equations over other constants of the same types."""
-        return Program(self.in_types, self.ops, self.args, self.types, self.outs, consts, self.sites, self.name)
+        return self._with(consts=tuple(consts))
 
     def __copy__(self) -> Program:
         return self
@@ -330,7 +330,10 @@ class Program:
 
     def with_outs(self, outs: Sequence[int]) -> Program:
         """The same equations, giving the values of these numbers."""
-        return Program(self.in_types, self.ops, self.args, self.types, outs, self.consts, self.sites, self.name)
+        made = self._with(outs=tuple(outs))
+        if "types" in self._cache:
+            made._cache["types"] = self._cache["types"]
+        return made
 
     def rewired(self, in_types: Sequence[ArrayType], places: Sequence[int]) -> Program:
         """The same equations over other inputs: what was input ``i`` is input ``places[i]``."""
@@ -342,13 +345,21 @@ class Program:
         def renumber(numbers: Sequence[int]) -> tuple[int, ...]:
             return tuple([n if n < 0 else places[n] if n < count else n + shift for n in numbers])
 
-        args = list(map(renumber, self.args))
-        outs = renumber(self.outs)
-        return Program(in_types, self.ops, args, self.types, outs, self.consts, self.sites, self.name)
+        return self._with(
+            in_types=tuple(in_types), args=tuple(map(renumber, self.args)), outs=renumber(self.outs)
+        )
 
     def with_name(self, name: str) -> Program:
         """The same program under another name, which no comparison sees."""
-        return Program(self.in_types, self.ops, self.args, self.types, self.outs, self.consts, self.sites, name)
+        return self._with(name=name)
+
+    def _with(self, **parts: Any) -> Program:
+        """The program with other parts and the same equations, whose effects and lines are not gone through again."""
+        made = object.__new__(Program)
+        for name in _PARTS:
+            object.__setattr__(made, name, parts[name] if name in parts else getattr(self, name))
+        object.__setattr__(made, "_cache", {})
+        return made
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
         """Perform the equations under the handlers in force; gives the results as a tuple.
@@ -360,6 +371,9 @@ class Program:
             takes, got = (", ".join(map(str, types)) for types in (self.in_types, [x.type for x in operands]))
             raise BadArgument(f"{self.name}: the program takes ({takes}), got ({got}).", hint="record it for these.")
         return interpret(self, operands)
+
+
+_PARTS = ("in_types", "ops", "args", "types", "outs", "consts", "sites", "name", "effects")
 
 
 class _Installed:
