@@ -32,5 +32,7 @@ from .interpreters.library.states import get as get
 from .interpreters.library.states import modify as modify
 from .interpreters.library.states import put as put
 from .interpreters.library.states import state as state
+from .interpreters.library.streams import fresh_key as fresh_key
+from .interpreters.library.streams import seed as seed
 from .interpreters.library.writers import tell as tell
 from .interpreters.library.writers import writer as writer

@@ -26,10 +26,10 @@ from .enumeration import Worlds as Worlds
 from .enumeration import enumerate_values as enumerate_values
 from .multivariate import Dirichlet as Dirichlet
 from .multivariate import MultivariateNormal as MultivariateNormal
+from .plates import plate as plate
 from .sites import Sample as Sample
 from .sites import factor as factor
 from .sites import observe as observe
-from .sites import plate as plate
 from .sites import sample as sample
 from .traces import Site as Site
 from .traces import log_density as log_density

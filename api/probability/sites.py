@@ -2,12 +2,10 @@
 
     x = sample("x", Normal(0.0, 1.0))              a value that is random
     observe("y", Normal(x, 1.0), 0.3)              a value that is known
-    plate("rows", 10)(f)(xs)                       f for each row, on its own
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +20,6 @@ from ..effects.shapes import canonical_shape
 from ..effects.treedefs import TreeDef
 from ..effects.treenodes import register_dataclass
 from ..effects.types import ArrayType
-from ..interpreters.mapping import vmap
 from .distribution import Distribution
 from .univariate import Factor
 
@@ -54,7 +51,6 @@ class Sample:
     tree: TreeDef
     kind: str = DRAWN
     shape: tuple[int, ...] = ()
-    remedy = "draw it, seed(f, key)(x), or give it a value, seed(condition(f, values), key)(x)."
 
     def result_type(op, *leaves):
         parts = op.parts(leaves)
@@ -70,6 +66,10 @@ class Sample:
 
     def parts(op, leaves: Any) -> Any:
         return trees.unflatten(op.tree, leaves)
+
+    @property
+    def remedy(op) -> str:
+        return f"draw {op.label!r}, seed(f, key)(x), or give it a value, condition(f, {{{op.label!r}: value}})."
 
     def __str__(op):
         return f"sample({op.label!r})"
@@ -126,24 +126,6 @@ def factor(name: str, log_weight: Any) -> None:
     """
     weight = hnp.asarray(log_weight)
     perform_site(name, OBSERVED, (), Parts(Factor(weight), hnp.zeros_like(weight, dtype="int32")))
-
-
-def plate(name: str, size: int | None = None, in_axes: Any = 0) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The same for many that know nothing of each other: ``plate(name, size)(f)`` is ``vmap(f, axis_name=name)``.
-
-        y[i] == f(x[i])
-
-    The sites of ``f`` are there once for each. It works as a decorator.
-
-    Args:
-        size: how many, needed where ``f`` has no mapped argument.
-
-    >>> from handlax import probability as hp, random
-    >>> rows = hp.plate("rows", 3)(lambda: hp.sample("x", hp.Normal()))
-    >>> hp.seed(rows, random.key(0))().shape
-    (3,)
-    """
-    return lambda f: vmap(f, in_axes, axis_name=name, axis_size=size)
 
 
 def fitting(who: str, label: str, dist: Distribution, shape: tuple[int, ...], value: Any, wider: bool = False) -> Any:

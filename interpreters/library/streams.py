@@ -101,9 +101,7 @@ class Diverged(Flow):
 
     def __init__(self, run: Any, op: HigherOrder):
         before: Stream = run.current
-        paths = [effect.path for effect in op.effects if hasattr(effect, "path")]
-        calls = paths[0] if op.runs == "lanes" and len(paths) == 1 else _calls(run)
-        self.after_it, key = before.next((op.name, *before.within, *calls))
+        self.after_it, key = before.next((op.name, *_name(run, op, before.within)))
         self.turns = op.runs == "until"
         self.operands: Sequence[Any] = (key,)
         if self.turns:
@@ -132,6 +130,16 @@ class Diverged(Flow):
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
         run.current = self.after_it
+
+
+def _name(run: Any, op: HigherOrder, within: Path) -> Path:
+    """The name of an operation: its own, where it has one; lanes of one effect have that of the effect."""
+    one: Any = op
+    if op.runs == "lanes" and not hasattr(op, "path") and len(op.bodies[0].ops) == 1:
+        one = op.bodies[0].ops[0]
+    if not hasattr(one, "path"):
+        return (*within, *_calls(run))
+    return (*within, *one.path) if isinstance(one, FreshKey) else one.path
 
 
 def _calls(run: Any) -> Path:
