@@ -5,13 +5,14 @@ While a clause runs, the stack is the one outside its handler: ``perform`` in it
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from ..effects import trees
 from ..effects.arrays import Array, lift
 from ..effects.control import HigherOrder
 from ..effects.conversion import convert
-from ..effects.errors import BadArgument, DTypeMismatch
+from ..effects.errors import BadArgument, BadCall, DTypeMismatch
 from ..effects.operations import Operation, result_type
 from ..effects.programs import Program
 from ..effects.promotion import promote
@@ -75,6 +76,9 @@ class Handling(Crossing):
             else:
                 self.current, y = pair(op, clause(self.current, op, *operands))
             return fitted(op, operands, y)
+        except (TypeError, AttributeError):
+            check_arity(op, clause, operands, self.current is not NO_STATE)
+            raise
         finally:
             STACK.reset(token)
             cell.site = site
@@ -124,6 +128,21 @@ class Handling(Crossing):
 
     def flow(self, op: HigherOrder) -> Flow:
         return NO_FLOW if self.current is NO_STATE else self.handler.moves.flow(self, op)
+
+
+def check_arity(op: Operation, clause: Any, operands: tuple[Any, ...], stateful: bool) -> None:
+    """Raises BadCall where a clause does not take what it is given: often a state too many or too few."""
+    clause = clause.f if isinstance(clause, Kind) else clause
+    given = (*(("state",) if stateful else ()), "op", *[str(x.type) for x in operands])
+    try:
+        inspect.signature(clause).bind(*given)
+    except TypeError:
+        raise BadCall(
+            f"{op.name}: the clause takes {inspect.signature(clause)}, it is given ({', '.join(given)}).",
+            hint="a clause is (op, *operands), and (state, op, *operands) under hx.handle(h, state).",
+        ) from None
+    except ValueError:  # a builtin without a signature
+        return
 
 
 def pair(op: Operation, answer: Any) -> tuple[Any, Any]:

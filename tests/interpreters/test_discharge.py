@@ -411,3 +411,10 @@ def test_a_with_block_handles_eagerly_and_is_refused_in_a_trace():
 def test_handlers_show_the_stack_as_a_value():
     _, shown = hx.handle(counter, 0)(lambda: hx.handlers())()
     assert shown[0] == "handler(Step)" and str(shown) == "0  handler(Step)"
+
+
+def test_a_clause_that_takes_a_state_too_many_or_too_few_is_named():
+    with pytest.raises(hx.errors.BadCall, match=r"clause takes \(n, op\)(.|\n)*state"):
+        hx.handle(counter)(step)()
+    with pytest.raises(hx.errors.BadCall, match="clause takes"):
+        hx.handle(hx.handler({Step: lambda op: None}), 0)(step)()
