@@ -1,0 +1,53 @@
+"""Which results depend on which inputs, and programs that are taken over whole."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import lax
+from handlax import numpy as hnp
+from handlax.interpreters.dependence import dependent
+from handlax.interpreters.partial_eval import partial_eval_program
+
+
+def straight(a, b, c):
+    return a + b, hnp.sin(c), c * 0 + 1.0, a
+
+
+def shifted(a, b, c):
+    """What one run carries reaches the next carry only in the run after."""
+    (a, b, c), ys = lax.scan(lambda s, _: ((s[1], s[2], s[2] * 2), s[0]), (a, b, c), None, 4)
+    return a, b, c, ys
+
+
+def chosen(a, b, c):
+    return lax.cond(a > 0, lambda b, c: (b, c), lambda b, c: (c, c), b, c)
+
+
+def counted(a, b, c):
+    return lax.while_loop(lambda s: s[0] < 3.0, lambda s: (s[0] + 1.0, s[1] * c, s[2]), (a, b, c))
+
+
+def called(a, b, c):
+    return hx.jit(lambda x, y: (x * 2, y, x + y))(a, hx.jit(hnp.sin)(b))
+
+
+@pytest.mark.parametrize("f", [straight, shifted, chosen, counted, called])
+def test_it_is_what_partial_evaluation_leaves_unknown(f):
+    program = hx.make_program(f)(1.0, 2.0, 3.0)
+    for marks in itertools.product((False, True), repeat=3):
+        assert dependent(program, marks) == partial_eval_program(program, marks).unknown
+
+
+@pytest.mark.parametrize("f", [straight, shifted, chosen, counted, called])
+def test_a_program_performed_under_a_record_is_that_program(f):
+    program = hx.make_program(f)(1.0, 2.0, 3.0)
+    again = hx.make_program(lambda *xs: program(*xs))(1.0, 2.0, 3.0)
+    assert again == program
+    assert list(again.sites) == list(program.sites)
+    doubled = hx.make_program(lambda *xs: program(*program(*xs)[:2], xs[2]))(1.0, 2.0, 3.0)
+    np.testing.assert_array_equal(doubled(1.0, 2.0, 3.0)[0], program(*program(1.0, 2.0, 3.0)[:2], 3.0)[0])
