@@ -12,6 +12,7 @@ from .conversion import convert
 from .errors import DTypeMismatch, StateTypeError, TreeMismatch
 from .programs import Program
 from .promotion import promote
+from .treedefs import mismatches
 from .types import ArrayType
 
 
@@ -53,9 +54,10 @@ def same_results(name: str, bodies: Sequence[Body]) -> list[Program]:
     first = bodies[0]
     for other in bodies[1:]:
         if other.structure != first.structure:
+            one, two, where = _difference(first.structure, other.structure)
             raise TreeMismatch(
-                f"{name}: all branches must give trees of one structure, got {first.structure} and {other.structure}.",
-                hint="give the same tree from each branch.",
+                f"{name}: all branches must give trees of one structure, got {one} and {two}{where}.",
+                hint="give the same tree of containers from each branch; None is an empty one.",
             )
     columns = list(zip(*[body.program.out_types for body in bodies]))
     types = [_common(name, first.structure, i, column) for i, column in enumerate(columns)]
@@ -86,10 +88,27 @@ def holds(strong: ArrayType, weak: ArrayType) -> bool:
         return False
 
 
-def place(structure: Any, i: int) -> str:
-    """`` at ['key']``: the path of leaf ``i``, nothing where the tree is one leaf."""
+def place(structure: Any, i: int, below: int = 0) -> str:
+    """`` at ['key']``: the path of leaf ``i`` without its first ``below`` keys, nothing where nothing is left."""
     paths = [path for path, _ in trees.leaves_with_path(trees.unflatten(structure, range(structure.num_leaves)))]
-    return f" at {trees.keystr(paths[i])}" if paths[i] else ""
+    return _at(paths[i][below:])
+
+
+def _at(path: Any) -> str:
+    return f" at {trees.keystr(path)}" if path else ""
+
+
+def _difference(one: Any, other: Any, below: int = 0) -> tuple[str, str, str]:
+    """The first place where two structures differ: what each has there, and `` at`` the path."""
+    trees_of = [trees.unflatten(structure, range(structure.num_leaves)) for structure in (one, other)]
+    for path, first, second in mismatches(one, trees_of[1]):
+        return first, _leaf(second), _at(path[below:])
+    path, second, first = next(mismatches(other, trees_of[0]))
+    return _leaf(first), second, _at(path[below:])
+
+
+def _leaf(description: str) -> str:
+    return "a leaf" if description.startswith("a leaf") else description
 
 
 def started(x: Array, type: ArrayType) -> Array:
@@ -102,11 +121,17 @@ def started(x: Array, type: ArrayType) -> Array:
 
 
 def stable_carry(
-    name: str, what: str, trace: Callable[[Sequence[ArrayType]], Body], structure: Any, types: Sequence[ArrayType]
+    name: str,
+    trace: Callable[[Sequence[ArrayType]], Body],
+    structure: Any,
+    types: Sequence[ArrayType],
+    below: int = 0,
 ) -> tuple[Body, list[ArrayType]]:
     """The body for carries of types that it keeps: a weak one takes the type that the body gives, if that holds it.
 
-    ``trace(types)`` gives the body whose first results are the carry; ``structure`` is that of the carry.
+    ``trace(types)`` gives the body whose first results are the carry; ``structure`` is that of the carry, of
+    whose paths messages leave out the first ``below`` keys.
+
     Raises: StateTypeError: the carry changes its type otherwise.
     """
     types = list(types)
@@ -116,8 +141,8 @@ def stable_carry(
         for i, (t, made) in enumerate(zip(types, body.program.out_types)):
             if made.shape != t.shape or (made.dtype != t.dtype and not (t.weak and holds(made, t))):
                 raise StateTypeError(
-                    f"{name}: {what} must keep its type, got {t} at the start and {made} after the body"
-                    f"{place(structure, i)}.",
+                    f"{name}: the carry must keep its type, got {t} at the start and {made} after the body"
+                    f"{place(structure, i, below)}.",
                     hint=f"start from a value of type {made}, or convert in the body with astype."
                     if made.shape == t.shape
                     else "a loop cannot change the shape of what it carries.",
@@ -130,10 +155,11 @@ def stable_carry(
         types = grown
 
 
-def same_carry(name: str, what: str, before: Any, after: Any) -> None:
+def same_carry(name: str, before: Any, after: Any, below: int = 0) -> None:
     """Raises TreeMismatch where a loop changes the structure of what it carries."""
     if before != after:
+        one, two, where = _difference(before, after, below)
         raise TreeMismatch(
-            f"{name}: {what} must keep its structure, got {before} at the start and {after} after the body.",
-            hint="give back the same tree of containers that came in.",
+            f"{name}: the carry must keep its structure, got {one} at the start and {two} after the body{where}.",
+            hint="give back the same tree of containers that came in; None is an empty one.",
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from . import trees
@@ -68,6 +68,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
     >>> switch(1, [lambda x: x, lambda x: -x], 3)
     Array(-3, dtype=int32, weak_type=True)
     """
+    if not isinstance(branches, Iterable):
+        raise BadArgument(f"switch: the branches must be a sequence, got {type(branches).__name__}.", hint="[f, g].")
     found = tuple(branches)
     if not found:
         raise BadArgument("switch: there must be a branch, got none.")

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import trees
 from .arithmetic import add
-from .arrays import ConcreteArray, lift, scalar
+from .arrays import Array, ConcreteArray, lift, scalar
 from .bitwise import bitwise_and
 from .bodies import Body, body_of, place, same_carry, stable_carry, started
 from .closing import close_all
@@ -21,6 +21,7 @@ from .operations import operation
 from .programs import Program
 from .promotion import promote
 from .stack import perform
+from .treedefs import describe
 
 
 # c[i + 1], y[i] = body(s, c[i], x[i])  for i = 0, 1, ..., length - 1, or downwards
@@ -77,6 +78,13 @@ def scan(
     (Array(6, dtype=int32), Array([0, 1, 3], dtype=int32))
     """
     need_function("scan", f)
+    return _scan("scan", f, init, xs, length, reverse, unroll)
+
+
+def _scan(
+    name: str, f: Callable[..., Any], init: Any, xs: Any, length: Any, reverse: Any, unroll: Any, below: int = 0
+) -> tuple[Any, Any]:
+    """``scan`` under another name, for loops whose own part of the carry is the first ``below`` keys of its paths."""
     carries, carry_tree = trees.flatten(init)
     slices, xs_tree = trees.flatten(xs)
     carries, slices = [lift(c) for c in carries], [lift(x) for x in slices]
@@ -87,26 +95,36 @@ def scan(
     def step(*values: Any) -> Any:
         made = f(trees.unflatten(carry_tree, values[:count]), trees.unflatten(xs_tree, values[count:]))
         if not isinstance(made, (tuple, list)) or len(made) != 2:
-            raise TreeMismatch(f"scan: the function must give (carry, y), got {type(made).__name__}.")
-        same_carry("scan", "the carry", carry_tree, trees.structure(made[0]))
+            shown = made.type if isinstance(made, Array) else describe(made)
+            raise TreeMismatch(
+                f"{name}: the function must give (carry, y), got {shown}.", hint="give (carry, None) to stack nothing."
+            )
+        same_carry(name, carry_tree, trees.structure(made[0]), below)
         return tuple(made)
 
     def trace(types: Any) -> Body:
-        return body_of(getattr(f, "__name__", "scan"), step, [*types, *rows])
+        return body_of(getattr(f, "__name__", name), step, [*types, *rows])
 
-    body, types = stable_carry("scan", "the carry", trace, carry_tree, [c.type for c in carries])
+    body, types = stable_carry(name, trace, carry_tree, [c.type for c in carries], below)
     bodies, captured = close_all([body.program])
     start = [started(c, t) for c, t in zip(carries, types)]
-    op = Scan(bodies, len(captured), count, size, bool(reverse), _rounds(unroll, size))
+    op = Scan(bodies, len(captured), count, size, bool(reverse), _rounds(name, unroll, size))
     return trees.unflatten(body.structure, perform(op, *captured, *start, *slices))
+
+
+def _known(name: str, what: str, value: Any, hint: str | None = None) -> int:
+    """An argument that must be an integer while tracing."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        shown = value.type if isinstance(value, Array) else repr(value)
+        raise BadArgument(f"{name}: {what} must be an integer known while tracing, got {shown}.", hint=hint) from None
 
 
 def _length(slices: list[Any], tree: Any, length: Any) -> int:
     if length is not None:
-        try:
-            length = operator.index(length)
-        except TypeError:
-            raise BadArgument(f"scan: length must be an integer known while tracing, got {length!r}.") from None
+        hint = "make it static (static_argnums), or use fori_loop, which takes bounds that are computed."
+        length = _known("scan", "length", length, hint)
         if length < 0:
             raise BadArgument(f"scan: length must not be negative, got {length}.")
     for i, x in enumerate(slices):
@@ -118,18 +136,21 @@ def _length(slices: list[Any], tree: Any, length: Any) -> int:
         if length is None:
             length = size
         elif length != size:
-            raise ShapeMismatch(f"scan: leading sizes must agree, got {length} and {size}{place(tree, i)}.")
+            raise ShapeMismatch(
+                f"scan: leading sizes must agree, got {length} and {size}{place(tree, i)}.",
+                hint="slice xs to one size, or give no length.",
+            )
     if length is None:
         raise BadArgument("scan: xs or length must be given.", hint="scan(f, init, None, length=n).")
     return length
 
 
-def _rounds(unroll: int | bool, length: int) -> int:
+def _rounds(name: str, unroll: int | bool, length: int) -> int:
     if unroll is True:
         return max(length, 1)
-    count = operator.index(unroll)
+    count = _known(name, "unroll", unroll)
     if count < 0 or (unroll is not False and count < 1):
-        raise BadArgument(f"scan: unroll must be a positive integer or a bool, got {unroll!r}.")
+        raise BadArgument(f"{name}: unroll must be a positive integer or a bool, got {unroll!r}.")
     return max(count, 1)
 
 
@@ -159,6 +180,19 @@ def while_loop(
     """
     need_function("while_loop", cond_fun)
     need_function("while_loop", body_fun)
+    return _while("while_loop", cond_fun, body_fun, init_val, max_steps, checkpoints)
+
+
+def _while(
+    name: str,
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init_val: Any,
+    max_steps: int | None = None,
+    checkpoints: int | None = None,
+    below: int = 0,
+) -> Any:
+    """``while_loop`` under another name, as ``_scan``."""
     slots = _slots(max_steps, checkpoints)
     leaves, tree = trees.flatten(init_val)
     count = len(leaves)
@@ -167,7 +201,7 @@ def while_loop(
 
     def step(*values: Any) -> Any:
         made = body_fun(trees.unflatten(tree, values[:count]))
-        same_carry("while_loop", "the carry", tree, trees.structure(made))
+        same_carry(name, tree, trees.structure(made), below)
         return made, [add(i, scalar(1, int32)) for i in values[count:]]
 
     def more(*values: Any) -> Any:
@@ -175,9 +209,9 @@ def while_loop(
         return found if max_steps is None else bitwise_and(found, lt(values[count], scalar(max_steps, int32)))
 
     def trace(types: Any) -> Body:
-        return body_of(getattr(body_fun, "__name__", "while_loop"), step, types)
+        return body_of(getattr(body_fun, "__name__", name), step, types)
 
-    body, types = stable_carry("while_loop", "the carry", trace, tree, [c.type for c in carries])
+    body, types = stable_carry(name, trace, tree, [c.type for c in carries], below)
     test = body_of(getattr(cond_fun, "__name__", "test"), more, types)
     start = [started(c, t) for c, t in zip(carries, types)]
     bodies, captured = close_all([test.program, body.program])
@@ -188,7 +222,9 @@ def while_loop(
 def _tested(more: Any) -> Any:
     leaves = trees.leaves(more)
     if len(leaves) != 1:
-        raise TreeMismatch(f"while_loop: the test must give one bool, got {trees.structure(more)}.")
+        raise TreeMismatch(
+            f"while_loop: the test must give one bool, got {describe(more)}.", hint="combine several with & and |."
+        )
     found = lift(leaves[0])
     if found.type.shape:
         raise ShapeMismatch(f"while_loop: the test must give a scalar, got {found.type}.", hint="use .any() or .all().")
@@ -201,7 +237,7 @@ def _slots(max_steps: int | None, checkpoints: int | None) -> int:
     if max_steps is not None and checkpoints is not None:
         raise BadArgument("while_loop: max_steps or checkpoints may be given, not both.")
     for name, count in (("max_steps", max_steps), ("checkpoints", checkpoints)):
-        if count is not None and operator.index(count) < 1:
+        if count is not None and _known("while_loop", name, count) < 1:
             raise BadArgument(f"while_loop: {name} must be a positive integer, got {count}.")
     return operator.index(checkpoints or max_steps or 0)
 
@@ -236,12 +272,15 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
             i, value = carry
             return (add(i, one), body_fun(i, value)), None
 
-        return scan(step, (first, init_val), None, length, unroll=1 if unroll is None else unroll)[0][1]
+        rounds = 1 if unroll is None else unroll
+        return _scan("fori_loop", step, (first, init_val), None, length, False, rounds, below=1)[0][1]
     if unroll is not None and unroll is not False:
         raise BadArgument("fori_loop: unroll needs bounds known while tracing.", hint="give Python integers.")
-    ends = while_loop(
+    ends = _while(
+        "fori_loop",
         lambda carry: lt(carry[0], carry[1]),
         lambda carry: (add(carry[0], one), carry[1], body_fun(carry[0], carry[2])),
         (first, last, init_val),
+        below=1,
     )
     return ends[2]
