@@ -36,7 +36,7 @@ def held_out(strength, data):
 
 
 def main():
-    a, b, c = random.split(random.key(17), 3)
+    a, b = random.split(random.key(17))
     features = random.normal(a, (24, 5))
     targets = features @ jnp.arange(1.0, 6.0) + random.normal(b, (24,))
     data = (features[:16], targets[:16]), (features[16:], targets[16:])

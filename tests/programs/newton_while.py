@@ -6,7 +6,7 @@ from handlax import grad, jit, lax, vmap
 
 def newton(f, start, tolerance=1e-5, most=50):
     def more(state):
-        x, step, count = state
+        _, step, count = state
         return (jnp.abs(step) > tolerance) & (count < most)
 
     def improve(state):

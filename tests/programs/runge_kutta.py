@@ -1,4 +1,4 @@
-"""The pendulum by the classical Runge-Kutta rule in ``fori_loop``; gradients of where it ends, and a shooting method."""
+"""The pendulum by the classical Runge-Kutta rule in ``fori_loop``; gradients of its end, and a shooting method."""
 
 import handlax.numpy as jnp
 from handlax import grad, jacfwd, jit, lax, vmap

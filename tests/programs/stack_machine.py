@@ -42,7 +42,7 @@ def run(code, args):
         moved = lax.switch(code[pc], [push, add, mul, dup, loop, halt], args[pc], pc, top, stack)
         return (*moved, steps + 1)
 
-    pc, top, stack, steps = lax.while_loop(more, step, (jnp.int32(0), jnp.int32(0), jnp.zeros(8), 0))
+    _, top, stack, steps = lax.while_loop(more, step, (jnp.int32(0), jnp.int32(0), jnp.zeros(8), 0))
     return stack[top - 1], steps, stack
 
 
