@@ -221,8 +221,7 @@ def call_path(name: str | None = None) -> tuple[str, ...] | None:
     while frame is not None:
         code = frame.f_code
         if not is_internal(code.co_filename):
-            text = name if not path and name is not None else line_text(code.co_filename, frame.f_lineno)
-            path.append(f"{code.co_qualname}: {text or frame.f_lasti}")
+            path.append(_call(frame) if path or name is None else f"{code.co_qualname}: {name}")
         elif code.co_name in _STARTS and frame.f_back.f_code.co_name != "run_reified":
             if not path and code.co_name == "interpret":
                 return None
@@ -239,6 +238,22 @@ def with_calls(code: Any) -> Any:
 
 
 _STARTS = ("record", "seeded", "interpret")  # functions of ours from which a path of calls begins
+
+
+# (identity of a code object, offset) -> the object, and how the call there is named: as when it was first seen, though
+# its file be edited or its source go
+_CALLS: dict[tuple[int, int], tuple[CodeType, str]] = {}
+
+
+def _call(frame: Any) -> str:
+    code, offset = frame.f_code, frame.f_lasti
+    found = _CALLS.get((id(code), offset))
+    if found is None:
+        if len(_CALLS) > 16384:
+            _CALLS.clear()
+        name = f"{code.co_qualname}: {line_text(code.co_filename, frame.f_lineno) or offset}"
+        found = _CALLS[id(code), offset] = (code, name)
+    return found[1]
 
 
 def line_text(file: str, line: int) -> str:

@@ -165,6 +165,13 @@ def test_code_without_source_draws_by_its_instructions():
     assert len(set(flat.tolist())) == flat.size
 
 
+def test_an_edit_of_the_source_of_a_running_program_changes_no_draw(monkeypatch):
+    drawn = [np.asarray(seed(everything, KEY)())]
+    monkeypatch.setattr("linecache.getline", lambda file, line: f"another line {line}")
+    drawn.append(np.asarray(seed(everything, KEY)()))
+    assert np.array_equal(*drawn)
+
+
 def test_a_name_stands_for_the_line():
     def f():
         a, b = fresh_key("a"), fresh_key("b")
