@@ -25,6 +25,8 @@ from .. import numpy as hnp
 from ..effects.arrays import lift, perform
 from ..effects.operations import effect
 from ..effects.policies import everything_saveable, nothing_saveable
+from ..interpreters.custom_jvp import custom_jvp
+from ..interpreters.custom_vjp import custom_vjp
 from ..interpreters.derivatives import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
 from ..interpreters.handle import handle
 from ..interpreters.handler import handler
@@ -56,6 +58,7 @@ CONTROL = SimpleNamespace(
     linear_transpose=linear_transpose,
     scan=lax.scan, fori_loop=lax.fori_loop, while_loop=lax.while_loop, cond=lax.cond, switch=lax.switch, map=lax.map,
     checkpoint=checkpoint, nothing=nothing_saveable, everything=everything_saveable, some=some_saveable,
+    custom_jvp=custom_jvp, custom_vjp=custom_vjp,
     handled=lambda f, state: handle(HANDLER, state)(f), tell=lambda x: perform(NestTell(), x),
 )  # fmt: skip
 
@@ -116,6 +119,7 @@ def written(
     depth: int = 3,
     size: int = 4,
     only: Sequence[str] | None = None,
+    without: Sequence[str] = (),
     tells: bool = False,
 ) -> Nest:
     """A function with nestings up to ``depth`` deep; with ``reverse`` one that has a reverse mode.
@@ -123,9 +127,11 @@ def written(
     Args:
         size: the most statements of one body.
         only: the kinds of nodes, by their names in ``NODES``; all by default.
+        without: kinds of nodes that are left out.
         tells: whether it performs for a handler around it, by ``tell`` of its control.
     """
-    author = Author(random, NODES if only is None else {name: NODES[name] for name in only})
+    names = [name for name in (NODES if only is None else only) if name not in without]
+    author = Author(random, {name: NODES[name] for name in names})
     scope = Scope([*INPUTS], 1, depth, reverse, tells)
     author.statements(scope, size, True)
     ends = [name for name, kind in scope.values if kind.letter == "f"][-3:]

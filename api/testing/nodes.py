@@ -110,7 +110,10 @@ def switch(a: Author, scope: Scope) -> None:
 
 @node
 def map(a: Author, scope: Scope) -> None:
-    xs, kind = a.late([(name, kind) for name, kind in scope.values if kind.shape])
+    stacks = [(name, kind) for name, kind in scope.values if kind.shape]
+    if not stacks:
+        return
+    xs, kind = a.late(stacks)
     options = ", batch_size=2" if kind.shape[0] and a.chance() else ""
     f, inner = a.function(scope, a.parameters([sliced(kind)]), tells=scope.tells and not options)
     made = a.kinds(inner, 1, 2)
@@ -141,7 +144,10 @@ def handle(a: Author, scope: Scope) -> None:
 @node
 def vmap(a: Author, scope: Scope) -> None:
     """Lanes perform each effect together, the reference lane by lane: they tell nothing to a handler outside."""
-    size = a.pick([n for _, kind in scope.values for n in kind.shape if n])
+    sizes = [n for _, kind in scope.values for n in kind.shape if n]
+    if not sizes:
+        return
+    size = a.pick(sizes)
     places = [(name, kind, axis) for name, kind in scope.values for axis, n in enumerate(kind.shape) if n == size]
     mapped = [a.late(places) for _ in range(a.random.randint(1, 2))]
     whole = a.kinds(scope, 0, 1)
@@ -208,3 +214,36 @@ def linear(a: Author, scope: Scope, name: str, ends: Callable[..., Any], **chang
     for _ in range(a.random.randint(1, 2)):
         directions = a.given(scope, start)
         a.bind(scope, end, f"{apply}({'*' * (name == 'linearize')}{directions})")
+
+
+def ruled_function(a: Author, scope: Scope) -> tuple[list[Kind], str, list[Kind]]:
+    """A function for a rule: floats come as arguments, and it can be traced without values.
+
+    The reference records it too, so that it has no branches.
+    """
+    outer = [(name, kind) for name, kind in scope.values if kind.letter != "f"]
+    return smooth_function(a, scope, values=outer, flat=True, reverse=True)
+
+
+@node
+def custom_jvp(a: Author, scope: Scope) -> None:
+    kinds, f, made = ruled_function(a, scope)
+    ruled, rule = a.name("g"), a.name("rule")
+    a.line(scope, f"{ruled} = hx.custom_jvp({f})")
+    a.line(scope, f"def {rule}(xs, dxs):")
+    a.line(scope, f"    return hx.jvp({f}, xs, dxs)")
+    a.line(scope, f"{ruled}.defjvp({rule})")
+    a.bind(scope, made, f"{ruled}(*{a.given(scope, kinds)})")
+
+
+@node
+def custom_vjp(a: Author, scope: Scope) -> None:
+    kinds, f, made = ruled_function(a, scope)
+    ruled, forth, back = a.name("g"), a.name("forth"), a.name("back")
+    a.line(scope, f"{ruled} = hx.custom_vjp({f})")
+    a.line(scope, f"def {forth}(*xs):")
+    a.line(scope, f"    return {f}(*xs), xs")
+    a.line(scope, f"def {back}(xs, cts):")
+    a.line(scope, f"    return hx.vjp({f}, *xs)[1](cts)")
+    a.line(scope, f"{ruled}.defvjp({forth}, {back})")
+    a.bind(scope, made, f"{ruled}(*{a.given(scope, kinds)})")

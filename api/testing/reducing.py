@@ -20,7 +20,7 @@ def reduced(nest: Nest, fails: Callable[[Nest], bool]) -> Nest:
     >>> reduced(nest, lambda nest: "cos" in nest.source)
     Nest('''
     def nest(hx, hnp, x, v, w, k, p):
-        return hnp.cos
+        return x.cos
     ''')
     """
     while True:

@@ -13,6 +13,8 @@ from typing import Any
 from .. import numpy as hnp
 from ..effects import trees
 from ..effects.arrays import lift
+from ..interpreters.custom_jvp import custom_jvp
+from ..interpreters.custom_vjp import custom_vjp
 from ..interpreters.derivatives import grad, jvp, linearize, value_and_grad, vjp
 
 
@@ -114,6 +116,7 @@ def handled(f: Callable[..., Any], state: Any) -> Callable[..., Any]:
 UNROLLED = SimpleNamespace(
     scan=scan, fori_loop=fori_loop, while_loop=while_loop, cond=cond, switch=switch, map=map_, vmap=vmap,
     jit=lambda f: f, checkpoint=lambda f, policy=None: f, nothing=None, everything=None, some=None,
+    custom_jvp=custom_jvp, custom_vjp=custom_vjp,
     handled=handled, tell=tell, linear_transpose=linear_transpose,
     grad=grad, value_and_grad=value_and_grad, jvp=jvp, linearize=linearize, vjp=vjp,
 )  # fmt: skip

@@ -12,15 +12,15 @@ from handlax.testing import NEST_LAWS, Nest, NestLaw, hold, nests, reduced
 from handlax.testing.nests import written
 from handlax.testing.nodes import NODES
 
-COMPILED = 12  # examples of a law that compiles every one
+COMPILED = 20  # examples of a law that compiles every one
 EXAMPLES = {"compiled": COMPILED, "forward towers": 2 * COMPILED, "reverse towers": 2 * COMPILED}
 
 
 @pytest.mark.parametrize("law", NEST_LAWS, ids=lambda law: law.name)
 def test_law_of_nests(law):
     # a failing nest is made smaller by ``hold``, which knows its text
-    @settings(max_examples=EXAMPLES.get(law.name, 60), phases=(Phase.explicit, Phase.generate))
-    @given(nests(reverse=law.reverse), st.integers(0, 99))
+    @settings(max_examples=EXAMPLES.get(law.name, 100), phases=(Phase.explicit, Phase.generate))
+    @given(nests(reverse=law.reverse, without=law.without), st.integers(0, 99))
     def holds(nest, seed):
         hold(law, nest, seed)
 
