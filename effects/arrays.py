@@ -520,7 +520,8 @@ def lift_together(*xs: Any) -> list[Array]:
         if strong is None:
             return lifted
     return [
-        scalar(x, strong, weak) if type(x) in _SCALARS and y.type.dtype != strong and _takes(strong, y.type.dtype) else y
+        y if type(x) not in _SCALARS or y.type.dtype == strong or not _takes(strong, y.type.dtype)
+        else scalar(x, strong, weak)
         for x, y in zip(xs, lifted)
     ]
 

@@ -69,8 +69,9 @@ def _common(name: str, structure: Any, i: int, types: Sequence[ArrayType]) -> Ar
     for t in types[1:]:
         if t is found:
             continue
-        same = t.shape == found.shape and (t.dtype == found.dtype or t.weak or found.weak)
-        if not same:
+        strong, other = (found, t) if t.weak else (t, found)
+        same = t.dtype == found.dtype or (other.weak and (strong.weak or holds(strong, other)))
+        if t.shape != found.shape or not same:
             raise StateTypeError(
                 f"{name}: all branches must give the same types, got {found} and {t}{place(structure, i)}.",
                 hint="convert with astype, or broadcast, in one of the branches.",

@@ -235,6 +235,9 @@ def _padded(ends: Sequence[Any], wanted: Wanted) -> list[Any]:
 
 def cross(run: Crossing, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
     """Answer a higher-order operation: the same operation, outside, over bodies as the handler makes them."""
+    flow = run.flow(op)
+    if op.runs == "lanes" and flow.turns:  # one lane hands the state to the next
+        op = op.as_loop()  # type: ignore[attr-defined]
     selects, shared, carry, each = op.groups(operands)
     if any([run.split(x)[0] is not None for x in selects]):
         return run.choose(op, operands)
@@ -242,7 +245,6 @@ def cross(run: Crossing, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
     sliced = [run.slice(*run.split(x)) if op.stacks else run.split(x) for x in each]
     before, after = [mark for mark, _ in fixed], [mark for mark, _ in sliced]
     moving = [run.carried(run.split(x)[0]) for x in carry]
-    flow = run.flow(op)
     turns = flow.turns and op.loops
     state = flow.inner_types()
     at = (op.shared + op.carry, op.carry) if turns else None

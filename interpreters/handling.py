@@ -93,8 +93,6 @@ class Handling(Crossing):
         if self.handler.tallies:
             self.current = self.handler.moves.then(self.current, tallied(self.handler, op, operands))  # type: ignore[attr-defined]
             return self.outer.answer(op, operands)
-        if op.runs == "lanes" and self.current is not NO_STATE and self.flow(op).turns:
-            op = op.as_loop()
         token = STACK.set(self.outer)
         try:
             if not op.bodied:

@@ -22,3 +22,10 @@ def test_a_weak_start_that_the_type_of_the_body_cannot_hold_is_refused():
 def test_a_strong_carry_keeps_its_dtype():
     with pytest.raises(hx.errors.StateTypeError, match=r"i32\[\] at the start and f32\[\]~ after the body"):
         lax.fori_loop(0, 3, lambda i, c: c + 1.5, hnp.asarray(0, "int32"))
+
+
+def test_branches_of_an_integer_and_a_weak_fraction_are_refused():
+    with pytest.raises(hx.errors.StateTypeError, match="same types"):
+        lax.cond(True, lambda: hnp.int32(3), lambda: 0.5)
+    y = lax.cond(True, lambda: hnp.float32(3), lambda: 2)
+    assert y.dtype == "float32" and not y.weak_type
