@@ -154,6 +154,6 @@ def unanswered(who: str, f: Any) -> None:
     if getattr(f, "answers_sites", False):
         name = getattr(f, "__name__", "f")
         raise BadArgument(
-            f"{who}: {name} answers its sites itself, outside of seed none is seen.",
-            hint=f"the order of handlers is their meaning: seed({who}(f, ...), key).",
+            f"{who}: {name} answers its sites itself, outside of it none is seen.",
+            hint=f"the order of handlers is their meaning: {who} lies inside, as in seed({who}(f, ...), key).",
         )
