@@ -177,8 +177,9 @@ class _Assembly:
         shift = 0 if self.before is None else len(self.before[0].bodies[0].outs)
         selects: list[Source] = [(True, i) for i in range(op.selects)]
         operations = [] if self.before is None else [self.before]
-        if bodies[0].outs:
-            operations.append((op.with_bodies(bodies, **counts), (*selects, *first)))
+        known_op = op.with_bodies(bodies, **counts)
+        if bodies[0].outs or is_root(known_op):
+            operations.append((known_op, (*selects, *first)))
         rest, sources = self.rest_operation(rests, shift)
         found, later = iter(range(shift, shift + len(self.wanted))), iter(range(len(self.wanted)))
         results = [(None if yes else next(found), next(later) if yes or self.again else None) for yes in self.wanted]
@@ -257,7 +258,7 @@ class _Assembly:
                 groups[where].setdefault(key, t)
         order = {key: i for i, key in enumerate([key for group in groups.values() for key in group])}
         types = [t for group in groups.values() for t in group.values()]
-        if not rests[0][0].outs:
+        if not rests[0][0].outs and not any([is_root(inner) for program, _ in rests for inner in program.ops]):
             return None, []
         bodies = [program.rewired(types, [order[key] for key in keys]) for program, keys in rests]
         fields = {} if op.saves is None else {"policy": settled(op.saves, op.bodies[0], self.unknown)}
