@@ -109,6 +109,19 @@ def test_parameters_broadcast():
     assert hp.Categorical(logits=hnp.zeros((4, 3))).log_prob(hnp.zeros((2, 4), "int32")).shape == (2, 4)
 
 
+@pytest.mark.parametrize("dist", [
+    hp.Normal(hnp.zeros((4, 1)), hnp.ones(3)), hp.Uniform(hnp.zeros((4, 3)), 2.0), hp.Bernoulli(hnp.full((4, 3), 0.5)),
+    hp.Categorical(logits=hnp.zeros((4, 3, 5))), hp.Beta(hnp.ones((4, 1)), hnp.ones(3)), hp.Poisson(hnp.ones((4, 3))),
+    hp.Gamma(hnp.ones((4, 1)), hnp.ones(3)), hp.Dirichlet(hnp.ones((4, 3, 2))),
+    hp.MultivariateNormal(hnp.zeros((4, 1, 2)), hnp.broadcast_to(hnp.eye(2), (3, 2, 2))),
+], ids=lambda dist: type(dist).__name__)  # fmt: skip
+def test_a_batch_of_distributions_draws_and_scores_one_value_each(dist):
+    drawn = dist.sample(KEY, (2,))
+    assert dist.batch_shape == (4, 3) and drawn.shape == (2, 4, 3, *dist.event_shape)
+    assert dist.log_prob(drawn).shape == (2, 4, 3)
+    assert np.unique(np.asarray(drawn), axis=None).size > 1
+
+
 def test_a_distribution_is_a_tree():
     batch = hp.Normal(hnp.arange(3.0), 1.0)
     drawn = hx.vmap(lambda d, x: d.log_prob(x), in_axes=(hp.Normal(0, None), 0))(batch, hnp.arange(3.0))
