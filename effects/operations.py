@@ -44,6 +44,7 @@ class Operation:
     named: ClassVar[bool] = False  # speaks of a named axis
     late: ClassVar[tuple[str, ...]] = ()  # fields that hold rules recorded late, which handlers lift
     together: ClassVar[bool] = False  # its transpose gives the cotangents of all operands at once
+    apart: ClassVar[bool] = False  # each result depends on the operand of its own number alone
     vmap: ClassVar[str] = "refuse"
     diff: ClassVar[str] = "refuse"
     dtypes: ClassVar[frozenset[Any] | None] = None

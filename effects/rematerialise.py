@@ -41,6 +41,7 @@ class Checkpoint(HigherOrder):
 @operation
 class OptimizationBarrier:
     multiple = True
+    apart = True
 
     def result_type(op, *types):
         return types

@@ -261,7 +261,7 @@ def cross(run: Crossing, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
     if any([test.marks[0] is not None for test in tests]):
         return run.choose(op, operands)
     if op.late:  # a rule may give its own where the body gives nobody's
-        found = [run.join([mark, *marks]) for mark in found]
+        found = [run.carried(run.join(marks)) if mark is None else mark for mark in found]
     wanted = [*moving, *found[op.carry :]] if op.loops else found
     programs = [
         made.program

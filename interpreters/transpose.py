@@ -71,9 +71,14 @@ def _residuals(
         starts.append(len(types))
         results = made if op.multiple else (made,)
         types.extend(results)
-        if mixed and all(n < 0 or values[n] is not None for n in args):
-            y = answer(op, tuple([consts[-1 - n] if n < 0 else values[n] for n in args]))
+        operands = [consts[-1 - n] if n < 0 else values[n] for n in args] if mixed else []
+        if mixed and all(x is not None for x in operands):
+            y = answer(op, tuple(operands))
             values.extend(y if op.multiple else (y,))
+        elif mixed and op.apart:
+            given = tuple([x for x in operands if x is not None])
+            found = iter(answer(op, given) if given else ())
+            values.extend([None if x is None else next(found) for x in operands])
         else:
             values.extend((None,) * len(results))
     return values, types, starts

@@ -32,3 +32,21 @@ def test_a_test_that_computes_more_than_it_needs_has_an_adjoint():
     np.testing.assert_allclose(hx.grad(f)(x), wanted, rtol=1e-6)
     transposed = hx.linear_transpose(lambda dx: hx.jvp(f, (x,), (dx,))[1], x)
     np.testing.assert_allclose(transposed(1.0)[0], wanted, rtol=1e-6)
+
+
+def test_a_rule_whose_results_are_the_same_in_all_lanes_fits_lanes_along_any_dimension():
+    f = hx.custom_vjp(lambda x: (x, hnp.float32(2.0)))
+    f.defvjp(lambda x: (f(x), None), lambda _, cts: (cts[0],))
+    w = np.arange(6, dtype=np.float32).reshape(2, 3)
+    ys, twos = hx.vmap(f, in_axes=1)(w)
+    np.testing.assert_array_equal(ys, w.T)
+    np.testing.assert_array_equal(twos, [2, 2, 2])
+
+
+def test_what_is_computed_again_is_known_to_the_adjoint_of_its_derivative():
+    f = hx.checkpoint(hnp.sin)
+    pulled = hx.linear_transpose(lambda ct: hx.vjp(f, x)[1](ct)[0], x)
+    np.testing.assert_allclose(pulled(2.0)[0], 2 * np.cos(x), rtol=1e-6)
+    ruled = hx.custom_vjp(f)
+    ruled.defvjp(lambda x: (f(x), x), lambda x, ct: hx.vjp(f, x)[1](ct))
+    np.testing.assert_allclose(hx.jvp(ruled, (x,), (hnp.float32(3.0),))[1], 3 * np.cos(x), rtol=1e-6)
