@@ -9,8 +9,7 @@ import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
 from handlax.effects import trees
-from handlax.interpreters.library.streams import SEED, Stream, fresh_key
-from handlax.library import state
+from handlax.library import fresh_key, seed, state
 from handlax.testing import check_handler
 
 
@@ -69,7 +68,7 @@ def test_a_handler_that_draws_gives_every_compilation_the_same_numbers():
         return lax.scan(lambda c, x: (c + draw(x), draw(x)), 0.0, xs)
 
     xs = np.zeros(4)
-    run = lambda xs: hx.handle(SEED, Stream(hx.random.key(0)))(f)(xs)[1]
+    run = seed(f, hx.random.key(0))
     for one, two in zip(trees.leaves(run(xs)), trees.leaves(hx.jit(run)(xs))):
         assert one == pytest.approx(two)
 
