@@ -27,6 +27,12 @@ class Hole(Box):
         self.run = None  # type: ignore[assignment]
 
 
+def jit_info(f: Any) -> Any:
+    """What ``jit`` knows of a function that it made; None for others, also those that took over its attributes."""
+    info = getattr(f, "_jit_info", None)
+    return info if info is not None and f.__wrapped__ is info.fun else None
+
+
 _PLAIN = (int, float, complex, str, bytes, type(None), type, types.ModuleType, types.BuiltinFunctionType, ConcreteArray)
 
 
@@ -48,7 +54,7 @@ def boxes_in(*values: Any) -> list[Box]:
 
 
 def _parts(x: Any) -> list[Any]:
-    if hasattr(x, "_jit_info"):  # jit(f) means f
+    if jit_info(x) is not None:  # jit(f) means f
         return [x.__wrapped__]
     if isinstance(x, types.FunctionType):
         cells = [_content(cell) for cell in x.__closure__ or ()]
@@ -105,7 +111,7 @@ class _Copy:
     def copied(self, x: Any) -> Any:
         if not boxes_in(x):
             return x
-        if hasattr(x, "_jit_info"):
+        if jit_info(x) is not None:
             return self.of(x.__wrapped__)
         if isinstance(x, types.FunctionType):
             return self.function(x)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..effects.closures import jit_info
 from ..effects.config import DEFAULTS
 from ..effects.errors import BadArgument
 from ..effects.types import ArrayType
@@ -25,7 +26,7 @@ def explain(f: Callable[..., Any]) -> str:
       1: x: i32[]~
       2: x: f32[]~ (x: dtype from int32 to float32)
     """
-    jitted = getattr(f, "_jit_info", None)
+    jitted = jit_info(f)
     if jitted is None:
         raise BadArgument(f"explain: a jitted function is needed, got {getattr(f, '__name__', type(f).__name__)}.")
     keys = list(jitted.table)

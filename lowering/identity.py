@@ -18,6 +18,7 @@ import numpy as np
 
 from ..effects.arrays import ConcreteArray
 from ..effects.caches import Cache
+from ..effects.closures import jit_info
 from ..effects.operations import Operation, bits
 from ..effects.types import ArrayType
 
@@ -80,10 +81,10 @@ def _function_key(f: types.FunctionType, seen: dict[int, int]) -> Any:
     if len(seen) > _MOST:
         raise Mutable
     seen[id(f)] = len(seen)
-    jitted = getattr(f, "_jit_info", None)
+    jitted = jit_info(f)
     if jitted is not None:
         return "jit", _key(jitted.fun, seen), jitted.options_key
-    if f.__dict__ and set(f.__dict__) != {"__wrapped__"}:
+    if not _is_plain(f):
         raise Mutable
     cells = []
     for cell in f.__closure__ or ():
@@ -95,6 +96,16 @@ def _function_key(f: types.FunctionType, seen: dict[int, int]) -> Any:
     whole = (f.__code__, _key(f.__defaults__, seen), _key(keywords, seen), tuple(cells))
     # what handlax's own functions read is the library, which does not change
     return whole if (f.__module__ or "").startswith(_OURS) else (*whole, _globals_key(f, seen))
+
+
+def _is_plain(f: types.FunctionType) -> bool:
+    """Whether a function has no attributes, or wraps one of ours and took them over from it."""
+    inner = f.__dict__.get("__wrapped__")
+    names = f.__dict__.keys() - {"__wrapped__"}
+    if not names:
+        return True
+    taken = all([f.__dict__[name] is getattr(inner, name, None) for name in names])
+    return taken and isinstance(inner, types.FunctionType) and (jit_info(inner) is not None or _is_plain(inner))
 
 
 def _globals_key(f: types.FunctionType, seen: dict[int, int]) -> Any:
