@@ -183,6 +183,21 @@ class Batch(Crossing):
             cell.site = site
 
 
+class Directions(Batch):
+    """Lanes that are the directions of one derivative: an effect belongs to the primal pass, which they share."""
+
+    __slots__ = ()
+
+    def fresh(self, outer: Run) -> Batch:
+        return Directions(outer, self.size)
+
+    def key(self) -> Any:
+        return ("directions", self.size)
+
+    def concerns(self, op: Operation) -> bool:
+        return False
+
+
 def batch_program(
     program: Program, dims: Sequence[int | None], size: int, axis_name: Any = None
 ) -> tuple[Program, tuple[int | None, ...]]:

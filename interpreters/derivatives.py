@@ -30,7 +30,7 @@ from ..effects.types import ArrayType, array_type
 from .jvp import Jvp
 from .linearize import Linearized
 from .linearize import linearize as linearize_flat
-from .mapping import vmap
+from .mapping import directions, vmap
 from .record import record
 from .transpose import transpose_program
 
@@ -394,7 +394,7 @@ def jacfwd(
         def push(flat: Any) -> Any:
             return jvp(of_chosen, tuple(chosen), trees.unflatten(tree, _split(flat, xs)), has_aux=has_aux)
 
-        _, dy, *aux = vmap(push, out_axes=(None, -1, *((None,) if has_aux else ())))(_basis(xs))
+        _, dy, *aux = directions(push, _basis(xs), (None, -1, *((None,) if has_aux else ())))
         single = isinstance(argnums, int)
 
         def columns(rows: Any) -> Any:

@@ -14,7 +14,7 @@ from ..effects.shapes import broadcast_in_dim, move_axis, reshape
 from ..effects.slicing import concatenate, slice_in_dim
 from ..effects.sources import user_site
 from ..effects.stack import STACK, installed
-from .batch import Batch
+from .batch import Batch, Directions
 
 
 def vmap(
@@ -77,6 +77,17 @@ def vmap(
         return trees.unflatten(out_tree, [_stacked(run, y, target) for y, target in zip(ys, targets)])
 
     return mapped
+
+
+def directions(fun: Callable[[Any], Any], rows: Array, out_axes: Any) -> Any:
+    """As ``vmap`` over the rows, but effects that no row changes are performed once for all."""
+    run = Directions(STACK.get(), rows.type.shape[0], None, user_site(2))
+    with installed(run):
+        results = fun(run.box(0, (rows,)))
+        ys, out_tree = trees.flatten(results)
+        ys = [lift(y) for y in ys]
+    targets = _flat_out_axes(out_axes, results, len(ys))
+    return trees.unflatten(out_tree, [_stacked(run, y, target) for y, target in zip(ys, targets)])
 
 
 def _is_none(x: Any) -> bool:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
 
 import handlax as hx
 from handlax import lax
+from handlax import numpy as hnp
 
 
 @hx.effect(vmap="per_lane", diff="stop")
 class Tick:
     def result_type(op: Any) -> None:
         return None
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Number:
+    def result_type(op: Any) -> Any:
+        return hnp.zeros((), "int32").type
 
 
 counter = hx.handler({Tick: lambda n, op: (n + 1, None)})
@@ -53,3 +61,35 @@ def test_what_only_performs_on_unknown_operands_stays_in_the_rest() -> None:
     program = hx.make_program(only_performs)(1.0)
     split = hx.partial_eval_program(program, [True])
     assert [effect.name for effect in split.rest.effects] == ["tick"] and not split.known.effects
+
+
+@pytest.mark.parametrize("derivative", [hx.jacfwd, hx.jacrev, hx.hessian, lambda f: hx.jacfwd(hx.jacfwd(f))])
+def test_all_columns_of_a_jacobian_share_one_primal_pass(derivative: Any) -> None:
+    def f(x: Any) -> Any:
+        tick()
+        return lax.scan(lambda c, y: ((tick(), c + y**2)[1], None), 0.0, x)[0]
+
+    xs = hnp.arange(1.0, 4.0)
+    assert counted(derivative(f))(xs) == counted(hx.jit(derivative(f)))(xs) == 4
+
+
+def test_a_jacobian_is_at_the_one_answer_that_an_effect_has() -> None:
+    numbers = hx.handler({Number: lambda n, op: (n + 1, n)})
+    jacobian = hx.handle(numbers, 3)(hx.jacfwd(lambda x: x**2 * hx.perform(Number())))
+    n, made = jacobian(hnp.array([1.0, 2.0]))
+    assert n == 4 and made.tolist() == [[6.0, 0.0], [0.0, 12.0]]
+
+
+def test_what_is_made_of_a_jitted_function_is_another_function() -> None:
+    f = hx.jit(lambda x: hnp.sum(x**2))
+    xs = hnp.arange(3.0)
+    assert hx.jit(f)(xs) == 5.0
+    assert hx.jit(hx.grad(f))(xs).tolist() == [0.0, 2.0, 4.0]
+    assert hx.jit(hx.hessian(f))(xs).tolist() == (2 * hnp.eye(3)).tolist()
+    assert hx.eval_shape(hx.hessian(f), xs).shape == (3, 3)
+
+    @functools.wraps(f)
+    def more(x: Any) -> Any:
+        return f(x) + 1
+
+    assert hx.jit(more)(xs) == 6.0
