@@ -40,6 +40,7 @@ def check_handler(
     seed: int = 0,
     lanes: bool = True,
     derivatives: bool = True,
+    without: Sequence[str] = (),
     normal: Callable[[Any], Any] = lambda state: state,
 ) -> None:
     """Hold the law of crossing against a handler, over random nests of loops, branches, calls and rematerialisation.
@@ -55,6 +56,7 @@ def check_handler(
         examples: how many nests.
         lanes: whether lanes of handled functions are checked.
         derivatives: whether derivatives of handled functions are checked.
+        without: nodes of the nests that the handler refuses to cross, such as ``while_loop``.
         normal: what of the state has to be equal; of a log, for instance, all its values in one array.
 
     Raises: AssertionError: with the text of the nest, from which it can be run again.
@@ -65,7 +67,7 @@ def check_handler(
         return x if y is None else hnp.tanh(hnp.asarray(y, "float64") + x)
 
     with configure(default_float="float64"):
-        _check(handler, state, tell, (examples, seed), lanes, derivatives, normal)
+        _check(handler, state, tell, (examples, seed), tuple(without), lanes, derivatives, normal)
 
 
 def _check(
@@ -73,14 +75,16 @@ def _check(
     state: Any,
     tell: Callable[[Any], Any],
     which: tuple[int, int],
+    without: tuple[str, ...],
     lanes: bool,
     derivatives: bool,
     normal: Callable[[Any], Any],
 ) -> None:
     examples, seed = which
+    nodes = [name for name in _CROSSED if name not in without]
     controls = [SimpleNamespace(**{**vars(space), "tell": tell}) for space in (CONTROL, UNROLLED)]
     for k in range(examples):
-        nest = written(Random(f"{seed} {k}"), depth=2, size=3, only=_CROSSED, tells=True, reverse=derivatives)
+        nest = written(Random(f"{seed} {k}"), depth=2, size=3, only=nodes, tells=True, reverse=derivatives)
         crossed, unrolled = (nest.function(space) for space in controls)
         inputs = nest.inputs(k)
 

@@ -9,7 +9,7 @@ import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
 from handlax.effects import trees
-from handlax.library import fresh_key, seed, state
+from handlax.library import fresh_key, reader, seed, state, writer
 from handlax.testing import check_handler
 
 
@@ -53,6 +53,49 @@ def test_a_clause_without_state_passes():
 def test_the_states_of_the_library_pass():
     add = lambda x: hx.modify("sum", lambda s: hnp.tanh(s + x))
     check_handler(state, {"sum": np.zeros(())}, performs=add, examples=8)
+
+
+def test_the_reader_of_the_library_passes():
+    check_handler(reader(scale=np.array(0.5)), performs=lambda x: hx.ask("scale") * x, examples=6)
+
+
+def test_the_writer_of_the_library_passes_where_lengths_are_known():
+    check_handler(
+        writer, (), performs=lambda x: hx.tell(x), examples=6, lanes=False, derivatives=False, without=("while_loop",),
+        normal=lambda log: hnp.sort(hnp.concatenate([hnp.ravel(y) for y in sums(log)])),
+    )  # fmt: skip
+
+
+def sums(log):
+    """What a log comes to, however it is stacked."""
+    found = [hnp.zeros(1)]
+    for entry in log:
+        taken, value = (entry.taken, entry.value) if isinstance(entry, hx.When) else (True, entry)
+        found.append(hnp.sum(hnp.where(taken, trees.leaves(value)[0], 0.0)))
+    return [sum([hnp.sum(y) for y in found])]
+
+
+def test_checks_of_the_library_pass():
+    def noted(f):
+        error, y = hx.checkify(f)(np.float64(0.5))
+        return error.get(), float(y)
+
+    def f(x):
+        def body(c, _):
+            hx.check(c < 3.0, "small")
+            return c * 2.0, None
+
+        return lax.scan(body, x, None, 5)[0]
+
+    plain = noted(f)
+    assert plain == noted(hx.jit(f)) and "small" in plain[0] and plain[1] == 16.0
+
+
+def test_what_counts_costs_passes():
+    nest = lambda x: lax.scan(lambda c, _: (hnp.sin(c) * c, None), x, None, 5)[0]
+    flat = lambda x: (lambda y: [y := hnp.sin(y) * y for _ in range(5)][-1])(x)
+    one, two = (hx.library.count(f)(np.float64(0.5)) for f in (nest, flat))
+    assert one.flops == two.flops == 10
 
 
 def test_merging_and_tallying_leave_loops_as_carrying_does():
