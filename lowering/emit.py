@@ -97,9 +97,10 @@ class Emitter:
         whole = self.count
         self.count += 1
         text = f"{head}{attributes}{regions and ' ' + regions} : ({takes}) -> ({gives})"
-        self.lines.append(f"    %{whole}:{len(types)} = {text}" if len(types) != 1 else f"    %{whole} = {text}")
         if len(types) == 1:
+            self.lines.append(f"    %{whole} = {text}")
             return [Value(f"%{whole}", types[0])]
+        self.lines.append(f"    {f'%{whole}:{len(types)} = ' if types else ''}{text}")
         return [Value(f"%{whole}#{i}", t) for i, t in enumerate(types)]
 
     def inline(self, name: str, text: str, *values: Value, type: ArrayType | None = None) -> Value:

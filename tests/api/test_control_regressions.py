@@ -93,3 +93,20 @@ def test_what_is_made_of_a_jitted_function_is_another_function() -> None:
         return f(x) + 1
 
     assert hx.jit(more)(xs) == 6.0
+
+
+CALLERS = [lambda f: f, hx.jit, lambda f: hx.jit(hx.grad(f)), lambda f: lambda x: hx.vmap(f)(x[None])]
+
+
+@pytest.mark.parametrize("wrap", CALLERS)
+def test_branches_that_only_call_the_host_compile(wrap: Any) -> None:
+    seen: list[float] = []
+
+    def f(x: Any) -> Any:
+        lax.cond(x > 0, lambda: hx.debug.callback(lambda v: seen.append(float(v)), x), lambda: None)
+        lax.switch(1, [lambda: None, lambda: hx.debug.callback(lambda v: seen.append(-float(v)), x)])
+        return x * x
+
+    wrap(f)(hnp.asarray(2.0))
+    hx.effects_barrier()
+    assert sorted(seen) == [-2.0, 2.0]
