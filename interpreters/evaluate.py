@@ -111,7 +111,10 @@ def wrap(y: Any, type: Any) -> ConcreteArray:
     dtype = type.dtype
     if y.__class__ is not np.ndarray:
         y = np.asarray(y)
-    if y.dtype is not dtype and y.dtype != dtype and not isinstance(dtype, ExtendedDType):
+    if isinstance(dtype, ExtendedDType):
+        if not y.size:  # where there is no key its words look like none to a rule
+            y = y.reshape((*type.shape, *dtype.shape))
+    elif y.dtype is not dtype and y.dtype != dtype:
         with np.errstate(all="ignore"):
             y = y.astype(dtype)
     return concrete(type, y)

@@ -110,3 +110,13 @@ def test_branches_that_only_call_the_host_compile(wrap: Any) -> None:
     wrap(f)(hnp.asarray(2.0))
     hx.effects_barrier()
     assert sorted(seen) == [-2.0, 2.0]
+
+
+def test_keys_of_no_lanes_stay_keys() -> None:
+    keys = hx.random.split(hx.random.key(0), 0)
+    draw = hx.vmap(lambda key: hx.random.uniform(hx.random.split(key)[0], (3,)))
+    assert draw(keys).shape == hx.jit(draw)(keys).shape == (0, 3)
+    with hx.disable_jit():
+        assert draw(keys).shape == (0, 3)
+    assert hx.random.key_data(hx.random.split(hx.random.key(0), (0, 2))[:, 0]).shape == (0, 2)
+    assert hx.vmap(hx.random.uniform)(hx.random.split(hx.random.key(0), (0, 2))[:, 0]).shape == (0,)
