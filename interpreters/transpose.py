@@ -37,21 +37,28 @@ def backward(
             grads[number] = add_tangents(grads[number], ct)
     cell = current().cell or Cell()
     outside = cell.site
+    inputs = len(tape.in_types)
+    columns: tuple[Any, ...] = (tape.ops, tape.args, tape.types, starts, tape.sites.codes, tape.sites.offsets)
     try:
-        for i in range(len(tape.ops) - 1, -1, -1):
-            op, start = tape.ops[i], starts[i]
-            ct = grads[start] if not op.multiple else tuple(grads[start : start + len(tape.types[i])])
-            if ct is None or (op.multiple and all(part is None for part in ct)):
-                continue
-            cell.site = tape.sites[i]
-            args = tape.args[i]
-            operands = [consts[-1 - n] if n < 0 else values[n] if values[n] is not None else types[n] for n in args]
+        for op, args, made, start, code, offset in zip(*map(reversed, columns)):
+            if op.multiple:
+                ct = tuple(grads[start : start + len(made)])
+                if all(part is None for part in ct):
+                    continue
+            else:
+                ct = grads[start]
+                if ct is None:
+                    continue
+                if start >= inputs:
+                    grads[start] = None  # nobody asks again, and memory is freed
+            cell.site = (code, offset)
             linear = [n >= 0 and values[n] is None for n in args]
+            operands = [
+                types[n] if yes else consts[-1 - n] if n < 0 else values[n] for n, yes in zip(args, linear)
+            ]
             for n, part in zip(args, _cotangents(op, ct, operands, linear)):
                 if part is not None:
                     grads[n] = part if grads[n] is None else add_tangents(grads[n], part)
-            if not op.multiple and start >= len(tape.in_types):
-                grads[start] = None  # nobody asks again, and memory is freed
     finally:
         cell.site = outside
     return grads[: len(tape.in_types)]
