@@ -15,6 +15,7 @@ from ..effects.custom import Adjoint, CustomVjp
 from ..effects.errors import BadCall, TreeMismatch, need_function
 from ..effects.stack import perform
 from ..effects.types import ArrayType
+from ..effects.wrapping import wraps
 from .calling import Arguments, Call, perform_call
 from .custom_rules import UserVjp, kept, substitution
 from .late import Held, Rule, checked, place_of, rule
@@ -110,18 +111,18 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     """
     need_function("custom_gradient", fun)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         def value(*args: Any) -> Any:
             return fun(*args, **kwargs)[0]
 
-        @functools.wraps(fun)  # messages name the user's function as the rule
+        @wraps(fun)  # messages name the user's function as the rule
         def fwd(*args: Any) -> Any:
             y, pull = fun(*args, **kwargs)
             convertible, captured = closure_convert(pull, y)
             return y, trees.Partial(convertible, *captured)
 
-        @functools.wraps(fun)
+        @wraps(fun)
         def bwd(residuals: Any, ct: Any) -> Any:
             made = residuals.func(ct, *residuals.args)
             alone = len(args) == 1 and not (isinstance(made, tuple) and len(made) == 1)

@@ -27,6 +27,7 @@ from ..effects.shapes import reshape
 from ..effects.sources import user_site
 from ..effects.stack import STACK, installed
 from ..effects.types import ArrayType, array_type
+from ..effects.wrapping import wraps
 from .jvp import Jvp
 from .linearize import Linearized
 from .linearize import linearize as linearize_flat
@@ -305,7 +306,7 @@ def value_and_grad(
     need_function("grad", fun)
     must_be_empty("grad", "reduce_axes", reduce_axes, _REDUCE)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         which = _argnums("grad", argnums, len(args))
         chosen = tuple([args[n] for n in which])
@@ -368,7 +369,7 @@ def grad(
     """
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
@@ -385,7 +386,7 @@ def jacfwd(
     """
     need_function("jacfwd", fun)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         chosen, of_chosen = _of_argnums("jacfwd", fun, argnums, args, kwargs, holomorphic, False)
         leaves, tree = trees.flatten(chosen)
@@ -416,7 +417,7 @@ def jacrev(
     """
     need_function("jacrev", fun)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         chosen, of_chosen = _of_argnums("jacrev", fun, argnums, args, kwargs, holomorphic, allow_int)
         y, pull, *aux = vjp(of_chosen, *chosen, has_aux=has_aux)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from ..effects.errors import BadArgument, need_function
 from ..effects.programs import Program
+from ..effects.wrapping import wraps
 from .outline import Outline, bytes_text, outlines
 from .pages import document, fragment
 from .staging import make_program
@@ -91,7 +91,7 @@ def draw(fun: Program | Callable[..., Any]) -> Any:
         return Drawing(fun)
     need_function("draw", fun)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def drawn(*args: Any, **kwargs: Any) -> Drawing:
         return Drawing(make_program(fun)(*args, **kwargs))
 

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 from ..effects.errors import BadArgument, CannotCross
 from ..effects.sources import user_site
 from ..effects.stack import STACK, installed, runs
+from ..effects.wrapping import wraps
 from .handler import Handler
 from .handling import NO_STATE, Handling, finished
 from .record import Record
@@ -32,7 +32,7 @@ class Installation:
         if not callable(f):
             raise BadArgument(f"handle: a function is needed, got {type(f).__name__}.", hint="hx.handle(h)(f)(x).")
 
-        @functools.wraps(f)
+        @wraps(f)
         def handled(*args: Any, **kwargs: Any) -> Any:
             site = user_site(2)
             if self.handler.resumes or self.handler.escapes:

@@ -13,6 +13,7 @@ from ..effects.arrays import Array, lift
 from ..effects.control import HigherOrder
 from ..effects.conversion import convert
 from ..effects.errors import BadArgument, BadCall, DTypeMismatch
+from ..effects.identity import fingerprint
 from ..effects.operations import Operation, result_type
 from ..effects.programs import Program
 from ..effects.promotion import promote
@@ -118,11 +119,15 @@ class Handling(Crossing):
     def key(self) -> Any:
         if self.outer is not BASE:
             return None
+        handler = self.handler
+        parts = [*self.clauses.values(), handler.otherwise, handler.over]
+        marks = tuple([fingerprint(part.f if isinstance(part, Kind) else part) for part in parts])
         try:
-            hash(self.handler)
+            hash(handler)
         except TypeError:  # a unit to merge from may be an array
             return None
-        return (self.handler, self.reified)
+        # a clause that reads what may change is not remembered
+        return None if None in marks else (handler, marks, self.reified)
 
     def flow(self, op: HigherOrder) -> Flow:
         return NO_FLOW if self.current is NO_STATE else self.handler.moves.flow(self, op)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from ..effects.shapes import broadcast_in_dim, move_axis, reshape
 from ..effects.slicing import concatenate, slice_in_dim
 from ..effects.sources import user_site
 from ..effects.stack import STACK, installed
+from ..effects.wrapping import wraps
 from .batch import Batch, Directions
 
 
@@ -49,7 +49,7 @@ def vmap(
 
     need_function("vmap", fun)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise TreeMismatch(

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..effects import config
+from ..effects.axes import Axis
 from ..effects.caches import Cache
 from ..effects.operations import Operation
 from ..effects.policies import Policy, Recompute, plan_of, refusal
@@ -100,6 +101,11 @@ def split_operation(op: Any, unknown: Sequence[bool], policy: Policy | None = No
     return _OPERATIONS.get(key, lambda: split(op, unknown, policy, halve))
 
 
+def effect_kinds(op: Operation) -> set[Any]:
+    """The kinds of the effects that an operation, or its bodies, perform."""
+    return {type(effect) for effect in op.effects if not isinstance(effect, Axis)}
+
+
 class Splitter:
     """Walks a program once; ``place[n]`` is where value ``n`` lives: (unknown?, number in that part)."""
 
@@ -122,7 +128,10 @@ class Splitter:
             self.place.append((yes, (self.rest if yes else self.known).input(t)))
         for i, (op, args, made, site) in enumerate(zip(program.ops, program.args, program.types, program.sites)):
             unknown = self.is_unknown(op, args)
-            if op.bodied and (unknown or (op.prunes and not self.kept(i, op, args))):  # type: ignore[attr-defined]
+            if op.bodied and unknown and not self.effects.isdisjoint(kinds := effect_kinds(op)):
+                self.effects |= kinds
+                self.append(True, op, self.numbers(True, args), made, site)
+            elif op.bodied and (unknown or (op.prunes and not self.kept(i, op, args))):  # type: ignore[attr-defined]
                 self.higher_order(i, op, args, site)
             elif unknown:
                 if op.effectful:
@@ -133,7 +142,9 @@ class Splitter:
         return self.freeze([(False, n) if n < 0 else self.place[n] for n in program.outs], forced, again)
 
     def is_unknown(self, op: Operation, args: Sequence[int]) -> bool:
-        return type(op) in self.effects or any(n >= 0 and self.place[n][0] for n in args)
+        if self.effects and not self.effects.isdisjoint(effect_kinds(op)):
+            return True
+        return any(n >= 0 and self.place[n][0] for n in args)
 
     def kept(self, index: int, op: Operation, args: Sequence[int]) -> bool:
         """Whether the rest may take the known results of an equation."""
@@ -204,6 +215,7 @@ class Splitter:
             sources = parts.sources
             operands = tuple([self.number(True, args[n]) if yes else self.residual(found[n]) for yes, n in sources])
             at = self.rest.append(parts.rest, operands, parts.rest.result_type(*operand_types(sources)), site)
+            self.effects |= effect_kinds(parts.rest)
         for first, later in parts.results:
             if first is not None and later is not None and not kept:
                 self.again[len(self.place)] = at + later

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from ..effects import dtypes, trees
 from ..effects.arrays import lift
 from ..effects.errors import need_function
 from ..effects.programs import Program
+from ..effects.wrapping import wraps
 from .derivatives import abstract, tangent_type, vjp
 from .draw import Drawing
 from .staging import make_program
@@ -54,7 +54,7 @@ def draw(fun: Callable[..., Any]) -> Callable[..., Drawing]:
     """
     need_function("draw", fun)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def drawn(*args: Any, **kwargs: Any) -> Drawing:
         return Drawing(both_passes(fun, args, kwargs))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +13,7 @@ from ..effects.refusals import must_be_empty
 from ..effects.sources import user_site
 from ..effects.stack import STACK, Run, installed
 from ..effects.types import ArrayType, array_type
+from ..effects.wrapping import wraps
 from .derivatives import abstract
 from .record import record
 
@@ -93,7 +93,7 @@ def make_program(
     must_be_empty("make_program", "abstracted_axes", abstracted_axes, "types have known sizes: make one for each.")
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def made(*args: Any, **kwargs: Any) -> Any:
         program, out_tree = trace(fun, args, kwargs, static)
         return (program, _structs(program, out_tree)) if return_shape else program
@@ -108,7 +108,7 @@ def effects_of(fun: F) -> F:
     frozenset()
     """
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def row(*args: Any, **kwargs: Any) -> Any:
         return trace(fun, args, kwargs)[0].effects
 
@@ -143,7 +143,7 @@ def named_call(fun: F, *, name: str | None = None) -> F:
     """``fun`` inside ``named_scope(name)``."""
     label = str(name or getattr(fun, "__name__", "named_call"))
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def named(*args: Any, **kwargs: Any) -> Any:
         with named_scope(label):
             return fun(*args, **kwargs)

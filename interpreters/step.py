@@ -8,7 +8,6 @@ is to keep a moment, and to go on from it twice is a fork.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,6 +22,7 @@ from ..effects.printing import letter
 from ..effects.programs import Equation, Program
 from ..effects.sources import Site
 from ..effects.stack import Cell, current
+from ..effects.wrapping import wraps
 from . import rounds
 from .comparing import Comparison, compared
 from .prompt import prompt, shown
@@ -403,7 +403,7 @@ def step(fun: Callable[..., Any]) -> Callable[..., Stepper]:
     """
     need_function("step", fun)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def stepped(*args: Any, **kwargs: Any) -> Stepper:
         program, tree = trace(fun, args, kwargs)
         inputs = [lift(x) for x in trees.leaves((args, kwargs))]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..effects.errors import need_function
 from ..effects.policies import OutOfBudget
 from ..effects.stack import BASE
+from ..effects.wrapping import wraps
 from ..interpreters.budget import MemoryBudget, memory_budget
 from ..interpreters.cross import lift
 from ..interpreters.derivatives import tangent_type
@@ -61,7 +61,7 @@ def memory_plan(fun: Callable[..., Any], budget: int | MemoryBudget) -> Callable
     need_function("memory_plan", fun)
     policy = budget if isinstance(budget, MemoryBudget) else memory_budget(budget)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def planned(*args: Any, **kwargs: Any) -> MemoryPlan:
         flat, types = inexact(fun, args, kwargs)
         program = make_program(flat)(*types)

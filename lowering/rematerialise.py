@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from ..effects.errors import BadArgument, need_function
 from ..effects.operations import bits
 from ..effects.rematerialise import Checkpoint
 from ..effects.stack import STACK
+from ..effects.wrapping import wraps
 from . import traces
 from .statics import Choice, Parts, argument_names, choose
 from .traces import Call, leaf_names, leaf_types
@@ -63,7 +63,7 @@ def checkpoint(
     static = choose(fun, "static", numbers, names or None)
     own: dict[Any, Any] = {}
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def rematerialised(*args: Any, **kwargs: Any) -> Any:
         call, leaves = _call(fun, static, args, kwargs)
         trace = traces.trace(call, own)

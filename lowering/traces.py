@@ -14,19 +14,18 @@ from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..effects import config, trees
+from ..effects import config, identity, trees
 from ..effects.arrays import Array, Box, lift, type_of
 from ..effects.closing import close
 from ..effects.errors import BadArgument, Leak, NotAnArray
 from ..effects.escape import escaped as escaped
+from ..effects.identity import TRACES, fingerprint, own_traces
 from ..effects.programs import Program
 from ..effects.sources import user_site
 from ..effects.stack import BASE, Run, current, installed, runs
 from ..effects.treedefs import same_data
 from ..effects.types import ArrayType
 from ..interpreters.record import Record
-from . import identity
-from .identity import TRACES, fingerprint, own_traces
 from .lazy import runtime
 
 COUNTS: Counter[str] = Counter()

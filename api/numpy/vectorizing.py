@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from ..effects import shapes
 from ..effects.broadcasting import broadcast_shape
 from ..effects.errors import BadArgument, ShapeMismatch
 from ..effects.shapes import canonical_axis
+from ..effects.wrapping import wraps
 from ..interpreters.mapping import vmap
 from .operands import array_of
 from .universal import ufunc
@@ -48,7 +48,7 @@ def vectorize(
     takes, gives = _parsed(signature) if signature is not None else (None, None)
     left_out = frozenset(excluded)
 
-    @functools.wraps(pyfunc)
+    @wraps(pyfunc)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         fixed = {k: kwargs[k] for k in kwargs if k in left_out}
         named = [k for k in kwargs if k not in left_out]

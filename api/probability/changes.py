@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from .. import numpy as hnp
 from ..effects.arrays import lift, perform
 from ..effects.errors import BadArgument
+from ..effects.wrapping import wraps
 from ..interpreters.handle import handle
 from ..interpreters.handler import handler
 from ..interpreters.library.streams import SEED, FreshKey, Stream, seeding, start
@@ -114,4 +114,4 @@ def scale(f: Callable[..., Any], by: Any) -> Callable[..., Any]:
 
 def _without_state(clause: Callable[..., Any], f: Callable[..., Any]) -> Callable[..., Any]:
     changed = handle(handler({Sample: clause}))(f)
-    return functools.wraps(f)(changed)
+    return wraps(f)(changed)

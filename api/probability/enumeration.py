@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from ..effects import trees
 from ..effects.errors import CannotCross
 from ..effects.shapes import reshape
 from ..effects.treenodes import register_dataclass
+from ..effects.wrapping import wraps
 from ..interpreters.handle import handle
 from ..interpreters.handler import ctl, handler
 from ..interpreters.mapping import vmap
@@ -96,7 +96,7 @@ def enumerate_values(f: Callable[..., Any]) -> Callable[..., Worlds]:
     """
     unanswered("enumerate_values", f)
 
-    @functools.wraps(f)
+    @wraps(f)
     def enumerated(*args: Any, **kwargs: Any) -> Worlds:
         return handle(WORLDS, hnp.asarray(0.0))(f)(*args, **kwargs)
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +19,7 @@ from ..effects.operations import operation
 from ..effects.programs import Program
 from ..effects.shapes import move_axis
 from ..effects.stack import current
+from ..effects.wrapping import wraps
 from ..interpreters.cross import performed
 
 
@@ -66,7 +66,7 @@ def plate(name: str, size: int | None = None, in_axes: Any = 0) -> Callable[[Cal
     def decorated(f: Callable[..., Any]) -> Callable[..., Any]:
         need_function("plate", f)
 
-        @functools.wraps(f)
+        @wraps(f)
         def mapped(*args: Any) -> Any:
             return _mapped(name, size, in_axes, f, args)
 

@@ -24,6 +24,7 @@ from ..effects.errors import BadArgument, CannotCross, StateTypeError
 from ..effects.shapes import broadcast_in_dim
 from ..effects.treenodes import register_dataclass, static
 from ..effects.types import ArrayType
+from ..effects.wrapping import wraps
 from ..interpreters.cross import Flow, Joined, Lifted
 from ..interpreters.handle import handle
 from ..interpreters.handler import handler
@@ -180,7 +181,7 @@ def trace(f: Callable[..., Any]) -> Callable[..., Any]:
     """
     unanswered("trace", f)
 
-    @functools.wraps(f)
+    @wraps(f)
     def traced(*args: Any, **kwargs: Any) -> Any:
         log, y = _traced(f, args, kwargs)
         return _sites(log), y
@@ -204,7 +205,7 @@ def log_density(f: Callable[..., Any], values: Mapping[str, Any] | None = None) 
     """
     model = substitute(f, values or {})
 
-    @functools.wraps(f)
+    @wraps(f)
     def density(*args: Any, **kwargs: Any) -> Any:
         log, _ = _traced(model, args, kwargs)
         return sum([_counted(entry) for entry in log], start=hnp.asarray(0.0)), _sites(log)

@@ -6,7 +6,6 @@ run. A site that has its value already keeps it.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +16,7 @@ from ..effects.comparison import select
 from ..effects.control import HigherOrder
 from ..effects.errors import BadArgument, CannotCross, ShapeMismatch
 from ..effects.types import ArrayType
+from ..effects.wrapping import wraps
 from ..interpreters.cross import Flow, Joined, Lifted
 from ..interpreters.handle import handle
 from ..interpreters.handler import Handler, handler
@@ -140,7 +140,7 @@ def _with(who: str, h: Handler, f: Callable[..., Any], values: Mapping[str, Any]
         raise BadArgument(f"{who}: values are given by the names of their sites, got {type(values).__name__}.")
     given = {name: trees.map(lift, value) for name, value in values.items()}
 
-    @functools.wraps(f)
+    @wraps(f)
     def answered(*args: Any, **kwargs: Any) -> Any:
         end, y = handle(h, Given(given))(f)(*args, **kwargs)
         missing = given.keys() - end.met

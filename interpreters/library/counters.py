@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from ...effects.arrays import lift, perform, scalar
 from ...effects.dtypes import int64
 from ...effects.errors import need_function
 from ...effects.operations import is_pure, result_type
+from ...effects.wrapping import wraps
 from ..costs import flops as flops_of
 from ..handle import handle
 from ..handler import handler
@@ -79,7 +79,7 @@ def count(f: Callable[..., Any]) -> Callable[..., Cost]:
     """
     need_function("count", f)
 
-    @functools.wraps(f)
+    @wraps(f)
     def counted(*args: Any, **kwargs: Any) -> Cost:
         found: list[Cost] = []
 
@@ -112,7 +112,7 @@ def measure(f: Callable[..., Any]) -> Callable[..., Any]:
         grown = {name: add(lift(total[name]), scalar(getattr(cost, name), int64)) for name in total}
         return grown, perform(op, *operands)
 
-    @functools.wraps(f)
+    @wraps(f)
     def measured(*args: Any, **kwargs: Any) -> Any:
         start = {"flops": scalar(0, int64), "bytes": scalar(0, int64)}
         return handle(handler(otherwise=added, over=is_pure), start)(f)(*args, **kwargs)

@@ -7,7 +7,6 @@ The first failure is kept; the program runs on to its end.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ from ...effects.reductions import argmin, reduce_and
 from ...effects.shapes import move_axis, reshape
 from ...effects.slicing import axis_at
 from ...effects.stack import current
+from ...effects.wrapping import wraps
 from ..asking import place
 from ..handle import handle
 from ..handler import handler
@@ -183,7 +183,7 @@ def checkify(f: Callable[..., Any], *, stop: bool = False) -> Callable[..., Any]
     """
     need_function("checkify", f)
 
-    @functools.wraps(f)
+    @wraps(f)
     def checked(*args: Any, **kwargs: Any) -> Any:
         notes: dict[Note, int] = {}
 

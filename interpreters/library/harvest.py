@@ -8,7 +8,6 @@ Source: the transformation of this name in Oryx (Saberian et al., 2020).
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from ...effects.operations import effect
 from ...effects.shapes import move_axis
 from ...effects.stack import current
 from ...effects.treedefs import TreeDef
+from ...effects.wrapping import wraps
 from ..handle import handle
 from ..handler import handler
 from ..movements import When, tally
@@ -88,7 +88,7 @@ def nest(f: Callable[..., Any], *, scope: str) -> Callable[..., Any]:
     def renamed(op: Any, *leaves: Any) -> Any:
         return perform(Sow((scope, *op.path), op.tag, op.mode, op.tree), *leaves)
 
-    return functools.wraps(f)(handle(handler({Sow: renamed}))(f))
+    return wraps(f)(handle(handler({Sow: renamed}))(f))
 
 
 def plant(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
@@ -104,7 +104,7 @@ def plant(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
     need_function("plant", f)
     mine = lambda op: type(op) is Sow and op.tag == tag
 
-    @functools.wraps(f)
+    @wraps(f)
     def planted(values: Any, *args: Any, **kwargs: Any) -> Any:
         used: set[Path] = set()
         values = trees.map(lambda x: x.value if type(x) is When else x, values, is_leaf=lambda x: type(x) is When)
@@ -141,7 +141,7 @@ def reap(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
     {'h': Array(4., dtype=float32, weak_type=True)}
     """
     harvested = call_and_reap(f, tag=tag)
-    return functools.wraps(f)(lambda *args, **kwargs: harvested(*args, **kwargs)[1])
+    return wraps(f)(lambda *args, **kwargs: harvested(*args, **kwargs)[1])
 
 
 def call_and_reap(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
@@ -161,7 +161,7 @@ def call_and_reap(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..
     log = handle(handler({Sow: collect}, moves=Log(mine)), ())
     counts = handle(handler({Sow: count}, moves=tally({}, _then, _choose, _repeat)), {})
 
-    @functools.wraps(f)
+    @wraps(f)
     def reaped(*args: Any, **kwargs: Any) -> Any:
         entries, (times, y) = log(counts(f))(*args, **kwargs)
         return y, _nested({path: _one(path, times[path], entries) for path in times})

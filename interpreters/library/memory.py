@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ from ...effects.arrays import ConcreteArray, perform
 from ...effects.errors import need_function
 from ...effects.operations import Operation, is_pure
 from ...effects.stack import current
+from ...effects.wrapping import wraps
 from ..handle import handle
 from ..handler import handler
 
@@ -30,7 +30,7 @@ def memo(f: Callable[..., Any], *, over: Callable[[Operation], bool] = is_pure) 
     """
     need_function("memo", f)
 
-    @functools.wraps(f)
+    @wraps(f)
     def remembering(*args: Any, **kwargs: Any) -> Any:
         known: dict[Any, Any] = {}
 

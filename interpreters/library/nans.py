@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from ...effects.errors import FoundNaN, need_function
 from ...effects.operations import is_pure
 from ...effects.reductions import argmax, reduce_or
 from ...effects.shapes import reshape
+from ...effects.wrapping import wraps
 from ..asking import place
 from ..handle import handle
 from ..handler import handler
@@ -35,7 +35,7 @@ def nan_origin(f: Callable[..., Any]) -> Callable[..., Any]:
     """
     need_function("nan_origin", f)
 
-    @functools.wraps(f)
+    @wraps(f)
     def traced(*args: Any, **kwargs: Any) -> Any:
         notes: dict[Note, int] = {}
 

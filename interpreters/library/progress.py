@@ -22,6 +22,7 @@ from ...effects.callbacks import Callback, evaluate_callback, held, lower_callba
 from ...effects.dtypes import int32
 from ...effects.errors import BadArgument
 from ...effects.operations import effect
+from ...effects.wrapping import wraps
 from ..handle import handle
 from ..handler import handler
 
@@ -100,7 +101,7 @@ def progress(
             cond(after // step > n // step, lambda: _report(function, after), lambda: None)
             return after, None
 
-        @functools.wraps(f)
+        @wraps(f)
         def counted(*args: Any, **kwargs: Any) -> Any:
             start = scalar(0, int32)
             _report(function, start)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ from ...effects.arrays import perform
 from ...effects.errors import need_function
 from ...effects.operations import effect
 from ...effects.stack import current
+from ...effects.wrapping import wraps
 from ..asking import answer_type
 from ..asking import ask as asked
 from ..handle import handle
@@ -61,6 +61,6 @@ def local(name: str, change: Callable[[Any], Any]) -> Callable[[Callable[..., An
     changed = handler({Ask: lambda op: change(asked(Ask(name))) if op.label == name else perform(op)})
 
     def around(f: Callable[..., Any]) -> Callable[..., Any]:
-        return functools.wraps(f)(handle(changed)(f))
+        return wraps(f)(handle(changed)(f))
 
     return around

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ from ...effects.errors import need_function
 from ...effects.literals import data_shape
 from ...effects.operations import OPERATIONS, result_type
 from ...effects.types import ArrayType
+from ...effects.wrapping import wraps
 from ..asking import place
 from ..handle import handle
 from ..handler import handler
@@ -65,7 +65,7 @@ def dry_run(f: Callable[..., Any]) -> Callable[..., Rehearsal]:
     """
     need_function("dry_run", f)
 
-    @functools.wraps(f)
+    @wraps(f)
     def rehearsed(*args: Any, **kwargs: Any) -> Rehearsal:
         def skipped(steps: tuple[Step, ...], op: Any, *operands: Any) -> Any:
             types = tuple([x.type for x in operands])

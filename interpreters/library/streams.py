@@ -10,7 +10,6 @@ of its line; where both occur again, by how often before. What runs once is tran
 
 from __future__ import annotations
 
-import functools
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from ...effects.operations import effect
 from ...effects.sources import Site, call_path, line_text
 from ...effects.threefry import KEY, random_fold_in, random_wrap
 from ...effects.types import ArrayType, array_type
+from ...effects.wrapping import wraps
 from ..cross import Flow, Joined, Lifted
 from ..handle import handle
 from ..handler import handler
@@ -203,7 +203,7 @@ def seed(f: Callable[..., Any], key: Any) -> Callable[..., Any]:
 def seeding(answers: Any, f: Callable[..., Any], stream: Stream) -> Callable[..., Any]:
     """``f`` with its random effects answered from a stream by a handler of streams."""
 
-    @functools.wraps(f)
+    @wraps(f)
     def seeded(*args: Any, **kwargs: Any) -> Any:
         return handle(answers, stream)(f)(*args, **kwargs)[1]
 

@@ -418,3 +418,32 @@ def test_a_clause_that_takes_a_state_too_many_or_too_few_is_named():
         hx.handle(counter)(step)()
     with pytest.raises(hx.errors.BadCall, match="clause takes"):
         hx.handle(hx.handler({Step: lambda op: None}), 0)(step)()
+
+
+FACTOR = 1
+
+
+def test_a_clause_that_reads_what_has_changed_is_not_remembered():
+    global FACTOR
+    scaled = hx.handler({Step: lambda n, op: (n + FACTOR, None)})
+
+    def f():
+        step()
+        lax.fori_loop(0, 2, lambda i, c: (step(), c)[1], 0)
+
+    counts = []
+    for FACTOR in (1, 5):  # noqa: B007  the clause reads it
+        counts.append(int(hx.handle(scaled, 0)(f)()[0]))
+    FACTOR = 1
+    assert counts == [3, 15]
+
+
+def test_effects_of_one_kind_keep_their_order_when_a_program_is_split():
+    say = hx.jit(lambda x: (note(x), x)[1])
+    program = hx.make_program(lambda x, y: (say(x), note(y), y)[2])(1.0, 2.0)
+    halves = hx.partial_eval_program(program, [True, False])
+    assert not halves.known.effects and len(halves.rest.effects) == 1
+
+
+def test_a_gradient_of_a_jitted_function_does_not_pass_for_it():
+    assert not hasattr(hx.grad(hx.jit(lambda x: x * x)), "lower")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import handlax as hx
+from handlax.effects import identity
 from handlax.effects.arrays import ConcreteArray
 from handlax.errors import (
     BadArgument,
@@ -24,7 +25,7 @@ from handlax.errors import (
     NotAnArray,
     UnhandledEffect,
 )
-from handlax.lowering import identity, traces
+from handlax.lowering import traces
 from handlax.lowering.explain import explain
 
 Point = namedtuple("Point", "x y")

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.arrays import ConcreteArray
-from ..effects.caches import Cache
-from ..effects.closures import jit_info
-from ..effects.operations import Operation, bits
-from ..effects.types import ArrayType
+from .arrays import ConcreteArray
+from .caches import Cache
+from .closures import jit_info
+from .operations import Operation, bits
+from .types import ArrayType
 
 _VALUES = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), np.generic)
 _CONSTANT = (type, types.ModuleType, types.BuiltinFunctionType, np.ufunc, np.dtype, ArrayType, ConcreteArray, Operation)
