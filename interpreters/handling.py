@@ -120,7 +120,7 @@ class Handling(Crossing):
         if self.outer is not BASE:
             return None
         handler = self.handler
-        parts = [*self.clauses.values(), handler.otherwise, handler.over]
+        parts: list[Any] = [*self.clauses.values(), handler.otherwise, handler.over]
         marks = tuple([fingerprint(part.f if isinstance(part, Kind) else part) for part in parts])
         try:
             hash(handler)

@@ -100,5 +100,5 @@ def enumerate_values(f: Callable[..., Any]) -> Callable[..., Worlds]:
     def enumerated(*args: Any, **kwargs: Any) -> Worlds:
         return handle(WORLDS, hnp.asarray(0.0))(f)(*args, **kwargs)
 
-    enumerated.answers_sites = True  # type: ignore[attr-defined]
+    enumerated.answers_sites = True
     return enumerated

@@ -13,7 +13,7 @@ from handlax import numpy as hnp
 
 
 @hx.effect(vmap="per_lane", diff="stop")
-class Tick:
+class Click:
     def result_type(op: Any) -> None:
         return None
 
@@ -24,11 +24,11 @@ class Number:
         return hnp.zeros((), "int32").type
 
 
-counter = hx.handler({Tick: lambda n, op: (n + 1, None)})
+counter = hx.handler({Click: lambda n, op: (n + 1, None)})
 
 
 def tick() -> None:
-    hx.perform(Tick())
+    hx.perform(Click())
 
 
 def counted(f: Any) -> Any:
@@ -52,7 +52,7 @@ def test_an_operation_that_only_performs_stays_in_the_known_part(boundary: Any, 
 
 
 def test_an_early_end_without_results_is_seen_through_grad() -> None:
-    ended = hx.handler({Tick: hx.final(lambda op: (False, 0.0))}, returns=lambda y: (True, y))
+    ended = hx.handler({Click: hx.final(lambda op: (False, 0.0))}, returns=lambda y: (True, y))
     slope = hx.handle(ended)(hx.grad(only_performs))
     assert [bool(x) for x in (slope(3.0)[0], slope(-3.0)[0])] == [False, True]
 
@@ -60,7 +60,7 @@ def test_an_early_end_without_results_is_seen_through_grad() -> None:
 def test_what_only_performs_on_unknown_operands_stays_in_the_rest() -> None:
     program = hx.make_program(only_performs)(1.0)
     split = hx.partial_eval_program(program, [True])
-    assert [effect.name for effect in split.rest.effects] == ["tick"] and not split.known.effects
+    assert [effect.name for effect in split.rest.effects] == ["click"] and not split.known.effects
 
 
 @pytest.mark.parametrize("derivative", [hx.jacfwd, hx.jacrev, hx.hessian, lambda f: hx.jacfwd(hx.jacfwd(f))])

@@ -18,7 +18,7 @@ XS = np.linspace(0.2, 1.4, 3, dtype="float32")
 
 
 @hx.effect
-class Beat:
+class Pulse:
     by: int = 1
 
     def result_type(op):
@@ -39,7 +39,7 @@ class Write:
         return None
 
 
-counter = hx.handler({Beat: lambda n, op: (n + op.by, None)})
+counter = hx.handler({Pulse: lambda n, op: (n + op.by, None)})
 cell = hx.handler({Write: lambda s, op, x: (x, None), Read: lambda s, op: (s, s)})
 twice_sin = hx.handler({Sin: lambda op, x: 2 * hx.perform(op, x)})
 
@@ -356,13 +356,13 @@ def test_a_box_that_cannot_be_followed_is_refused():
 
 @hx.custom_jvp
 def beating(x):
-    hx.perform(Beat(1))
+    hx.perform(Pulse(1))
     return hnp.sin(x)
 
 
 @beating.defjvp
 def beating_jvp(primals, tangents):
-    hx.perform(Beat(10))
+    hx.perform(Pulse(10))
     return hnp.sin(primals[0]), 3.0 * hnp.cos(primals[0]) * tangents[0]
 
 

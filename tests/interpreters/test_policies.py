@@ -50,7 +50,10 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("policy", "names"), CASES, ids=[getattr(policy, "__name__", str(policy)) for policy, _ in CASES])
+NAMES = [getattr(policy, "__name__", str(policy)) for policy, _ in CASES]
+
+
+@pytest.mark.parametrize(("policy", "names"), CASES, ids=NAMES)
 def test_what_is_kept_is_what_the_policy_allows(policy, names):
     assert kept(policy) == names
 
