@@ -9,12 +9,13 @@ Source: Plotkin & Pretnar, "Handlers of Algebraic Effects" (2009), section 3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyrsistent import PMap, pmap
 
-from ..effects.errors import BadArgument, Immutable
+from ..effects.errors import BadArgument, BadCall, Immutable
 from ..effects.operations import Operation
 from .movements import Movement, Tally, carry
 
@@ -173,3 +174,18 @@ def _checked(clauses: Mapping[Any, Any]) -> dict[Any, Any]:
         if not (callable(clause) or isinstance(clause, Kind)):
             raise BadArgument(f"handler: the clause of {op.__name__} must be callable, got {clause!r}.")
     return dict(clauses)
+
+
+def check_arity(op: Operation, clause: Any, types: Sequence[Any], stateful: bool) -> None:
+    """Raises BadCall where a clause does not take what it is given: often a state too many or too few."""
+    clause = clause.f if isinstance(clause, Kind) else clause
+    given = (*(("state",) if stateful else ()), "op", *map(str, types))
+    try:
+        inspect.signature(clause).bind(*given)
+    except TypeError:
+        raise BadCall(
+            f"{op.name}: the clause takes {inspect.signature(clause)}, it is given ({', '.join(given)}).",
+            hint="a clause is (op, *operands), and (state, op, *operands) under hx.handle(h, state).",
+        ) from None
+    except ValueError:  # a builtin without a signature
+        return

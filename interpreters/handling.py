@@ -5,14 +5,13 @@ While a clause runs, the stack is the one outside its handler: ``perform`` in it
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from ..effects import trees
 from ..effects.arrays import Array, lift
 from ..effects.control import HigherOrder
 from ..effects.conversion import convert
-from ..effects.errors import BadArgument, BadCall, DTypeMismatch
+from ..effects.errors import BadArgument, DTypeMismatch
 from ..effects.identity import fingerprint
 from ..effects.operations import Operation, result_type
 from ..effects.programs import Program
@@ -20,10 +19,10 @@ from ..effects.promotion import promote
 from ..effects.stack import BASE, STACK, Run
 from ..effects.types import ArrayType
 from .cross import NO_FLOW, Crossing, Flow, cross
-from .handler import Handler, Kind
+from .handler import Handler, Kind, check_arity
 from .late import cross_linear
 from .rotate import rotated
-from .tally import tallied
+from .tally import tallied, weighed
 
 
 class _NoState:
@@ -67,7 +66,7 @@ class Handling(Crossing):
         try:
             if not self.plain:
                 if self.handler.tallies:
-                    weight = clause(op, *[x.type for x in operands])
+                    weight = weighed(self.handler, clause, op, [x.type for x in operands])
                     self.current = self.handler.moves.then(self.current, weight)  # type: ignore[attr-defined]
                     return self.outer.answer(op, operands)
                 if isinstance(clause, Kind):
@@ -78,7 +77,8 @@ class Handling(Crossing):
                 self.current, y = pair(op, clause(self.current, op, *operands))
             return fitted(op, operands, y)
         except (TypeError, AttributeError):
-            check_arity(op, clause, operands, self.current is not NO_STATE)
+            stateful = self.current is not NO_STATE and not self.handler.tallies
+            check_arity(op, clause, [x.type for x in operands], stateful)
             raise
         finally:
             STACK.reset(token)
@@ -131,21 +131,6 @@ class Handling(Crossing):
 
     def flow(self, op: HigherOrder) -> Flow:
         return NO_FLOW if self.current is NO_STATE else self.handler.moves.flow(self, op)
-
-
-def check_arity(op: Operation, clause: Any, operands: tuple[Any, ...], stateful: bool) -> None:
-    """Raises BadCall where a clause does not take what it is given: often a state too many or too few."""
-    clause = clause.f if isinstance(clause, Kind) else clause
-    given = (*(("state",) if stateful else ()), "op", *[str(x.type) for x in operands])
-    try:
-        inspect.signature(clause).bind(*given)
-    except TypeError:
-        raise BadCall(
-            f"{op.name}: the clause takes {inspect.signature(clause)}, it is given ({', '.join(given)}).",
-            hint="a clause is (op, *operands), and (state, op, *operands) under hx.handle(h, state).",
-        ) from None
-    except ValueError:  # a builtin without a signature
-        return
 
 
 def pair(op: Operation, answer: Any) -> tuple[Any, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..effects.programs import Program
-from .handler import Handler
+from .handler import Handler, check_arity
 
 
 def tallied(handler: Handler, op: Any, operands: Sequence[Any]) -> Any:
@@ -33,5 +33,14 @@ def _program(handler: Handler, program: Program) -> Any:
             continue
         clause = clause or (handler.otherwise if handler.over(op) else None)
         if clause is not None:
-            total = moves.then(total, clause(op, *types))
+            total = moves.then(total, weighed(handler, clause, op, types))
     return total
+
+
+def weighed(handler: Handler, clause: Any, op: Any, types: Sequence[Any]) -> Any:
+    """What a clause makes of one operation."""
+    try:
+        return clause(op, *types)
+    except TypeError:
+        check_arity(op, clause, types, False)
+        raise

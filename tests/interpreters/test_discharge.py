@@ -418,6 +418,9 @@ def test_a_clause_that_takes_a_state_too_many_or_too_few_is_named():
         hx.handle(counter)(step)()
     with pytest.raises(hx.errors.BadCall, match="clause takes"):
         hx.handle(hx.handler({Step: lambda op: None}), 0)(step)()
+    weights = hx.handler({Step: lambda: 1}, moves=hx.tally(0, lambda a, b: a + b, max, lambda n, times: n * times))
+    with pytest.raises(hx.errors.BadCall, match="clause takes"):
+        hx.handle(weights, 0)(lambda: lax.fori_loop(0, 2, lambda i, c: (step(), c)[1], 0))()
 
 
 FACTOR = 1
