@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -541,22 +541,25 @@ def perform(op: Any, *operands: Any) -> Any:
         raise BadCall(
             f"perform: an operation is needed, got {shown}.", hint="perform(Op(...fields), *operands): make one first."
         )
-    lifted = [x if isinstance(x, Array) else lift(x) for x in operands]
+    for x in operands:
+        if not isinstance(x, Array):
+            operands = tuple([x if isinstance(x, Array) else lift(x) for x in operands])
+            break
     try:
-        y = stack.perform(op, *lifted)
+        y = stack.current().answer(op, operands)
     except TypeError as error:
         if not isinstance(error, HandlaxError):
-            _check_operands(op, lifted)
+            _check_operands(op, operands)
         raise
     if not op.effectful:
         return y
-    tree = op.result_tree(*[x.type for x in lifted])
+    tree = op.result_tree(*[x.type for x in operands])
     if tree is None or type(tree) is ArrayType:  # the commonest trees by hand
         return y[0] if y else None
     return trees.unflatten(trees.structure(tree), y)
 
 
-def _check_operands(op: Any, operands: list[Array]) -> None:
+def _check_operands(op: Any, operands: Sequence[Array]) -> None:
     """Raises BadCall where the operation does not take so many operands."""
     typed = op.result_tree if op.effectful else op.result_type
     try:

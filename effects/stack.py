@@ -79,11 +79,14 @@ class Run:
 
     def place(self) -> Place:
         """The user's line of what is being performed, as this run sees it; for a run that answers it first."""
-        code, offset = user_site(3)
+        place = user_site(3)
         try:
             seen = self._seen
         except AttributeError:
             seen = self.seen
+        if not seen.under:  # nobody records it, or nobody it came through has a name
+            return place
+        code, offset = place
         return seen.get(id(code)) or seen.add(code), offset
 
     @property

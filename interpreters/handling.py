@@ -145,13 +145,15 @@ def pair(op: Operation, answer: Any) -> tuple[Any, Any]:
 
 def fitted(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
     """The answer with exactly the type that the operation's result has; a weak number takes its dtype."""
-    made = result_type(op, tuple([x.type for x in operands]))
+    types = (operands[0].type,) if len(operands) == 1 else tuple([x.type for x in operands])
+    memo = op.memo
+    made = (memo.get(types) or result_type(op, types)) if memo is not None else op.result_type(*types)
     if not op.multiple:
         return y if getattr(y, "type", None) is made and isinstance(y, Array) else _fitting(op, y, made)
     if not made and y is None:
         return ()
     if len(made) == 1 and isinstance(y, Array):
-        return (_fitting(op, y, made[0]),)
+        return (y,) if y.type is made[0] else (_fitting(op, y, made[0]),)
     parts = list(y) if isinstance(y, tuple) and not op.effectful else trees.leaves(y)
     if len(parts) != len(made):
         raise DTypeMismatch(f"{op.name}: the clause must give {len(made)} results, got {len(parts)}.")
