@@ -198,7 +198,16 @@ class Appended(Flow):
 
     def end(self, run: Any) -> tuple[Sequence[Any], Any]:
         entries = run.current
-        return leaves_of(tuple([When(True, entry) for entry in entries]) if self.branches else entries)
+        return leaves_of(tuple(map(self.in_branch, entries)) if self.branches else entries)
+
+    def in_branch(self, entry: Any) -> Any:
+        """An entry as it leaves the branch that made it; where the branch is not taken all of it is zero."""
+        return When(True, entry)
+
+    def take(self, run: Any, bodies: Sequence[Sequence[Any]]) -> None:
+        """Go on from the log with what each body appended."""
+        for entries in bodies:
+            run.current = (*run.current, *entries)
 
     def join(self, run: Any, op: HigherOrder, lifted: Sequence[Lifted], before: Sequence[ArrayType]) -> Joined:
         offsets: list[int] = []
@@ -210,10 +219,12 @@ class Appended(Flow):
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
         first = 0
+        bodies = []
         for part in structure:
             last = first + part.num_leaves
-            run.current = (*run.current, *trees.unflatten(part, values[first:last]))
+            bodies.append(trees.unflatten(part, values[first:last]))
             first = last
+        self.take(run, bodies)
 
 
 class Merged(Flow):

@@ -23,12 +23,11 @@ from ..effects.control import HigherOrder
 from ..effects.errors import BadArgument, CannotCross, StateTypeError
 from ..effects.shapes import broadcast_in_dim
 from ..effects.treenodes import register_dataclass, static
-from ..effects.types import ArrayType
 from ..effects.wrapping import wraps
-from ..interpreters.cross import Flow, Joined, Lifted
+from ..interpreters.cross import Flow
 from ..interpreters.handle import handle
 from ..interpreters.handler import handler
-from ..interpreters.movements import Movement, When, leaves_of
+from ..interpreters.movements import Appended, Movement, When
 from .sites import DRAWN, OBSERVED, Sample, unanswered
 from .values import substitute
 
@@ -69,34 +68,13 @@ class Sites(Movement):
         )
 
 
-class Logged(Flow):
+class Logged(Appended):
     """The sites of the bodies come out."""
 
-    def __init__(self, op: HigherOrder):
-        self.branches = op.runs == "one"
+    def in_branch(self, entry: Any) -> Entry:
+        return _in_branch(entry)
 
-    def begin(self, run: Any, values: Sequence[Any]) -> None:
-        run.current = ()
-
-    def end(self, run: Any) -> tuple[Sequence[Any], Any]:
-        log = run.current
-        return leaves_of(tuple([_in_branch(entry) for entry in log]) if self.branches else log)
-
-    def join(self, run: Any, op: HigherOrder, lifted: Sequence[Lifted], before: Sequence[ArrayType]) -> Joined:
-        offsets: list[int] = []
-        types: list[ArrayType] = []
-        for made in lifted:
-            offsets.append(len(types))
-            types += made.state
-        return Joined(types, [made.structure for made in lifted], offsets)
-
-    def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
-        first = 0
-        bodies = []
-        for part in structure:
-            last = first + part.num_leaves
-            bodies.append(trees.unflatten(part, values[first:last]))
-            first = last
+    def take(self, run: Any, bodies: Sequence[Sequence[Entry]]) -> None:
         for entry in _of_branches(bodies) if self.branches else bodies[0]:
             run.current = _added(run.current, entry)
 
