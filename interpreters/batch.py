@@ -8,26 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..effects import config
 from ..effects.arrays import Box
 from ..effects.axes import Axis
-from ..effects.caches import Cache
 from ..effects.columns import BATCH, COLLECTIVE
 from ..effects.control import HigherOrder
 from ..effects.errors import CannotCross
 from ..effects.lanes import Lanes
 from ..effects.operations import Operation
-from ..effects.programs import Program, interpret
+from ..effects.programs import Program
 from ..effects.slicing import axis_at
 from ..effects.sources import Site
 from ..effects.stack import BASE, STACK, Run, inside
 from ..effects.types import ArrayType, array_type
 from .choosing import all_branches, while_any
-from .cross import Crossing, cross
+from .cross import Crossing, cross, lift
 from .late import cross_linear
 from .record import Record
-
-_PROGRAMS = Cache("batch_program")
 
 
 class BatchBox(Box):
@@ -202,19 +198,5 @@ def batch_program(
     program: Program, dims: Sequence[int | None], size: int, axis_name: Any = None
 ) -> tuple[Program, tuple[int | None, ...]]:
     """The program for all lanes: input ``i`` mapped along ``dims[i]``. Also gives each result's mapped dimension."""
-    key = (program, tuple(dims), size, axis_name, config.current())
-    return _PROGRAMS.get(key, lambda: _batch_program(program, dims, size, axis_name))
-
-
-def _batch_program(program: Program, dims: Sequence[int | None], size: int, axis_name: Any) -> Any:
-    recorder = Record(BASE, "")
-    run = Batch(recorder, size, axis_name)
-    boxes = []
-    for t, d in zip(program.in_types, dims):
-        shape = t.shape if d is None else (*t.shape[:d], size, *t.shape[d:])
-        boxes.append(run.box(d, [recorder.input(t.update(shape=shape))]))
-    with inside(run):
-        results = interpret(program, boxes)
-    outs = [y.value if y.run is run else y for y in results]
-    out_dims = tuple([y.dim if y.run is run else None for y in results])
-    return recorder.freeze(outs, program.name), out_dims
+    made = lift(Batch(BASE, size, axis_name), program, dims)
+    return made.program, made.marks

@@ -92,7 +92,8 @@ class Handling(Crossing):
 
     def cross(self, op: Any, operands: tuple[Any, ...]) -> Any:
         if self.handler.tallies:
-            self.current = self.handler.moves.then(self.current, tallied(self.handler, op, operands))  # type: ignore[attr-defined]
+            moves: Any = self.handler.moves
+            self.current = moves.then(self.current, tallied(self.handler, op, operands))
             return self.outer.answer(op, operands)
         token = STACK.set(self.outer)
         try:
