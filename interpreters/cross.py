@@ -29,6 +29,7 @@ from .record import Record
 
 Mark = Any  # what a handler knows of one value of its own statically: None for a value of somebody else
 _LIFTED = Cache("lift")
+_CROSSED = Cache("cross")
 _HANDLED = Cache("handle", 128)  # smaller: handlers are often made anew, and hold what their clauses hold
 
 
@@ -233,6 +234,21 @@ def _padded(ends: Sequence[Any], wanted: Wanted) -> list[Any]:
     ]
 
 
+class Crossed(NamedTuple):
+    """An operation as a handler crosses it, before it meets its operands.
+
+    ``op`` runs the lifted bodies over the ``captured`` values and what is given; ``carry`` are the marks of what goes
+    round, ``marks`` those of the results, ``state`` the types of what enters with the state.
+    """
+
+    op: HigherOrder
+    captured: Sequence[Any]
+    carry: Sequence[Mark]
+    marks: Sequence[Mark]
+    state: Sequence[ArrayType]
+    joined: Joined
+
+
 def cross(run: Crossing, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
     """Answer a higher-order operation: the same operation, outside, over bodies as the handler makes them."""
     flow = run.flow(op)
@@ -243,8 +259,34 @@ def cross(run: Crossing, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
         return run.choose(op, operands)
     fixed = [run.split(x) for x in shared]
     sliced = [run.slice(*run.split(x)) if op.stacks else run.split(x) for x in each]
-    before, after = [mark for mark, _ in fixed], [mark for mark, _ in sliced]
     moving = [run.carried(run.split(x)[0]) for x in carry]
+    crossed = _crossed(run, op, flow, ([mark for mark, _ in fixed], moving, [mark for mark, _ in sliced]))
+    if crossed is None:
+        return run.choose(op, operands)
+    fixed_parts = [part for _, parts in fixed for part in parts]
+    carried = [part for x, mark in zip(carry, crossed.carry) for part in run.force(x, mark)]
+    entering = [convert(x, t.dtype, t.weak) for x, t in zip(flow.operands, crossed.state)]
+    last = [part for _, parts in sliced for part in parts]
+    loose = [*entering, *last] if flow.turns and op.loops else [*last, *entering]
+    given = (*selects, *crossed.captured, *fixed_parts, *carried, *loose)
+    return boxed(run, op, crossed.marks, flow, crossed.joined, performed(run.outer, crossed.op, given))
+
+
+Marks = tuple[Sequence[Mark], Sequence[Mark], Sequence[Mark]]  # of the operands that are shared, carried, each
+
+
+def _crossed(run: Crossing, op: HigherOrder, flow: Flow, marks: Marks) -> Crossed | None:
+    """The operation over lifted bodies; None where a test is the handler's. Remembered where its bodies are."""
+    key = run.key()
+    if key is None or flow is not NO_FLOW or op.late or (op.effects and run.outer is not BASE):
+        return _cross(run, op, flow, marks)
+    whole = (key, op, *map(tuple, marks), config.current())
+    return _CROSSED.get(whole, lambda: _cross(run, op, flow, marks))
+
+
+def _cross(run: Crossing, op: HigherOrder, flow: Flow, given: Marks) -> Crossed | None:
+    """Least fix-point over what goes round: whether it is the handler's own, and the types of the state."""
+    before, moving, after = given
     turns = flow.turns and op.loops
     state = flow.inner_types()
     at = (op.shared + op.carry, op.carry) if turns else None
@@ -259,7 +301,7 @@ def cross(run: Crossing, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
         moving, state = grown, list(joined.types) if turns else state
     tests = [lift(run, test, [*before, *moving], None, flow, state) for test in op.tests]
     if any([test.marks[0] is not None for test in tests]):
-        return run.choose(op, operands)
+        return None
     if op.late:  # a rule may give its own where the body gives nobody's
         found = [run.carried(run.join(marks)) if mark is None else mark for mark in found]
     wanted = [*moving, *found[op.carry :]] if op.loops else found
@@ -270,19 +312,16 @@ def cross(run: Crossing, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
         for body, made, offset in zip(op.main, lifted, joined.offsets)
     ]
     whole, captured = close_all([*[test.program.with_outs(test.program.outs[:1]) for test in tests], *programs])
-    fixed_parts = [*captured, *[part for _, parts in fixed for part in parts]]
-    carried = [part for x, mark in zip(carry, moving) for part in run.force(x, mark)]
-    entering = [convert(x, t.dtype, t.weak) for x, t in zip(flow.operands, state)]
-    last = [part for _, parts in sliced for part in parts]
-    loose = [*entering, *last] if turns else [*last, *entering]
     late = {}
     for name in op.late:
         how = Lift(run, flow, len(captured), op.bodies[0], [*before, *after], wanted, joined)
         late[name] = getattr(op, name).lifted(how)
-    count = len(carried) + (len(entering) if turns else 0)
-    made = op.with_bodies(whole, shared=len(fixed_parts), carry=count, **late)
-    results = performed(run.outer, made, (*selects, *fixed_parts, *carried, *loose))
-    return boxed(run, op, wanted, flow, joined, results)
+    types = op.groups((None,) * op.selects + op.bodies[0].in_types)
+    fixed = [part for mark, t in zip(before, types.shared) for part in run.part_types(mark, t)]
+    carried = [part for mark, t in zip(moving, types.carry) for part in run.part_types(mark, t)]
+    count = len(carried) + (len(state) if turns else 0)
+    made = op.with_bodies(whole, shared=len(captured) + len(fixed), carry=count, **late)
+    return Crossed(made, captured, moving, wanted, state, joined)
 
 
 def performed(outer: Run, op: HigherOrder, operands: tuple[Any, ...]) -> Any:

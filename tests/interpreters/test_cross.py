@@ -11,6 +11,12 @@ from handlax import numpy as hnp
 x = np.float32(0.5)
 
 
+@hx.effect(vmap="once", diff="stop")
+class Ask:
+    def result_type(op):
+        return hx.ShapeDtypeStruct((), "float32").type
+
+
 def test_a_linear_transpose_reads_values_of_transformations_around_it():
     def scaled(x):
         return hx.linear_transpose(lambda d: hnp.sin(x) * d, x)(1.0)[0]
@@ -50,3 +56,25 @@ def test_what_is_computed_again_is_known_to_the_adjoint_of_its_derivative():
     ruled = hx.custom_vjp(f)
     ruled.defvjp(lambda x: (f(x), x), lambda x, ct: hx.vjp(f, x)[1](ct))
     np.testing.assert_allclose(hx.jvp(ruled, (x,), (hnp.float32(3.0),))[1], 3 * np.cos(x), rtol=1e-6)
+
+
+def test_a_crossing_is_remembered_for_equal_operations():
+    def f(x):
+        return hnp.sum(lax.scan(lambda c, w: (hnp.sin(c * w) + 0.125, c), x, hnp.ones(5))[1])
+
+    first = hx.make_program(hx.grad(f))(x)
+    before = hx.cache_info()["cross"]
+    again = hx.make_program(hx.grad(f))(x)
+    after = hx.cache_info()["cross"]
+    assert again == first
+    assert (after.hits - before.hits, after.misses - before.misses) == (1, 0)
+
+
+def test_a_crossing_that_a_handler_around_has_a_part_in_is_not_remembered():
+    def f(x):
+        return lax.scan(lambda c, _: (c * hx.perform(Ask()), None), x, None, 2)[0]
+
+    for answer in (2.0, 3.0):
+        handled = hx.handle(hx.handler({Ask: lambda op, answer=answer: hnp.float32(answer)}))
+        np.testing.assert_allclose(handled(hx.grad(f))(x), answer**2)
+        np.testing.assert_allclose(handled(hx.vmap(f))(hnp.ones(3)), np.full(3, answer**2))
