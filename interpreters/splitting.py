@@ -21,7 +21,7 @@ from ..effects.programs import Program, interpret
 from ..effects.shapes import BroadcastInDim
 from ..effects.stack import BASE, inside, perform
 from ..effects.types import ArrayType, array_type
-from .dependence import dependent_inputs, dependent_results, dependent_test, dependent_values
+from .dependence import dependent_inputs, dependent_results, dependent_test, dependent_values, entirely_dependent
 from .record import Record, record
 from .simplify import is_root, prune_operation
 
@@ -64,6 +64,8 @@ def split(op: HigherOrder, unknown: Sequence[bool], policy: Policy | None, halve
         return _whole(op, len(unknown))
     if op.runs == "until":
         return _until(op, unknown, policy)
+    if policy is None and not op.effects and entirely_dependent(op, unknown):
+        return _whole(op, len(unknown))
     inner, wanted = dependent_inputs(op, unknown), dependent_results(op, unknown)
     halves = [halve(body, inner, wanted, policy, again) for body in op.bodies]
     return _Assembly(op, inner, wanted, halves, again, halve).parts()

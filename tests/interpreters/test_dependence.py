@@ -11,7 +11,7 @@ import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
 from handlax.interpreters.dependence import dependent
-from handlax.interpreters.partial_eval import partial_eval_program
+from handlax.interpreters.partial_eval import partial_eval_program, split_operation
 
 
 def straight(a, b, c):
@@ -51,3 +51,31 @@ def test_a_program_performed_under_a_record_is_that_program(f):
     assert list(again.sites) == list(program.sites)
     doubled = hx.make_program(lambda *xs: program(*program(*xs)[:2], xs[2]))(1.0, 2.0, 3.0)
     np.testing.assert_array_equal(doubled(1.0, 2.0, 3.0)[0], program(*program(1.0, 2.0, 3.0)[:2], 3.0)[0])
+
+
+@pytest.mark.parametrize("computed", [False, True])
+def test_a_loop_that_computes_of_nothing_known_is_its_own_rest(computed):
+    """What its body broadcasts of known values is not kept; anything else that it computes of them is."""
+
+    def step(c, x):
+        return c * hnp.broadcast_to(hnp.sin(x) if computed else x, (3,)), c
+
+    program = hx.make_program(lambda c, xs: lax.scan(step, c, xs))(hnp.ones(3), hnp.ones(4))
+    (op,) = program.ops
+    parts = split_operation(op, (True, False))
+    assert (parts.rest is op) != computed
+    assert bool(parts.known) == computed
+    if not computed:
+        assert parts.sources == ((True, 0), (True, 1))
+
+
+def test_what_has_no_results_depends_on_nothing():
+    ticked = []
+
+    def step(c, _):
+        hx.debug.callback(ticked.append, 1)
+        return c * 2.0, None
+
+    f = hx.grad(lambda x: lax.scan(step, x, None, 2)[0])
+    np.testing.assert_allclose(f(1.0), 4.0)
+    assert len(ticked) == 2
