@@ -58,7 +58,6 @@ def _close(program: Program, captured: dict[int, Array]) -> Program:
     def renumber(numbers: Sequence[int]) -> tuple[int, ...]:
         return tuple([n + shift if n >= 0 else moved[n] for n in numbers])
 
-    types = [x.type for x in captured.values()] + list(program.in_types)
-    args = list(map(renumber, program.args))
-    outs = renumber(program.outs)
-    return Program(types, program.ops, args, program.types, outs, kept, program.sites, program.name)
+    types = (*[x.type for x in captured.values()], *program.in_types)
+    args = tuple(map(renumber, program.args))
+    return program._with(in_types=types, args=args, outs=renumber(program.outs), consts=tuple(kept))

@@ -21,6 +21,7 @@ from .errors import BadArgument
 from .operations import EMPTY_ROW, Operation
 from .printing import WRITERS, constant_text, constants_of, equation_text, letter, program_text
 from .reading import read
+from .slots import setter
 from .sources import NOWHERE, Site, Sites
 from .stack import Cell, current
 from .types import ArrayType
@@ -128,23 +129,17 @@ class Program:
         sites: Iterable[tuple[CodeType | None, int]] = (),
         name: str = "program",
     ):
-        assign = object.__setattr__
-        assign(self, "in_types", tuple(in_types))
-        assign(self, "ops", tuple(ops))
-        assign(self, "args", tuple(args))
-        assign(self, "types", tuple(types))
-        assign(self, "outs", tuple(outs))
-        assign(self, "consts", tuple(consts))
+        ops = tuple(ops)
         found = sites.copy() if isinstance(sites, Sites) else Sites(sites)
-        assign(self, "sites", found if len(found) else Sites((NOWHERE,) * len(self.ops)))
-        assign(self, "name", name)
         row = EMPTY_ROW
-        kinds: set[type[Operation]] = set(map(type, self.ops))
-        for kind in kinds:
+        for kind in set(map(type, ops)):
             if kind.effectful or kind.bodied or kind.named:
-                row = row.union(*[each.effects for each in self.ops if type(each) is kind])
-        assign(self, "effects", row)
-        assign(self, "_cache", {})
+                row = row.union(*[each.effects for each in ops if type(each) is kind])
+        lines = found if len(found) else Sites((NOWHERE,) * len(ops))
+        parts = (tuple(in_types), ops, tuple(args), tuple(types), tuple(outs), tuple(consts), lines, name, row)
+        for assign, part in zip(_SETTERS, parts):
+            assign(self, part)
+        _set_cache(self, {})
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"programs are immutable; cannot set {name!r}")
@@ -241,7 +236,7 @@ class Program:
             return self._key
         except AttributeError:
             key = (self.in_types, self.ops, self.types, *self._wiring())
-            object.__setattr__(self, "_key", key)
+            _set_key(self, key)
             return key
 
     def _wiring(self) -> tuple[Any, ...]:
@@ -275,15 +270,16 @@ class Program:
             if self.key != other.key:
                 return False
             # found equal once, they share a key: else a graph of shared sub-programs were compared path by path
-            object.__setattr__(other, "_key", self._key)
+            _set_key(other, self._key)
         return True
 
     def __hash__(self) -> int:
         try:
             return self._hash
         except AttributeError:
-            object.__setattr__(self, "_hash", hash(self.key))
-            return self._hash
+            found = hash(self.key)
+            _set_hash(self, found)
+            return found
 
     def __reduce__(self) -> Any:
         # code objects do not pickle, and lines of a program from elsewhere would lead nowhere
@@ -356,9 +352,9 @@ class Program:
     def _with(self, **parts: Any) -> Program:
         """The program with other parts and the same equations, whose effects and lines are not gone through again."""
         made = object.__new__(Program)
-        for name in _PARTS:
-            object.__setattr__(made, name, parts[name] if name in parts else getattr(self, name))
-        object.__setattr__(made, "_cache", {})
+        for name, assign in zip(_PARTS, _SETTERS):
+            assign(made, parts[name] if name in parts else getattr(self, name))
+        _set_cache(made, {})
         return made
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
@@ -374,6 +370,8 @@ class Program:
 
 
 _PARTS = ("in_types", "ops", "args", "types", "outs", "consts", "sites", "name", "effects")
+_SETTERS = tuple([setter(Program, name) for name in _PARTS])
+_set_cache, _set_key, _set_hash = (setter(Program, name) for name in ("_cache", "_key", "_hash"))
 
 
 class _Installed:
