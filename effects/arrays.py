@@ -334,12 +334,13 @@ def concrete(type: ArrayType, value: np.ndarray[Any, Any] | None, buffer: Any = 
 def from_buffers(types: Iterable[ArrayType], buffers: Iterable[Any]) -> list[ConcreteArray]:
     """``[concrete(t, None, b) for t, b in zip(types, buffers)]``, without a call for each."""
     made: list[Any] = []
+    blank, sealed = Unsealed, ConcreteArray
     for type, buffer in zip(types, buffers):
-        new = Unsealed()
+        new = blank()
         new.type = type
         new._value = None
         new._buffer = buffer
-        new.__class__ = ConcreteArray
+        new.__class__ = sealed
         made.append(new)
     return made
 

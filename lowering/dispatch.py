@@ -37,6 +37,7 @@ from .entries import (
     frozen_parts,
     gather,
     give_away,
+    key_of,
     signature,
 )
 from .lazy import runtime
@@ -107,7 +108,7 @@ class Jitted:
                 return self.launch(hot, leaves, [x.buffer if x._buffer is None else x._buffer for x in leaves])
             types.append(tree)
         gathered = gather(leaves, types)
-        hot = entries.get(tuple(types)) if gathered is not None else None
+        hot = entries.get(key_of(types)) if gathered is not None else None
         if hot is None:
             return self.slow(args, kwargs)
         buffers, host = gathered  # type: ignore[misc]
@@ -159,6 +160,15 @@ class Jitted:
         if not PLAIN(kinds):
             return None
         return (count, kinds, values), tuple([args[i] for i in places[1]])
+
+    def tree(self, x: Frozen, entries: dict[Any, Hot]) -> Any:
+        """A call with a frozen tree alone."""
+        try:
+            signature, buffers = x._dispatch
+        except AttributeError:
+            signature, buffers = frozen_parts(x)
+        hot = entries.get(signature)
+        return self.slow((x,), {}) if hot is None else self.launch(hot, (x,), buffers)
 
     def frozen(self, args: tuple[Any, ...], entries: dict[Any, Hot]) -> Any:
         """A call with arrays and frozen trees: these know their structure and their buffers."""
@@ -335,13 +345,13 @@ class Jitted:
                 key = key if quick is None else quick[0]
             entries[(key, call.tree, *call.types)] = hot
         elif not kwargs and FLAT(map(type, args)):
-            entries[call.types] = hot
+            entries[key_of(call.types)] = hot
         else:
             entries[(call.tree, *call.types)] = hot
         if self.plain and not kwargs and Frozen in map(type, args):
             found = [x.type if type(x) is ConcreteArray else signature(x) for x in args]
             if None not in found:
-                entries[tuple(found)] = hot
+                entries[key_of(found)] = hot
         self.state = (settings, entries)
 
     def execute(
@@ -400,45 +410,50 @@ CACHES.append(_Dispatch())  # type: ignore[arg-type]
 
 
 def entrance(jitted: Jitted) -> Callable[..., Any]:
-    """The function that a call enters by. It is a plain function, so it binds as a method and pickles by name."""
+    """The function that a call enters by. It is a plain function, so it binds as a method and pickles by name.
+
+    A first argument with a name of its own is at hand at once, where one of many would have to be taken from them.
+    """
     current, settings_here, process = STACK.get, config.CONFIG.get, config.PROCESS
     base, placed, slow = BASE, PLACED, jitted.slow
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if current() is base and not placed:
-            settings, entries = jitted.state
-            if (settings_here() or process.settings) is not settings:
-                known = jitted.recall()
-                return slow(args, kwargs) if known is None else jitted.mixed(args, kwargs, known)
-            if kwargs or not args or type(args[0]) is not ConcreteArray:
-                return jitted.mixed(args, kwargs, entries)
-            if len(args) == 1:
-                (x,) = args
-                hot = entries.get((x.type,))
-                buffers = [x.buffer if x._buffer is None else x._buffer]
-            else:
-                try:
-                    hot = entries.get(tuple([x.type for x in args]))
-                    buffers = [x.buffer if x._buffer is None else x._buffer for x in args]
-                except (AttributeError, TypeError):  # not all are arrays of ours
-                    return jitted.mixed(args, kwargs, entries)
-            if hot is not None:
-                prepare = hot.prepare
-                try:
-                    made = hot.run(buffers if prepare is None else prepare(buffers)).consume_with_handlers(hot.handlers)
-                except Exception as error:
-                    jitted.fail(error, args)
-                kind = hot.kind
-                if kind is None:
-                    return hot.finish(made)
-                # ``concrete(kind, None, made[0])`` without a call
-                y = Unsealed()
-                y.type = kind
-                y._value = None
-                (y._buffer,) = made
-                y.__class__ = ConcreteArray
-                return y
-        return slow(args, kwargs)
+    def call(x: Any = ABSENT, /, *more: Any, **named: Any) -> Any:
+        settings, entries = jitted.state
+        if current() is not base or placed:
+            return slow(whole(x, more), named)
+        if (settings_here() or process.settings) is not settings:
+            known = jitted.recall()
+            return slow(whole(x, more), named) if known is None else jitted.mixed(whole(x, more), named, known)
+        if type(x) is not ConcreteArray or named:
+            alone = type(x) is Frozen and not more and not named
+            return jitted.tree(x, entries) if alone else jitted.mixed(whole(x, more), named, entries)
+        if not more:
+            hot = entries.get(x.type)
+            buffers = [x.buffer if x._buffer is None else x._buffer]
+        else:
+            args = (x, *more)
+            try:
+                hot = entries.get(tuple([x.type for x in args]))
+                buffers = [x.buffer if x._buffer is None else x._buffer for x in args]
+            except (AttributeError, TypeError):  # not all are arrays of ours
+                return jitted.mixed(args, named, entries)
+        if hot is None:
+            return slow((x, *more), named)
+        prepare = hot.prepare
+        try:
+            made = hot.run(buffers if prepare is None else prepare(buffers)).consume_with_handlers(hot.handlers)
+        except Exception as error:
+            jitted.fail(error, (x, *more))
+        kind = hot.kind
+        if kind is None:
+            return hot.finish(made)
+        # ``concrete(kind, None, made[0])`` without a call
+        y = Unsealed()
+        y.type = kind
+        y._value = None
+        (y._buffer,) = made
+        y.__class__ = ConcreteArray
+        return y
 
     def call_parted(*args: Any, **kwargs: Any) -> Any:
         if current() is base and not placed:
@@ -449,3 +464,15 @@ def entrance(jitted: Jitted) -> Callable[..., Any]:
         return slow(args, kwargs)
 
     return call if jitted.plain else call_parted
+
+
+class Absent:
+    """In place of a first argument: none was given by position."""
+
+
+ABSENT = Absent()
+
+
+def whole(x: Any, more: tuple[Any, ...]) -> tuple[Any, ...]:
+    """All arguments that were given by position."""
+    return () if x is ABSENT else (x, *more)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..effects import arrays
-from ..effects.arrays import ConcreteArray, from_buffers, lift, scalar
+from ..effects.arrays import ConcreteArray, Unsealed, from_buffers, lift, scalar
 from ..effects.escape import escaped
 from ..effects.frozen import FROZEN, Frozen, delayed
 from ..effects.types import ArrayType
@@ -115,13 +115,36 @@ def gather(leaves: Sequence[Any], types: list[Any]) -> tuple[list[Any], list[int
     return buffers, host
 
 
-def _finish(trace: Trace, types: tuple[ArrayType, ...]) -> Callable[[Sequence[Any]], Any]:
+def _finish(trace: Trace, types: tuple[ArrayType, ...]) -> Callable[[list[Any]], Any]:
     """From buffers to results. A frozen tree keeps them for the next call, and wraps them when somebody looks."""
     unflatten, tree = trace.unflatten, trace.out_tree
     if tree.kind is not FROZEN:
-        return lambda made: unflatten(from_buffers(types, made))
+        return _wrapped(types, unflatten)
     signature = signature_of(tree, types)
     return lambda made: delayed(tree, lambda: from_buffers(types, made), None if PLACED else (signature, made))
+
+
+def _wrapped(types: tuple[ArrayType, ...], unflatten: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    """``unflatten(from_buffers(types, made))``; each array takes the place of its buffer, without a second list."""
+    numbered = tuple(enumerate(types))
+
+    def finish(made: list[Any]) -> Any:
+        blank, sealed = Unsealed, ConcreteArray
+        for i, type in numbered:
+            new = blank()
+            new.type = type
+            new._value = None
+            new._buffer = made[i]
+            new.__class__ = sealed
+            made[i] = new
+        return unflatten(made)
+
+    return finish
+
+
+def key_of(kinds: Sequence[Any]) -> Any:
+    """Under what a call is known whose arguments are of these kinds; one argument's kind is at hand without a tuple."""
+    return kinds[0] if len(kinds) == 1 else tuple(kinds)
 
 
 def signature(x: Any) -> Signature | None:

@@ -99,6 +99,21 @@ def test_a_frozen_tree_is_a_tree_and_stays_frozen():
     assert list(np.asarray(again["b"])) == [float(np.asarray(tree["b"])[0]) + 2]
 
 
+def test_a_frozen_tree_alone_is_told_apart_by_types_and_structure():
+    f = hx.jit(lambda t: hx.tree.map(lambda y: y + 1, t))
+    trees = [hx.tree.freeze(t) for t in ({"w": array(1, 2)}, {"w": array(1)}, {"v": array(1)}, {"w": 1})]
+    for _ in range(3):
+        assert [str(f(t)["v" if "v" in t else "w"]) for t in trees] == ["[2. 3.]", "[2.]", "[2.]", "2"]
+    assert str(f(f(f(trees[0])))["w"]) == "[4. 5.]" and f._cache_size() == 4
+
+
+def test_arguments_are_given_by_any_names_or_not_at_all():
+    f = hx.jit(lambda x=1, more=2, **named: [x, more, named["named"]])
+    for _ in range(3):
+        assert f(x=array(5), named=array(7)) == [5, 2, 7] and f(named=3) == [1, 2, 3]
+        assert f(array(5), more=array(6), named=array(7)) == [5, 6, 7] == f(array(5), array(6), named=array(7))
+
+
 def test_a_changed_numpy_argument_is_never_seen_later():
     f = hx.jit(lambda x: x + 1)
     x = np.zeros(4, np.float32)
