@@ -28,6 +28,7 @@ _CONSTANT = (type, types.ModuleType, types.BuiltinFunctionType, np.ufunc, np.dty
 _DISPATCHER = type(np.sum)
 _OURS = __name__.split(".")[0] + "."
 _BUILTINS = vars(builtins)
+_LONE = (type, types.ModuleType, types.BuiltinFunctionType)  # each equals itself alone, and says so in C
 _MOST = 2000
 
 
@@ -50,25 +51,70 @@ class _Same:
         return id(self.value)
 
 
-def fingerprint(fun: Callable[..., Any]) -> Any:
+class Fingerprint:
+    """What equal functions share, and its hash, which takes a walk through all that they read."""
+
+    __slots__ = ("key", "hash")
+
+    def __init__(self, key: Any):
+        self.key = key
+        self.hash = hash(key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fingerprint) and self.hash == other.hash and self.key == other.key
+
+    def __hash__(self) -> int:
+        return self.hash
+
+
+class _Code:
+    """A code object with what is asked of it each time: its hash, which reads it whole, and the names in it."""
+
+    __slots__ = ("code", "hash", "names")
+
+    def __init__(self, code: types.CodeType):
+        self.code = code
+        self.hash = hash(code)
+        self.names = tuple(sorted(_names(code)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Code) and self.code == other.code
+
+    def __hash__(self) -> int:
+        return self.hash
+
+
+_CODES: dict[int, _Code] = {}  # by identity: a code object that is known here stays alive
+
+
+def _code(code: types.CodeType) -> _Code:
+    found = _CODES.get(id(code))
+    if found is None:
+        if len(_CODES) >= 4096:
+            _CODES.clear()
+        found = _CODES[id(code)] = _Code(code)
+    return found
+
+
+def fingerprint(fun: Callable[..., Any]) -> Fingerprint | None:
     """A hashable value that equal functions share; None for a function that equals itself alone."""
     try:
-        return _key(fun, {})
+        return Fingerprint(_key(fun, {}))
     except Mutable:
         return None
 
 
 def _key(x: Any, seen: dict[int, int]) -> Any:
     kind = type(x)
+    if kind is types.FunctionType:
+        return _function_key(x, seen)
     if isinstance(x, _VALUES) and kind.__hash__ is not None:
         return kind, bits(x)
     if kind is tuple or kind is frozenset:
         parts = [_key(item, seen) for item in x]
         return kind, tuple(parts) if kind is tuple else frozenset(parts)
     if isinstance(x, _CONSTANT) or kind is _DISPATCHER:
-        return _Same(x)
-    if kind is types.FunctionType:
-        return _function_key(x, seen)
+        return x if kind in _LONE else _Same(x)
     if kind is functools.partial:
         return kind, _key(x.func, seen), _key(x.args, seen), _key(tuple(sorted(x.keywords.items())), seen)
     raise Mutable
@@ -92,34 +138,37 @@ def _function_key(f: types.FunctionType, seen: dict[int, int]) -> Any:
             cells.append(_key(cell.cell_contents, seen))
         except ValueError:  # not filled yet
             raise Mutable from None
-    keywords = tuple(sorted((f.__kwdefaults__ or {}).items()))
-    whole = (f.__code__, _key(f.__defaults__, seen), _key(keywords, seen), tuple(cells))
+    defaults, keywords = f.__defaults__, f.__kwdefaults__
+    given = defaults and _key(defaults, seen), keywords and _key(tuple(sorted(keywords.items())), seen)
+    code = _code(f.__code__)
+    whole = (code, given, tuple(cells))
     # what handlax's own functions read is the library, which does not change
-    return whole if (f.__module__ or "").startswith(_OURS) else (*whole, _globals_key(f, seen))
+    return whole if (f.__module__ or "").startswith(_OURS) else (*whole, _globals_key(f, code.names, seen))
 
 
 def _is_plain(f: types.FunctionType) -> bool:
     """Whether a function has no attributes, or wraps one of ours and took them over from it."""
-    inner = f.__dict__.get("__wrapped__")
-    names = f.__dict__.keys() - {"__wrapped__"}
-    if not names:
+    names = f.__dict__.keys()
+    if not names or (len(names) == 1 and "__wrapped__" in names):
         return True
-    taken = all([f.__dict__[name] is getattr(inner, name, None) for name in names])
+    inner = f.__dict__.get("__wrapped__")
+    taken = all([f.__dict__[name] is getattr(inner, name, None) for name in names - {"__wrapped__"}])
     return taken and isinstance(inner, types.FunctionType) and (jit_info(inner) is not None or _is_plain(inner))
 
 
-def _globals_key(f: types.FunctionType, seen: dict[int, int]) -> Any:
+def _globals_key(f: types.FunctionType, names: tuple[str, ...], seen: dict[int, int]) -> Any:
     """The globals that the code may read: every name in it that is one, attributes of that name included."""
+    known = f.__globals__
     found = []
-    for name in sorted(_names(f.__code__)):
-        if name in f.__globals__:
-            found.append((name, _key(f.__globals__[name], seen)))
+    for name in names:
+        if name in known:
+            found.append((name, _key(known[name], seen)))
         elif name in _BUILTINS:
-            found.append((name, _Same(_BUILTINS[name])))
+            x = _BUILTINS[name]
+            found.append((name, x if type(x) in _LONE else _Same(x)))
     return tuple(found)
 
 
-@functools.lru_cache(4096)
 def _names(code: types.CodeType) -> frozenset[str]:
     names = set(code.co_names)
     for const in code.co_consts:

@@ -284,6 +284,17 @@ def test_a_function_that_is_made_again_is_the_same_one():
     assert traced(lambda: [hx.jit(lambda x, k=k: x * k)(1.0) for k in (1, 1.0, True, 1)]) == 3
 
 
+def test_a_function_whose_source_is_run_again_is_the_same_one():
+    def written(body):
+        found = {}
+        exec(f"def f(x): return {body}", found)
+        return found["f"]
+
+    assert written("x - 7.0").__code__ is not written("x - 7.0").__code__
+    assert traced(lambda: [hx.jit(written("x - 7.0"))(1.0) for _ in range(3)]) == 1
+    assert traced(lambda: [hx.jit(written(body))(1.0) for body in ("x - 8.0", "x - 9.0")]) == 2
+
+
 def test_what_may_change_makes_a_function_its_own():
     state = [1.0]
     fs = [hx.jit(lambda x: x + state[0]) for _ in range(2)]
