@@ -151,7 +151,7 @@ def trace(call: Call, own: dict[Any, Any]) -> Trace:
     whole = key if mark is None else (mark, key)
     found = store.get(whole)
     if found is None and current() is not BASE:
-        found = _in_run(current()).get((call.fun, key))
+        found = next((made.get((call.fun, key)) for run, made in list(_IN_RUN) if run is current()), None)
         if found is not None:
             return found
     if found is None:
