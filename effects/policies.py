@@ -134,13 +134,14 @@ def refusal(op: Any) -> OutOfBudget | None:
     """Where a plan could not be kept, in an operation or in its bodies."""
     if isinstance(op.saves, OutOfBudget):
         return op.saves
-    for body in op.bodies:
-        if any(kind.bodied for kind in body.operations):
-            for inner in body.ops:
-                found = refusal(inner) if inner.bodied else None
-                if found is not None:
-                    return found
-    return None
+    return next(filter(None, map(_refusal, op.bodies)), None)
+
+
+def _refusal(body: Program) -> OutOfBudget | None:
+    known = body._cache
+    if "refusal" not in known:
+        known["refusal"] = next(filter(None, [refusal(op) for op in body.ops if op.bodied]), None)
+    return known["refusal"]
 
 
 def everything_saveable(op: Any, *types: Any, **fields: Any) -> bool:
