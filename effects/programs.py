@@ -165,7 +165,11 @@ class Program:
 
     @property
     def out_types(self) -> tuple[ArrayType, ...]:
-        return tuple([self.type_of(n) for n in self.outs])
+        found = self._cache.get("out_types")
+        if found is None:
+            types = self._value_types()
+            found = self._cache["out_types"] = tuple([types[n] for n in self.outs])
+        return found
 
     in_avals = property(lambda self: self.in_types)
     out_avals = property(lambda self: self.out_types)
@@ -177,8 +181,6 @@ class Program:
         return [*numbered_types(self), *[const.type for const in reversed(self.consts)]]
 
     def type_of(self, number: int) -> ArrayType:
-        if number < 0:
-            return self.consts[-1 - number].type
         return self._value_types()[number]
 
     def _value_types(self) -> list[ArrayType]:
@@ -243,6 +245,9 @@ class Program:
         """Operands, results and constants, these numbered by first use and each value once."""
         if not self.consts:
             return self.args, self.outs, ()
+        if len(self.consts) == 1:
+            yes = any([-1 in operands for operands in self.args]) or -1 in self.outs
+            return self.args, self.outs, (self.const_key(-1),) if yes else ()
         used = dict.fromkeys([n for operands in self.args for n in operands if n < 0], 0)
         used.update(dict.fromkeys([n for n in self.outs if n < 0], 0))
         order: dict[Hashable, int] = {}

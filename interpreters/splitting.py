@@ -242,7 +242,7 @@ class _Assembly:
         self.kept = {slot: j for j, slot in enumerate(kept)}
         if not half.known.outs:
             return [body], sources, counts
-        self.before = (Call((half.known,), "invariant"), tuple(sources[:shared]))
+        self.before = (Call((half.known,), "invariant", False), tuple(sources[:shared]))
         inner = [sources[n] if given else (False, n) for given, n in half.residuals]
         return [half.rest], [*inner, *sources[shared:]], {**counts, "shared": len(inner)}
 
