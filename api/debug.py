@@ -1,7 +1,7 @@
 """Looking into programs while they run."""
 
-from .effects.callbacks import DebugCallback as DebugCallback
-from .effects.callbacks import DebugPrint as DebugPrint
+from .effects.debugging import DebugCallback as DebugCallback
+from .effects.debugging import DebugPrint as DebugPrint
 from .effects.debugging import callback as callback
 from .effects.debugging import log as log
 from .effects.debugging import print as print

@@ -9,8 +9,6 @@ that programs hand on (``lowering/callbacks.py``).
 
 from __future__ import annotations
 
-import logging
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -22,7 +20,6 @@ from .closing import close_all
 from .control import record_body
 from .dtypes import ExtendedDType, canonical
 from .errors import BadArgument, CallbackError, CannotCross, HandlaxError, NotAnArray, NotDifferentiable, need_function
-from .lanes import Lanes
 from .loops import Scan
 from .operations import Operation, effect, operation
 from .programs import Program
@@ -33,7 +30,6 @@ from .stack import BASE, inside, perform
 from .types import ArrayType, array_type
 
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
-_LOGGER = logging.getLogger("handlax")
 
 
 class Arguments(NamedTuple):
@@ -204,15 +200,6 @@ def lane_body(op: Operation, dims: Sequence[int | None], xs: Sequence[Any], size
     return program, [*captured, *shared], each
 
 
-def batch_looking(op: Callback, dims: Sequence[int | None], *xs: Any) -> Any:
-    """Looking at values: at each lane's own where they differ, once where they are the same in all."""
-    size = next((x.shape[d] for x, d in zip(xs, dims) if d is not None), None)
-    if size is None:
-        return perform(op, *xs), ()
-    program, shared, each = lane_body(op, dims, xs, size)
-    return perform(Lanes((program,), len(shared), size), *shared, *each), ()
-
-
 # y = function(x), called once for each time that it is performed
 @effect
 class IoCallback(Callback):
@@ -237,51 +224,6 @@ class IoCallback(Callback):
 
 # Between the lanes of one equation there is no order that all its neighbours share.
 IoCallback.vmap = property(lambda op: "refuse" if op.ordered else "per_lane")  # type: ignore[assignment]
-
-
-# function(x), for what it does
-@effect(vmap="per_lane", diff="stop")
-class DebugCallback(Callback):
-    function: Callable[..., Any]
-    arguments: Arguments | None = None
-    ordered: bool = False
-
-    evaluate = evaluate_callback
-    batch = batch_looking
-    lower = lower_callback
-
-
-# print(format.format(x)), or the same for the log
-@effect(vmap="per_lane", diff="stop")
-class DebugPrint(Callback):
-    format: str
-    arguments: Arguments | None = None
-    ordered: bool = False
-    logged: bool = False
-    options: tuple[tuple[str, Any], ...] = ()  # NumPy's ways of printing, where they are not the usual ones
-
-    evaluate = evaluate_callback
-    batch = batch_looking
-    lower = lower_callback
-
-    label = property(lambda op: repr(op.format))
-
-    def text(op, *values):
-        """What is printed for these operands."""
-        args, kwargs = op.bound(values)
-        return op.formatted(args, kwargs)
-
-    def formatted(op, args, kwargs):
-        options: Any = {name: dict(value) if isinstance(value, tuple) else value for name, value in op.options}
-        with np.printoptions(**options):
-            return op.format.format(*args, **kwargs)
-
-    def run(op, *args, **kwargs):
-        text = op.formatted(args, kwargs)
-        if op.logged:
-            _LOGGER.info(text)
-        else:
-            sys.stdout.write(text + "\n")  # at once: other threads print too
 
 
 # s', y = op(s, x): an ordered callback, which waits for the number ``s`` and gives the one that the next waits for

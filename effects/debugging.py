@@ -8,15 +8,76 @@ Both are effects: performed where they stand, once for each time that is reached
 from __future__ import annotations
 
 import functools
+import logging
 import string
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
+from contextvars import Context
 from typing import Any
 
 import numpy as np
 
-from .callbacks import DebugCallback, DebugPrint, held, taken_apart
+from .callbacks import Arguments, Callback, evaluate_callback, held, lane_body, lower_callback, taken_apart
 from .errors import BadArgument, need_function
+from .lanes import Lanes
+from .operations import effect
 from .stack import perform
+
+_LOGGER = logging.getLogger("handlax")
+
+
+def batch_looking(op: Callback, dims: Sequence[int | None], *xs: Any) -> Any:
+    """Looking at values: at each lane's own where they differ, once where they are the same in all."""
+    size = next((x.shape[d] for x, d in zip(xs, dims) if d is not None), None)
+    if size is None:
+        return perform(op, *xs), ()
+    program, shared, each = lane_body(op, dims, xs, size)
+    return perform(Lanes((program,), len(shared), size), *shared, *each), ()
+
+
+# function(x), for what it does
+@effect(vmap="per_lane", diff="stop")
+class DebugCallback(Callback):
+    function: Callable[..., Any]
+    arguments: Arguments | None = None
+    ordered: bool = False
+
+    evaluate = evaluate_callback
+    batch = batch_looking
+    lower = lower_callback
+
+
+# print(format.format(x)), or the same for the log
+@effect(vmap="per_lane", diff="stop")
+class DebugPrint(Callback):
+    format: str
+    arguments: Arguments | None = None
+    ordered: bool = False
+    logged: bool = False
+    options: tuple[tuple[str, Any], ...] = ()  # NumPy's ways of printing, where they are not the usual ones
+
+    evaluate = evaluate_callback
+    batch = batch_looking
+    lower = lower_callback
+
+    label = property(lambda op: repr(op.format))
+
+    def text(op, *values):
+        """What is printed for these operands."""
+        args, kwargs = op.bound(values)
+        return op.formatted(args, kwargs)
+
+    def formatted(op, args, kwargs):
+        options: Any = {name: dict(value) if isinstance(value, tuple) else value for name, value in op.options}
+        with np.printoptions(**options):
+            return op.format.format(*args, **kwargs)
+
+    def run(op, *args, **kwargs):
+        text = op.formatted(args, kwargs)
+        if op.logged:
+            _LOGGER.info(text)
+        else:
+            sys.stdout.write(text + "\n")  # at once: other threads print too
 
 
 def callback(
@@ -160,7 +221,7 @@ def _parts(value: Any) -> Any:
     return tuple(sorted(value.items())) if isinstance(value, dict) else value
 
 
-_USUAL = {name: _parts(value) for name, value in np.get_printoptions().items()}
+_USUAL = {name: _parts(value) for name, value in Context().run(np.get_printoptions).items()}
 
 
 def _printing() -> tuple[tuple[str, Any], ...]:

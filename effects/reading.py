@@ -4,8 +4,8 @@
     line     = [value ":" type ...] "=" operation operand ...
     operand  = value | numbers ":" type | "@c0" [":" type]
 
-To read a text runs nobody's code: names are looked up in modules that are loaded already, and the only things called
-are operations, named tuples and dataclasses.
+To read a text runs nobody's code: names are looked up in this package and in modules that are loaded already, and the
+only things called are operations, named tuples and dataclasses.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from . import dtypes
 from .arrays import Array, concrete, lift
 from .errors import HandlaxError, ParseError
 from .literals import array_of, number_of
+from .naming import held, operation_called
 from .operations import OPERATIONS, Operation
-from .printing import resolve, row_text, types_text
+from .printing import row_text, types_text
 from .tokens import TYPE, Tokens
 from .treedefs import LEAF, TreeDef, assemble, kind_of
 from .types import ArrayType
@@ -124,7 +125,7 @@ class Reader(Tokens):
         start, name = self.start, self.word
         if self.kind not in ("name", "path"):
             self.fail("an operation")
-        kind = OPERATIONS.get(name)
+        kind = operation_called(name)
         if kind is None:
             near = difflib.get_close_matches(name, OPERATIONS, 3)
             hint = f"near are {', '.join(near)}." if near else "import the module that defines it."
@@ -212,7 +213,7 @@ class Reader(Tokens):
         return self.fail("a value")
 
     def operation_class(self) -> type[Operation]:
-        kind = OPERATIONS.get(self.word)
+        kind = operation_called(self.word)
         if kind is None:
             self.fail("a known operation", hint="import the module that defines it.")
         self.advance()
@@ -256,7 +257,7 @@ class Reader(Tokens):
         """What a loaded module holds under a name; a named tuple or dataclass is made of the fields behind it."""
         start, word = self.start, self.word
         module, _, name = word.partition(":")
-        found = resolve(module, name)
+        found = held(module, name)
         if found is None:
             self.fail("what a loaded module holds", hint=f"import {module} first.")
         self.advance()

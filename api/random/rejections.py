@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..effects.arithmetic import abs, floor, is_finite, neg, sqrt, stop_gradient, sub
+from ..effects.arithmetic import abs, div, floor, is_finite, neg, sqrt, stop_gradient, sub
 from ..effects.arrays import lift, scalar
 from ..effects.bitwise import bitwise_and, bitwise_not, bitwise_or
 from ..effects.comparison import eq, ge, gt, le, lt, max, min, select
@@ -25,7 +25,7 @@ from ..effects.special import exp, log, log1p, logistic
 from ..effects.threefry import random_fold_in
 from ..effects.types import array_type
 from ..interpreters.custom_jvp import custom_jvp
-from ..nn.normalising import softmax
+from ..numpy import reductions
 from .draws import floating, normal, parameters, unit
 from .keys import pair, single
 
@@ -152,6 +152,13 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_
     return convert(logistic(sub(x, y)), dtype)
 
 
+def _shares(logs: Any) -> Any:
+    """``e**logs / sum(e**logs)`` over the last axis, of finite numbers."""
+    top = stop_gradient(reductions.max(logs, -1, keepdims=True, initial=-math.inf if 0 in logs.type.shape else None))
+    powers = exp(sub(logs, broadcast(top, logs.type.shape)))
+    return div(powers, broadcast(reductions.sum(powers, -1, keepdims=True), logs.type.shape))
+
+
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Dirichlet distributed vectors: positive numbers of sum 1, density proportional to ``prod(x**(alpha-1))``.
 
@@ -164,7 +171,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
         raise ShapeMismatch(f"random.dirichlet: alpha must have a dimension, got {weights.type}.")
     *lead, n = weights.type.shape
     full_shape = (*(lead if shape is None else tuple(shape)), n)
-    return convert(softmax(loggamma(key, weights, full_shape, weights.type.dtype), -1), dtype)
+    return convert(_shares(loggamma(key, weights, full_shape, weights.type.dtype)), dtype)
 
 
 def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:

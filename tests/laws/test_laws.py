@@ -10,6 +10,7 @@ import zlib
 import numpy as np
 import pytest
 
+import handlax
 from handlax.effects.operations import OPERATIONS, Operation
 from handlax.testing import LAWS
 
@@ -49,6 +50,8 @@ def test_law(case, law):
 
 
 def pure_operations():
+    for name in handlax.__all__:  # some are loaded when first asked for
+        getattr(handlax, name)
     ours = [kind for kind in OPERATIONS.values() if kind.__module__.startswith("handlax.effects")]
     return {kind for kind in ours if not kind.effectful}
 

@@ -1,0 +1,44 @@
+"""What the names in the texts of programs mean: modules that are loaded hold it, or those of this package."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+from .operations import OPERATIONS, Operation, operation
+from .printing import resolve
+
+_OURS = __name__.partition(".")[0]
+
+
+class Declared(Operation):
+    """Keeps its name free for an operation of this package whose module is not loaded yet."""
+
+    __slots__ = ()
+
+
+def declare(module: str, names: Iterable[str]) -> None:
+    """Say which operations ``module`` will define, when it is loaded."""
+    for name in names:
+        operation(type(name, (Declared,), {"__module__": module}))
+
+
+def operation_called(name: str) -> type[Operation] | None:
+    """The operation that is called so in a text, or None."""
+    kind = OPERATIONS.get(name)
+    if kind is not None and issubclass(kind, Declared):
+        importlib.import_module(kind.__module__)
+        kind = OPERATIONS[name]
+    return kind
+
+
+def held(module: str, qualname: str) -> Any:
+    """What a module holds under this name, or None. Only modules of this package are loaded to look there."""
+    found = resolve(module, qualname)
+    if found is None and module.partition(".")[0] == _OURS:
+        with suppress(ModuleNotFoundError):
+            importlib.import_module(module)
+            found = resolve(module, qualname)
+    return found
