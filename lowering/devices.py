@@ -11,6 +11,7 @@ import numpy as np
 from ..effects import config, trees
 from ..effects.arrays import Array, ConcreteArray, concrete, lift
 from ..effects.errors import BadArgument
+from ..effects.frozen import Frozen
 from ..effects.stack import BASE, STACK
 from .backend import default_device as _default_device
 from .backend import place, platform_in_force
@@ -117,8 +118,11 @@ def device_get(x: Any) -> Any:
 
 def block_until_ready(x: Any) -> Any:
     """Wait for every array of a tree; gives the tree."""
-    buffers = []
-    leaves = trees.leaves(x)
+    known = getattr(x, "_dispatch", None) if type(x) is Frozen else None
+    if known is not None:  # a result that nobody has looked at stays one
+        leaves, buffers = (), known[1]
+    else:
+        leaves, buffers = trees.leaves(x), []
     for leaf in leaves:
         if type(leaf) is not ConcreteArray:
             wait = getattr(leaf, "block_until_ready", None)
@@ -130,7 +134,7 @@ def block_until_ready(x: Any) -> Any:
         try:
             runtime.all_until_ready(buffers)
         except runtime.RuntimeFailure:
-            for leaf in leaves:
+            for leaf in trees.leaves(x):
                 if type(leaf) is ConcreteArray:
                     leaf.block_until_ready()  # the one that failed says what it was
             raise

@@ -227,6 +227,17 @@ def test_an_error_that_comes_later_is_raised_when_a_result_is_read():
     assert float(f(hnp.float32(3))) == 3.0
 
 
+def test_an_error_that_comes_later_is_raised_when_a_frozen_result_is_awaited():
+    f = hx.jit(lambda a: hx.tree.freeze([io_callback(lambda v: fails(v) if bad else np.asarray(v), a, a)]))
+    bad = False
+    hx.block_until_ready(f(hnp.float32(0)))
+    bad = True
+    y = f(slow_zero())
+    with pytest.raises(errors.CallbackError, match=r"boom 0\.0"):
+        hx.block_until_ready(y)
+    hx.effects_barrier()
+
+
 def test_an_error_without_a_result_is_raised_at_the_barrier_once():
     f = hx.jit(lambda a: debug.callback(lambda v: fails(v) if bad else None, a, ordered=True))
     bad = False

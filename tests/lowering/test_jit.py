@@ -107,6 +107,14 @@ def test_a_frozen_tree_alone_is_told_apart_by_types_and_structure():
     assert str(f(f(f(trees[0])))["w"]) == "[4. 5.]" and f._cache_size() == 4
 
 
+def test_waiting_for_a_frozen_result_makes_no_arrays():
+    f = hx.jit(lambda t: hx.tree.map(lambda y: y + 1, t))
+    tree = hx.tree.freeze({"w": array(1, 2)})
+    for _ in range(2):
+        y = f(tree)
+    assert hx.block_until_ready(y) is y and y._later is not None and str(y["w"]) == "[2. 3.]"
+
+
 def test_arguments_are_given_by_any_names_or_not_at_all():
     f = hx.jit(lambda x=1, more=2, **named: [x, more, named["named"]])
     for _ in range(3):
