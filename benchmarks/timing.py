@@ -65,6 +65,15 @@ class Row:
 EXACT = ("flops", "bytes")
 
 
+@dataclass(frozen=True)
+class Part:
+    """A part of what handlax does in a row, timed by itself; ``end`` awaits its last result."""
+
+    name: str
+    make: Callable[[], Prepare]
+    end: Callable[[Any], Any]
+
+
 def timed(
     make: Callable[[Side], Prepare],
     *,
@@ -72,11 +81,13 @@ def timed(
     check: Check | None = assert_agree,
     cold: bool = False,
     turns: int = 9,
+    part: Part | None = None,
 ) -> Measure:
     """Median time of one call, in microseconds per ``per`` parts. ``cold``: every call is prepared anew.
     ``turns``: how many short turns a round has. Other programs disturb a few of many short turns, whose median stays.
 
-    ``check`` receives both sides' results, except where they are programs, which the row compares itself.
+    ``check`` receives both sides' results, except where they are programs, which the row compares itself. ``part`` is
+    timed in turn with the sides (not where ``cold``) and becomes a note.
     """
 
     def measure(plan: Plan) -> Pair:
@@ -86,22 +97,35 @@ def timed(
             check(*results)
         del results
         ends = (OURS.ready, THEIRS.ready)
-        counts = [
-            _batch(prepare) if cold else _repetitions(prepare(), end) for prepare, end in zip(prepares, ends)
-        ]
-        samples: tuple[list[float], list[float]] = ([], [])
+        timers = [_timer(prepare, end, cold) for prepare, end in zip(prepares, ends)]
+        if part is not None:
+            timers.append(_timer(part.make(), part.end, False))
+        samples: list[list[float]] = [[] for _ in timers]
         gc.collect()
-        long = cold and min(counts) == 1
+        long = cold and min([timer.count for timer in timers]) == 1
         for turn in range(plan.rounds * (1 if long else 2 if cold else turns)):
-            for side in (0, 1) if turn % 2 == 0 else (1, 0):
-                if cold:
-                    samples[side].append(_each([prepares[side]() for _ in range(counts[side])]))
-                else:
-                    samples[side].append(_once(prepares[side](), counts[side], ends[side]))
-        ours, theirs = (statistics.median(s) * 1e6 / per for s in samples)
-        return Pair(ours, theirs)
+            for which in range(len(timers)) if turn % 2 == 0 else reversed(range(len(timers))):
+                samples[which].append(timers[which].once())
+        ours, theirs, *rest = [statistics.median(s) * 1e6 / per for s in samples]
+        return Pair(ours, theirs, tuple([f"{part.name}: {figure:.3g} us" for figure in rest if part is not None]))
 
     return measure
+
+
+@dataclass(frozen=True)
+class _Timer:
+    """What is timed in one turn, and how often."""
+
+    count: int
+    once: Callable[[], float]
+
+
+def _timer(prepare: Prepare, end: Callable[[Any], Any], cold: bool) -> _Timer:
+    if cold:
+        count = _batch(prepare)
+        return _Timer(count, lambda: _each([prepare() for _ in range(count)]))
+    count = _repetitions(prepare(), end)
+    return _Timer(count, lambda: _once(prepare(), count, end))
 
 
 def _batch(prepare: Prepare, target: float = 0.01) -> int:
