@@ -140,6 +140,10 @@ def _body(
     shared, carry = op.shared, op.carry
     linear_shared = [t for t, yes in zip(types, marks.shared) if yes]
     linear_each = [t for t, yes in zip(types[shared + carry :], marks.each) if yes]
+    if not op.loops and live == (*summed, *sliced):  # nothing goes round, and nothing is zero in one branch alone
+        wanted = [t for t, yes in zip([*linear_shared, *linear_each], live) if yes]
+        if adjoint.out_types == tuple(wanted):
+            return adjoint if all(nonzero) else dead_code_elimination(adjoint, instantiate=True).program
     recorder = Record(BASE, "")
 
     def inputs(items: Sequence[Any]) -> list[Any]:

@@ -25,12 +25,11 @@ def dependent_values(program: Program, marks: Sequence[bool]) -> list[bool]:
     key = ("dependent", tuple(marks))
     found = program._cache.get(key)
     if found is None:
-        found = program._cache[key] = _values(program, marks)
+        found = program._cache[key] = _values(program, list(marks))
     return found
 
 
-def _values(program: Program, marks: Sequence[bool]) -> list[bool]:
-    found = list(marks)
+def _values(program: Program, found: list[bool]) -> list[bool]:
     effects: set[type] = set()
     for op, args, made in zip(program.ops, program.args, program.types):
         yes = type(op) in effects or _any(found, args)
@@ -56,26 +55,31 @@ def _any(found: Sequence[bool], args: Sequence[int]) -> bool:
 
 def dependent_results(op: Any, marks: Sequence[bool]) -> Marks:
     """Which results of an operation with bodies depend on a marked operand."""
-    groups = op.groups(marks)
-    if not op.prunes or any(groups.selects) or (op.runs == "until" and dependent_test(op, marks)):
+    if not op.prunes or any(marks[: op.selects]) or (op.runs == "until" and dependent_test(op, marks)):
         return (True,) * len(op.main[0].outs)
-    inner = dependent_inputs(op, marks)
-    found = [any(column) for column in zip(*[dependent(body, inner) for body in op.main])]
-    return (*inner[op.shared : op.shared + op.carry], *found[op.carry :]) if op.loops else tuple(found)
+    return results_by_inputs(op, dependent_inputs(op, marks))
+
+
+def results_by_inputs(op: Any, inner: Marks) -> Marks:
+    """The same by which inputs of the bodies depend on one."""
+    found = [dependent(body, inner) for body in op.main]
+    either = found[0] if len(found) == 1 else tuple([any(column) for column in zip(*found)])
+    return (*inner[op.shared : op.shared + op.carry], *either[op.carry :]) if op.loops else either
 
 
 def dependent_inputs(op: Any, marks: Sequence[bool]) -> Marks:
     """Which inputs of the bodies depend on a marked operand: what a loop carries does if its next value does."""
+    inner = tuple(marks[op.selects :])
     if not op.loops:
-        return tuple(marks[op.selects :])
-    _, shared, moving, each = op.groups(marks)
-    while not all(moving):
-        found = [any(column) for column in zip(*[dependent(body, (*shared, *moving, *each)) for body in op.main])]
-        grown = [a or b for a, b in zip(moving, found)]
-        if grown == moving:
+        return inner
+    first, last = op.shared, op.shared + op.carry
+    while not all(inner[first:last]):
+        found = [dependent(body, inner)[: op.carry] for body in op.main]
+        grown = tuple([any(column) for column in zip(inner[first:last], *found)])
+        if grown == inner[first:last]:
             break
-        moving = grown
-    return (*shared, *moving, *each)
+        inner = (*inner[:first], *grown, *inner[last:])
+    return inner
 
 
 def dependent_test(op: Any, marks: Sequence[bool]) -> bool:
@@ -83,25 +87,25 @@ def dependent_test(op: Any, marks: Sequence[bool]) -> bool:
     return dependent(op.bodies[0], dependent_inputs(op, marks))[0]
 
 
-def entirely_dependent(op: Any, marks: Sequence[bool]) -> bool:
-    """Whether all that the bodies of an operation compute and give depends on a marked operand.
+def entirely_dependent(op: Any, inner: Marks) -> bool:
+    """Whether all that the bodies of an operation compute and give depends on a marked input of theirs.
 
     What is only broadcast need not: that is cheaper to repeat than to keep.
     """
-    inner = dependent_inputs(op, marks)
     return all(inner[op.shared : op.shared + op.carry]) and all([_entirely(body, inner) for body in op.bodies])
 
 
 def _entirely(program: Program, marks: Marks) -> bool:
-    found = dependent_values(program, marks)
-    if not all([n >= 0 and found[n] for n in program.outs]):
+    if not all(dependent(program, marks)):
         return False
-    at = len(marks)
+    found, at = dependent_values(program, marks), len(marks)
     for op, args, made in zip(program.ops, program.args, program.types):
         count = len(made) if op.multiple else 1
         if count and not found[at] and not isinstance(op, BroadcastInDim):
             return False
-        if op.bodied and not entirely_dependent(op, [n >= 0 and found[n] for n in args]):
-            return False
+        if op.bodied:
+            inner = dependent_inputs(op, [n >= 0 and found[n] for n in args])
+            if not entirely_dependent(op, inner):
+                return False
         at += count
     return True

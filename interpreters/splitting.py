@@ -21,7 +21,7 @@ from ..effects.programs import Program, interpret
 from ..effects.shapes import BroadcastInDim
 from ..effects.stack import BASE, inside, perform
 from ..effects.types import ArrayType, array_type
-from .dependence import dependent_inputs, dependent_results, dependent_test, dependent_values, entirely_dependent
+from .dependence import dependent_inputs, dependent_test, dependent_values, entirely_dependent, results_by_inputs
 from .record import Record, record
 from .simplify import is_root, prune_operation
 
@@ -59,14 +59,14 @@ def split(op: HigherOrder, unknown: Sequence[bool], policy: Policy | None, halve
     """
     again = policy is not None or (op.saves is not None and op.loops)
     policy = op.saves if policy is None else policy
-    marks = op.groups(unknown)
-    if not op.prunes or any(marks.selects):
+    if not op.prunes or any(unknown[: op.selects]):
         return _whole(op, len(unknown))
     if op.runs == "until":
         return _until(op, unknown, policy)
-    if policy is None and not op.effects and entirely_dependent(op, unknown):
+    inner = dependent_inputs(op, unknown)
+    if policy is None and not op.effects and entirely_dependent(op, inner):
         return _whole(op, len(unknown))
-    inner, wanted = dependent_inputs(op, unknown), dependent_results(op, unknown)
+    wanted = results_by_inputs(op, inner)
     halves = [halve(body, inner, wanted, policy, again) for body in op.bodies]
     return _Assembly(op, inner, wanted, halves, again, halve).parts()
 
