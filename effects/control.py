@@ -36,6 +36,8 @@ class HigherOrder(Operation):
     bodied: ClassVar[bool] = True
     multiple: ClassVar[bool] = True
     runs: ClassVar[str] = "once"
+    loops: ClassVar[bool] = False  # one run hands its carry to the next
+    stacks: ClassVar[bool] = False  # every run has a slice of ``each`` and gives a slice of ``out``
     selects: ClassVar[int] = 0  # leading operands that choose and that no body sees
     prunes: ClassVar[bool] = True  # operands and results that nobody needs may go: no field speaks of single ones
     saves: ClassVar[Any] = None  # a policy: which values reverse mode may keep; None keeps all that it needs
@@ -46,6 +48,9 @@ class HigherOrder(Operation):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if "loops" not in vars(cls):
+            cls.loops = cls.runs in ("loop", "until")
+        cls.stacks = cls.runs in ("loop", "lanes")
         names = getattr(cls, "_names", ())
         counts = {"loop": ("shared", "carry"), "until": ("shared", "carry"), "lanes": ("shared",)}.get(cls.runs, ())
         if cls.prunes and "bodies" in names and not set(counts) <= set(names):
@@ -57,17 +62,10 @@ class HigherOrder(Operation):
 
     @property
     def effects(self) -> frozenset[Any]:
-        return EMPTY_ROW.union(*[body.effects for body in self.bodies])
-
-    @property
-    def loops(self) -> bool:
-        """Whether one run hands its carry to the next."""
-        return self.runs in ("loop", "until")
-
-    @property
-    def stacks(self) -> bool:
-        """Whether every run has a slice of ``each`` and gives a slice of ``out``."""
-        return self.runs in ("loop", "lanes")
+        found = EMPTY_ROW
+        for body in self.bodies:
+            found |= body.effects
+        return found
 
     @property
     def tests(self) -> tuple[Program, ...]:
