@@ -331,6 +331,8 @@ class Program:
 
     def with_outs(self, outs: Sequence[int]) -> Program:
         """The same equations, giving the values of these numbers."""
+        if tuple(outs) == self.outs:
+            return self
         made = self._with(outs=tuple(outs))
         if "types" in self._cache:
             made._cache["types"] = self._cache["types"]
@@ -460,6 +462,9 @@ def bind(program: Program, args: Sequence[Array]) -> list[Any]:
 def numbered_types(tape: Program | Builder) -> list[ArrayType]:
     """The types of inputs and results by number."""
     types = list(tape.in_types)
+    if tuple not in map(type, tape.types):
+        types += tape.types
+        return types
     for op, made in zip(tape.ops, tape.types):
         if op.multiple:
             types.extend(made)
