@@ -9,11 +9,11 @@ matched equations whose operands do not correspond are wired differently.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
 from .printing import Printer, row_text, types_text
+from .values import Value
 
 if TYPE_CHECKING:
     from .programs import Program
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 MATCHED = 2000
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(Value):
     """The difference of two programs, as lines of text; false when there is none.
 
     ``signature``: inputs, results and effects. ``removed`` and ``inserted``: equations of one side, by index.

@@ -8,7 +8,6 @@ them. One that has a method ``plan(program, unknown)`` sees the whole body first
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -18,6 +17,7 @@ from .errors import BadArgument
 from .operations import Operation
 from .programs import Program
 from .types import ArrayType
+from .values import Value
 
 Policy = Callable[..., Any]
 
@@ -105,8 +105,7 @@ def plan_of(policy: Policy, program: Program, unknown: Sequence[bool]) -> Plan:
     return EachAlone(policy) if whole is None else whole(program, tuple(unknown))
 
 
-@dataclasses.dataclass(frozen=True)
-class OutOfBudget:
+class OutOfBudget(Value):
     """The policy of a rest that takes more than its plan was allowed; whoever puts it on a tape has to refuse."""
 
     name: str
@@ -173,32 +172,30 @@ def policy_text(policy: Any) -> str:
     return getattr(policy, "__qualname__", None) or repr(policy)
 
 
-class _Value:
-    """A policy made of parts: compared and shown by them."""
-
-    __slots__ = ()
+class _Made(Value):
+    """A policy made of parts, and shown by them."""
 
     word: ClassVar[str]
 
     def parts(self) -> tuple[Any, ...]:
-        return tuple([getattr(self, field.name) for field in dataclasses.fields(self)])  # type: ignore[arg-type]
+        return tuple(self.__dict__.values())
 
     def __repr__(self) -> str:
         return f"{self.word}({', '.join(map(policy_text, self.parts()))})"
 
 
-class _Names(_Value):
+class _Names(_Made):
     """A policy by names alone."""
 
-    __slots__ = ()
     names: tuple[Hashable, ...]
 
     def parts(self) -> tuple[Any, ...]:
         return self.names
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
 class AnythingBut(_Names):
+    """Keeps all but what has one of these names."""
+
     word = "save_anything_except_these_names"
     names: tuple[Hashable, ...]
 
@@ -206,8 +203,9 @@ class AnythingBut(_Names):
         return op.name != "name" or fields["name"] not in self.names
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
 class NamesBut(_Names):
+    """Keeps what has a name, but one of these."""
+
     word = "save_any_names_but_these"
     names: tuple[Hashable, ...]
 
@@ -215,8 +213,9 @@ class NamesBut(_Names):
         return op.name == "name" and fields["name"] not in self.names
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
 class OnlyNames(_Names):
+    """Keeps what has one of these names."""
+
     word = "save_only_these_names"
     names: tuple[Hashable, ...]
 
@@ -224,8 +223,9 @@ class OnlyNames(_Names):
         return op.name == "name" and fields["name"] in self.names
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class Either(_Value):
+class Either(_Made):
+    """Keeps what one of two keeps."""
+
     word = "save_from_both_policies"
     first: Policy
     second: Policy
@@ -239,8 +239,9 @@ class Either(_Value):
         return RECOMPUTE
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class OffloadNames(_Value):
+class OffloadNames(_Made):
+    """Keeps what has one of some names, and offloads what has one of others."""
+
     word = "save_and_offload_only_these_names"
     saved: tuple[Hashable, ...]
     offloaded: tuple[Hashable, ...]
@@ -256,8 +257,9 @@ class OffloadNames(_Value):
         return Offloadable(self.src, self.dst) if name in self.offloaded else RECOMPUTE
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class OffloadDots(_Value):
+class OffloadDots(_Made):
+    """Offloads products without batch dimensions."""
+
     word = "offload_dot_with_no_batch_dims"
     src: Hashable
     dst: Hashable

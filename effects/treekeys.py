@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Any
+
+from .values import Value
 
 KeyPath = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DictKey:
+class DictKey(Value):
     """``tree[key]`` of a mapping."""
 
     key: Hashable
@@ -19,8 +19,7 @@ class DictKey:
         return f"[{self.key!r}]"
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceKey:
+class SequenceKey(Value):
     """``tree[idx]`` of a tuple or list."""
 
     idx: int
@@ -29,8 +28,7 @@ class SequenceKey:
         return f"[{self.idx}]"
 
 
-@dataclass(frozen=True, slots=True)
-class GetAttrKey:
+class GetAttrKey(Value):
     """``tree.name``."""
 
     name: str
@@ -39,8 +37,7 @@ class GetAttrKey:
         return f".{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class FlattenedIndexKey:
+class FlattenedIndexKey(Value):
     """The ``key``-th child of a node that names no keys."""
 
     key: int

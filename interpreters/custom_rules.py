@@ -22,7 +22,7 @@ from ..effects.stack import BASE, current, inside, installed, perform
 from ..effects.types import ArrayType, array_type
 from .calling import Made, joined
 from .jvp import Jvp, jvp_program
-from .late import Held, LiftedJvp, Rule, checked, full, lifted_jvp, place_of, rule
+from .late import Held, LiftedJvp, Rule, checked, full, lifted_jvp, place_of
 from .record import record
 from .transpose import transpose_program
 
@@ -109,7 +109,6 @@ def substitution(boxes: Sequence[Held], values: Sequence[Any]) -> dict[int, Any]
     return {id(box.value): value for box, value in zip(boxes, values)}
 
 
-@rule
 class UserRule(Rule):
     """What a derivative's rule consists of, whichever way it is written."""
 
@@ -160,7 +159,6 @@ class UserRule(Rule):
         return lifted_jvp(self, lift)
 
 
-@rule
 class UserJvp(UserRule):
     """A rule ``(primals, tangents) -> (results, tangents)``."""
 
@@ -199,7 +197,6 @@ class UserJvp(UserRule):
         return checked(self.shown, "tangents", dy, t)
 
 
-@rule
 class UserVjp(UserRule):
     """Two rules, ``fwd(*args) -> (results, residuals)`` and ``bwd(residuals, cts) -> cts of args``."""
 
@@ -245,7 +242,6 @@ def residual(shown: str, x: Any) -> Any:
         ) from error
 
 
-@rule
 class UserBackward(Rule):
     """The linear map from residuals and cotangents of the results to those of the arguments differentiated."""
 

@@ -18,7 +18,7 @@ from ..effects.types import ArrayType
 from ..effects.wrapping import wraps
 from .calling import Arguments, Call, perform_call
 from .custom_rules import UserVjp, kept, substitution
-from .late import Held, Rule, checked, place_of, rule
+from .late import Held, Rule, checked, place_of
 from .staging import closure_convert
 
 
@@ -136,7 +136,6 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-@rule
 class UserLinear(Rule):
     """A linear function of the user's, from residuals and values to values of certain types."""
 

@@ -25,7 +25,7 @@ from ..effects.types import ArrayType
 from .calling import Arguments, Call, perform_call
 from .custom_rules import kept, substitution
 from .jvp import Jvp, jvp_program
-from .late import Held, LiftedLanes, Rule, checked, full, lifted_lanes, place_of, rule
+from .late import Held, LiftedLanes, Rule, checked, full, lifted_lanes, place_of
 from .transpose import transpose_program
 
 _DERIVED = Cache("derivatives of functions with a rule for lanes")
@@ -125,7 +125,6 @@ class Lanes(Rule):
         return lifted_lanes(self, lift)
 
 
-@rule
 class UserLanes(Lanes):
     """The user's rule."""
 
@@ -165,7 +164,6 @@ class UserLanes(Lanes):
         return [checked(self.shown, "results", y, t) for y, t in zip(leaves, whole)], list(map(bool, marks))
 
 
-@rule
 class Pushed(Lanes):
     """The rule of the forward derivative: operands, then the tangents of those marked, to the tangents of results."""
 
@@ -194,7 +192,6 @@ class Pushed(Lanes):
         return [zeros_like(y) if dy is None else dy for y, dy, _ in moving], [yes for _, _, yes in moving]
 
 
-@rule
 class Pulled(Lanes):
     """The rule of the adjoint: operands that are not linear, and cotangents of results, to those of linear operands."""
 

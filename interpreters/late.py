@@ -13,8 +13,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any
 
 from ..effects.arrays import Array, lift
 from ..effects.columns import add_tangents, zeros_like
@@ -27,10 +26,9 @@ from ..effects.programs import interpret
 from ..effects.sources import Site
 from ..effects.stack import BASE, Run, current, inside, installed
 from ..effects.types import ArrayType
+from ..effects.values import Value
 from .cross import NO_FLOW, Crossing, Flow, Lift, Mark, cross
 from .jvp import Jvp
-
-T = TypeVar("T", bound=type)
 
 
 class Held:
@@ -59,14 +57,6 @@ class Held:
         return Held, (self.value,)
 
 
-@dataclass_transform(frozen_default=True)
-def rule(cls: T) -> T:
-    """Make a late rule of a block: a frozen dataclass that texts of programs show by the user's function."""
-    made: Any = dataclass(frozen=True, repr=False)(cls)
-    WRITERS[made] = lambda printer, value: f"?{value.shown!r}"
-    return made
-
-
 def place_of(f: Any) -> str:
     """``f_jvp at model.py:17``: what messages call a function of the user's."""
     name = getattr(f, "__qualname__", None) or type(f).__qualname__
@@ -74,10 +64,12 @@ def place_of(f: Any) -> str:
     return f"{name} at {Site(code, 0)}" if code is not None else name
 
 
-class Rule:
-    """What the rules have in common: ``shown`` says whose they are."""
+class Rule(Value):
+    """A late rule. ``shown`` says whose it is: texts of programs show it by the user's function."""
 
-    __slots__ = ()
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        WRITERS[cls] = lambda printer, value: f"?{value.shown!r}"
 
     @property
     def shown(self) -> str:
@@ -108,8 +100,7 @@ class Again:
         return hash(self.key)
 
 
-@dataclass(frozen=True, repr=False)
-class Parts:
+class Parts(Value):
     """How the parts of some values are distributed: their marks, and how many parts each has."""
 
     marks: tuple[Mark, ...]
@@ -162,7 +153,6 @@ class Unruled(Crossing):
             return cross(self, op, operands)
 
 
-@rule
 class LiftedJvp(Rule):
     """The rule of a derivative as a handler makes it.
 
@@ -255,7 +245,6 @@ def lifted_jvp(inner: Any, lift: Lift) -> LiftedJvp:
 # A linear map under a handler
 
 
-@rule
 class LiftedLinear(Rule):
     """A linear map as a handler makes it; the state is read, and must stay as it is."""
 
@@ -308,7 +297,6 @@ def cross_linear(run: Crossing, op: Any, operands: tuple[Any, ...]) -> Any:
 # A rule for lanes under a handler
 
 
-@rule
 class LiftedLanes(Rule):
     """A rule for lanes as a handler makes it, one whose values have one part; the state passes by."""
 

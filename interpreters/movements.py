@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..effects import trees
@@ -23,12 +22,12 @@ from ..effects.promotion import promote
 from ..effects.slicing import slice_in_dim
 from ..effects.treenodes import register_dataclass
 from ..effects.types import ArrayType
+from ..effects.values import Value
 from .cross import Flow, Joined, Lifted
 
 
 @register_dataclass
-@dataclass(frozen=True)
-class When:
+class When(Value):
     """An entry of a log from a branch: ``value`` where the branch was ``taken``, zeros where it was not."""
 
     taken: Any
@@ -71,8 +70,7 @@ class Append(Movement):
         return Appended(op)
 
 
-@dataclass(frozen=True, repr=False)
-class Merge(Movement):
+class Merge(Movement, Value):
     """A commutative state: each lane starts at ``unit``, and ``op(state, other)`` joins what they end with."""
 
     op: Callable[[Any, Any], Any]
@@ -82,8 +80,7 @@ class Merge(Movement):
         return Merged(self) if op.runs == "lanes" else Carried(run)
 
 
-@dataclass(frozen=True, repr=False)
-class Split(Movement):
+class Split(Movement, Value):
     """A key: ``f(key, n)`` gives ``n`` keys along the first axis, one for each lane, and one to go on with."""
 
     f: Callable[[Any, int], Any]
@@ -92,8 +89,7 @@ class Split(Movement):
         return Divided(self, run, op.length) if op.runs == "lanes" else Carried(run)
 
 
-@dataclass(frozen=True, repr=False)
-class Tally(Movement):
+class Tally(Movement, Value):
     """A static value, such as a count of operations, that is read off the bodies; operations pass as they are.
 
     ``then(a, b)``: one after the other. ``choose(a, b)``: one of two. ``repeat(a, n)``: ``n`` times, None where the

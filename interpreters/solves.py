@@ -21,7 +21,7 @@ from ..effects.stack import perform
 from ..effects.types import ArrayType
 from .custom_rules import by_program, kept, substitution
 from .jvp import jvp_program
-from .late import Held, LiftedJvp, Rule, checked, full, lifted_jvp, place_of, rule
+from .late import Held, LiftedJvp, Rule, checked, full, lifted_jvp, place_of
 from .transpose import transpose_program
 
 
@@ -212,7 +212,6 @@ def custom_root(
     return trees.unflatten(body.structure, perform(made.operation, *captured, *boxes, *guess))
 
 
-@rule
 class UserRoot(Rule):
     """The derivative of a root; operands are what ``f`` captured, what ``tangent_solve`` captured, and the guess."""
 
