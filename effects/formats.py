@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from .errors import DTypeMismatch
+from .values import Value
 
 bool_ = np.dtype(np.bool_)
 int8, int16, int32, int64 = (np.dtype(t) for t in (np.int8, np.int16, np.int32, np.int64))
@@ -95,8 +96,7 @@ class ExtendedDType:
     __repr__ = __str__
 
 
-@dataclass(frozen=True)
-class KeyImpl:
+class KeyImpl(Value):
     """A random generator as far as dtypes know it: its name, its tag in ``key<tag>``, the shape of a key's words."""
 
     name: str
