@@ -1,11 +1,12 @@
 """Eager operations that NumPy is slow at run compiled: which ones, from which size, in one measured table.
 
-    what an operation gives does not depend on who computes it, up to rounding; for one operation and its types it is
-    always the same one
+    what an operation gives does not depend on who computes it, up to rounding (and to the subnormal numbers of 32 and
+    64 bits, which are zero to XLA on a CPU); for one operation and its types it is always the same one
 
 On a CPU NumPy wins almost everywhere: a call of XLA costs five microseconds, and NumPy's loops for 32 and 64 bits are
-as fast. It loses on 16-bit floats, on functions that it has not, on choices that the processor cannot predict, and on
-contractions that BLAS does not cover. On an accelerator everything runs compiled.
+as fast. It loses on 16-bit floats, on functions that it has not, on choices that the processor cannot predict, on
+contractions that BLAS does not cover, and on roots and exponentials of so many elements that several cores divide them.
+On an accelerator everything runs compiled.
 """
 
 from __future__ import annotations
@@ -35,27 +36,40 @@ from .compile import Compiled, compile_program
 from .lazy import runtime
 
 # family -> kind of dtype -> elements (for contractions: multiplications) from which the compiled operation is faster,
-# measured on x86-64 with AVX2, two cores, NumPy 2.4; inf: NumPy is faster at every size.
+# measured on x86-64 with two cores, AVX2 or AVX-512, NumPy 2.4 and 2.5; inf, or no entry: NumPy is faster at every
+# size. Where NumPy's loops are as fast as XLA's, XLA has as many of them as there are cores. Comparisons go with the
+# choices that they are made for: their result lies where it is used.
 LIMITS: dict[str, dict[str, float]] = {
     "arithmetic": {"f16": 4_000, "bf16": 12_000, "float": inf, "int": inf},
     "division": {"f16": 4_000, "bf16": 8_000, "float": inf, "int": 16_000},
-    "selection": {"f16": 4_000, "bf16": 4_000, "float": 4_000, "int": 4_000},
-    "exponential": {"f16": 2_000, "bf16": 20_000, "float": inf, "int": inf},
-    "rational": {"f16": 800, "bf16": 20_000, "float": inf, "int": inf},
+    "selection": {"f16": 4_000, "bf16": 4_000, "float": 4_000, "complex": 4_000, "int": 4_000},
+    "comparison": {"f16": 4_000, "bf16": 12_000, "float": 600_000, "int": inf},
+    "clipping": {"f16": 4_000, "bf16": 12_000, "float": 100_000, "int": inf},
+    "rounding": {"f16": 4_000, "bf16": 12_000, "float": 12_000, "int": inf},
+    "root": {"f16": 4_000, "bf16": 12_000, "float": 200_000, "int": inf},
+    "exponential": {"f16": 2_000, "bf16": 20_000, "float": 600_000, "int": inf},
+    "logarithm": {"f16": 2_000, "bf16": 20_000, "float": inf, "int": inf},
+    "rational": {"f16": 800, "bf16": 20_000, "float": 600_000, "int": inf},
     "circular": {"f16": 200_000, "bf16": inf, "float": inf, "int": inf},
     "hyperbolic": {"f16": 16_000, "bf16": inf, "float": inf, "int": inf},
     "inverse": {"f16": inf, "bf16": inf, "float": inf, "int": inf},
     "special": {"f16": 400, "bf16": 400, "float": 400, "int": inf},
-    "sum": {"f16": 2_000, "bf16": 4_000, "float": 300_000, "int": inf},
+    "sum": {"f16": 2_000, "bf16": 4_000, "float": 300_000, "complex": 300_000, "int": inf},
     "reduction": {"f16": 4_000, "bf16": 4_000, "float": inf, "int": inf},
     "contraction": {"f16": 16_000, "bf16": 16_000, "float": inf, "int": 64_000},
-    "convolution": {"f16": 1_000, "bf16": 1_000, "float": 1_000, "int": 1_000},
+    "convolution": {"f16": 1_000, "bf16": 1_000, "float": 1_000, "complex": 1_000, "int": 1_000},
     "random": {"f16": 2_000, "bf16": 2_000, "float": 2_000, "int": 2_000},
 }
-_SMALLEST = {kind: min([row[kind] for row in LIMITS.values()]) for kind in ("f16", "bf16", "float", "int")}
+_KINDS = ("f16", "bf16", "float", "complex", "int")
+_SMALLEST = {kind: min([row.get(kind, inf) for row in LIMITS.values()]) for kind in _KINDS}
 
 _FAMILIES = {
-    "exponential": ("exp", "exp2", "expm1", "log", "log1p", "logistic", "pow", "cbrt"),
+    "comparison": ("eq", "ne", "lt", "le", "gt", "ge"),
+    "clipping": ("clamp", "sign"),
+    "rounding": ("round",),
+    "root": ("sqrt", "rsqrt"),
+    "exponential": ("exp", "exp2", "logistic"),
+    "logarithm": ("expm1", "log", "log1p", "pow", "cbrt"),
     "rational": ("tanh",),
     "selection": ("select_n",),
     "circular": ("sin", "cos"),
@@ -93,7 +107,7 @@ def dtype_kind(dtype: Any) -> str:
         return "f16"
     if dtype.kind == "V":
         return "bf16"
-    return "float" if dtype.kind in "fc" else "int"
+    return {"f": "float", "c": "complex"}.get(dtype.kind, "int")
 
 
 def heavy(t: ArrayType) -> bool:
@@ -118,7 +132,7 @@ def compiled_is_faster(op: Operation, types: tuple[ArrayType, ...]) -> bool:
     row = family(type(op))
     if row is None or not types or not LOWER.has(type(op)):
         return False
-    return work(op, types) >= LIMITS[row][dtype_kind(types[0].dtype)]
+    return work(op, types) >= LIMITS[row].get(dtype_kind(types[0].dtype), inf)
 
 
 _CHOICES = Cache("eager_choice", 16384)

@@ -41,6 +41,28 @@ def test_functions_that_numpy_has_not_are_compiled():
     np.testing.assert_allclose(np.asarray(y)[[0, -1]], np.asarray(few)[[0, -1]], rtol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["sqrt", "rsqrt", "exp", "exp2", "logistic", "tanh", "sign", "round"])
+def test_what_several_cores_divide_is_compiled_from_a_size_on(name):
+    f = getattr(hx.lax, name)
+    x = np.random.default_rng(0).normal(size=600_000).astype(np.float32)
+    x[:9] = 0.0, -0.0, np.inf, -np.inf, np.nan, 0.5, -0.5, 1.5, 2.5
+    many, few = f(device(x, np.float32)), f(device(x[:9000], np.float32))
+    assert compiled(many) and not compiled(few)
+    np.testing.assert_allclose(np.asarray(many)[:9000], np.asarray(few), rtol=1e-6)
+
+@pytest.mark.parametrize("name", ["sqrt", "rsqrt", "exp", "tanh"])
+def test_functions_of_complex_numbers_are_numpys(name):
+    assert not compiled(getattr(hx.lax, name)(device(np.ones(600_000), np.complex64)))
+
+
+def test_a_large_mask_lies_where_it_is_used():
+    x, y = device(np.arange(600_000), np.float32), device(np.arange(600_000)[::-1], np.float32)
+    mask = x < y
+    assert compiled(mask) and compiled(hx.numpy.where(mask, x, y))
+    assert not compiled(x[:1000] < y[:1000])
+    np.testing.assert_array_equal(np.asarray(mask), np.arange(600_000) < 300_000)
+
+
 def test_products_of_integers_are_compiled_from_a_size_on():
     x = device(np.arange(64 * 64).reshape(64, 64) % 7, np.int32)
     y = hx.lax.dot(x, x)
