@@ -90,11 +90,12 @@ class XlaBackend:
         return runtime.putter(default_device(), copy=False, committed=False)(value)
 
     def block(self, buffer: Any) -> None:
-        if runtime.is_deleted(buffer):
-            raise DeletedArray("block_until_ready: the array was deleted or donated.", hint="copy it before.")
         try:
             runtime.block_until_ready(buffer)
         except runtime.RuntimeFailure as error:
+            if runtime.is_deleted(buffer):
+                deleted = "block_until_ready: the array was deleted or donated."
+                raise DeletedArray(deleted, hint="copy it before.") from None
             raise_translated(error)
 
     def devices(self, buffer: Any) -> set[Any]:
