@@ -8,8 +8,9 @@ The runs come in the opposite order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from ..effects import config
 from ..effects.caches import Cache
 from ..effects.columns import add_tangents, zeros_like
 from ..effects.control import HigherOrder
@@ -36,29 +37,21 @@ def transpose_operation(
     """The cotangent of each operand; None for one that is not linear, or where it is zero."""
     if op.runs == "until":
         return transpose_until(op, cts, operands, linear, transpose)
-    # a carry that starts from a known value, a zero, may be linear inside
-    inner = (*linear[: op.selects], *dependent_inputs(op, linear))
-    marks = op.groups(inner)
-    if op.loops and not all(marks.carry):
+    marks, nonzero = tuple(linear), tuple([ct is not None for ct in cts])
+    key = (op, marks, nonzero, config.current())
+    made = _BODIES.get(key, lambda: _adjoint(op, marks, nonzero, transpose))
+    if made is None:
         return _after_known(op, cts, operands, linear, transpose)
-    made = _adjoint(op, inner, tuple([ct is not None for ct in cts]), transpose)
-    selects, shared, carry, each = op.groups(operands)
-    fixed = [x for x, yes in zip(shared, marks.shared) if not yes]
-    residuals = [x for x, yes in zip(each, marks.each) if not yes]
-    moving = [_full(ct, _type(t)) for ct, t, yes in zip(cts, carry, made.moving) if yes]
-    sums = [zeros_like(t) for t, yes in zip(_linear(shared, marks.shared), made.summed) if yes] if op.loops else []
+    moving = [_full(cts[i], t) for i, t in made.moving]
+    sums = [zeros_like(t) for t in made.sums]
     given = [ct for ct in cts[op.carry :] if ct is not None]
-    results = current().answer(made.op, (*selects, *fixed, *moving, *sums, *residuals, *given))
-    return [grad if yes else None for grad, yes in zip(made.place(list(results), marks), linear)]
-
-
-def _linear(items: Sequence[Any], marks: Sequence[bool]) -> list[Any]:
-    return [x for x, yes in zip(items, marks) if yes]
-
-
-def _type(x: Any) -> ArrayType:
-    """The type of an operand; a linear one comes as its type."""
-    return x if isinstance(x, ArrayType) else x.type
+    residuals = [operands[i] for i in made.residuals]
+    results = current().answer(made.op, (*[operands[i] for i in made.fixed], *moving, *sums, *residuals, *given))
+    grads: list[Any] = [None] * len(operands)
+    for i, grad in zip(made.grads, results):
+        if linear[i]:
+            grads[i] = grad
+    return grads
 
 
 def _full(ct: Any, type: ArrayType) -> Any:
@@ -86,33 +79,29 @@ def _after_known(
     return grads
 
 
-class _Made:
-    """An adjoint operation, and what its results are."""
+class _Adjoint(NamedTuple):
+    """An adjoint operation over what is ``fixed``, ``moving``, ``sums``, ``residuals``, and cotangents of ``out``.
 
-    def __init__(self, op: HigherOrder, moving: Marks, summed: Marks, sliced: Marks, loops: bool):
-        self.op = op
-        self.moving = moving  # of each carry: whether its cotangent goes round
-        self.summed = summed  # of each linear shared operand: whether it has a cotangent
-        self.sliced = sliced  # of each linear ``each``
-        self.loops = loops
+    ``fixed`` and ``residuals`` are numbers of operands of the former operation; ``moving`` are numbers and types of the
+    cotangents that go round; ``sums`` the types of the sums, which begin from zero. Each result is the cotangent of
+    the operand whose number is in ``grads``.
+    """
 
-    def place(self, results: list[Any], marks: Any) -> list[Any]:
-        found = iter(results)
-        moving = [next(found) if yes else None for yes in self.moving]
-        sums = iter([next(found) if yes else None for yes in self.summed])
-        slices = iter([next(found) if yes else None for yes in self.sliced])
-        shared = [next(sums) if yes else None for yes in marks.shared]
-        each = [next(slices) if yes else None for yes in marks.each]
-        return [*[None] * len(marks.selects), *shared, *moving, *each]
+    op: HigherOrder
+    fixed: tuple[int, ...]
+    moving: tuple[tuple[int, ArrayType], ...]
+    sums: tuple[ArrayType, ...]
+    residuals: tuple[int, ...]
+    grads: tuple[int, ...]
 
 
-def _adjoint(op: HigherOrder, linear: Marks, nonzero: Marks, transpose: Transpose) -> _Made:
-    return _BODIES.get((op, linear, nonzero), lambda: _make(op, linear, nonzero, transpose))
-
-
-def _make(op: HigherOrder, linear: Marks, nonzero: Marks, transpose: Transpose) -> _Made:
-    marks = op.groups(linear)
-    inner = (*marks.shared, *marks.carry, *marks.each)
+def _adjoint(op: HigherOrder, linear: Marks, nonzero: Marks, transpose: Transpose) -> _Adjoint | None:
+    """The adjoint operation; None for a loop that computes what its linear part needs."""
+    # a carry that starts from a known value, a zero, may be linear inside
+    inner = dependent_inputs(op, linear)
+    marks = op.groups((*linear[: op.selects], *inner))
+    if op.loops and not all(marks.carry):
+        return None
     count, carried = sum(marks.shared), op.carry
     moving = nonzero[:carried]
     while True:
@@ -128,7 +117,22 @@ def _make(op: HigherOrder, linear: Marks, nonzero: Marks, transpose: Transpose) 
     if getattr(op, "prevent_cse", False):
         bodies = [delayed(body, len(body.in_types) - sum(nonzero)) for body in bodies]
     new = op.with_bodies(bodies, shared=fixed, carry=sum(moving) + sum(summed) if op.loops else 0).reversed()
-    return _Made(new, moving, summed, sliced, op.loops)
+    places, types = op.groups(range(len(linear))), op.bodies[0].in_types
+    sums = _only(places.shared, marks.shared, summed)
+    carry = _only(places.carry, marks.carry, moving)
+    return _Adjoint(
+        new,
+        (*places.selects, *[i for i, yes in zip(places.shared, marks.shared) if not yes]),
+        tuple([(k, types[op.shared + k]) for k, yes in enumerate(moving) if yes]),
+        tuple([types[i - op.selects] for i in sums]) if op.loops else (),
+        tuple([i for i, yes in zip(places.each, marks.each) if not yes]),
+        (*carry, *sums, *_only(places.each, marks.each, sliced)),
+    )
+
+
+def _only(places: Sequence[int], linear: Sequence[bool], live: Marks) -> list[int]:
+    """The linear ones among these operands that have a cotangent."""
+    return [i for i, yes in zip([i for i, yes in zip(places, linear) if yes], live) if yes]
 
 
 def _body(

@@ -7,6 +7,7 @@ import numpy as np
 import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
+from handlax.effects.arithmetic import Mul
 
 x = np.float32(0.5)
 
@@ -78,3 +79,11 @@ def test_a_crossing_that_a_handler_around_has_a_part_in_is_not_remembered():
         handled = hx.handle(hx.handler({Ask: lambda op, answer=answer: hnp.float32(answer)}))
         np.testing.assert_allclose(handled(hx.grad(f))(x), answer**2)
         np.testing.assert_allclose(handled(hx.vmap(f))(hnp.ones(3)), np.full(3, answer**2))
+
+
+def test_the_adjoint_of_a_loop_follows_the_rules_in_force():
+    slope = hx.grad(lambda x: lax.scan(lambda c, _: (c * 2.0, None), x, None, 3)[0])
+    assert slope(1.0) == 8.0
+    with hx.rules(transpose={Mul: lambda op, ct, x, y, *, wrt: ct}):
+        assert slope(1.0) == 1.0
+    assert slope(1.0) == 8.0
