@@ -238,14 +238,16 @@ class Crossed(NamedTuple):
     """An operation as a handler crosses it, before it meets its operands.
 
     ``op`` runs the lifted bodies over the ``captured`` values and what is given; ``carry`` are the marks of what goes
-    round, ``marks`` those of the results, ``state`` the types of what enters with the state.
+    round, ``state`` the types of what enters with the state. Each of the ``results`` has a mark and a number of parts;
+    before the part of number ``leaves`` comes what leaves with the state, as ``joined`` says.
     """
 
     op: HigherOrder
     captured: Sequence[Any]
     carry: Sequence[Mark]
-    marks: Sequence[Mark]
     state: Sequence[ArrayType]
+    results: Sequence[tuple[Mark, int]]
+    leaves: int
     joined: Joined
 
 
@@ -269,7 +271,7 @@ def cross(run: Crossing, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
     last = [part for _, parts in sliced for part in parts]
     loose = [*entering, *last] if flow.turns and op.loops else [*last, *entering]
     given = (*selects, *crossed.captured, *fixed_parts, *carried, *loose)
-    return boxed(run, op, crossed.marks, flow, crossed.joined, performed(run.outer, crossed.op, given))
+    return boxed(run, crossed, flow, performed(run.outer, crossed.op, given))
 
 
 Marks = tuple[Sequence[Mark], Sequence[Mark], Sequence[Mark]]  # of the operands that are shared, carried, each
@@ -321,7 +323,10 @@ def _cross(run: Crossing, op: HigherOrder, flow: Flow, given: Marks) -> Crossed 
     carried = [part for mark, t in zip(moving, types.carry) for part in run.part_types(mark, t)]
     count = len(carried) + (len(state) if turns else 0)
     made = op.with_bodies(whole, shared=len(captured) + len(fixed), carry=count, **late)
-    return Crossed(made, captured, moving, wanted, state, joined)
+    parts = [len(run.part_types(mark, t)) for mark, t in zip(wanted, op.main[0].out_types)]
+    stacked = [run.stack(mark) if op.stacks and i >= op.carry else mark for i, mark in enumerate(wanted)]
+    leaves = sum(parts[: op.carry] if turns else parts)
+    return Crossed(made, captured, moving, state, list(zip(stacked, parts)), leaves, joined)
 
 
 def performed(outer: Run, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
@@ -334,19 +339,14 @@ def performed(outer: Run, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
         return [axis_at(y, d, 0, op.length) for y, d in zip(interpret(program, operands), found)]
 
 
-def boxed(
-    run: Crossing, op: HigherOrder, marks: Sequence[Mark], flow: Flow, joined: Joined, results: Sequence[Any]
-) -> tuple[Any, ...]:
+def boxed(run: Crossing, crossed: Crossed, flow: Flow, results: Sequence[Any]) -> tuple[Any, ...]:
     """The results of the operation from the parts that the crossed one gave; the run goes on from the new state."""
-    values = iter(results)
     made = []
-    state: list[Any] = []
-    last = op.carry if flow.turns and op.loops else len(marks)
-    for i, (mark, t) in enumerate([*zip(marks, op.main[0].out_types), (None, None)]):
-        if i == last:
-            state = [next(values) for _ in joined.types]
-        if t is not None:
-            parts = [next(values) for _ in run.part_types(mark, t)]
-            made.append(run.box(run.stack(mark) if op.stacks and i >= op.carry else mark, parts))
-    flow.after(run, state, joined.structure)
+    at = 0
+    first, last = crossed.leaves, crossed.leaves + len(crossed.joined.types)
+    for mark, count in crossed.results:
+        at = last if at == first else at
+        made.append(run.box(mark, results[at : at + count]))
+        at += count
+    flow.after(run, results[first:last], crossed.joined.structure)
     return tuple(made)
