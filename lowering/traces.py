@@ -22,7 +22,7 @@ from ..effects.escape import escaped as escaped
 from ..effects.identity import TRACES, fingerprint, own_traces
 from ..effects.programs import Program
 from ..effects.sources import user_site
-from ..effects.stack import BASE, Run, current, installed, runs
+from ..effects.stack import BASE, Run, current, installed
 from ..effects.treedefs import same_data
 from ..effects.types import ArrayType
 from ..interpreters.record import Record
@@ -129,10 +129,14 @@ class Call(NamedTuple):
 
 def axes() -> tuple[Any, ...]:
     """The named axes around, with their sizes: a function may ask for them while it is traced."""
-    if current() is BASE:
-        return ()
-    named = [(run, getattr(run, "axis_name", None)) for run in runs()]
-    return tuple([(name, getattr(run, "size", None)) for run, name in named if name is not None])
+    found = []
+    run = current()
+    while run is not BASE:
+        name = getattr(run, "axis_name", None)
+        if name is not None:
+            found.append((name, getattr(run, "size", None)))
+        run = run.outer
+    return tuple(found)
 
 
 # the traces of programs with effects, for the runs around them that have not ended
