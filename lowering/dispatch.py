@@ -291,7 +291,7 @@ class Jitted:
         operands = (*trace.captured, *[x if isinstance(x, Array) else lift(x) for x in leaves])
         if self.inline:
             return trace.unflatten(interpret(trace.program, operands))
-        return trace.unflatten(STACK.get().answer(CallOp((trace.program,), self.name), operands))
+        return trace.unflatten(STACK.get().answer(CallOp((trace.program,), self.name, False), operands))
 
     def entry(self, call: Call, device: Any, donated: tuple[int, ...]) -> Entry:
         """The compiled trace of a call on a device."""
