@@ -26,7 +26,7 @@ from ..effects.conversion import convert
 from ..effects.dtypes import ExtendedDType, float32
 from ..effects.elementwise import Elementwise
 from ..effects.operations import Operation
-from ..effects.precise import HALF
+from ..effects.precise import HALF, VECTORS
 from ..effects.stack import BASE, inside, perform
 from ..effects.types import ArrayType, on_type
 from ..interpreters import evaluate
@@ -49,6 +49,7 @@ LIMITS: dict[str, dict[str, float]] = {
     "root": {"f16": 4_000, "bf16": 12_000, "float": 200_000, "int": inf},
     "exponential": {"f16": 2_000, "bf16": 20_000, "float": 600_000, "int": inf},
     "logarithm": {"f16": 2_000, "bf16": 20_000, "float": inf, "int": inf},
+    "logistic": {"f16": 2_000, "bf16": 20_000, "float": 200_000, "int": inf},
     "rational": {"f16": 800, "bf16": 20_000, "float": 600_000, "int": inf},
     "circular": {"f16": 200_000, "bf16": inf, "float": inf, "int": inf},
     "hyperbolic": {"f16": 16_000, "bf16": inf, "float": inf, "int": inf},
@@ -60,6 +61,10 @@ LIMITS: dict[str, dict[str, float]] = {
     "convolution": {"f16": 1_000, "bf16": 1_000, "float": 1_000, "complex": 1_000, "int": 1_000},
     "random": {"f16": 2_000, "bf16": 2_000, "float": 2_000, "int": 2_000},
 }
+if VECTORS:
+    for _family in ("exponential", "logarithm", "circular", "hyperbolic"):
+        LIMITS[_family]["f16"] = inf
+    LIMITS["rational"]["f16"] = 100_000
 _KINDS = ("f16", "bf16", "float", "complex", "int")
 _SMALLEST = {kind: min([row.get(kind, inf) for row in LIMITS.values()]) for kind in _KINDS}
 
@@ -68,7 +73,8 @@ _FAMILIES = {
     "clipping": ("clamp", "sign"),
     "rounding": ("round",),
     "root": ("sqrt", "rsqrt"),
-    "exponential": ("exp", "exp2", "logistic"),
+    "exponential": ("exp", "exp2"),
+    "logistic": ("logistic",),
     "logarithm": ("expm1", "log", "log1p", "pow", "cbrt"),
     "rational": ("tanh",),
     "selection": ("select_n",),
