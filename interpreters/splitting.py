@@ -7,7 +7,7 @@ the loop, and is ``shared``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..effects.arrays import scalar
@@ -27,6 +27,9 @@ from .simplify import is_root, prune_operation
 
 # (True, i) is operand ``i`` of the operation, (False, j) result ``j`` of its known part
 Source = tuple[bool, int]
+# (True, k) is input ``k`` of a body, (False, s) the residual in slot ``s``
+Key = tuple[bool, int]
+SHARED, CARRY, EACH = range(3)
 COUNTER = array_type((), int32)
 
 
@@ -158,17 +161,15 @@ class _Assembly:
         self.outs = len(wanted) - sum(wanted)  # known results
         self.slots: list[ArrayType] = []  # types of the residuals that leave the bodies
         self.before: tuple[Any, tuple[Source, ...]] | None = None
-
-    def group(self, k: int) -> str:
-        shared, carry = self.op.shared, self.op.carry
-        return "shared" if k < shared else "carry" if k < shared + carry else "each"
+        counts = (op.shared, op.carry, len(unknown) - op.shared - op.carry)
+        self.group = [group for group, count in enumerate(counts) for _ in range(count)]  # of each input of a body
 
     def parts(self) -> Parts:
         op = self.op
         known, rests = [], []
         for half in self.halves:
             leaving, keys = self.residual_keys(half)
-            keys += [("operand", k) for k, yes in enumerate(self.unknown) if yes]
+            keys += [(True, k) for k, yes in enumerate(self.unknown) if yes]
             known.append((half.known, leaving))
             rests.append((half.rest, keys))
         first = [(True, k + op.selects) for k in self.inputs]
@@ -188,22 +189,21 @@ class _Assembly:
         return Parts(tuple(operations), rest, (*selects, *sources) if rest is not None else (), tuple(results))
 
     def counts(self, inputs: Sequence[int]) -> dict[str, int]:
-        groups = [self.group(k) for k in inputs]
-        return {"shared": groups.count("shared"), "carry": groups.count("carry")}
+        groups = [self.group[k] for k in inputs]
+        return {"shared": groups.count(SHARED), "carry": groups.count(CARRY)}
 
-    def residual_keys(self, half: Halves) -> tuple[dict[int, int], list[Hashable]]:
+    def residual_keys(self, half: Halves) -> tuple[dict[int, int], list[Key]]:
         """What leaves the body, slot -> number in the known half, and for each residual where the rest finds it."""
-        types = half.known.value_types()
         leaving: dict[int, int] = {}
-        keys: list[Hashable] = []
+        keys: list[Key] = []
         for given, n in half.residuals:
-            if given and (self.group(self.inputs[n]) != "carry" or self.again):
-                keys.append(("operand", self.inputs[n]))
+            if given and (self.group[self.inputs[n]] != CARRY or self.again):
+                keys.append((True, self.inputs[n]))
                 continue
             number = n if given else half.known.outs[n]
-            slot = self.slot(types[number], leaving)
+            slot = self.slot(half.known.type_of(number), leaving)
             leaving[slot] = number
-            keys.append(("slot", slot))
+            keys.append((False, slot))
         return leaving, keys
 
     def slot(self, type: ArrayType, taken: dict[int, int]) -> int:
@@ -246,30 +246,29 @@ class _Assembly:
         inner = [sources[n] if given else (False, n) for given, n in half.residuals]
         return [half.rest], [*inner, *sources[shared:]], {**counts, "shared": len(inner)}
 
-    def rest_operation(self, rests: Sequence[tuple[Program, list[Any]]], shift: int) -> tuple[Any, list[Source]]:
+    def rest_operation(self, rests: Sequence[tuple[Program, list[Key]]], shift: int) -> tuple[Any, list[Source]]:
         """The rest, over its operands in their groups."""
-        op = self.op
-        groups: dict[str, dict[Any, ArrayType]] = {"shared": {}, "carry": {}, "each": {}}
+        op, group = self.op, self.group
+        groups: tuple[dict[Key, ArrayType], ...] = ({}, {}, {})
         for k, (yes, t) in enumerate(zip(self.unknown, op.bodies[0].in_types)):
-            if yes or (self.again and self.group(k) == "carry"):
-                groups[self.group(k)]["operand", k] = t
+            if yes or (self.again and group[k] == CARRY):
+                groups[group[k]][True, k] = t
         for program, keys in rests:
             for key, t in zip(keys, program.in_types):
-                kind, n = key
-                where = self.group(n) if kind == "operand" else "shared" if n in self.hoisted else "each"
-                groups[where].setdefault(key, t)
-        order = {key: i for i, key in enumerate([key for group in groups.values() for key in group])}
-        types = [t for group in groups.values() for t in group.values()]
+                given, n = key
+                groups[group[n] if given else SHARED if n in self.hoisted else EACH].setdefault(key, t)
         if not rests[0][0].outs and not any([is_root(inner) for program, _ in rests for inner in program.ops]):
             return None, []
+        whole = {**groups[SHARED], **groups[CARRY], **groups[EACH]}
+        types, order = tuple(whole.values()), {key: i for i, key in enumerate(whole)}
         bodies = [program.rewired(types, [order[key] for key in keys]) for program, keys in rests]
         fields = {} if op.saves is None else {"policy": settled(op.saves, op.bodies[0], self.unknown)}
-        made = op.with_bodies(bodies, shared=len(groups["shared"]), carry=len(groups["carry"]), **fields)
-        return made, [self.source(key, shift) for key in order]
+        made = op.with_bodies(bodies, shared=len(groups[SHARED]), carry=len(groups[CARRY]), **fields)
+        return made, [self.source(key, shift) for key in whole]
 
-    def source(self, key: Any, shift: int) -> Source:
-        kind, n = key
-        if kind == "operand":
+    def source(self, key: Key, shift: int) -> Source:
+        given, n = key
+        if given:
             return True, n + self.op.selects
         if n in self.hoisted:
             return False, self.hoisted[n]
