@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy._core._multiarray_umath import __cpu_features__ as _CPU
+from numpy._core._multiarray_umath import __cpu_features__ as _CPU  # type: ignore[import-not-found]
 
 from .dtypes import bfloat16, float16, float32
 

@@ -119,10 +119,9 @@ def device_get(x: Any) -> Any:
 def block_until_ready(x: Any) -> Any:
     """Wait for every array of a tree; gives the tree."""
     known = getattr(x, "_dispatch", None) if type(x) is Frozen else None
-    if known is not None:  # a result that nobody has looked at stays one
-        leaves, buffers = (), known[1]
-    else:
-        leaves, buffers = trees.leaves(x), []
+    # a frozen result that nobody has looked at stays one
+    leaves: list[Any] = trees.leaves(x) if known is None else []
+    buffers: list[Any] = [] if known is None else known[1]
     for leaf in leaves:
         if type(leaf) is not ConcreteArray:
             wait = getattr(leaf, "block_until_ready", None)
