@@ -28,7 +28,7 @@ _CONSTANT = (type, types.ModuleType, types.BuiltinFunctionType, np.ufunc, np.dty
 _DISPATCHER = type(np.sum)
 _OURS = __name__.split(".")[0] + "."
 _BUILTINS = vars(builtins)
-_LONE = (type, types.ModuleType, types.BuiltinFunctionType)  # each equals itself alone, and says so in C
+_LONE = frozenset((type, types.ModuleType, types.BuiltinFunctionType))  # each equals itself alone, and says so in C
 _MOST = 2000
 
 
@@ -108,13 +108,15 @@ def _key(x: Any, seen: dict[int, int]) -> Any:
     kind = type(x)
     if kind is types.FunctionType:
         return _function_key(x, seen)
+    if kind in _LONE:
+        return x
     if isinstance(x, _VALUES) and kind.__hash__ is not None:
         return kind, bits(x)
     if kind is tuple or kind is frozenset:
         parts = [_key(item, seen) for item in x]
         return kind, tuple(parts) if kind is tuple else frozenset(parts)
     if isinstance(x, _CONSTANT) or kind is _DISPATCHER:
-        return x if kind in _LONE else _Same(x)
+        return _Same(x)
     if kind is functools.partial:
         return kind, _key(x.func, seen), _key(x.args, seen), _key(tuple(sorted(x.keywords.items())), seen)
     raise Mutable
