@@ -303,11 +303,17 @@ def value_and_grad(
     Raises: NotDifferentiable: an argument is an integer, or complex where ``holomorphic`` is not set; the value is
         no real scalar.
     """
+    return wraps(fun)(_value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes))
+
+
+def _value_and_grad(
+    fun: F, argnums: int | Sequence[int], has_aux: bool, holomorphic: bool, allow_int: bool, reduce_axes: Any
+) -> F:
+    """``value_and_grad`` without the function's name and documentation."""
     need_function("grad", fun)
     must_be_empty("grad", "reduce_axes", reduce_axes, _REDUCE)
 
-    @wraps(fun)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def both(*args: Any, **kwargs: Any) -> Any:
         which = _argnums("grad", argnums, len(args))
         chosen = tuple([args[n] for n in which])
 
@@ -327,7 +333,7 @@ def value_and_grad(
         grad = tree[0] if isinstance(argnums, int) else tree
         return ((value, traced.aux), grad) if has_aux else (value, grad)
 
-    return wrapped
+    return both
 
 
 def _check_input(x: Any, holomorphic: bool, allow_int: bool) -> None:
@@ -367,7 +373,7 @@ def grad(
     >>> grad(lambda x: x * x)(3.0)
     Array(6., dtype=float32, weak_type=True)
     """
-    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
+    both = _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
