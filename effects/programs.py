@@ -132,7 +132,8 @@ class Program:
         ops = tuple(ops)
         found = sites.copy() if isinstance(sites, Sites) else Sites(sites)
         row = EMPTY_ROW
-        for kind in set(map(type, ops)):
+        kinds: set[type[Operation]] = set(map(type, ops))
+        for kind in kinds:
             if kind.effectful or kind.bodied or kind.named:
                 row = row.union(*[each.effects for each in ops if type(each) is kind])
         lines = found if len(found) else Sites((NOWHERE,) * len(ops))
