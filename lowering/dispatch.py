@@ -1,7 +1,7 @@
 """Dispatch: from a call of a jitted function to the program that runs it.
 
 A call whose arguments have known types is one look-up and one call of the runtime; those paths are written out in
-``entrance``, ``Jitted.mixed`` and ``Jitted.frozen``. Everything else goes through ``Jitted.slow``.
+``entrances``, ``Jitted.mixed``, ``tree`` and ``frozen``. Everything else goes through ``Jitted.slow``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..effects import config
-from ..effects.arrays import Array, ConcreteArray, Unsealed, concrete, lift
+from ..effects.arrays import Array, ConcreteArray, concrete, lift
 from ..effects.caches import CACHES, CacheInfo
 from ..effects.control import Call as CallOp
 from ..effects.dtypes import canonical
@@ -37,7 +37,7 @@ from .entries import (
     frozen_parts,
     gather,
     give_away,
-    key_of,
+    keys_of,
     signature,
 )
 from .lazy import runtime
@@ -108,7 +108,7 @@ class Jitted:
                 return self.launch(hot, leaves, [x.buffer if x._buffer is None else x._buffer for x in leaves])
             types.append(tree)
         gathered = gather(leaves, types)
-        hot = entries.get(key_of(types)) if gathered is not None else None
+        hot = entries.get(tuple(types)) if gathered is not None else None
         if hot is None:
             return self.slow(args, kwargs)
         buffers, host = gathered  # type: ignore[misc]
@@ -345,13 +345,13 @@ class Jitted:
                 key = key if quick is None else quick[0]
             entries[(key, call.tree, *call.types)] = hot
         elif not kwargs and FLAT(map(type, args)):
-            entries[key_of(call.types)] = hot
+            entries.update(dict.fromkeys(keys_of(call.types), hot))
         else:
             entries[(call.tree, *call.types)] = hot
         if self.plain and not kwargs and Frozen in map(type, args):
             found = [x.type if type(x) is ConcreteArray else signature(x) for x in args]
             if None not in found:
-                entries[key_of(found)] = hot
+                entries.update(dict.fromkeys(keys_of(found), hot))
         self.state = (settings, entries)
 
     def execute(
@@ -407,72 +407,3 @@ class _Dispatch:
 
 
 CACHES.append(_Dispatch())  # type: ignore[arg-type]
-
-
-def entrance(jitted: Jitted) -> Callable[..., Any]:
-    """The function that a call enters by. It is a plain function, so it binds as a method and pickles by name.
-
-    A first argument with a name of its own is at hand at once, where one of many would have to be taken from them.
-    """
-    current, settings_here, process = STACK.get, config.CONFIG.get, config.PROCESS
-    base, placed, slow = BASE, PLACED, jitted.slow
-
-    def call(x: Any = ABSENT, /, *more: Any, **named: Any) -> Any:
-        settings, entries = jitted.state
-        if current() is not base or placed:
-            return slow(whole(x, more), named)
-        if (settings_here() or process.settings) is not settings:
-            known = jitted.recall()
-            return slow(whole(x, more), named) if known is None else jitted.mixed(whole(x, more), named, known)
-        if type(x) is not ConcreteArray or named:
-            alone = type(x) is Frozen and not more and not named
-            return jitted.tree(x, entries) if alone else jitted.mixed(whole(x, more), named, entries)
-        if not more:
-            hot = entries.get(x.type)
-            buffers = [x.buffer if x._buffer is None else x._buffer]
-        else:
-            args = (x, *more)
-            try:
-                hot = entries.get(tuple([x.type for x in args]))
-                buffers = [x.buffer if x._buffer is None else x._buffer for x in args]
-            except (AttributeError, TypeError):  # not all are arrays of ours
-                return jitted.mixed(args, named, entries)
-        if hot is None:
-            return slow((x, *more), named)
-        prepare = hot.prepare
-        try:
-            made = hot.run(buffers if prepare is None else prepare(buffers)).consume_with_handlers(hot.handlers)
-        except Exception as error:
-            jitted.fail(error, (x, *more))
-        kind = hot.kind
-        if kind is None:
-            return hot.finish(made)
-        # ``concrete(kind, None, made[0])`` without a call
-        y = Unsealed()
-        y.type = kind
-        y._value = None
-        (y._buffer,) = made
-        y.__class__ = ConcreteArray
-        return y
-
-    def call_parted(*args: Any, **kwargs: Any) -> Any:
-        if current() is base and not placed:
-            settings, entries = jitted.state
-            known = entries if (settings_here() or process.settings) is settings else jitted.recall()
-            if known is not None:
-                return jitted.parted(args, kwargs, known)
-        return slow(args, kwargs)
-
-    return call if jitted.plain else call_parted
-
-
-class Absent:
-    """In place of a first argument: none was given by position."""
-
-
-ABSENT = Absent()
-
-
-def whole(x: Any, more: tuple[Any, ...]) -> tuple[Any, ...]:
-    """All arguments that were given by position."""
-    return () if x is ABSENT else (x, *more)

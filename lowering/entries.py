@@ -142,9 +142,9 @@ def _wrapped(types: tuple[ArrayType, ...], unflatten: Callable[[list[Any]], Any]
     return finish
 
 
-def key_of(kinds: Sequence[Any]) -> Any:
-    """Under what a call is known whose arguments are of these kinds; one argument's kind is at hand without a tuple."""
-    return kinds[0] if len(kinds) == 1 else tuple(kinds)
+def keys_of(kinds: Sequence[Any]) -> tuple[Any, ...]:
+    """Under what a call is known whose arguments are of these kinds; one alone also without a tuple around it."""
+    return (tuple(kinds), kinds[0]) if len(kinds) == 1 else (tuple(kinds),)
 
 
 def signature(x: Any) -> Signature | None:

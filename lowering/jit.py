@@ -11,7 +11,8 @@ from typing import Any
 
 from ..effects.errors import BadArgument, need_function
 from . import traces
-from .dispatch import Jitted, entrance
+from .dispatch import Jitted
+from .entrances import entrance
 from .lazy import runtime, stages
 from .statics import check_disjoint, choose
 

@@ -123,6 +123,19 @@ def test_arguments_are_given_by_any_names_or_not_at_all():
         assert f(array(5), more=array(6), named=array(7)) == [5, 6, 7] == f(array(5), array(6), named=array(7))
 
 
+def test_a_function_is_called_with_more_or_fewer_arguments_than_it_names():
+    def odd(*xs, scale=1):
+        return sum(xs) * scale
+
+    twice = hx.jit(lambda x, y=2, *rest: x * y + sum(rest))
+    odd.__wrapped__ = odd  # says nothing about its arguments
+    many = hx.jit(odd)
+    for _ in range(3):
+        for x in (array(3), 3, np.float32(3), np.full(1, 3, np.float32)):
+            assert twice(x) == 6 and twice(x, x) == 9 and twice(x, x, x) == 12 and twice(x, y=4) == 12
+            assert many(x) == 3 and many(x, x) == 6 and many(x, scale=2) == 6 and many() == 0
+
+
 def test_a_changed_numpy_argument_is_never_seen_later():
     f = hx.jit(lambda x: x + 1)
     x = np.zeros(4, np.float32)
