@@ -202,7 +202,7 @@ make_jaxpr = make_program
 remat = checkpoint
 
 # what effects leave to others, the base interpretation, the array backend and programs of bodies, is installed here
-_BASE.answer = _evaluate.answer
+_BASE.answer, _BASE.take = _evaluate.answer, _evaluate.take
 _install_backend(_XlaBackend(), numpy)
 _install_bodies(_Bodies(_record, jvp_program, batch_program))
 _install_page(lambda program: _import_module(".interpreters.draw", __name__).page_of(program))

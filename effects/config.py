@@ -22,7 +22,7 @@ from .errors import ConfigurationError
 class Configuration:
     """The settings in force: immutable, hashable, compared by value."""
 
-    __slots__ = ("_fields", "_hash", *(
+    __slots__ = ("_fields", "_hash", "mark", *(
         DEFAULT_NAMES := (
             "default_float", "default_int", "numpy_dtype_promotion", "numpy_rank_promotion",
             "default_matmul_precision", "default_device", "disable_jit", "debug_nans", "debug_infs",
@@ -32,6 +32,7 @@ class Configuration:
 
     _fields: PMap[str, Any]
     _hash: int
+    mark: object  # stands for this very record in keys that are compared by identity
     default_float: np.dtype[Any]
     default_int: np.dtype[Any]
     numpy_dtype_promotion: str
@@ -48,6 +49,7 @@ class Configuration:
 
     def __init__(self, fields: PMap[str, Any]):
         object.__setattr__(self, "_fields", fields)
+        object.__setattr__(self, "mark", object())
         for name in DEFAULTS:
             object.__setattr__(self, name, fields[name])
         object.__setattr__(self, "_hash", hash(tuple(fields[name] for name in DEFAULTS)))

@@ -65,9 +65,9 @@ class Elementwise(Operation):
         if code is not None and code.co_varnames[:1] == ("op",):
             return cell
         if column == "evaluate":
-            if cls.arity == 1:
-                return lambda op, x: cell(x)
-            return (lambda op, x, y: cell(x, y)) if cls.arity == 2 else lambda op, *operands: cell(*operands)
+            rule = lambda op, *operands: cell(*operands)
+            rule.plain = cell  # type: ignore[attr-defined]
+            return rule
         return derivative(cls.arity, cell) if column == "jvp" else cell
 
 

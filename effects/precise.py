@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
@@ -30,7 +30,13 @@ def wide(f: NumPyFunction) -> NumPyFunction:
         y = f(*[x.astype(float32) if x.dtype in HALF else x for x in operands])
         return np.asarray(y).astype(dtype) if y.dtype == float32 else y
 
+    function.narrow = f  # type: ignore[attr-defined]
     return function
+
+
+def narrow(f: NumPyFunction, types: Iterable[Any]) -> NumPyFunction:
+    """``f`` itself where none of the operands has 16 bits to be widened."""
+    return f if any([t.dtype in HALF for t in types]) else getattr(f, "narrow", f)
 
 
 def scipy_special(name: str) -> NumPyFunction:

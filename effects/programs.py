@@ -477,7 +477,7 @@ def numbered_types(tape: Program | Builder) -> list[ArrayType]:
 class Builder:
     """What a run owns while it records; ``freeze`` makes the program, once."""
 
-    __slots__ = ("in_types", "ops", "args", "types", "consts", "sites", "count", "_numbers")
+    __slots__ = ("in_types", "ops", "args", "types", "consts", "sites", "count", "taken", "_numbers")
 
     def __init__(self) -> None:
         self.in_types: list[ArrayType] = []
@@ -487,6 +487,7 @@ class Builder:
         self.consts: list[Any] = []
         self.sites = Sites()
         self.count = 0
+        self.taken: dict[int, Any] = {}  # last equation of a stretch -> the formula that it was taken over from
         self._numbers: dict[int, int] = {}
 
     def input(self, type: ArrayType) -> int:

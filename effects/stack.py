@@ -55,6 +55,21 @@ class Run:
         """Answer ``op``, or pass it on."""
         return self.outer.answer(op, operands)
 
+    def take(self, program: Any, operands: Sequence[Any]) -> tuple[Any, ...]:
+        """The results of a formula, whose equations are performed here, at the place in force.
+
+        A formula is a pure program without bodies in which every equation has one result.
+        """
+        token = STACK.set(self)
+        try:
+            answer = self.answer
+            values = [*operands, *[None] * len(program.ops), *reversed(program.consts)]
+            for number, op, args in zip(range(len(operands), len(values)), program.ops, program.args):
+                values[number] = answer(op, tuple([values[n] for n in args]))
+            return tuple([values[n] for n in program.outs])
+        finally:
+            STACK.reset(token)
+
     def splice(self, program: Any, operands: Sequence[Any]) -> tuple[Any, ...] | None:
         """The results of a program whose equations this run takes over as they are; None where it answers each."""
         return None
@@ -95,10 +110,11 @@ class Run:
 
 
 class Base(Run):
-    """The bottom of every stack. Its ``answer`` is installed once, when the package is imported."""
+    """The bottom of every stack. What it does is installed once, when the package is imported."""
 
-    __slots__ = ("answer",)
-    answer: Callable[[Any, tuple[Any, ...]], Any]  # type: ignore[assignment]  # a slot in place of the method
+    __slots__ = ("answer", "take")  # slots in place of the methods
+    answer: Callable[[Any, tuple[Any, ...]], Any]  # type: ignore[assignment]
+    take: Callable[[Any, Sequence[Any]], tuple[Any, ...]]  # type: ignore[assignment]
 
     def __init__(self) -> None:
         self.outer = None  # type: ignore[assignment]

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..effects.arrays import Box
@@ -22,6 +22,7 @@ from ..effects.stack import BASE, STACK, Run, inside
 from ..effects.types import ArrayType, array_type
 from .choosing import all_branches, while_any
 from .cross import Crossing, cross, lift
+from .formulas import remembered
 from .late import cross_linear
 from .record import Record
 
@@ -30,19 +31,30 @@ class BatchBox(Box):
     """A value of all lanes at once, and the dimension along which they stand."""
 
     __slots__ = ("value", "dim", "site")
-
-    def __init__(self, run: Run, value: Any, dim: int):
-        whole = value.type
-        shape = whole.shape
-        self.type = array_type(shape[:dim] + shape[dim + 1 :], whole.dtype, whole.weak)
-        self.run = run
-        self.value = value
-        self.dim = dim
-        self.site = run.cell.site
+    value: Any
+    dim: int
+    site: Any
 
     @property
     def made_at(self) -> Site:
         return Site(*self.site) if self.site is not None else self.run.installed_at
+
+
+def lane_box(run: Run, value: Any, dim: int, type: ArrayType, site: Any) -> BatchBox:
+    """The box of a run: one for every operation, so it goes without a slower ``__init__``."""
+    new = BatchBox()
+    new.type = type
+    new.run = run
+    new.value = value
+    new.dim = dim
+    new.site = site
+    return new
+
+
+def lane_type(whole: ArrayType, dim: int) -> ArrayType:
+    """The type of one lane of what is mapped along ``dim``."""
+    shape = whole.shape
+    return array_type(shape[:dim] + shape[dim + 1 :], whole.dtype, whole.weak)
 
 
 class Batch(Crossing):
@@ -65,7 +77,8 @@ class Batch(Crossing):
         return (x.dim, (x.value,)) if x.run is self else (None, (x,))
 
     def box(self, mark: int | None, parts: Sequence[Any]) -> Any:
-        return parts[0] if mark is None else BatchBox(self, parts[0], mark)
+        (value,) = parts
+        return value if mark is None else lane_box(self, value, mark, lane_type(value.type, mark), self.cell.site)
 
     def part_types(self, mark: int | None, type: ArrayType) -> Sequence[ArrayType]:
         shape = type.shape
@@ -140,25 +153,43 @@ class Batch(Crossing):
         )
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
-        for x in operands:
-            if x.run is self:
-                break
+        values: tuple[Any, ...]
+        dims: tuple[Any, ...]
+        key: tuple[Any, ...]
+        if len(operands) == 1:  # the two commonest arities by hand
+            (x,) = operands
+            mapped = x.run is self
+            values, dims = ((x.value,), (x.dim,)) if mapped else (operands, (None,))
+            key = (values[0].type, dims[0])
+        elif len(operands) == 2:
+            x, y = operands
+            first, second = x.run is self, y.run is self
+            mapped = first or second
+            values = (x.value if first else x, y.value if second else y)
+            dims = (x.dim if first else None, y.dim if second else None)
+            key = (values[0].type, values[1].type, *dims)
         else:
-            if not (op.effectful or op.named or op.bodied) or not self.concerns(op):
-                return self.outer.answer(op, operands)
-        values = []
-        dims = []
-        for x in operands:
-            if x.run is self:
-                values.append(x.value)
-                dims.append(x.dim)
-            else:
-                values.append(x)
-                dims.append(None)
+            values = tuple([x.value if x.run is self else x for x in operands])
+            dims = tuple([x.dim if x.run is self else None for x in operands])
+            mapped = any([d is not None for d in dims])
+            key = (*[x.type for x in values], *dims)
+        if not mapped and (not (op.effectful or op.named or op.bodied) or not self.concerns(op)):
+            return self.outer.answer(op, operands)
         cell = self.cell
         site = cell.site
-        if site is None:
-            cell.site = self.place()
+        place = cell.site = site or self.place()
+        try:
+            formula = None if op.memo is None else remembered(op, key, lanes)
+            if not formula:
+                return self.by_rule(op, operands, dims, values)
+            (y,) = self.outer.take(formula.program, values)
+            dim, type = formula.marks
+            return y if dim is None else lane_box(self, y, dim, type, place)
+        finally:
+            cell.site = site
+
+    def by_rule(self, op: Operation, operands: tuple[Any, ...], dims: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
+        """The answer of what has no formula."""
         token = STACK.set(self.outer)
         try:
             if op.late and not op.bodied:
@@ -166,17 +197,27 @@ class Batch(Crossing):
             if op.bodied and not (BATCH.has(type(op)) and op.maps(dims)):  # type: ignore[attr-defined]
                 return cross(self, op, operands)  # type: ignore[arg-type]
             if op.named and self.axis_name in op.axis_names:  # type: ignore[attr-defined]
-                y, dim = COLLECTIVE.find(type(op))(op, self.axis_name, self.size, tuple(dims), *values)
+                y, dim = COLLECTIVE.find(type(op))(op, self.axis_name, self.size, dims, *values)
             else:
                 rule = BATCH.find(type(op)) if not op.effectful or BATCH.has(type(op)) else self._effect
-                y, dim = rule(op, tuple(dims), *values)
+                y, dim = rule(op, dims, *values)
             if not op.multiple:
-                return y if dim is None else BatchBox(self, y, dim)
+                return self.box(dim, (y,))
             spread = dim if isinstance(dim, (tuple, list)) else (dim,) * len(y)
-            return tuple([value if d is None else BatchBox(self, value, d) for value, d in zip(y, spread)])
+            return tuple([self.box(d, (value,)) for value, d in zip(y, spread)])
         finally:
             STACK.reset(token)
-            cell.site = site
+
+
+def lanes(op: Operation, key: Sequence[Any]) -> tuple[Callable[..., Any], Sequence[ArrayType]]:
+    """What a formula records: the rule, of operands mapped along these dimensions; its mark is that of the result."""
+    count = len(key) // 2
+
+    def rule(*values: Any) -> tuple[Sequence[Any], Any]:
+        y, dim = BATCH.find(type(op))(op, key[count:], *values)
+        return (y,), (dim, None if dim is None else lane_type(y.type, dim))
+
+    return rule, key[:count]
 
 
 class Directions(Batch):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy._core import umath
 
 from ..effects import config
 from ..effects.arrays import ConcreteArray, concrete
@@ -15,18 +15,19 @@ from ..effects.dtypes import ExtendedDType
 from ..effects.errors import UnboundAxis, UnhandledEffect
 from ..effects.escape import escaped
 from ..effects.operations import Operation, result_type
+from ..effects.precise import narrow
+from ..effects.programs import Program
+from ..effects.stack import BASE, Run
+from .straight import ERRORS, SILENT, evaluated
 
 _RULES = EVALUATE.registry
-# Infinities and NaNs are values here. What np.errstate(all="ignore") puts in force, made once: four times as fast.
-_SILENT = umath._make_extobj(all="ignore")
-_ERRORS = umath._extobj_contextvar
 
 # Types of arrays for which NumPy may be slow; CHOOSER is asked about operations on these, and gives None or the result.
 # WHOLE answers higher-order operations without a cell of their own. All three are installed once, by the package.
 HEAVY: set[Any] = set()
 CHOOSER: Callable[[Operation, tuple[Any, ...], tuple[Any, ...]], Any] = lambda op, operands, types: None
 WHOLE: Callable[[Operation, tuple[Any, ...]], Any] | None = None
-# In an operation's memo, beside its result types: (*types, _SETTLED) -> rule and result type, where no type is heavy.
+# In an operation's memo, beside its result types: (*types, _SETTLED) -> function and result type, where none is heavy.
 _SETTLED = object()
 
 
@@ -47,25 +48,25 @@ def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
             settled = memo.get((x.type, _SETTLED))
             if settled is None:
                 return _answer(op, operands)
-            rule, made = settled
+            f, made = settled
             value = x._value
-            token = _ERRORS.set(_SILENT)
+            token = ERRORS.set(SILENT)
             try:
-                y = rule(op, x._read() if value is None else value)
+                y = f(x._read() if value is None else value)
             finally:
-                _ERRORS.reset(token)
+                ERRORS.reset(token)
         elif len(operands) == 2:
             a, b = operands
             settled = memo.get((a.type, b.type, _SETTLED))
             if settled is None:
                 return _answer(op, operands)
-            rule, made = settled
+            f, made = settled
             value, other = a._value, b._value
-            token = _ERRORS.set(_SILENT)
+            token = ERRORS.set(SILENT)
             try:
-                y = rule(op, a._read() if value is None else value, b._read() if other is None else other)
+                y = f(a._read() if value is None else value, b._read() if other is None else other)
             finally:
-                _ERRORS.reset(token)
+                ERRORS.reset(token)
         else:
             return _answer(op, operands)
     except AttributeError:
@@ -88,7 +89,7 @@ def _answer(op: Operation, operands: tuple[Any, ...]) -> Any:
         rule = find(op)
     types = tuple([x.type for x in operands])
     light = HEAVY.isdisjoint(types)
-    token = _ERRORS.set(_SILENT)
+    token = ERRORS.set(SILENT)
     try:
         if not light and (y := CHOOSER(op, operands, types)) is not None:
             return y
@@ -98,16 +99,49 @@ def _answer(op: Operation, operands: tuple[Any, ...]) -> Any:
         _no_boxes(operands)
         raise
     finally:
-        _ERRORS.reset(token)
+        ERRORS.reset(token)
     if op.multiple:
         return tuple(map(wrap, y, made))
     if light and not scoped and op.memo is not None:
-        op.memo[(*types, _SETTLED)] = rule, made
+        op.memo[(*types, _SETTLED)] = _function(rule, op, types), made
     return wrap(y, made)
 
 
+def take(program: Program, operands: Sequence[Any]) -> tuple[Any, ...]:
+    """The results of a formula: what the base run does."""
+    run = program._cache.get(_SETTLED)
+    if run is None:
+        run = program._cache[_SETTLED] = _straight(program)
+    try:
+        return run(*operands)
+    except AttributeError:
+        _no_boxes(operands)
+        raise
+
+
+def _straight(program: Program) -> Callable[..., tuple[Any, ...]]:
+    """All at once; where a type is heavy or a rule is missing, one operation after the other."""
+    rules = [_RULES.get(type(op)) for op in program.ops]
+    if None in rules or not HEAVY.isdisjoint(program.value_types()):
+        return lambda *operands: Run.take(BASE, program, operands)
+    known = program.type_of
+    functions = [_function(f, op, [*map(known, args)]) for f, op, args in zip(rules, program.ops, program.args)]
+    return evaluated(program, functions, _fitted)
+
+
+def _function(rule: Any, op: Operation, types: Sequence[Any]) -> Callable[..., Any]:
+    """The rule of this operation as a function of its operands alone."""
+    plain = getattr(rule, "plain", None)
+    return functools.partial(rule, op) if plain is None else narrow(plain, types)
+
+
 def wrap(y: Any, type: Any) -> ConcreteArray:
-    """The array of what a NumPy rule gave, with exactly the type that was promised."""
+    """The array of what a NumPy rule gave."""
+    return concrete(type, _fitted(y, type))
+
+
+def _fitted(y: Any, type: Any) -> np.ndarray[Any, Any]:
+    """What a NumPy rule gave, with exactly the type that was promised."""
     dtype = type.dtype
     if y.__class__ is not np.ndarray:
         y = np.asarray(y)
@@ -117,7 +151,7 @@ def wrap(y: Any, type: Any) -> ConcreteArray:
     elif y.dtype is not dtype and y.dtype != dtype:
         with np.errstate(all="ignore"):
             y = y.astype(dtype)
-    return concrete(type, y)
+    return y
 
 
 def find(op: Operation) -> Callable[..., Any]:
@@ -136,7 +170,7 @@ def find(op: Operation) -> Callable[..., Any]:
     return EVALUATE.find(kind)
 
 
-def _no_boxes(operands: tuple[Any, ...]) -> None:
+def _no_boxes(operands: Sequence[Any]) -> None:
     for x in operands:
         if x.run is not None:
             raise escaped(x)

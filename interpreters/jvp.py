@@ -20,6 +20,7 @@ from ..effects.sources import Site
 from ..effects.stack import BASE, STACK, Run, inside
 from ..effects.types import ArrayType
 from .cross import Crossing, cross
+from .formulas import remembered
 from .record import Record
 
 _PROGRAMS = Cache("jvp_program")
@@ -29,13 +30,9 @@ class JvpBox(Box):
     """A primal and its tangent, which is never None."""
 
     __slots__ = ("primal", "tangent", "site")
-
-    def __init__(self, run: Run, primal: Any, tangent: Any):
-        self.type = primal.type
-        self.run = run
-        self.primal = primal
-        self.tangent = tangent
-        self.site = run.cell.site
+    primal: Any
+    tangent: Any
+    site: Any
 
     @property
     def made_at(self) -> Site:
@@ -52,6 +49,17 @@ _KNOWN: dict[str, Callable[[Any], Any]] = {
     "bool": bool, "index": operator.index, "int": int, "float": float, "complex": complex,
     "item": lambda x: x.item(), "tolist": lambda x: x.tolist(),
 }  # fmt: skip
+
+
+def dual(run: Run, primal: Any, tangent: Any, site: Any) -> JvpBox:
+    """The box of a run: one for every operation, so it goes without a slower ``__init__``."""
+    new = JvpBox()
+    new.type = primal.type
+    new.run = run
+    new.primal = primal
+    new.tangent = tangent
+    new.site = site
+    return new
 
 
 class Jvp(Crossing):
@@ -73,21 +81,41 @@ class Jvp(Crossing):
         return parts if mark is None or len(parts) == 2 else (x, zeros_like(x))
 
     def box(self, mark: bool | None, parts: Sequence[Any]) -> Any:
-        return parts[0] if mark is None else JvpBox(self, *parts)
+        return parts[0] if mark is None else dual(self, parts[0], parts[1], self.cell.site)
 
     def pair(self, primal: Any, tangent: Any) -> Any:
-        return primal if tangent is None else JvpBox(self, primal, tangent)
+        return primal if tangent is None else dual(self, primal, tangent, self.cell.site)
 
     def unbox(self, x: Any) -> tuple[Any, Any]:
         return (x.primal, x.tangent) if x.run is self else (x, None)
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
-        if len(operands) == 1:
+        primals: tuple[Any, ...]
+        tangents: tuple[Any, ...]
+        given: tuple[Any, ...]  # primals, and those tangents that are not zero
+        types: tuple[Any, ...]
+        if len(operands) == 1:  # the two commonest arities by hand
             (x,) = operands
             if x.run is not self:
                 return self.outer.answer(op, operands)
-            primals: tuple[Any, ...] = (x.primal,)
-            tangents: tuple[Any, ...] = (x.tangent,)
+            primals, tangents = (x.primal,), (x.tangent,)
+            given = (x.primal, x.tangent)
+            types = (x.type, x.tangent.type)
+        elif len(operands) == 2:
+            x, y = operands
+            if x.run is self:
+                if y.run is self:
+                    primals, tangents = (x.primal, y.primal), (x.tangent, y.tangent)
+                    given = primals + tangents
+                    types = (x.type, y.type, x.tangent.type, y.tangent.type)
+                else:
+                    primals, tangents, given = (x.primal, y), (x.tangent, None), (x.primal, y, x.tangent)
+                    types = (x.type, y.type, x.tangent.type, None)
+            elif y.run is self:
+                primals, tangents, given = (x, y.primal), (None, y.tangent), (x, y.primal, y.tangent)
+                types = (x.type, y.type, None, y.tangent.type)
+            else:
+                return self.outer.answer(op, operands)
         else:
             for x in operands:
                 if x.run is self:
@@ -96,22 +124,45 @@ class Jvp(Crossing):
                 return self.outer.answer(op, operands)
             primals = tuple([x.primal if x.run is self else x for x in operands])
             tangents = tuple([x.tangent if x.run is self else None for x in operands])
+            given = (*primals, *[dx for dx in tangents if dx is not None])
+            types = (*[x.type for x in operands], *[None if dx is None else dx.type for dx in tangents])
         cell = self.cell
         site = cell.site
-        if site is None:
-            cell.site = self.place()
+        place = cell.site = site or self.place()
+        try:
+            formula = None if op.memo is None else remembered(op, types, derivative)
+            if formula:
+                results = self.outer.take(formula.program, given)
+                return dual(self, results[0], results[1], place) if formula.marks else results[0]
+            return self.by_rule(op, operands, primals, tangents)
+        finally:
+            cell.site = site
+
+    def by_rule(self, op: Operation, operands: tuple[Any, ...], primals: Any, tangents: Any) -> Any:
+        """The answer of what has no formula."""
         token = STACK.set(self.outer)
         try:
             if op.bodied and not JVP.has(type(op)):
                 return cross(self, op, operands)  # type: ignore[arg-type]
             rule = JVP.find(type(op)) if not op.effectful or JVP.has(type(op)) else _effect
             y, dy = rule(op, primals, tangents)
-            if not op.multiple:
-                return y if dy is None else JvpBox(self, y, dy)
-            return tuple([self.pair(a, da) for a, da in zip(y, dy)])
+            return tuple([self.pair(a, da) for a, da in zip(y, dy)]) if op.multiple else self.pair(y, dy)
         finally:
             STACK.reset(token)
-            cell.site = site
+
+
+def derivative(op: Operation, types: Sequence[Any]) -> tuple[Callable[..., Any], Sequence[ArrayType]]:
+    """What a formula records: the rule, of primals and of those tangents that have a type."""
+    count = len(types) // 2
+
+    def rule(*values: Any) -> tuple[Sequence[Any], Any]:
+        found = iter(values[count:])
+        y, dy = JVP.find(type(op))(
+            op, values[:count], tuple([None if t is None else next(found) for t in types[count:]])
+        )
+        return ((y,), False) if dy is None else ((y, dy), True)
+
+    return rule, [t for t in types if t is not None]
 
 
 def _effect(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:

@@ -18,9 +18,11 @@ from ..effects.policies import Policy, Recompute, plan_of, refusal
 from ..effects.programs import Builder, Program, numbered_types
 from ..effects.shapes import BroadcastInDim
 from ..effects.types import ArrayType
-from .record import Record
+from .formulas import stretch
+from .record import Record, recorder_of
 from .simplify import dead_code_elimination, is_root
 from .splitting import Halves, Parts, Source, split
+from .straight import parted
 
 _PROGRAMS = Cache("partial_eval_program")
 _OPERATIONS = Cache("split_operation")
@@ -36,6 +38,18 @@ class Tape(Record):
             if x.run is self:
                 return self._split(op, operands) if op.bodied else Record.answer(self, op, operands)
         return self.outer.answer(op, operands)
+
+    def take(self, program: Program, operands: Sequence[Any]) -> tuple[Any, ...]:
+        unknown = tuple([x.run is self for x in operands])
+        if True not in unknown:
+            return self.outer.take(program, operands)
+        run = program._cache.get(unknown)
+        if run is None:
+            known, rest, residuals, later, *_ = halve(program, unknown, None, None, False)
+            run = program._cache[unknown] = parted(
+                known, recorder_of(rest), stretch(rest, len(residuals)), unknown, residuals, later
+            )
+        return run(self, *operands)
 
     def _split(self, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
         """An operation with bodies and unknown operands: its known part is performed outside, the rest is recorded."""

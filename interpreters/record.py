@@ -12,6 +12,7 @@ from ..effects.programs import Builder, Program
 from ..effects.sources import NOWHERE, Site, user_site, with_calls
 from ..effects.stack import STACK, Run, installed
 from ..effects.types import ArrayType
+from .straight import recorded
 
 
 class RecordBox(Box):
@@ -85,6 +86,9 @@ class Record(Run):
         builder.count = number + len(made)
         return tuple([box(t, self, number + i) for i, t in enumerate(made)])
 
+    def take(self, program: Program, operands: Sequence[Any]) -> tuple[Any, ...]:
+        return recorder_of(program)(self, *operands)
+
     def splice(self, program: Program, operands: Sequence[Any]) -> tuple[Any, ...] | None:
         """Take over the equations of a pure program, renumbered: what would be recorded for operands of its types."""
         if not self.whole or program.effects or program.in_types != tuple([x.type for x in operands]):
@@ -128,6 +132,14 @@ class Record(Run):
 
     def freeze(self, outs: Sequence[Any], name: str = "program") -> Program:
         return self.builder.freeze([self.number(x) for x in outs], name)
+
+
+def recorder_of(program: Program) -> Callable[..., tuple[Any, ...]]:
+    """The function by which a run that records takes a formula over."""
+    found = program._cache.get("recorder")
+    if found is None:
+        found = program._cache["recorder"] = recorded(program, RecordBox, user_site)
+    return found
 
 
 def record(

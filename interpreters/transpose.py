@@ -8,15 +8,17 @@ Values that depend on a linear input are linear; all others are residuals, whose
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from ..effects import config
 from ..effects.caches import Cache
 from ..effects.columns import TRANSPOSE, add_tangents
-from ..effects.errors import MissingRule, NotAnArray, NotDifferentiable
-from ..effects.programs import Builder, Program, interpret
+from ..effects.errors import HandlaxError, MissingRule, NotAnArray, NotDifferentiable
+from ..effects.programs import Builder, Program, interpret, numbered_types
 from ..effects.stack import BASE, Cell, current, inside
 from .adjoint import transpose_operation
+from .formulas import Stretch, is_formula
 from .partial_eval import halve, split_operation
 from .record import Record
 
@@ -30,64 +32,131 @@ def backward(
 
     ``known[i]`` is the value of input ``i``, or None where the tape is linear in it.
     """
-    values, types, starts = _residuals(tape, known, consts)
-    grads: list[Any] = [None] * len(types)
-    for number, ct in zip(outs, cts):
-        if number >= 0 and ct is not None and values[number] is None:
-            grads[number] = add_tangents(grads[number], ct)
-    cell = current().cell or Cell()
-    outside = cell.site
-    inputs = len(tape.in_types)
-    columns: tuple[Any, ...] = (tape.ops, tape.args, tape.types, starts, tape.sites.codes, tape.sites.offsets)
+    walk = _Backward(tape, known, consts)
+    walk.seed(outs, cts)
+    outside = walk.cell.site
+    taken = tape.taken if isinstance(tape, Builder) and config.CONFIG.get() is None else {}
+    i = len(tape.ops)
     try:
-        for op, args, made, start, code, offset in zip(*map(reversed, columns)):
-            if op.multiple:
-                ct = tuple(grads[start : start + len(made)])
-                if all(part is None for part in ct):
-                    continue
+        while i:
+            i -= 1
+            stretch = taken.get(i)
+            first = i if stretch is None else i + 1 - len(stretch.program.ops)
+            if stretch is not None and walk.stretch(first, stretch):
+                i = first
             else:
-                ct = grads[start]
-                if ct is None:
-                    continue
-                if start >= inputs:
-                    grads[start] = None  # nobody asks again, and memory is freed
-            cell.site = (code, offset)
-            linear = [n >= 0 and values[n] is None for n in args]
-            operands = [
-                types[n] if yes else consts[-1 - n] if n < 0 else values[n] for n, yes in zip(args, linear)
-            ]
-            for n, part in zip(args, _cotangents(op, ct, operands, linear)):
-                if part is not None:
-                    grads[n] = part if grads[n] is None else add_tangents(grads[n], part)
+                walk.equation(i)
     finally:
-        cell.site = outside
-    return grads[: len(tape.in_types)]
+        walk.cell.site = outside
+    return walk.grads[: len(tape.in_types)]
+
+
+class _Backward:
+    """The walk from the last equation to the first: ``grads[n]`` is the cotangent of value ``n`` so far."""
+
+    __slots__ = ("tape", "values", "types", "starts", "grads", "consts", "run", "cell")
+
+    def __init__(self, tape: Builder | Program, known: Sequence[Any], consts: Sequence[Any]):
+        self.tape = tape
+        self.values, self.types, self.starts = _residuals(tape, known, consts)
+        self.grads: list[Any] = [None] * len(self.types)
+        self.consts = consts
+        self.run = current()
+        self.cell = self.run.cell or Cell()
+
+    def seed(self, outs: Sequence[int], cts: Sequence[Any]) -> None:
+        for n, ct in zip(outs, cts):
+            if n >= 0 and ct is not None and self.values[n] is None:
+                self.add(n, ct)
+
+    def add(self, n: int, part: Any) -> None:
+        grads = self.grads
+        grads[n] = part if grads[n] is None else add_tangents(grads[n], part)
+
+    def equation(self, i: int) -> None:
+        tape, grads, values, consts = self.tape, self.grads, self.values, self.consts
+        op, args, start = tape.ops[i], tape.args[i], self.starts[i]
+        if op.multiple:
+            ct = tuple(grads[start : start + len(tape.types[i])])
+            if all(part is None for part in ct):
+                return
+        else:
+            ct = grads[start]
+            if ct is None:
+                return
+            grads[start] = None  # nobody asks again, and memory is freed
+        self.cell.site = tape.sites[i]
+        linear = [n >= 0 and values[n] is None for n in args]
+        types = self.types
+        operands = [types[n] if yes else consts[-1 - n] if n < 0 else values[n] for n, yes in zip(args, linear)]
+        for n, part in zip(args, _cotangents(op, ct, operands, linear)):
+            if part is not None:
+                self.add(n, part)
+
+    def stretch(self, first: int, stretch: Stretch) -> bool:
+        """All equations of a formula at once. Whether it has an adjoint."""
+        tape, grads, consts, args = self.tape, self.grads, self.consts, self.tape.args
+        start = self.starts[first]
+        nonzero = tuple([grads[start + k] is not None for k in stretch.gives])
+        if True not in nonzero:
+            return True
+        key = (config.PROCESS.settings.mark, nonzero)
+        adjoint = stretch.adjoints.get(key)
+        if adjoint is None:
+            adjoint = stretch.adjoints[key] = _adjoint(stretch, nonzero)
+        if not adjoint:
+            return False
+        program, residuals, targets = adjoint
+        self.cell.site = tape.sites[first]
+        given = [consts[-1 - args[first + i][k]] for i, k in residuals]
+        for k in stretch.gives:
+            if grads[start + k] is not None:
+                given.append(grads[start + k])
+                grads[start + k] = None
+        for (i, k), part in zip(targets, self.run.take(program, given)):
+            self.add(args[first + i][k], part)
+        return True
+
+
+def _adjoint(stretch: Stretch, nonzero: Sequence[bool]) -> Any:
+    """The adjoint of a formula, and the places of the residuals that it takes and of the operands that it speaks of."""
+    program, linear, places = stretch.program, stretch.linear, stretch.places
+    given = iter(nonzero)
+    marks = [n >= len(linear) and next(given) for n in program.outs]
+    try:
+        adjoint, found = transpose_program(program, linear, marks)
+    except HandlaxError:  # one equation after the other says what is the matter
+        return False
+    if not is_formula(adjoint):
+        return False
+    wanted = iter(found)
+    residuals = [places[i] for i, yes in enumerate(linear) if not yes]
+    return adjoint, residuals, [places[i] for i, yes in enumerate(linear) if yes and next(wanted)]
 
 
 def _residuals(
     tape: Builder | Program, known: Sequence[Any], consts: Sequence[Any]
 ) -> tuple[list[Any], list[Any], list[int]]:
     """For every value: its value where it depends on no linear input, else None; its type; and where results begin."""
-    values: list[Any] = list(known)
-    types: list[Any] = list(tape.in_types)
-    starts = []
+    types = numbered_types(tape)
+    sizes = [len(made) if op.multiple else 1 for op, made in zip(tape.ops, tape.types)]
+    starts = list(accumulate(sizes, initial=len(tape.in_types)))
     # a tape holds nothing that depends on no input; a program may: what it computes of constants is known too
-    mixed = isinstance(tape, Program) or any(value is not None for value in known)
+    if not isinstance(tape, Program) and not any(value is not None for value in known):
+        return [None] * len(types), types, starts
+    values: list[Any] = list(known)
     answer = current().answer
-    for op, args, made in zip(tape.ops, tape.args, tape.types):
-        starts.append(len(types))
-        results = made if op.multiple else (made,)
-        types.extend(results)
-        operands = [consts[-1 - n] if n < 0 else values[n] for n in args] if mixed else []
-        if mixed and all(x is not None for x in operands):
+    for op, args, size in zip(tape.ops, tape.args, sizes):
+        operands = [consts[-1 - n] if n < 0 else values[n] for n in args]
+        if all(x is not None for x in operands):
             y = answer(op, tuple(operands))
             values.extend(y if op.multiple else (y,))
-        elif mixed and op.apart:
+        elif op.apart:
             given = tuple([x for x in operands if x is not None])
             found = iter(answer(op, given) if given else ())
             values.extend([None if x is None else next(found) for x in operands])
         else:
-            values.extend((None,) * len(results))
+            values.extend((None,) * size)
     return values, types, starts
 
 
