@@ -89,7 +89,7 @@ class Operation:
     @property
     def fields(self) -> tuple[Any, ...]:
         """The values of the fields, in order."""
-        return tuple(getattr(self, name) for name in self._names)
+        return tuple([getattr(self, name) for name in self._names])
 
     @property
     def key(self) -> Any:
@@ -98,8 +98,8 @@ class Operation:
             return self._key
         except AttributeError:
             try:
-                key = tuple([bits(value) for value in self.fields])
-                hash(key)
+                key = tuple([bits(getattr(self, name)) for name in self._names])
+                _set_hash(self, hash((type(self), key)))
             except TypeError as error:
                 raise BadStaticArgument(
                     f"{self.name}: fields must be hashable, got {self!r}.", hint="use tuples and frozen values."
@@ -114,9 +114,8 @@ class Operation:
         try:
             return self._hash
         except AttributeError:
-            value = hash((type(self), self.key))
-            _set_hash(self, value)
-            return value
+            _ = self.key  # which sets it too
+            return self._hash
 
     def __repr__(self) -> str:
         inner = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._names)
@@ -250,7 +249,10 @@ class Column:
         return rule if rule is not None else self.missing(kind)
 
     def has(self, kind: type[Operation]) -> bool:
-        return kind in self.registry or kind in config.current().tables.get(self.name, ())
+        if kind in self.registry:
+            return True
+        scoped = config.CONFIG.get()
+        return scoped is not None and kind in scoped.tables.get(self.name, ())
 
     def missing(self, kind: type[Operation]) -> Rule:
         raise MissingRule(

@@ -158,7 +158,11 @@ class Splitter:
     def is_unknown(self, op: Operation, args: Sequence[int]) -> bool:
         if self.effects and not self.effects.isdisjoint(effect_kinds(op)):
             return True
-        return any(n >= 0 and self.place[n][0] for n in args)
+        place = self.place
+        for n in args:
+            if n >= 0 and place[n][0]:
+                return True
+        return False
 
     def kept(self, index: int, op: Operation, args: Sequence[int]) -> bool:
         """Whether the rest may take the known results of an equation."""
@@ -180,7 +184,10 @@ class Splitter:
 
     def numbers(self, unknown: bool, args: Sequence[int]) -> tuple[int, ...]:
         """Operands as numbers of one part; a residual is written as a number below all constants until ``freeze``."""
-        return tuple([self.number(unknown, n) for n in args])
+        if unknown:
+            return tuple([self.number(True, n) for n in args])
+        place = self.place
+        return tuple([place[n][1] if n >= 0 else self.number(False, n) for n in args])
 
     def number(self, unknown: bool, n: int) -> int:
         if n < 0:
@@ -204,8 +211,10 @@ class Splitter:
     def append(self, unknown: bool, op: Operation, args: tuple[int, ...], made: Any, site: Any) -> None:
         part = self.rest if unknown else self.known
         first = part.append(op, args, made, site)
-        count = len(made) if op.multiple else 1
-        self.place.extend([(unknown, first + i) for i in range(count)])
+        if not op.multiple:
+            self.place.append((unknown, first))
+        else:
+            self.place.extend([(unknown, first + i) for i in range(len(made))])
 
     def higher_order(self, index: int, op: Any, args: tuple[int, ...], site: Any) -> None:
         """An operation with bodies: each part performs its own part of it."""

@@ -131,7 +131,9 @@ class Record(Run):
         return NOWHERE
 
     def freeze(self, outs: Sequence[Any], name: str = "program") -> Program:
-        return self.builder.freeze([self.number(x) for x in outs], name)
+        made = self.builder.freeze([self.number(x) for x in outs], name)
+        made._cache["out_types"] = tuple([x.type for x in outs])  # which it would have to count through all values for
+        return made
 
 
 def recorder_of(program: Program) -> Callable[..., tuple[Any, ...]]:
