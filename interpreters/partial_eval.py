@@ -45,7 +45,8 @@ class Tape(Record):
             return self.outer.take(program, operands)
         run = program._cache.get(unknown)
         if run is None:
-            known, rest, residuals, later, *_ = halve(program, unknown, None, None, False)
+            splitter = Splitter(program, unknown, None, repeats=False)  # all that a tape holds depends on its inputs
+            known, rest, residuals, later, *_ = splitter.split((False,) * len(program.outs), False)
             run = program._cache[unknown] = parted(
                 known, recorder_of(rest), stretch(rest, len(residuals)), unknown, residuals, later
             )
@@ -123,9 +124,10 @@ def effect_kinds(op: Operation) -> set[Any]:
 class Splitter:
     """Walks a program once; ``place[n]`` is where value ``n`` lives: (unknown?, number in that part)."""
 
-    def __init__(self, program: Program, unknown: Sequence[bool], policy: Policy | None):
+    def __init__(self, program: Program, unknown: Sequence[bool], policy: Policy | None, repeats: bool = True):
         self.program = program
         self.marks = unknown
+        self.repeats = repeats  # whether the rest computes known broadcasts again
         self.plan = None if policy is None else plan_of(policy, program, unknown)
         self.known = Builder()
         self.rest = Builder()
@@ -175,7 +177,7 @@ class Splitter:
         first = len(self.place)
         self.append(False, op, self.numbers(False, args), made, site)
         if self.kept(index, op, args):
-            if isinstance(op, BroadcastInDim):
+            if self.repeats and isinstance(op, BroadcastInDim):
                 self.spread[first] = index
         else:
             number = self.rest.append(op, self.numbers(True, args), made, site)

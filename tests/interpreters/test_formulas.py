@@ -188,6 +188,12 @@ def test_threads_learn_the_same_formulas():
         np.testing.assert_allclose(np.asarray(result), expected, rtol=2e-5)
 
 
+def test_a_pullback_made_with_formulas_may_be_called_where_every_rule_runs():
+    x = hnp.linspace(0.1, 2.0, 8).reshape(2, 2, 2)
+    y, pull = hx.vjp(hx.vmap(lambda x: hnp.linalg.cholesky(x @ x.T + hnp.eye(2))), x)
+    np.testing.assert_allclose(np.asarray(by_rules(pull, y)[0]), np.asarray(pull(y)[0]), rtol=1e-5)
+
+
 def test_clear_caches_forgets_formulas():
     x = hnp.ones(3)
     hx.vmap(hnp.sin)(x)
