@@ -147,6 +147,8 @@ class Process:
 
 
 PROCESS = Process()
+# Those that have held for the process: one that returns has its mark again, and what is remembered under it.
+_RECORDS: dict[Configuration, Configuration] = {DEFAULT: DEFAULT}
 
 
 class Config:
@@ -156,7 +158,8 @@ class Config:
 
     def update(self, name: str, value: Any) -> None:
         """Change a setting for the process; scopes opened by ``configure`` keep theirs."""
-        PROCESS.settings = PROCESS.settings.set(**{_ALIASES.get(name, name): value})
+        changed = PROCESS.settings.set(**{_ALIASES.get(name, name): value})
+        PROCESS.settings = _RECORDS.setdefault(changed, changed)
 
     def __getattr__(self, name: str) -> Any:
         ours = _ALIASES.get(name, name)

@@ -126,6 +126,16 @@ def test_settings_of_the_process_have_formulas_of_their_own():
     assert "HIGHEST" in str(program).upper()
 
 
+def test_settings_that_return_find_their_formulas_again():
+    x = hnp.ones((2, 2))
+    known = []
+    for precision in ("highest", None) * 2:
+        hx.config.update("default_matmul_precision", precision)
+        hx.jvp(hnp.matmul, (x, x), (x, x))
+        known.append(size())
+    assert known[1] == known[2] == known[3] > known[0]
+
+
 def test_a_clause_outside_sees_every_operation_of_a_rule():
     seen = []
 
