@@ -17,6 +17,7 @@ from ..effects.columns import TRANSPOSE, add_tangents
 from ..effects.errors import HandlaxError, MissingRule, NotAnArray, NotDifferentiable
 from ..effects.programs import Builder, Program, interpret, numbered_types
 from ..effects.stack import BASE, Cell, current, inside
+from ..effects.types import ArrayType
 from .adjoint import transpose_operation
 from .formulas import Stretch, is_formula
 from .partial_eval import halve, split_operation
@@ -97,32 +98,32 @@ class _Backward:
         """All equations of a formula at once. Whether it has an adjoint."""
         tape, grads, consts, args = self.tape, self.grads, self.consts, self.tape.args
         start = self.starts[first]
-        nonzero = tuple([grads[start + k] is not None for k in stretch.gives])
-        if True not in nonzero:
+        cts = [grads[start + k] for k in stretch.gives]
+        given = [ct for ct in cts if ct is not None]
+        if not given:
             return True
-        key = (config.PROCESS.settings.mark, nonzero)
+        key = (config.PROCESS.settings.mark, *[None if ct is None else ct.type for ct in cts])
         adjoint = stretch.adjoints.get(key)
         if adjoint is None:
-            adjoint = stretch.adjoints[key] = _adjoint(stretch, nonzero)
+            adjoint = stretch.adjoints[key] = _adjoint(stretch, key[1:])
         if not adjoint:
             return False
         program, residuals, targets = adjoint
         self.cell.site = tape.sites[first]
-        given = [consts[-1 - args[first + i][k]] for i, k in residuals]
         for k in stretch.gives:
-            if grads[start + k] is not None:
-                given.append(grads[start + k])
-                grads[start + k] = None
+            grads[start + k] = None
+        given = [*[consts[-1 - args[first + i][k]] for i, k in residuals], *given]
         for (i, k), part in zip(targets, self.run.take(program, given)):
             self.add(args[first + i][k], part)
         return True
 
 
-def _adjoint(stretch: Stretch, nonzero: Sequence[bool]) -> Any:
-    """The adjoint of a formula, and the places of the residuals that it takes and of the operands that it speaks of."""
+def _adjoint(stretch: Stretch, types: Sequence[ArrayType | None]) -> Any:
+    """The adjoint of a formula, for cotangents of these types; and the places of its residuals and its operands."""
     program, linear, places = stretch.program, stretch.linear, stretch.places
-    given = iter(nonzero)
-    marks = [n >= len(linear) and next(given) for n in program.outs]
+    if any([given is not None and given is not t for given, t in zip(types, program.out_types)]):
+        return False  # a cotangent may be weak where the result is not
+    marks = [given is not None for given in types]
     try:
         adjoint, found = transpose_program(program, linear, marks)
     except HandlaxError:  # one equation after the other says what is the matter

@@ -74,6 +74,15 @@ def test_a_weak_tangent_has_a_formula_of_its_own():
     assert weak.weak_type
 
 
+def test_a_weak_cotangent_gives_what_the_rules_give():
+    x = hnp.ones(3)
+    _, pull = hx.vjp(lambda x: -x, x)
+    for ct in (x, hnp.full(3, 0.5)):
+        (found,), (wanted,) = pull(ct), by_rules(pull, ct)
+        assert found.aval == wanted.aval
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))
+
+
 def test_the_rules_of_a_users_operation_run_every_time():
     runs = []
 
