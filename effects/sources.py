@@ -201,7 +201,8 @@ def _step(depth: int = 1) -> tuple[CodeType | None, int]:
         if not known:
             frame = sys._getframe(depth)
             code = frame.f_code
-            if not is_internal(code.co_filename):  # functools.wraps gives our wrappers the user's module
+            file = code.co_filename
+            if _INTERNAL.get(file) is False or not is_internal(file):  # functools.wraps gives our wrappers the user's
                 return code, frame.f_lasti
         depth += 1
 

@@ -18,6 +18,9 @@ from .sources import NOWHERE, Seen, Site, user_site
 Place = tuple[Any, int]
 
 
+UNSEEN = Seen(())  # where nobody records what is performed
+
+
 class Cell:
     """The user's line of what is being performed, shared by the runs of one stack.
 
@@ -41,7 +44,7 @@ class Run:
     __slots__ = ("outer", "site", "ended", "cell", "label", "_seen")
     outer: Run
     cell: Cell
-    _seen: Seen
+    _seen: Seen | None
     label: str  # how messages call it: ``vmap('batch')``; empty for what is part of another
 
     def __init__(self, outer: Run, label: str, site: Place | None = None):
@@ -50,6 +53,7 @@ class Run:
         self.site = site
         self.ended = False
         self.cell = outer.cell or Cell()
+        self._seen = None
 
     def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """Answer ``op``, or pass it on."""
@@ -82,22 +86,19 @@ class Run:
     @property
     def seen(self) -> Seen:
         """Places as equations have them that come through this run and those outside it, up to what records them."""
-        try:
-            return self._seen
-        except AttributeError:
+        if self._seen is None:
             labels, run = [], self
             while run is not BASE and not run.whole:
                 labels.append(run.label)
                 run = run.outer
-            self._seen = Seen(() if run is BASE else tuple(filter(None, labels)))
-            return self._seen
+            self._seen = UNSEEN if run is BASE else Seen(tuple(filter(None, labels)))
+        return self._seen
 
     def place(self) -> Place:
         """The user's line of what is being performed, as this run sees it; for a run that answers it first."""
         place = user_site(3)
-        try:
-            seen = self._seen
-        except AttributeError:
+        seen = self._seen
+        if seen is None:
             seen = self.seen
         if not seen.under:  # nobody records it, or nobody it came through has a name
             return place
@@ -122,6 +123,7 @@ class Base(Run):
         self.site = None
         self.ended = False
         self.cell = None  # type: ignore[assignment]
+        self._seen = UNSEEN
 
 
 BASE = Base()

@@ -88,7 +88,7 @@ class TreeDef:
             raise TreeMismatch(f"unflatten: {self} has {self.num_leaves} leaves, got {len(values)}.")
         if self.flat:
             return self.kind.make(self.data, values)  # type: ignore[union-attr]
-        return _build(self, iter(values))
+        return values[0] if self.kind is None else _build(self, iter(values))
 
     def flatten_up_to(self, tree: Any, what: str = "flatten_up_to") -> list[Any]:
         """The sub-trees of ``tree`` at the places of this structure's leaves.

@@ -175,6 +175,8 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
     >>> flatten({"b": (1, None), "a": 2})
     ([2, 1], PyTreeDef({'a': *, 'b': (*, None)}))
     """
+    if tree.__class__ is tuple and is_leaf is None and LEAF_TYPES.issuperset(map(type, tree)) and len(tree) < 129:
+        return list(tree), _FLAT_TUPLES[len(tree)]  # the arguments of most calls
     leaves: list[Any] = []
     try:
         if is_leaf is not None:

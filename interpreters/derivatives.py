@@ -25,7 +25,7 @@ from ..effects.errors import (
 from ..effects.refusals import must_be_empty
 from ..effects.shapes import reshape
 from ..effects.sources import user_site
-from ..effects.stack import STACK, installed
+from ..effects.stack import STACK
 from ..effects.types import ArrayType, array_type
 from ..effects.wrapping import wraps
 from .jvp import Jvp
@@ -53,6 +53,8 @@ def zero_tangent(t: ArrayType) -> Any:
 
 def _tangent(where: str, x: Array, dx: Any) -> Any:
     """A tangent that the user gave for ``x``, checked; None for one of ``float0``."""
+    if isinstance(dx, Array) and dx.type is x.type and dtypes.is_inexact(x.type.dtype):
+        return dx
     if tangent_type(x.type) is None:
         found = getattr(dx, "dtype", None)
         if found != dtypes.float0:
@@ -93,19 +95,23 @@ def jvp(fun: F, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     need_function("jvp", fun)
     xs, tree = trees.flatten(tuple(primals))
     dxs, tangent_tree = trees.flatten(tuple(tangents))
-    if tree != tangent_tree:
+    if tree is not tangent_tree and tree != tangent_tree:
         raise TreeMismatch(f"jvp: primals and tangents must have one structure, got {tree} and {tangent_tree}.")
-    xs = [_differentiable("jvp", x) for x in xs]
-    given = [_tangent("jvp", x, dx) for x, dx in zip(xs, dxs)]
+    xs = [x if isinstance(x, Array) else _differentiable("jvp", x) for x in xs]
     run = Jvp(STACK.get(), "jvp", user_site(2))
-    with installed(run):
-        results = fun(*trees.unflatten(tree, [run.pair(x, dx) for x, dx in zip(xs, given)]))
+    boxes = [run.pair(x, _tangent("jvp", x, dx)) for x, dx in zip(xs, dxs)]
+    token = STACK.set(run)  # ``with installed(run)``, which takes as long as an operation
+    try:
+        results = fun(*tree.unflatten(boxes))
+    finally:
+        STACK.reset(token)
+        run.ended = True
     if has_aux:
         results, aux = _pair("jvp", results)
     ys, out_tree = trees.flatten(results)
     pairs = [run.unbox(lift(y)) for y in ys]
-    out = trees.unflatten(out_tree, [y for y, _ in pairs])
-    d_out = trees.unflatten(out_tree, [zero_tangent(y.type) if dy is None else dy for y, dy in pairs])
+    out = out_tree.unflatten([y for y, _ in pairs])
+    d_out = out_tree.unflatten([zero_tangent(y.type) if dy is None else dy for y, dy in pairs])
     return (out, d_out, _unboxed(run, aux)) if has_aux else (out, d_out)
 
 

@@ -90,62 +90,66 @@ class Jvp(Crossing):
         return (x.primal, x.tangent) if x.run is self else (x, None)
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
-        primals: tuple[Any, ...]
-        tangents: tuple[Any, ...]
-        given: tuple[Any, ...]  # primals, and those tangents that are not zero
-        types: tuple[Any, ...]
+        given: Sequence[Any]  # primals, and those tangents that are not zero
+        key: tuple[Any, ...]  # types of the operands, and of their tangents
         if len(operands) == 1:  # the two commonest arities by hand
             (x,) = operands
             if x.run is not self:
                 return self.outer.answer(op, operands)
-            primals, tangents = (x.primal,), (x.tangent,)
             given = (x.primal, x.tangent)
-            types = (x.type, x.tangent.type)
+            key = (x.type, x.tangent.type)
         elif len(operands) == 2:
             x, y = operands
             if x.run is self:
                 if y.run is self:
-                    primals, tangents = (x.primal, y.primal), (x.tangent, y.tangent)
-                    given = primals + tangents
-                    types = (x.type, y.type, x.tangent.type, y.tangent.type)
+                    given = (x.primal, y.primal, x.tangent, y.tangent)
+                    key = (x.type, y.type, x.tangent.type, y.tangent.type)
                 else:
-                    primals, tangents, given = (x.primal, y), (x.tangent, None), (x.primal, y, x.tangent)
-                    types = (x.type, y.type, x.tangent.type, None)
+                    given = (x.primal, y, x.tangent)
+                    key = (x.type, y.type, x.tangent.type, None)
             elif y.run is self:
-                primals, tangents, given = (x, y.primal), (None, y.tangent), (x, y.primal, y.tangent)
-                types = (x.type, y.type, None, y.tangent.type)
+                given = (x, y.primal, y.tangent)
+                key = (x.type, y.type, None, y.tangent.type)
             else:
                 return self.outer.answer(op, operands)
         else:
-            for x in operands:
-                if x.run is self:
-                    break
-            else:
+            primals, tangents = self.parts(operands)
+            given = [*primals, *[dx for dx in tangents if dx is not None]]
+            if len(given) == len(primals):
                 return self.outer.answer(op, operands)
-            primals = tuple([x.primal if x.run is self else x for x in operands])
-            tangents = tuple([x.tangent if x.run is self else None for x in operands])
-            given = (*primals, *[dx for dx in tangents if dx is not None])
-            types = (*[x.type for x in operands], *[None if dx is None else dx.type for dx in tangents])
+            key = (*[x.type for x in operands], *[None if dx is None else dx.type for dx in tangents])
         cell = self.cell
         site = cell.site
         place = cell.site = site or self.place()
         try:
-            formula = None if op.memo is None else remembered(op, types, derivative)
-            if formula:
-                results = self.outer.take(formula.program, given)
-                return dual(self, results[0], results[1], place) if formula.marks else results[0]
-            return self.by_rule(op, operands, primals, tangents)
+            formula = None if op.memo is None else remembered(op, key, derivative)
+            if not formula:
+                return self.by_rule(op, operands)
+            results = self.outer.take(formula.program, given)
         finally:
             cell.site = site
+        if not formula.marks:
+            return results[0]
+        new = JvpBox()  # ``dual``, without a call
+        new.run = self
+        new.primal, new.tangent = results
+        new.type = new.primal.type
+        new.site = place
+        return new
 
-    def by_rule(self, op: Operation, operands: tuple[Any, ...], primals: Any, tangents: Any) -> Any:
+    def parts(self, operands: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Primals and tangents."""
+        primals = tuple([x.primal if x.run is self else x for x in operands])
+        return primals, tuple([x.tangent if x.run is self else None for x in operands])
+
+    def by_rule(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         """The answer of what has no formula."""
         token = STACK.set(self.outer)
         try:
             if op.bodied and not JVP.has(type(op)):
                 return cross(self, op, operands)  # type: ignore[arg-type]
             rule = JVP.find(type(op)) if not op.effectful or JVP.has(type(op)) else _effect
-            y, dy = rule(op, primals, tangents)
+            y, dy = rule(op, *self.parts(operands))
             return tuple([self.pair(a, da) for a, da in zip(y, dy)]) if op.multiple else self.pair(y, dy)
         finally:
             STACK.reset(token)
