@@ -179,7 +179,7 @@ class Batch(Crossing):
         site = cell.site
         place = cell.site = site or self.place()
         try:
-            formula = None if op.memo is None else remembered(op, key, lanes)
+            formula = None if op.memo is None else remembered(op, key, batch_rule)
             if not formula:
                 return self.by_rule(op, operands, dims, values)
             (y,) = self.outer.take(formula.program, values)
@@ -209,8 +209,8 @@ class Batch(Crossing):
             STACK.reset(token)
 
 
-def lanes(op: Operation, key: Sequence[Any]) -> tuple[Callable[..., Any], Sequence[ArrayType]]:
-    """What a formula records: the rule, of operands mapped along these dimensions; its mark is that of the result."""
+def batch_rule(op: Operation, key: Sequence[Any]) -> tuple[Callable[..., Any], Sequence[ArrayType]]:
+    """What a formula records: the rule as a function of values, which are mapped along the dimensions in ``key``."""
     count = len(key) // 2
 
     def rule(*values: Any) -> tuple[Sequence[Any], Any]:

@@ -122,7 +122,7 @@ class Jvp(Crossing):
         site = cell.site
         place = cell.site = site or self.place()
         try:
-            formula = None if op.memo is None else remembered(op, key, derivative)
+            formula = None if op.memo is None else remembered(op, key, jvp_rule)
             if not formula:
                 return self.by_rule(op, operands)
             results = self.outer.take(formula.program, given)
@@ -155,8 +155,8 @@ class Jvp(Crossing):
             STACK.reset(token)
 
 
-def derivative(op: Operation, types: Sequence[Any]) -> tuple[Callable[..., Any], Sequence[ArrayType]]:
-    """What a formula records: the rule, of primals and of those tangents that have a type."""
+def jvp_rule(op: Operation, types: Sequence[Any]) -> tuple[Callable[..., Any], Sequence[ArrayType]]:
+    """What a formula records: the rule as a function of values, primals and those tangents that have a type."""
     count = len(types) // 2
 
     def rule(*values: Any) -> tuple[Sequence[Any], Any]:
