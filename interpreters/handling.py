@@ -163,9 +163,10 @@ def fitted(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
 
 def _fitting(op: Operation, y: Any, made: ArrayType) -> Any:
     x = y if isinstance(y, Array) else lift(y)
-    if x.type is made or (x.type.shape == made.shape and x.type.dtype == made.dtype):
+    if x.type is made:
         return x
-    if x.type.weak and x.type.shape == made.shape and promote(made.dtype, False, x.type.dtype, True)[0] == made.dtype:
+    weak = x.type.weak and promote(made.dtype, False, x.type.dtype, True)[0] == made.dtype
+    if x.type.shape == made.shape and (weak or x.type.dtype == made.dtype):
         return convert(x, made.dtype, made.weak)
     raise DTypeMismatch(
         f"{op.name}: the answer of a clause must have the type of the operation's result, {made}, got {x.type}.",

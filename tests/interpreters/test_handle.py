@@ -183,6 +183,13 @@ def test_what_the_test_of_a_loop_performs_changes_the_state_of_otherwise():
     assert (int(n), float(y)) == (5, 16.0)
 
 
+@pytest.mark.parametrize("over", [lambda f: f, hx.vmap])
+def test_a_weak_answer_is_as_strong_as_the_result_of_its_operation(over):
+    half = hx.handler({Sin: lambda op, x: hnp.full(x.shape, 0.5)})
+    y = hx.handle(half)(over(lambda x: hnp.sin(x) * hnp.ones(2, "bfloat16")))(hnp.ones((3, 2)))
+    assert y.dtype == hnp.float32 and not y.weak_type
+
+
 def test_a_weak_answer_that_the_type_cannot_hold_is_refused():
     like = hx.make_program(lambda x: x)(1).in_avals[0]
     program = hx.make_program(lambda: hx.perform(Ask(like)) + 0)()
