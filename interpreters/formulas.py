@@ -9,6 +9,7 @@ is asked for (``Run.take``). The rules of a user's operation run every time.
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from .record import Record
 Rule = Callable[..., tuple[Sequence[Any], Any]]
 Key = tuple[Any, ...]  # types of the operands and their marks; those of different handlers must differ
 Describe = Callable[[Operation, Key], tuple[Rule, Sequence[ArrayType]]]
-CAPACITY = 1024
+CAPACITY = 8192  # of all operations together
 
 
 class Formula(NamedTuple):
@@ -58,8 +59,8 @@ def _learnt(op: Operation, key: Key, describe: Describe) -> Formula | None:
     mark = config.PROCESS.settings.mark
     formulas = op.memo.setdefault(mark, Formulas())  # type: ignore[union-attr]
     _EVERY.add(formulas)
-    if len(formulas) >= CAPACITY:
-        formulas.clear()
+    if next(_LEARNT) % CAPACITY == CAPACITY - 1:  # full: programs whose shapes never return must not fill the memory
+        _CACHE.clear()
     ours = type(op).__module__.startswith("handlax.")
     plain = not (op.multiple or op.bodied or op.effectful or op.named or op.late)
     formulas[key] = found = (_recorded(*describe(op, key)) if ours and plain else None) or False
@@ -114,6 +115,7 @@ def stretch(program: Program, residuals: int) -> Stretch | None:
 
 
 _EVERY: weakref.WeakSet[Formulas] = weakref.WeakSet()
+_LEARNT = itertools.count()
 
 
 class _Cache:
@@ -129,4 +131,5 @@ class _Cache:
         return CacheInfo(0, 0, sum([len(formulas) for formulas in list(_EVERY)]), CAPACITY)
 
 
-CACHES.append(_Cache())  # type: ignore[arg-type]
+_CACHE = _Cache()
+CACHES.append(_CACHE)  # type: ignore[arg-type]

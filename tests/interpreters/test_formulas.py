@@ -226,3 +226,10 @@ def test_lanes_stand_where_the_rule_puts_them():
     for _ in range(2):
         y = hx.vmap(lambda a, b: a + b, in_axes=(1, 0), out_axes=1)(x, x.T)
         np.testing.assert_array_equal(np.asarray(y), np.asarray(x + x))
+
+
+def test_shapes_that_never_return_do_not_fill_the_memory(monkeypatch):
+    monkeypatch.setattr(formulas, "CAPACITY", 8)
+    for n in range(1, 40):
+        hx.jvp(hnp.sin, (hnp.ones(n),), (hnp.ones(n),))
+    assert size() <= 8
