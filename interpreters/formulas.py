@@ -10,6 +10,7 @@ is asked for (``Run.take``). The rules of a user's operation run every time.
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -58,7 +59,8 @@ def remembered(op: Operation, key: Key, describe: Describe) -> Formula | None:
 def _learnt(op: Operation, key: Key, describe: Describe) -> Formula | None:
     mark = config.PROCESS.settings.mark
     formulas = op.memo.setdefault(mark, Formulas())  # type: ignore[union-attr]
-    _EVERY.add(formulas)
+    with _LOCK:
+        _EVERY.add(formulas)
     if next(_LEARNT) % CAPACITY == CAPACITY - 1:  # full: programs whose shapes never return must not fill the memory
         _CACHE.clear()
     ours = type(op).__module__.startswith("handlax.")
@@ -115,6 +117,7 @@ def stretch(program: Program, residuals: int) -> Stretch | None:
 
 
 _EVERY: weakref.WeakSet[Formulas] = weakref.WeakSet()
+_LOCK = threading.RLock()  # nobody goes through a set that grows
 _LEARNT = itertools.count()
 
 
@@ -123,12 +126,17 @@ class _Cache:
 
     name = "formulas"
 
+    @property
+    def every(self) -> list[Formulas]:
+        with _LOCK:
+            return list(_EVERY)
+
     def clear(self) -> None:
-        for formulas in list(_EVERY):
+        for formulas in self.every:
             formulas.clear()
 
     def info(self) -> CacheInfo:
-        return CacheInfo(0, 0, sum([len(formulas) for formulas in list(_EVERY)]), CAPACITY)
+        return CacheInfo(0, 0, sum([len(formulas) for formulas in self.every]), CAPACITY)
 
 
 _CACHE = _Cache()

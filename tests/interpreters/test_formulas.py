@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import numpy as np
@@ -205,6 +206,34 @@ def test_threads_learn_the_same_formulas():
         thread.join()
     for result in results:
         np.testing.assert_allclose(np.asarray(result), expected, rtol=2e-5)
+
+
+def test_caches_are_told_and_cleared_while_threads_learn():
+    failures = []
+
+    def watch(look):
+        try:
+            while learning.is_alive():
+                look()
+        except RuntimeError as error:
+            failures.append(error)
+
+    def learn():
+        for n in range(1, 1500):
+            hx.vmap(lambda x: lax.reshape(x, (1, n)))(hnp.ones((2, n)))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        learning = threading.Thread(target=learn)
+        threads = [learning, *[threading.Thread(target=watch, args=(f,)) for f in (hx.cache_info, hx.clear_caches)]]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not failures
 
 
 def test_a_pullback_made_with_formulas_may_be_called_where_every_rule_runs():
