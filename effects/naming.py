@@ -20,9 +20,10 @@ class Declared(Operation):
 
 
 def declare(module: str, names: Iterable[str]) -> None:
-    """Say which operations ``module`` will define, when it is loaded."""
+    """Say which operations ``module`` will define, when it is loaded; one that it has defined stays what it is."""
     for name in names:
-        operation(type(name, (Declared,), {"__module__": module}))
+        if f"{module}:{name}" not in OPERATIONS:
+            operation(type(name, (Declared,), {"__module__": module}))
 
 
 def operation_called(name: str) -> type[Operation] | None:
@@ -32,6 +33,11 @@ def operation_called(name: str) -> type[Operation] | None:
         importlib.import_module(kind.__module__)
         kind = OPERATIONS[name]
     return kind
+
+
+def every_operation() -> set[type[Operation]]:
+    """All operations that there are. Loads the modules of this package that define some."""
+    return {kind for name in list(OPERATIONS) if (kind := operation_called(name)) is not None}
 
 
 def held(module: str, qualname: str) -> Any:

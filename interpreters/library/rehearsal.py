@@ -12,7 +12,8 @@ from ...effects.arrays import concrete, lift
 from ...effects.dtypes import ExtendedDType
 from ...effects.errors import need_function
 from ...effects.literals import data_shape
-from ...effects.operations import OPERATIONS, result_type
+from ...effects.naming import every_operation
+from ...effects.operations import result_type
 from ...effects.types import ArrayType
 from ...effects.wrapping import wraps
 from ..asking import place
@@ -74,7 +75,7 @@ def dry_run(f: Callable[..., Any]) -> Callable[..., Rehearsal]:
             zeros = tuple([nothing_of(t) for t in results])
             return (*steps, Step(op, types, results, place())), zeros if op.multiple else zeros[0]
 
-        bodied = {op: skipped for op in OPERATIONS.values() if op.bodied}
+        bodied = {op: skipped for op in every_operation() if op.bodied}
         return Rehearsal(*handle(handler(bodied, otherwise=skipped), ())(f)(*args, **kwargs))
 
     return rehearsed

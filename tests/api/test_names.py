@@ -133,6 +133,25 @@ print(sorted(early ^ names()), [kind for kind in OPERATIONS.values() if kind.__b
     assert new_process(program) == "[] []"
 
 
+def test_the_package_is_loaded_again_and_its_operations_stay_what_they_are():
+    program = """
+import handlax as hx, importlib
+p = hx.make_program(lambda x: hx.put("n", x))(1.0)
+importlib.reload(hx)
+print(hx.Program.parse(str(p)) == p, str(hx.make_program(lambda x: hx.put("n", x))(1.0)) == str(p))
+"""
+    assert new_process(program) == "True True"
+
+
+def test_a_dry_run_skips_operations_with_bodies_that_are_loaded_in_its_course():
+    program = """
+import handlax as hx
+run = hx.library.dry_run(lambda x: hx.lax.reduce(x, hx.numpy.float32(0.0), lambda a, b: a * b + a, (0,)))
+print([step.op.name for step in run(hx.numpy.ones(3)).steps])
+"""
+    assert new_process(program) == "['reduce']"
+
+
 def test_a_text_that_names_an_operation_loads_its_module():
     text = str(make_program(lambda x: (handlax.put("n", x), handlax.random.uniform(handlax.random.key(0)))[1])(1.0))
     assert "put" in text and "random_bits" in text
