@@ -1,7 +1,7 @@
 """Eager operations that NumPy is slow at run compiled: which ones, from which size, in one measured table.
 
-    what an operation gives does not depend on who computes it, up to rounding (and to the subnormal numbers of 32 and
-    64 bits, which are zero to XLA on a CPU); for one operation and its types it is always the same one
+    what an operation gives does not depend on who computes it, up to rounding (and to subnormal numbers, which are zero
+    to XLA on a CPU, but for those of float16); for one operation and its types it is always the same one
 
 On a CPU NumPy wins almost everywhere: a call of XLA costs five microseconds, and NumPy's loops for 32 and 64 bits are
 as fast. It loses on 16-bit floats, on functions that it has not, on choices that the processor cannot predict, on
