@@ -8,8 +8,13 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+import handlax as hx
+from handlax.effects.arrays import lift
+from handlax.interpreters.record import record
+from handlax.interpreters.typecheck import typecheck
 from handlax.testing import NEST_LAWS, Nest, NestLaw, hold, nests, reduced
-from handlax.testing.nests import written
+from handlax.testing.nest_laws import FORWARD, REVERSE, changes_of, same, tower
+from handlax.testing.nests import CONTROL, written
 from handlax.testing.nodes import NODES
 
 COMPILED = 20  # examples of a law that compiles every one
@@ -25,6 +30,37 @@ def test_law_of_nests(law):
         hold(law, nest, seed)
 
     holds()
+
+
+@pytest.fixture
+def evaluated_in_float64():
+    """Settings of the process, so that there are formulas; the laws above are checked in a scope, where rules run."""
+    changes = {"default_float": "float64", "disable_jit": True}
+    before = {name: getattr(hx.config, name) for name in changes}
+    try:
+        for name, value in changes.items():
+            hx.config.update(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            hx.config.update(name, value)
+
+
+@pytest.mark.parametrize("changes", [FORWARD, REVERSE], ids=["forward", "reverse"])
+def test_what_formulas_give_is_what_rules_give(changes, evaluated_in_float64):
+    @settings(max_examples=100, phases=(Phase.explicit, Phase.generate))
+    @given(nests(reverse=changes is REVERSE), st.integers(0, 99))
+    def holds(nest, seed):
+        f, inputs = tower(CONTROL, nest, changes_of(seed, changes)), [lift(x) for x in nest.inputs(seed)]
+        found = f(*inputs)
+        with hx.configure(debug_nans=False):
+            wanted = f(*inputs)
+        assert [y.aval for y in found] == [y.aval for y in wanted]
+        same(found, wanted, "formulas, against rules")
+        typecheck(record(lambda *xs: list(f(*xs)), [x.aval for x in inputs]))
+
+    holds()
+    assert hx.cache_info()["formulas"].size
 
 
 def test_generated_nests_have_every_kind_of_node_and_are_deep():
