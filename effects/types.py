@@ -18,10 +18,12 @@ class ArrayType:
     ``array_type`` makes them; two types that are equal are the same object.
     """
 
-    __slots__ = ("shape", "dtype", "weak", "__weakref__")
+    __slots__ = ("shape", "dtype", "weak", "size", "nbytes", "__weakref__")
     shape: tuple[int, ...]
     dtype: Any
     weak: bool
+    size: int
+    nbytes: int
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"types are immutable; cannot set {name!r}")
@@ -34,16 +36,8 @@ class ArrayType:
         return len(self.shape)
 
     @property
-    def size(self) -> int:
-        return prod(self.shape)
-
-    @property
     def weak_type(self) -> bool:
         return self.weak
-
-    @property
-    def nbytes(self) -> int:
-        return self.size * int(self.dtype.itemsize)
 
     def update(self, shape: tuple[int, ...] | None = None, dtype: Any = None, weak: bool | None = None) -> ArrayType:
         """The same type with some of its parts replaced."""
@@ -70,7 +64,7 @@ class ArrayType:
         return array_type, (self.shape, self.dtype, self.weak)
 
 
-_set_shape, _set_dtype, _set_weak = (setter(ArrayType, name) for name in ("shape", "dtype", "weak"))
+_SETTERS = tuple([setter(ArrayType, name) for name in ("shape", "dtype", "weak", "size", "nbytes")])
 _INTERNED: dict[tuple[Any, ...], ArrayType] = {}
 
 
@@ -83,9 +77,10 @@ def array_type(shape: tuple[int, ...], dtype: Any, weak: bool = False) -> ArrayT
     if isinstance(dtype, type | str):
         dtype = np.dtype(dtype)
     made = ArrayType.__new__(ArrayType)
-    _set_shape(made, tuple(int(size) for size in shape))
-    _set_dtype(made, dtype)
-    _set_weak(made, bool(weak))
+    sizes = tuple([int(size) for size in shape])
+    count = prod(sizes)
+    for assign, part in zip(_SETTERS, (sizes, dtype, bool(weak), count, count * int(dtype.itemsize))):
+        assign(made, part)
     # setdefault: two threads that meet here must leave with one object
     made = _INTERNED.setdefault((made.shape, made.dtype, made.weak), made)
     for listener in _LISTENERS:
