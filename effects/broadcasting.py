@@ -62,7 +62,7 @@ def _planned(name: str, x: Array, y: Array) -> list[Array]:
         shape = broadcast_shape(name, *shapes) if all(shapes) else None
         steps = [
             (
-                None if t.dtype == dtype and t.weak == weak else ConvertElementType(dtype, weak),
+                None if t.dtype == dtype and t.weak == weak else shared(ConvertElementType, dtype, weak),
                 None if shape is None or t.shape == shape else shared(BroadcastInDim, shape, _last(t.shape, shape)),
             )
             for t in key

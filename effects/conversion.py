@@ -10,7 +10,7 @@ from . import dtypes
 from .arrays import lift
 from .elementwise import Elementwise, batch
 from .errors import DTypeMismatch, ShapeMismatch
-from .operations import operation
+from .operations import operation, shared
 from .shapes import move_axis
 from .stack import perform
 from .types import array_type
@@ -99,7 +99,7 @@ def saturated(x: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
 def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
     """``x`` as this dtype (an ``np.dtype``) and weakness; ``x`` itself where it has them already."""
     x = lift(x)
-    return x if x.type.dtype == dtype and x.type.weak == weak else perform(ConvertElementType(dtype, weak), x)
+    return x if x.type.dtype == dtype and x.type.weak == weak else perform(shared(ConvertElementType, dtype, weak), x)
 
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:

@@ -19,7 +19,7 @@ from .comparison import lt, select
 from .conversion import convert
 from .errors import BadArgument, DTypeMismatch, ShapeMismatch
 from .indexing import CLIP, Gather, Scatter
-from .operations import operation
+from .operations import operation, shared
 from .shapes import broadcast_in_dim, canonical_axis, canonical_shape, reshape
 from .slicing import axis_at, concatenate, index_in_dim, put
 from .stack import perform
@@ -74,7 +74,7 @@ class DynamicSlice:
             whole = tuple(range(len(starts)))
             gather = Gather(GatherDimensionNumbers(whole, (), whole), op.slice_sizes, True, True, CLIP)
             return BATCH.find(Gather)(gather, (d, 0), x, _vectors(starts, dims[1:]))
-        return perform(DynamicSlice(put(op.slice_sizes, d, x.shape[d])), x, *put(starts, d, _first(starts))), d
+        return perform(shared(DynamicSlice, put(op.slice_sizes, d, x.shape[d])), x, *put(starts, d, _first(starts))), d
 
     jvp = linear_in(0)
 
@@ -119,7 +119,7 @@ class DynamicUpdateSlice:
     def transpose(op, ct, x, u, *starts, wrt):
         if wrt == 0:
             return perform(op, ct, zeros_like(u), *starts)
-        return perform(DynamicSlice(u.shape), ct, *starts)
+        return perform(shared(DynamicSlice, u.shape), ct, *starts)
 
     @moves_words
     def lower(op, emit, x, u, *starts):
@@ -187,7 +187,7 @@ def dynamic_slice(
     """
     x = lift(operand)
     starts = _starts(x, start_indices, allow_negative_indices, "dynamic_slice")
-    return perform(DynamicSlice(canonical_shape(slice_sizes, "dynamic_slice")), x, *starts)
+    return perform(shared(DynamicSlice, canonical_shape(slice_sizes, "dynamic_slice")), x, *starts)
 
 
 def dynamic_update_slice(
