@@ -189,21 +189,21 @@ def _step(depth: int = 1) -> tuple[CodeType | None, int]:
     name_at = sys._getframemodulename  # type: ignore[attr-defined,unused-ignore]
     modules = _MODULES
     while True:
-        name = name_at(depth)
-        known = modules.get(name)
-        if known is None:
+        while modules.get(name := name_at(depth)):
+            depth += 1
+        if name not in modules:
             if name is None:  # beyond the outermost frame, or code without a module
                 try:
                     return _walk(depth + 1)
                 except ValueError:  # a thread of the runtime has no line of a user's
                     return None, 0
-            known = modules[name] = name.partition(".")[0] == "handlax" or name in ("functools", "contextlib")
-        if not known:
-            frame = sys._getframe(depth)
-            code = frame.f_code
-            file = code.co_filename
-            if _INTERNAL.get(file) is False or not is_internal(file):  # functools.wraps gives our wrappers the user's
-                return code, frame.f_lasti
+            modules[name] = name.partition(".")[0] == "handlax" or name in ("functools", "contextlib")
+            continue
+        frame = sys._getframe(depth)
+        code = frame.f_code
+        file = code.co_filename
+        if _INTERNAL.get(file) is False or not is_internal(file):  # functools.wraps gives our wrappers the user's
+            return code, frame.f_lasti
         depth += 1
 
 
