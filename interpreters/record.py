@@ -113,9 +113,10 @@ class Record(Run):
 
     def number(self, x: Any) -> int:
         """The number of any value here; one from outside becomes a constant."""
-        if x.run is self:
+        run = x.run
+        if run is self:
             return x.number
-        if x.run is not None:
+        if run is not None and (run is not self.outer or run.ended):  # the commonest by hand: what a tape captures
             check_foreign(x, self.outer)
         return self.builder.const(x)
 
