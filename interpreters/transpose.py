@@ -19,8 +19,9 @@ from ..effects.programs import Builder, Program, interpret, numbered_types
 from ..effects.stack import BASE, Cell, current, inside
 from ..effects.types import ArrayType
 from .adjoint import transpose_operation
+from .dependence import dependent_results
 from .formulas import Stretch, is_formula
-from .partial_eval import halve, split_operation
+from .partial_eval import halve
 from .record import Record
 
 _PROGRAMS = Cache("transpose_program")
@@ -67,7 +68,7 @@ class _Backward:
 
     def seed(self, outs: Sequence[int], cts: Sequence[Any]) -> None:
         for n, ct in zip(outs, cts):
-            if n >= 0 and ct is not None and self.values[n] is None:
+            if ct is not None and self.values[n] is None:
                 self.add(n, ct)
 
     def add(self, n: int, part: Any) -> None:
@@ -75,11 +76,11 @@ class _Backward:
         grads[n] = part if grads[n] is None else add_tangents(grads[n], part)
 
     def equation(self, i: int) -> None:
-        tape, grads, values, consts = self.tape, self.grads, self.values, self.consts
+        tape, grads, types = self.tape, self.grads, self.types
         op, args, start = tape.ops[i], tape.args[i], self.starts[i]
         if op.multiple:
             ct = tuple(grads[start : start + len(tape.types[i])])
-            if all(part is None for part in ct):
+            if not any([part is not None for part in ct]):
                 return
         else:
             ct = grads[start]
@@ -87,9 +88,9 @@ class _Backward:
                 return
             grads[start] = None  # nobody asks again, and memory is freed
         self.cell.site = tape.sites[i]
-        linear = [n >= 0 and values[n] is None for n in args]
-        types = self.types
-        operands = [types[n] if yes else consts[-1 - n] if n < 0 else values[n] for n, yes in zip(args, linear)]
+        operands = [*map(self.values.__getitem__, args)]
+        linear = [x is None for x in operands]
+        operands = [types[n] if x is None else x for n, x in zip(args, operands)]
         for n, part in zip(args, _cotangents(op, ct, operands, linear)):
             if part is not None:
                 self.add(n, part)
@@ -102,10 +103,11 @@ class _Backward:
         given = [ct for ct in cts if ct is not None]
         if not given:
             return True
-        key = (config.PROCESS.settings.mark, *[None if ct is None else ct.type for ct in cts])
+        types = [None if ct is None else ct.type for ct in cts]
+        key = (config.PROCESS.settings.mark, *types)
         adjoint = stretch.adjoints.get(key)
         if adjoint is None:
-            adjoint = stretch.adjoints[key] = _adjoint(stretch, key[1:])
+            adjoint = stretch.adjoints[key] = _adjoint(stretch, types)
         if not adjoint:
             return False
         program, residuals, targets = adjoint
@@ -138,13 +140,16 @@ def _adjoint(stretch: Stretch, types: Sequence[ArrayType | None]) -> Any:
 def _residuals(
     tape: Builder | Program, known: Sequence[Any], consts: Sequence[Any]
 ) -> tuple[list[Any], list[Any], list[int]]:
-    """For every value: its value where it depends on no linear input, else None; its type; and where results begin."""
+    """For every value: its value where it depends on no linear input, else None; its type; and where results begin.
+
+    The values of the constants stand at the end, by their negative numbers.
+    """
     types = numbered_types(tape)
     sizes = [len(made) if op.multiple else 1 for op, made in zip(tape.ops, tape.types)]
     starts = list(accumulate(sizes, initial=len(tape.in_types)))
     # a tape holds nothing that depends on no input; a program may: what it computes of constants is known too
     if not isinstance(tape, Program) and not any(value is not None for value in known):
-        return [None] * len(types), types, starts
+        return [*[None] * len(types), *reversed(consts)], types, starts
     values: list[Any] = list(known)
     answer = current().answer
     for op, args, size in zip(tape.ops, tape.args, sizes):
@@ -158,7 +163,7 @@ def _residuals(
             values.extend([None if x is None else next(found) for x in operands])
         else:
             values.extend((None,) * size)
-    return values, types, starts
+    return [*values, *reversed(consts)], types, starts
 
 
 def _cotangents(op: Any, ct: Any, operands: list[Any], linear: list[bool]) -> list[Any]:
@@ -220,10 +225,10 @@ def _hides_known(program: Program, linear: Sequence[bool]) -> bool:
         mine = [n >= 0 and marks[n] for n in args]
         count = len(made) if op.multiple else 1
         if op.bodied and any(mine) and not TRANSPOSE.has(type(op)):
-            given = [first is not None for first, _ in split_operation(op, mine).results]
-            if any(yes and len(marks) + k in used for k, yes in enumerate(given)):
+            found = dependent_results(op, mine)
+            if any([not yes and len(marks) + k in used for k, yes in enumerate(found)]):
                 return True
-            marks += [not yes for yes in given]
+            marks += found
         else:
             marks += [any(mine)] * count
     return False
