@@ -23,6 +23,7 @@ from .errors import BadCall, BadStaticArgument, MissingRule, RegistrationError
 from .slots import setter
 
 C = TypeVar("C")
+O = TypeVar("O", bound="Operation")
 K = TypeVar("K", bound=type)
 Rule = Callable[..., Any]
 
@@ -36,7 +37,7 @@ class Operation:
     __slots__ = ("_key", "_hash", "memo")
     _key: Any
     _hash: int
-    memo: dict[Any, Any] | None  # operand types -> result type; where one object stands for many equations
+    memo: dict[Any, Any] | None  # operand types -> result type, and more; where one object stands for many equations
     name: ClassVar[str] = "operation"
     multiple: ClassVar[bool] = False  # results come as a tuple
     effectful: ClassVar[bool] = False
@@ -161,6 +162,12 @@ def shared(kind: Callable[..., C], *fields: Any) -> C:
         _set_memo(found, {})
         _SHARED[kind, fields] = found
     return found
+
+
+def standing(op: O) -> O:
+    """The operation, new until now, as one object that stands for many equations: it remembers what is made of it."""
+    _set_memo(op, {})
+    return op
 
 
 def bits(value: Any) -> Any:

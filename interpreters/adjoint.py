@@ -64,17 +64,17 @@ def _after_known(
 ) -> list[Any]:
     """A loop that computes what its linear part needs: that is run first, then the linear part has an adjoint."""
     parts = split_operation(op.plain(), linear)
-    found: list[Any] = []
+    values = list(operands)
     for known, sources in parts.known:
-        found += current().answer(known, tuple([operands[n] if given else found[n] for given, n in sources]))
+        values += current().answer(known, tuple([values[n] for n in sources]))
     if parts.rest is None:
         return [None] * len(operands)
-    inner = [operands[n] if given else found[n] for given, n in parts.sources]
-    marks = [given and linear[n] for given, n in parts.sources]
+    inner = [values[n] for n in parts.sources]
+    marks = [n < len(linear) and linear[n] for n in parts.sources]
     wanted = [ct for ct, (known, _) in zip(cts, parts.results) if known is None]
     grads: list[Any] = [None] * len(operands)
-    for (given, n), grad in zip(parts.sources, transpose_operation(parts.rest, wanted, inner, marks, transpose)):
-        if given and grad is not None:
+    for n, grad in zip(parts.sources, transpose_operation(parts.rest, wanted, inner, marks, transpose)):
+        if n < len(linear) and grad is not None:
             grads[n] = add_tangents(grads[n], grad)
     return grads
 

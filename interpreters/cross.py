@@ -21,6 +21,7 @@ from ..effects.columns import zeros_like
 from ..effects.control import HigherOrder, bodies
 from ..effects.conversion import convert
 from ..effects.errors import CannotCross
+from ..effects.operations import standing
 from ..effects.programs import Program, interpret
 from ..effects.slicing import axis_at
 from ..effects.stack import BASE, Run, inside
@@ -237,15 +238,17 @@ def _padded(ends: Sequence[Any], wanted: Wanted) -> list[Any]:
 class Crossed(NamedTuple):
     """An operation as a handler crosses it, before it meets its operands.
 
-    ``op`` runs the lifted bodies over the ``captured`` values and what is given; ``carry`` are the marks of what goes
-    round, ``state`` the types of what enters with the state. Each of the ``results`` has a mark and a number of parts;
+    ``op`` runs the lifted bodies over the ``captured`` values and what is given. ``grown`` are the numbers of operands
+    that are the handler's own from the second run on, and their marks; ``state`` the types of what enters with the
+    state, as operand ``enters``, by default behind all. Each of the ``results`` has a mark and a number of parts;
     before the part of number ``leaves`` comes what leaves with the state, as ``joined`` says.
     """
 
     op: HigherOrder
     captured: Sequence[Any]
-    carry: Sequence[Mark]
+    grown: Sequence[tuple[int, Mark]]
     state: Sequence[ArrayType]
+    enters: int | None
     results: Sequence[tuple[Mark, int]]
     leaves: int
     joined: Joined
@@ -256,39 +259,44 @@ def cross(run: Crossing, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
     flow = run.flow(op)
     if op.runs == "lanes" and flow.turns:  # one lane hands the state to the next
         op = op.as_loop()  # type: ignore[attr-defined]
-    selects, shared, carry, each = op.groups(operands)
-    if any([run.split(x)[0] is not None for x in selects]):
-        return run.choose(op, operands)
-    fixed = [run.split(x) for x in shared]
-    sliced = [run.slice(*run.split(x)) if op.stacks else run.split(x) for x in each]
-    moving = [run.carried(run.split(x)[0]) for x in carry]
-    crossed = _crossed(run, op, flow, ([mark for mark, _ in fixed], moving, [mark for mark, _ in sliced]))
+    given = [run.split(x) for x in operands]
+    if op.stacks:
+        first = op.selects + op.shared + op.carry
+        given[first:] = [run.slice(mark, parts) for mark, parts in given[first:]]
+    crossed = _crossed(run, op, flow, tuple([mark for mark, _ in given]))
     if crossed is None:
         return run.choose(op, operands)
-    fixed_parts = [part for _, parts in fixed for part in parts]
-    carried = [part for x, mark in zip(carry, crossed.carry) for part in run.force(x, mark)]
-    entering = [convert(x, t.dtype, t.weak) for x, t in zip(flow.operands, crossed.state)]
-    last = [part for _, parts in sliced for part in parts]
-    loose = [*entering, *last] if flow.turns and op.loops else [*last, *entering]
-    given = (*selects, *crossed.captured, *fixed_parts, *carried, *loose)
-    return boxed(run, crossed, flow, performed(run.outer, crossed.op, given))
+    for i, mark in crossed.grown:
+        given[i] = mark, run.force(operands[i], mark)
+    parts = [part for _, parts in given for part in parts]
+    parts[op.selects : op.selects] = crossed.captured
+    if crossed.state:
+        at = len(parts) if crossed.enters is None else crossed.enters
+        parts[at:at] = [convert(x, t.dtype, t.weak) for x, t in zip(flow.operands, crossed.state)]
+    return boxed(run, crossed, flow, performed(run.outer, crossed.op, tuple(parts)))
 
 
-Marks = tuple[Sequence[Mark], Sequence[Mark], Sequence[Mark]]  # of the operands that are shared, carried, each
-
-
-def _crossed(run: Crossing, op: HigherOrder, flow: Flow, marks: Marks) -> Crossed | None:
-    """The operation over lifted bodies; None where a test is the handler's. Remembered where its bodies are."""
+def _crossed(run: Crossing, op: HigherOrder, flow: Flow, marks: tuple[Mark, ...]) -> Crossed | None:
+    """The operation over lifted bodies; None where the handler's own values choose. Remembered where its bodies are."""
     key = run.key()
     if key is None or flow is not NO_FLOW or op.late or (op.effects and run.outer is not BASE):
         return _cross(run, op, flow, marks)
-    whole = (key, op, *map(tuple, marks), config.current())
-    return _CROSSED.get(whole, lambda: _cross(run, op, flow, marks))
+    return _CROSSED.get((key, op, marks, config.current()), lambda: _kept(_cross(run, op, flow, marks)))
 
 
-def _cross(run: Crossing, op: HigherOrder, flow: Flow, given: Marks) -> Crossed | None:
+def _kept(crossed: Crossed | None) -> Crossed | None:
+    """What is remembered is one object for all who ask."""
+    if crossed is not None:
+        standing(crossed.op)
+    return crossed
+
+
+def _cross(run: Crossing, op: HigherOrder, flow: Flow, given: tuple[Mark, ...]) -> Crossed | None:
     """Least fix-point over what goes round: whether it is the handler's own, and the types of the state."""
-    before, moving, after = given
+    selects, before, carry, after = op.groups(given)
+    if any([mark is not None for mark in selects]):
+        return None
+    moving = [*map(run.carried, carry)]
     turns = flow.turns and op.loops
     state = flow.inner_types()
     at = (op.shared + op.carry, op.carry) if turns else None
@@ -326,7 +334,9 @@ def _cross(run: Crossing, op: HigherOrder, flow: Flow, given: Marks) -> Crossed 
     parts = [len(run.part_types(mark, t)) for mark, t in zip(wanted, op.main[0].out_types)]
     stacked = [run.stack(mark) if op.stacks and i >= op.carry else mark for i, mark in enumerate(wanted)]
     leaves = sum(parts[: op.carry] if turns else parts)
-    return Crossed(made, captured, moving, state, list(zip(stacked, parts)), leaves, joined)
+    grown = [(i, mark) for i, mark in enumerate(moving, op.selects + op.shared) if mark != given[i]]
+    enters = made.selects + made.shared + len(carried) if turns else None
+    return Crossed(made, captured, grown, state, enters, list(zip(stacked, parts)), leaves, joined)
 
 
 def performed(outer: Run, op: HigherOrder, operands: tuple[Any, ...]) -> Any:

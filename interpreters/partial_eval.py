@@ -17,11 +17,10 @@ from ..effects.operations import Operation
 from ..effects.policies import Policy, Recompute, plan_of, refusal
 from ..effects.programs import Builder, Program, numbered_types
 from ..effects.shapes import BroadcastInDim
-from ..effects.types import ArrayType
 from .formulas import stretch
 from .record import Record, recorder_of
 from .simplify import dead_code_elimination, is_root
-from .splitting import Halves, Parts, Source, split
+from .splitting import Halves, Parts, split
 from .straight import parted
 
 _PROGRAMS = Cache("partial_eval_program")
@@ -55,25 +54,21 @@ class Tape(Record):
     def _split(self, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
         """An operation with bodies and unknown operands: its known part is performed outside, the rest is recorded."""
         parts = split_operation(op, [x.run is self for x in operands])
-        found: list[Any] = []
-
-        def values(sources: Sequence[Source]) -> tuple[Any, ...]:
-            return tuple([operands[n] if given else found[n] for given, n in sources])
-
+        values = list(operands)
         for known, sources in parts.known:
-            found += self.outer.answer(known, values(sources))
+            values += self.outer.answer(known, tuple([values[n] for n in sources]))
         if parts.rest is not None and (refused := refusal(parts.rest)) is not None:
             raise refused.error()
-        made = () if parts.rest is None else Record.answer(self, parts.rest, values(parts.sources))
-        return tuple([made[later] if first is None else found[first] for first, later in parts.results])
+        made = () if parts.rest is None else Record.answer(self, parts.rest, tuple([values[n] for n in parts.sources]))
+        return tuple([made[later] if first is None else values[first] for first, later in parts.results])
 
 
 class Split(NamedTuple):
     """A program in two parts.
 
-    ``known``: known inputs to known results, then the residuals that it computes. ``rest``: residuals, then unknown
-    inputs, to unknown results. ``residuals``: for each, (True, i) where it is known input ``i``, else (False, j) for
-    result ``j`` of ``known``. ``unknown``: for each result of the program, whether ``rest`` gives it.
+    ``known``: known inputs to known results, then the other residuals that it computes. ``rest``: residuals, then
+    unknown inputs, to unknown results. ``residuals``: for each, (True, i) where it is known input ``i``, else
+    (False, j) for result ``j`` of ``known``. ``unknown``: for each result of the program, whether ``rest`` gives it.
     """
 
     known: Program
@@ -107,13 +102,27 @@ def halve(
     """As ``partial_eval_program``; with ``again`` the rest gives every result, known ones too."""
     wanted = (False,) * len(program.outs) if forced is None else tuple(forced)
     key = (program, tuple(unknown), wanted, policy, again, config.current())
-    return _PROGRAMS.get(key, lambda: Splitter(program, unknown, policy).split(wanted, again))
+    return _PROGRAMS.get(key, lambda: _halve(program, unknown, wanted, policy, again))
+
+
+def _halve(
+    program: Program, unknown: Sequence[bool], forced: Sequence[bool], policy: Policy | None, again: bool
+) -> Halves:
+    return Splitter(program, unknown, policy).split(forced, again)
 
 
 def split_operation(op: Any, unknown: Sequence[bool], policy: Policy | None = None) -> Parts:
-    """An operation with bodies in two parts, by which operands are unknown."""
-    key = (op, tuple(unknown), policy, config.current())
-    return _OPERATIONS.get(key, lambda: split(op, unknown, policy, halve))
+    """An operation with bodies in two parts, by which operands are unknown.
+
+    One that remembers what is made of it is not compared with others: its hash would take as long as the half of this.
+    """
+    key = (tuple(unknown), policy, config.current())
+    if op.memo is None:
+        return _OPERATIONS.get((op, *key), lambda: split(op, unknown, policy, halve))
+    parts = op.memo.get(key)
+    if parts is None:
+        parts = op.memo[key] = split(op, unknown, policy, _halve)
+    return parts
 
 
 def effect_kinds(op: Operation) -> set[Any]:
@@ -132,6 +141,7 @@ class Splitter:
         self.known = Builder()
         self.rest = Builder()
         self.place: list[tuple[bool, int]] = []
+        self.made: dict[tuple[int, tuple[int, ...]], int] = {}  # what equal operations share, and operands -> result
         self.again: dict[int, int] = {}  # number -> its number in rest, for known values that are computed there too
         self.spread: dict[int, int] = {}  # number of a known broadcast -> its equation: cheaper to repeat than to keep
         self.residuals: dict[int, int] = {}  # number in known -> index of the residual
@@ -173,10 +183,19 @@ class Splitter:
         return not isinstance(self.plan.verdict(index, op, [*map(self.program.type_of, args)]), Recompute)
 
     def known_equation(self, index: int, op: Operation, args: tuple[int, ...], made: Any, site: Any) -> None:
-        """Performed first; what the rest may not take from there, it computes again."""
+        """Performed first, and once where it is computed twice; what the rest may not take from there, it repeats."""
         first = len(self.place)
-        self.append(False, op, self.numbers(False, args), made, site)
-        if self.kept(index, op, args):
+        operands = self.numbers(False, args)
+        memo = op.memo
+        if memo is None or self.plan is not None or op.multiple or op.effectful:
+            self.append(False, op, operands, made, site)
+        else:
+            key = (id(memo), operands)
+            number = self.made.get(key)
+            if number is None:
+                number = self.made[key] = self.known.append(op, operands, made, site)
+            self.place.append((False, number))
+        if self.plan is None or self.kept(index, op, args):
             if self.repeats and isinstance(op, BroadcastInDim):
                 self.spread[first] = index
         else:
@@ -224,27 +243,27 @@ class Splitter:
         parts = split_operation(op, [n >= 0 and self.place[n][0] for n in args], inner)
         kept = self.kept(index, op, args)
         found: list[int] = []
-        types: list[ArrayType] = []
-
-        def operand_types(sources: Sequence[Source]) -> list[ArrayType]:
-            return [self.program.type_of(args[n]) if given else types[n] for given, n in sources]
+        types = [*map(self.program.type_of, args)]
+        count = len(args)
 
         for known, sources in parts.known:
-            operands = tuple([self.number(False, args[n]) if given else found[n] for given, n in sources])
-            made = known.result_type(*operand_types(sources))
+            operands = tuple([self.number(False, args[n]) if n < count else found[n - count] for n in sources])
+            made = known.result_type(*[types[n] for n in sources])
             at = self.known.append(known, operands, made, site)
             found += range(at, at + len(made))
             types += made
         at = 0
         if parts.rest is not None:
             sources = parts.sources
-            operands = tuple([self.number(True, args[n]) if yes else self.residual(found[n]) for yes, n in sources])
-            at = self.rest.append(parts.rest, operands, parts.rest.result_type(*operand_types(sources)), site)
+            operands = tuple(
+                [self.number(True, args[n]) if n < count else self.residual(found[n - count]) for n in sources]
+            )
+            at = self.rest.append(parts.rest, operands, parts.rest.result_type(*[types[n] for n in sources]), site)
             self.effects |= effect_kinds(parts.rest)
         for first, later in parts.results:
             if first is not None and later is not None and not kept:
                 self.again[len(self.place)] = at + later
-            self.place.append((True, at + later) if first is None else (False, found[first]))
+            self.place.append((True, at + later) if first is None else (False, found[first - count]))
 
     def freeze(self, places: list[tuple[bool, int]], forced: Sequence[bool], again: bool) -> Halves:
         program = self.program
@@ -253,13 +272,12 @@ class Splitter:
         known_outs = [self.number(False, n) for n, yes in zip(program.outs, unknown) if not yes]
         rest, self.taken = self.frozen_rest(rest_outs)
         inputs = len(self.known.in_types)
-        residuals = []
+        given = {own: i for i, own in enumerate(known_outs)}
         for own in self.taken:
-            if own < inputs:
-                residuals.append((True, own))
-            else:
-                residuals.append((False, len(known_outs)))
+            if own >= inputs and own not in given:
+                given[own] = len(known_outs)
                 known_outs.append(own)
+        residuals = [(True, own) if own < inputs else (False, given[own]) for own in self.taken]
         known = self.known.freeze(known_outs, program.name)
         if self.plan is not None:
             known = dead_code_elimination(known, instantiate=True).program

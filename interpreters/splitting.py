@@ -1,8 +1,8 @@
 """An operation with bodies in two parts: the known one, and the rest, which takes residuals.
 
 A residual that a body computes leaves the known part as ``out`` and enters the rest as ``each``. One that the body did
-not make, an operand, is passed on as what it is. In a loop, one that is the same in every run is computed once, before
-the loop, and is ``shared``.
+not make, an operand, is passed on as what it is, and one that leaves anyhow, as a result, leaves once. In a loop, one
+that is the same in every run is computed once, before the loop, and is ``shared``.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ from .dependence import dependent_inputs, dependent_test, dependent_values, enti
 from .record import Record, record
 from .simplify import is_root, prune_operation
 
-# (True, i) is operand ``i`` of the operation, (False, j) result ``j`` of its known part
-Source = tuple[bool, int]
-# (True, k) is input ``k`` of a body, (False, s) the residual in slot ``s``
+# (True, k) is input ``k`` of a body, (False, s) the residual in slot ``s``, (False, -1 - p) known result ``p``
 Key = tuple[bool, int]
 SHARED, CARRY, EACH = range(3)
 COUNTER = array_type((), int32)
@@ -43,14 +41,15 @@ class Halves(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """An operation in two parts: the known operations, and the rest, with the sources of their operands.
+    """An operation in two parts: the known operations, and the rest, each with the numbers of the values that it takes.
 
-    ``results``: for each result its number among those of the known operations, or None, and among those of the rest.
+    Values are the operands, then what the known operations give. ``results``: for each result its number among the
+    values, or None, and among those of the rest.
     """
 
-    known: tuple[tuple[Any, tuple[Source, ...]], ...]
+    known: tuple[tuple[Any, tuple[int, ...]], ...]
     rest: Any
-    sources: tuple[Source, ...]
+    sources: tuple[int, ...]
     results: tuple[tuple[int | None, Any], ...]
 
 
@@ -77,7 +76,7 @@ def split(op: HigherOrder, unknown: Sequence[bool], policy: Policy | None, halve
 def _whole(op: HigherOrder, count: int) -> Parts:
     """Everything is unknown."""
     results = len(op.main[0].outs)
-    return Parts((), op, tuple([(True, i) for i in range(count)]), tuple([(None, i) for i in range(results)]))
+    return Parts((), op, tuple(range(count)), tuple([(None, i) for i in range(results)]))
 
 
 def _until(op: Any, unknown: Sequence[bool], policy: Policy | None) -> Parts:
@@ -96,16 +95,16 @@ def _until(op: Any, unknown: Sequence[bool], policy: Policy | None) -> Parts:
             hint="handle it inside: grad(hx.handle(h)(f)); or use scan, or fori_loop with constant bounds.",
         )
     known, used, operands = prune_operation(op, tuple([not yes for yes in moving]), len(unknown))
-    sources: list[Source] = [(True, i) for i, yes in enumerate(operands) if yes]
-    places = {i: k for k, i in enumerate([i for i, yes in enumerate(used) if yes])}
+    sources = [i for i, yes in enumerate(operands) if yes]
+    places = {i: k for k, i in enumerate([i for i, yes in enumerate(used) if yes], len(unknown))}
     again = policy is not None
     results = tuple([(None, i) if yes else (places[i], i if again else None) for i, yes in enumerate(moving)])
-    everything: list[Source] = [(True, i) for i in range(len(unknown))]
+    everything = list(range(len(unknown)))
     rest = op
     if op.slots and not again and any(used):
         with inside(BASE):
             known, rest = _counted(known), _countdown(op)
-        everything.append((False, len(places)))
+        everything.append(len(unknown) + len(places))
     return Parts(((known, tuple(sources)),) if any(used) else (), rest, tuple(everything), results)
 
 
@@ -160,7 +159,8 @@ class _Assembly:
         self.inputs = [k for k, yes in enumerate(unknown) if not yes]  # numbers of the known inputs of a body
         self.outs = len(wanted) - sum(wanted)  # known results
         self.slots: list[ArrayType] = []  # types of the residuals that leave the bodies
-        self.before: tuple[Any, tuple[Source, ...]] | None = None
+        self.before: tuple[Any, tuple[int, ...]] | None = None
+        self.count = op.selects + len(unknown)  # operands: what the known part gives is numbered behind them
         counts = (op.shared, op.carry, len(unknown) - op.shared - op.carry)
         self.group = [group for group, count in enumerate(counts) for _ in range(count)]  # of each input of a body
 
@@ -172,13 +172,13 @@ class _Assembly:
             keys += [(True, k) for k, yes in enumerate(self.unknown) if yes]
             known.append((half.known, leaving))
             rests.append((half.rest, keys))
-        first = [(True, k + op.selects) for k in self.inputs]
+        first = [k + op.selects for k in self.inputs]
         bodies = [self.known_body(program, leaving) for program, leaving in known]
         counts = self.counts(self.inputs)
         if op.runs == "loop" and not any(map(is_root, bodies[0].ops)):
             bodies, first, counts = self.hoist(bodies[0], first, counts)
-        shift = 0 if self.before is None else len(self.before[0].bodies[0].outs)
-        selects: list[Source] = [(True, i) for i in range(op.selects)]
+        shift = self.count if self.before is None else self.count + len(self.before[0].bodies[0].outs)
+        selects = list(range(op.selects))
         operations = [] if self.before is None else [self.before]
         known_op = op.with_bodies(bodies, **counts)
         if bodies[0].outs or is_root(known_op):
@@ -200,11 +200,19 @@ class _Assembly:
             if given and (self.group[self.inputs[n]] != CARRY or self.again):
                 keys.append((True, self.inputs[n]))
                 continue
+            if not given and self.leaves(n):
+                keys.append((False, -1 - n))
+                continue
             number = n if given else half.known.outs[n]
             slot = self.slot(half.known.type_of(number), leaving)
             leaving[slot] = number
             keys.append((False, slot))
         return leaving, keys
+
+    def leaves(self, n: int) -> bool:
+        """Whether result ``n`` of the only known body is one of the operation, and the rest may take it from there."""
+        carried = self.op.carry - sum(self.wanted[: self.op.carry])
+        return len(self.halves) == 1 and carried <= n < self.outs
 
     def slot(self, type: ArrayType, taken: dict[int, int]) -> int:
         """A place for a residual of this type; branches, of which one runs, share them."""
@@ -228,7 +236,7 @@ class _Assembly:
             made = [filled[s] if s in filled else zeros_like(t) for s, t in enumerate(self.slots)]
         return recorder.freeze([*results[: len(outs)], *made], program.name)
 
-    def hoist(self, body: Program, sources: list[Source], counts: dict[str, int]) -> Any:
+    def hoist(self, body: Program, sources: list[int], counts: dict[str, int]) -> Any:
         """What a loop's body computes from shared operands alone is computed once, before it."""
         shared = counts["shared"]
         moving = [k >= shared for k in range(len(body.in_types))]
@@ -243,10 +251,10 @@ class _Assembly:
         if not half.known.outs:
             return [body], sources, counts
         self.before = (Call((half.known,), "invariant", False), tuple(sources[:shared]))
-        inner = [sources[n] if given else (False, n) for given, n in half.residuals]
+        inner = [sources[n] if given else self.count + n for given, n in half.residuals]
         return [half.rest], [*inner, *sources[shared:]], {**counts, "shared": len(inner)}
 
-    def rest_operation(self, rests: Sequence[tuple[Program, list[Key]]], shift: int) -> tuple[Any, list[Source]]:
+    def rest_operation(self, rests: Sequence[tuple[Program, list[Key]]], shift: int) -> tuple[Any, list[int]]:
         """The rest, over its operands in their groups."""
         op, group = self.op, self.group
         groups: tuple[dict[Key, ArrayType], ...] = ({}, {}, {})
@@ -266,10 +274,12 @@ class _Assembly:
         made = op.with_bodies(bodies, shared=len(groups[SHARED]), carry=len(groups[CARRY]), **fields)
         return made, [self.source(key, shift) for key in whole]
 
-    def source(self, key: Key, shift: int) -> Source:
+    def source(self, key: Key, shift: int) -> int:
         given, n = key
         if given:
-            return True, n + self.op.selects
+            return n + self.op.selects
+        if n < 0:
+            return shift - 1 - n
         if n in self.hoisted:
-            return False, self.hoisted[n]
-        return False, shift + self.outs + (self.kept[n] if self.hoisted else n)
+            return self.count + self.hoisted[n]
+        return shift + self.outs + (self.kept[n] if self.hoisted else n)

@@ -8,6 +8,8 @@ import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
 from handlax.effects.arithmetic import Mul
+from handlax.effects.special import Sin
+from handlax.interpreters import partial_eval
 
 x = np.float32(0.5)
 
@@ -69,6 +71,23 @@ def test_a_crossing_is_remembered_for_equal_operations():
     after = hx.cache_info()["cross"]
     assert again == first
     assert (after.hits - before.hits, after.misses - before.misses) == (1, 0)
+
+
+def test_what_a_crossing_remembers_is_split_once_for_each_setting(monkeypatch):
+    def f(x):
+        return hnp.sum(lax.scan(lambda c, w: (hnp.sin(c * w) + 0.375, c), x, hnp.ones(5))[1])
+
+    made = []
+    once = partial_eval.split
+    monkeypatch.setattr(partial_eval, "split", lambda *args: made.append(args) or once(*args))
+    first = hx.grad(f)(x)
+    assert hx.grad(f)(x) == first
+    assert len(made) == 1
+    with hx.rules(jvp={Sin: lambda op, xs, dxs: (hx.perform(op, *xs), dxs[0])}):
+        other = hx.grad(f)(x)
+    assert len(made) == 2
+    assert other != first
+    assert hx.grad(f)(x) == first
 
 
 def test_a_crossing_that_a_handler_around_has_a_part_in_is_not_remembered():

@@ -10,7 +10,7 @@ import pytest
 import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
-from handlax.interpreters.dependence import dependent
+from handlax.interpreters.dependence import dependent, dependent_results
 from handlax.interpreters.partial_eval import partial_eval_program, split_operation
 
 
@@ -43,6 +43,16 @@ def test_it_is_what_partial_evaluation_leaves_unknown(f):
         assert dependent(program, marks) == partial_eval_program(program, marks).unknown
 
 
+@pytest.mark.parametrize("f", [shifted, chosen, counted, called])
+def test_it_is_what_an_operation_in_two_parts_leaves_unknown(f):
+    program = hx.make_program(f)(1.0, 2.0, 3.0)
+    for op, args in zip(program.ops, program.args):
+        for marks in itertools.product((False, True), repeat=len(args) if op.bodied else 0):
+            if op.bodied:
+                known = [first is not None for first, _ in split_operation(op, marks).results]
+                assert [not yes for yes in dependent_results(op, marks)] == known
+
+
 @pytest.mark.parametrize("f", [straight, shifted, chosen, counted, called])
 def test_a_program_performed_under_a_record_is_that_program(f):
     program = hx.make_program(f)(1.0, 2.0, 3.0)
@@ -66,7 +76,7 @@ def test_a_loop_that_computes_of_nothing_known_is_its_own_rest(computed):
     assert (parts.rest is op) != computed
     assert bool(parts.known) == computed
     if not computed:
-        assert parts.sources == ((True, 0), (True, 1))
+        assert parts.sources == (0, 1)
 
 
 def test_what_has_no_results_depends_on_nothing():
