@@ -295,8 +295,9 @@ class ConcreteArray(Unsealed):
         if isinstance(self.type.dtype, dtypes.ExtendedDType):
             return f"Array({self.type.shape}, dtype={self.type.dtype}) overlaying:\n{self.value}"
         text = np.array2string(self.value, separator=", ", prefix="Array(", suffix=")")
+        shape = "" if self.size or self.type.shape == (0,) else f", shape={self.type.shape}"
         weak = ", weak_type=True" if self.type.weak else ""
-        return f"Array({text}, dtype={self.type.dtype.name}{weak})"
+        return f"Array({text}{shape}, dtype={self.type.dtype.name}{weak})"
 
     def __str__(self) -> str:
         return repr(self) if isinstance(self.type.dtype, dtypes.ExtendedDType) else str(self.value)

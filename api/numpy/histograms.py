@@ -18,6 +18,7 @@ from ..effects.dtypes import default_int
 from ..effects.errors import BadArgument, ConcretizationError, ShapeMismatch
 from ..effects.refusals import no_sharding
 from ..effects.slicing import concatenate, index_in_dim, slice_in_dim
+from ..effects.types import array_type
 from . import reductions
 from .choosing import known
 from .differencing import diff
@@ -161,12 +162,12 @@ def histogramdd(
     for x, edge, size in zip(columns, edges, sizes):
         place = _places(x, edge)
         flat = place if flat is None else add(mul(flat, like(flat, size)), place)
-    w = shapes.full(points.type.update(shape=(total,), weak=False), 1) if weights is None else array_of(weights)
+    w = shapes.full(array_type((total,), default_int()), 1) if weights is None else array_of(weights)
     counts = shapes.reshape(_counted(flat, w, prod(sizes), w.type.dtype), sizes)
     for d, size in enumerate(sizes):
         counts = slice_in_dim(counts, 1, size - 1, axis=d)
     if density:
-        counts = inexact(counts)
+        counts = convert(counts, points.type.dtype) if weights is None else inexact(counts)
         volume = reductions.sum(counts)
         for d, edge in enumerate(edges):
             counts = div(

@@ -15,7 +15,7 @@ from ..effects.broadcasting import broadcast_shape, promote
 from ..effects.comparison import clamp, select_n
 from ..effects.conversion import convert
 from ..effects.cumulative import cumsum
-from ..effects.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ..effects.errors import BadArgument, BadIndex, DTypeMismatch, ShapeMismatch
 from ..effects.indexing import Gather
 from ..effects.shapes import canonical_axis
 from ..effects.stack import perform
@@ -77,6 +77,8 @@ def take(
         axis = canonical_axis(axis, len(x.type.shape), "take")
     n = x.type.shape[axis]
     i, left = limited(positions(indices, "take"), n, mode, "take")
+    if not n and i.size:
+        raise BadIndex(f"take: there is nothing to take on an axis of size 0, got {x.type}, axis {axis}.")
     return gathered(x, [i], [n], [axis], i.shape, axis, left, fill_value, indices_are_sorted, unique_indices)
 
 

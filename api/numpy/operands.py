@@ -105,9 +105,9 @@ def no_out(out: Any, name: str) -> None:
         )
 
 
-def rows_of(x: Any, axis: Any, name: str) -> tuple[Any, int]:
-    """The array and the axis counted from the front; None flattens."""
+def rows_of(x: Any, axis: Any, name: str, one: bool = False) -> tuple[Any, int]:
+    """The array and the axis counted from the front; None flattens. With ``one`` a number is a row of one element."""
     x = array_of(x)
-    if axis is None:
+    if axis is None or (one and not x.type.shape and axis in (0, -1)):
         return shapes.reshape(x, (x.size,)), 0
     return x, shapes.canonical_axis(axis, len(x.type.shape), name)

@@ -354,7 +354,7 @@ def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
 
 def _running(name: str, function: Any, a: Any, axis: Any, dtype: Any, out: Any, widen: bool = False) -> Any:
     no_out(out, name)
-    x, axis = rows_of(a, axis, name)
+    x, axis = rows_of(a, axis, name, one=True)
     own = x.type.dtype
     made = (
         canonical(dtype)
@@ -394,7 +394,7 @@ def _cumulative(name: str, function: Any, unit: int, x: Any, axis: Any, dtype: A
         if len(x.type.shape) != 1:
             raise BadArgument(f"{name}: an axis must be named, unless the array has rank 1, got {x.type}.")
         axis = 0
-    y = _running(name, function, x, axis, dtype, None, widen=True)
+    y = _running(name, function, x, axis, dtype, None, widen=function is cumulative.cumsum)
     if not include_initial:
         return y
     axis = shapes.canonical_axis(axis, len(y.type.shape), name)
@@ -415,7 +415,7 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
 
 
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """Running products along an axis, after a 1 where ``include_initial``; integers have the default width.
+    """Running products along an axis, after a 1 where ``include_initial``; as in JAX, integers keep their width.
 
     Source: the array API standard, ``cumulative_prod``.
 

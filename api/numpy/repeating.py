@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 
 from ..effects import shapes
-from ..effects.arrays import Array, ConcreteArray, lift
+from ..effects.arrays import Array, ConcreteArray
 from ..effects.conversion import convert
 from ..effects.cumulative import cumsum
 from ..effects.errors import BadArgument, ConcretizationError, ShapeMismatch
 from ..effects.indexing import ScatterAdd
 from ..effects.refusals import no_sharding
-from ..effects.shapes import canonical_axis
 from ..effects.stack import perform
 from ..effects.windows import ScatterDimensionNumbers
 from .indexing import take
+from .operands import rows_of
 from .subscripts import FILL, INT32
 
 
@@ -32,10 +32,7 @@ def repeat(
     Array([1, 1, 2], dtype=int32)
     """
     no_sharding("repeat", out_sharding)
-    x = lift(a)
-    if axis is None:
-        x, axis = shapes.reshape(x, (x.size,)), 0
-    axis = canonical_axis(axis, x.ndim, "repeat")
+    x, axis = rows_of(a, axis, "repeat", one=True)
     n = x.shape[axis]
     known = not isinstance(repeats, Array) or isinstance(repeats, ConcreteArray)
     if not known and total_repeat_length is None:

@@ -251,7 +251,7 @@ def setdiff1d(
     >>> setdiff1d(array([3, 1, 2]), array([1]))
     Array([2, 3], dtype=int32)
     """
-    x, y = map(_flat, promote(ar1, ar2))
+    x, y = _flat(array_of(ar1)), _flat(array_of(ar2))
     if assume_unique and size is None:
         return take(x, flatnonzero(isin(x, y, invert=True)), mode="clip")
     a, mask = _distinct(x, assume_unique)

@@ -157,3 +157,19 @@ def test_polynomials(rng):
     close(hnp.polyder(a, 2), np.polyder(a, 2))
     close(hnp.polyint(a, 2), np.polyint(a, 2))
     close(hnp.poly(b), np.poly(b))
+
+
+@pytest.mark.parametrize("f", [hnp.cumsum, hnp.cumprod, lambda x, axis: hnp.repeat(x, 1, axis=axis)])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_a_number_is_a_row_of_one_element(f, axis):
+    assert f(5, axis=axis).tolist() == [5]
+
+
+def test_running_products_keep_the_width_of_integers():
+    assert hnp.cumulative_prod(np.array([2, 3], "int16")).dtype == "int16"
+    assert hnp.cumulative_sum(np.array([2, 3], "int16")).dtype == "int32"
+
+
+def test_counts_of_points_are_integers():
+    assert hnp.histogramdd(np.ones((3, 2), "float32"))[0].dtype == "int32"
+    assert hnp.histogramdd(np.ones((3, 2), "float32"), density=True)[0].dtype == "float32"

@@ -106,3 +106,15 @@ def test_files_and_bits_come_back(tmp_path, rng):
         packed = hnp.packbits(bits, 1, order)
         same(packed, np.packbits(bits, 1, order))
         same(hnp.unpackbits(packed, 1, 11, order), bits)
+
+
+def test_a_difference_of_sets_has_the_dtype_of_the_first():
+    made = hnp.setdiff1d(np.array([3, 1], "int16"), np.array([1.0, 2.0], "float32"))
+    assert made.dtype == "int16"
+    assert made.tolist() == [3]
+
+
+def test_nothing_is_taken_from_an_empty_axis():
+    with pytest.raises(hx.errors.BadIndex, match="axis of size 0"):
+        hnp.take(hnp.zeros((0, 3)), 0, axis=0)
+    assert hnp.take(hnp.zeros((0, 3)), hnp.zeros((0,), int), axis=0).shape == (0, 3)
