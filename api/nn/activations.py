@@ -15,7 +15,7 @@ from ..effects.shapes import canonical_axis
 from ..effects.slicing import slice_in_dim
 from ..effects.special import exp, expm1, log1p
 from ..numpy.elementary import tanh
-from ..numpy.operands import array_of, inexact, inexact_together, like
+from ..numpy.operands import array_of, inexact, inexact_together, like, numeric
 from ..numpy.ufuncs import logaddexp, maximum, minimum
 
 __all__ = [
@@ -40,7 +40,7 @@ def relu(x: Any) -> Any:
     >>> relu(-2.0)
     Array(0., dtype=float32, weak_type=True)
     """
-    x = array_of(x)
+    x = numeric(x)
     nothing = like(x, 0)
     return select_n(le(x, nothing), x, nothing)  # NaN is not below 0 and stays
 
@@ -152,7 +152,7 @@ def hard_tanh(x: Any) -> Any:
     >>> hard_tanh(3.0)
     Array(1., dtype=float32, weak_type=True)
     """
-    x = array_of(x)
+    x = numeric(x)
     one, minus = like(x, 1), like(x, -1)
     return select_n(gt(x, one), select_n(lt(x, minus), x, minus), one)
 

@@ -177,6 +177,8 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
     rank = len(x.type.shape) + 1
     axis = canonical_axis(axis, rank, "one_hot")
     count = num_classes.__index__()
+    if count < 0:
+        raise BadArgument(f"one_hot: num_classes must not be negative, got {count}.")
     shape = (*x.type.shape[:axis], count, *x.type.shape[axis:])
     kind = x.type.dtype if dtypes.is_inexact(x.type.dtype) or dtypes.is_integer(x.type.dtype) else dtypes.default_int()
     codes = shapes.broadcast_in_dim(convert(x, kind), shape, tuple([d for d in range(rank) if d != axis]))

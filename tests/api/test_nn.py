@@ -94,3 +94,15 @@ def test_standardized_values_have_mean_zero_and_variance_one(rng):
         y = np.asarray(nn.standardize(x, algorithm=algorithm))
         np.testing.assert_allclose(y.mean(-1), 0, atol=1e-12)
         np.testing.assert_allclose(y.var(-1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("f", [nn.relu, nn.hard_tanh])
+def test_booleans_are_numbers_to_an_activation(f):
+    y = f(np.array([True, False]))
+    assert y.dtype == "int32"
+    assert y.tolist() == [1, 0]
+
+
+def test_there_is_no_negative_number_of_classes():
+    with pytest.raises(hx.errors.BadArgument, match="num_classes must not be negative, got -1"):
+        nn.one_hot(np.array([0]), -1)
