@@ -32,7 +32,7 @@ class Configuration:
 
     _fields: PMap[str, Any]
     _hash: int
-    mark: object  # stands for this very record in keys that are compared by identity
+    mark: object | None  # stands for the record in keys, cheap to hash; None in a scope with rules of its own
     default_float: np.dtype[Any]
     default_int: np.dtype[Any]
     numpy_dtype_promotion: str
@@ -49,7 +49,7 @@ class Configuration:
 
     def __init__(self, fields: PMap[str, Any]):
         object.__setattr__(self, "_fields", fields)
-        object.__setattr__(self, "mark", object())
+        object.__setattr__(self, "mark", None if fields["tables"] else object())
         for name in DEFAULTS:
             object.__setattr__(self, name, fields[name])
         object.__setattr__(self, "_hash", hash(tuple(fields[name] for name in DEFAULTS)))
@@ -68,7 +68,8 @@ class Configuration:
         fields = self._fields
         for name, value in changes.items():
             fields = fields.set(name, _checked(name, value))
-        return self if fields == self._fields else Configuration(fields)
+        made = self if fields == self._fields else Configuration(fields)
+        return made if made.mark is None else _RECORDS.setdefault(made, made)
 
     def __repr__(self) -> str:
         return f"Configuration({', '.join(f'{k}={self._fields[k]!r}' for k in DEFAULTS)})"
@@ -147,7 +148,7 @@ class Process:
 
 
 PROCESS = Process()
-# Those that have held for the process: one that returns has its mark again, and what is remembered under it.
+# Those without rules of their own: one that returns has its mark again, and what is remembered under it.
 _RECORDS: dict[Configuration, Configuration] = {DEFAULT: DEFAULT}
 
 
@@ -158,8 +159,7 @@ class Config:
 
     def update(self, name: str, value: Any) -> None:
         """Change a setting for the process; scopes opened by ``configure`` keep theirs."""
-        changed = PROCESS.settings.set(**{_ALIASES.get(name, name): value})
-        PROCESS.settings = _RECORDS.setdefault(changed, changed)
+        PROCESS.settings = PROCESS.settings.set(**{_ALIASES.get(name, name): value})
 
     def __getattr__(self, name: str) -> Any:
         ours = _ALIASES.get(name, name)

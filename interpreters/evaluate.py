@@ -39,8 +39,8 @@ def ask_about(heavy: set[Any]) -> None:
 
 def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
     """Answer ``op`` with NumPy: what the base run does. Written out for one and two operands of settled types."""
-    memo = op.memo
-    if memo is None or config.CONFIG.get() is not None:
+    memo, scoped = op.memo, config.CONFIG.get()
+    if memo is None or (scoped is not None and scoped.mark is None):
         return _answer(op, operands)
     try:
         if len(operands) == 1:
@@ -80,7 +80,7 @@ def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
 def _answer(op: Operation, operands: tuple[Any, ...]) -> Any:
     """Answer any operation, under any settings."""
     kind = type(op)
-    scoped = config.CONFIG.get() is not None
+    scoped = config.current().mark is None
     rule = None if scoped else _RULES.get(kind)
     if rule is None:
         if op.bodied and WHOLE is not None and not EVALUATE.has(kind) and not config.current().disable_jit:

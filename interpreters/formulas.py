@@ -49,23 +49,24 @@ def remembered(op: Operation, key: Key, describe: Describe) -> Formula | None:
 
     ``describe(op, key)`` gives the rule, from values to results and marks, and the types of these values.
     """
-    if config.CONFIG.get() is not None:  # a scope is short, and may have rules of its own
+    mark = (config.CONFIG.get() or config.PROCESS.settings).mark
+    if mark is None:
         return None
-    formulas = op.memo.get(config.PROCESS.settings.mark)  # type: ignore[union-attr]
+    formulas = op.memo.get(mark)  # type: ignore[union-attr]
     found = None if formulas is None else formulas.get(key)
-    return _learnt(op, key, describe) if found is None else found
+    return _learnt(op, mark, key, describe) if found is None else found
 
 
-def _learnt(op: Operation, key: Key, describe: Describe) -> Formula | None:
-    mark = config.PROCESS.settings.mark
+def _learnt(op: Operation, mark: object, key: Key, describe: Describe) -> Formula | None:
+    ours = type(op).__module__.startswith("handlax.")
+    if not ours or op.multiple or op.bodied or op.effectful or op.named or op.late:
+        return None
     formulas = op.memo.setdefault(mark, Formulas())  # type: ignore[union-attr]
     with _LOCK:
         _EVERY.add(formulas)
     if next(_LEARNT) % CAPACITY == CAPACITY - 1:  # full: programs whose shapes never return must not fill the memory
         _CACHE.clear()
-    ours = type(op).__module__.startswith("handlax.")
-    plain = not (op.multiple or op.bodied or op.effectful or op.named or op.late)
-    formulas[key] = found = (_recorded(*describe(op, key)) if ours and plain else None) or False
+    formulas[key] = found = _recorded(*describe(op, key)) or False
     return found  # type: ignore[return-value]
 
 

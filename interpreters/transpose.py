@@ -37,7 +37,7 @@ def backward(
     walk = _Backward(tape, known, consts)
     walk.seed(outs, cts)
     outside = walk.cell.site
-    taken = tape.taken if isinstance(tape, Builder) and config.CONFIG.get() is None else {}
+    taken = tape.taken if isinstance(tape, Builder) and config.current().mark is not None else {}
     i = len(tape.ops)
     try:
         while i:
@@ -104,7 +104,7 @@ class _Backward:
         if not given:
             return True
         types = [None if ct is None else ct.type for ct in cts]
-        key = (config.PROCESS.settings.mark, *types)
+        key = (config.current().mark, *types)
         adjoint = stretch.adjoints.get(key)
         if adjoint is None:
             adjoint = stretch.adjoints[key] = _adjoint(stretch, types)

@@ -11,6 +11,7 @@ import pytest
 import handlax as hx
 import handlax.lax as lax
 import handlax.numpy as hnp
+from handlax.effects.arithmetic import Rem
 from handlax.effects.operations import Operation
 from handlax.effects.special import Cos, Sin
 from handlax.interpreters import formulas
@@ -34,8 +35,8 @@ def size() -> int:
 
 
 def by_rules(f, *args):
-    """``f`` under settings of a scope, where every rule runs."""
-    with hx.configure(debug_nans=False):
+    """``f`` in a scope with rules of its own, where every rule runs."""
+    with hx.rules(jvp={Rem: hx.columns.JVP.find(Rem)}):
         return f(*args)
 
 
@@ -262,3 +263,15 @@ def test_shapes_that_never_return_do_not_fill_the_memory(monkeypatch):
     for n in range(1, 40):
         hx.jvp(hnp.sin, (hnp.ones(n),), (hnp.ones(n),))
     assert size() <= 8
+
+
+def test_a_scope_that_returns_knows_its_formulas():
+    x = hnp.ones(3)
+    sizes = []
+    for _ in range(2):
+        with hx.configure(default_float="float64"):
+            hx.jvp(hnp.sin, (x,), (x,))
+        sizes.append(size())
+    assert sizes[0] == sizes[1] > 0
+    hx.jvp(hnp.sin, (x,), (x,))
+    assert size() > sizes[1]
