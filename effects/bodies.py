@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 from . import trees
 from .arrays import Array, ConcreteArray, lift, scalar
 from .control import record_body
-from .conversion import convert
+from .conversion import ConvertElementType, convert
 from .errors import DTypeMismatch, StateTypeError, TreeMismatch
-from .programs import Program
+from .programs import Builder, Program
 from .promotion import promote
+from .sources import user_site
 from .treedefs import mismatches
 from .types import ArrayType
 
@@ -51,32 +52,44 @@ def same_results(name: str, bodies: Sequence[Body]) -> list[Program]:
 
     Raises: TreeMismatch, StateTypeError: the branches give different trees or types.
     """
-    first = bodies[0]
-    for other in bodies[1:]:
-        if other.structure != first.structure:
-            one, two, where = _difference(first.structure, other.structure)
-            raise TreeMismatch(
-                f"{name}: all branches must give trees of one structure, got {one} and {two}{where}.",
-                hint="give the same tree of containers from each branch; None is an empty one.",
-            )
-    columns = list(zip(*[body.program.out_types for body in bodies]))
-    types = [_common(name, first.structure, i, column) for i, column in enumerate(columns)]
+    same_structure(name, "branches", [body.structure for body in bodies])
+    types = row_types(name, "branches", bodies[0].structure, [body.program.out_types for body in bodies])
     return [with_types(body.program, types) for body in bodies]
 
 
-def _common(name: str, structure: Any, i: int, types: Sequence[ArrayType]) -> ArrayType:
+def same_structure(name: str, what: str, structures: Sequence[Any]) -> None:
+    """Raises TreeMismatch where branches, or the runs of a loop, give different trees."""
+    first = structures[0]
+    for other in structures[1:]:
+        if other != first:
+            one, two, where = _difference(first, other)
+            raise TreeMismatch(
+                f"{name}: all {what} must give trees of one structure, got {one} and {two}{where}.",
+                hint="give the same tree of containers each time; None is an empty one.",
+            )
+
+
+def row_types(name: str, what: str, structure: Any, rows: Sequence[Sequence[ArrayType]]) -> list[ArrayType]:
+    """The types that hold the results of all branches, or of all runs.
+
+    Raises: StateTypeError: there are none.
+    """
+    return [_common(name, what, structure, i, column) for i, column in enumerate(zip(*rows))]
+
+
+def _common(name: str, what: str, structure: Any, i: int, types: Sequence[ArrayType]) -> ArrayType:
+    """One dtype is weak as the first has it; of several, a weak one gives way."""
     found = types[0]
     for t in types[1:]:
-        if t is found:
+        if t is found or (t.dtype == found.dtype and t.shape == found.shape):
             continue
         strong, other = (found, t) if t.weak else (t, found)
-        same = t.dtype == found.dtype or (other.weak and (strong.weak or holds(strong, other)))
-        if t.shape != found.shape or not same:
+        if t.shape != found.shape or not (other.weak and (strong.weak or holds(strong, other))):
             raise StateTypeError(
-                f"{name}: all branches must give the same types, got {found} and {t}{place(structure, i)}.",
-                hint="convert with astype, or broadcast, in one of the branches.",
+                f"{name}: all {what} must give the same types, got {found} and {t}{place(structure, i)}.",
+                hint="convert with astype, or broadcast, in one of them.",
             )
-        dtype, weak = (t.dtype, False) if t.dtype == found.dtype else promote(found.dtype, found.weak, t.dtype, t.weak)
+        dtype, weak = promote(found.dtype, found.weak, t.dtype, t.weak)
         found = found.update(dtype=dtype, weak=weak)
     return found
 
@@ -127,33 +140,79 @@ def stable_carry(
     structure: Any,
     types: Sequence[ArrayType],
     below: int = 0,
-) -> tuple[Body, list[ArrayType]]:
-    """The body for carries of types that it keeps: a weak one takes the type that the body gives, if that holds it.
+) -> tuple[Body, list[ArrayType], list[ArrayType]]:
+    """The body of a loop, the types of the carry that it sees, and those of the carry that it gives.
 
-    ``trace(types)`` gives the body whose first results are the carry; ``structure`` is that of the carry, of
-    whose paths messages leave out the first ``below`` keys.
+    A weak number whose dtype the body changes starts again as one of that dtype. Where only weakness changes, every run
+    sees the carry as it started, and the result is what the body gives. ``trace(types)`` gives the body whose first
+    results are the carry; ``structure`` is that of the carry, of whose paths messages leave out the first ``below``
+    keys.
 
     Raises: StateTypeError: the carry changes its type otherwise.
     """
     types = list(types)
     while True:
         body = trace(types)
-        grown = list(types)
-        for i, (t, made) in enumerate(zip(types, body.program.out_types)):
-            if made.shape != t.shape or (made.dtype != t.dtype and not (t.weak and holds(made, t))):
-                raise StateTypeError(
-                    f"{name}: the carry must keep its type, got {t} at the start and {made} after the body"
-                    f"{place(structure, i, below)}.",
-                    hint=f"start from a value of type {made}, or convert in the body with astype."
-                    if made.shape == t.shape
-                    else "a loop cannot change the shape of what it carries.",
-                )
-            if t.weak and not (made.weak and made.dtype == t.dtype):
-                grown[i] = made
-        if grown == types:
-            outs = [*types, *body.program.out_types[len(types) :]]
-            return Body(with_types(body.program, outs), body.structure), types
-        types = grown
+        given = list(body.program.out_types[: len(types)])
+        seen = next_carry(name, structure, types, given, below)
+        if seen == types:
+            return body, types, given
+        types = seen
+
+
+def next_carry(
+    name: str, structure: Any, types: Sequence[ArrayType], made: Sequence[ArrayType], below: int = 0
+) -> list[ArrayType]:
+    """The types in which a body that was given ``types`` and made ``made`` is to see its carry.
+
+    Raises: StateTypeError: the carry changes its type, and is no weak number that the new one holds.
+    """
+    return [_next(name, structure, i, t, y, below) for i, (t, y) in enumerate(zip(types, made))]
+
+
+def _next(name: str, structure: Any, i: int, t: ArrayType, made: ArrayType, below: int) -> ArrayType:
+    if made.shape == t.shape:
+        if made.dtype == t.dtype:
+            return t
+        if t.weak and holds(made, t):
+            return made.update(weak=False)
+    where = place(structure, i, below)
+    raise StateTypeError(
+        f"{name}: the carry must keep its type, got {t} at the start and {made} after the body{where}.",
+        hint=f"start from a value of type {made}, or convert in the body with astype."
+        if made.shape == t.shape
+        else "a loop cannot change the shape of what it carries.",
+    )
+
+
+def seeing(program: Program, seen: Sequence[ArrayType], given: Sequence[ArrayType]) -> Program:
+    """A body or test of a carry of types ``seen``, made one that takes the carry in the types ``given``."""
+    differ = {i: t for i, (t, other) in enumerate(zip(given, seen)) if t != other}
+    if not differ:
+        return program
+    builder = Builder()
+    numbers = [builder.input(t) for t in (*given, *program.in_types[len(given) :])]
+    converted: dict[int, int] = {}
+    sites = list(program.sites)
+    at_start = sites[0] if sites else user_site(2)
+
+    def at(n: int) -> int:
+        if n < 0:
+            return builder.const(program.consts[-1 - n])
+        if n in differ:
+            if n not in converted:
+                op = ConvertElementType(seen[n].dtype, seen[n].weak)
+                converted[n] = builder.append(op, (numbers[n],), seen[n], at_start)
+            return converted[n]
+        return numbers[n]
+
+    for op, args, made, site in zip(program.ops, program.args, program.types, sites):
+        if isinstance(op, ConvertElementType) and differ.get(args[0]) == made:
+            numbers.append(numbers[args[0]])  # back to the type that the carry has
+            continue
+        first = builder.append(op, tuple(map(at, args)), made, site)
+        numbers.extend(range(first, builder.count))
+    return builder.freeze([at(n) for n in program.outs], program.name)
 
 
 def same_carry(name: str, before: Any, after: Any, below: int = 0) -> None:

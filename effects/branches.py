@@ -17,6 +17,7 @@ from .errors import BadArgument, DTypeMismatch, ShapeMismatch, need_function
 from .operations import operation
 from .programs import Program
 from .stack import perform
+from .unrolling import known, unrolls
 
 NOT_GIVEN = trees.Unspecified()
 
@@ -91,6 +92,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
 def _one_of(name: str, index: Any, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]) -> Any:
     leaves, structure = trees.flatten(tuple(operands))
     xs = [lift(x) for x in leaves]
+    if unrolls() and (chosen := known(int, index)) is not None:
+        return trees.tree_map(lift, branches[chosen](*trees.unflatten(structure, xs)))
     types = [x.type for x in xs]
     bodies = [
         body_of(getattr(f, "__name__", name), lambda *ys, f=f: f(*trees.unflatten(structure, ys)), types)

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import trees
+from . import config, trees
 from .arithmetic import add
 from .arrays import Array, ConcreteArray, lift, scalar
 from .bitwise import bitwise_and
-from .bodies import Body, body_of, place, same_carry, stable_carry, started
+from .bodies import Body, body_of, place, same_carry, seeing, stable_carry, started
 from .closing import close_all
 from .comparison import lt
 from .control import HigherOrder
 from .conversion import convert
-from .dtypes import int32
+from .dtypes import iinfo, int32
 from .errors import BadArgument, DTypeMismatch, ShapeMismatch, TreeMismatch, need_function
 from .operations import operation
 from .programs import Program
 from .promotion import promote
 from .stack import perform
 from .treedefs import describe
+from .unrolling import Carry, known, unrolled_scan, unrolls
 
 
 # c[i + 1], y[i] = body(s, c[i], x[i])  for i = 0, 1, ..., length - 1, or downwards
@@ -75,7 +76,7 @@ def scan(
 
     >>> from handlax import numpy as hnp
     >>> scan(lambda c, x: (c + x, c), 0, hnp.array([1, 2, 3]))
-    (Array(6, dtype=int32), Array([0, 1, 3], dtype=int32))
+    (Array(6, dtype=int32), Array([0, 1, 3], dtype=int32, weak_type=True))
     """
     need_function("scan", f)
     return _scan("scan", f, init, xs, length, reverse, unroll)
@@ -92,7 +93,7 @@ def _scan(
     rows = [x.type.update(shape=x.type.shape[1:]) for x in slices]
     count = len(carries)
 
-    def step(*values: Any) -> Any:
+    def step(*values: Any) -> tuple[Any, Any]:
         made = f(trees.unflatten(carry_tree, values[:count]), trees.unflatten(xs_tree, values[count:]))
         if not isinstance(made, (tuple, list)) or len(made) != 2:
             shown = made.type if isinstance(made, Array) else describe(made)
@@ -100,15 +101,20 @@ def _scan(
                 f"{name}: the function must give (carry, y), got {shown}.", hint="give (carry, None) to stack nothing."
             )
         same_carry(name, carry_tree, trees.structure(made[0]), below)
-        return tuple(made)
+        return made[0], made[1]
+
+    rounds = _rounds(name, unroll, size)
+    if size and unrolls():
+        order = range(size)[:: -1 if reverse else 1]
+        return unrolled_scan(Carry(name, carry_tree, below, carries), step, slices, order)
 
     def trace(types: Any) -> Body:
         return body_of(getattr(f, "__name__", name), step, [*types, *rows])
 
-    body, types = stable_carry(name, trace, carry_tree, [c.type for c in carries], below)
-    bodies, captured = close_all([body.program])
-    start = [started(c, t) for c, t in zip(carries, types)]
-    op = Scan(bodies, len(captured), count, size, bool(reverse), _rounds(name, unroll, size))
+    body, seen, given = stable_carry(name, trace, carry_tree, [c.type for c in carries], below)
+    bodies, captured = close_all([seeing(body.program, seen, given)])
+    start = [started(c, t) for c, t in zip(carries, given)]
+    op = Scan(bodies, len(captured), count, size, bool(reverse), rounds)
     return trees.unflatten(body.structure, perform(op, *captured, *start, *slices))
 
 
@@ -199,24 +205,45 @@ def _while(
     # a bounded loop counts its runs, behind its carry
     carries = [*[lift(c) for c in leaves], *([] if max_steps is None else [scalar(0, int32)])]
 
-    def step(*values: Any) -> Any:
-        made = body_fun(trees.unflatten(tree, values[:count]))
-        same_carry(name, tree, trees.structure(made), below)
-        return made, [add(i, scalar(1, int32)) for i in values[count:]]
+    def step(*values: Any) -> list[Any]:
+        made, structure = trees.flatten(body_fun(trees.unflatten(tree, values[:count])))
+        same_carry(name, tree, structure, below)
+        return [*map(lift, made), *[add(i, scalar(1, int32)) for i in values[count:]]]
 
     def more(*values: Any) -> Any:
         found = _tested(cond_fun(trees.unflatten(tree, values[:count])))
         return found if max_steps is None else bitwise_and(found, lt(values[count], scalar(max_steps, int32)))
 
-    def trace(types: Any) -> Body:
-        return body_of(getattr(body_fun, "__name__", name), step, types)
+    step.__name__, more.__name__ = getattr(body_fun, "__name__", name), getattr(cond_fun, "__name__", "test")
+    run = _unrolled_while if unrolls() else _recorded_while
+    return trees.unflatten(tree, run(Carry(name, tree, below, carries), more, step, slots)[:count])
 
-    body, types = stable_carry(name, trace, tree, [c.type for c in carries], below)
-    test = body_of(getattr(cond_fun, "__name__", "test"), more, types)
-    start = [started(c, t) for c, t in zip(carries, types)]
-    bodies, captured = close_all([test.program, body.program])
-    op = While(bodies, len(captured), len(start), slots)
-    return trees.unflatten(tree, perform(op, *captured, *start)[:count])
+
+def _recorded_while(carry: Carry, more: Callable[..., Any], step: Callable[..., Any], slots: int) -> Sequence[Any]:
+    def trace(types: Any) -> Body:
+        return body_of(step.__name__, step, types)
+
+    body, seen, given = stable_carry(carry.name, trace, carry.structure, carry.types, carry.below)
+    test = body_of(more.__name__, more, seen)
+    bodies, captured = close_all([seeing(part.program, seen, given) for part in (test, body)])
+    start = [started(c, t) for c, t in zip(carry.values, given)]
+    return perform(While(bodies, len(captured), len(start), slots), *captured, *start)
+
+
+def _unrolled_while(carry: Carry, more: Callable[..., Any], step: Callable[..., Any], slots: int) -> Sequence[Any]:
+    """As far as the test is known; what is left is recorded, and goes on from what the test gave."""
+    while (found := known(bool, test := more(*carry.values))) is not None:
+        if not found:
+            return carry.given
+        carry.take(step(*carry.values))
+
+    def rest(*values: Any) -> list[Any]:
+        made = step(*values[:-1])
+        return [*made, more(*made)]
+
+    rest.__name__ = step.__name__
+    whole = Carry(carry.name, carry.structure, carry.below, [*carry.values, test])
+    return _recorded_while(whole, lambda *values: values[-1], rest, slots)
 
 
 def _tested(more: Any) -> Any:
@@ -263,10 +290,17 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
     dtype, weak = promote(first.type.dtype, first.type.weak, last.type.dtype, last.type.weak)
     if not weak and first.type.dtype != last.type.dtype and not (first.type.weak or last.type.weak):
         raise DTypeMismatch(f"fori_loop: the bounds must have one dtype, got {first.type} and {last.type}.")
-    first, last = convert(first, dtype, weak), convert(last, dtype, weak)
-    one = scalar(1, dtype, weak)
-    if isinstance(first, ConcreteArray) and isinstance(last, ConcreteArray):
-        length = max(int(last) - int(first), 0)
+    bounds = [int(x) for x in (first, last) if isinstance(x, ConcreteArray)]
+    static = len(bounds) == 2
+    usual = config.current().default_int
+    if static and dtype.itemsize <= usual.itemsize and max(bounds) <= iinfo(usual).max:
+        dtype, weak = usual, True  # they count as Python's
+    if static or first.type.dtype != dtype:
+        first = convert(first, dtype, weak)
+    last = convert(last, dtype, last.type.weak)
+    one = scalar(1, dtype, first.type.weak)
+    if static:
+        length = max(bounds[1] - bounds[0], 0)
 
         def step(carry: Any, _: Any) -> Any:
             i, value = carry

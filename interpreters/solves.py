@@ -7,12 +7,13 @@ from typing import Any
 
 from ..effects import trees
 from ..effects.arithmetic import neg
-from ..effects.arrays import lift
+from ..effects.arrays import Array, lift
 from ..effects.bodies import Body, body_of
 from ..effects.closing import close, close_all
 from ..effects.closures import boxes_in, holes_for, replaced
 from ..effects.columns import JVP, TRANSPOSE, add_tangents, zeros_like
 from ..effects.control import record_body
+from ..effects.conversion import convert
 from ..effects.custom import CustomJvp, LinearSolve
 from ..effects.dtypes import is_inexact
 from ..effects.errors import NotDifferentiable, ShapeMismatch, TreeMismatch, need_function
@@ -98,8 +99,11 @@ def _vecmat(product: Program, types: Sequence[ArrayType]) -> Program:
 
 
 def _solution(
-    where: str, solver: Callable[..., Any], system: Program, tree: Any, types: Sequence[ArrayType], has_aux: bool
-) -> Body:
+    where: str, solver: Callable[..., Any], system: Program, tree: Any, types: Sequence[ArrayType], has_aux: bool,
+    strong: bool = False,
+) -> Body:  # fmt: skip
+    """The body of a solver; ``strong``: it may find strong numbers where it is given weak ones."""
+
     def product(x: Any) -> Any:
         values = [checked(where, "an argument", y, t) for y, t in zip(tree.flatten_up_to(x), types)]
         return trees.unflatten(tree, interpret(system, values))
@@ -117,10 +121,16 @@ def _solution(
         if found != tree:
             raise TreeMismatch(f"{where}: {place_of(solver)} must give the structure {tree}, got {found}.")
         shown = f"{where}, {place_of(solver)}"
-        x = trees.unflatten(tree, [checked(shown, "unknowns", y, t) for y, t in zip(leaves, types)])
+        unknowns = [_unknown(shown, y, t, strong) for y, t in zip(leaves, types)]
+        x = trees.unflatten(tree, unknowns)
         return (x, aux) if has_aux else x
 
     return body_of("solve", typed, types)
+
+
+def _unknown(shown: str, y: Any, t: ArrayType, strong: bool) -> Any:
+    x = checked(shown, "unknowns", y, t)
+    return y if strong and isinstance(y, Array) and y.type.dtype == t.dtype else x
 
 
 def _padded(system: Program, extra: Sequence[ArrayType]) -> Program:
@@ -198,7 +208,7 @@ def custom_root(
     count = len(guess)
     equation = body_of("f", lambda *xs: f(trees.unflatten(tree, xs)), types)
     _same(where, "f", tree, types, equation, count)
-    body = _solution(where, solve, equation.program, tree, types, has_aux)
+    body = _solution(where, solve, equation.program, tree, types, has_aux, strong=True)
     boxes = boxes_in(tangent_solve)
     (system, solution), captured = close_all([equation.program, body.program])
     first, last = len(captured), len(captured) + len(boxes)
@@ -237,7 +247,8 @@ class UserRoot(Rule):
         none = [None] * len(ys)
         if all([dx is None for dx in tangents[: self.first]]):
             return ys, none
-        at = (*operands[:last], *ys[:count])
+        unknowns = [convert(y, x.type.dtype, x.type.weak) for y, x in zip(ys, operands[last:])]
+        at = (*operands[:last], *unknowns)
         _, moved = by_program(self.system, at, (*tangents[: self.first], *[None] * (len(at) - self.first)))
         if all([dy is None for dy in moved]):
             return ys, none

@@ -163,7 +163,18 @@ def default_device(new_val: Any = None) -> Iterator[None]:
 
 
 def disable_jit(disable: bool = True) -> AbstractContextManager[Any]:
-    """In its extent jitted functions run as they are written, operation by operation."""
+    """In its extent jitted functions run as they are written, operation by operation.
+
+    So do loops and branches of ``lax``, as those of Python: ``print`` and a debugger in a body see numbers. Where a
+    choice depends on a value that is not known, under ``vmap`` for one, and where a program is recorded, they stand.
+
+    >>> from handlax import lax
+    >>> with disable_jit():
+    ...     six = lax.fori_loop(1, 4, lambda i, c: print(c) or c * i, 1)
+    1
+    1
+    2
+    """
     return config.configure(disable_jit=bool(disable))
 
 

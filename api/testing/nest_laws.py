@@ -18,6 +18,8 @@ import numpy as np
 from .. import numpy as hnp
 from ..effects import config, dtypes
 from ..effects.arrays import lift
+from ..effects.columns import EVALUATE
+from ..effects.operations import OPERATIONS, rules
 from ..effects.parsing import parse_program
 from ..effects.programs import Program, interpret
 from ..interpreters.partial_eval import partial_eval_program
@@ -62,8 +64,9 @@ def _failure(law: NestLaw, nest: Nest, seed: int) -> Exception | None:
 
 @contextlib.contextmanager
 def evaluated() -> Iterator[None]:
-    """Operations are evaluated by NumPy, in float64."""
-    with config.configure(disable_jit=True, default_float="float64"):
+    """Operations are evaluated by NumPy, in float64; loops and branches too, which ``disable_jit`` makes Python's."""
+    bodied = {kind for kind in OPERATIONS.values() if kind.bodied and not EVALUATE.has(kind) and hasattr(kind, "runs")}
+    with config.configure(default_float="float64"), rules(evaluate={kind: EVALUATE.find(kind) for kind in bodied}):
         yield
 
 

@@ -1,12 +1,10 @@
-"""Calls of control flow and of functions with rules of their own: values, promotion of carries, and derivatives.
-
-Carries that are also stacked start strong: a weak one that becomes strong leaves JAX's stack weak, ours not.
-"""
+"""Calls of control flow and of functions with rules of their own: values, promotion of carries, and derivatives."""
 
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from . import weak_cases
 from .specs import Array, Case, case
 
 x = Array("f32", (5,), -1.0, 1.0)
@@ -300,4 +298,4 @@ def cases() -> list[Case]:
     return made
 
 
-CASES = cases()
+CASES = [*cases(), *weak_cases.CASES]

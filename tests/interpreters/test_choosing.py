@@ -12,6 +12,7 @@ from handlax.effects.columns import EVALUATE
 from handlax.effects.comparison import SelectN
 from handlax.effects.control import HigherOrder
 from handlax.effects.special import Sin
+from handlax.testing.nest_laws import evaluated
 
 COUNTS = np.array([3, 0, 5, 1], np.int32)
 
@@ -85,7 +86,7 @@ def test_a_lane_that_has_ended_prolongs_no_inner_loop():
 
     sines = []
     evaluate = EVALUATE.find(Sin)
-    with hx.disable_jit(), hx.rules(evaluate={Sin: lambda op, x: sines.append(x) or evaluate(op, x)}):
+    with evaluated(), hx.rules(evaluate={Sin: lambda op, x: sines.append(x) or evaluate(op, x)}):
         got = hx.vmap(f)(np.array([1, 5]), np.array([100, 2]))
         assert len(sines) == 100 + 4 * 2
         np.testing.assert_array_equal(got, [f(1, 100), f(5, 2)])

@@ -15,6 +15,7 @@ from handlax.effects.columns import EVALUATE
 from handlax.effects.control import HigherOrder
 from handlax.effects.loops import While
 from handlax.effects.special import Cos, Sin
+from handlax.testing.nest_laws import evaluated
 
 X = np.array([0.3, 0.5])
 W = np.array([1.2, 0.7])
@@ -50,7 +51,7 @@ def summed(f):
 @pytest.mark.parametrize("room", ROOMS)
 @pytest.mark.parametrize("compiled", [False, True])
 def test_the_gradient_is_that_of_the_unrolled_loop(room, compiled):
-    with contextlib.nullcontext() if compiled else hx.disable_jit():
+    with contextlib.nullcontext() if compiled else evaluated():
         got = hx.grad(summed(looped(7, **room)), (0, 1))(X, W)
         want = hx.grad(summed(unrolled(7)), (0, 1))(X, W)
     for a, b in zip(got, want):
@@ -68,7 +69,7 @@ def test_the_gradient_of_a_smooth_loop_has_the_bits_of_the_unrolled_one(room):
             x = hnp.sin(x * w)
         return x
 
-    with hx.disable_jit():
+    with evaluated():
         got, want = hx.grad(summed(loop), (0, 1))(X, W), hx.grad(summed(plain), (0, 1))(X, W)
     for a, b in zip(got, want):
         np.testing.assert_array_equal(a, b)
@@ -128,7 +129,7 @@ def test_derivatives_of_its_gradient_are_those_of_the_unrolled_loop(room):
 
 def test_a_third_derivative_is_right():
     f = lambda x: lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] * s[1]), (0, x), checkpoints=2)[1]
-    with hx.disable_jit():
+    with evaluated():
         assert float(hx.grad(hx.grad(hx.grad(f)))(1.1)) == pytest.approx(8 * 7 * 6 * 1.1**5, rel=1e-4)
 
 
@@ -192,7 +193,7 @@ def counted(f, *xs):
 
         return evaluate
 
-    with hx.disable_jit(), hx.rules(evaluate={kind: counting(kind) for kind in counts}):
+    with evaluated(), hx.rules(evaluate={kind: counting(kind) for kind in counts}):
         f(*xs)
     return counts[Sin], counts[Cos]
 
