@@ -1,7 +1,7 @@
 """When two functions are one: a function that is made again finds the traces of its twin.
 
 Two functions are one where their code, defaults, closure cells and every global that they read, nested code included,
-are equal by type and bit pattern and immutable; arrays count by identity. Anything else makes a function its own: its
+are equal by type and bit pattern and immutable; arrays count by identity, functions with rules by these. Anything else makes a function its own: its
 traces are kept as long as it lives, and no longer.
 """
 
@@ -119,7 +119,19 @@ def _key(x: Any, seen: dict[int, int]) -> Any:
         return _Same(x)
     if kind is functools.partial:
         return kind, _key(x.func, seen), _key(x.args, seen), _key(tuple(sorted(x.keywords.items())), seen)
+    if isinstance(getattr(kind, "captures", None), tuple):
+        return _ruled_key(x, seen)
     raise Mutable
+
+
+def _ruled_key(x: Any, seen: dict[int, int]) -> Any:
+    """A function with rules of its own: what it is made of now, its rules among it, which may lead back to it."""
+    number = seen.get(id(x))
+    if number is not None:
+        return "again", number
+    seen[id(x)] = len(seen)
+    public = [(name, part) for name, part in sorted(vars(x).items()) if not name.startswith("_")]
+    return type(x), tuple([(name, _key(part, seen)) for name, part in public])
 
 
 def _function_key(f: types.FunctionType, seen: dict[int, int]) -> Any:

@@ -102,7 +102,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
 
 def kept(value: Any, which: Mapping[int, Any]) -> Held:
     """A function or static argument to be performed later, with holes for what it captured."""
-    return Held(replaced(value, which))
+    return Held(replaced(value, which), reads=True)
 
 
 def substitution(boxes: Sequence[Held], values: Sequence[Any]) -> dict[int, Any]:

@@ -20,6 +20,7 @@ from ..effects.columns import add_tangents, zeros_like
 from ..effects.conversion import convert
 from ..effects.dtypes import is_inexact
 from ..effects.errors import BadCall, CannotCross, DTypeMismatch, ShapeMismatch, StateTypeError
+from ..effects.identity import fingerprint
 from ..effects.operations import bits
 from ..effects.printing import WRITERS
 from ..effects.programs import interpret
@@ -35,17 +36,33 @@ class Held:
     """A Python value as part of a key: compared by type and bits where it can be hashed.
 
     Arrays are compared by identity; what else cannot be hashed may change, and is like nothing that was held before.
+    ``reads``: a function is compared by what it is and reads when it is first compared.
     """
 
-    __slots__ = ("value", "key")
+    __slots__ = ("value", "reads", "_key")
 
-    def __init__(self, value: Any):
+    def __init__(self, value: Any, reads: bool = False):
         self.value = value
+        self.reads = reads
+
+    @property
+    def key(self) -> Any:
         try:
-            self.key: Any = bits(value)
-            hash(self.key)
+            return self._key
+        except AttributeError:
+            self._key: Any = self.compared()
+            return self._key
+
+    def compared(self) -> Any:
+        mark = fingerprint(self.value) if self.reads and callable(self.value) else None
+        if mark is not None:
+            return mark
+        try:
+            key = bits(self.value)
+            hash(key)
         except TypeError:
-            self.key = ("identity", id(value)) if isinstance(value, Array) else object()
+            return ("identity", id(self.value)) if isinstance(self.value, Array) else object()
+        return key
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Held) and type(self.value) is type(other.value) and bool(self.key == other.key)
@@ -54,7 +71,7 @@ class Held:
         return hash((type(self.value), self.key))
 
     def __reduce__(self) -> Any:
-        return Held, (self.value,)
+        return Held, (self.value, self.reads)
 
 
 def place_of(f: Any) -> str:
