@@ -1,8 +1,8 @@
 """When two functions are one: a function that is made again finds the traces of its twin.
 
 Two functions are one where their code, defaults, closure cells and every global that they read, nested code included,
-are equal by type and bit pattern and immutable; arrays count by identity, functions with rules by these. Anything else makes a function its own: its
-traces are kept as long as it lives, and no longer.
+are equal by type and bit pattern and immutable; arrays count by identity, functions with rules of their own by what
+they consist of. Anything else makes a function its own: its traces are kept as long as it lives, and no longer.
 """
 
 from __future__ import annotations
