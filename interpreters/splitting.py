@@ -19,6 +19,7 @@ from ..effects.errors import CannotCross
 from ..effects.policies import Policy, everything_saveable, settled
 from ..effects.programs import Program, interpret
 from ..effects.shapes import BroadcastInDim
+from ..effects.sources import Sites
 from ..effects.stack import BASE, inside, perform
 from ..effects.types import ArrayType, array_type
 from .dependence import dependent_inputs, dependent_test, dependent_values, entirely_dependent, results_by_inputs
@@ -83,29 +84,56 @@ def _until(op: Any, unknown: Sequence[bool], policy: Policy | None) -> Parts:
     """The carries that are known go round alone. The rest is the whole loop, since nothing stacks what it needs.
 
     Where the loop has slots its runs are counted on the way, and the rest runs so many times: its reverse mode need not
-    find out again. An effect would be performed by both parts.
+    find out again. Effects are performed by the known part alone.
     """
     if dependent_test(op, unknown):
         return _whole(op, len(unknown))
     moving = dependent_inputs(op, unknown)[op.shared :]
-    if is_root(op):
+    known, used, operands = prune_operation(op, tuple([not yes for yes in moving]), len(unknown))
+    rest = op.with_bodies([_silent(body) for body in op.bodies]) if is_root(op) else op
+    if is_root(rest) or (rest is not op and any([a and b for a, b in zip(operands, unknown)])):
         raise CannotCross(
             f"{op.name}: what it performs, {', '.join(sorted(map(str, op.effects)))}, would be performed a second time "
             "by the linear part: nothing bounds how much of it there would be to keep.",
             hint="handle it inside: grad(hx.handle(h)(f)); or use scan, or fori_loop with constant bounds.",
         )
-    known, used, operands = prune_operation(op, tuple([not yes for yes in moving]), len(unknown))
+    performed = any(used) or is_root(known)
     sources = [i for i, yes in enumerate(operands) if yes]
     places = {i: k for k, i in enumerate([i for i, yes in enumerate(used) if yes], len(unknown))}
     again = policy is not None
     results = tuple([(None, i) if yes else (places[i], i if again else None) for i, yes in enumerate(moving)])
+    parts = ((known, tuple(sources)),) if performed else ()
+    if rest is not op and not again and not any(moving):
+        return Parts(parts, None, (), results)
     everything = list(range(len(unknown)))
-    rest = op
     if op.slots and not again and any(used):
         with inside(BASE):
-            known, rest = _counted(known), _countdown(op)
+            parts, rest = ((_counted(known), tuple(sources)),), _countdown(rest)
         everything.append(len(unknown) + len(places))
-    return Parts(((known, tuple(sources)),) if any(used) else (), rest, tuple(everything), results)
+    return Parts(parts, rest, tuple(everything), results)
+
+
+def _silent(program: Program) -> Program:
+    """The program without effects that give nothing, in its sub-programs too; those whose results are used stay."""
+    if not program.effects:
+        return program
+    found = program._cache.get("silent")
+    if found is None:
+        found = program._cache["silent"] = _silenced(program)
+    return found
+
+
+def _silenced(program: Program) -> Program:
+    ops, args, types, sites = [], [], [], Sites()
+    for op, operands, made, site in zip(program.ops, program.args, program.types, program.sites):
+        if op.effectful and op.multiple and not made:
+            continue  # what has no results has no number either
+        inner = op.bodied and not op.late and is_root(op)
+        ops.append(op.with_bodies([_silent(body) for body in op.bodies]) if inner else op)  # type: ignore[attr-defined]
+        args.append(operands)
+        types.append(made)
+        sites.append(site)
+    return Program(program.in_types, ops, args, types, program.outs, program.consts, sites, program.name)
 
 
 def _counted(op: Any) -> Call:

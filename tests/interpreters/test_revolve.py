@@ -11,6 +11,7 @@ import pytest
 import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
+from handlax.effects.arrays import lift
 from handlax.effects.columns import EVALUATE
 from handlax.effects.control import HigherOrder
 from handlax.effects.loops import While
@@ -294,7 +295,39 @@ def test_an_effect_handled_inside_is_performed_in_the_primal_pass():
     assert (float(slope), int(count)) == (16.0, 4)
 
 
-def test_an_effect_handled_outside_is_refused_rather_than_performed_twice():
-    with pytest.raises(errors.CannotCross, match=r"(?s)Note.*second time.*handle it inside"):
-        hx.handle(notes, 0)(hx.grad(noting))(3.0)
-    assert int(hx.handle(notes, 0)(noting)(3.0)[0]) == 4
+@pytest.mark.parametrize("change", [lambda f: f, hx.checkpoint, hx.grad, lambda f: lambda x: hx.jvp(f, (x,), (x,))[1]])
+def test_an_effect_handled_outside_is_performed_in_the_primal_pass_alone(change):
+    plain = hx.grad(change(lambda x: lax.fori_loop(0, 4, lambda _, y: y * 2.0, x) ** 3))(3.0)
+    for compiled in (lambda f: f, hx.jit):
+        count, slope = compiled(hx.handle(notes, 0)(hx.grad(change(lambda x: noting(x) ** 3))))(3.0)
+        assert (int(count), float(slope)) == (4, float(plain))
+
+
+def test_an_effect_is_performed_where_the_gradient_needs_nothing_of_its_loop():
+    def f(x):
+        step = lambda state: (hx.perform(Note()), (state[0] + 1.0, state[1] * x))[1]
+        n, y = lax.while_loop(lambda state: state[0] < x, step, (0.0, x))
+        return n * x + lax.stop_gradient(y)
+
+    for g in (hx.grad(f), hx.jit(hx.grad(f)), lambda x: hx.linearize(f, x)[1](1.0)):
+        count, slope = hx.handle(notes, 0)(g)(2.5)
+        assert (int(count), float(slope)) == (3, 3.0)
+
+
+@hx.effect(vmap="once", diff="stop")
+class Ask:
+    like: object
+
+    def result_type(op):
+        return op.like
+
+
+def test_an_answer_that_the_linear_part_needs_again_is_refused():
+    def f(x):
+        step = lambda state: (state[0] + 1, state[1] * hx.perform(Ask(lift(1.0).type)))
+        return lax.while_loop(lambda state: state[0] < 4, step, (0, x), checkpoints=2)[1]
+
+    two = hx.handler({Ask: lambda op: lift(2.0)})
+    assert float(hx.grad(hx.handle(two)(f))(3.0)) == 16.0
+    with pytest.raises(errors.CannotCross, match=r"(?s)Ask.*second time.*handle it inside"):
+        hx.handle(two)(hx.grad(f))(3.0)
