@@ -110,6 +110,8 @@ class Batch(Crossing):
         """
         effects = [effect for effect in op.effects if not isinstance(effect, Axis)]
         if all([effect.vmap == "per_lane" for effect in effects]) and effects:
+            if Axis(self.axis_name) in op.effects:
+                raise self._waits(op, effects)
             dims, values = zip(*[(self.split(x)[0], self.split(x)[1][0]) for x in operands])
             return tuple([self.box(0, (y,)) for y in self.in_lanes(op, dims, values)])
         if effects:
@@ -120,6 +122,14 @@ class Batch(Crossing):
             )
         with inside(self):
             return all_branches(op, operands) if op.runs == "one" else while_any(self, op, operands)
+
+    def _waits(self, op: HigherOrder, effects: Sequence[Any]) -> CannotCross:
+        names = ", ".join(sorted({effect.name for effect in effects}))
+        return CannotCross(
+            f"{op.name}: lanes of {self.label} go different ways, each by itself since it performs {names}, and cannot "
+            f"meet at a collective over {self.axis_name!r}.",
+            hint="compute the collective outside of it, or handle the effect inside: vmap(hx.handle(h)(f)).",
+        )
 
     def in_lanes(self, op: Operation, dims: Sequence[int | None], values: Sequence[Any]) -> tuple[Any, ...]:
         """The operation once for each lane, outside; results stand with the lanes first."""

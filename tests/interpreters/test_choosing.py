@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import handlax as hx
-from handlax import lax
+from handlax import errors, lax
 from handlax import numpy as hnp
 from handlax.effects.columns import EVALUATE
 from handlax.effects.comparison import SelectN
@@ -106,3 +106,25 @@ def test_an_equation_of_a_loop_of_lanes_keeps_its_line():
     program = hx.make_program(hx.vmap(powers))(COUNTS)
     found = {e.site.line for e in equations(program) if e.op.name == "mul"}
     assert found == {powers.__code__.co_firstlineno + 5}
+
+
+@hx.effect(vmap="per_lane")
+class Tick:
+    def result_type(op):
+        return None
+
+
+def test_lanes_that_go_by_themselves_meet_at_no_collective():
+    def branches(x):
+        return lax.cond(x > 1, lambda: (hx.perform(Tick()), lax.psum(x, "lanes"))[1], lambda: x)
+
+    def loop(x):
+        step = lambda s: (hx.perform(Tick()), (s[0] + 1, s[1] + lax.psum(x, "lanes")))[1]
+        return lax.while_loop(lambda s: s[0] < x, step, (0.0, x))[1]
+
+    ticks = hx.handler({Tick: lambda n, op: (n + 1, None)})
+    for f, sums in ((branches, [0.0, 1.0, 3.0]), (loop, [0.0, 4.0, 8.0])):
+        with pytest.raises(errors.CannotCross, match=r"(?s)by itself.*tick.*collective over 'lanes'.*outside of it"):
+            hx.handle(ticks, 0)(hx.vmap(f, axis_name="lanes"))(hnp.arange(3.0))
+        _, found = hx.vmap(hx.handle(ticks, 0)(f), axis_name="lanes")(hnp.arange(3.0))
+        assert found.tolist() == sums
