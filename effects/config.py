@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from pyrsistent import PMap, pmap
 
-from .errors import ConfigurationError
+from .errors import ConfigurationError, Immutable
 
 
 class Configuration:
@@ -55,7 +55,10 @@ class Configuration:
         object.__setattr__(self, "_hash", hash(tuple(fields[name] for name in DEFAULTS)))
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("configuration is immutable; use hx.configure or hx.config.update")
+        raise Immutable.of("settings", name, "set", "hx.configure(name=value), or hx.config.update(name, value).")
+
+    def __delattr__(self, name: str) -> None:
+        raise Immutable.of("settings", name, "deleted", "hx.configure(name=value), or hx.config.update(name, value).")
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Configuration) and self._fields == other._fields)
@@ -160,6 +163,9 @@ class Config:
     def update(self, name: str, value: Any) -> None:
         """Change a setting for the process; scopes opened by ``configure`` keep theirs."""
         PROCESS.settings = PROCESS.settings.set(**{_ALIASES.get(name, name): value})
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise Immutable.of("settings", name, "set", f"hx.config.update({name!r}, value).")
 
     def __getattr__(self, name: str) -> Any:
         ours = _ALIASES.get(name, name)

@@ -38,6 +38,11 @@ def batch_looking(op: Callback, dims: Sequence[int | None], *xs: Any) -> Any:
 # function(x), for what it does
 @effect(vmap="per_lane", diff="stop")
 class DebugCallback(Callback):
+    """The effect that ``debug.callback`` performs: a function of Python that looks at values.
+
+    Performed once for each lane under ``vmap``, and in the primal pass of a derivative.
+    """
+
     function: Callable[..., Any]
     arguments: Arguments | None = None
     ordered: bool = False
@@ -50,6 +55,11 @@ class DebugCallback(Callback):
 # print(format.format(x)), or the same for the log
 @effect(vmap="per_lane", diff="stop")
 class DebugPrint(Callback):
+    """The effect that ``debug.print`` and ``debug.log`` perform: a text made of values, printed or logged.
+
+    A handler with a clause for it collects what is printed: ``op.text(*operands)`` is the text.
+    """
+
     format: str
     arguments: Arguments | None = None
     ordered: bool = False

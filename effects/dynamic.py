@@ -20,7 +20,7 @@ from .conversion import convert
 from .errors import BadArgument, DTypeMismatch, ShapeMismatch
 from .indexing import CLIP, Gather, Scatter
 from .operations import operation, shared
-from .shapes import broadcast_in_dim, canonical_axis, canonical_shape, reshape
+from .shapes import broadcast_in_dim, canonical_axis, canonical_shape, listed, reshape
 from .slicing import axis_at, concatenate, index_in_dim, put
 from .stack import perform
 from .types import ArrayType, array_type
@@ -129,12 +129,12 @@ class DynamicUpdateSlice:
 
 def _starts(x: Any, indices: Any, negative: bool | Sequence[bool], name: str) -> list[Any]:
     """Start indices as scalars of one dtype; negative ones count from the end where that is allowed."""
-    listed = _unstacked(indices, name)
-    if len(listed) != x.ndim:
-        raise ShapeMismatch(f"{name}: needs a start for each dimension of {x.type}, got {len(listed)}.")
+    starts = _unstacked(indices, name)
+    if len(starts) != x.ndim:
+        raise ShapeMismatch(f"{name}: needs a start for each dimension of {x.type}, got {len(starts)}.")
     allowed = [negative] * x.ndim if isinstance(negative, bool) else list(negative)
     found = []
-    for index, size, allow in zip(listed, x.type.shape, allowed):
+    for index, size, allow in zip(starts, x.type.shape, allowed):
         if isinstance(index, (int, np.integer)):
             if index < 0 and not allow:
                 raise BadArgument(f"{name}: start {index} is out of bounds with allow_negative_indices=False.")
@@ -152,7 +152,7 @@ def _starts(x: Any, indices: Any, negative: bool | Sequence[bool], name: str) ->
 def _unstacked(indices: Any, name: str) -> list[Any]:
     """Start indices one by one, from a sequence or from an array of rank 1."""
     if not isinstance(indices, (Array, np.ndarray)):
-        return list(indices)
+        return list(listed(indices, name, "the starts"))
     x = lift(indices)
     if x.ndim != 1:
         raise ShapeMismatch(f"{name}: starts must be a sequence or an array of rank 1, got {x.type}.")

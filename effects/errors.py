@@ -9,6 +9,7 @@ The first line is the caller's; the second is taken from the stack when the erro
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from . import stack
@@ -90,8 +91,13 @@ class BadIndex(HandlaxError, IndexError):
     """An index with too many entries, or one that no element has."""
 
 
-class Immutable(HandlaxError, TypeError, AttributeError):
-    """An array was to be changed in place."""
+class Immutable(HandlaxError, TypeError, dataclasses.FrozenInstanceError):
+    """An array, a program, a type or another value was to be changed in place."""
+
+    @classmethod
+    def of(cls, what: str, name: str, done: str, hint: str) -> Immutable:
+        """The error for an attribute that was to be ``set`` or ``deleted``."""
+        return cls(f"{what} are immutable, {name!r} cannot be {done}.", hint=hint)
 
 
 class DeviceMismatch(HandlaxError, ValueError):

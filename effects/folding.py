@@ -14,7 +14,7 @@ from .columns import zeros_like
 from .control import HigherOrder, bodies, record_body
 from .conversion import convert
 from .elementwise import Elementwise
-from .errors import BadArgument, CannotCross, DTypeMismatch, ShapeMismatch
+from .errors import BadArgument, CannotCross, DTypeMismatch, ShapeMismatch, need_function
 from .operations import Operation, operation, shared
 from .programs import Program, interpret
 from .reductions import ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd, ReduceXor
@@ -202,6 +202,7 @@ def reduce(
     Array(5, dtype=int64)
     """
     no_sharding("reduce", out_sharding)
+    need_function("reduce", computation)
     leaves, tree = tree_flatten(operands)
     initial, start_tree = tree_flatten(init_values)
     if tree != start_tree or not leaves:

@@ -8,7 +8,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
-from .errors import BadArgument
+from .errors import BadArgument, Immutable
 from .treedefs import LEAF, LEAF_TYPES, Keyed, Kind, Parts, TreeDef, assemble, kind_of, register
 from .treewalks import DEFAULT_DICT, DICT, LIST, NONE, ORDERED_DICT, TUPLE, flatten
 
@@ -88,10 +88,10 @@ class Frozen:
         return found if kind_of(type(found)) is None or found is None else freeze(found)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"a frozen tree is immutable; cannot set {name!r}; thaw() gives a tree to change")
+        raise Immutable.of("frozen trees", name, "set", "thaw() gives a tree to change.")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a frozen tree is immutable; cannot delete {name!r}; thaw() gives a tree to change")
+        raise Immutable.of("frozen trees", name, "deleted", "thaw() gives a tree to change.")
 
     def __len__(self) -> int:
         return len(self._view())

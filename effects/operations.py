@@ -19,7 +19,7 @@ import numpy as np
 from pyrsistent import PMap, pmap
 
 from . import config, trees
-from .errors import BadCall, BadStaticArgument, MissingRule, RegistrationError
+from .errors import BadArgument, BadCall, BadStaticArgument, Immutable, MissingRule, RegistrationError
 from .slots import setter
 
 C = TypeVar("C")
@@ -82,10 +82,10 @@ class Operation:
         return tuple(given[name] for name in names)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+        raise Immutable.of("operations", name, "set", "dataclasses.replace(op, field=value) makes another one.")
 
     def __delattr__(self, name: str) -> None:
-        raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+        raise Immutable.of("operations", name, "deleted", "dataclasses.replace(op, field=value) makes another one.")
 
     @property
     def fields(self) -> tuple[Any, ...]:
@@ -314,6 +314,9 @@ def where_written(cell: Any) -> str:
 
 def _build(cls: type, effectful: bool, **marks: Any) -> type[Operation]:
     """The operation class of a block: fields become slots, functions named after a column become cells."""
+    if not isinstance(cls, type):
+        word = "effect" if effectful else "operation"
+        raise BadArgument(f"{word}: a class is needed, got {cls!r}.", hint=f"@hx.{word} stands above a class.")
     namespace = dict(cls.__dict__)
     annotations = namespace.get("__annotations__", {})
     names = tuple(name for name, kind in annotations.items() if "ClassVar" not in str(kind))
@@ -434,6 +437,10 @@ def explain_rules(op: type[Operation] | Operation) -> str:
       jvp          none: it has no operand
     """
     kind = op if isinstance(op, type) else type(op)
+    if not issubclass(kind, Operation):
+        raise BadArgument(
+            f"explain_rules: an operation is needed, got {op!r}.", hint="use the operation Sin, not the function sin."
+        )
     lines = [f"{kind.__name__} ({kind.name}) of {kind.__module__}"]
     typed = getattr(kind, "result_tree", kind.result_type) if kind.effectful else kind.result_type
     if getattr(Operation, typed.__name__, None) is not typed:

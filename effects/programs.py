@@ -17,7 +17,7 @@ import numpy as np
 
 from .arrays import Array, ConcreteArray, lift
 from .differences import Difference, difference
-from .errors import BadArgument
+from .errors import BadArgument, Immutable
 from .operations import EMPTY_ROW, Operation
 from .printing import WRITERS, constant_text, constants_of, equation_text, letter, program_text
 from .reading import read
@@ -143,7 +143,10 @@ class Program:
         _set_cache(self, {})
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"programs are immutable; cannot set {name!r}")
+        raise Immutable.of("programs", name, "set", "make_program of another function makes another one.")
+
+    def __delattr__(self, name: str) -> None:
+        raise Immutable.of("programs", name, "deleted", "make_program of another function makes another one.")
 
     @property
     def operations(self) -> frozenset[type[Operation]]:

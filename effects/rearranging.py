@@ -10,7 +10,7 @@ from . import shapes
 from .arrays import lift
 from .errors import BadArgument, ShapeMismatch
 from .refusals import no_sharding
-from .shapes import canonical_axes, canonical_axis, canonical_shape, permute
+from .shapes import canonical_axes, canonical_axis, canonical_shape, listed, permute
 from .slicing import concatenate
 
 
@@ -73,8 +73,7 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
 
 def _completed(sizes: Any, x: Any) -> tuple[int, ...]:
     """A shape with its -1, if there is one, replaced by what remains of the elements of ``x``."""
-    if isinstance(sizes, int):
-        sizes = (sizes,)
+    sizes = (sizes,) if isinstance(sizes, int) else listed(sizes, "reshape", "a shape")
     open_ = [i for i, size in enumerate(sizes) if type(size) is int and size == -1]
     if not open_:
         return canonical_shape(sizes, "reshape")
@@ -99,7 +98,7 @@ def transpose(operand: Any, permutation: Any) -> Any:
 
 def canonical_permutation(permutation: Any, rank: int, where: str) -> tuple[int, ...]:
     """A permutation of dimensions as a tuple of ints counted from the front."""
-    order = tuple([canonical_axis(axis, rank, where) for axis in permutation])
+    order = tuple([canonical_axis(axis, rank, where) for axis in listed(permutation, where, "a permutation")])
     if sorted(order) != list(range(rank)):
         raise BadArgument(f"{where}: {tuple(permutation)} is no permutation of {rank} dimensions.")
     return order

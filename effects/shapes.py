@@ -53,6 +53,14 @@ def canonical_axes(axes: Any, rank: int, where: str) -> tuple[int, ...]:
     return found
 
 
+def listed(xs: Any, where: str, what: str) -> tuple[Any, ...]:
+    """What was given as a sequence. Raises BadArgument: it is none."""
+    try:
+        return tuple(xs)
+    except TypeError:
+        raise BadArgument(f"{where}: {what} must be a sequence, got {xs!r}.") from None
+
+
 def canonical_shape(shape: Any, where: str = "shape") -> tuple[int, ...]:
     """A shape as a tuple of non-negative ints."""
     if isinstance(shape, int):

@@ -12,7 +12,7 @@ from .columns import linear, zeros_like
 from .comparison import select
 from .errors import BadArgument, DTypeMismatch, ShapeMismatch
 from .operations import operation
-from .shapes import broadcast_in_dim, canonical_axis, full, move_axis, sum_all
+from .shapes import broadcast_in_dim, canonical_axis, full, listed, move_axis, sum_all
 from .shapes import reshape as _reshape
 from .stack import perform
 from .types import array_type
@@ -324,7 +324,7 @@ def concatenate(operands: Any, dimension: int) -> Any:
     >>> concatenate([np.zeros(2), np.ones(1)], 0)
     Array([0., 0., 1.], dtype=float64)
     """
-    xs = lift_together(*operands)
+    xs = lift_together(*listed(operands, "concatenate", "the operands"))
     if not xs:
         raise BadArgument("concatenate: needs at least one operand, got none.")
     dimension = canonical_axis(dimension, xs[0].ndim, "concatenate")
@@ -340,10 +340,17 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     Array([9, 0, 9, 1, 9, 2], dtype=int64)
     """
     x, value = lift_together(operand, padding_value)
-    config: Any = tuple([tuple([part.__index__() for part in item]) for item in padding_config])
+    config = tuple([_padding(item) for item in listed(padding_config, "pad", "padding_config")])
     if len(config) == x.ndim and all([item == (0, 0, 0) for item in config]) and value.type == x.type.update(shape=()):
         return x
     return perform(Pad(config), x, value)
+
+
+def _padding(item: Any) -> Any:
+    try:
+        return tuple([part.__index__() for part in item])
+    except (AttributeError, TypeError):
+        raise BadArgument(f"pad: padding_config has (low, high, interior) for each dimension, got {item!r}.") from None
 
 
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
@@ -353,7 +360,8 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     Array([2, 1, 0], dtype=int64)
     """
     x = lift(operand)
-    return perform(Rev(tuple([canonical_axis(d, x.ndim, "rev") for d in dimensions])), x) if dimensions else x
+    axes = [canonical_axis(d, x.ndim, "rev") for d in listed(dimensions, "rev", "the dimensions")]
+    return perform(Rev(tuple(axes)), x) if axes else x
 
 
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:

@@ -202,5 +202,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1, is_stable: bool = True) -> tu
     (Array([3, 2], dtype=int64), Array([1, 2], dtype=int32))
     """
     x = lift(operand)
+    if not hasattr(k, "__index__"):
+        raise BadArgument(f"top_k: k must be an integer, got {k!r}.")
     values, places = perform(shared(TopK, k.__index__(), canonical_axis(axis, len(x.type.shape), "top_k")), x)
     return values, places

@@ -15,7 +15,7 @@ from itertools import islice
 from types import NoneType
 from typing import Any
 
-from .errors import BadArgument, BadStaticArgument, TreeMismatch
+from .errors import BadArgument, BadStaticArgument, Immutable, TreeMismatch
 from .treekeys import FlattenedIndexKey, GetAttrKey, KeyPath, keystr
 
 Parts = tuple[Sequence[Any], Any]
@@ -58,11 +58,11 @@ class TreeDef:
     def __new__(cls, *_: Any, **__: Any) -> TreeDef:
         raise BadArgument("TreeDef: a structure is made from a tree, not called.", hint="hx.tree.structure(tree).")
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"a TreeDef is immutable; cannot set {name!r}")
+    def __setattr__(self, name: str, value: object) -> None:
+        raise Immutable.of("structures of trees", name, "set", "hx.tree.structure(tree) makes that of another tree.")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a TreeDef is immutable; cannot delete {name!r}")
+        raise Immutable.of("structures of trees", name, "deleted", "hx.tree.structure(tree) makes that of another tree.")
 
     @property
     def num_nodes(self) -> int:
@@ -408,6 +408,12 @@ def mismatch(treedef: TreeDef, x: Any, what: str) -> TreeMismatch:
     path, wanted, got = next(mismatches(treedef, x))
     hint = "None is an empty node here; is_leaf=lambda x: x is None makes it a leaf." if wanted == "None" else None
     return TreeMismatch(f"{what}: at {at(path)} the prefix is {wanted} but the tree has {got}.", hint=hint)
+
+
+def need_structure(where: str, x: object) -> None:
+    """Raises BadArgument where ``x`` is no structure."""
+    if not isinstance(x, TreeDef):
+        raise BadArgument(f"{where}: a structure is needed, got {x!r}.", hint="hx.tree.structure(tree).")
 
 
 def describe(x: Any) -> str:

@@ -11,9 +11,9 @@ import functools
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
-from .errors import BadArgument, TreeMismatch
+from .errors import BadArgument, TreeMismatch, need_function
 from .frozen import Frozen, freeze, thaw
-from .treedefs import LEAF, Kind, TreeDef, assemble, at, kind_of, mismatches, on_register
+from .treedefs import LEAF, Kind, TreeDef, assemble, at, kind_of, mismatches, need_structure, on_register
 from .treekeys import DictKey, FlattenedIndexKey, GetAttrKey, KeyPath, SequenceKey, keystr
 from .treenodes import (
     Partial,
@@ -119,6 +119,7 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | Non
     >>> tree_map(lambda x, y: (x, y), {"a": 1}, {"a": [2, 3]})
     {'a': (1, [2, 3])}
     """
+    need_function("tree.map", f)
     leaves, treedef = flatten(tree, is_leaf)
     if not rest:
         return treedef.unflatten([f(x) for x in leaves])
@@ -145,6 +146,7 @@ def tree_map_with_path(
     >>> tree_map_with_path(lambda path, x: keystr(path) + str(x), {"a": (1, 2)})
     {'a': ("['a'][0]1", "['a'][1]2")}
     """
+    need_function("tree.map_with_path", f)
     found, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = [treedef.flatten_up_to(other, f"tree.map_with_path, argument {i}") for i, other in enumerate(rest, 2)]
     rows = zip(found, *columns)
@@ -158,8 +160,11 @@ def tree_reduce(
     is_leaf: IsLeaf | None = None,
 ) -> T:
     """Fold the leaves from the left."""
+    need_function("tree.reduce", function)
     leaves = tree_leaves(tree, is_leaf)
     if isinstance(initializer, Unspecified):
+        if not leaves:
+            raise BadArgument("tree.reduce: a tree without leaves needs an initializer.", hint="reduce(f, tree, 0).")
         return functools.reduce(function, leaves)
     return functools.reduce(function, leaves, initializer)
 
@@ -200,6 +205,8 @@ def tree_transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, pytree
     >>> tree_transpose(structure([0, 0]), None, [(1, 2), (3, 4)])
     ([1, 3], [2, 4])
     """
+    for given in (outer_treedef, *([] if inner_treedef is None else [inner_treedef])):
+        need_structure("tree.transpose", given)
     if inner_treedef is None:
         parts = outer_treedef.flatten_up_to(pytree_to_transpose, "tree.transpose")
         if not parts:

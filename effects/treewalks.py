@@ -23,6 +23,7 @@ from .treedefs import (
     classify,
     install,
     kind_of,
+    need_structure,
     node,
     register,
     spread,
@@ -195,7 +196,11 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
 
 def unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
     """The tree of this structure with these leaves."""
-    return treedef.unflatten(leaves)
+    try:
+        return treedef.unflatten(leaves)
+    except AttributeError:
+        need_structure("tree.unflatten", treedef)
+        raise
 
 
 def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> TreeDef:

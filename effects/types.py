@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .errors import Immutable
 from .formats import short_name
 from .slots import setter
 
@@ -26,10 +27,10 @@ class ArrayType:
     nbytes: int
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"types are immutable; cannot set {name!r}")
+        raise Immutable.of("types", name, "set", "t.update(shape=..., dtype=...) makes another one.")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"types are immutable; cannot delete {name!r}")
+        raise Immutable.of("types", name, "deleted", "t.update(shape=..., dtype=...) makes another one.")
 
     @property
     def ndim(self) -> int:

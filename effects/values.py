@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, dataclass_transform
 
-from .errors import BadCall
+from .errors import BadCall, Immutable
 
 
 @dataclass_transform(frozen_default=True)
@@ -34,10 +34,10 @@ class Value:
         self.__dict__.update(fields)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+        raise Immutable.of(f"{type(self).__name__} values", name, "set", "make another one of other fields.")
 
     def __delattr__(self, name: str) -> None:
-        raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+        raise Immutable.of(f"{type(self).__name__} values", name, "deleted", "make another one of other fields.")
 
     def __eq__(self, other: object) -> bool:
         return self is other or (type(self) is type(other) and self.__dict__ == other.__dict__)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..effects.errors import BadArgument, need_function
+from ..effects.errors import BadArgument, Immutable, need_function
 from ..effects.programs import Program
 from ..effects.wrapping import wraps
 from .outline import Outline, bytes_text, outlines
@@ -33,7 +33,10 @@ class Drawing:
         object.__setattr__(self, "_outlines", outlines(program))
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"drawings are immutable; cannot set {name!r}")
+        raise Immutable.of("drawings", name, "set", "draw(f)(*args) makes another one.")
+
+    def __delattr__(self, name: str) -> None:
+        raise Immutable.of("drawings", name, "deleted", "draw(f)(*args) makes another one.")
 
     @property
     def svg(self) -> str:

@@ -34,7 +34,10 @@ class Kind:
         object.__setattr__(self, "f", f)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise Immutable(f"clauses are immutable; cannot set {name!r}.")
+        raise Immutable.of("clauses", name, "set", "make another one of the function that it is to have.")
+
+    def __delattr__(self, name: str) -> None:
+        raise Immutable.of("clauses", name, "deleted", "make another one of the function that it is to have.")
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.f == other.f
@@ -91,7 +94,10 @@ class Handler:
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise Immutable(f"handlers are immutable; cannot set {name!r}.", hint="use handler.set or |.")
+        raise Immutable.of("handlers", name, "set", "use handler.set or |.")
+
+    def __delattr__(self, name: str) -> None:
+        raise Immutable.of("handlers", name, "deleted", "make another one of the clauses that it is to have.")
 
     def __or__(self, other: Handler) -> Handler:
         """Both, for the same state; clauses of the right one win."""
@@ -166,6 +172,10 @@ def handler(
 
 
 def _checked(clauses: Mapping[Any, Any]) -> dict[Any, Any]:
+    if not isinstance(clauses, Mapping):
+        raise BadArgument(
+            f"handler: clauses are a mapping from operation types, got {clauses!r}.", hint="hx.handler({Sin: clause})."
+        )
     for op, clause in clauses.items():
         if not (isinstance(op, type) and issubclass(op, Operation)):
             raise BadArgument(

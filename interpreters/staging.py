@@ -8,6 +8,7 @@ from typing import Any
 
 from ..effects import dtypes, trees
 from ..effects.arrays import Box, lift
+from ..effects.errors import Immutable, need_function
 from ..effects.programs import Program
 from ..effects.refusals import must_be_empty
 from ..effects.sources import user_site
@@ -35,7 +36,10 @@ class ShapeDtypeStruct:
     sharding: Any
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"ShapeDtypeStruct is immutable; cannot set {name!r}")
+        raise Immutable.of("types", name, "set", "make another ShapeDtypeStruct.")
+
+    def __delattr__(self, name: str) -> None:
+        raise Immutable.of("types", name, "deleted", "make another ShapeDtypeStruct.")
 
     @property
     def ndim(self) -> int:
@@ -124,6 +128,7 @@ def closure_convert(fun: F, *example_args: Any) -> tuple[F, list[Any]]:
 
         g, consts = closure_convert(f, x);  g(x, *consts) == f(x)
     """
+    need_function("closure_convert", fun)
     program, out_tree = trace(fun, example_args, {})
     captured = [i for i, const in enumerate(program.consts) if isinstance(const, Box)]
     _, in_tree = trees.flatten(example_args)

@@ -17,7 +17,7 @@ from pyrsistent import PVector, pvector
 from ..effects import trees
 from ..effects.arrays import Array, ConcreteArray, lift
 from ..effects.conversion import convert
-from ..effects.errors import BadArgument, ConcretizationError, DTypeMismatch, ShapeMismatch, need_function
+from ..effects.errors import BadArgument, ConcretizationError, DTypeMismatch, Immutable, ShapeMismatch, need_function
 from ..effects.printing import letter
 from ..effects.programs import Equation, Program
 from ..effects.sources import Site
@@ -54,7 +54,10 @@ class Stepper:
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"steppers are immutable; cannot set {name!r}; s.set(name, value) gives a new one")
+        raise Immutable.of("steppers", name, "set", "s.set(name, value) gives a new one.")
+
+    def __delattr__(self, name: str) -> None:
+        raise Immutable.of("steppers", name, "deleted", "s.set(name, value) gives a new one.")
 
     def _next(self, values: PVector[Any], at: int) -> Stepper:
         return Stepper(self.program, values, at, self.tree, self.outer, self.round, self)

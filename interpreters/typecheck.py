@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from returns.result import Failure, Result, Success
 
-from ..effects.errors import HandlaxError, TypeCheckError
+from ..effects.errors import BadArgument, HandlaxError, TypeCheckError
 from ..effects.operations import EMPTY_ROW, Operation
 from ..effects.printing import row_text
 from ..effects.programs import Program
@@ -30,6 +30,11 @@ def check_program(program: Program) -> Result[Program, TypeCheckError]:
     >>> print(check_program(p).failure().what)
     typecheck: f: equation 0, b: f32[3] = reduce_sum[axes=(0,)] a: states f32[3], its type is f32[].
     """
+    if not isinstance(program, Program):
+        raise BadArgument(
+            f"check_program: a program is needed, got {type(program).__name__}.",
+            hint="hx.make_program(f)(*args) records one, hx.parse_program(text) reads one.",
+        )
     try:
         return Success(typecheck(program))
     except TypeCheckError as error:

@@ -18,7 +18,7 @@ from ..effects.arrays import Array, lift
 from ..effects.closing import close
 from ..effects.closures import jit_info
 from ..effects.control import Call as CallOp
-from ..effects.errors import BadArgument, DTypeMismatch, TreeMismatch
+from ..effects.errors import BadArgument, DTypeMismatch, TreeMismatch, need_function
 from ..effects.programs import Program
 from ..effects.stack import BASE, current
 from ..effects.types import ArrayType
@@ -269,6 +269,7 @@ def eval_shape(fun: Any, *args: Any, **kwargs: Any) -> Any:
     >>> eval_shape(lambda x: x + 1, ShapeDtypeStruct((3,), "float32"))
     ShapeDtypeStruct(shape=(3,), dtype=float32)
     """
+    need_function("eval_shape", fun)
     known = jit_info(fun)
     jitted = known if known is not None else Jitted(fun, Choice(), Choice(), False, None, False, None)
     return trace(jitted, args, kwargs).out_info

@@ -47,6 +47,12 @@ class Parts:
 # a value of this distribution: drawn, unless it is given or observed
 @effect(vmap="per_lane")
 class Sample:
+    """The effect that ``sample`` and ``observe`` perform: the value of a distribution under a name.
+
+    Its operands are the leaves of ``tree``: the distribution, and the value where there is one. A handler draws it,
+    records it, or answers with a value of its own.
+    """
+
     label: str
     tree: TreeDef
     kind: str = DRAWN
