@@ -59,10 +59,10 @@ class TreeDef:
         raise BadArgument("TreeDef: a structure is made from a tree, not called.", hint="hx.tree.structure(tree).")
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise Immutable.of("structures of trees", name, "set", "hx.tree.structure(tree) makes that of another tree.")
+        raise Immutable.of("structures of trees", name, "set", "hx.tree.structure(tree) makes another one.")
 
     def __delattr__(self, name: str) -> None:
-        raise Immutable.of("structures of trees", name, "deleted", "hx.tree.structure(tree) makes that of another tree.")
+        raise Immutable.of("structures of trees", name, "deleted", "hx.tree.structure(tree) makes another one.")
 
     @property
     def num_nodes(self) -> int:
