@@ -148,10 +148,11 @@ class DotGeneral:
         return contracted(op.dimension_numbers, op.preferred_element_type, x, y)
 
     def evaluate(op, x, y):
-        made, wide, plain = op.preferred_element_type, x.dtype, matrices(op.dimension_numbers, x.ndim, y.ndim)
-        if plain and wide is y.dtype and wide.kind in "fciu" and made is None and op.precision is None:
-            return np.matmul(x, y) if wide != np.float16 else np.matmul(x.astype(np.float32), y.astype(np.float32))
+        if is_matmul(op, x, y):
+            return np.matmul(x, y)
         return multiply(op, x, y)
+
+    evaluate.chosen = lambda op, types: np.matmul if is_matmul(op, *types) else None  # type: ignore[attr-defined]
 
     def batch(op, dims, x, y):
         return batch_dot(op, dims, x, y)
@@ -165,6 +166,13 @@ class DotGeneral:
 
     def lower(op, emit, x, y):
         return lower_dot(op, emit, x, y)
+
+
+def is_matmul(op: Any, x: Any, y: Any) -> bool:
+    """Whether ``np.matmul`` gives the result."""
+    same = x.dtype == y.dtype and op.preferred_element_type is None and op.precision is None
+    exact = x.dtype.kind in "fciu" and x.dtype != np.float16
+    return same and exact and matrices(op.dimension_numbers, len(x.shape), len(y.shape))
 
 
 @lru_cache(maxsize=1024)

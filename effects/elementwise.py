@@ -15,6 +15,7 @@ from . import columns
 from .arrays import Array, lift, lift_together
 from .errors import BadArgument, BadCall, DTypeMismatch, ShapeMismatch
 from .operations import COLUMNS, Operation, enter
+from .precise import narrow
 from .shapes import broadcast, broadcast_in_dim, move_axis, sum_all
 from .stack import current, perform
 from .types import ArrayType, array_type
@@ -66,7 +67,7 @@ class Elementwise(Operation):
             return cell
         if column == "evaluate":
             rule = lambda op, *operands: cell(*operands)
-            rule.plain = cell  # type: ignore[attr-defined]
+            rule.chosen = lambda op, types: narrow(cell, types)  # type: ignore[attr-defined]
             return rule
         return derivative(cls.arity, cell) if column == "jvp" else cell
 

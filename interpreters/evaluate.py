@@ -15,7 +15,6 @@ from ..effects.dtypes import ExtendedDType
 from ..effects.errors import UnboundAxis, UnhandledEffect
 from ..effects.escape import escaped
 from ..effects.operations import Operation, result_type
-from ..effects.precise import narrow
 from ..effects.programs import Program
 from ..effects.stack import BASE, Run
 from .straight import ERRORS, SILENT, evaluated
@@ -27,14 +26,22 @@ _RULES = EVALUATE.registry
 HEAVY: set[Any] = set()
 CHOOSER: Callable[[Operation, tuple[Any, ...], tuple[Any, ...]], Any] = lambda op, operands, types: None
 WHOLE: Callable[[Operation, tuple[Any, ...]], Any] | None = None
-# In an operation's memo, beside its result types: (*types, _SETTLED) -> function and result type, where none is heavy.
+# In an operation's memo, beside its result types: (*types, _SETTLED) -> function and result type, where NumPy answers.
 _SETTLED = object()
+LASTING = True  # whether what CHOOSER leaves to NumPy is NumPy's for good
 
 
-def ask_about(heavy: set[Any]) -> None:
-    """From now on these are the heavy types; what was settled before is asked again."""
-    global HEAVY, _SETTLED
-    HEAVY, _SETTLED = heavy, object()
+def ask_always() -> None:
+    """From now on CHOOSER is asked about everything, each time: it is no longer the types alone that it looks at."""
+    global HEAVY, LASTING, _SETTLED
+    HEAVY, LASTING, _SETTLED = _Everything(), False, object()
+
+
+class _Everything(set[Any]):
+    """A set that shares an element with every other, whatever is added."""
+
+    def isdisjoint(self, others: Any) -> bool:
+        return False
 
 
 def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
@@ -88,7 +95,7 @@ def _answer(op: Operation, operands: tuple[Any, ...]) -> Any:
             return WHOLE(op, operands)
         rule = find(op)
     types = tuple([x.type for x in operands])
-    light = HEAVY.isdisjoint(types)
+    settled, light = _SETTLED, HEAVY.isdisjoint(types)  # the mark first: what is found now holds for it alone
     token = ERRORS.set(SILENT)
     try:
         if not light and (y := CHOOSER(op, operands, types)) is not None:
@@ -102,8 +109,8 @@ def _answer(op: Operation, operands: tuple[Any, ...]) -> Any:
         ERRORS.reset(token)
     if op.multiple:
         return tuple(map(wrap, y, made))
-    if light and not scoped and op.memo is not None:
-        op.memo[(*types, _SETTLED)] = _function(rule, op, types), made
+    if (light or LASTING) and not scoped and op.memo is not None:
+        op.memo[(*types, settled)] = _function(rule, op, types), made
     return wrap(y, made)
 
 
@@ -130,9 +137,10 @@ def _straight(program: Program) -> Callable[..., tuple[Any, ...]]:
 
 
 def _function(rule: Any, op: Operation, types: Sequence[Any]) -> Callable[..., Any]:
-    """The rule of this operation as a function of its operands alone."""
-    plain = getattr(rule, "plain", None)
-    return functools.partial(rule, op) if plain is None else narrow(plain, types)
+    """The rule as a function of operands of these types: one of NumPy's where the rule's ``chosen`` says so."""
+    choose = getattr(rule, "chosen", None)
+    found = None if choose is None else choose(op, types)
+    return functools.partial(rule, op) if found is None else found
 
 
 def wrap(y: Any, type: Any) -> ConcreteArray:

@@ -223,13 +223,6 @@ def run_whole(op: Operation, operands: tuple[ConcreteArray, ...]) -> Any:
     return made if op.multiple else made[0]
 
 
-class _Everything(set[Any]):
-    """A set that shares an element with every other, whatever is added."""
-
-    def isdisjoint(self, others: Any) -> bool:
-        return False
-
-
 def _may_be_accelerated() -> bool:
     """Whether this process may have an accelerator; asks the environment and the file system alone."""
     named = os.environ.get("HANDLAX_PLATFORMS", "")
@@ -254,15 +247,11 @@ def _notice(t: ArrayType) -> None:
         evaluate.HEAVY.add(t)
 
 
-def _look_everywhere() -> None:
-    evaluate.ask_about(_Everything())
-
-
 def install() -> None:
     """Let the base interpretation ask this module; called once by the package."""
     evaluate.CHOOSER = choose
     evaluate.WHOLE = run_whole
     on_type(_notice)
-    ON_PLACED.append(_look_everywhere)
+    ON_PLACED.append(evaluate.ask_always)
     if _may_be_accelerated():
-        _look_everywhere()
+        evaluate.ask_always()

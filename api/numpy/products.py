@@ -6,20 +6,22 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from ..effects import dtypes, shapes
+from ..effects import config, dtypes, shapes
 from ..effects.arithmetic import add, mul, sub
 from ..effects.arrays import Array
 from ..effects.broadcasting import broadcast_shape, promote
 from ..effects.comparison import select_n
 from ..effects.complexes import conj
-from ..effects.contraction import dot_general
+from ..effects.contraction import DotGeneral, dot_general
 from ..effects.conversion import convert
 from ..effects.creation import broadcasted_iota
 from ..effects.dtypes import canonical
 from ..effects.errors import BadArgument, ShapeMismatch
+from ..effects.operations import shared
 from ..effects.refusals import no_sharding
 from ..effects.shapes import canonical_axis
 from ..effects.slicing import concatenate, index_in_dim
+from ..effects.stack import perform
 from . import reductions
 from .operands import array_of, like, no_out
 
@@ -86,17 +88,21 @@ def matmul(
         x = shapes.reshape(x, plan.drop_left)
     if plan.drop_right is not None:
         y = shapes.reshape(y, plan.drop_right)
-    z = contract(x, y, plan.numbers, precision, preferred_element_type)
+    if precision is None and preferred_element_type is None and config.current().default_matmul_precision is None:
+        z = perform(plan.op, x, y)
+    else:
+        z = contract(x, y, plan.op.dimension_numbers, precision, preferred_element_type)
     return shapes.permute(z, plan.order) if plan.order is not None else z
 
 
 class _Plan:
     """How a matmul of these shapes is done: dimensions of size 1 go, then one contraction, then a permutation."""
 
-    __slots__ = ("drop_left", "drop_right", "numbers", "order")
+    __slots__ = ("drop_left", "drop_right", "op", "order")
 
     def __init__(self, left: Any, right: Any, numbers: Numbers, order: Any):
-        self.drop_left, self.drop_right, self.numbers, self.order = left, right, numbers, order
+        self.drop_left, self.drop_right, self.order = left, right, order
+        self.op = shared(DotGeneral, numbers, None, None)
 
 
 @lru_cache(maxsize=1024)
