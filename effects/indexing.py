@@ -21,7 +21,7 @@ from .comparison import eq, max, min, select
 from .creation import iota
 from .dtypes import ANY, NUMERIC, ORDERED
 from .errors import BadArgument, DTypeMismatch, NotDifferentiable, ShapeMismatch
-from .operations import operation
+from .operations import operation, shared
 from .shapes import broadcast_in_dim, canonical_shape, full, move_axis, reshape
 from .slicing import axis_at
 from .slicing import put as insert
@@ -112,8 +112,8 @@ class Gather:
         return perform(op, *primals), None if dx is None else perform(op.linear, dx, primals[1])
 
     def transpose(op, ct, x, i):
-        adjoint = ScatterAdd(scattering(op.dimension_numbers), op.indices_are_sorted, op.unique_indices, op.mode)
-        return perform(adjoint, zeros_like(x), i, ct)
+        flags = op.indices_are_sorted, op.unique_indices, op.mode
+        return perform(shared(ScatterAdd, scattering(op.dimension_numbers), *flags), zeros_like(x), i, ct)
 
     @moves_words
     def lower(op, emit, x, i):

@@ -16,14 +16,13 @@ from ..effects.comparison import clamp, select_n
 from ..effects.conversion import convert
 from ..effects.cumulative import cumsum
 from ..effects.errors import BadArgument, BadIndex, DTypeMismatch, ShapeMismatch
-from ..effects.indexing import Gather
 from ..effects.shapes import canonical_axis
 from ..effects.stack import perform
 from ..effects.windows import GatherDimensionNumbers
 from .creation import shape_of
 from .operands import no_out
 from .shaping import ravel, resize
-from .subscripts import CLIP, FILL, INT32, filler, gathered, mode_of, narrow, on_host, wrapped
+from .subscripts import CLIP, FILL, INT32, gathered, mode_of, narrow, on_host, reader, wrapped
 from .triangles import diag_indices
 from .updating import Reference
 
@@ -133,7 +132,7 @@ def _along(x: Any, i: Any, axis: int, made: tuple[int, ...], mode: Any, fill: An
     numbers = GatherDimensionNumbers(
         tuple(windows), tuple(sorted(single)), (axis,), tuple(pairs), tuple([outer.index(d) for d in pairs])
     )
-    return perform(Gather(numbers, tuple(sizes), False, False, mode, filler(x, mode, fill)), x, index)
+    return perform(reader(x, numbers, tuple(sizes), False, False, mode, fill), x, index)
 
 
 def put_along_axis(

@@ -400,24 +400,23 @@ def gathered(
         tuple([d for d in range(len(result)) if not at <= d < at + len(outer)]), tuple(dims), tuple(dims)
     )
     window = tuple([min(1, n) if d in dims else n for d, n in enumerate(shape)])
-    flags = bool(unique), bool(is_sorted)
-    if mode is FILL:
-        op = Gather(numbers, window, *flags, mode, filler(y, mode, fill))
-    else:
-        op = shared(Gather, numbers, window, *flags, mode)
-    return current().answer(op, (y, index))
+    return current().answer(reader(y, numbers, window, bool(unique), bool(is_sorted), mode, fill), (y, index))
 
 
-def filler(x: Any, mode: Any, fill: Any) -> Any:
-    """The value that is read outside: the one given, or JAX's for the dtype; None where there is no outside."""
+def reader(x: Any, numbers: Any, window: tuple[int, ...], unique: bool, is_sorted: bool, mode: Any, fill: Any) -> Any:
+    """The gather that reads ``x`` so; one object for all who ask, unless they give a value to fill with."""
     if mode is not FILL:
-        return None
+        return shared(Gather, numbers, window, unique, is_sorted, mode)
     if fill is None:
-        return default_fill(x.type.dtype)
+        return shared(_filling, numbers, window, unique, is_sorted, x.type.dtype)
     value = np.asarray(fill)
     if value.shape:
         raise BadArgument(f"fill_value: must be a scalar, got shape {value.shape}.")
-    return value.item()
+    return Gather(numbers, window, unique, is_sorted, mode, value.item())
+
+
+def _filling(numbers: Any, window: tuple[int, ...], unique: bool, is_sorted: bool, dtype: Any) -> Gather:
+    return Gather(numbers, window, unique, is_sorted, FILL, default_fill(dtype))
 
 
 def mode_of(mode: Any, default: Any) -> Any:
