@@ -24,7 +24,7 @@ SILENT = umath._make_extobj(all="ignore")
 ERRORS = umath._extobj_contextvar
 
 Made = Callable[..., Any]
-_MAKERS = Cache("formulas")
+_MAKERS = Cache("formula code")
 _SCOPE = {
     "__name__": __name__, "enter": ERRORS.set, "leave": ERRORS.reset, "SILENT": SILENT, "ndarray": np.ndarray,
     "Unsealed": Unsealed, "ConcreteArray": ConcreteArray,

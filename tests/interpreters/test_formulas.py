@@ -12,6 +12,7 @@ import handlax as hx
 import handlax.lax as lax
 import handlax.numpy as hnp
 from handlax.effects.arithmetic import Rem
+from handlax.effects.caches import CACHES
 from handlax.effects.operations import Operation
 from handlax.effects.special import Cos, Sin
 from handlax.interpreters import formulas
@@ -275,3 +276,9 @@ def test_a_scope_that_returns_knows_its_formulas():
     assert sizes[0] == sizes[1] > 0
     hx.jvp(hnp.sin, (x,), (x,))
     assert size() > sizes[1]
+
+
+def test_every_cache_is_counted_under_a_name_of_its_own():
+    names = [cache.name for cache in CACHES]
+    assert len(set(names)) == len(names)
+    assert set(hx.cache_info()) == set(names)
