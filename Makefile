@@ -34,6 +34,7 @@ check: $(DEV)/ready          ## lint, types, documentation
 	$(DEV)/bin/python tools/check_types.py
 	$(DEV)/bin/python tools/check_docs.py
 	$(DEV)/bin/python tools/reference.py --check
+	$(DEV)/bin/python tools/architecture.py --check
 
 demo: $(DEMO)/ready          ## a program, and a user's effect that crosses its transformations
 	$(DEMO)/bin/python examples/demo.py $(ARGS)

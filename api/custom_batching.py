@@ -1,4 +1,4 @@
-"""handlax.custom_batching: functions that the user says how to map."""
+"""``handlax.custom_batching``: functions with a batching rule that the user writes."""
 
-from .interpreters.custom_vmap import custom_vmap as custom_vmap
-from .interpreters.custom_vmap import sequential_vmap as sequential_vmap
+from .interpreters.custom.custom_vmap import custom_vmap as custom_vmap
+from .interpreters.custom.custom_vmap import sequential_vmap as sequential_vmap

@@ -1,9 +1,9 @@
-"""Looking into programs while they run."""
+"""``handlax.debug``: callbacks, printing and progress bars inside compiled programs."""
 
-from .effects.debugging import DebugCallback as DebugCallback
-from .effects.debugging import DebugPrint as DebugPrint
-from .effects.debugging import callback as callback
-from .effects.debugging import log as log
-from .effects.debugging import print as print
-from .interpreters.library.progress import progress as progress
-from .interpreters.library.progress import tick as tick
+from .effects.control.debug_callbacks import DebugCallback as DebugCallback
+from .effects.control.debug_callbacks import DebugPrint as DebugPrint
+from .effects.control.debug_callbacks import callback as callback
+from .effects.control.debug_callbacks import log as log
+from .effects.control.debug_callbacks import print as print
+from .interpreters.library.effectful.progress import progress as progress
+from .interpreters.library.effectful.progress import tick as tick

@@ -1,3 +1,3 @@
-"""The errors of handlax: one tree under ``HandlaxError``, each also of the fitting builtin."""
+"""``handlax.errors``: all errors derive from ``HandlaxError``, and each from the matching builtin exception."""
 
-from .effects.errors import *  # noqa: F403
+from .effects.base.errors import *  # noqa: F403

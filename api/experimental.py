@@ -1,3 +1,3 @@
-"""What stands in JAX's ``experimental`` and has a place here."""
+"""``handlax.experimental``: functions that JAX has in ``jax.experimental``."""
 
-from .effects.callbacks import io_callback as io_callback
+from .effects.control.callbacks import io_callback as io_callback

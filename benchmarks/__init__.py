@@ -1,1 +1,1 @@
-"""What handlax costs beside JAX: ``python -m benchmarks``."""
+"""Benchmarks of handlax against JAX: ``python -m benchmarks``."""

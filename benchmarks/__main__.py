@@ -1,4 +1,4 @@
-"""python -m benchmarks [--only NAME ...] [--quick] [--write]: every bar, measured beside JAX in one run."""
+"""python -m benchmarks [--only NAME ...] [--quick] [--write]: every row, for handlax and JAX in one process."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     only = "rows of the theme NAME, or with NAME in their own"
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help=only)
-    parser.add_argument("--quick", action="store_true", help="three rounds, not nine: no figures to quote")
+    parser.add_argument("--quick", action="store_true", help="three rounds instead of nine; not for figures to publish")
     parser.add_argument("--write", action="store_true", help="write benchmarks/RESULTS.md and benchmarks/results.png")
-    parser.add_argument("--list", action="store_true", help="names of the rows, and no more")
+    parser.add_argument("--list", action="store_true", help="print the names of the rows and stop")
     options = parser.parse_args()
     chosen = [r for r in rows.ROWS if not options.only or any(o in r.name or o == r.theme for o in options.only)]
     if not chosen:
@@ -28,7 +28,7 @@ def main() -> int:
         return 0
     if options.write and (options.quick or options.only):
         parser.error("--write needs every row and the full number of rounds: neither --quick nor --only")
-    # what importing made is no part of any row: the collector need not walk it again and again
+    # objects created by imports belong to no row: exclude them from every later collection
     gc.collect()
     gc.freeze()
     plan = Plan(rounds=3 if options.quick else 9, quick=options.quick)

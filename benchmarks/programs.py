@@ -1,4 +1,4 @@
-"""The programs that are measured, each written once over ``np``, the NumPy of either library."""
+"""The measured programs, each written once over ``np``, the NumPy namespace of either library."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def transformer_params(blocks: int, width: int = 64, vocabulary: int = 128, leng
         }  # fmt: skip
 
     return {
-        "tokens": matrix(vocabulary, width), "places": matrix(length, width),
+        "tokens": matrix(vocabulary, width), "positions": matrix(length, width),
         "blocks": [block() for _ in range(blocks)], "norm": norm(), "head": matrix(width, vocabulary),
     }  # fmt: skip
 
@@ -120,8 +120,8 @@ def transformer(np: Any, heads: int = 4) -> Program:
             for part in np.split(x @ p["qkv"], 3, axis=-1)
         ]
         scores = q @ np.swapaxes(k, -1, -2) / size**0.5
-        places = np.arange(length)
-        scores = np.where(places[:, None] >= places[None, :], scores, -1e9)
+        positions = np.arange(length)
+        scores = np.where(positions[:, None] >= positions[None, :], scores, -1e9)
         weights = np.exp(scores - np.max(scores, axis=-1, keepdims=True))
         weights = weights / np.sum(weights, axis=-1, keepdims=True)
         mixed = np.reshape(np.transpose(weights @ v, (0, 2, 1, 3)), (batch, length, width))
@@ -133,7 +133,7 @@ def transformer(np: Any, heads: int = 4) -> Program:
         return h @ p["down"] + p["down_bias"]
 
     def loss(params, tokens, labels):
-        x = np.take(params["tokens"], tokens, axis=0) + params["places"]
+        x = np.take(params["tokens"], tokens, axis=0) + params["positions"]
         for p in params["blocks"]:
             x = x + attention(p, layer_norm(p["norm1"], x))
             x = x + feed_forward(p, layer_norm(p["norm2"], x))

@@ -67,7 +67,7 @@ def nested_data(steps: int, size: int = 16) -> tuple[Any, Any]:
 
 
 def branching(np: Any, lax: Any, constant: float = 0.5) -> Program:
-    """A scan whose steps go one of two ways, by a value that they compute."""
+    """A scan whose steps take one of two branches, by a computed predicate."""
 
     def loss(c, xs):
         def step(c, x):
@@ -85,7 +85,7 @@ def branching_data(steps: int = STEPS, size: int = 16) -> tuple[Any, Any]:
 
 
 def iteration(np: Any, lax: Any, constant: float = 0.5) -> Program:
-    """A fixed point by a loop until a test fails: no reverse mode in either library as it stands."""
+    """A fixed point by a while loop, for which neither library has reverse mode."""
 
     def solve(a, b):
         def going(state):
@@ -106,7 +106,7 @@ def iteration_data(size: int = 32) -> tuple[Any, Any]:
 
 
 def counting(np: Any, lax: Any, constant: float = 0.1) -> Program:
-    """A loop over a range of integers known while tracing."""
+    """A loop over a range of integers that is known at trace time."""
 
     def loss(x, table):
         def step(i, x):
@@ -136,8 +136,8 @@ def blocks(np: Any, lax: Any, constant: float = 1e-5, heads: int = 4) -> Program
         ]
         q, k, v = parts
         scores = q @ np.swapaxes(k, -1, -2) / (width // heads) ** 0.5
-        places = np.arange(length)
-        scores = np.where(places[:, None] >= places[None, :], scores, -1e9)
+        positions = np.arange(length)
+        scores = np.where(positions[:, None] >= positions[None, :], scores, -1e9)
         weights = np.exp(scores - np.max(scores, axis=-1, keepdims=True))
         mixed = (weights / np.sum(weights, axis=-1, keepdims=True)) @ v
         return np.reshape(np.transpose(mixed, (0, 2, 1, 3)), (batch, length, width)) @ p["out"]

@@ -18,13 +18,13 @@ from matplotlib import pyplot as plt
 from .timing import Pair, Row
 
 HERE = Path(__file__).parent
-SMALLEST = 1e-3          # what the chart shows of a cost that is lost in noise
+SMALLEST = 1e-3          # the least ratio that the chart shows
 COLOURS = {"met": "#1b7837", "MISSED": "#c51b2b", "": "#7f7f7f"}
 
 
 @dataclass(frozen=True)
 class Result:
-    """A row and what was measured, or why it could not be."""
+    """A row with its measurement, or the error that prevented it."""
 
     row: Row
     pair: Pair | None
@@ -81,17 +81,17 @@ def write(results: Sequence[Result], seconds: float) -> None:
 
 
 def table(results: Sequence[Result], seconds: float) -> str:
-    """The page of results."""
+    """The page of results as markdown."""
     versions = ", ".join(f"{name} {version(name)}" for name in ("handlax", "jax", "jaxlib", "numpy"))
     lines = [
         "# handlax beside JAX", "",
         f"{summary(results, seconds)}. Written by `python -m benchmarks --write` on {datetime.date.today()}: "
         f"Python {platform.python_version()}, {versions}; {machine()}.", "",
-        "Same program, same process, alternating, medians of at least 9 turns; only ratios mean anything.",
-        "Trace, transform and cold rows time functions with new code; programs are walked inside the timer.",
+        "Same program, same process, alternating, medians of at least 9 rounds; only ratios are comparable.",
+        "Trace, transform and cold rows time functions with new code; the timer includes a visit of every equation.",
         "Every row asserts that both sides' results agree.",
         "A ratio is handlax's figure divided by JAX's: smaller is better.",
-        "A dash stands where only handlax has a figure; its ratio is what the row or its note says.", "",
+        "A dash: only handlax has a figure; the row or its note defines the ratio.", "",
         "![ratios against their bars](results.png)", "",
     ]  # fmt: skip
     for theme in dict.fromkeys(r.row.theme for r in results):

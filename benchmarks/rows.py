@@ -1,4 +1,4 @@
-"""Every row, by theme."""
+"""All rows, by theme."""
 
 from __future__ import annotations
 

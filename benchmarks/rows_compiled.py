@@ -1,4 +1,4 @@
-"""What XLA makes of both sides' programs: cost of the optimised module, exactly, and its run time."""
+"""The compiled programs of both sides: exact cost of the optimised module, and run time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A program: its title, what it is on either side, its arguments in NumPy, and whether it is differentiated."""
+    """A program: its title, its function on either side, its NumPy arguments, and whether it is differentiated."""
 
     title: str
     program: Callable[[Side], Any]
@@ -35,7 +35,7 @@ class Case:
 
 
 def both(title: str, program: Callable[[Side], Any], data: tuple[Any, ...]) -> list[Case]:
-    """A program as it is, and its value and gradient."""
+    """The cases of a program and of its value and gradient."""
     return [Case(f"{title}, {('forward', 'value and gradient')[d]}", program, data, d) for d in (False, True)]
 
 
@@ -44,17 +44,17 @@ CASES = [case for which in ("MLP", "transformer") for case in both(which, *model
 
 @functools.cache
 def costs(case: Case) -> tuple[dict[str, float], dict[str, float]]:
-    """flops, bytes accessed, peak memory; the results of both sides agree."""
-    found, results = [], []
+    """The flops, bytes accessed and peak memory of both sides, whose results are checked to agree."""
+    analyses, results = [], []
     for side in (OURS, THEIRS):
         f, args = case.jitted(side)
         program = f.lower(*args).compile()
         analysis, memory = program.cost_analysis(), program.memory_analysis()
-        found.append({"flops": analysis["flops"], "bytes accessed": analysis["bytes accessed"],
+        analyses.append({"flops": analysis["flops"], "bytes accessed": analysis["bytes accessed"],
                       "peak memory": memory.peak_memory_in_bytes})  # fmt: skip
         results.append(program(*args))
     assert_agree(*results)
-    ours, theirs = found
+    ours, theirs = analyses
     return ours, theirs
 
 
@@ -70,20 +70,20 @@ def cost_row(case: Case, measure: str) -> Row:
 @functools.cache
 def run_times(module: str, processes: int, rounds: int) -> dict[str, list[list[float]]]:
     """For each case of a module of rows, and each side, the medians of alternating processes."""
-    found: dict[str, list[list[float]]] = {}
-    for turn in range(processes):
-        for side in (0, 1) if turn % 2 == 0 else (1, 0):
+    medians: dict[str, list[list[float]]] = {}
+    for i in range(processes):
+        for side in (0, 1) if i % 2 == 0 else (1, 0):
             command = [sys.executable, "-m", "benchmarks.runtime", module, ("ours", "theirs")[side], str(rounds)]
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise RuntimeError(f"a process of run times failed:\n{done.stderr}")
             for name, seconds in json.loads(done.stdout).items():
-                found.setdefault(name, [[], []])[side].append(seconds)
-    return found
+                medians.setdefault(name, [[], []])[side].append(seconds)
+    return medians
 
 
 def run_row(case: Case, module: str) -> Row:
-    """Met where the ratio is at most 1.03, or where the 95 % interval of the ratio over the processes contains that."""
+    """Met if the ratio is at most 1.03, or the 95 % interval of the ratio over the processes contains 1.03."""
 
     def measure(plan: Plan) -> Pair:
         ours, theirs = run_times(module, 2 if plan.quick else 5, 50 if plan.quick else 300)[case.title]
@@ -95,13 +95,13 @@ def run_row(case: Case, module: str) -> Row:
 
 
 def compiled_rows(cases: Sequence[Case], module: str) -> list[Row]:
-    """The rows of all cases; ``module``, a module of rows, has them as ``CASES``."""
+    """The rows of all cases, which are ``CASES`` of the module of rows ``module``."""
     measures = ("flops", "bytes accessed", "peak memory")
     return [*[cost_row(case, m) for case in cases for m in measures], *[run_row(case, module) for case in cases]]
 
 
 def interval(ratios: list[float]) -> tuple[float, float]:
-    """Student's interval of the mean ratio of paired processes."""
+    """Student's 95 % interval of the mean ratio of paired processes."""
     quantile = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78}[len(ratios)]
     middle, half = statistics.mean(ratios), quantile * statistics.stdev(ratios) / len(ratios) ** 0.5
     return middle - half, middle + half

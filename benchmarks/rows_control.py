@@ -1,4 +1,4 @@
-"""Loops and branches: recording, differentiating and lowering them, what XLA makes of them, and single calls."""
+"""Loops and branches: tracing, differentiating, lowering, compiled programs, and eager calls."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ FORWARD = ("while",)  # a loop of unknown length has no reverse mode in JAX
 
 
 def staged(title: str, differentiate: bool, lower: bool) -> Callable[[Side], Prepare]:
-    """Record a program, written anew each round, or lower it to StableHLO that is parsed and verified.
+    """Trace a program with new code each round, or lower it to StableHLO that is parsed and verified.
 
-    It has new code, and a body with a new constant: what is remembered of equal bodies does not help.
+    Its body has a new constant each round, so that caches of equal bodies miss.
     """
     make, data = MODELS[title]
 
@@ -55,16 +55,16 @@ def staged(title: str, differentiate: bool, lower: bool) -> Callable[[Side], Pre
 
 def stage_row(title: str, differentiate: bool, lower: bool) -> Row:
     def check(ours: Any, theirs: Any) -> None:
-        """What was recorded gives the same values; a program that was lowered has as many loops and branches."""
+        """Both sides compute the same values, and their lowered programs have equally many loops and branches."""
         case = next(c for c in CASES if c.title.startswith(title) and c.differentiate == differentiate)
         assert_agree(*[f(*args) for f, args in map(case.jitted, (OURS, THEIRS))])
         if lower:
             texts = str(ours), theirs.as_text()
-            for word in ("stablehlo.while", "stablehlo.case"):
-                assert texts[0].count(word) == texts[1].count(word), word
+            for op in ("stablehlo.while", "stablehlo.case"):
+                assert texts[0].count(op) == texts[1].count(op), op
 
-    words = "trace + lower" if lower else "trace"
-    name = f"{words} of grad: {title}" if differentiate else f"{words}: {title}"
+    stages = "trace + lower" if lower else "trace"
+    name = f"{stages} of grad: {title}" if differentiate else f"{stages}: {title}"
     bar = 0.25 if lower else 0.10 if differentiate else 0.15
     return Row(name, bar, timed(staged(title, differentiate, lower), check=check, cold=True))
 
@@ -87,7 +87,7 @@ SINGLE: dict[str, Callable[[Side], Callable[..., Any]]] = {
 
 
 def single_row(name: str) -> Row:
-    """One call outside ``jit``, of functions that were given before: the other side remembers what they traced to."""
+    """A call outside ``jit`` with the same functions every time: JAX finds their traces in its cache."""
 
     def make(side: Side) -> Prepare:
         f, c, xs = SINGLE[name](side), side.array(seeded(8)), side.array(seeded(100, 8))
@@ -96,8 +96,8 @@ def single_row(name: str) -> Row:
     return Row(f"eager {name}, 100 x f32[8]", 1.00, timed(make))
 
 
-def room_row(room: dict[str, int]) -> Row:
-    """The gradient of a loop of unknown length against that of a scan of as many steps, of handlax alone."""
+def bounded_while_row(bound: dict[str, int]) -> Row:
+    """The gradient of a while loop against that of a scan of as many steps, for handlax alone."""
 
     def measure(plan: Plan) -> Pair:
         params, xs = on(OURS, programs.recurrent_data())
@@ -111,7 +111,7 @@ def room_row(room: dict[str, int]) -> Row:
 
         def by_while(params, n):
             step = lambda state: (state[0] + 1, cell(params, state[1], xs[state[0]]))
-            return hnp.sum(lax.while_loop(lambda state: state[0] < n, step, (0, params["start"]), **room)[1])
+            return hnp.sum(lax.while_loop(lambda state: state[0] < n, step, (0, params["start"]), **bound)[1])
 
         n = OURS.array(np.int32(programs.STEPS))
         grads = [lib.jit(lib.grad(f)) for f in (by_while, by_scan)]
@@ -120,7 +120,7 @@ def room_row(room: dict[str, int]) -> Row:
         memory = [g.lower(params, n).compile().memory_analysis().temp_size_in_bytes for g in grads]
         return Pair(pair.ours, pair.theirs, (f"temporary memory: {memory[0]:,} bytes, of the scan {memory[1]:,}",))
 
-    (name, count), = room.items()
+    (name, count), = bound.items()
     title = f"gradient of 1,000 steps by while_loop({name}={count}) against scan"
     return Row(title, None, measure, beside=False)
 
@@ -136,5 +136,5 @@ ROWS = [
       if not (differentiate and title in FORWARD)],
     *[single_row(name) for name in SINGLE],
     *compiled_rows(CASES, "rows_control"),
-    room_row({"max_steps": 1000}), room_row({"checkpoints": 10}),
+    bounded_while_row({"max_steps": 1000}), bounded_while_row({"checkpoints": 10}),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Calls of jitted functions that are compiled already: what stands between the call and the device."""
+"""Calls of functions that are compiled already: the cost of dispatch."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ def dispatch(
     numpy_arguments: bool = False,
     check: Check = assert_agree,
 ) -> Measure:
-    """A call of ``jit(make(side))``; the last of many is awaited, as calls follow each other in a program.
+    """A call of ``jit(make(side))``; only the last of many calls is awaited, as in a loop of calls.
 
-    The note says what XLA's runtime takes of it, by itself: to run the program and to make its results.
+    The note is the share of XLA's runtime: executing the program and creating the buffers of its results.
     """
 
-    def given(side: Side) -> tuple[Any, ...]:
+    def operands(side: Side) -> tuple[Any, ...]:
         if numpy_arguments:
             return args
         arrays = on(side, args)
         return tuple([handlax.tree.freeze(x) for x in arrays]) if freeze and side is OURS else arrays
 
     def call(side: Side) -> Prepare:
-        g, xs = side.lib.jit(make(side)), given(side)
+        g, xs = side.lib.jit(make(side)), operands(side)
         return lambda: lambda: g(*xs)
 
-    def run() -> Prepare:
-        g, leaves = handlax.jit(make(OURS)), handlax.tree.leaves(given(OURS))
-        g(*given(OURS))
-        ((_, compiled, hot),) = g._jit_info.table.values()
+    def runtime_alone() -> Prepare:
+        g, leaves = handlax.jit(make(OURS)), handlax.tree.leaves(operands(OURS))
+        g(*operands(OURS))
+        ((_, compiled, plan),) = g._jit_info.compiled.values()
         buffers = [OURS.array(x).buffer for x in leaves]
         if compiled.prepare is not None:
             buffers = compiled.prepare(buffers)
-        return lambda: lambda: hot.run(buffers).consume_with_handlers(hot.handlers)
+        return lambda: lambda: plan.execute(buffers)
 
-    part = Part("of which XLA's runtime", run, lambda made: made[-1].block_until_ready())
+    part = Part("of which XLA's runtime", runtime_alone, lambda results: results[-1].block_until_ready())
     return timed(call, check=check, part=part)
 
 
@@ -77,7 +77,7 @@ def of(f: Callable[..., Any]) -> Callable[[Side], Callable[..., Any]]:
 
 
 def mapped(side: Side) -> Callable[[Any], Any]:
-    """A tree of the same kind: a frozen tree stays frozen."""
+    """``tree.map``: the result for a frozen tree is frozen."""
     return lambda tree: side.lib.tree.map(lambda leaf: leaf + 1.0, tree)
 
 
@@ -87,7 +87,7 @@ HUNDRED = {f"leaf{i:02}": seeded(8, seed=i) for i in range(100)}
 
 
 def frozen_agree(ours: Any, theirs: Any) -> None:
-    """A frozen tree comes in; the results stand under the same names."""
+    """The results have equal names and values; one side may be a frozen tree."""
     assert sorted(ours) == sorted(theirs)
     for name in theirs:
         np.testing.assert_allclose(np.asarray(ours[name]), np.asarray(theirs[name]), rtol=1e-6)

@@ -1,4 +1,4 @@
-"""What is not staged: single calls, transformations of small functions, sizes and dtypes, idle handlers."""
+"""Eager evaluation: single calls, transformations of small functions, sizes and dtypes, idle handlers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ SMALL_TRANSFORMS: dict[str, Callable[[Side, Any], Any]] = {
 
 
 def eager_transform(name: str, cold: bool) -> Row:
-    """A transformation of a small function, run at once; cold: of a function with new code."""
+    """A transformation of a small function, evaluated eagerly; cold: of a function with new code."""
 
     def make(side: Side) -> Prepare:
         f, apply = SMALL_TRANSFORMS[name](side, side.array(SMALL))
@@ -129,11 +129,11 @@ WORST = 1.50
 
 
 def all_cases(plan: Plan) -> dict[Case, Pair]:
-    """Every case, once per run: two rows read them. One above the bar is measured again, as long as a row is."""
+    """Every case, measured once for both rows that read it; cases above the bar again, with more samples."""
     if plan not in _measured:
-        found = {case: timed(_case(case), check=_agree(case), turns=3)(plan) for case in CASES}
-        again = {case: timed(_case(case), check=_agree(case))(plan) for case in CASES if found[case].ratio > WORST}
-        _measured[plan] = {**found, **again}
+        quick = {case: timed(_case(case), check=_agree(case), samples_per_round=3)(plan) for case in CASES}
+        again = {case: timed(_case(case), check=_agree(case))(plan) for case in CASES if quick[case].ratio > WORST}
+        _measured[plan] = {**quick, **again}
     return _measured[plan]
 
 
@@ -154,14 +154,14 @@ def _worst(plan: Plan) -> Pair:
 
 @handlax.operation
 class Unused:
-    """An operation that no program here performs: a handler with a clause for it is idle."""
+    """An operation that no measured program performs: a handler with a clause for it alone is idle."""
 
     def result_type(op, x):
         return x
 
 
 def idle(staged: bool) -> Callable[[Plan], float]:
-    """Microseconds that a handler without a clause for it adds to an operation."""
+    """Microseconds that an idle handler adds to an operation."""
     length = 100
     handler = handlax.handler({Unused: lambda op, x: x})
 
@@ -180,9 +180,9 @@ def idle(staged: bool) -> Callable[[Plan], float]:
     def measure(plan: Plan) -> float:
         np.testing.assert_array_equal(np.asarray(idly(x)), np.asarray(chain(x)))
         added = []
-        for turn in range(plan.rounds * 90):
+        for i in range(plan.rounds * 90):
             pair = [0.0, 0.0]
-            for which, thunk in ((0, plain), (1, under)) if turn % 2 else ((1, under), (0, plain)):
+            for which, thunk in ((0, plain), (1, under)) if i % 2 else ((1, under), (0, plain)):
                 start = time.perf_counter()
                 thunk()
                 pair[which] = time.perf_counter() - start

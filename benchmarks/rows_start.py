@@ -1,4 +1,4 @@
-"""New processes: import, and the way to the first result of a jitted function."""
+"""New processes: import, and the time to the first result of a jitted function."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ print(round(float(y), 4))
 
 
 def processes(program: str, net: bool) -> Callable[[Plan], Pair]:
-    """Seconds of alternating processes, compiled modules kept from a first run; ``net``: less those of an empty one."""
+    """Seconds of alternating processes with Python's bytecode cached; ``net``: less those of an empty process."""
 
     def measure(plan: Plan) -> Pair:
         with tempfile.TemporaryDirectory() as folder:
@@ -34,8 +34,8 @@ def processes(program: str, net: bool) -> Callable[[Plan], Pair]:
             _, mine, peers = [_run(text, environment, folder)[1] for text in texts]
             assert mine == peers, f"handlax printed {mine!r}, JAX {peers!r}"
             times: list[list[float]] = [[], [], []]
-            for turn in range(plan.rounds):
-                for which in (0, 1, 2) if turn % 2 == 0 else (2, 1, 0):
+            for i in range(plan.rounds):
+                for which in (0, 1, 2) if i % 2 == 0 else (2, 1, 0):
                     times[which].append(_run(texts[which], environment, folder)[0])
         empty, ours, theirs = [statistics.median(t) for t in times]
         off = empty if net else 0.0

@@ -1,4 +1,4 @@
-"""Recording and transforming programs: microseconds per equation, whole models, nesting, many equations, memory."""
+"""Tracing and transforming programs: microseconds per equation, whole models, nesting, many equations, memory."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _written(side: Side, style: str, length: int) -> Any:
 
 
 def traced(style: str, transform: str, length: int = LENGTH) -> Callable[[Side], Prepare]:
-    """Record a chain of operations under a transformation, written anew each round."""
+    """Trace a chain of operations under a transformation, with new code each round."""
     wrap, shape = TRANSFORMS[transform]
 
     def make(side: Side) -> Prepare:
@@ -74,8 +74,8 @@ def traced(style: str, transform: str, length: int = LENGTH) -> Callable[[Side],
     return make
 
 
-def runs_alike(style: str, transform: str) -> Callable[[Any, Any], None]:
-    """Both sides' functions give the same values; checked on a shorter chain, which XLA compiles sooner."""
+def evaluates_alike(style: str, transform: str) -> Callable[[Any, Any], None]:
+    """Both sides' functions give the same values; checked on a shorter chain, which compiles faster."""
     wrap, shape = TRANSFORMS[transform]
 
     def check(ours: Any, theirs: Any) -> None:
@@ -88,7 +88,7 @@ def runs_alike(style: str, transform: str) -> Callable[[Any, Any], None]:
 
 
 def trace_row(name: str, bar: float, aim: float, style: str, transform: str) -> Row:
-    measure = timed(traced(style, transform), per=LENGTH, check=runs_alike(style, transform), cold=True)
+    measure = timed(traced(style, transform), per=LENGTH, check=evaluates_alike(style, transform), cold=True)
     return Row(name, bar, measure, aim)
 
 
@@ -148,7 +148,7 @@ def nesting_row(depth: int) -> Row:
 
 
 def many_row(transform: str) -> Row:
-    """Microseconds per equation at 200,000 equations against 1,000, of handlax alone."""
+    """Microseconds per equation at 200,000 equations against 1,000, for handlax alone."""
 
     def measure(plan: Plan) -> Pair:
         make_few, make_many = traced("operators", transform)(OURS), traced("operators", transform, MANY)(OURS)
@@ -168,7 +168,7 @@ def many_row(transform: str) -> Row:
 
 
 def _check_values(program: Any, transform: str) -> None:
-    """The program of 200,000 equations, run, against the chain in NumPy at double precision: it is linear in x."""
+    """Evaluate the program of 200,000 equations; compare with NumPy in double precision. The chain is linear in x."""
     shape = TRANSFORMS[transform][1]
     x = seeded(*shape)
     wide = x.astype(np.float64)
@@ -189,7 +189,7 @@ def _seconds(thunk: Callable[[], Any]) -> float:
 
 
 def memory_row(transform: str) -> Row:
-    """Bytes that stay while the program is held, per primal equation."""
+    """Bytes that a program keeps allocated while it is referenced, per primal equation."""
     length = 4000
 
     def measure(plan: Plan) -> Pair:
@@ -197,14 +197,14 @@ def memory_row(transform: str) -> Row:
         for side in (OURS, THEIRS):
             prepare = traced("lax", transform, length)(side)
             prepare()()
-            figures.append(statistics.median([_held(prepare()) for _ in range(3)]) / length)
+            figures.append(statistics.median([_allocated(prepare()) for _ in range(3)]) / length)
         return Pair(*figures)
 
     title = f"trace of {transform}" if transform else "trace"
     return Row(f"memory per recorded equation, {title}", 0.25, measure, 0.10, unit="bytes held")
 
 
-def _held(thunk: Callable[[], Any]) -> float:
+def _allocated(thunk: Callable[[], Any]) -> float:
     gc.collect()
     tracemalloc.start()
     try:
@@ -219,7 +219,7 @@ def _held(thunk: Callable[[], Any]) -> float:
 
 
 def lower_row(parse: bool) -> Row:
-    """From a function to verified StableHLO; JAX's own lowering verifies in both rows."""
+    """Trace and lower to verified StableHLO; JAX's own lowering verifies in both rows."""
     from_text = parse_text if parse else None
 
     def make(side: Side) -> Prepare:
@@ -241,7 +241,7 @@ def lower_row(parse: bool) -> Row:
 
 
 def parse_text(text: str) -> Any:
-    """Parsed and verified by MLIR, in a context that is made once."""
+    """The MLIR module of a text, parsed and verified in one shared context."""
     return ir.Module.parse(text, _context())
 
 
@@ -252,7 +252,7 @@ def _context() -> Any:
 
 def _lowered_alike(ours: Any, theirs: Any) -> None:
     assert str(ours).count("stablehlo.sine") == theirs.as_text().count("stablehlo.sine") == LENGTH // 4
-    runs_alike("lax", "")(OURS.trace(programs.chain_lax(OURS.lax, LENGTH), OURS.array(seeded(8))),
+    evaluates_alike("lax", "")(OURS.trace(programs.chain_lax(OURS.lax, LENGTH), OURS.array(seeded(8))),
                           THEIRS.trace(programs.chain_lax(THEIRS.lax, LENGTH), THEIRS.array(seeded(8))))
 
 

@@ -14,16 +14,16 @@ from .sides import OURS, THEIRS
 def main() -> None:
     cases = importlib.import_module(f"{__package__}.{sys.argv[1]}").CASES
     side, rounds = {"ours": OURS, "theirs": THEIRS}[sys.argv[2]], int(sys.argv[3])
-    found = {}
+    medians = {}
     for case in cases:
-        run, args = case.jitted(side)
+        jitted, args = case.jitted(side)
         times = []
         for _ in range(rounds + 5):
             start = time.perf_counter()
-            side.ready(run(*args))
+            side.ready(jitted(*args))
             times.append(time.perf_counter() - start)
-        found[case.title] = statistics.median(times[5:])
-    print(json.dumps(found))
+        medians[case.title] = statistics.median(times[5:])
+    print(json.dumps(medians))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The two libraries under one set of names, and functions whose code is new each round."""
+"""The two libraries under one set of names, and functions with new code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _serial = itertools.count(1_000_003)
 
 @dataclass(frozen=True)
 class Side:
-    """One library: its transformations, ``numpy`` and ``lax``, and how its programs are recorded and walked."""
+    """One library: its namespaces, and ``walk``, which visits every equation of its programs."""
 
     name: str
     lib: Any
@@ -47,9 +47,9 @@ class Side:
 
 
 def _walk_tape(program: Any) -> int:
-    """A tape has columns instead of equations; each has an entry per equation."""
+    """Visit the columns of a program of handlax, each of which has an entry per equation."""
     visited = 0
-    for _op, _operands, _made, (_code, _offset) in zip(program.ops, program.args, program.types, program.sites):
+    for _op, _operands, _types, (_code, _offset) in zip(program.ops, program.args, program.types, program.sites):
         visited += 1
     assert program.effects is not None and program.out_types is not None
     return visited
@@ -58,7 +58,7 @@ def _walk_tape(program: Any) -> int:
 def _walk_equations(closed: Any) -> int:
     visited = 0
     for equation in closed.jaxpr.eqns:
-        _op, _operands, _made = equation.primitive, equation.invars, equation.outvars
+        _op, _operands, _types = equation.primitive, equation.invars, equation.outvars
         _site, _effects = equation.source_info, equation.effects
         visited += 1
     assert closed.effects is not None and closed.out_avals is not None
@@ -70,7 +70,7 @@ THEIRS = Side("JAX", jax, jax.numpy, jax.lax, _walk_equations)
 
 
 def renewed(f: FunctionType) -> Any:
-    """``f`` with new code: no cache of either library, by identity or by structure, has seen it."""
+    """``f`` with new code, for which the caches of both libraries, by identity or structure, have no entry."""
     code = _renewed_code(f.__code__, next(_serial))
     g = FunctionType(code, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
     g.__kwdefaults__ = f.__kwdefaults__
@@ -92,9 +92,9 @@ def numpy_leaves(x: Any) -> list[np.ndarray[Any, Any]]:
 
 
 def assert_agree(ours: Any, theirs: Any, rtol: float = 2e-4, atol: float = 1e-5) -> None:
-    """Same structure, shapes, dtypes, and values up to rounding."""
+    """Assert equal structure, shapes and dtypes, and values equal up to rounding."""
     mine, peers = numpy_leaves(ours), numpy_leaves(theirs)
-    assert len(mine) == len(peers), f"{len(mine)} results here, {len(peers)} there"
+    assert len(mine) == len(peers), f"{len(mine)} results of handlax, {len(peers)} of JAX"
     for i, (x, y) in enumerate(zip(mine, peers)):
         assert x.shape == y.shape and x.dtype == y.dtype, f"result {i}: {x.dtype}{x.shape}, {y.dtype}{y.shape}"
         wide = np.float64 if x.dtype.kind not in "biuc" else x.dtype

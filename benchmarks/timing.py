@@ -1,7 +1,7 @@
-"""Rows and how they are measured: side by side, alternating, medians.
+"""Rows and their measurement: medians of samples that alternate between the sides.
 
-A row is data: its name, its bar, and a measure. ``timed`` is the usual measure: ``make(side)`` gives ``prepare``, which
-is called before each round, outside the timer, and gives what is timed.
+A row is data: a name, a bar and a measure. ``timed`` is the usual measure: ``make(side)`` returns ``prepare``, which is
+called before each sample, outside the timer, and returns the function that is timed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Check = Callable[[Any, Any], None]
 
 @dataclass(frozen=True)
 class Pair:
-    """Both sides' figures in one unit. Where only handlax has one, ``theirs`` is what the bar counts in."""
+    """Both sides' figures in one unit. Where only handlax has one, ``theirs`` is the unit of the bar."""
 
     ours: float
     theirs: float
     notes: tuple[str, ...] = ()
-    low: float | None = None            # lower end of the ratio's 95 % interval, where it decides
+    low: float | None = None            # lower end of the ratio's 95 % interval, where the bar is compared with it
 
     @property
     def ratio(self) -> float:
@@ -35,7 +35,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Plan:
-    """How long to measure: ``rounds`` per side (never under nine in a figure that is written down)."""
+    """How long to measure: ``rounds`` per side, at least nine for published figures."""
 
     rounds: int = 9
     quick: bool = False
@@ -55,7 +55,7 @@ class Row:
     beside: bool = True             # whether JAX has this figure too
 
     def met(self, pair: Pair) -> bool:
-        """Noise of 5 % is allowed on the bars of 1.00 and above, except where the measure is exact."""
+        """Whether the bar is met; bars of 1.00 and above allow 5 % of noise, except in exact units."""
         if self.bar is None:
             return True
         slack = 1.05 if self.bar >= 1.0 and self.unit not in EXACT else 1.0
@@ -67,7 +67,7 @@ EXACT = ("flops", "bytes")
 
 @dataclass(frozen=True)
 class Part:
-    """A part of what handlax does in a row, timed by itself; ``end`` awaits its last result."""
+    """A part of handlax's work in a row, timed separately; ``end`` awaits its last result."""
 
     name: str
     make: Callable[[], Prepare]
@@ -80,14 +80,13 @@ def timed(
     per: int = 1,
     check: Check | None = assert_agree,
     cold: bool = False,
-    turns: int = 9,
+    samples_per_round: int = 9,
     part: Part | None = None,
 ) -> Measure:
-    """Median time of one call, in microseconds per ``per`` parts. ``cold``: every call is prepared anew.
-    ``turns``: how many short turns a round has. Other programs disturb a few of many short turns, whose median stays.
+    """Median time of one call, in microseconds divided by ``per``. ``cold``: every call has a new ``prepare()``.
 
-    ``check`` receives both sides' results, except where they are programs, which the row compares itself. ``part`` is
-    timed in turn with the sides (not where ``cold``) and becomes a note.
+    ``samples_per_round``: many short samples, so that the median is robust against other processes. ``check`` receives
+    both sides' results. ``part`` is sampled in alternation with the sides (not where ``cold``) and becomes a note.
     """
 
     def measure(plan: Plan) -> Pair:
@@ -103,8 +102,8 @@ def timed(
         samples: list[list[float]] = [[] for _ in timers]
         gc.collect()
         long = cold and min([timer.count for timer in timers]) == 1
-        for turn in range(plan.rounds * (1 if long else 2 if cold else turns)):
-            for which in range(len(timers)) if turn % 2 == 0 else reversed(range(len(timers))):
+        for i in range(plan.rounds * (1 if long else 2 if cold else samples_per_round)):
+            for which in range(len(timers)) if i % 2 == 0 else reversed(range(len(timers))):
                 samples[which].append(timers[which].once())
         ours, theirs, *rest = [statistics.median(s) * 1e6 / per for s in samples]
         return Pair(ours, theirs, tuple([f"{part.name}: {figure:.3g} us" for figure in rest if part is not None]))
@@ -114,7 +113,7 @@ def timed(
 
 @dataclass(frozen=True)
 class _Timer:
-    """What is timed in one turn, and how often."""
+    """One sample: ``once`` is the seconds per call, over ``count`` calls."""
 
     count: int
     once: Callable[[], float]
@@ -129,13 +128,13 @@ def _timer(prepare: Prepare, end: Callable[[Any], Any], cold: bool) -> _Timer:
 
 
 def _batch(prepare: Prepare, target: float = 0.01) -> int:
-    """How many freshly written functions make a round of a cold row long enough."""
+    """How many new functions make a sample of a cold row long enough for the clock."""
     elapsed = min(_each([prepare()]) for _ in range(2))
     return max(1, min(20, int(target / elapsed)))
 
 
 def _each(thunks: list[Callable[[], Any]]) -> float:
-    """Seconds per thunk, each called once; the collector stays on, but earlier turns leave it nothing to do."""
+    """Seconds per thunk, each called once; the collector stays on, with nothing left over from earlier samples."""
     gc.collect()
     start = time.perf_counter()
     for thunk in thunks:
@@ -145,9 +144,9 @@ def _each(thunks: list[Callable[[], Any]]) -> float:
 
 def _once(thunk: Callable[[], Any], count: int, end: Callable[[Any], Any]) -> float:
     """Seconds per call over ``count`` calls, the last result awaited."""
-    turns = range(count)
+    calls = range(count)
     start = time.perf_counter()
-    for _ in turns:
+    for _ in calls:
         result = thunk()
     end(result)
     elapsed = time.perf_counter() - start
@@ -156,7 +155,7 @@ def _once(thunk: Callable[[], Any], count: int, end: Callable[[Any], Any]) -> fl
 
 
 def _repetitions(thunk: Callable[[], Any], end: Callable[[Any], Any], target: float = 0.001) -> int:
-    """How many calls make a round long enough for the clock."""
+    """How many calls make a sample long enough for the clock."""
     thunk()
     count = 1
     while True:
@@ -167,5 +166,5 @@ def _repetitions(thunk: Callable[[], Any], end: Callable[[Any], Any], target: fl
 
 
 def single(measure: Callable[[Plan], float]) -> Measure:
-    """A figure of handlax alone against an absolute bar."""
+    """A figure of handlax alone, with an absolute bar."""
     return lambda plan: Pair(measure(plan), 1.0)

@@ -2,8 +2,8 @@
 
     make demo
 
-Everything a program needs at once: ``jit``, ``grad``, per-example gradients by ``vmap``, minibatches, and a user's own
-handler around the compiled step, which it crosses unchanged.
+One program with ``jit``, ``grad``, per-example gradients by ``vmap``, minibatches, and a user's own handler that counts
+the operations of the compiled step.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def step(params: Params, moments: Any, n: Any, x: Any, y: Any) -> Any:
 
 
 def gradient_norms(params: Params, x: Any, y: Any) -> Any:
-    """The norm of the gradient of every example apart."""
+    """The norm of the gradient of each example."""
 
     def one(x: Any, y: Any) -> Any:
         gradient = hx.grad(loss)(params, x[None], y[None])
@@ -115,7 +115,7 @@ def train(epochs: int) -> tuple[Params, list[float], tuple[np.ndarray, ...]]:
 
 
 def compare_counts(params: Params, x: Any, y: Any) -> dict[str, int]:
-    """What one step performs, counted around the plain step and around the compiled one."""
+    """The operations of one step, counted around the plain step and around the compiled one."""
     zeros = hx.tree.map(hnp.zeros_like, params)
     arguments = (params, (zeros, zeros), hnp.float32(1.0), x, y)
     plain, _ = hx.handle(counting, {})(step)(*arguments)
@@ -125,7 +125,7 @@ def compare_counts(params: Params, x: Any, y: Any) -> dict[str, int]:
 
 
 def draw(params: Params, losses: list[float], x: Any, y: Any, path: pathlib.Path) -> None:
-    """The loss curve, and digits that are misread."""
+    """The loss curve, and digits that are misclassified."""
     read = np.asarray(hnp.argmax(logits(params, x), axis=-1))
     wrong = np.flatnonzero(read != y)[:8]
     figure = pyplot.figure(figsize=(9, 5.5), layout="constrained")

@@ -29,7 +29,7 @@ SEEN = hnp.array([-0.8, 0.1, 1.7, 2.2, 0.3, -1.1])
 
 
 def model(params: Params, seen: Any) -> list[Any]:
-    """A path of hidden states, of which each shows a level with noise. Gives the states."""
+    """A path of hidden states, each observed as a level with noise. Returns the states."""
     states: list[Any] = []
     for t, y in enumerate(seen):
         logits = params["start"] if t == 0 else params["move"][states[-1]]
@@ -39,7 +39,7 @@ def model(params: Params, seen: Any) -> list[Any]:
 
 
 def looped(params: Params, seen: Any) -> Any:
-    """The same in a scan, where the sites are one each: to draw from, and to score paths."""
+    """``model`` as a scan, with one site for all states and one for all observations: for sampling and scoring."""
 
     def step(logits: Any, y: Any) -> Any:
         state = hp.sample("state", hp.Categorical(logits=logits))
@@ -50,7 +50,7 @@ def looped(params: Params, seen: Any) -> Any:
 
 
 def forward(params: Params, seen: Any) -> Any:
-    """The logarithm of the probability of what was seen.
+    """The logarithm of the probability of the observations.
 
     Source: Rabiner, A tutorial on hidden Markov models (1989), section III.
     """
@@ -64,7 +64,7 @@ def forward(params: Params, seen: Any) -> Any:
 
 
 def posterior(params: Params, seen: Any) -> Any:
-    """The probability of each state at each time, as a derivative of the forward algorithm by what is shown."""
+    """The probability of each state at each time, as a derivative of the forward algorithm by the evidence."""
     shown = hp.Normal(params["level"], 0.5).log_prob(seen[:, None])
     move, start = nn.log_softmax(params["move"], -1), nn.log_softmax(params["start"], -1)
 

@@ -1,4 +1,4 @@
-"""Train a small network in one compiled loop, and still see what happens inside.
+"""Train a small network in one compiled loop that reports metrics and failures.
 
     python examples/logged_training.py
 
@@ -37,7 +37,7 @@ class Metric:
 
 @hx.effect(vmap="per_lane")
 class NewKey:
-    """Ask for a key that nobody else has."""
+    """Request a new random key."""
 
     def result_type(op):
         return random.key(0).type
@@ -47,7 +47,7 @@ def metric(label: str, value: Any) -> None:
     hx.perform(Metric(label), value)
 
 
-# a log of dictionaries, which loops stack
+# a log of dictionaries; loops stack its entries
 logging = hx.handler({Metric: lambda log, op, x: ((*log, {op.label: x}), None)}, moves=hx.append)
 
 
@@ -56,7 +56,7 @@ def drawing(key: Any, op: NewKey) -> tuple[Any, Any]:
     return following, drawn
 
 
-# a key, which loops carry, and of which lanes would get one each
+# a key; loops carry it, and each lane of a vmap would get a key of its own
 keys = hx.handler({NewKey: drawing}, moves=hx.split(random.split))
 
 
@@ -84,7 +84,7 @@ def loss(params: Params, x: Any, y: Any) -> Any:
 
 
 def step(params: Params, x: Any, y: Any, rate: float, number: Any) -> Params:
-    """One step of gradient descent on a batch of its own choice."""
+    """One step of gradient descent on a random batch."""
     rows = random.choice(hx.perform(NewKey()), len(y), (BATCH,))
     value, gradient = hx.value_and_grad(loss)(params, x[rows], y[rows])
     hx.check(value < 10.0, "step {}: the loss is {}", number, value)
@@ -98,7 +98,7 @@ def train(params: Params, x: Any, y: Any, rate: float) -> Params:
 
 
 def observed(params: Params, x: Any, y: Any, rate: float) -> Any:
-    """``train`` with everything that it performs handled: the failure, the metrics, the parameters."""
+    """``train`` with all its effects handled; returns the failure, the metrics and the parameters."""
     shown = hx.debug.progress(STEPS, label=f"rate {rate}")(train)
     error, (log, (_, trained)) = hx.checkify(hx.handle(logging, ())(hx.handle(keys, random.key(1))(shown)))(
         params, x, y, rate
@@ -107,8 +107,8 @@ def observed(params: Params, x: Any, y: Any, rate: float) -> Any:
 
 
 def accuracy(params: Params, x: Any, y: Any) -> Any:
-    _, found = hx.handle(logging, ())(logits)(params, x)
-    return hnp.mean(hnp.argmax(found, axis=-1) == y)
+    _, scores = hx.handle(logging, ())(logits)(params, x)
+    return hnp.mean(hnp.argmax(scores, axis=-1) == y)
 
 
 def digits() -> tuple[np.ndarray, ...]:

@@ -1,4 +1,4 @@
-"""Train a small network in mixed precision, which is a handler around a step that knows nothing of it.
+"""Train a small network in mixed precision, by a handler around a step written for one precision.
 
     python examples/mixed_precision.py
 
@@ -50,13 +50,13 @@ def loss(params: Params, x: Any, y: Any) -> Any:
 
 
 def scaled_gradient(params: Params, x: Any, y: Any, scale: Any) -> tuple[Any, Params]:
-    """The loss, and its gradient taken of a multiple of it, so that small parts of it do not vanish."""
+    """The loss and its gradient, computed from ``scale`` times the loss so that small entries do not underflow."""
     value, gradient = hx.value_and_grad(lambda params: scale * loss(params, x, y))(params)
     return value / scale, hx.tree.map(lambda g: g / scale, gradient)
 
 
 def step(state: Any, x: Any, y: Any) -> tuple[Any, Any]:
-    """One step of gradient descent, left out where a gradient has overflowed."""
+    """One step of gradient descent, skipped where a gradient has overflowed."""
     params, scale, calm = state
     value, gradient = scaled_gradient(params, x, y, scale)
     finite = hnp.stack([hnp.all(hnp.isfinite(g)) for g in hx.tree.leaves(gradient)]).all()
@@ -85,13 +85,13 @@ def epochs(params: Params, scale: Any, x: Any, y: Any, key: Any) -> Any:
 
 def products(program: Any) -> Counter[str]:
     """The dtypes of the operands of the products in a program, its bodies included."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for eqn in program.eqns:
         if eqn.op.name == "dot_general":
-            found[str(eqn.invars[0].aval.dtype)] += 1
+            counts[str(eqn.invars[0].aval.dtype)] += 1
         for body in getattr(eqn.op, "bodies", ()):
-            found += products(body)
-    return found
+            counts += products(body)
+    return counts
 
 
 def digits() -> tuple[np.ndarray, ...]:
@@ -108,7 +108,7 @@ def accuracy(params: Params, x: Any, y: Any) -> Any:
 
 
 def trained(dtype: str, scale: float, data: tuple[np.ndarray, ...]) -> dict[str, Any]:
-    """Train under products of this dtype; the same start and the same batches for all."""
+    """Train with products of this dtype, from the same initial parameters and with the same batches for all dtypes."""
     x, y, x_test, y_test = data
     arguments = (initial(random.key(0)), hnp.float32(scale), x, y, random.key(1))
     mixed = epochs if dtype == "float32" else hx.handle(autocast(dtype))(epochs)
@@ -126,15 +126,15 @@ def trained(dtype: str, scale: float, data: tuple[np.ndarray, ...]) -> dict[str,
 def main() -> None:
     data = digits()
     scales = {"float32": 1.0, "bfloat16": 1.0, "float16": 2.0**24}
-    found = {dtype: trained(dtype, scale, data) for dtype, scale in scales.items()}
-    for result in found.values():
+    results = {dtype: trained(dtype, scale, data) for dtype, scale in scales.items()}
+    for result in results.values():
         numbers = ", ".join(f"{name} {result[name]:.7g}" for name in ("accuracy", "loss", "left out", "scale"))
         print(f"products {result['products']}: {numbers}, parameters {', '.join(result['parameters'])}")
-    for dtype, result in found.items():
+    for dtype, result in results.items():
         assert set(result["products"]) == {dtype} and result["parameters"] == {"float32"}
-        assert result["accuracy"] > 0.94 and abs(result["accuracy"] - found["float32"]["accuracy"]) < 0.02
-    assert found["float32"]["left out"] == found["bfloat16"]["left out"] == 0
-    assert 0 < found["float16"]["left out"] < 20  # the first scale was too large: it was halved until it was not
+        assert result["accuracy"] > 0.94 and abs(result["accuracy"] - results["float32"]["accuracy"]) < 0.02
+    assert results["float32"]["left out"] == results["bfloat16"]["left out"] == 0
+    assert 0 < results["float16"]["left out"] < 20  # the first scale was too large: it was halved until it was not
 
 
 if __name__ == "__main__":

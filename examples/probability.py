@@ -22,13 +22,13 @@ from handlax.random import keyless
 
 EFFECTS = hnp.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
 ERRORS = hnp.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
-SPREAD = 10.0  # of the schools, taken as known: then everything is normal, and the answer is a formula
+SPREAD = 10.0  # standard deviation between schools, taken as known: the posterior is then normal, in closed form
 
 Values = dict[str, Any]
 
 
 def schools() -> Any:
-    """What each school's coaching is worth, given what was measured there."""
+    """The effect of coaching at each school, given the effect measured there."""
     mean = hp.sample("mean", hp.Normal(0.0, 5.0))
 
     @hp.plate("school")
@@ -49,7 +49,7 @@ def exact_mean() -> tuple[float, float]:
 
 
 def score(values: Values) -> Any:
-    """The logarithm of the density of the latent values, together with what was measured."""
+    """The logarithm of the joint density of the latent values and the measurements."""
     return hp.log_density(schools, values)()[0]
 
 
@@ -58,7 +58,7 @@ def hamiltonian(
 ) -> Values:
     """Hamiltonian Monte Carlo: ``count`` states of a chain that leaves the density invariant.
 
-    It draws without keys: run it under ``seed``, and it crosses ``scan``, ``jit`` and ``vmap``.
+    It samples without keys: call it under ``seed``, also inside ``scan``, ``jit`` and ``vmap``.
     Source: Neal, MCMC using Hamiltonian dynamics (2011).
     """
     slope = hx.grad(log_density)
@@ -82,20 +82,20 @@ def hamiltonian(
 
 
 def guide(params: Values) -> None:
-    """A normal distribution for each latent value, none of which knows of another."""
+    """Independent normal distributions of the latent values."""
     hp.sample("mean", hp.Normal(params["mean"], hnp.exp(params["log_scale"])))
     hp.sample("off", hp.Normal(params["off"], hnp.exp(params["off_log_scale"])))
 
 
 def elbo(params: Values) -> Any:
-    """One draw of the evidence lower bound: of the log-density of the model less that of the guide."""
+    """A one-sample estimate of the evidence lower bound: log-density of the model less that of the guide."""
     sites, _ = hp.trace(lambda: guide(params))()
     values = {name: site.value for name, site in sites.items()}
     return score(values) - sum(site.log_prob.sum() for site in sites.values())
 
 
 def variational(key: Any, steps: int = 1500) -> Values:
-    """Stochastic gradient ascent on the bound, all steps in one loop, each shorter than the one before."""
+    """Stochastic gradient ascent on the bound, in one loop with decreasing step sizes."""
     params = {"mean": 0.0, "log_scale": 0.0, "off": hnp.zeros(8), "off_log_scale": hnp.zeros(8)}
     params = hx.tree.map(hnp.asarray, params)
 
@@ -123,7 +123,7 @@ def main() -> None:
     drawn = np.asarray(chains["mean"])[:, 100:]
     print(f"mean effect by sampling: {drawn.mean():.2f} +- {drawn.std():.2f}")
     print(f"mean effect exactly: {expected:.2f} +- {deviation:.2f}")
-    assert len(np.unique(drawn[:, -1])) == 4  # each chain draws for itself
+    assert len(np.unique(drawn[:, -1])) == 4  # the chains are independent
     assert abs(drawn.mean() - expected) < 0.6 and abs(drawn.std() - deviation) < 0.6
 
     params = hx.jit(variational)(key)

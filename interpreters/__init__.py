@@ -1,0 +1,1 @@
+"""The handlers: what operations mean; may import effects."""

@@ -1,4 +1,4 @@
-"""Check the pages of the documentation as text: that they run is the business of tests/test_docs.py.
+"""Check the pages of the documentation as text; tests/docs/test_pages.py executes their examples.
 
 Every relative link leads to a file, and to a heading where it names one; every page of ``docs/`` is reached from
 ``docs/index.md``; every page has one title and closes its fences; every Python block compiles.

@@ -23,7 +23,7 @@ def package_folders() -> dict[str, str]:
 
 
 def link_farm(folders: dict[str, str]) -> None:
-    """Build the tree of links anew: a folder per package, a link per file, so that no package hides another."""
+    """Rebuild the tree of links: a folder per package, a link per file, so that no package shadows another."""
     shutil.rmtree(FARM, ignore_errors=True)
     for package, folder in folders.items():
         target = FARM.joinpath(*package.split("."))
@@ -47,11 +47,11 @@ def main() -> int:
     link_farm(folders)
     command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"),
                "--cache-dir", str(ROOT / ".mypy_cache"), *sys.argv[1:]]
-    answer = subprocess.run(command, cwd=FARM, env={**os.environ, "MYPYPATH": str(FARM)}, text=True, check=False,
+    done = subprocess.run(command, cwd=FARM, env={**os.environ, "MYPYPATH": str(FARM)}, text=True, check=False,
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    for line in answer.stdout.splitlines():
+    for line in done.stdout.splitlines():
         print(in_repository(line, folders))
-    return answer.returncode
+    return done.returncode
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Write docs/reference/: the public names of every namespace, each with parameters and a sentence; the matrix of rules.
 
     python tools/reference.py            write the pages
-    python tools/reference.py --check    say which of them are out of date, and fail if there are any
+    python tools/reference.py --check    print which of them are out of date, and fail if there are any
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from typing import Any
 
 import rules_matrix
 
-from handlax.effects.operations import Column
+from handlax.extend import Column
 
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "reference"
 NAMESPACES = (
     "handlax", "handlax.lax", "handlax.lax.linalg", "handlax.numpy", "handlax.numpy.linalg", "handlax.numpy.fft",
     "handlax.nn", "handlax.nn.initializers", "handlax.random", "handlax.random.keyless", "handlax.library",
     "handlax.probability", "handlax.custom_derivatives", "handlax.custom_batching", "handlax.ad_checkpoint",
-    "handlax.checkpoint_policies", "handlax.debug", "handlax.experimental", "handlax.tree", "handlax.tree_util",
-    "handlax.dtypes", "handlax.columns", "handlax.errors", "handlax.testing",
+    "handlax.checkpoint_policies", "handlax.debug", "handlax.experimental", "handlax.extend", "handlax.tree",
+    "handlax.tree_util", "handlax.dtypes", "handlax.columns", "handlax.errors", "handlax.testing",
 )  # fmt: skip
 
 
 def loaded(name: str) -> ModuleType | None:
-    """A namespace by the name under which a user reaches it, which may be an attribute and no module of that name."""
+    """A namespace by the name that users write, which may be an attribute instead of a module of that name."""
     first, *rest = name.split(".")
     found: Any = importlib.import_module(first)
     for part in rest:
@@ -47,22 +47,23 @@ def loaded(name: str) -> ModuleType | None:
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """``__all__``, or what the source gives on as ``import x as x``, or what it defines."""
+    """``__all__``, or the names that the source re-exports as ``import x as x`` and those that it defines."""
     listed = getattr(module, "__all__", None)
     if listed is not None:
         return sorted(listed)
-    given, defined = set(), set()
+    exported, defined = set(), set()
     for node in ast.parse(Path(str(module.__file__)).read_text()).body:
         if isinstance(node, ast.ImportFrom):
             if node.names[0].name == "*":
                 source = importlib.util.resolve_name(f"{'.' * node.level}{node.module}", str(module.__package__))
-                given |= {name for name, value in vars(module).items() if getattr(value, "__module__", None) == source}
-            given |= {alias.asname for alias in node.names if alias.asname == alias.name.rpartition(".")[2]}
+                values = vars(module).items()
+                exported |= {name for name, value in values if getattr(value, "__module__", None) == source}
+            exported |= {alias.asname for alias in node.names if alias.asname == alias.name.rpartition(".")[2]}
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             defined.add(node.name)
         elif isinstance(node, ast.Assign):
             defined |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    return sorted(name for name in given | defined if not name.startswith("_"))
+    return sorted(name for name in exported | defined if not name.startswith("_"))
 
 
 def default(value: Any) -> str:
@@ -73,7 +74,7 @@ def default(value: Any) -> str:
 
 
 def parameters(value: Any) -> str:
-    """The parameters of something that can be called, without annotations; empty where Python does not know them."""
+    """The parameters of a callable, without annotations; empty where Python has no signature."""
     try:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
@@ -87,8 +88,8 @@ def parameters(value: Any) -> str:
         if kind is inspect.Parameter.KEYWORD_ONLY and before not in (kind, inspect.Parameter.VAR_POSITIONAL):
             parts.append("*")
         star = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}.get(kind, "")
-        given = "" if parameter.default is inspect.Parameter.empty else f"={default(parameter.default)}"
-        parts.append(f"{star}{parameter.name}{given}")
+        value_text = "" if parameter.default is inspect.Parameter.empty else f"={default(parameter.default)}"
+        parts.append(f"{star}{parameter.name}{value_text}")
         before = kind
     if before is inspect.Parameter.POSITIONAL_ONLY:
         parts.append("/")
@@ -96,7 +97,7 @@ def parameters(value: Any) -> str:
 
 
 def sentence(value: Any) -> str:
-    """What a thing says of itself: the first paragraph of its docstring, on one line; nothing of plain values."""
+    """The first paragraph of the docstring of a value, on one line; empty for plain values."""
     if isinstance(value, Column):
         return value.doc
     if isinstance(value, GenericAlias) or not (callable(value) or isinstance(value, ModuleType)):
@@ -109,43 +110,43 @@ def entry(module: ModuleType, name: str) -> str:
     """One line of a page."""
     value = getattr(module, name)
     called = name + (parameters(value) if callable(value) and not isinstance(value, type | GenericAlias) else "")
-    said = sentence(value)
-    return f"- `{called}`" + (f": {said}" if said else "")
+    description = sentence(value)
+    return f"- `{called}`" + (f": {description}" if description else "")
 
 
 def page(name: str, module: ModuleType) -> str:
-    """The page of one namespace: what explains itself, then the names of plain values."""
+    """The page of one namespace: names with a docstring, then those of plain values."""
     entries = [entry(module, public) for public in public_names(module)]
-    said = [line for line in entries if not line.endswith("`")]
+    described = [line for line in entries if not line.endswith("`")]
     plain = ", ".join([line[2:] for line in entries if line.endswith("`")])
-    values = [*([""] if said else []), f"Without a text of their own: {plain}."] if plain else []
-    return "\n".join([f"# {name}", "", sentence(module), "", *said, *values]) + "\n"
+    values = [*([""] if described else []), f"Without a text of their own: {plain}."] if plain else []
+    return "\n".join([f"# {name}", "", sentence(module), "", *described, *values]) + "\n"
 
 
 def pages() -> dict[str, str]:
     """File name -> text, for all of the reference."""
     modules = {name: module for name in NAMESPACES if (module := loaded(name)) is not None and public_names(module)}
-    made = {f"{name}.md": page(name, module) for name, module in modules.items()}
-    made["rules.md"] = rules_matrix.matrix().rstrip() + "\n"
+    texts = {f"{name}.md": page(name, module) for name, module in modules.items()}
+    texts["rules.md"] = rules_matrix.matrix().rstrip() + "\n"
     index = ["# Reference", "", "Made from the code by `python tools/reference.py`.", ""]
     index += [f"- [`{name}`]({name}.md): {sentence(module)}" for name, module in modules.items()]
     index += ["- [The matrix of rules](rules.md): which operation has a rule in which column, or why it has none.", ""]
-    made["index.md"] = "\n".join(index)
-    return made
+    texts["index.md"] = "\n".join(index)
+    return texts
 
 
-def main(words: list[str]) -> int:
-    made = pages()
+def main(arguments: list[str]) -> int:
+    texts = pages()
     there = {path.name: path.read_text() for path in PAGES.glob("*.md")}
-    changed = sorted(name for name in made.keys() | there.keys() if made.get(name) != there.get(name))
-    if "--check" in words:
+    changed = sorted(name for name in texts.keys() | there.keys() if texts.get(name) != there.get(name))
+    if "--check" in arguments:
         stale = f"out of date: {', '.join(changed)}; run python tools/reference.py"
         print(f"docs/reference: {stale if changed else 'as the code says'}")
         return 1 if changed else 0
     PAGES.mkdir(parents=True, exist_ok=True)
     for name in changed:
-        if name in made:
-            (PAGES / name).write_text(made[name])
+        if name in texts:
+            (PAGES / name).write_text(texts[name])
         else:
             (PAGES / name).unlink()
     print(f"docs/reference: {len(changed)} pages written")

@@ -8,34 +8,35 @@ from __future__ import annotations
 from collections import defaultdict
 
 import handlax
-from handlax.effects.operations import COLUMNS, OPERATIONS, Operation
+from handlax.effects.core.columns import COLUMNS
+from handlax.effects.core.operation import OPERATIONS, Operation
 
-WORDS = ("linear", "multilinear", "zero")
+STANDARD_RULES = ("linear", "multilinear", "zero", "per_operand", "data_movement")
 
 
 def families() -> dict[str, list[type[Operation]]]:
     """The operations of the library by the file that defines them."""
-    for name in handlax.__all__:  # some are loaded when first asked for
+    for name in handlax.__all__:  # some are imported at first access
         getattr(handlax, name)
-    found: dict[str, list[type[Operation]]] = defaultdict(list)
+    by_family: dict[str, list[type[Operation]]] = defaultdict(list)
     for kind in {id(kind): kind for kind in OPERATIONS.values()}.values():
         package, _, family = kind.__module__.rpartition(".")
         if package.split(".")[0] == "handlax":
-            found[family].append(kind)
-    return {family: sorted(kinds, key=lambda kind: kind.name) for family, kinds in sorted(found.items())}
+            by_family[family].append(kind)
+    return {family: sorted(kinds, key=lambda kind: kind.name) for family, kinds in sorted(by_family.items())}
 
 
 def cell(kind: type[Operation], column: str) -> str:
-    """What stands in a cell: its word, ``rule`` for code, ``exempt`` where the reason stands below."""
+    """The text of a cell: the name of a standard rule, ``rule`` for code, ``exempt`` where a reason follows below."""
     written = COLUMNS[column].cells.get(kind)
     if written is None:
         return "exempt" if column in kind.exempt else ""
     name = getattr(written, "__name__", "")
-    return name if name in WORDS or name.startswith("linear_in") else "rule"
+    return name if name in STANDARD_RULES or name.startswith("linear_in") else "rule"
 
 
 def table(kinds: list[type[Operation]]) -> list[str]:
-    """The rows of one family, the reasons below."""
+    """The rows of one family, followed by the reasons of exemptions."""
     columns = [name for name in COLUMNS if any(name in kind.exempt or kind in COLUMNS[name].cells for kind in kinds)]
     lines = [f"| operation | {' | '.join(columns)} |", f"|{' --- |' * (len(columns) + 1)}"]
     for kind in kinds:
@@ -52,7 +53,7 @@ def table(kinds: list[type[Operation]]) -> list[str]:
 
 
 def matrix() -> str:
-    """The whole matrix, a heading per family."""
+    """The matrix of all families, a heading for each."""
     lines = ["# The matrix of rules", ""]
     for family, kinds in families().items():
         lines += [f"## {family}", "", *table(kinds)]

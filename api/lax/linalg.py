@@ -1,4 +1,4 @@
 """Factorisations and solves of ``handlax.lax``."""
 
-from ..effects.linalg import cholesky as cholesky
-from ..effects.linalg import triangular_solve as triangular_solve
+from ..effects.operations.linalg import cholesky as cholesky
+from ..effects.operations.linalg import triangular_solve as triangular_solve

@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..effects import special
-from ..effects.arithmetic import abs as _abs
-from ..effects.arithmetic import add, div, integer_pow, mul, neg, sqrt, square
-from ..effects.comparison import ge, gt, le, lt, select_n
-from ..effects.conversion import convert
-from ..effects.errors import ShapeMismatch
-from ..effects.shapes import canonical_axis
-from ..effects.slicing import slice_in_dim
-from ..effects.special import exp, expm1, log1p
-from ..numpy.elementary import tanh
-from ..numpy.operands import array_of, inexact, inexact_together, like, numeric
-from ..numpy.ufuncs import logaddexp, maximum, minimum
+from ..effects.base.errors import ShapeMismatch
+from ..effects.operations.elementwise import transcendental
+from ..effects.operations.elementwise.arithmetic import abs as _abs
+from ..effects.operations.elementwise.arithmetic import add, div, integer_pow, mul, neg, sqrt, square
+from ..effects.operations.elementwise.comparison import ge, gt, le, lt, select_n
+from ..effects.operations.elementwise.conversion import convert
+from ..effects.operations.elementwise.transcendental import exp, expm1, log1p
+from ..effects.operations.foundations.shapes import canonical_axis
+from ..effects.operations.manipulation.slicing import slice_in_dim
+from ..numpy.arrays.argument_conversion import array_of, inexact, inexact_together, like, numeric
+from ..numpy.mathematics.arithmetic import logaddexp, maximum, minimum
+from ..numpy.mathematics.elementary_functions import tanh
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu",
@@ -74,7 +74,7 @@ def softplus(x: Any) -> Any:
 
 
 def sparse_plus(x: Any) -> Any:
-    """0 up to -1, ``x`` from 1 on, ``(x + 1)**2 / 4`` between.
+    """0 where ``x <= -1``, ``x`` where ``x >= 1``, ``(x + 1)**2 / 4`` between.
 
     >>> sparse_plus(0.0)
     Array(0.25, dtype=float32, weak_type=True)
@@ -86,7 +86,7 @@ def sparse_plus(x: Any) -> Any:
 
 
 def sparse_sigmoid(x: Any) -> Any:
-    """The derivative of ``sparse_plus``: 0 up to -1, 1 from 1 on, ``(x + 1) / 2`` between.
+    """The derivative of ``sparse_plus``: 0 where ``x <= -1``, 1 where ``x >= 1``, ``(x + 1) / 2`` between.
 
     >>> sparse_sigmoid(0.0)
     Array(0.5, dtype=float32, weak_type=True)
@@ -111,7 +111,7 @@ def sigmoid(x: Any) -> Any:
     >>> sigmoid(0.0)
     Array(0.5, dtype=float32, weak_type=True)
     """
-    return special.logistic(inexact(x))
+    return transcendental.logistic(inexact(x))
 
 
 def silu(x: Any) -> Any:
@@ -121,7 +121,7 @@ def silu(x: Any) -> Any:
     Array(0., dtype=float32, weak_type=True)
     """
     x = inexact(x)
-    return mul(x, special.logistic(x))
+    return mul(x, transcendental.logistic(x))
 
 
 swish = silu
@@ -137,7 +137,7 @@ def log_sigmoid(x: Any) -> Any:
 
 
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
-    """``x`` from 0 on, ``negative_slope * x`` below.
+    """``x`` where ``x >= 0``, else ``negative_slope * x``.
 
     >>> leaky_relu(-1.0)
     Array(-0.01, dtype=float32, weak_type=True)
@@ -147,7 +147,7 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
 
 
 def hard_tanh(x: Any) -> Any:
-    """``x`` within [-1, 1], the nearer bound outside.
+    """``x`` clipped to [-1, 1].
 
     >>> hard_tanh(3.0)
     Array(1., dtype=float32, weak_type=True)
@@ -221,9 +221,9 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     x = inexact(x)
     if not approximate:
         half = mul(like(x, 0.5), x)
-        return convert(mul(half, special.erfc(mul(neg(x), like(x, math.sqrt(0.5))))), x.type.dtype)
+        return convert(mul(half, transcendental.erfc(mul(neg(x), like(x, math.sqrt(0.5))))), x.type.dtype)
     inner = add(x, mul(like(x, 0.044715), integer_pow(x, 3)))
-    part = mul(like(x, 0.5), add(like(x, 1), special.tanh(mul(like(x, math.sqrt(2 / math.pi)), inner))))
+    part = mul(like(x, 0.5), add(like(x, 1), transcendental.tanh(mul(like(x, math.sqrt(2 / math.pi)), inner))))
     return convert(mul(x, part), x.type.dtype)
 
 
@@ -234,7 +234,7 @@ def mish(x: Any) -> Any:
     Array(0., dtype=float32, weak_type=True)
     """
     x = inexact(x)
-    return mul(x, special.tanh(softplus(x)))
+    return mul(x, transcendental.tanh(softplus(x)))
 
 
 def glu(x: Any, axis: int = -1) -> Any:
@@ -252,11 +252,11 @@ def glu(x: Any, axis: int = -1) -> Any:
     if size % 2:
         raise ShapeMismatch(f"glu: the axis must have an even size, got {x.type} along axis {axis}.")
     first, second = (slice_in_dim(x, start, start + size // 2, axis=axis) for start in (0, size // 2))
-    return mul(first, special.logistic(second))
+    return mul(first, transcendental.logistic(second))
 
 
 def log1mexp(x: Any) -> Any:
-    """``log(1 - e**-x)`` for ``x > 0``, exact near 0 and far away.
+    """``log(1 - e**-x)`` for ``x > 0``, accurate near 0 and for large ``x``.
 
     >>> float(log1mexp(30.0)) < 0
     True
@@ -264,4 +264,4 @@ def log1mexp(x: Any) -> Any:
     x = inexact(x)
     near = lt(x, like(x, math.log(2)))
     small, large = select_n(near, like(x, 1), x), select_n(near, x, like(x, 1))
-    return select_n(near, log1p(neg(exp(neg(large)))), special.log(neg(expm1(neg(small)))))
+    return select_n(near, log1p(neg(exp(neg(large)))), transcendental.log(neg(expm1(neg(small)))))

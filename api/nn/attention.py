@@ -1,21 +1,25 @@
-"""Attention: values averaged by how well their keys fit a query."""
+"""Scaled dot-product attention."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from ..effects import dtypes, shapes
-from ..effects.arithmetic import add, mul, stop_gradient
-from ..effects.bitwise import bitwise_and
-from ..effects.comparison import ge, le, lt
-from ..effects.contraction import DotAlgorithmPreset
-from ..effects.conversion import convert
-from ..effects.creation import broadcasted_iota, iota
-from ..effects.errors import BadArgument, DTypeMismatch, ShapeMismatch
-from ..numpy.einsums import einsum
-from ..numpy.operands import array_of, choose, like, together
-from .normalising import logsumexp, softmax
+from ..effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ..effects.operations.dot_general import DotAlgorithmPreset
+from ..effects.operations.elementwise.arithmetic import add, mul, stop_gradient
+from ..effects.operations.elementwise.bitwise import bitwise_and
+from ..effects.operations.elementwise.comparison import ge, le, lt
+from ..effects.operations.elementwise.conversion import convert
+from ..effects.operations.foundations import shapes
+from ..effects.operations.manipulation.creation import broadcasted_iota, iota
+from ..effects.operations.manipulation.operand_promotion import together
+from ..effects.types import dtypes
+from ..numpy.arrays.argument_conversion import array_of, choose, like
+from ..numpy.mathematics.einstein_summation import einsum
+from .normalization import logsumexp, softmax
+
+__all__ = ["dot_product_attention"]
 
 _PRECISION = {
     dtypes.bfloat16: DotAlgorithmPreset.BF16_BF16_F32,
@@ -102,14 +106,14 @@ def _check(q: Any, k: Any, v: Any, mask: Any) -> None:
 
 
 def _within(lengths: Any, shape: tuple[int, ...], axis: int) -> Any:
-    """Which positions along an axis lie before the length of their batch."""
+    """The mask of positions along an axis that are below the sequence length of their batch element."""
     n = convert(array_of(lengths), dtypes.int32)
     where = shapes.broadcast_in_dim(iota("int32", shape[axis]), shape, (axis,))
     return lt(where, shapes.broadcast_in_dim(n, shape, (0,)))
 
 
 def _seen(shape: Any, mask: Any, is_causal: bool, q_lengths: Any, kv_lengths: Any, window: Any) -> Any:
-    """What a query sees: all masks together, None where there is none."""
+    """The conjunction of all attention masks; None if there is none."""
     batch, _, length, size = shape
     parts = [] if mask is None else [mask]
     plane = (1, 1, length, size)

@@ -1,4 +1,4 @@
-"""Initial values of parameters: functions ``init(key, shape, dtype)``."""
+"""Initializers of parameters: functions ``init(key, shape, dtype)`` that draw an array."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..effects import dtypes, shapes
-from ..effects.arithmetic import mul, neg, sqrt
-from ..effects.complexes import complex as _complex
-from ..effects.conversion import convert
-from ..effects.dtypes import canonical, default_float
-from ..effects.errors import BadArgument, ShapeMismatch
-from ..effects.refusals import no_sharding
-from ..effects.special import cos, log1p, sin
-from ..numpy.operands import array_of, like
+from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.functions.unsupported import no_sharding
+from ..effects.operations.elementwise.arithmetic import mul, neg, sqrt
+from ..effects.operations.elementwise.complex_parts import complex as _complex
+from ..effects.operations.elementwise.conversion import convert
+from ..effects.operations.elementwise.transcendental import cos, log1p, sin
+from ..effects.operations.foundations import shapes
+from ..effects.types import dtypes
+from ..effects.types.dtypes import canonical, default_float
+from ..numpy.arrays.argument_conversion import array_of, like
 from ..random import normal as _normal
 from ..random import split
 from ..random import truncated_normal as _truncated_normal
@@ -104,7 +105,7 @@ def _scaled(draw: Callable[..., Any], factor: Any, default: Any) -> Initializer:
 
 
 def _fans(shape: tuple[int, ...], in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[float, float]:
-    """How many inputs and outputs an element connects; other axes are the field of a convolution."""
+    """Fan-in and fan-out of a parameter; axes that are neither input nor output are a convolution's receptive field."""
     if len(shape) <= 1 and in_axis == -2:
         raise ShapeMismatch(f"variance_scaling: the shape must have two dimensions, or in_axis be named, got {shape}.")
 
@@ -117,7 +118,7 @@ def _fans(shape: tuple[int, ...], in_axis: Any, out_axis: Any, batch_axis: Any) 
 
 
 def _disc(key: Any, shape: tuple[int, ...], dtype: Any, radius: Callable[[Any], Any]) -> Any:
-    """Complex numbers of uniform direction whose size is a function of a uniform number."""
+    """Complex numbers of uniform angle, whose magnitude is a function of a uniform number."""
     kind = dtypes.to_real(dtype)
     first, second = split(key)
     r = radius(_uniform(first, shape, kind))

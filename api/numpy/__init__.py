@@ -1,388 +1,48 @@
-"""``handlax.numpy``: NumPy's functions under JAX's names, composed of operations."""
+"""``handlax.numpy``: NumPy's functions under JAX's names, composed of operations.
 
-from . import linalg
-from .array_methods import attach
-from .bits import bartlett, blackman, hamming, hanning, kaiser, packbits, unpackbits
-from .choosing import argwhere, choose, compress, extract, flatnonzero, ix_, nonzero, piecewise, select, where
-from .creation import (
-    array,
-    asarray,
-    astype,
-    copy,
-    empty,
-    empty_like,
-    from_dlpack,
-    frombuffer,
-    fromfunction,
-    fromstring,
-    full,
-    full_like,
-    ones,
-    ones_like,
-    zeros,
-    zeros_like,
-)  # fmt: skip
-from .differencing import convolve, correlate, diff, ediff1d, gradient, interp, trapezoid, unwrap
-from .einsums import einsum, einsum_path
-from .elementary import (
-    acos,
-    acosh,
-    angle,
-    arccos,
-    arccosh,
-    arcsin,
-    arcsinh,
-    arctan,
-    arctanh,
-    asin,
-    asinh,
-    atan,
-    atanh,
-    cbrt,
-    cos,
-    cosh,
-    deg2rad,
-    degrees,
-    exp,
-    exp2,
-    expm1,
-    i0,
-    log,
-    log1p,
-    log2,
-    log10,
-    rad2deg,
-    radians,
-    reciprocal,
-    sin,
-    sinc,
-    sinh,
-    sqrt,
-    tan,
-    tanh,
-)  # fmt: skip
-from .histograms import bincount, histogram, histogram2d, histogram_bin_edges, histogramdd
-from .indexing import (
-    fill_diagonal,
-    index_exp,
-    place,
-    put,
-    put_along_axis,
-    ravel_multi_index,
-    s_,
-    take,
-    take_along_axis,
-    unravel_index,
-)  # fmt: skip
-from .joining import (
-    append,
-    array_split,
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    block,
-    column_stack,
-    concat,
-    concatenate,
-    delete,
-    dsplit,
-    dstack,
-    hsplit,
-    hstack,
-    insert,
-    split,
-    stack,
-    unstack,
-    vsplit,
-    vstack,
-)  # fmt: skip
-from .misc import (
-    ComplexWarning,
-    array2string,
-    array_repr,
-    array_str,
-    bfloat16,
-    bool,
-    bool_,
-    can_cast,
-    cdouble,
-    character,
-    complex64,
-    complex128,
-    complex_,
-    complexfloating,
-    csingle,
-    double,
-    dtype,
-    e,
-    euler_gamma,
-    finfo,
-    flexible,
-    float4_e2m1fn,
-    float8_e3m4,
-    float8_e4m3,
-    float8_e4m3b11fnuz,
-    float8_e4m3fn,
-    float8_e4m3fnuz,
-    float8_e5m2,
-    float8_e5m2fnuz,
-    float8_e8m0fnu,
-    float16,
-    float32,
-    float64,
-    float_,
-    floating,
-    generic,
-    get_printoptions,
-    iinfo,
-    inexact,
-    inf,
-    int2,
-    int4,
-    int8,
-    int16,
-    int32,
-    int64,
-    int_,
-    integer,
-    isdtype,
-    isscalar,
-    issubdtype,
-    iterable,
-    load,
-    nan,
-    ndarray,
-    ndim,
-    newaxis,
-    number,
-    object_,
-    pi,
-    printoptions,
-    promote_types,
-    result_type,
-    save,
-    savez,
-    set_printoptions,
-    shape,
-    signedinteger,
-    single,
-    size,
-    uint,
-    uint2,
-    uint4,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-    unsignedinteger,
-)  # fmt: skip
-from .nans import nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar
-from .padding import pad
-from .polynomials import poly, polyadd, polyder, polydiv, polyint, polymul, polysub, polyval
-from .predicates import (
-    allclose,
-    array_equal,
-    array_equiv,
-    clip,
-    isclose,
-    iscomplex,
-    iscomplexobj,
-    isfinite,
-    isinf,
-    isnan,
-    isneginf,
-    isposinf,
-    isreal,
-    isrealobj,
-    nan_to_num,
-)  # fmt: skip
-from .products import cross, dot, inner, kron, matmul, matvec, outer, tensordot, trace, vdot, vecdot, vecmat
-from .ranges import arange, c_, geomspace, indices, linspace, logspace, meshgrid, mgrid, ogrid, r_, vander
-from .reductions import (
-    all,
-    amax,
-    amin,
-    any,
-    argmax,
-    argmin,
-    count_nonzero,
-    cumprod,
-    cumsum,
-    cumulative_prod,
-    cumulative_sum,
-    max,
-    mean,
-    min,
-    prod,
-    ptp,
-    std,
-    sum,
-    var,
-)  # fmt: skip
-from .repeating import repeat
-from .rounding import around, ceil, fix, floor, frexp, ldexp, modf, rint, round, spacing, trunc
-from .searching import argpartition, argsort, digitize, isin, lexsort, partition, searchsorted, sort, sort_complex
-from .sets import (
-    intersect1d,
-    setdiff1d,
-    setxor1d,
-    union1d,
-    unique,
-    unique_all,
-    unique_counts,
-    unique_inverse,
-    unique_values,
-)  # fmt: skip
-from .shaping import (
-    broadcast_arrays,
-    broadcast_shapes,
-    broadcast_to,
-    expand_dims,
-    flip,
-    fliplr,
-    flipud,
-    matrix_transpose,
-    moveaxis,
-    permute_dims,
-    ravel,
-    reshape,
-    resize,
-    roll,
-    rollaxis,
-    rot90,
-    squeeze,
-    swapaxes,
-    tile,
-    transpose,
-    trim_zeros,
-)  # fmt: skip
-from .statistics import average, corrcoef, cov, median, nanmedian, nanpercentile, nanquantile, percentile, quantile
-from .triangles import (
-    diag,
-    diag_indices,
-    diag_indices_from,
-    diagflat,
-    diagonal,
-    eye,
-    identity,
-    mask_indices,
-    tri,
-    tril,
-    tril_indices,
-    tril_indices_from,
-    triu,
-    triu_indices,
-    triu_indices_from,
-)  # fmt: skip
-from .ufuncs import (
-    abs,
-    absolute,
-    add,
-    arctan2,
-    atan2,
-    bitwise_and,
-    bitwise_count,
-    bitwise_invert,
-    bitwise_left_shift,
-    bitwise_not,
-    bitwise_or,
-    bitwise_right_shift,
-    bitwise_xor,
-    conj,
-    conjugate,
-    copysign,
-    divide,
-    divmod,
-    equal,
-    fabs,
-    float_power,
-    floor_divide,
-    fmax,
-    fmin,
-    fmod,
-    gcd,
-    greater,
-    greater_equal,
-    heaviside,
-    hypot,
-    imag,
-    invert,
-    lcm,
-    left_shift,
-    less,
-    less_equal,
-    logaddexp,
-    logaddexp2,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    maximum,
-    minimum,
-    mod,
-    multiply,
-    negative,
-    nextafter,
-    not_equal,
-    positive,
-    pow,
-    power,
-    real,
-    remainder,
-    right_shift,
-    sign,
-    signbit,
-    square,
-    subtract,
-    true_divide,
-)  # fmt: skip
-from .universal import ufunc
-from .vectorizing import apply_along_axis, apply_over_axes, frompyfunc, vectorize
+Folders and files are chapters of NumPy's reference; what a chapter exports is its ``__all__``. The file ``linalg`` is
+``handlax.numpy.linalg``; this folder's files may import those of all sub-folders.
+"""
+
+from types import ModuleType as _ModuleType
+
+from . import linalg as linalg
+from .array_methods import attach as _attach
+from .arrays.adding_elements import *
+from .arrays.building_matrices import *
+from .arrays.creation import *
+from .arrays.index_arrays import *
+from .arrays.index_updates import *
+from .arrays.indexing_operations import *
+from .arrays.joining_splitting import *
+from .arrays.numerical_ranges import *
+from .arrays.padding import *
+from .arrays.shape_manipulation import *
+from .dtype_routines import *
+from .functional_programming import *
+from .input_output import *
+from .mathematics.arithmetic import *
+from .mathematics.bitwise import *
+from .mathematics.differences import *
+from .mathematics.einstein_summation import *
+from .mathematics.elementary_functions import *
+from .mathematics.floating_point import *
+from .mathematics.logic import *
+from .mathematics.matrix_products import *
+from .mathematics.reductions import *
+from .mathematics.universal_functions import *
+from .polynomials import *
+from .signal_processing import *
+from .statistics.averages import *
+from .statistics.histograms import *
+from .statistics.nan_reductions import *
+from .statistics.order_statistics import *
+from .statistics.set_routines import *
+from .statistics.sorting_searching import *
 
 __all__ = [
-    "ComplexWarning", "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax", "amin", "angle", "any",
-    "append", "apply_along_axis", "apply_over_axes", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",
-    "arctan2", "arctanh", "argmax", "argmin", "argpartition", "argsort", "argwhere", "around", "array", "array2string",
-    "array_equal", "array_equiv", "array_repr", "array_split", "array_str", "asarray", "asin", "asinh", "astype",
-    "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "average", "bartlett", "bfloat16", "bincount",
-    "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
-    "bitwise_right_shift", "bitwise_xor", "blackman", "block", "bool", "bool_", "broadcast_arrays", "broadcast_shapes",
-    "broadcast_to", "c_", "can_cast", "cbrt", "cdouble", "ceil", "character", "choose", "clip", "column_stack",
-    "complex64", "complex128", "complex_", "complexfloating", "compress", "concat", "concatenate", "conj", "conjugate",
-    "convolve", "copy", "copysign", "corrcoef", "correlate", "cos", "cosh", "count_nonzero", "cov", "cross", "csingle",
-    "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "deg2rad", "degrees", "delete", "diag", "diag_indices",
-    "diag_indices_from", "diagflat", "diagonal", "diff", "digitize", "divide", "divmod", "dot", "double", "dsplit",
-    "dstack", "dtype", "e", "ediff1d", "einsum", "einsum_path", "empty", "empty_like", "equal", "euler_gamma", "exp",
-    "exp2", "expand_dims", "expm1", "extract", "eye", "fabs", "fill_diagonal", "finfo", "fix", "flatnonzero",
-    "flexible", "flip", "fliplr", "flipud", "float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
-    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32",
-    "float64", "float_", "float_power", "floating", "floor", "floor_divide", "fmax", "fmin", "fmod", "frexp",
-    "from_dlpack", "frombuffer", "fromfunction", "frompyfunc", "fromstring", "full", "full_like", "gcd", "generic",
-    "geomspace", "get_printoptions", "gradient", "greater", "greater_equal", "hamming", "hanning", "heaviside",
-    "histogram", "histogram2d", "histogram_bin_edges", "histogramdd", "hsplit", "hstack", "hypot", "i0", "identity",
-    "iinfo", "imag", "index_exp", "indices", "inexact", "inf", "inner", "insert", "int2", "int4", "int8", "int16",
-    "int32", "int64", "int_", "integer", "interp", "intersect1d", "invert", "isclose", "iscomplex", "iscomplexobj",
-    "isdtype", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj", "isscalar",
-    "issubdtype", "iterable", "ix_", "kaiser", "kron", "lcm", "ldexp", "left_shift", "less", "less_equal", "lexsort",
-    "linalg", "linspace", "load", "log", "log1p", "log2", "log10", "logaddexp", "logaddexp2", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "logspace", "mask_indices", "matmul", "matrix_transpose", "matvec",
-    "max", "maximum", "mean", "median", "meshgrid", "mgrid", "min", "minimum", "mod", "modf", "moveaxis", "multiply",
-    "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian",
-    "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "ndarray", "ndim", "negative",
-    "newaxis", "nextafter", "nonzero", "not_equal", "number", "object_", "ogrid", "ones", "ones_like", "outer",
-    "packbits", "pad", "partition", "percentile", "permute_dims", "pi", "piecewise", "place", "poly", "polyadd",
-    "polyder", "polydiv", "polyint", "polymul", "polysub", "polyval", "positive", "pow", "power", "printoptions",
-    "prod", "promote_types", "ptp", "put", "put_along_axis", "quantile", "r_", "rad2deg", "radians", "ravel",
-    "ravel_multi_index", "real", "reciprocal", "remainder", "repeat", "reshape", "resize", "result_type",
-    "right_shift", "rint", "roll", "rollaxis", "rot90", "round", "s_", "save", "savez", "searchsorted", "select",
-    "set_printoptions", "setdiff1d", "setxor1d", "shape", "sign", "signbit", "signedinteger", "sin", "sinc", "single",
-    "sinh", "size", "sort", "sort_complex", "spacing", "split", "sqrt", "square", "squeeze", "stack", "std",
-    "subtract", "sum", "swapaxes", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "trace", "transpose",
-    "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros", "triu", "triu_indices",
-    "triu_indices_from", "true_divide", "trunc", "ufunc", "uint", "uint2", "uint4", "uint8", "uint16", "uint32",
-    "uint64", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values", "unpackbits",
-    "unravel_index", "unsignedinteger", "unstack", "unwrap", "vander", "var", "vdot", "vecdot", "vecmat", "vectorize",
-    "vsplit", "vstack", "where", "zeros", "zeros_like",
+    name for name, value in globals().items()
+    if name[0] != "_" and (name == "linalg" or not isinstance(value, _ModuleType))
 ]  # fmt: skip
 
-attach(globals())
+_attach(globals())

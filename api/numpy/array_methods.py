@@ -1,4 +1,4 @@
-"""What arrays can do by method: ``x.sum(axis=0)`` is ``sum(x, axis=0)``, and the method *is* that function."""
+"""The methods and properties of arrays. Most are functions of this package: ``x.sum(axis=0)`` is ``sum(x, axis=0)``."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ..effects import dtypes, shapes
-from ..effects.arrays import Array, Box, no_rows
-from ..effects.complexes import complex as complex_
-from ..effects.complexes import imag, real
-from ..effects.conversion import BitcastConvertType, convert
-from ..effects.errors import BadArgument, Immutable, ShapeMismatch
-from ..effects.refusals import no_sharding
-from ..effects.stack import perform
-from . import shaping
-from .choosing import compress as _compress
-from .creation import astype as _astype
-from .creation import duplicate, placed
-from .joining import concatenate, unstack
-from .subscripts import getitem
-from .updating import At
+from ..effects.base.errors import BadArgument, Immutable, ShapeMismatch
+from ..effects.base.stack import perform
+from ..effects.core.arrays import Array, Box, no_rows_error
+from ..effects.functions.unsupported import no_sharding
+from ..effects.operations.elementwise.complex_parts import complex as complex_
+from ..effects.operations.elementwise.complex_parts import imag, real
+from ..effects.operations.elementwise.conversion import BitcastConvertType, convert
+from ..effects.operations.foundations import shapes
+from ..effects.types import dtypes
+from .arrays import shape_manipulation
+from .arrays.creation import astype as _astype
+from .arrays.creation import duplicate, placed
+from .arrays.index_reading import getitem
+from .arrays.index_updates import IndexUpdateHelper
+from .arrays.indexing_operations import compress as _compress
+from .arrays.joining_splitting import concatenate, unstack
 
 # method -> the function of this package that it is
 METHODS: Mapping[str, str] = MappingProxyType({
@@ -34,7 +35,7 @@ METHODS: Mapping[str, str] = MappingProxyType({
 
 
 def attach(functions: Mapping[str, Any]) -> None:
-    """Give arrays those methods of ``METHODS`` whose functions are here; a test sees that none is missing."""
+    """Set the methods in ``METHODS`` on ``Array``, from the namespace ``functions``."""
     for method, function in METHODS.items():
         if function in functions:
             setattr(Array, method, functions[function])
@@ -45,18 +46,18 @@ def attach(functions: Mapping[str, Any]) -> None:
 def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
     """``x.reshape(2, 3)`` or ``x.reshape((2, 3))``; see ``numpy.reshape``."""
     no_sharding("reshape", out_sharding)
-    return shaping.reshape(self, args[0] if len(args) == 1 else args, order)
+    return shape_manipulation.reshape(self, args[0] if len(args) == 1 else args, order)
 
 
 def _transpose(self: Any, *args: Any) -> Any:
     """``x.transpose(1, 0)`` or ``x.transpose((1, 0))``; see ``numpy.transpose``."""
-    return shaping.transpose(self, (args[0] if len(args) == 1 else args) if args else None)
+    return shape_manipulation.transpose(self, (args[0] if len(args) == 1 else args) if args else None)
 
 
 def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """The elements as a vector; see ``numpy.ravel``."""
     no_sharding("flatten", out_sharding)
-    return shaping.ravel(self, order)
+    return shape_manipulation.ravel(self, order)
 
 
 def _as_type(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
@@ -96,8 +97,8 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
 
 
 def _pairs(z: Any) -> Any:
-    """Complex numbers as their parts, one after the other along the last axis."""
-    parts = shaping.expand_dims(real(z), -1), shaping.expand_dims(imag(z), -1)
+    """Complex numbers as pairs (real, imaginary), interleaved along the last axis."""
+    parts = shape_manipulation.expand_dims(real(z), -1), shape_manipulation.expand_dims(imag(z), -1)
     both = concatenate(parts, -1)
     return shapes.reshape(both, (*z.shape[:-1], z.shape[-1] * 2)) if z.ndim else both
 
@@ -126,7 +127,7 @@ def _set_item(self: Any, index: Any, value: Any) -> None:
 def _iterate(self: Any) -> Iterator[Any]:
     """The slices along the first axis."""
     if not self.type.shape:
-        raise no_rows(self.type)
+        raise no_rows_error(self.type)
     return iter(unstack(self))
 
 
@@ -142,12 +143,12 @@ def _imaginary_part(self: Any) -> Any:
 
 def _reversed(self: Any) -> Any:
     """The axes in reverse order; see ``numpy.transpose``."""
-    return shaping.transpose(self)
+    return shape_manipulation.transpose(self)
 
 
 def _matrices_transposed(self: Any) -> Any:
     """The last two axes exchanged; see ``numpy.matrix_transpose``."""
-    return shaping.matrix_transpose(self)
+    return shape_manipulation.matrix_transpose(self)
 
 
 _OWN: Mapping[str, Callable[..., Any]] = MappingProxyType({
@@ -156,7 +157,7 @@ _OWN: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "__setitem__": _set_item,
 })  # fmt: skip
 _PROPERTIES: Mapping[str, Callable[[Any], Any]] = MappingProxyType({
-    "T": _reversed, "mT": _matrices_transposed, "real": _real_part, "imag": _imaginary_part, "at": At,
+    "T": _reversed, "mT": _matrices_transposed, "real": _real_part, "imag": _imaginary_part, "at": IndexUpdateHelper,
 })  # fmt: skip
 
 for _name, _function in _OWN.items():

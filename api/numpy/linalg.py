@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..effects import dtypes, shapes
-from ..effects import linalg as factors
-from ..effects.arithmetic import abs as _abs
-from ..effects.arithmetic import mul, sqrt
-from ..effects.comparison import ne
-from ..effects.complexes import conj, real
-from ..effects.conversion import convert
-from ..effects.errors import BadArgument, ShapeMismatch
-from ..effects.shapes import canonical_axis
-from . import products, reductions, shaping, triangles
-from .einsums import einsum
-from .operands import array_of, axes_of, inexact, kept_shape, like
-from .ufuncs import power
+from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.operations import linalg as factors
+from ..effects.operations.elementwise.arithmetic import abs as _abs
+from ..effects.operations.elementwise.arithmetic import mul, sqrt
+from ..effects.operations.elementwise.comparison import ne
+from ..effects.operations.elementwise.complex_parts import conj, real
+from ..effects.operations.elementwise.conversion import convert
+from ..effects.operations.foundations import shapes
+from ..effects.operations.foundations.shapes import canonical_axis
+from ..effects.types import dtypes
+from .arrays import building_matrices, shape_manipulation
+from .arrays.argument_conversion import array_of, axes_of, inexact, kept_shape, like
+from .mathematics import matrix_products, reductions
+from .mathematics.arithmetic import power
+from .mathematics.einstein_summation import einsum
 
 __all__ = [
     "cholesky", "cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "multi_dot", "norm",
     "outer", "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
+
 
 _SINGULAR = ("nuc", 2, -2)
 
@@ -30,7 +33,8 @@ _SINGULAR = ("nuc", 2, -2)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """The norm of vectors or matrices along an axis or two; ``sqrt(sum(abs(x)**2))`` unless ``ord`` says otherwise.
 
-    ``ord``: of vectors a number (0 counts, ``inf`` and ``-inf`` are extremes); of matrices "fro", 1, -1 or these.
+    ``ord`` of vectors is a number (0 counts nonzero elements, ``inf`` and ``-inf`` give the largest and smallest
+    magnitude); of matrices "fro", 1, -1, ``inf`` or ``-inf``.
     Raises: BadArgument: another order. Source: NumPy, ``linalg.norm``.
 
     >>> from handlax.numpy import array
@@ -144,7 +148,7 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     factor = factors.cholesky(convert(x, x.type.dtype), symmetrize_input=symmetrize_input)
     if not upper:
         return factor
-    turned = shaping.matrix_transpose(factor)
+    turned = shape_manipulation.matrix_transpose(factor)
     return conj(turned) if dtypes.is_complex(turned.type.dtype) else turned
 
 
@@ -167,19 +171,19 @@ def matrix_power(a: Any, n: int) -> Any:
             f"matrix_power: the power must not be negative, got {n}.", hint="a negative one needs an inverse."
         )
     if n == 0:
-        return shapes.broadcast(triangles.eye(x.type.shape[-1], dtype=x.type.dtype), x.type.shape)
+        return shapes.broadcast(building_matrices.eye(x.type.shape[-1], dtype=x.type.dtype), x.type.shape)
     found = None
     while True:
         if n & 1:
-            found = x if found is None else products.matmul(found, x)
+            found = x if found is None else matrix_products.matmul(found, x)
         n >>= 1
         if not n:
             return found
-        x = products.matmul(x, x)
+        x = matrix_products.matmul(x, x)
 
 
 def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
-    """The product of several matrices, in an order that costs little; the first and last may be vectors.
+    """The product of several matrices in a cheap order; the first and last may be vectors.
 
     >>> from handlax.numpy import ones
     >>> multi_dot([ones((2, 9)), ones((9, 9)), ones((9, 1))]).shape
@@ -191,7 +195,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     if any(x.ndim != 2 for x in xs[1:-1]) or not {xs[0].ndim, xs[-1].ndim} <= {1, 2}:
         raise ShapeMismatch(f"multi_dot: operands must be matrices, got {', '.join(str(x.type) for x in xs)}.")
     if len(xs) == 2:
-        return products.matmul(*xs, precision=precision)
+        return matrix_products.matmul(*xs, precision=precision)
     letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
     words = [letters[i : i + 2] for i in range(len(xs))]
     words[0] = words[0] if xs[0].ndim == 2 else words[0][1]
@@ -202,12 +206,12 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
 
 def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """``numpy.matmul``. Source: the array API standard, ``linalg.matmul``."""
-    return products.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
+    return matrix_products.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def matrix_transpose(x: Any, /) -> Any:
     """The last two dimensions exchanged. Source: the array API standard, ``matrix_transpose``."""
-    return shaping.matrix_transpose(x)
+    return shape_manipulation.matrix_transpose(x)
 
 
 def outer(x1: Any, x2: Any, /) -> Any:
@@ -222,7 +226,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
     x, y = array_of(x1), array_of(x2)
     if x.ndim != 1 or y.ndim != 1:
         raise ShapeMismatch(f"outer: vectors are needed, got {x.type} and {y.type}.")
-    return products.outer(x, y)
+    return matrix_products.outer(x, y)
 
 
 def tensordot(
@@ -230,14 +234,14 @@ def tensordot(
     out_sharding: Any = None,
 ) -> Any:  # fmt: skip
     """``numpy.tensordot``. Source: the array API standard, ``linalg.tensordot``."""
-    return products.tensordot(
+    return matrix_products.tensordot(
         x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type, out_sharding=out_sharding
     )
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """``numpy.vecdot``. Source: the array API standard, ``linalg.vecdot``."""
-    return products.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
+    return matrix_products.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
@@ -249,14 +253,14 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     for v in (x, y):
         if v.type.shape[canonical_axis(axis, v.ndim, "cross")] != 3:
             raise ShapeMismatch(f"cross: vectors must have 3 components along axis {axis}, got {x.type} and {y.type}.")
-    return products.cross(x, y, axis=axis)
+    return matrix_products.cross(x, y, axis=axis)
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     """The diagonals of matrices, the last two dimensions. Source: the array API standard, ``linalg.diagonal``."""
-    return triangles.diagonal(x, offset, -2, -1)
+    return building_matrices.diagonal(x, offset, -2, -1)
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """The sums of the diagonals of matrices, the last two dimensions. Source: the array API standard, ``trace``."""
-    return products.trace(x, offset, -2, -1, dtype)
+    return matrix_products.trace(x, offset, -2, -1, dtype)

@@ -1,17 +1,19 @@
-"""Polynomials as vectors of coefficients, the highest power first."""
+"""Polynomials as vectors of coefficients, the highest power first: polyval, polyadd, polymul, polyder, ..."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..effects import shapes
-from ..effects.arithmetic import add, div, mul, sub
-from ..effects.broadcasting import promote
-from ..effects.conversion import convert
-from ..effects.errors import BadArgument, ShapeMismatch
-from ..effects.slicing import concatenate, index_in_dim, slice_in_dim
-from .differencing import convolve
-from .operands import array_of, inexact, like, together
+from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.operations.elementwise.arithmetic import add, div, mul, sub
+from ..effects.operations.elementwise.conversion import convert
+from ..effects.operations.foundations import shapes
+from ..effects.operations.manipulation.operand_promotion import promote, together
+from ..effects.operations.manipulation.slicing import concatenate, index_in_dim, slice_in_dim
+from .arrays.argument_conversion import array_of, inexact, like
+from .signal_processing import convolve
+
+__all__ = ["poly", "polyadd", "polyder", "polydiv", "polyint", "polymul", "polysub", "polyval"]
 
 
 def _vector(name: str, p: Any) -> Any:
@@ -39,7 +41,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
 
 
 def _longer(name: str, a1: Any, a2: Any) -> list[Any]:
-    """Both with zeros in front of the shorter one."""
+    """Both as vectors of one size, the shorter one padded with leading zeros."""
     xs = [_vector(name, x) for x in promote(a1, a2)]
     size = max(x.size for x in xs)
     return [
@@ -68,7 +70,7 @@ def polysub(a1: Any, a2: Any) -> Any:
 
 
 def _trimmed(x: Any) -> Any:
-    """Without leading zeros, whose number must be known."""
+    """A concrete vector without its leading zeros."""
     values = x.value if hasattr(x, "value") else None
     if values is None:
         raise BadArgument(f"polymul: leading zeros can be dropped of known values only, got {x.type}.")

@@ -1,4 +1,4 @@
-"""``handlax.probability``: programs with random choices, and handlers that say what becomes of them.
+"""``handlax.probability``: programs with random choices, and handlers that draw, observe, record or enumerate them.
 
     def model():
         x = sample("x", Normal(0.0, 1.0))
@@ -6,11 +6,11 @@
         return x
 
     seed(model, key)()                     a draw
-    seed(trace(model), key)()              all draws and observations by name, and the draw
-    log_density(model, {"x": 0.2})()       how probable they are together
-    enumerate_values(model)()              all values at once, where they are finitely many
+    seed(trace(model), key)()              all draws and observations by name, and the result
+    log_density(model, {"x": 0.2})()       the logarithm of their joint density
+    enumerate_values(model)()              all combinations of values, if they are finitely many
 
-Sites may stand in ``scan``, ``cond``, ``jit`` and ``vmap``: each run and each lane has a value of its own.
+Sites may be inside ``scan``, ``cond``, ``jit`` and ``vmap``: each iteration and each lane has a value of its own.
 
 Source: Bingham et al., Pyro (2019); Phan, Pradhan & Jankowiak, Composable effects for flexible and accelerated
 probabilistic programming in NumPyro (2019); Gordon, Henzinger, Nori & Rajamani, Probabilistic programming (2014).
@@ -31,7 +31,7 @@ from .sites import Sample as Sample
 from .sites import factor as factor
 from .sites import observe as observe
 from .sites import sample as sample
-from .traces import Site as Site
+from .traces import SampleSite as SampleSite
 from .traces import log_density as log_density
 from .traces import trace as trace
 from .univariate import Bernoulli as Bernoulli

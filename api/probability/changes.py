@@ -1,4 +1,4 @@
-"""Handlers that say how sites are drawn and how they count: seed, block, mask, scale."""
+"""Handlers that draw sites, and that change their log-probability: seed, block, mask, scale."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from .. import numpy as hnp
-from ..effects.arrays import lift, perform
-from ..effects.errors import BadArgument
-from ..effects.wrapping import wraps
-from ..interpreters.handle import handle
-from ..interpreters.handler import handler
-from ..interpreters.library.streams import SEED, FreshKey, Stream, seeding, start
-from .sites import DRAWN, Sample, perform_site, unanswered
+from ..effects.base.errors import BadArgument
+from ..effects.base.wrapping import wraps
+from ..effects.core.arrays import as_array, perform
+from ..interpreters.handlers.handle import handle
+from ..interpreters.handlers.handler import handler
+from ..interpreters.library.effectful.random_streams import SEED, FreshKey, Stream, seeding, start
+from .sites import DRAWN, Sample, need_open_sites, perform_site
 
 
 def _draw(stream: Stream, op: Any, *leaves: Any) -> tuple[Stream, Any]:
@@ -28,12 +28,12 @@ DRAWING = SEED | handler({Sample: _draw})
 
 
 def seed(f: Callable[..., Any], key: Any) -> Callable[..., Any]:
-    """``f`` with its sites drawn, and its fresh keys made, from a key.
+    """``f`` with its sites drawn, and its fresh keys derived, from a key.
 
         seed(f, k)(*args) == seed(jit(f), k)(*args)
 
-    The key of a site is made from its name: a new site changes no other. In loops, lanes and plates all draws are
-    distinct. It is the outermost handler of a model, ``seed(trace(condition(f, values)), key)``; ``grad`` lies around.
+    The key of a site is derived from its name: a new site changes no other draw. In loops, lanes and plates all draws
+    are distinct. It is the outermost handler of a model, ``seed(trace(condition(f, values)), key)``, inside ``grad``.
 
     Raises: BadArgument: ``key`` is not one key.
 
@@ -48,12 +48,12 @@ def seed(f: Callable[..., Any], key: Any) -> Callable[..., Any]:
 
 
 def block(f: Callable[..., Any], hide: Iterable[str] | Callable[[str], bool] | None = None) -> Callable[..., Any]:
-    """``f`` with sites that nobody outside sees: they are drawn with fresh keys, and do not count.
+    """``f`` with sites hidden from the handlers outside: they are drawn with fresh keys, and have no log-probability.
 
     Args:
-        hide: their names, or a function that tells which names are hidden; by default all are.
+        hide: their names, or a predicate on names; by default all sites are hidden.
     """
-    unanswered("block", f)
+    need_open_sites("block", f)
     names = None if hide is None or callable(hide) else _names(hide)
     hidden = hide if callable(hide) else lambda name: names is None or name in names
 
@@ -68,12 +68,12 @@ def block(f: Callable[..., Any], hide: Iterable[str] | Callable[[str], bool] | N
 
 def _names(hide: Iterable[str]) -> frozenset[str]:
     if isinstance(hide, str):
-        raise BadArgument(f"block: names come as a list, got {hide!r}.", hint=f"hide=[{hide!r}].")
+        raise BadArgument(f"block: hide must be a list of names, got {hide!r}.", hint=f"hide=[{hide!r}].")
     return frozenset(hide)
 
 
 def mask(f: Callable[..., Any], where: Any) -> Callable[..., Any]:
-    """``f`` with sites that count only ``where`` this is True; their values are what they are.
+    """``f`` with sites whose log-probability is 0 unless ``where`` is True; their values do not change.
 
     Shapes: ``where`` broadcasts against the log-probability of each site.
 
@@ -81,27 +81,27 @@ def mask(f: Callable[..., Any], where: Any) -> Callable[..., Any]:
     >>> float(hp.log_density(mask(lambda: hp.observe("x", hp.Normal(), 0.0), False))()[0])
     0.0
     """
-    unanswered("mask", f)
-    chosen = lift(where)
-    if chosen.type.dtype.kind != "b":
-        raise BadArgument(f"mask: it is True or False where a site counts or not, got {chosen.type}.")
+    need_open_sites("mask", f)
+    condition = as_array(where)
+    if condition.type.dtype.kind != "b":
+        raise BadArgument(f"mask: where must be a bool, or an array of bools, got {condition.type}.")
 
     def clause(op: Any, *leaves: Any) -> Any:
         parts = op.parts(leaves)
-        both = chosen if parts.mask is None else hnp.logical_and(parts.mask, chosen)
+        both = condition if parts.mask is None else hnp.logical_and(parts.mask, condition)
         return perform_site(op.label, op.kind, op.shape, replace(parts, mask=both))
 
     return _without_state(clause, f)
 
 
 def scale(f: Callable[..., Any], by: Any) -> Callable[..., Any]:
-    """``f`` with sites that count ``by`` so much more: for a part of the data, their number over that of the part.
+    """``f`` with the log-probability of its sites multiplied by ``by``, such as data size over batch size.
 
     >>> from handlax import probability as hp
     >>> float(hp.log_density(scale(lambda: hp.observe("x", hp.Normal(), 0.0), 2.0))()[0])
     -1.8378770351409912
     """
-    unanswered("scale", f)
+    need_open_sites("scale", f)
     factor = hnp.asarray(by)
 
     def clause(op: Any, *leaves: Any) -> Any:

@@ -1,8 +1,8 @@
-"""What a distribution is: parameters that are arrays, and what follows from them.
+"""The base class of distributions: parameters that are arrays, and the shapes and dtypes that follow from them.
 
     log_prob(sample(key, shape))    shape: (*shape, *batch_shape)
 
-A distribution is a node of a tree; its leaves are its parameters: ``vmap``, ``grad`` and ``scan`` take it as it is.
+A distribution is a pytree whose leaves are its parameters: it can be an argument of ``vmap``, ``grad`` and ``scan``.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import math
 from typing import Any, ClassVar
 
 from .. import numpy as hnp
-from ..effects.arrays import lift
-from ..effects.broadcasting import broadcast_shape
-from ..effects.dtypes import FLOATING, default_float, default_int
-from ..effects.errors import MissingRule
-from ..effects.promotion import promote
-from ..effects.types import ArrayType, array_type
+from ..effects.base.errors import MissingRule
+from ..effects.core.arrays import as_array
+from ..effects.operations.manipulation.operand_promotion import broadcast_shape
+from ..effects.types.array_type import ArrayType, array_type
+from ..effects.types.dtype_promotion import promote
+from ..effects.types.dtypes import FLOATING, default_float, default_int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Support:
-    """The values that a distribution gives: those from ``low`` to ``high``, bounds included."""
+    """The set of values of a distribution: from ``low`` to ``high``, bounds included, integers if ``discrete``."""
 
     name: str
     low: Any = -math.inf
@@ -37,10 +37,11 @@ COUNTS = Support("counts", 0, discrete=True)
 
 
 class Distribution:
-    """A base for distributions of the user's own: a frozen dataclass of parameters, registered as a node.
+    """The base of distributions, a user's too: a frozen dataclass of parameters, registered as a pytree node.
 
-    It must say ``sample(key, shape)`` and ``log_prob(x)``; for vectors also ``event_ranks``, how many of the last
-    dimensions of each parameter belong to one value; for integers ``discrete``.
+    A subclass defines ``sample(key, shape)`` and ``log_prob(x)``; for vectors also ``event_ranks``, the number of
+    trailing dimensions of each parameter that belong to one value, and ``event_rank``, that of a value; for integers
+    ``discrete``.
     """
 
     discrete: ClassVar[bool] = False
@@ -49,13 +50,13 @@ class Distribution:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters that were given, by name."""
-        found = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
-        return {name: x for name, x in found.items() if x is not None}
+        """The parameters that are not None, by name."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return {name: x for name, x in fields.items() if x is not None}
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
-        """The shape of so many distributions: to which the parameters broadcast."""
+        """The shape of independent distributions to which the parameters broadcast."""
         shapes = [_lead(type_of(x).shape, self.event_ranks.get(name, 0)) for name, x in self.parameters.items()]
         return broadcast_shape(type(self).__name__, *shapes)
 
@@ -69,17 +70,17 @@ class Distribution:
 
     @property
     def dtype(self) -> Any:
-        """The dtype of values: that of the parameters, where they are floats."""
+        """The dtype of values: the default integer if ``discrete``, else ``float_dtype``."""
         return default_int() if self.discrete else self.float_dtype
 
     @property
     def float_dtype(self) -> Any:
-        types = [type_of(x) for x in self.parameters.values()]
-        found = types[0]
-        for t in types[1:]:
-            dtype, weak = promote(found.dtype, found.weak, t.dtype, t.weak)
-            found = array_type((), dtype, weak)
-        return found.dtype if found.dtype in FLOATING and not found.weak else default_float()
+        """The promoted dtype of the parameters if it is floating and not weak, else the default float."""
+        first, *others = [type_of(x) for x in self.parameters.values()]
+        dtype, weak = first.dtype, first.weak
+        for t in others:
+            dtype, weak = promote(dtype, weak, t.dtype, t.weak)
+        return dtype if dtype in FLOATING and not weak else default_float()
 
     def value_type(self, shape: tuple[int, ...] = ()) -> ArrayType:
         """The type of ``sample(key, shape)``."""
@@ -87,36 +88,37 @@ class Distribution:
 
     @property
     def support(self) -> Support:
+        """The set of values whose density is not 0."""
         return REAL
 
     @property
     def values(self) -> Any:
-        """All values there are, in order, along a first axis; None where they are too many to list."""
+        """All values of a finite distribution, in order, along a first axis; None for an infinite one."""
         return None
 
     @property
     def mean(self) -> Any:
-        raise self._unsaid("mean")
+        raise self._undefined("mean")
 
     @property
     def variance(self) -> Any:
-        raise self._unsaid("variance")
+        raise self._undefined("variance")
 
     def sample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
         """Values drawn from a key, of shape ``(*shape, *batch_shape, *event_shape)``."""
-        raise self._unsaid("sample")
+        raise self._undefined("sample")
 
     def log_prob(self, x: Any) -> Any:
         """The logarithm of the density, or of the probability, of each value; -inf outside of the support."""
-        raise self._unsaid("log_prob")
+        raise self._undefined("log_prob")
 
-    def _unsaid(self, name: str) -> MissingRule:
+    def _undefined(self, name: str) -> MissingRule:
         return MissingRule(f"{type(self).__name__}: it has no {name}.")
 
 
 def type_of(x: Any) -> ArrayType:
     """The type of a parameter, which may be a type already."""
-    return x if type(x) is ArrayType else lift(x).type
+    return x if type(x) is ArrayType else as_array(x).type
 
 
 def _lead(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
@@ -124,7 +126,7 @@ def _lead(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
 
 
 def inside(support: Support, x: Any) -> Any:
-    """Whether values lie in a support."""
+    """Whether values are in a support, elementwise."""
     x = hnp.asarray(x)
     within = x >= support.low
     if _bounded(support.high):

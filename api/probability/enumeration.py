@@ -1,7 +1,9 @@
-"""Exact enumeration: every site takes each of its values, and the rest of the program runs for each.
+"""Exact enumeration: every site takes each of its values, and the rest of the program is evaluated for each.
 
     worlds = enumerate_values(f)(*args)
-    worlds.values[i], worlds.log_prob[i]       what f gives in the i-th world, and how probable that world is
+    worlds.values[i], worlds.log_prob[i]       the result of f in world i, and the log-probability of that world
+
+A world is one combination of values of all sites.
 """
 
 from __future__ import annotations
@@ -13,42 +15,43 @@ from typing import Any
 
 from .. import nn
 from .. import numpy as hnp
-from ..effects import trees
-from ..effects.errors import CannotCross
-from ..effects.shapes import reshape
-from ..effects.treenodes import register_dataclass
-from ..effects.wrapping import wraps
-from ..interpreters.handle import handle
-from ..interpreters.handler import ctl, handler
-from ..interpreters.mapping import vmap
-from .sites import DRAWN, Sample, unanswered
+from ..effects.base.errors import CannotCross
+from ..effects.base.wrapping import wraps
+from ..effects.operations.foundations.shapes import reshape
+from ..effects.trees import pytrees
+from ..effects.trees.registration import register_dataclass
+from ..interpreters.handlers.handle import handle
+from ..interpreters.handlers.handler import ctl, handler
+from ..interpreters.transformations.vmap import vmap
+from .sites import DRAWN, Sample, need_open_sites
 
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class Worlds:
-    """All worlds of a program along a first axis: what it gives in each, and the logarithm of its probability."""
+    """All worlds of a program along a first axis: its result in each, and the joint log-probability of each."""
 
     values: Any
     log_prob: Any
 
     @property
     def log_evidence(self) -> Any:
-        """The logarithm of the probability of what was observed: of all worlds together."""
+        """The log-probability of the observations: that of all worlds summed."""
         return nn.logsumexp(self.log_prob)
 
     @property
     def probabilities(self) -> Any:
-        """The probability of each world, given what was observed."""
+        """The probability of each world given the observations."""
         return nn.softmax(self.log_prob)
 
     def expectation(self, g: Callable[[Any], Any] = lambda y: y) -> Any:
-        """The mean of ``g(y)`` over what the program gives, given what was observed."""
+        """The mean of ``g(y)`` over the results ``y`` of the program, given the observations."""
         weights = self.probabilities
-        return trees.map(lambda y: hnp.tensordot(weights, y, 1), vmap(g)(self.values))
+        return pytrees.map(lambda y: hnp.tensordot(weights, y, 1), vmap(g)(self.values))
 
 
-def _each(resume: Any, s: Any, op: Any, *leaves: Any) -> Worlds:
+def _enumerate(resume: Any, s: Any, op: Any, *leaves: Any) -> Worlds:
+    """The worlds of the rest of the program, for all values of a site; the state is the log-probability so far."""
     parts = op.parts(leaves)
     if op.kind != DRAWN:
         return resume(s + parts.log_prob(parts.value).sum(), parts.value)
@@ -57,13 +60,13 @@ def _each(resume: Any, s: Any, op: Any, *leaves: Any) -> Worlds:
             f"enumerate_values: the site {op.label!r} has no finite list of values, it is {type(parts.dist).__name__}.",
             hint="give it a value: condition or substitute.",
         )
-    choices = _all(parts.dist.values, math.prod(op.shape), op.shape)
+    choices = _combinations(parts.dist.values, math.prod(op.shape), op.shape)
     worlds = vmap(lambda value: resume(s + parts.log_prob(value).sum(), value))(choices)
-    return trees.map(lambda x: reshape(x, (x.type.shape[0] * x.type.shape[1], *x.type.shape[2:])), worlds)
+    return pytrees.map(lambda x: reshape(x, (x.type.shape[0] * x.type.shape[1], *x.type.shape[2:])), worlds)
 
 
-def _all(values: Any, copies: int, shape: tuple[int, ...]) -> Any:
-    """All arrays of values: each number of a site takes each of its values."""
+def _combinations(values: Any, copies: int, shape: tuple[int, ...]) -> Any:
+    """All arrays of shape (*shape, *batch) whose every element takes each of its values, along a first axis."""
     count, *batch = values.type.shape
     numbers = copies * math.prod(batch)
     rows = hnp.broadcast_to(values.reshape(count, 1, -1), (count, copies, math.prod(batch))).reshape(count, numbers)
@@ -72,20 +75,20 @@ def _all(values: Any, copies: int, shape: tuple[int, ...]) -> Any:
 
 
 WORLDS = handler(
-    {Sample: ctl(_each)},
-    returns=lambda s, y: Worlds(trees.map(lambda x: hnp.expand_dims(x, 0), y), hnp.expand_dims(s, 0)),
+    {Sample: ctl(_enumerate)},
+    returns=lambda s, y: Worlds(pytrees.map(lambda x: hnp.expand_dims(x, 0), y), hnp.expand_dims(s, 0)),
 )
 
 
 def enumerate_values(f: Callable[..., Any]) -> Callable[..., Worlds]:
-    """``f`` in all its worlds: one for every combination of values of its sites.
+    """``f`` in all its worlds, one for every combination of values of its sites.
 
-        enumerate_values(f)(*args).expectation() == the mean of f(*args), given what it observes
+        enumerate_values(f)(*args).expectation() == the mean of f(*args), given its observations
 
-    The sites must be ``Bernoulli`` or ``Categorical``, or have their value. The rest of the program runs for all values
-    of a site at once, so the work grows with the number of worlds, and the program does not.
+    The sites must be ``Bernoulli`` or ``Categorical``, or have a value. The rest of the program is vectorised over the
+    values of a site: the work grows with the number of worlds, the size of the program does not.
 
-    Raises: CannotCross: a site has infinitely many values, or stands in a loop or a plate: unroll it in Python.
+    Raises: CannotCross: a site has infinitely many values, or is inside a loop or a plate: unroll it in Python.
 
     >>> from handlax import probability as hp
     >>> def two():
@@ -94,7 +97,7 @@ def enumerate_values(f: Callable[..., Any]) -> Callable[..., Worlds]:
     >>> float(enumerate_values(two)().expectation())
     0.75
     """
-    unanswered("enumerate_values", f)
+    need_open_sites("enumerate_values", f)
 
     @wraps(f)
     def enumerated(*args: Any, **kwargs: Any) -> Worlds:

@@ -7,25 +7,22 @@ from typing import Any
 
 from .. import numpy as hnp
 from .. import random
-from ..effects.gamma import lgamma
-from ..effects.linalg import cholesky, triangular_solve
-from ..effects.treenodes import register_dataclass
-from .distribution import REAL, UNIT, Distribution, Support
+from ..effects.operations.linalg import cholesky, triangular_solve
+from ..effects.operations.special.special_functions import lgamma
+from ..effects.trees.registration import register_dataclass
+from .distribution import UNIT, Distribution
 from .univariate import LOG_2PI, xlogy
 
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class Dirichlet(Distribution):
-    """Vectors of positive numbers of sum 1, density proportional to ``prod(x**(concentration-1))``."""
+    """Vectors of positive numbers of sum 1, with density proportional to ``prod(x**(concentration-1))``."""
 
     concentration: Any
     event_ranks = {"concentration": 1}
     event_rank = 1
-
-    @property
-    def support(self) -> Support:
-        return UNIT
+    support = UNIT
 
     @property
     def mean(self) -> Any:
@@ -48,16 +45,12 @@ class Dirichlet(Distribution):
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class MultivariateNormal(Distribution):
-    """Vectors of mean ``loc`` and of this ``covariance``, a positive definite matrix."""
+    """Normal vectors of mean ``loc`` and ``covariance``, a positive definite matrix."""
 
     loc: Any
     covariance: Any
     event_ranks = {"loc": 1, "covariance": 2}
     event_rank = 1
-
-    @property
-    def support(self) -> Support:
-        return REAL
 
     @property
     def mean(self) -> Any:
@@ -76,7 +69,7 @@ class MultivariateNormal(Distribution):
         n = off.shape[-1]
         factor = cholesky(hnp.asarray(self.covariance, self.float_dtype))
         shape = hnp.broadcast_shapes(off.shape[:-1], factor.shape[:-2])
-        whole = hnp.broadcast_to(factor, (*shape, n, n))
-        white = triangular_solve(whole, hnp.broadcast_to(off, (*shape, n))[..., None], left_side=True, lower=True)
+        factors = hnp.broadcast_to(factor, (*shape, n, n))
+        white = triangular_solve(factors, hnp.broadcast_to(off, (*shape, n))[..., None], left_side=True, lower=True)
         log_volume = hnp.log(hnp.diagonal(factor, axis1=-2, axis2=-1)).sum(-1)
         return -0.5 * (hnp.square(white[..., 0]).sum(-1) + n * LOG_2PI) - log_volume

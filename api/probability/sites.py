@@ -1,4 +1,4 @@
-"""Sites: the places of a program where something is random, or observed. They say what; handlers say how.
+"""Sites: named random or observed values of a program. They are effects, answered by handlers such as ``seed``.
 
     x = sample("x", Normal(0.0, 1.0))              a value that is random
     observe("y", Normal(x, 1.0), 0.3)              a value that is known
@@ -10,16 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import numpy as hnp
-from ..effects import trees
-from ..effects.arrays import lift, perform
-from ..effects.conversion import convert
-from ..effects.dtypes import FLOATING
-from ..effects.errors import BadArgument, NotDifferentiable, ShapeMismatch
-from ..effects.operations import effect
-from ..effects.shapes import canonical_shape
-from ..effects.treedefs import TreeDef
-from ..effects.treenodes import register_dataclass
-from ..effects.types import ArrayType
+from ..effects.base.errors import BadArgument, NotDifferentiable, ShapeMismatch
+from ..effects.core.arrays import as_array, perform
+from ..effects.core.operation import effect
+from ..effects.operations.elementwise.conversion import convert
+from ..effects.operations.foundations.shapes import canonical_shape
+from ..effects.trees import pytrees
+from ..effects.trees.registration import register_dataclass
+from ..effects.trees.structure import TreeDef
+from ..effects.types.array_type import ArrayType
+from ..effects.types.dtypes import FLOATING
+from ..interpreters.library.effectful.random_streams import Keyed
 from .distribution import Distribution
 from .univariate import Factor
 
@@ -28,8 +29,8 @@ DRAWN, GIVEN, OBSERVED = "drawn", "given", "observed"
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
-class Parts:
-    """What a site is made of: its distribution; its value, where it has one; what its log-probability counts."""
+class SiteParts:
+    """The operands of a site: a distribution; or None each, a value, and mask and scale of the log-probability."""
 
     dist: Any
     value: Any = None
@@ -37,20 +38,19 @@ class Parts:
     scale: Any = None
 
     def log_prob(self, value: Any) -> Any:
-        """The log-probability of a value as it counts: times the scale, 0 where it is masked."""
-        found = self.dist.log_prob(value)
+        """The log-probability of a value, 0 unless ``mask`` is True, times ``scale``."""
+        log_prob = self.dist.log_prob(value)
         if self.mask is not None:
-            found = hnp.where(self.mask, found, 0.0)
-        return found if self.scale is None else found * self.scale
+            log_prob = hnp.where(self.mask, log_prob, 0.0)
+        return log_prob if self.scale is None else log_prob * self.scale
 
 
-# a value of this distribution: drawn, unless it is given or observed
+# a value of a distribution: drawn, or the given or observed one
 @effect(vmap="per_lane")
-class Sample:
+class Sample(Keyed):
     """The effect that ``sample`` and ``observe`` perform: the value of a distribution under a name.
 
-    Its operands are the leaves of ``tree``: the distribution, and the value where there is one. A handler draws it,
-    records it, or answers with a value of its own.
+    Its operands are the leaves of a ``SiteParts``. A handler draws the value, records it, or answers with another one.
     """
 
     label: str
@@ -66,12 +66,13 @@ class Sample:
 
     def jvp(op, primals, tangents):
         raise NotDifferentiable(
-            f"sample: the parameters of {op.label!r} have a tangent, and nobody inside says how it is drawn.",
-            hint="derivatives lie outside: grad(seed(f, key)), grad of log_density(f, values).",
+            f"sample: the parameters of {op.label!r} have a tangent, and no handler inside draws it.",
+            hint="differentiate outside: grad(seed(f, key)), grad of log_density(f, values).",
         )
 
     def parts(op, leaves: Any) -> Any:
-        return trees.unflatten(op.tree, leaves)
+        """The ``SiteParts`` of these operands."""
+        return pytrees.unflatten(op.tree, leaves)
 
     @property
     def remedy(op) -> str:
@@ -82,84 +83,86 @@ class Sample:
 
     @property
     def path(op) -> tuple[str, ...]:
-        """The name of its key."""
+        """The name from which its key is derived."""
         return ("sample", op.label)
 
 
-def perform_site(label: str, kind: str, shape: tuple[int, ...], parts: Parts) -> Any:
-    """Perform a site; gives its value."""
-    leaves, tree = trees.flatten(parts)
+def perform_site(label: str, kind: str, shape: tuple[int, ...], parts: SiteParts) -> Any:
+    """Perform a site; returns its value."""
+    leaves, tree = pytrees.flatten(parts)
     return perform(Sample(label, tree, kind, shape), *leaves)
 
 
 def sample(name: str, dist: Any, obs: Any = None, *, shape: Any = ()) -> Any:
-    """A value of a distribution, under a name that no other site of the program has.
+    """A value of a distribution, under a name that is unique in the program.
 
-    Handlers decide what it is: ``seed`` draws it, ``condition`` and ``substitute`` give it, ``trace`` writes it down.
-    In ``scan`` and ``vmap`` it is one value for each run and each lane.
+    Handlers determine it: ``seed`` draws it, ``condition`` and ``substitute`` set it, ``trace`` records it. In ``scan``
+    and ``vmap`` there is one value for each iteration and each lane.
 
     Shapes: ``(*shape, *dist.batch_shape, *dist.event_shape)``.
     Args:
-        obs: where it is known, its value: then the site is an observation.
-        shape: of so many independent values.
+        obs: the value, if it is observed.
+        shape: the shape of independent draws.
 
-    Raises: UnhandledEffect: no handler says what it is. BadArgument: ``dist`` is no distribution.
+    Raises: UnhandledEffect: no handler answers it. BadArgument: ``dist`` is no distribution.
 
     >>> from handlax import probability as hp, random
     >>> hp.seed(lambda: hp.sample("x", hp.Normal(0.0, 1.0), shape=(2,)), random.key(0))().shape
     (2,)
     """
     if not isinstance(name, str):
-        raise BadArgument(f"sample: a site has a name, a string, got {name!r}.", hint='sample("x", Normal(0.0, 1.0)).')
+        raise BadArgument(f"sample: the name must be a string, got {name!r}.", hint='sample("x", Normal(0.0, 1.0)).')
     if not (hasattr(dist, "log_prob") and hasattr(dist, "value_type")):
         raise BadArgument(f"sample: {name!r} needs a distribution, got {type(dist).__name__}.")
     if obs is None:
-        return perform_site(name, DRAWN, canonical_shape(shape, "sample"), Parts(dist))
-    return perform_site(name, OBSERVED, (), Parts(dist, fitting("sample", name, dist, (), obs, wider=True)))
+        return perform_site(name, DRAWN, canonical_shape(shape, "sample"), SiteParts(dist))
+    return perform_site(name, OBSERVED, (), SiteParts(dist, fit_value("sample", name, dist, (), obs, wider=True)))
 
 
 def observe(name: str, dist: Any, value: Any) -> Any:
-    """A value that is known: ``sample(name, dist, obs=value)``. Gives the value."""
+    """An observed value: ``sample(name, dist, obs=value)``. Returns the value."""
     return sample(name, dist, value)
 
 
 def factor(name: str, log_weight: Any) -> None:
-    """Let the log-density of the program count ``log_weight`` more.
+    """Add ``log_weight`` to the log-density of the program.
 
     >>> from handlax import probability as hp
     >>> hp.log_density(lambda: hp.factor("twice", 0.5))()[0]
     Array(0.5, dtype=float32)
     """
     weight = hnp.asarray(log_weight)
-    perform_site(name, OBSERVED, (), Parts(Factor(weight), hnp.zeros_like(weight, dtype="int32")))
+    perform_site(name, OBSERVED, (), SiteParts(Factor(weight), hnp.zeros_like(weight, dtype="int32")))
 
 
-def fitting(who: str, label: str, dist: Distribution, shape: tuple[int, ...], value: Any, wider: bool = False) -> Any:
-    """A value as one of this site: of the dtype of its distribution, and of its shape, or one that has more in front.
+def fit_value(who: str, label: str, dist: Distribution, shape: tuple[int, ...], value: Any, wider: bool = False) -> Any:
+    """A value converted to the dtype of the site's distribution; its shape must be that of the site.
 
-    Raises: BadArgument, ShapeMismatch: it is none.
+    An observation, ``wider``, may have leading dimensions and keeps a floating dtype of its own.
+
+    Raises: BadArgument: a float for a discrete site. ShapeMismatch: it has another shape.
     """
-    made = dist.value_type(shape)
-    x = lift(value)
+    expected = dist.value_type(shape)
+    x = as_array(value)
     floats = x.type.dtype in FLOATING
-    if floats and made.dtype not in FLOATING:
+    if floats and expected.dtype not in FLOATING:
         raise BadArgument(
             f"{who}: the values of {label!r} are integers, got {x.type}.", hint="convert with astype('int32')."
         )
-    whole = hnp.broadcast_shapes(x.type.shape, made.shape) if wider else made.shape
-    if x.type.shape != whole:
+    broadcast = hnp.broadcast_shapes(x.type.shape, expected.shape) if wider else expected.shape
+    if x.type.shape != broadcast:
         raise ShapeMismatch(
-            f"{who}: the value of {label!r} must have the shape {made.shape}, got {x.type}.",
-            hint="a site in a loop, in lanes or in a plate has one value for each run, along a first axis.",
+            f"{who}: the value of {label!r} must have the shape {expected.shape}, got {x.type}.",
+            hint="a site in a loop, in lanes or in a plate has one value for each of them, along a first axis.",
         )
-    return convert(x, x.type.dtype if floats and wider and not x.type.weak else made.dtype)
+    return convert(x, x.type.dtype if floats and wider and not x.type.weak else expected.dtype)
 
 
-def unanswered(who: str, f: Any) -> None:
-    """Raises BadArgument where a function answers its sites itself: nothing is left for the handlers around it."""
+def need_open_sites(who: str, f: Any) -> None:
+    """Raises BadArgument if ``f`` answers its sites itself, as ``seed(f, key)`` does: handlers outside see none."""
     if getattr(f, "answers_sites", False):
         name = getattr(f, "__name__", "f")
         raise BadArgument(
-            f"{who}: {name} answers its sites itself, outside of it none is seen.",
-            hint=f"the order of handlers is their meaning: {who} lies inside, as in seed({who}(f, ...), key).",
+            f"{who}: {name} answers its sites itself, handlers outside it see none.",
+            hint=f"the order of handlers is their meaning: put {who} inside, as in seed({who}(f, ...), key).",
         )

@@ -1,10 +1,10 @@
-"""Traces: what was sampled and observed, with its log-probability; and the log-density of a program.
+"""Traces: the sampled and observed values of a program with their log-probabilities; and its log-density.
 
-    trace(f)(*args) == (sites, y)                       seed(trace(f), key) draws what has no value
+    trace(f)(*args) == (sites, y)                       seed(trace(f), key) draws the sites without value
     log_density(f, values)(*args) == (log p, sites)
 
-A site in a loop, in lanes or in a plate is one site, its values stacked along a first axis. A site in some branches of
-a ``cond`` is ``When(taken, site)``; in all of them, a plain one.
+A site in a loop, in lanes or in a plate is one site, with its values stacked along a first axis. A site in only some
+branches of a ``cond`` is ``When(taken, site)``.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import numpy as hnp
-from ..effects import trees
-from ..effects.arrays import lift, perform
-from ..effects.bitwise import bitwise_or
-from ..effects.comparison import select
-from ..effects.control import HigherOrder
-from ..effects.errors import BadArgument, CannotCross, StateTypeError
-from ..effects.shapes import broadcast_in_dim
-from ..effects.treenodes import register_dataclass, static
-from ..effects.wrapping import wraps
-from ..interpreters.cross import Flow
-from ..interpreters.handle import handle
-from ..interpreters.handler import handler
-from ..interpreters.movements import Appended, Movement, When
-from .sites import DRAWN, OBSERVED, Sample, unanswered
+from ..effects.base.errors import BadArgument, CannotCross, StateTypeError
+from ..effects.base.wrapping import wraps
+from ..effects.core.arrays import as_array, perform
+from ..effects.operations.elementwise.bitwise import bitwise_or
+from ..effects.operations.elementwise.comparison import select
+from ..effects.programs.higher_order import HigherOrder
+from ..effects.trees import pytrees
+from ..effects.trees.registration import register_dataclass, static
+from ..interpreters.core.body_transform import StateFlow
+from ..interpreters.handlers.handle import handle
+from ..interpreters.handlers.handler import handler
+from ..interpreters.handlers.state_movements import AppendedState, Movement, When
+from ..interpreters.library.effectful.log_entries import broadcast_mask
+from .sites import DRAWN, OBSERVED, Sample, need_open_sites
 from .values import substitute
 
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
-class Site:
-    """One site of a trace: its value, and how probable that is, as it counts; whether it was observed."""
+class SampleSite:
+    """One site of a trace: its value, the log-probability with mask and scale, and whether it is observed. A pytree."""
 
     value: Any
     log_prob: Any
@@ -44,62 +44,62 @@ class Site:
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
-class Entry:
-    """A site in the log; ``taken`` where it stands in a branch; ``sure`` where its branch always comes to it."""
+class SiteEntry:
+    """A site in the log: ``taken`` is the mask of the branches around it, or None.
 
-    site: Site
+    ``sure``: within the innermost branch it is unconditional.
+    """
+
+    site: SampleSite
     taken: Any
     name: str = static()
     sure: bool = static()
 
 
-class Sites(Movement):
-    """The state is a log of sites. Loops and lanes stack them, branches say which were taken."""
+class SiteLog(Movement):
+    """The state is a log of sites: stacked by loops and lanes; of branches, one entry per name with a mask."""
 
     __slots__ = ()
 
-    def flow(self, run: Any, op: HigherOrder) -> Flow:
+    def flow(self, run: Any, op: HigherOrder) -> StateFlow:
         if op.runs != "until":
-            return Logged(op)
+            return LoggedSites(op)
         names = ", ".join(sorted({repr(e.label) for e in op.effects if isinstance(e, Sample)}))
         raise CannotCross(
-            f"{op.name}: the sites {names} stand in a loop of unknown length: nothing says how many there will be.",
+            f"{op.name}: the sites {names} are in a loop of unknown length: their number must be known when "
+            "it is traced.",
             hint="use scan, or fori_loop with constant bounds.",
         )
 
 
-class Logged(Appended):
-    """The sites of the bodies come out."""
+class LoggedSites(AppendedState):
+    """The sites of all bodies leave as results; those of one name in several branches become one entry."""
 
-    def in_branch(self, entry: Any) -> Entry:
-        return _in_branch(entry)
+    def in_branch(self, entry: Any) -> SiteEntry:
+        sure = entry.taken is None
+        return SiteEntry(entry.site, as_array(True) if sure else entry.taken, entry.name, sure)
 
-    def take(self, run: Any, bodies: Sequence[Sequence[Entry]]) -> None:
+    def extend(self, run: Any, bodies: Sequence[Sequence[SiteEntry]]) -> None:
         for entry in _of_branches(bodies) if self.branches else bodies[0]:
             run.current = _added(run.current, entry)
 
 
-def _in_branch(entry: Entry) -> Entry:
-    sure = entry.taken is None
-    return Entry(entry.site, lift(True) if sure else entry.taken, entry.name, sure)
-
-
-def _of_branches(bodies: Sequence[Sequence[Entry]]) -> list[Entry]:
-    """The sites of all branches: of one name, one site. It is there in any case if every branch comes to it."""
-    found = []
+def _of_branches(bodies: Sequence[Sequence[SiteEntry]]) -> list[SiteEntry]:
+    """The sites of all branches, one for each name; without mask if every branch always has it."""
+    merged_entries = []
     for name in dict.fromkeys([entry.name for body in bodies for entry in body]):
         entries = [entry for body in bodies for entry in body if entry.name == name]
-        merged = functools.reduce(_either, entries)
+        merged = functools.reduce(_merge, entries)
         always = len(entries) == len(bodies) and all(entry.sure for entry in entries)
-        found.append(Entry(merged.site, None if always else merged.taken, name, always))
-    return found
+        merged_entries.append(SiteEntry(merged.site, None if always else merged.taken, name, always))
+    return merged_entries
 
 
-def _either(a: Entry, b: Entry) -> Entry:
-    """One site of two branches, of which at most one was taken."""
-    leaves, structure = trees.flatten(a.site)
-    others, other_structure = trees.flatten(b.site)
-    types, other_types = ([lift(x).type.strong() for x in xs] for xs in (leaves, others))
+def _merge(a: SiteEntry, b: SiteEntry) -> SiteEntry:
+    """The entries of one name in two branches as one; at most one of the branches was taken."""
+    leaves, structure = pytrees.flatten(a.site)
+    others, other_structure = pytrees.flatten(b.site)
+    types, other_types = ([as_array(x).type.strong() for x in xs] for xs in (leaves, others))
     if structure != other_structure or types != other_types:
         raise StateTypeError(
             f"trace: the site {a.name!r} must be of one type in all branches, got {', '.join(map(str, types))} and "
@@ -107,49 +107,47 @@ def _either(a: Entry, b: Entry) -> Entry:
             hint="give them different names.",
         )
     taken = b.taken
-    chosen = [select(over(taken, t.shape), y, x) for x, y, t in zip(leaves, others, types)]
-    return Entry(trees.unflatten(structure, chosen), bitwise_or(a.taken, taken), a.name, a.sure)
+    selected = [select(broadcast_mask(taken, t.shape), y, x) for x, y, t in zip(leaves, others, types)]
+    return SiteEntry(pytrees.unflatten(structure, selected), bitwise_or(a.taken, taken), a.name, a.sure)
 
 
-def over(mask: Any, shape: tuple[int, ...]) -> Any:
-    """A mask of the loops around a site, for each of its numbers."""
-    return broadcast_in_dim(mask, shape, range(len(mask.type.shape))) if mask.type.shape != shape else mask
-
-
-def _added(log: tuple[Entry, ...], entry: Entry) -> tuple[Entry, ...]:
+def _added(log: tuple[SiteEntry, ...], entry: SiteEntry) -> tuple[SiteEntry, ...]:
     if any(entry.name == other.name for other in log):
         raise BadArgument(
-            f"trace: two sites are called {entry.name!r}.",
-            hint="give each a name of its own; in Python loops f'x{i}'; many that are alike go into a plate or a scan.",
+            f"trace: the names of sites must be unique, two are called {entry.name!r}.",
+            hint="name them differently, in Python loops f'x{i}'; or use a plate or a scan for equal ones.",
         )
     return (*log, entry)
 
 
-def _write(log: tuple[Entry, ...], op: Any, *leaves: Any) -> tuple[tuple[Entry, ...], Any]:
+def _write(log: tuple[SiteEntry, ...], op: Any, *leaves: Any) -> tuple[tuple[SiteEntry, ...], Any]:
     parts = op.parts(leaves)
     value = perform(op, *leaves) if op.kind == DRAWN else parts.value
-    return _added(log, Entry(Site(value, parts.log_prob(value), op.kind == OBSERVED), None, op.label, True)), value
+    return _added(
+        log, SiteEntry(SampleSite(value, parts.log_prob(value), op.kind == OBSERVED), None, op.label, True)
+    ), value
 
 
-WRITER = handler({Sample: _write}, moves=Sites())
+WRITER = handler({Sample: _write}, moves=SiteLog())
 
 
-def _traced(f: Callable[..., Any], args: Any, kwargs: Any) -> tuple[tuple[Entry, ...], Any]:
+def _traced(f: Callable[..., Any], args: Any, kwargs: Any) -> tuple[tuple[SiteEntry, ...], Any]:
     return handle(WRITER, ())(f)(*args, **kwargs)
 
 
-def _sites(log: Sequence[Entry]) -> dict[str, Any]:
+def _sites(log: Sequence[SiteEntry]) -> dict[str, Any]:
     return {e.name: e.site if e.taken is None else When(e.taken, e.site) for e in log}
 
 
 def trace(f: Callable[..., Any]) -> Callable[..., Any]:
-    """``f`` that also tells its sites by name, each with its value and log-probability.
+    """``f`` that also returns its sites by name, each with its value and log-probability.
 
         seed(trace(f), key)(*args) == (sites, y)
 
-    It sees what lies inside, such as ``condition`` or ``scale``; what has no value is asked of those outside, ``seed``.
+    Handlers inside it, such as ``condition`` and ``scale``, are seen in the trace; sites without value are answered by
+    handlers outside, such as ``seed``.
 
-    Raises: BadArgument: two sites have one name, or ``f`` answers its sites itself. CannotCross: a site stands in a
+    Raises: BadArgument: two sites have one name, or ``f`` answers its sites itself. CannotCross: a site is in a
         ``while_loop``. StateTypeError: branches have sites of one name and different types.
 
     >>> from handlax import probability as hp, random
@@ -157,7 +155,7 @@ def trace(f: Callable[..., Any]) -> Callable[..., Any]:
     >>> float(y) == 2 * float(sites["x"].value)
     True
     """
-    unanswered("trace", f)
+    need_open_sites("trace", f)
 
     @wraps(f)
     def traced(*args: Any, **kwargs: Any) -> Any:
@@ -172,8 +170,8 @@ def log_density(f: Callable[..., Any], values: Mapping[str, Any] | None = None) 
 
         log_density(f, values)(*args) == (log p, sites)
 
-    Everything counts: values, observations and factors, as often as loops, lanes and plates come to them, with their
-    masks and scales. It is differentiable in the values and in ``args``.
+    It is the sum over all values, observations and factors, in every iteration, lane and element of a plate, with masks
+    and scales applied. It is differentiable in the values and in ``args``.
 
     Raises: UnhandledEffect: a site has no value. BadArgument: there is no site of a name.
 
@@ -186,11 +184,14 @@ def log_density(f: Callable[..., Any], values: Mapping[str, Any] | None = None) 
     @wraps(f)
     def density(*args: Any, **kwargs: Any) -> Any:
         log, _ = _traced(model, args, kwargs)
-        return sum([_counted(entry) for entry in log], start=hnp.asarray(0.0)), _sites(log)
+        return sum([_total(entry) for entry in log], start=hnp.asarray(0.0)), _sites(log)
 
     return density
 
 
-def _counted(entry: Entry) -> Any:
-    found = hnp.asarray(entry.site.log_prob)
-    return (found if entry.taken is None else hnp.where(over(entry.taken, found.shape), found, 0.0)).sum()
+def _total(entry: SiteEntry) -> Any:
+    """The summed log-probability of a site, where its branch was taken."""
+    log_prob = hnp.asarray(entry.site.log_prob)
+    if entry.taken is not None:
+        log_prob = hnp.where(broadcast_mask(entry.taken, log_prob.shape), log_prob, 0.0)
+    return log_prob.sum()

@@ -8,11 +8,11 @@ from typing import Any
 
 from .. import nn, random
 from .. import numpy as hnp
-from ..effects.dtypes import default_int
-from ..effects.errors import BadArgument
-from ..effects.gamma import lgamma
-from ..effects.treenodes import register_dataclass
-from .distribution import COUNTS, POSITIVE, REAL, UNIT, Distribution, Support, inside, type_of
+from ..effects.base.errors import BadArgument
+from ..effects.operations.special.special_functions import lgamma
+from ..effects.trees.registration import register_dataclass
+from ..effects.types.dtypes import default_int
+from .distribution import COUNTS, POSITIVE, UNIT, Distribution, Support, inside, type_of
 
 LOG_2PI = math.log(2 * math.pi)
 
@@ -28,7 +28,7 @@ def _log_beta(a: Any, b: Any) -> Any:
 
 
 def _within(support: Support, x: Any, safe: float, density: Any) -> Any:
-    """``density`` of values in the support, -inf of others; it sees a value in the support in place of those."""
+    """``density`` of the values in the support, -inf of others; it is called with ``safe`` in place of the latter."""
     good = inside(support, x)
     return hnp.where(good, density(hnp.where(good, x, safe)), -math.inf)
 
@@ -36,7 +36,7 @@ def _within(support: Support, x: Any, safe: float, density: Any) -> Any:
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class Normal(Distribution):
-    """Of mean ``loc`` and standard deviation ``scale``."""
+    """The normal distribution of mean ``loc`` and standard deviation ``scale``."""
 
     loc: Any = 0.0
     scale: Any = 1.0
@@ -60,7 +60,7 @@ class Normal(Distribution):
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class Uniform(Distribution):
-    """Between ``low`` and ``high``."""
+    """The uniform distribution between ``low`` and ``high``."""
 
     low: Any = 0.0
     high: Any = 1.0
@@ -86,7 +86,7 @@ class Uniform(Distribution):
 
 
 class _Choice(Distribution):
-    """What is given by probabilities, or by their logits."""
+    """A finite distribution with parameter ``probs`` or ``logits``, exactly one of them."""
 
     probs: Any
     logits: Any
@@ -127,16 +127,16 @@ class Bernoulli(_Choice):
 
     def log_prob(self, x: Any) -> Any:
         if self.logits is None:
-            found = lambda x: xlogy(x, self.probs) + xlogy(1 - x, 1 - hnp.asarray(self.probs))
+            log_prob = lambda x: xlogy(x, self.probs) + xlogy(1 - x, 1 - hnp.asarray(self.probs))
         else:
-            found = lambda x: nn.log_sigmoid(hnp.where(x == 1, self.logits, -hnp.asarray(self.logits)))
-        return _within(self.support, x, 0, found)
+            log_prob = lambda x: nn.log_sigmoid(hnp.where(x == 1, self.logits, -hnp.asarray(self.logits)))
+        return _within(self.support, x, 0, log_prob)
 
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class Categorical(_Choice):
-    """The number ``i`` with probability ``probs[..., i]``, of which the sum is 1; or ``softmax(logits)[..., i]``."""
+    """The number ``i`` with probability ``probs[..., i]``, which sum to 1; or ``softmax(logits)[..., i]``."""
 
     probs: Any = None
     logits: Any = None
@@ -144,7 +144,7 @@ class Categorical(_Choice):
 
     @property
     def count(self) -> int:
-        """How many values there are."""
+        """The number of values."""
         return int(type_of(self.logits if self.probs is None else self.probs).shape[-1])
 
     @property
@@ -158,6 +158,7 @@ class Categorical(_Choice):
 
     @property
     def log_probs(self) -> Any:
+        """The log-probability of each value, along the last axis."""
         return hnp.log(self.probs) if self.logits is None else nn.log_softmax(hnp.asarray(self.logits), -1)
 
     @property
@@ -173,13 +174,13 @@ class Categorical(_Choice):
         return drawn.astype(self.dtype)
 
     def log_prob(self, x: Any) -> Any:
-        def found(x: Any) -> Any:
+        def log_prob(x: Any) -> Any:
             shape = hnp.broadcast_shapes(type_of(x).shape, self.batch_shape)
             table = hnp.broadcast_to(self.log_probs, (*shape, self.count))
             at = hnp.broadcast_to(x, shape).astype(default_int())
             return hnp.take_along_axis(table, at[..., None], -1)[..., 0]
 
-        return _within(self.support, x, 0, found)
+        return _within(self.support, x, 0, log_prob)
 
 
 @register_dataclass
@@ -189,10 +190,7 @@ class Beta(Distribution):
 
     a: Any
     b: Any
-
-    @property
-    def support(self) -> Support:
-        return UNIT
+    support = UNIT
 
     @property
     def mean(self) -> Any:
@@ -219,10 +217,7 @@ class Gamma(Distribution):
 
     concentration: Any
     rate: Any = 1.0
-
-    @property
-    def support(self) -> Support:
-        return POSITIVE
+    support = POSITIVE
 
     @property
     def mean(self) -> Any:
@@ -248,10 +243,7 @@ class Poisson(Distribution):
 
     rate: Any
     discrete = True
-
-    @property
-    def support(self) -> Support:
-        return COUNTS
+    support = COUNTS
 
     @property
     def mean(self) -> Any:
@@ -265,24 +257,20 @@ class Poisson(Distribution):
         return random.poisson(key, self.rate, self.value_type(shape).shape, self.dtype)
 
     def log_prob(self, x: Any) -> Any:
-        def found(x: Any) -> Any:
+        def log_prob(x: Any) -> Any:
             k = hnp.asarray(x, self.float_dtype)
             return xlogy(k, self.rate) - self.rate - lgamma(k + 1)
 
-        return _within(self.support, x, 0, found)
+        return _within(self.support, x, 0, log_prob)
 
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class Factor(Distribution):
-    """A weight and no value: what ``factor`` observes."""
+    """The distribution that ``factor`` observes: its log-probability is ``log_weight`` for any value."""
 
     log_weight: Any
     discrete = True
-
-    @property
-    def support(self) -> Support:
-        return REAL
 
     def log_prob(self, x: Any) -> Any:
         return hnp.asarray(self.log_weight)

@@ -1,7 +1,7 @@
-"""Values for sites: condition, substitute, replay, do.
+"""Handlers that set the values of sites: condition, substitute, replay, do.
 
-The values move by name: a body is given those of the sites that stand in it, a loop, lanes or a plate the slice of each
-run. A site that has its value already keeps it.
+Values move by name: a body gets those of the sites inside it; an iteration, a lane or an element of a plate gets its
+slice of them. A site that has a value already keeps it.
 """
 
 from __future__ import annotations
@@ -10,49 +10,49 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..effects import trees
-from ..effects.arrays import lift, perform
-from ..effects.comparison import select
-from ..effects.control import HigherOrder
-from ..effects.errors import BadArgument, CannotCross, ShapeMismatch
-from ..effects.types import ArrayType
-from ..effects.wrapping import wraps
-from ..interpreters.cross import Flow, Joined, Lifted
-from ..interpreters.handle import handle
-from ..interpreters.handler import Handler, handler
-from ..interpreters.library.streams import FreshKey
-from ..interpreters.movements import Movement, When, leaves_of
-from .sites import DRAWN, GIVEN, OBSERVED, Sample, fitting, perform_site, unanswered
+from ..effects.base.errors import BadArgument, CannotCross, ShapeMismatch
+from ..effects.base.wrapping import wraps
+from ..effects.core.arrays import as_array, perform
+from ..effects.operations.elementwise.comparison import select
+from ..effects.programs.higher_order import HigherOrder
+from ..effects.trees import pytrees
+from ..effects.types.array_type import ArrayType
+from ..interpreters.core.body_transform import StateFlow, StateLayout, TransformedBody
+from ..interpreters.handlers.handle import handle
+from ..interpreters.handlers.handler import Handler, handler
+from ..interpreters.handlers.state_movements import Movement, When, leaves_of
+from ..interpreters.library.effectful.random_streams import FreshKey
+from .sites import DRAWN, GIVEN, OBSERVED, Sample, fit_value, need_open_sites, perform_site
 
 
 @dataclass(frozen=True)
-class Given:
-    """Values by name, and which of them sites have met."""
+class GivenValues:
+    """The state of these handlers: values by name, and the names that sites have used."""
 
     values: Mapping[str, Any]
-    met: frozenset[str] = frozenset()
+    used: frozenset[str] = frozenset()
 
 
-class Named(Movement):
-    """Bodies get the values of the sites that stand in them, the runs of a loop and lanes a slice each."""
+class NamedValues(Movement):
+    """Bodies get the values of the sites inside them; iterations and lanes a slice each."""
 
     __slots__ = ()
 
-    def flow(self, run: Any, op: HigherOrder) -> Flow:
-        return Handed(run, op)
+    def flow(self, run: Any, op: HigherOrder) -> StateFlow:
+        return HandedValues(run, op)
 
 
-class Handed(Flow):
-    """Values go in; that they were met is known from the names alone."""
+class HandedValues(StateFlow):
+    """Values enter a body; none leave, since the names that it uses are known from its effects."""
 
     def __init__(self, run: Any, op: HigherOrder):
-        self.before: Given = run.current
+        self.before: GivenValues = run.current
         sites = {e.label for e in op.effects if isinstance(e, Sample)}
         self.names = sorted(sites & self.before.values.keys())
         if op.runs == "until" and self.names:
             raise CannotCross(
-                f"{op.name}: the sites {', '.join(map(repr, self.names))} stand in a loop of unknown length: nothing "
-                "says which value belongs to which run.",
+                f"{op.name}: the sites {', '.join(map(repr, self.names))} are in a loop of unknown length: their "
+                "number must be known when it is traced.",
                 hint="use scan, or fori_loop with constant bounds.",
             )
         self.operands, self.structure = leaves_of({name: self.before.values[name] for name in self.names})
@@ -61,13 +61,14 @@ class Handed(Flow):
             self.check(op)
 
     def check(self, op: HigherOrder) -> None:
+        """Raises ShapeMismatch if a value does not have one row for each iteration or lane."""
         for name in self.names:
-            for x in trees.leaves(self.before.values[name]):
-                shape = lift(x).type.shape
+            for x in pytrees.leaves(self.before.values[name]):
+                shape = as_array(x).type.shape
                 if shape[:1] != (op.length,):
                     raise ShapeMismatch(
                         f"{op.name}: the value of the site {name!r} must have one row for each of the {op.length} "
-                        f"runs, got {lift(x).type}.",
+                        f"iterations or lanes, got {as_array(x).type}.",
                         hint="stack them along a first axis, outer loops first.",
                     )
 
@@ -76,78 +77,81 @@ class Handed(Flow):
         return [t.update(shape=t.shape[1:]) for t in types] if self.stacked else types
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
-        run.current = Given(trees.unflatten(self.structure, values))
+        run.current = GivenValues(pytrees.unflatten(self.structure, values))
 
-    def join(self, run: Any, op: HigherOrder, lifted: Sequence[Lifted], before: Sequence[ArrayType]) -> Joined:
-        return Joined((), None, (0,) * len(lifted))
+    def join(
+        self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
+    ) -> StateLayout:
+        return StateLayout((), None, (0,) * len(transformed))
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
-        run.current = Given(self.before.values, self.before.met | set(self.names))
+        run.current = GivenValues(self.before.values, self.before.used | set(self.names))
 
 
 def _answering(who: str, kind: str) -> Handler:
-    """The handler by which a site gets its value, and is then of this kind."""
+    """The handler that sets the value of a site by name, which is then of this kind."""
 
-    def clause(s: Given, op: Any, *leaves: Any) -> tuple[Given, Any]:
+    def clause(s: GivenValues, op: Any, *leaves: Any) -> tuple[GivenValues, Any]:
         if op.label not in s.values:
             return s, perform(op, *leaves)
         if op.kind != DRAWN:
             raise BadArgument(
-                f"{who}: the site {op.label!r} has a value already, it is {op.kind}.", hint="leave its name away."
+                f"{who}: the site {op.label!r} has a value already, it is {op.kind}.", hint="leave out its name."
             )
         parts = op.parts(leaves)
-        value = fitting(who, op.label, parts.dist, op.shape, s.values[op.label])
-        return _met(s, op), perform_site(op.label, kind, op.shape, replace(parts, value=value))
+        value = fit_value(who, op.label, parts.dist, op.shape, s.values[op.label])
+        return _mark_used(s, op), perform_site(op.label, kind, op.shape, replace(parts, value=value))
 
-    return handler({Sample: clause}, moves=Named())
+    return handler({Sample: clause}, moves=NamedValues())
 
 
-def _met(s: Given, op: Any) -> Given:
-    return Given(s.values, s.met | {op.label})
+def _mark_used(s: GivenValues, op: Any) -> GivenValues:
+    return GivenValues(s.values, s.used | {op.label})
 
 
 CONDITION = _answering("condition", OBSERVED)
 SUBSTITUTE = _answering("substitute", GIVEN)
 
 
-def _replay(s: Given, op: Any, *leaves: Any) -> tuple[Given, Any]:
+def _replay(s: GivenValues, op: Any, *leaves: Any) -> tuple[GivenValues, Any]:
     if op.label not in s.values or op.kind != DRAWN:
         return s, perform(op, *leaves)
-    parts, given = op.parts(leaves), s.values[op.label]
-    taken, value = (given.taken, given.value) if isinstance(given, When) else (None, given)
-    value = fitting("replay", op.label, parts.dist, op.shape, value)
-    if taken is not None:  # its branch was not taken then: a value as in a first run
-        anew = parts.dist.sample(perform(FreshKey(op.path)), op.shape)
-        value = select(lift(taken), value, anew)
-    return _met(s, op), perform_site(op.label, GIVEN, op.shape, replace(parts, value=value))
+    parts, recorded = op.parts(leaves), s.values[op.label]
+    taken, value = (recorded.taken, recorded.value) if isinstance(recorded, When) else (None, recorded)
+    value = fit_value("replay", op.label, parts.dist, op.shape, value)
+    if taken is not None:  # if its branch was not taken in the trace, the site has no value there: draw one
+        new = parts.dist.sample(perform(FreshKey(op.path)), op.shape)
+        value = select(as_array(taken), value, new)
+    return _mark_used(s, op), perform_site(op.label, GIVEN, op.shape, replace(parts, value=value))
 
 
-def _do(s: Given, op: Any, *leaves: Any) -> tuple[Given, Any]:
+def _do(s: GivenValues, op: Any, *leaves: Any) -> tuple[GivenValues, Any]:
     if op.label not in s.values:
         return s, perform(op, *leaves)
     if op.kind != DRAWN:
-        raise BadArgument(f"do: the site {op.label!r} has a value already, it is {op.kind}.", hint="leave it away.")
-    return _met(s, op), fitting("do", op.label, op.parts(leaves).dist, op.shape, s.values[op.label])
+        raise BadArgument(f"do: the site {op.label!r} has a value already, it is {op.kind}.", hint="leave it out.")
+    return _mark_used(s, op), fit_value("do", op.label, op.parts(leaves).dist, op.shape, s.values[op.label])
 
 
-REPLAY = handler({Sample: _replay}, moves=Named())
-DO = handler({Sample: _do}, moves=Named())
+REPLAY = handler({Sample: _replay}, moves=NamedValues())
+DO = handler({Sample: _do}, moves=NamedValues())
 
 
-def _with(who: str, h: Handler, f: Callable[..., Any], values: Mapping[str, Any], all_of_them: bool) -> Any:
-    unanswered(who, f)
+def _with_values(who: str, h: Handler, f: Callable[..., Any], values: Mapping[str, Any], all_used: bool) -> Any:
+    """``f`` under a handler of these values. With ``all_used``, a value that no site uses is an error."""
+    need_open_sites(who, f)
     if not isinstance(values, Mapping):
-        raise BadArgument(f"{who}: values are given by the names of their sites, got {type(values).__name__}.")
-    given = {name: trees.map(lift, value) for name, value in values.items()}
+        raise BadArgument(f"{who}: values must be a mapping from names of sites, got {type(values).__name__}.")
+    arrays = {name: pytrees.map(as_array, value) for name, value in values.items()}
 
     @wraps(f)
     def answered(*args: Any, **kwargs: Any) -> Any:
-        end, y = handle(h, Given(given))(f)(*args, **kwargs)
-        missing = given.keys() - end.met
-        if missing and all_of_them:
+        end, y = handle(h, GivenValues(arrays))(f)(*args, **kwargs)
+        missing = arrays.keys() - end.used
+        if missing and all_used:
             raise BadArgument(
                 f"{who}: no site is called {', '.join(map(repr, sorted(missing)))}.",
-                hint="trace(f) tells the names; a site that has a value inside, or is hidden there, is none here.",
+                hint="trace(f) lists the names; a site that has a value inside, or is hidden there, is not seen here.",
             )
         return y
 
@@ -157,34 +161,34 @@ def _with(who: str, h: Handler, f: Callable[..., Any], values: Mapping[str, Any]
 def condition(f: Callable[..., Any], values: Mapping[str, Any]) -> Callable[..., Any]:
     """``f`` with these sites observed.
 
-    A site in a loop, in lanes or in a plate takes one value for each run, along a first axis.
-    Raises: BadArgument: there is no site of a name, or it has its value already. ShapeMismatch: a value does not fit.
-    CannotCross: the site stands in a ``while_loop``.
+    The value of a site in a loop, in lanes or in a plate has one row for each of them, along a first axis.
+    Raises: BadArgument: no site has a name, or it has a value already. ShapeMismatch: a value has another shape.
+    CannotCross: the site is in a ``while_loop``.
 
     >>> from handlax import probability as hp
     >>> float(hp.log_density(hp.condition(lambda: hp.sample("x", hp.Normal()), {"x": 0.0}))()[0])
     -0.9189385175704956
     """
-    return _with("condition", CONDITION, f, values, True)
+    return _with_values("condition", CONDITION, f, values, True)
 
 
 def substitute(f: Callable[..., Any], values: Mapping[str, Any]) -> Callable[..., Any]:
-    """``f`` with these values for its sites, which stay latent: a trace says that they were not observed.
+    """``f`` with these values for its sites, which remain latent: in a trace they are not observed.
 
     Values and errors are those of ``condition``.
     """
-    return _with("substitute", SUBSTITUTE, f, values, True)
+    return _with_values("substitute", SUBSTITUTE, f, values, True)
 
 
 def replay(f: Callable[..., Any], sites: Mapping[str, Any]) -> Callable[..., Any]:
-    """``f`` once more with the values of a trace; sites that the trace does not have are drawn anew.
+    """``f`` with the values of a trace; sites that the trace does not have are drawn.
 
         seed(trace(replay(f, sites)), key)(*args)  has the values of  sites
 
-    A site ``When(taken, ...)`` that was not taken is drawn anew too.
+    A site ``When(taken, ...)`` that was not taken is drawn too.
     """
     latent = {name: _values(site) for name, site in sites.items() if not _inner(site).observed}
-    return _with("replay", REPLAY, f, latent, False)
+    return _with_values("replay", REPLAY, f, latent, False)
 
 
 def _inner(site: Any) -> Any:
@@ -196,9 +200,9 @@ def _values(site: Any) -> Any:
 
 
 def do(f: Callable[..., Any], values: Mapping[str, Any]) -> Callable[..., Any]:
-    """``f`` with these sites set from outside: they are random no more, and what made them so does not count.
+    """``f`` with an intervention: these sites have fixed values, and contribute no log-probability.
 
     Values and errors are those of ``condition``.
     Source: Pearl, Causality (2000), section 3.2.
     """
-    return _with("do", DO, f, values, True)
+    return _with_values("do", DO, f, values, True)

@@ -1,4 +1,4 @@
-"""Random orders and choices: permutation, choice, categorical. ``handlax.random`` exports these functions."""
+"""Random order and choice: permutation, choice, categorical."""
 
 from __future__ import annotations
 
@@ -9,28 +9,31 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.arithmetic import add
-from ..effects.arrays import Array, lift, scalar
-from ..effects.bitwise import bitwise_and
-from ..effects.broadcasting import broadcast_shape
-from ..effects.comparison import le, lt, min, select
-from ..effects.conversion import convert
-from ..effects.creation import iota
-from ..effects.cumulative import cumsum
-from ..effects.dtypes import FLOATING, INTEGER, default_int, int32
-from ..effects.errors import BadArgument, DTypeMismatch, ShapeMismatch
-from ..effects.indexing import gather
-from ..effects.reductions import argmax
-from ..effects.refusals import no_sharding
-from ..effects.shapes import broadcast, canonical_axis, canonical_shape, full, move_axis, reshape
-from ..effects.slicing import index_in_dim, slice_in_dim
-from ..effects.sorting import sort_key_val, top_k
-from ..effects.special import log
-from ..effects.threefry import random_bits
-from ..effects.types import array_type
-from ..effects.windows import GatherDimensionNumbers, GatherScatterMode
-from .draws import floating, gumbel, randint, spread, unit
+from ..effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ..effects.core.arrays import Array, as_array, scalar
+from ..effects.functions.unsupported import no_sharding
+from ..effects.operations.elementwise.arithmetic import add
+from ..effects.operations.elementwise.bitwise import bitwise_and
+from ..effects.operations.elementwise.comparison import le, lt, min, select
+from ..effects.operations.elementwise.conversion import convert
+from ..effects.operations.elementwise.transcendental import log
+from ..effects.operations.foundations.shapes import broadcast, canonical_axis, canonical_shape, full, move_axis, reshape
+from ..effects.operations.indexing.gather_scatter import gather
+from ..effects.operations.indexing.gather_windows import GatherDimensionNumbers, GatherScatterMode
+from ..effects.operations.manipulation.creation import iota
+from ..effects.operations.manipulation.operand_promotion import broadcast_shape
+from ..effects.operations.manipulation.slicing import index_in_dim, slice_in_dim
+from ..effects.operations.random_bits import random_bits
+from ..effects.operations.reductions.cumulative import cumsum
+from ..effects.operations.reductions.reductions import argmax
+from ..effects.operations.reductions.sorting import sort_key_val, top_k
+from ..effects.types.array_type import array_type
+from ..effects.types.dtypes import FLOATING, INTEGER, default_int, int32
+from .basic_samplers import floating, randint, spread, unit
 from .keys import pair, single
+from .transformed_samplers import gumbel
+
+__all__ = ["categorical", "choice", "permutation"]
 
 
 def permutation(
@@ -60,7 +63,7 @@ def _population(name: str, x: Any) -> Any:
     """An integer as such, anything else as an array with a dimension."""
     if not isinstance(x, Array) and isinstance(x, (int, np.integer)) and not isinstance(x, bool):
         return int(x)
-    found = lift(x)
+    found = as_array(x)
     if found.type.shape:
         return found
     if found.type.dtype not in INTEGER:
@@ -69,7 +72,7 @@ def _population(name: str, x: Any) -> Any:
 
 
 def _shuffled(key: Any, x: Any, axis: int) -> Any:
-    """Sorted by random words, until a repeated word that keeps two in order is unlikely."""
+    """``x`` sorted by random words, so often that ties between words have negligible effect."""
     rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
     for _ in range(rounds):
         key, once = pair(key)
@@ -78,7 +81,7 @@ def _shuffled(key: Any, x: Any, axis: int) -> Any:
 
 
 def take(x: Any, places: Any, axis: int) -> Any:
-    """``x[places]`` along ``axis``; places lie inside.
+    """``x[places]`` along ``axis``; the indices must be in bounds.
 
     Shapes: ``a[*r, n, *t], i[*s] -> a[*r, *s, *t]``.
     """
@@ -129,7 +132,7 @@ def choice(
 
 def _weighted(key: Any, shape: tuple[int, ...], count: int, replace: bool, p: Any, mode: str | None) -> Any:
     """Indices drawn with probabilities ``p``."""
-    weights = lift(p)
+    weights = as_array(p)
     if weights.type.dtype not in FLOATING:
         weights = convert(weights, floating("random.choice", None))
     if weights.type.shape != (count,):
@@ -178,7 +181,7 @@ def categorical(
     Array([1, 1, 1, 1], dtype=int32)
     """
     no_sharding("categorical", out_sharding)
-    one, scores = single("random.categorical", key), lift(logits)
+    one, scores = single("random.categorical", key), as_array(logits)
     if scores.type.dtype not in FLOATING:
         raise DTypeMismatch(f"random.categorical: logits must be floats, got {scores.type}.")
     axis = canonical_axis(axis, scores.ndim, "random.categorical")

@@ -2,8 +2,9 @@
 
     seed(f, key)(*args)          f, whose calls of  keyless.normal(shape)  mean  random.normal(fresh_key(), shape)
 
-A key is named by the calls that lead to its draw, and by the number of the run in loops and lanes: a new draw changes
-no other, and all are distinct in ``scan``, ``while_loop``, ``cond``, ``jit`` and ``vmap``.
+A draw's key is derived from the calls that lead to it (functions and source lines) and from the indices of loops and
+``vmap``: adding a draw changes no other, and all draws are distinct, in ``scan``, ``while_loop``, ``cond``, ``jit`` and
+``vmap`` too.
 
 >>> from handlax import lax, random
 >>> from handlax.random import keyless
@@ -19,13 +20,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ..interpreters.library.streams import fresh_key as fresh_key
-from ..interpreters.library.streams import seed as seed
-from . import choices, draws, rejections
+from ..interpreters.library.effectful.random_streams import fresh_key as fresh_key
+from ..interpreters.library.effectful.random_streams import seed as seed
+from . import basic_samplers, choices, rejection_samplers, transformed_samplers
 
 
 def _keyless(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of a key as one of fresh keys."""
+    """``f``, a function of a key, as a function that draws with a fresh key."""
 
     @functools.wraps(f)
     def drawn(*args: Any, **kwargs: Any) -> Any:
@@ -39,25 +40,25 @@ def _keyless(f: Callable[..., Any]) -> Callable[..., Any]:
     return drawn
 
 
-bernoulli = _keyless(draws.bernoulli)
-beta = _keyless(rejections.beta)
-bits = _keyless(draws.bits)
+bernoulli = _keyless(basic_samplers.bernoulli)
+beta = _keyless(rejection_samplers.beta)
+bits = _keyless(basic_samplers.bits)
 categorical = _keyless(choices.categorical)
-cauchy = _keyless(draws.cauchy)
-chisquare = _keyless(rejections.chisquare)
+cauchy = _keyless(transformed_samplers.cauchy)
+chisquare = _keyless(rejection_samplers.chisquare)
 choice = _keyless(choices.choice)
-dirichlet = _keyless(rejections.dirichlet)
-exponential = _keyless(draws.exponential)
-gamma = _keyless(rejections.gamma)
-gumbel = _keyless(draws.gumbel)
-laplace = _keyless(draws.laplace)
-logistic = _keyless(draws.logistic)
-multivariate_normal = _keyless(draws.multivariate_normal)
-normal = _keyless(draws.normal)
+dirichlet = _keyless(rejection_samplers.dirichlet)
+exponential = _keyless(transformed_samplers.exponential)
+gamma = _keyless(rejection_samplers.gamma)
+gumbel = _keyless(transformed_samplers.gumbel)
+laplace = _keyless(transformed_samplers.laplace)
+logistic = _keyless(transformed_samplers.logistic)
+multivariate_normal = _keyless(transformed_samplers.multivariate_normal)
+normal = _keyless(basic_samplers.normal)
 permutation = _keyless(choices.permutation)
-poisson = _keyless(rejections.poisson)
-rademacher = _keyless(draws.rademacher)
-randint = _keyless(draws.randint)
-t = _keyless(rejections.t)
-truncated_normal = _keyless(draws.truncated_normal)
-uniform = _keyless(draws.uniform)
+poisson = _keyless(rejection_samplers.poisson)
+rademacher = _keyless(basic_samplers.rademacher)
+randint = _keyless(basic_samplers.randint)
+t = _keyless(rejection_samplers.t)
+truncated_normal = _keyless(basic_samplers.truncated_normal)
+uniform = _keyless(basic_samplers.uniform)

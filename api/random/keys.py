@@ -1,4 +1,4 @@
-"""Random keys: made of seeds, split, folded, opened. ``handlax.random`` exports these functions."""
+"""Random keys: made from seeds, split, folded, and converted to and from their words."""
 
 from __future__ import annotations
 
@@ -6,14 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.arrays import Array, concrete, lift
-from ..effects.conversion import convert
-from ..effects.dtypes import ANY_INTEGER, THREEFRY, KeyDType, KeyImpl, canonical, is_extended, uint32
-from ..effects.errors import BadArgument, DTypeMismatch, IntegerOverflow, ShapeMismatch
-from ..effects.shapes import canonical_shape
-from ..effects.slicing import index_in_dim
-from ..effects.threefry import KEY, LOW, random_fold_in, random_seed, random_split, random_unwrap, random_wrap
-from ..effects.types import array_type
+from ..effects.base.errors import BadArgument, DTypeMismatch, IntegerOverflow, ShapeMismatch
+from ..effects.core.arrays import Array, as_array, concrete
+from ..effects.operations.elementwise.conversion import convert
+from ..effects.operations.foundations.shapes import canonical_shape
+from ..effects.operations.manipulation.slicing import index_in_dim
+from ..effects.operations.random_bits import (
+    KEY,
+    LOW,
+    random_fold_in,
+    random_seed,
+    random_split,
+    random_unwrap,
+    random_wrap,
+)
+from ..effects.types.array_type import array_type
+from ..effects.types.dtypes import ANY_INTEGER, THREEFRY, KeyDType, KeyImpl, canonical, is_extended, uint32
+
+__all__ = ["PRNGKey", "clone", "fold_in", "key", "key_data", "key_impl", "split", "wrap_key_data"]
 
 
 def _check_impl(name: str, impl: Any, dtype: Any = None) -> None:
@@ -35,7 +45,7 @@ def _seed(name: str, seed: Any) -> Any:
             raise IntegerOverflow(f"{name}: a seed has at most 64 bits, got {number}.", hint="fold_in takes more.")
         high = 0 if -(2**31) <= number < 2**32 else (number >> 32) & LOW
         return concrete(array_type((), KEY), np.array([high, number & LOW], uint32))
-    found = lift(seed)
+    found = as_array(seed)
     if found.type.dtype not in ANY_INTEGER:
         raise DTypeMismatch(f"{name}: a seed must be an integer, got {found.type}.")
     if found.type.shape:
@@ -72,7 +82,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
 
 def typed(name: str, keys: Any) -> Any:
     """Keys as an array of keys: what is one already, or words ``uint32[..., 2]``."""
-    keys = keys if isinstance(keys, Array) else lift(keys)
+    keys = keys if isinstance(keys, Array) else as_array(keys)
     if is_extended(keys.type.dtype):
         return keys
     if keys.type.dtype != uint32 or keys.type.shape[-1:] != (2,):
@@ -117,7 +127,7 @@ def key_data(keys: Any) -> Any:
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
-    """Keys of their words.
+    """Keys from their words: the inverse of ``key_data``.
 
     Shapes: ``uint32[*s, 2] -> key[*s]``.
 
@@ -127,7 +137,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     [0 7]
     """
     _check_impl("random.wrap_key_data", impl, dtype)
-    words = lift(key_bits_array)
+    words = as_array(key_bits_array)
     if is_extended(words.type.dtype):
         raise DTypeMismatch(f"random.wrap_key_data: words uint32[..., 2] are needed, got {words.type}.")
     return typed("random.wrap_key_data", words)
@@ -144,8 +154,8 @@ def key_impl(keys: Any) -> str:
 
 
 def clone(key: Any) -> Any:
-    """The key itself: keys are values, and nothing forbids to use one twice. Twice gives the same draws."""
-    keys = key if isinstance(key, Array) else lift(key)
+    """``key`` itself: keys are values that may be used twice, which gives the same draws."""
+    keys = key if isinstance(key, Array) else as_array(key)
     typed("random.clone", keys)
     return keys
 
@@ -166,7 +176,7 @@ def split(key: Any, num: Any = 2) -> Any:
 
 
 def fold_in(key: Any, data: Any) -> Any:
-    """The key that belongs to ``key`` and an integer: different integers give independent keys.
+    """A key derived from ``key`` and an integer: different integers give independent keys.
 
     Args:
         data: an integer of 32 bits; of wider arrays the low 32 bits count.
@@ -185,7 +195,7 @@ def fold_in(key: Any, data: Any) -> Any:
         if not 0 <= data <= LOW:
             raise IntegerOverflow(f"random.fold_in: the number must have 32 bits and no sign, got {data}.")
         return same_form(random_fold_in(one, concrete(array_type((), uint32), np.array(data, uint32))), key)
-    number = lift(data)
+    number = as_array(data)
     if number.type.dtype not in ANY_INTEGER:
         raise DTypeMismatch(f"random.fold_in: the data must be an integer, got {number.type}.")
     if number.type.shape:

@@ -1,4 +1,4 @@
-"""A property-based test harness for operations and handlers. Needs the extra ``test``."""
+"""``handlax.testing``: property-based laws of operations, control flow and handlers. Needs the extra ``test``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .laws import Law as Law
 from .laws import assert_close as assert_close
 from .nest_laws import NEST_LAWS as NEST_LAWS
 from .nest_laws import NestLaw as NestLaw
-from .nest_laws import hold as hold
+from .nest_laws import check_nest_law as check_nest_law
 from .nests import Nest as Nest
 from .nests import nests as nests
 from .reducing import reduced as reduced

@@ -1,6 +1,6 @@
-"""The author of nests: writes random statements as text, and what nodes with bodies are written with.
+"""The generator of nests: it writes random statements as text, by functions that nodes with bodies use too.
 
-What a statement uses is chosen among what is in sight, the latest mostly, so that what is computed is used.
+The operands of a statement are chosen among the variables in scope, mostly recent ones, so that few results are dead.
 """
 
 from __future__ import annotations
@@ -10,34 +10,34 @@ from random import Random
 from typing import Any, NamedTuple
 
 
-class Kind(NamedTuple):
-    """What a value in a nest is: a float, an integer or a truth value, of some shape."""
+class ValueKind(NamedTuple):
+    """The type of a variable in a nest: a float ``f``, an integer ``i`` or a bool ``b``, of some shape."""
 
     letter: str
     shape: tuple[int, ...] = ()
 
 
-Named = tuple[str, Kind]
-NUMBER = Kind("f")
-COUNT = Kind("i")
-TRUTH = Kind("b")
+Named = tuple[str, ValueKind]
+NUMBER = ValueKind("f")
+COUNT = ValueKind("i")
+TRUTH = ValueKind("b")
 INPUTS: tuple[Named, ...] = (
-    ("x", NUMBER), ("v", Kind("f", (3,))), ("w", Kind("f", (2, 3))), ("k", COUNT), ("p", TRUTH),
+    ("x", NUMBER), ("v", ValueKind("f", (3,))), ("w", ValueKind("f", (2, 3))), ("k", COUNT), ("p", TRUTH),
 )  # fmt: skip
 
 
 class Scope(NamedTuple):
-    """Where a statement stands."""
+    """The context of a statement."""
 
-    values: list[Named]  # what it can see
+    values: list[Named]  # the variables in scope
     indent: int
-    depth: int  # how deep it may nest
-    reverse: bool  # whether reverse mode will cross it
-    tells: bool = False  # whether there is a handler that it may perform for
-    flat: bool = False  # whether nothing may depend on a value that is not known while tracing
+    depth: int  # how many levels of bodies it may nest
+    reverse: bool  # whether it is differentiated in reverse mode
+    tells: bool = False  # whether a handler for ``tell`` is in force
+    flat: bool = False  # whether Python control flow on traced values is excluded
 
     def inner(self, **changes: Any) -> Scope:
-        """The scope of a function that is written here."""
+        """The scope of a function defined by a statement of this scope."""
         return self._replace(values=[*self.values], indent=self.indent + 1, depth=self.depth - 1)._replace(**changes)
 
 
@@ -56,8 +56,8 @@ class Author:
     def pick(self, items: Sequence[Any]) -> Any:
         return self.random.choice(items)
 
-    def late(self, items: Sequence[Any]) -> Any:
-        """One of the last of them, mostly."""
+    def recent(self, items: Sequence[Any]) -> Any:
+        """One of the items, mostly one of the last."""
         return items[-1 - int(len(items) * self.random.random() ** 3)]
 
     def chance(self) -> bool:
@@ -67,63 +67,63 @@ class Author:
         self.names += 1
         return f"{prefix}{self.names}"
 
-    def parameters(self, kinds: Iterable[Kind]) -> list[Named]:
-        """New names for values of these kinds."""
+    def parameters(self, kinds: Iterable[ValueKind]) -> list[Named]:
+        """New variables of these kinds."""
         return [(self.name(kind.letter), kind) for kind in kinds]
 
     def line(self, scope: Scope, text: str) -> None:
         self.lines.append("    " * scope.indent + text)
 
-    def let(self, scope: Scope, kind: Kind, text: str) -> None:
-        """A statement that names the value of an expression."""
+    def let(self, scope: Scope, kind: ValueKind, text: str) -> None:
+        """Write an assignment of an expression to a new variable."""
         name = self.name(kind.letter)
         self.line(scope, f"{name} = {text}")
         scope.values.append((name, kind))
 
-    def bind(self, scope: Scope, kinds: Sequence[Kind], text: str) -> None:
-        """A statement that names the parts of a tuple."""
-        made = self.parameters(kinds)
-        self.line(scope, f"{listed(made)} = {text}")
-        scope.values.extend(made)
+    def bind(self, scope: Scope, kinds: Sequence[ValueKind], text: str) -> None:
+        """Write an assignment of a tuple to new variables."""
+        targets = self.parameters(kinds)
+        self.line(scope, f"{listed(targets)} = {text}")
+        scope.values.extend(targets)
 
-    def bind_two(self, scope: Scope, first: Sequence[Kind], second: Sequence[Kind], text: str) -> None:
-        """A statement that names the parts of two tuples."""
+    def bind_two(self, scope: Scope, first: Sequence[ValueKind], second: Sequence[ValueKind], text: str) -> None:
+        """Write an assignment of two tuples to new variables."""
         groups = [self.parameters(first), self.parameters(second)]
         targets = [f"({listed(group)})" if group else self.name("none") for group in groups]
         self.line(scope, f"{', '.join(targets)} = {text}")
         scope.values.extend([*groups[0], *groups[1]])
 
-    def bind_beside(self, scope: Scope, first: Kind, kinds: Sequence[Kind], text: str) -> None:
-        """A statement that names a value and the parts of a tuple beside it."""
-        name, made = self.name(first.letter), self.parameters(kinds)
-        self.line(scope, f"{name}, ({listed(made)}) = {text}")
-        scope.values.extend([*made, (name, first)])
+    def bind_beside(self, scope: Scope, first: ValueKind, kinds: Sequence[ValueKind], text: str) -> None:
+        """Write an assignment of a value and a tuple to new variables."""
+        name, targets = self.name(first.letter), self.parameters(kinds)
+        self.line(scope, f"{name}, ({listed(targets)}) = {text}")
+        scope.values.extend([*targets, (name, first)])
 
-    def kind(self, scope: Scope, letters: str = "fib") -> Kind:
-        """The kind of something in sight."""
-        return self.late([kind for _, kind in scope.values if kind.letter in letters])
+    def kind(self, scope: Scope, letters: str = "fib") -> ValueKind:
+        """The kind of a variable in scope."""
+        return self.recent([kind for _, kind in scope.values if kind.letter in letters])
 
-    def kinds(self, scope: Scope, low: int, high: int, letters: str = "fib") -> list[Kind]:
+    def kinds(self, scope: Scope, low: int, high: int, letters: str = "fib") -> list[ValueKind]:
         return [self.kind(scope, letters) for _ in range(self.random.randint(low, high))]
 
-    def value(self, scope: Scope, kind: Kind) -> str:
-        """An expression of this kind: something in sight, or a constant."""
-        fitting = [name for name, found in scope.values if found == kind]
-        if fitting and self.random.random() < 0.9:
-            return self.late(fitting)
+    def value(self, scope: Scope, kind: ValueKind) -> str:
+        """An expression of this kind: a variable in scope, or a constant."""
+        candidates = [name for name, other in scope.values if other == kind]
+        if candidates and self.random.random() < 0.9:
+            return self.recent(candidates)
         if kind.letter == "f" and self.chance():
-            x, found = self.late([(name, found) for name, found in scope.values if found.letter == "f"])
-            number = x if found == NUMBER else f"0.3 * hnp.sum({x})"
+            x, other = self.recent([(name, other) for name, other in scope.values if other.letter == "f"])
+            number = x if other == NUMBER else f"0.3 * hnp.sum({x})"
             return f"hnp.broadcast_to({number}, {kind.shape})" if kind.shape else f"({number})"
         constant = {"f": "0.25", "i": "hnp.int32(2)", "b": "True"}[kind.letter]
         return f"hnp.full({kind.shape}, {constant})" if kind.shape else f"hnp.asarray({constant})"
 
-    def given(self, scope: Scope, kinds: Iterable[Kind]) -> str:
-        """A tuple of values of these kinds."""
+    def tuple_of(self, scope: Scope, kinds: Iterable[ValueKind]) -> str:
+        """The text of a tuple of values of these kinds."""
         return parenthesized([self.value(scope, kind) for kind in kinds])
 
-    def start(self, scope: Scope, kinds: Iterable[Kind]) -> str:
-        """A first carry; some of it are Python numbers."""
+    def start(self, scope: Scope, kinds: Iterable[ValueKind]) -> str:
+        """The text of an initial carry; some of its values are Python numbers."""
         literal = {"f": "0.5", "i": "0", "b": "False"}
         return parenthesized([
             literal[kind.letter] if not kind.shape and self.random.random() < 0.2 else self.value(scope, kind)
@@ -131,9 +131,9 @@ class Author:
         ])  # fmt: skip
 
     def function(self, scope: Scope, parameters: Sequence[Any], **changes: Any) -> tuple[str, Scope]:
-        """The head and the statements of a function; what it gives is still to be written.
+        """Write a function without its ``return``; its name, and the scope in which to write the ``return``.
 
-        A parameter is a named value, or a list of such, which is a tuple of them.
+        A parameter is a variable, or a list of variables for a parameter that is a tuple.
         """
         name = self.name("g")
         heads = [self.name("c") if isinstance(group, list) else group[0] for group in parameters]
@@ -148,22 +148,22 @@ class Author:
         self.statements(inner, 3, self.chance())
         return name, inner
 
-    def give(self, scope: Scope, *groups: Sequence[Kind]) -> None:
-        """The last statement of a function: a tuple of values of these kinds, or several."""
-        self.line(scope, f"return {', '.join([self.given(scope, kinds) for kinds in groups])}")
+    def write_return(self, scope: Scope, *groups: Sequence[ValueKind]) -> None:
+        """Write the ``return`` of a function: one tuple of values for each group of kinds."""
+        self.line(scope, f"return {', '.join([self.tuple_of(scope, kinds) for kinds in groups])}")
 
     def statements(self, scope: Scope, size: int, nested: bool = False) -> None:
-        """Up to ``size`` statements; one of them has bodies, if ``nested``."""
+        """Write up to ``size`` statements; if ``nested``, at least one has bodies."""
         count = self.random.randint(1, size)
-        place = self.random.randint(0, count - 1)
+        position = self.random.randint(0, count - 1)
         for i in range(count):
-            if scope.depth > 0 and ((nested and i == place) or self.random.random() < 0.25):
+            if scope.depth > 0 and ((nested and i == position) or self.random.random() < 0.25):
                 self.nodes[self.pick(list(self.nodes))](self, scope)
             else:
                 self.plain(scope)
 
     def plain(self, scope: Scope) -> None:
-        """A statement without bodies."""
+        """Write a statement without bodies."""
         if scope.tells and self.random.random() < 0.3:
             self.let(scope, NUMBER, f"hx.tell({self.value(scope, NUMBER)})")
             return
@@ -184,7 +184,7 @@ class Author:
         kind = self.kind(scope, "f")
         x, shape = self.value(scope, kind), kind.shape
         if not shape:
-            self.let(scope, Kind("f", (2,)), f"hnp.stack([{x}, {self.value(scope, kind)}])")
+            self.let(scope, ValueKind("f", (2,)), f"hnp.stack([{x}, {self.value(scope, kind)}])")
             return
         forms = [
             (shape[1:], f"0.5 * hnp.sum({x}, axis=0)"), (shape[::-1], f"{x}.T"), (shape, f"{x}[::-1]"),
@@ -192,10 +192,10 @@ class Author:
         ]  # fmt: skip
         if shape[0]:
             i = f"{self.value(scope, COUNT)} % {shape[0]}"
-            row = Kind("f", shape[1:])
+            row = ValueKind("f", shape[1:])
             forms += [(row.shape, f"{x}[{i}]"), (shape, f"{x}.at[{i}].set({self.value(scope, row)})")]
-        found, text = self.pick(forms)
-        self.let(scope, Kind("f", found), text)
+        new_shape, text = self.pick(forms)
+        self.let(scope, ValueKind("f", new_shape), text)
 
     def counted(self, scope: Scope) -> None:
         i, j, b = self.value(scope, COUNT), self.value(scope, COUNT), self.value(scope, TRUTH)
@@ -208,10 +208,10 @@ class Author:
 
 
 def listed(named: Iterable[Named]) -> str:
-    """Names as the target of an assignment: each with its comma."""
+    """The names of variables as the target of an assignment, each with its comma."""
     return " ".join([f"{name}," for name, _ in named])
 
 
 def parenthesized(items: Sequence[str]) -> str:
-    """A tuple of expressions."""
+    """The text of a tuple of expressions."""
     return f"({', '.join(items)}{',' * (len(items) == 1)})"

@@ -1,4 +1,4 @@
-"""Conformance of handlers: the law of crossing, held against one handler over random nests.
+"""Conformance tests of handlers: the law of crossing is checked for one handler on random nests.
 
     check_handler(handler({Tick: lambda n, op: (n + 1, None)}), 0, performs=lambda x: tick())
 """
@@ -13,21 +13,21 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as hnp
-from ..effects import trees
-from ..effects.arrays import lift
-from ..effects.config import configure
-from ..interpreters.derivatives import jacfwd
-from ..interpreters.handle import handle
-from ..interpreters.handler import Handler
-from ..interpreters.handling import NO_STATE
-from ..interpreters.mapping import vmap
-from ..lowering.jit import jit
+from ..effects.base.config import configure
+from ..effects.core.arrays import as_array
+from ..effects.trees import pytrees
+from ..interpreters.handlers.handle import handle
+from ..interpreters.handlers.handler import Handler
+from ..interpreters.handlers.installation import NO_STATE
+from ..interpreters.transformations.derivatives import jacfwd
+from ..interpreters.transformations.vmap import vmap
+from ..lowering.jit.jit import jit
 from .laws import assert_close
 from .nests import CONTROL, SMOOTH, Nest, written
 from .nodes import NODES
 from .unrolled import UNROLLED
 
-# nodes in which a handler outside may be told something
+# nodes in which effects for a handler outside may be performed
 _CROSSED = tuple(name for name in NODES if name != "handled")
 
 
@@ -43,7 +43,7 @@ def check_handler(
     without: Sequence[str] = (),
     normal: Callable[[Any], Any] = lambda state: state,
 ) -> None:
-    """Hold the law of crossing against a handler, over random nests of loops, branches, calls and rematerialisation.
+    """Check the law of crossing for a handler, on random nests of loops, branches, calls and checkpoints.
 
         handle(h, s)(f) == handle(h, s)(f with its loops unrolled)
         jit(handle(h, s)(f)) == handle(h, s)(jit(f)) == handle(h, s)(f)
@@ -51,15 +51,15 @@ def check_handler(
         jacobian(handle(h, s)(f)) == jacobian(handle(h, s)(f with its loops unrolled))
 
     Args:
-        performs: performs the handler's effects, once or oftener, given a float64 number; what it gives, a number too
-            or None, is used further on.
-        examples: how many nests.
-        lanes: whether lanes of handled functions are checked.
-        derivatives: whether derivatives of handled functions are checked.
-        without: nodes of the nests that the handler refuses to cross, such as ``while_loop``.
-        normal: what of the state has to be equal; of a log, for instance, all its values in one array.
+        performs: a function of a float64 scalar that performs effects of the handler, at least once; its result, a
+            scalar or None, is used by later statements.
+        examples: the number of nests.
+        lanes: whether the law of ``vmap`` is checked.
+        derivatives: whether the law of the jacobian is checked.
+        without: nodes that the handler refuses to cross, such as ``while_loop``.
+        normal: maps a state to the part that has to be equal; of a log, for instance, all its values in one array.
 
-    Raises: AssertionError: with the text of the nest, from which it can be run again.
+    Raises: AssertionError: a law fails; the message has the text of the nest.
     """
 
     def tell(x: Any) -> Any:
@@ -89,38 +89,38 @@ def _check(
         inputs = nest.inputs(k)
 
         def handled(f: Callable[..., Any]) -> Callable[..., Any]:
-            def run(*xs: Any) -> tuple[Any, Any]:
-                made = handle(handler, state)(f)(*xs)
-                return (None, made) if state is NO_STATE else (normal(made[0]), made[1])
+            def call(*xs: Any) -> tuple[Any, Any]:
+                y = handle(handler, state)(f)(*xs)
+                return (None, y) if state is NO_STATE else (normal(y[0]), y[1])
 
-            return run
+            return call
 
-        here = handled(crossed)
-        one = here(*inputs)
-        _equal(nest, "unrolled", one, handled(unrolled)(*inputs))
-        _equal(nest, "jit outside", one, jit(here)(*inputs))
-        _equal(nest, "jit inside", one, handled(jit(crossed))(*inputs))
+        f = handled(crossed)
+        y = f(*inputs)
+        _equal(nest, "unrolled", y, handled(unrolled)(*inputs))
+        _equal(nest, "jit outside", y, jit(f)(*inputs))
+        _equal(nest, "jit inside", y, handled(jit(crossed))(*inputs))
         if lanes:
             rows = [nest.inputs(k), nest.inputs(k + 1000)]
             stacked = [np.stack(column) for column in zip(*rows)]
-            parts = [here(*row) for row in rows]
-            _equal(nest, "vmap", vmap(here)(*stacked), trees.tree_map(lambda *ys: hnp.stack(ys), *parts))
+            results = [f(*row) for row in rows]
+            _equal(nest, "vmap", vmap(f)(*stacked), pytrees.tree_map(lambda *ys: hnp.stack(ys), *results))
         if derivatives:
-            places = tuple(SMOOTH)
-            pair = [jacfwd(lambda *xs, f=f: handled(f)(*xs)[1], places)(*inputs) for f in (crossed, unrolled)]
+            argnums = tuple(SMOOTH)
+            pair = [jacfwd(lambda *xs, g=g: handled(g)(*xs)[1], argnums)(*inputs) for g in (crossed, unrolled)]
             _equal(nest, "derivative", *pair)
 
 
-def _equal(nest: Nest, law: str, found: Any, wanted: Any) -> None:
-    xs, ys = (_leaves(tree) for tree in (found, wanted))
+def _equal(nest: Nest, law: str, actual: Any, expected: Any) -> None:
+    xs, ys = (_leaves(tree) for tree in (actual, expected))
     try:
-        assert len(xs) == len(ys), f"{len(xs)} results, wanted {len(ys)}"
+        assert len(xs) == len(ys), f"{len(xs)} results, expected {len(ys)}"
         for x, y in zip(xs, ys):
-            assert x.shape == y.shape, f"shape {x.shape}, wanted {y.shape}"
+            assert x.shape == y.shape, f"shape {x.shape}, expected {y.shape}"
             assert_close(x, y)
     except AssertionError as error:
         raise AssertionError(f"{law}: {error}\n{nest!r}") from None
 
 
 def _leaves(tree: Any) -> Sequence[np.ndarray[Any, Any]]:
-    return [np.asarray(lift(x)) for x in trees.leaves(tree)]
+    return [np.asarray(as_array(x)) for x in pytrees.leaves(tree)]

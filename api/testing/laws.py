@@ -2,7 +2,7 @@
 
     for law in LAWS: law.check(op, draws)
 
-``draws`` are lists of operands, NumPy arrays. An operation that a law cannot apply to says so, with the reason:
+``draws`` are lists of operands, NumPy arrays. An operation to which a law does not apply declares it, with the reason:
 ``exempt = {name: reason}``.
 """
 
@@ -15,18 +15,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..effects import dtypes
-from ..effects.arrays import Array, lift, perform
-from ..effects.operations import Operation
-from ..effects.parsing import parse_program
-from ..effects.programs import interpret
-from ..effects.threefry import random_wrap
-from ..interpreters.derivatives import jvp, linearize, vjp
-from ..interpreters.mapping import vmap
-from ..interpreters.partial_eval import partial_eval_program
-from ..interpreters.record import record
-from ..interpreters.typecheck import typecheck
-from ..lowering.jit import jit
+from ..effects.core.arrays import Array, as_array, perform
+from ..effects.core.operation import Operation
+from ..effects.operations.random_bits import random_wrap
+from ..effects.programs.parse_result import parse_program
+from ..effects.programs.program import interpret
+from ..effects.types import dtypes
+from ..interpreters.analysis.typecheck import typecheck
+from ..interpreters.core.record import record
+from ..interpreters.differentiation.partial_eval import partial_eval_program
+from ..interpreters.transformations.derivatives import jvp, linearize, vjp
+from ..interpreters.transformations.vmap import vmap
+from ..lowering.jit.jit import jit
 
 Arrays = Sequence[np.ndarray[Any, Any]]
 
@@ -37,7 +37,7 @@ class Law(NamedTuple):
     name: str
     sentence: str
     check: Callable[[Operation, Sequence[Arrays]], None]
-    derivative: bool = False  # speaks of derivatives: operands are float64 or complex128
+    derivative: bool = False  # whether it is about derivatives: its operands are float64 or complex128
 
 
 TOLERANCE = {
@@ -46,44 +46,47 @@ TOLERANCE = {
 
 
 def results(op: Operation, operands: Sequence[Any]) -> list[Any]:
-    """What the operation gives, as a list."""
+    """The results of an operation, as a list."""
     y = perform(op, *operands)
     return list(y) if isinstance(y, tuple) else [y]
 
 
 def data(x: Any) -> np.ndarray[Any, Any]:
-    """The data of a concrete array, words of keys included."""
-    return np.asarray(x if isinstance(x, np.generic) else lift(x).value)  # type: ignore[attr-defined]
+    """The data of a concrete array; of an array of keys, its uint32 words."""
+    return np.asarray(x if isinstance(x, np.generic) else as_array(x).value)  # type: ignore[attr-defined]
 
 
-def assert_close(found: Any, wanted: Any, loose: float = 1.0, what: str = "") -> None:
-    """Equal for integers and booleans; for floats within the tolerance of their dtype, relative to the largest."""
-    found, wanted = data(found), data(wanted)
-    assert found.shape == wanted.shape, f"{what}: shapes {found.shape} and {wanted.shape}"
-    assert found.dtype == wanted.dtype, f"{what}: dtypes {found.dtype} and {wanted.dtype}"
-    if not dtypes.is_inexact(found.dtype):
-        np.testing.assert_array_equal(found, wanted, err_msg=what)
+def assert_close(actual: Any, expected: Any, loose: float = 1.0, what: str = "") -> None:
+    """Assert that integers are equal, and floats up to ``loose`` times the tolerance of their dtype.
+
+    The tolerance is relative to the largest element.
+    """
+    actual, expected = data(actual), data(expected)
+    assert actual.shape == expected.shape, f"{what}: shapes {actual.shape} and {expected.shape}"
+    assert actual.dtype == expected.dtype, f"{what}: dtypes {actual.dtype} and {expected.dtype}"
+    if not dtypes.is_inexact(actual.dtype):
+        np.testing.assert_array_equal(actual, expected, err_msg=what)
         return
-    wide = np.complex128 if found.dtype.kind == "c" else np.float64
-    tolerance = TOLERANCE.get(found.dtype.name, 0.1) * loose
-    a, b = found.astype(wide), wanted.astype(wide)
+    wide = np.complex128 if actual.dtype.kind == "c" else np.float64
+    tolerance = TOLERANCE.get(actual.dtype.name, 0.1) * loose
+    a, b = actual.astype(wide), expected.astype(wide)
     finite = np.abs(b[np.isfinite(b)])
     np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * float(finite.max(initial=1e-30)), err_msg=what)
 
 
 def _types(op: Operation, operands: Arrays) -> None:
-    arrays = [lift(x) for x in operands]
-    made = op.result_type(*[x.type for x in arrays])
-    for y, t in zip(results(op, arrays), made if op.multiple else (made,)):
-        assert y.type is t, f"{op}: promised {t}, gave {y.type}"
+    arrays = [as_array(x) for x in operands]
+    types = op.result_type(*[x.type for x in arrays])
+    for y, t in zip(results(op, arrays), op.as_results(types)):
+        assert y.type is t, f"{op}: result_type is {t}, evaluate gave {y.type}"
         value = data(y)
         if not dtypes.is_extended(t.dtype):
-            found = (value.shape, value.dtype)
-            assert found == (t.shape, t.dtype), f"{op}: the data are {value.dtype}{value.shape}, not {t}"
+            actual = (value.shape, value.dtype)
+            assert actual == (t.shape, t.dtype), f"{op}: the data are {value.dtype}{value.shape}, not {t}"
 
 
 def _joint(op: Operation, draws: Sequence[Arrays]) -> tuple[Callable[..., list[Any]], list[Any]]:
-    """The operation on all draws as one function of all their operands: it is compiled once."""
+    """The operation on all draws as one function of all their operands, so that it is compiled once."""
     ends = list(itertools.accumulate(map(len, draws)))
 
     def function(*xs: Any) -> list[Any]:
@@ -95,7 +98,7 @@ def _joint(op: Operation, draws: Sequence[Arrays]) -> tuple[Callable[..., list[A
 def _compiled(op: Operation, draws: Sequence[Arrays]) -> None:
     function, operands = _joint(op, draws)
     for y, z in zip(jit(function)(*operands), function(*operands)):
-        assert_close(y, z, getattr(op, "loose", 1.0), f"{op} compiled, against NumPy")
+        assert_close(y, z, op.loose, f"{op} compiled, against NumPy")
 
 
 def _smooth(y: Array) -> bool:
@@ -103,17 +106,18 @@ def _smooth(y: Array) -> bool:
 
 
 def _direction(operands: Arrays, seed: int) -> list[Any]:
-    """A direction in the space of the operands: float0 for those that have no derivative."""
+    """A random tangent of the operands: float0 for those without derivative."""
     rng = np.random.default_rng(seed)
-    made: list[Any] = []
+    direction: list[Any] = []
     for x in operands:
         if not dtypes.is_inexact(x.dtype):
-            made.append(np.zeros(x.shape, dtypes.float0))
+            direction.append(np.zeros(x.shape, dtypes.float0))
         elif x.dtype.kind == "c":
-            made.append(np.asarray(rng.uniform(-1, 1, x.shape) + 1j * rng.uniform(-1, 1, x.shape)).astype(x.dtype))
+            z = rng.uniform(-1, 1, x.shape) + 1j * rng.uniform(-1, 1, x.shape)
+            direction.append(np.asarray(z).astype(x.dtype))
         else:
-            made.append(np.asarray(rng.uniform(-1, 1, x.shape)).astype(x.dtype))
-    return made
+            direction.append(np.asarray(rng.uniform(-1, 1, x.shape)).astype(x.dtype))
+    return direction
 
 
 def _differences(op: Operation, operands: Arrays) -> None:
@@ -124,15 +128,16 @@ def _differences(op: Operation, operands: Arrays) -> None:
     def moved(sign: float) -> list[Any]:
         return [x if d.dtype == dtypes.float0 else np.asarray(x + sign * step * d) for x, d in zip(operands, direction)]
 
-    for value, found, up, down in zip(y, dy, results(op, moved(1)), results(op, moved(-1))):
+    for value, tangent, up, down in zip(y, dy, results(op, moved(1)), results(op, moved(-1))):
         if _smooth(value):
-            wanted = (data(up) - data(down)) / (2 * step)
-            scale = max(1.0, float(np.abs(wanted).max(initial=0.0)))
-            np.testing.assert_allclose(data(found), wanted, rtol=2e-4, atol=2e-5 * scale, err_msg=f"{op}: derivative")
+            expected = (data(up) - data(down)) / (2 * step)
+            scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
+            what = f"{op}: derivative"
+            np.testing.assert_allclose(data(tangent), expected, rtol=2e-4, atol=2e-5 * scale, err_msg=what)
 
 
 def _pairing(us: Sequence[Any], vs: Sequence[Any]) -> float:
-    """<u, v>, the real part of the sum of products, float0 left out."""
+    """The pairing <u, v>: the real part of the sum of products, without float0 elements."""
     return sum(
         float(np.real(np.sum(data(u) * data(v)))) for u, v in zip(us, vs) if getattr(u, "dtype", None) != dtypes.float0
     )
@@ -151,7 +156,7 @@ def _adjoint(op: Operation, operands: Arrays) -> None:
 
 
 def _lanes(op: Operation, operands: Arrays) -> None:
-    """Every choice of mapped operands, each along a dimension of its own."""
+    """``vmap`` over every subset of the operands, each along a random dimension, against a loop over lanes."""
     size = 3
     rng = np.random.default_rng(3)
     for mapped in itertools.product((True, False), repeat=len(operands)):
@@ -163,15 +168,15 @@ def _lanes(op: Operation, operands: Arrays) -> None:
             lanes = [x if lane == 0 else _shuffled(x, rng) for lane in range(size)]
             stacked.append(_stacked(lanes, axis) if axis is not None else x)
             axes.append(axis)
-        found = vmap(lambda *xs: results(op, xs), in_axes=tuple(axes))(*stacked)
+        mapped_results = vmap(lambda *xs: results(op, xs), in_axes=tuple(axes))(*stacked)
         for lane in range(size):
             own = [x if a is None else _lane(x, lane, a) for x, a in zip(stacked, axes)]
-            for y, wanted in zip(found, results(op, own)):
-                assert_close(np.asarray(data(y)[lane]), wanted, 1.0, f"{op} under vmap{tuple(axes)}, lane {lane}")
+            for y, expected in zip(mapped_results, results(op, own)):
+                assert_close(np.asarray(data(y)[lane]), expected, 1.0, f"{op} under vmap{tuple(axes)}, lane {lane}")
 
 
 def _shuffled(x: Any, rng: np.random.Generator) -> Any:
-    if isinstance(x, Array):  # keys, which have no NumPy form but their words
+    if isinstance(x, Array):  # keys, which NumPy represents by their uint32 words
         words = data(x)
         return random_wrap(rng.permutation(words.reshape(-1)).reshape(words.shape))
     return np.asarray(rng.permutation(x.reshape(-1))).reshape(x.shape)
@@ -192,42 +197,42 @@ def _commutes(op: Operation, draws: Sequence[Arrays]) -> None:
     smooth = [i for i, d in enumerate(direction) if d.dtype != dtypes.float0]
     moving = tuple(direction[i] for i in smooth)
 
-    def derivative(g: Any, *given: Any) -> Any:
-        xs, dxs = given[: len(operands)], list(direction)
-        for i, dx in zip(smooth, given[len(operands) :]):
+    def derivative(g: Any, *inputs: Any) -> Any:
+        xs, dxs = inputs[: len(operands)], list(direction)
+        for i, dx in zip(smooth, inputs[len(operands) :]):
             dxs[i] = dx
         return [part for part in jvp(g, tuple(xs), tuple(dxs))[1] if part.dtype != dtypes.float0]
 
-    wanted = derivative(f, *operands, *moving)
+    expected = derivative(f, *operands, *moving)
     inside = derivative(jit(f), *operands, *moving)
-    outside = jit(lambda *given: derivative(f, *given))(*operands, *moving)
+    outside = jit(lambda *inputs: derivative(f, *inputs))(*operands, *moving)
     lanes = [np.stack([x, x]) for x in operands]
     directions = [np.stack([d, d]) for d in moving]
-    mapped = vmap(lambda *given: derivative(f, *given))(*lanes, *directions)
-    for found in (inside, outside, [part[1] for part in mapped]):
-        for y, z in zip(found, wanted):
+    mapped = vmap(lambda *inputs: derivative(f, *inputs))(*lanes, *directions)
+    for derivatives in (inside, outside, [part[1] for part in mapped]):
+        for y, z in zip(derivatives, expected):
             assert_close(y, z, 100.0, f"{op}: jvp with jit and vmap")
     for y, z in zip(jit(vmap(f))(*lanes), vmap(jit(f))(*lanes)):
-        assert_close(y, z, getattr(op, "loose", 1.0), f"{op}: jit with vmap")
+        assert_close(y, z, op.loose, f"{op}: jit with vmap")
 
 
 def _split(op: Operation, operands: Arrays) -> None:
-    arrays = [lift(x) for x in operands]
+    arrays = [as_array(x) for x in operands]
     program = record(lambda *xs: results(op, xs), [x.type for x in arrays])
-    wanted = results(op, arrays)
+    expected = results(op, arrays)
     for unknown in itertools.product((True, False), repeat=len(arrays)):
         split = partial_eval_program(program, unknown)
         known = [x for x, yes in zip(arrays, unknown) if not yes]
-        first = interpret(split.known, known)
-        residuals = [known[n] if from_input else first[n] for from_input, n in split.residuals]
-        rest = iter(interpret(split.rest, [*residuals, *[x for x, yes in zip(arrays, unknown) if yes]]))
-        done = iter(first)
-        for yes, z in zip(split.unknown, wanted):
-            assert_close(next(rest) if yes else next(done), z, 1.0, f"{op} split at {unknown}")
+        known_results = interpret(split.known, known)
+        residuals = split.residual_values(known, known_results)
+        unknown_results = interpret(split.rest, [*residuals, *[x for x, yes in zip(arrays, unknown) if yes]])
+        left, right = iter(known_results), iter(unknown_results)
+        for yes, z in zip(split.unknown, expected):
+            assert_close(next(right) if yes else next(left), z, 1.0, f"{op} split at {unknown}")
 
 
 def _text(op: Operation, operands: Arrays) -> None:
-    program = record(lambda *xs: results(op, xs), [lift(x).type for x in operands])
+    program = record(lambda *xs: results(op, xs), [as_array(x).type for x in operands])
     parsed = parse_program(str(program), program.consts).unwrap()
     assert parsed == program, program.diff(parsed)
     assert pickle.loads(pickle.dumps(program)) == program
@@ -235,7 +240,7 @@ def _text(op: Operation, operands: Arrays) -> None:
 
 
 def each(check: Callable[[Operation, Arrays], None]) -> Callable[[Operation, Sequence[Arrays]], None]:
-    """A check of one draw as a check of many."""
+    """A check of one draw as a check of all draws."""
 
     def check_all(op: Operation, draws: Sequence[Arrays]) -> None:
         for operands in draws:
@@ -245,13 +250,13 @@ def each(check: Callable[[Operation, Arrays], None]) -> Callable[[Operation, Seq
 
 
 LAWS = (
-    Law("typing", "the data of a result have the type that result_type says", each(_types)),
+    Law("typing", "the data of a result have the type that result_type gives", each(_types)),
     Law("compiled", "NumPy evaluation equals compiled StableHLO", _compiled),
-    Law("finite_differences", "jvp equals the quotient of differences", each(_differences), derivative=True),
+    Law("finite_differences", "jvp equals the difference quotient", each(_differences), derivative=True),
     Law("adjoint", "<u, Jv> = <J^T u, v>", each(_adjoint), derivative=True),
     Law("vmap", "vmap equals the loop over lanes", each(_lanes)),
     Law("commutes", "jit, jvp and vmap commute", _commutes, derivative=True),
-    Law("partial_eval", "the two parts of a split program make the whole", each(_split)),
-    Law("text", "print and parse, pickle and typecheck give the program back", each(_text)),
+    Law("partial_eval", "the two parts of a split program compute its results", each(_split)),
+    Law("text", "print and parse, pickle and typecheck preserve the program", each(_text)),
 )
 

@@ -2,7 +2,7 @@
 
     for law in NEST_LAWS: law.check(nest, seed)
 
-The reference of every law is the same text with Python's loops and branches, evaluated by NumPy in float64.
+The reference of every law is the same nest with Python's loops and branches, evaluated by NumPy in float64.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import numpy as hnp
-from ..effects import config, dtypes
-from ..effects.arrays import lift
-from ..effects.columns import EVALUATE
-from ..effects.operations import OPERATIONS, rules
-from ..effects.parsing import parse_program
-from ..effects.programs import Program, interpret
-from ..interpreters.partial_eval import partial_eval_program
-from ..interpreters.record import record
-from ..interpreters.simplify import dead_code_elimination
-from ..interpreters.typecheck import typecheck
+from ..effects.base import config
+from ..effects.core.arrays import as_array
+from ..effects.core.columns import EVALUATE, rules
+from ..effects.core.operation import OPERATIONS
+from ..effects.programs.parse_result import parse_program
+from ..effects.programs.program import Program, interpret
+from ..effects.types import dtypes
+from ..interpreters.analysis.simplify import dead_code_elimination
+from ..interpreters.analysis.typecheck import typecheck
+from ..interpreters.core.record import record
+from ..interpreters.differentiation.partial_eval import partial_eval_program
 from .laws import assert_close
 from .nests import CONTROL, SMOOTH, Nest
 from .reducing import reduced
@@ -38,23 +39,24 @@ class NestLaw(NamedTuple):
     name: str
     sentence: str
     check: Callable[[Nest, int], None]
-    reverse: bool = False  # speaks of reverse mode: nests must have one
-    without: tuple[str, ...] = ()  # nodes of which it does not speak
+    reverse: bool = False  # whether it is about reverse mode, so that nests must be differentiable in reverse
+    without: tuple[str, ...] = ()  # nodes to which it does not apply
 
 
-def hold(law: NestLaw, nest: Nest, seed: int) -> None:
-    """Check a law; where it fails, say so with the smallest nest that fails in the same way.
+def check_nest_law(law: NestLaw, nest: Nest, seed: int) -> None:
+    """Check a law for a nest; if it fails, the error shows a reduced nest that fails with the same type of exception.
 
-    Raises: AssertionError: the law does not hold.
+    Raises: AssertionError: the law fails.
     """
-    found = _failure(law, nest, seed)
-    if found is not None:
-        small = reduced(nest, lambda other: type(_failure(law, other, seed)) is type(found))
-        found = _failure(law, small, seed)
-        raise AssertionError(f"{law.sentence}: not so for seed {seed} and\n{small.source}{found}") from found
+    error = _failure(law, nest, seed)
+    if error is not None:
+        small = reduced(nest, lambda other: type(_failure(law, other, seed)) is type(error))
+        error = _failure(law, small, seed)
+        raise AssertionError(f"{law.sentence}: it fails for seed {seed} and\n{small.source}{error}") from error
 
 
 def _failure(law: NestLaw, nest: Nest, seed: int) -> Exception | None:
+    """The exception that the check of a law raises; None if it holds."""
     try:
         law.check(nest, seed)
     except Exception as error:
@@ -64,25 +66,25 @@ def _failure(law: NestLaw, nest: Nest, seed: int) -> Exception | None:
 
 @contextlib.contextmanager
 def evaluated() -> Iterator[None]:
-    """Operations are evaluated by NumPy, in float64; loops and branches too, which ``disable_jit`` makes Python's."""
+    """A context in which operations are evaluated by NumPy in float64, loops and branches by Python."""
     bodied = {kind for kind in OPERATIONS.values() if kind.bodied and not EVALUATE.has(kind) and hasattr(kind, "runs")}
     with config.configure(default_float="float64"), rules(evaluate={kind: EVALUATE.find(kind) for kind in bodied}):
         yield
 
 
-def same(found: Sequence[Any], wanted: Sequence[Any], what: str) -> None:
-    """Two tuples of results agree."""
-    assert len(found) == len(wanted), f"{what}: {len(found)} and {len(wanted)} results"
-    for i, (y, z) in enumerate(zip(found, wanted)):
+def same(actual: Sequence[Any], expected: Sequence[Any], what: str) -> None:
+    """Assert that two sequences of results are close."""
+    assert len(actual) == len(expected), f"{what}: {len(actual)} and {len(expected)} results"
+    for i, (y, z) in enumerate(zip(actual, expected)):
         assert_close(y, z, 10.0, f"{what}, result {i}")
 
 
-# A change takes the control (this library's, or the reference) and a function of x, v, w, k, p, and gives another one.
+# A change maps a control, CONTROL or UNROLLED, and a function of x, v, w, k, p to a function of the same inputs.
 Change = Callable[[Any, Callable[..., Any]], Callable[..., Any]]
 
 
 def _smooth(ys: Sequence[Any]) -> list[Any]:
-    return [y for y in map(lift, ys) if dtypes.is_inexact(y.dtype)]
+    return [y for y in map(as_array, ys) if dtypes.is_inexact(y.dtype)]
 
 
 def compiled(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
@@ -90,7 +92,7 @@ def compiled(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def forwards(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
-    """The results and their derivative along (sin x, cos v, 1)."""
+    """The results and their tangents along (sin x, cos v, 1)."""
 
     def derivative(x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
         direction = hnp.sin(x), hnp.cos(v), hnp.ones_like(w)
@@ -101,7 +103,7 @@ def forwards(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def pushed(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
-    """The linear map of a linearized function, at two directions."""
+    """The results, and the linear map of ``linearize`` at two tangents."""
 
     def derivative(x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
         y, push = control.linearize(lambda *xs: tuple(_smooth(f(*xs, k, p))), x, v, w)
@@ -120,7 +122,7 @@ def backwards(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def pulled(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
-    """Cotangents of the inputs, some of the results having none."""
+    """The cotangents of the inputs, for zero cotangents of every other result."""
 
     def derivative(x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
         y, pull = control.vjp(lambda *xs: tuple(_smooth(f(*xs, k, p))), x, v, w)
@@ -130,7 +132,7 @@ def pulled(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def transposed(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
-    """The transpose of the linear map, whose body also computes what does not depend on its argument."""
+    """The transpose of the map of tangents by ``jvp``, whose program also computes primals."""
 
     def derivative(x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
         def along(*direction: Any) -> Any:
@@ -143,7 +145,7 @@ def transposed(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def mapped(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
-    """Three lanes, with all inputs mapped, along different axes."""
+    """Three lanes with all inputs mapped, along different axes."""
 
     def lanes(x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
         t = hnp.asarray([1.0, -0.5, 0.3])
@@ -155,7 +157,7 @@ def mapped(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def partly_mapped(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
-    """Two lanes that share all but one vector."""
+    """Two lanes that share all inputs but one vector."""
 
     def lanes(x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
         return _lanes(control, f, (None, 0, None, None, None))(x, hnp.stack([v, -v]), w, k, p)
@@ -164,7 +166,7 @@ def partly_mapped(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def chosen_by_lane(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
-    """Lanes that differ in what chooses alone."""
+    """Lanes that differ only in the integer and the bool, on which branches and loops depend."""
 
     def lanes(x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
         ks, ps = (k + hnp.arange(3, dtype="int32")) % 5, p ^ hnp.asarray([True, False, True])
@@ -174,16 +176,16 @@ def chosen_by_lane(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _lanes(control: Any, f: Callable[..., Any], axes: Sequence[int | None]) -> Callable[..., Any]:
-    """``f`` over lanes, whose results are stacked in front; the reference takes one lane after the other."""
+    """``f`` mapped over lanes, results stacked in front; for the reference, a Python loop over lanes."""
 
-    def run(*inputs: Any) -> Any:
+    def over_lanes(*inputs: Any) -> Any:
         if control is UNROLLED:
             size = next(x.shape[a] for x, a in zip(inputs, axes) if a is not None)
             rows = [f(*[x if a is None else hnp.take(x, i, a) for x, a in zip(inputs, axes)]) for i in range(size)]
             return tuple([hnp.stack(column) for column in zip(*rows)])
         return control.vmap(f, tuple(axes))(*inputs)
 
-    return run
+    return over_lanes
 
 
 FORWARD: tuple[Change, ...] = (compiled, forwards, pushed, mapped, partly_mapped, chosen_by_lane)
@@ -191,47 +193,48 @@ REVERSE: tuple[Change, ...] = (*FORWARD, backwards, pulled, transposed)
 
 
 def tower(control: Any, f: Callable[..., Any], changes: Sequence[Change]) -> Callable[..., Any]:
-    """``f`` changed again and again."""
+    """``f`` with all changes applied, the first one innermost."""
     for change in changes:
         f = change(control, f)
     return f
 
 
 def changes_of(seed: int, among: Sequence[Change], most: int = 3) -> list[Change]:
-    """Up to ``most`` changes."""
+    """A random sequence of up to ``most`` changes."""
     random = Random(seed)
     return [random.choice(among) for _ in range(random.randint(0, most))]
 
 
 def _agree(nest: Nest, seed: int, changes: Sequence[Change]) -> None:
-    """A tower over the nest gives what it gives over the reference."""
+    """Assert that the changed nest and the changed reference have equal results."""
     inputs = nest.inputs(seed)
     names = " of ".join([change.__name__ for change in reversed(changes)]) or "value"
     with evaluated():
-        wanted = tower(UNROLLED, nest.function(UNROLLED), changes)(*map(lift, inputs))
+        expected = tower(UNROLLED, nest.function(UNROLLED), changes)(*map(as_array, inputs))
     with contextlib.ExitStack() as scope:
         scope.enter_context(config.configure(default_float="float64"))
         if compiled not in changes:
             scope.enter_context(evaluated())
-        found = tower(CONTROL, nest, changes)(*map(lift, inputs))
-    same(found, wanted, f"{names}, against loops in Python")
+        actual = tower(CONTROL, nest, changes)(*map(as_array, inputs))
+    same(actual, expected, f"{names}, against loops in Python")
 
 
 def agrees(*changes: Change) -> Callable[[Nest, int], None]:
+    """The check that these changes of the nest and of its reference have equal results."""
     return lambda nest, seed: _agree(nest, seed, changes)
 
 
 def _differences(nest: Nest, seed: int) -> None:
-    """The derivative is the quotient of differences, unless a branch changes between."""
+    """jvp equals the difference quotient, unless a branch or trip count changes in between."""
     x, v, w, k, p = nest.inputs(seed)
     step = 1e-6
     with evaluated():
-        made = forwards(CONTROL, nest)(x, v, w, k, p)
-        found = made[len(made) // 2 :]
+        results = forwards(CONTROL, nest)(x, v, w, k, p)
+        tangents = results[len(results) // 2 :]
         up, down = [
             _smooth(nest(x + sign * np.sin(x), v + sign * np.cos(v), w + sign, k, p)) for sign in (step, -step)
         ]
-        for y, a, b in zip(found, map(np.asarray, up), map(np.asarray, down)):
+        for y, a, b in zip(tangents, map(np.asarray, up), map(np.asarray, down)):
             if np.abs(a - b).max(initial=0.0) < 1e-3:
                 np.testing.assert_allclose(np.asarray(y), (a - b) / (2 * step), rtol=1e-4, atol=1e-4)
 
@@ -253,29 +256,29 @@ def _adjoint(nest: Nest, seed: int) -> None:
 
 
 def _program(nest: Nest, seed: int, among: Sequence[Change]) -> tuple[Program, list[Any], list[Any]]:
-    """The program of a tower of up to two changes, its inputs, and what it gives."""
-    inputs = [lift(x) for x in nest.inputs(seed)]
+    """The program of a nest with up to two changes, its inputs and its results."""
+    inputs = [as_array(x) for x in nest.inputs(seed)]
     f = tower(CONTROL, nest, changes_of(seed, among, 2))
     program = record(lambda *xs: list(f(*xs)), [x.type for x in inputs])
     return program, inputs, list(interpret(program, inputs))
 
 
 def _split(nest: Nest, seed: int) -> None:
-    """Known inputs to known results and residuals; these and the unknown inputs to the rest."""
+    """Known results from known inputs; the others from residuals and unknown inputs."""
     with evaluated():
-        program, inputs, wanted = _program(nest, seed, FORWARD)
+        program, inputs, expected = _program(nest, seed, FORWARD)
         random = Random(seed)
         for unknown in [[random.random() < 0.5 for _ in inputs] for _ in range(3)]:
             parts = partial_eval_program(program, unknown)
             for half in (parts.known, parts.rest):
                 typecheck(half)
             known = [x for x, yes in zip(inputs, unknown) if not yes]
-            first = interpret(parts.known, known)
-            residuals = [known[n] if given else first[n] for given, n in parts.residuals]
-            rest = iter(interpret(parts.rest, [*residuals, *[x for x, yes in zip(inputs, unknown) if yes]]))
-            done = iter(first)
-            found = [next(rest) if yes else next(done) for yes in parts.unknown]
-            same(found, wanted, f"split at {unknown}")
+            known_results = interpret(parts.known, known)
+            residuals = parts.residual_values(known, known_results)
+            unknown_results = interpret(parts.rest, [*residuals, *[x for x, yes in zip(inputs, unknown) if yes]])
+            left, right = iter(known_results), iter(unknown_results)
+            actual = [next(right) if yes else next(left) for yes in parts.unknown]
+            same(actual, expected, f"split at {unknown}")
 
 
 def _text(nest: Nest, seed: int) -> None:
@@ -289,26 +292,26 @@ def _text(nest: Nest, seed: int) -> None:
 
 def _dead_code(nest: Nest, seed: int) -> None:
     with evaluated():
-        program, inputs, wanted = _program(nest, seed, FORWARD)
+        program, inputs, expected = _program(nest, seed, FORWARD)
         random = Random(seed)
-        used = [random.random() < 0.5 for _ in wanted]
-        smaller, kept = dead_code_elimination(program, used)
+        used = [random.random() < 0.5 for _ in expected]
+        smaller, live = dead_code_elimination(program, used)
         typecheck(smaller)
-        found = interpret(smaller, [x for x, yes in zip(inputs, kept) if yes])
-    same(found, [y for y, yes in zip(wanted, used) if yes], f"without dead code, {used} being used")
+        actual = interpret(smaller, [x for x, yes in zip(inputs, live) if yes])
+    same(actual, [y for y, yes in zip(expected, used) if yes], f"without dead code, {used} being used")
 
 
 NEST_LAWS = (
-    NestLaw("value", "control flow gives what Python's loops and branches give", agrees()),
-    NestLaw("compiled", "compiled, it gives the same", agrees(compiled)),
-    NestLaw("differences", "jvp equals the quotient of differences", _differences),
+    NestLaw("value", "control flow equals Python's loops and branches", agrees()),
+    NestLaw("compiled", "compiled control flow equals Python's loops and branches", agrees(compiled)),
+    NestLaw("differences", "jvp equals the difference quotient", _differences),
     NestLaw("jvp", "jvp equals that of the unrolled function", agrees(forwards)),
     NestLaw("linearize", "the linear map equals that of the unrolled function", agrees(pushed)),
     NestLaw("adjoint", "<u, Jv> = <J^T u, v>", _adjoint, reverse=True),
     NestLaw("grad", "the gradient equals that of the unrolled function", agrees(backwards), reverse=True),
-    NestLaw("transpose", "a loop that computes what its linear part needs is transposed", agrees(transposed), True),
+    NestLaw("transpose", "a linear map whose loops also compute primals is transposed", agrees(transposed), True),
     NestLaw("vmap", "vmap equals the loop over lanes", agrees(mapped)),
-    NestLaw("choices", "lanes that choose differently give what each gives alone", agrees(chosen_by_lane)),
+    NestLaw("choices", "lanes that branch differently equal those evaluated alone", agrees(chosen_by_lane)),
     NestLaw(
         "forward towers",
         "jit, vmap, jvp and linearize commute with control flow",
@@ -316,16 +319,16 @@ NEST_LAWS = (
     ),
     NestLaw(
         "reverse towers",
-        "so do grad and vjp, in any order with the others",
+        "jit, vmap, jvp, linearize, grad and vjp commute with control flow",
         lambda nest, seed: _agree(nest, seed, changes_of(seed, REVERSE)),
         reverse=True,
     ),
-    NestLaw("partial_eval", "the two parts of a split program make the whole", _split),
+    NestLaw("partial_eval", "the two parts of a split program compute its results", _split),
     NestLaw(
         "text",
-        "print and parse, pickle and typecheck give the program back",
+        "print and parse, pickle and typecheck preserve the program",
         _text,
-        without=("custom_jvp", "custom_vjp"),  # rules are functions of Python, which have no text
+        without=("custom_jvp", "custom_vjp"),  # their rules are Python functions, which are not printed
     ),
-    NestLaw("dead_code", "what is not used may go", _dead_code),
+    NestLaw("dead_code", "dead code elimination preserves the results that are used", _dead_code),
 )

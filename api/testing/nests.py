@@ -1,15 +1,14 @@
-"""Random functions made of nested control flow and transformations, to hold against laws.
+"""Nests: random functions of nested control flow and transformations, on which laws are checked.
 
     @given(nests())
     def test(nest): assert_close(nest(*nest.inputs(0)), nest.unrolled(*nest.inputs(0)))
 
-A nest is Python text. It is run with the operations of this library, or with Python's own loops and branches in
-their place, which is its reference. Its functions are smooth and bounded; their bodies capture outer values.
+A nest is Python text. It is executed with the operations of this library, ``CONTROL``, or with Python's own loops and
+branches, ``UNROLLED``, which is its reference. Its functions are smooth and bounded; bodies capture outer values.
 """
 
 from __future__ import annotations
 
-import functools
 import linecache
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,36 +21,39 @@ from hypothesis import strategies as st
 
 from .. import lax
 from .. import numpy as hnp
-from ..effects.arrays import lift, perform
-from ..effects.operations import effect
-from ..effects.policies import everything_saveable, nothing_saveable
-from ..interpreters.custom_jvp import custom_jvp
-from ..interpreters.custom_vjp import custom_vjp
-from ..interpreters.derivatives import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
-from ..interpreters.handle import handle
-from ..interpreters.handler import handler
-from ..interpreters.mapping import vmap
-from ..lowering.jit import jit
-from ..lowering.rematerialise import checkpoint
+from ..effects.base.caches import cached
+from ..effects.control.checkpoint_policies import everything_saveable, nothing_saveable
+from ..effects.core.arrays import as_array, perform
+from ..effects.core.operation import effect
+from ..effects.operations.elementwise.arithmetic import Mul
+from ..effects.operations.elementwise.transcendental import Tanh
+from ..interpreters.custom.custom_jvp import custom_jvp
+from ..interpreters.custom.custom_vjp import custom_vjp
+from ..interpreters.handlers.handle import handle
+from ..interpreters.handlers.handler import handler
+from ..interpreters.transformations.derivatives import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
+from ..interpreters.transformations.vmap import vmap
+from ..lowering.jit.checkpoint import checkpoint
+from ..lowering.jit.jit import jit
 from .author import INPUTS, Author, Scope
 from .nodes import NODES
-from .unrolled import UNROLLED, told
+from .unrolled import UNROLLED, next_state
 
 
 @effect(vmap="per_lane")
 class NestTell:
-    """Gives the state of the handler around, and changes it."""
+    """Returns the state of its handler, and updates it by ``next_state``."""
 
     def result_type(op, x):
         return x
 
 
 def some_saveable(op: Any, *types: Any, **fields: Any) -> bool:
-    """A policy by which some values are kept and others computed again."""
-    return op.name in ("tanh", "mul")
+    """A checkpoint policy that saves some values and recomputes others."""
+    return isinstance(op, (Tanh, Mul))
 
 
-HANDLER = handler({NestTell: lambda state, op, x: (told(state, x), state)})
+HANDLER = handler({NestTell: lambda state, op, x: (next_state(state, x), state)})
 
 CONTROL = SimpleNamespace(
     jit=jit, vmap=vmap, grad=grad, value_and_grad=value_and_grad, jvp=jvp, linearize=linearize, vjp=vjp,
@@ -63,7 +65,7 @@ CONTROL = SimpleNamespace(
 )  # fmt: skip
 
 
-SMOOTH = (0, 1, 2)  # the inputs that have a derivative
+SMOOTH = (0, 1, 2)  # the inputs that are differentiable
 
 
 @dataclass(frozen=True)
@@ -81,11 +83,11 @@ class Nest:
 
     def function(self, control: Any) -> Callable[..., Any]:
         """The function, with ``control`` as its loops, branches and transformations."""
-        run = _compiled(self.source)
-        return lambda *inputs: tuple(map(lift, run(control, hnp, *map(lift, inputs))))
+        f = _compiled(self.source)
+        return lambda *inputs: tuple(map(as_array, f(control, hnp, *map(as_array, inputs))))
 
     def inputs(self, seed: int) -> list[np.ndarray[Any, Any]]:
-        """Inputs for it; the floats are between -1 and 1."""
+        """Random inputs; the floats are between -1 and 1."""
         rng = np.random.default_rng(seed)
         floats = [np.asarray(rng.uniform(-1, 1, kind.shape)) for _, kind in INPUTS if kind.letter == "f"]
         return [*floats, np.asarray(rng.integers(0, 5), np.int32), np.asarray(rng.random() < 0.5)]
@@ -94,20 +96,21 @@ class Nest:
         return f"Nest('''\n{self.source}''')"
 
 
-@functools.lru_cache(1000)
+@cached("nests", 1000)
 def _compiled(source: str) -> Callable[..., Any]:
+    """The function of a text; its lines are in ``linecache``, for tracebacks."""
     name = f"<nest {hash(source):x}>"
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-    found: dict[str, Any] = {}
-    exec(compile(source, name, "exec"), found)
-    return found["nest"]
+    scope: dict[str, Any] = {}
+    exec(compile(source, name, "exec"), scope)
+    return scope["nest"]
 
 
 def nests(**options: Any) -> st.SearchStrategy[Nest]:
     """A strategy for nests, with the options of ``written``.
 
-    Examples are spread evenly from the first on, which Hypothesis does only with what it draws as one number; a
-    failing one is made smaller by ``reduced``.
+    The strategy draws a single seed, so that examples are independent from the first on; Hypothesis therefore cannot
+    shrink them, ``reduced`` does.
     """
     return st.builds(lambda seed: written(Random(seed), **options), st.integers(0, 2**63))
 
@@ -122,13 +125,13 @@ def written(
     without: Sequence[str] = (),
     tells: bool = False,
 ) -> Nest:
-    """A function with nestings up to ``depth`` deep; with ``reverse`` one that has a reverse mode.
+    """A random nest of at most ``depth`` levels; with ``reverse`` it is differentiable in reverse mode.
 
     Args:
-        size: the most statements of one body.
-        only: the kinds of nodes, by their names in ``NODES``; all by default.
-        without: kinds of nodes that are left out.
-        tells: whether it performs for a handler around it, by ``tell`` of its control.
+        size: the greatest number of statements of a body.
+        only: the nodes to use, by their names in ``NODES``; all by default.
+        without: nodes that are not used.
+        tells: whether it performs effects for a handler around it, by ``tell`` of its control.
     """
     names = [name for name in (NODES if only is None else only) if name not in without]
     author = Author(random, {name: NODES[name] for name in names})

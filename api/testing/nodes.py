@@ -1,9 +1,9 @@
-"""The nodes of nests: what has bodies, each a function that writes one as a statement.
+"""The nodes of nests: statements with bodies, each written by a function.
 
     @node
-    def scan(a, scope): ...           ``a`` writes, ``scope`` is what the statement sees
+    def scan(a, scope): ...           ``a`` writes the text, ``scope`` has the variables
 
-A new higher-order operation is held against all laws by one node here, and one line in ``unrolled``.
+All laws are checked for a new higher-order operation once it has a node here, and a reference in ``unrolled``.
 """
 
 from __future__ import annotations
@@ -11,22 +11,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .author import COUNT, NUMBER, TRUTH, Author, Kind, Node, Scope, listed, parenthesized
+from .author import COUNT, NUMBER, TRUTH, Author, Node, Scope, ValueKind, listed, parenthesized
 
 NODES: dict[str, Node] = {}
 
 
 def node(write: Node) -> Node:
+    """Register a node under the name of its function."""
     NODES[write.__name__] = write
     return write
 
 
-def sliced(kind: Kind) -> Kind:
-    return Kind(kind.letter, kind.shape[1:])
+def sliced(kind: ValueKind) -> ValueKind:
+    """The kind of a slice along the first axis."""
+    return ValueKind(kind.letter, kind.shape[1:])
 
 
-def stacked(length: int, kind: Kind, axis: int = 0) -> Kind:
-    return Kind(kind.letter, (*kind.shape[:axis], length, *kind.shape[axis:]))
+def stacked(length: int, kind: ValueKind, axis: int = 0) -> ValueKind:
+    """The kind of ``length`` values stacked along an axis."""
+    return ValueKind(kind.letter, (*kind.shape[:axis], length, *kind.shape[axis:]))
 
 
 @node
@@ -35,22 +38,22 @@ def scan(a: Author, scope: Scope) -> None:
     vectors = [(name, kind) for name, kind in scope.values if kind.shape]
     length = a.pick([None, *[kind.shape[0] for _, kind in vectors]])
     rows = [(name, kind) for name, kind in vectors if kind.shape[0] == length]
-    xs = [a.late(rows) for _ in range(a.random.randint(1, 2))] if rows else []
+    xs = [a.recent(rows) for _ in range(a.random.randint(1, 2))] if rows else []
     length = a.random.randint(0, 3) if length is None else length
     f, inner = a.function(scope, [a.parameters(carried), a.parameters([sliced(kind) for _, kind in xs])])
-    made = a.kinds(inner, 0, 2)
-    a.give(inner, carried, made)
-    given = parenthesized([name for name, _ in xs]) if xs else f"None, {length}"
+    out_kinds = a.kinds(inner, 0, 2)
+    a.write_return(inner, carried, out_kinds)
+    operand = parenthesized([name for name, _ in xs]) if xs else f"None, {length}"
     options = a.pick(("", "", ", reverse=True", ", unroll=2", ", unroll=True", ", reverse=True, unroll=2"))
-    text = f"hx.scan({f}, {a.start(scope, carried)}, {given}{options})"
-    a.bind_two(scope, carried, [stacked(length, kind) for kind in made], text)
+    text = f"hx.scan({f}, {a.start(scope, carried)}, {operand}{options})"
+    a.bind_two(scope, carried, [stacked(length, kind) for kind in out_kinds], text)
 
 
 @node
 def fori_loop(a: Author, scope: Scope) -> None:
     carried = a.kinds(scope, 1, 3)
     f, inner = a.function(scope, [(a.name("i"), COUNT), a.parameters(carried)])
-    a.give(inner, carried)
+    a.write_return(inner, carried)
     low, high = a.pick(("0", "1", "-1")), a.pick(("0", "2", "3"))
     options = a.pick(("", ", unroll=2"))
     if not (scope.reverse or scope.flat) and a.chance():
@@ -65,11 +68,11 @@ def while_loop(a: Author, scope: Scope) -> None:
     carried = a.kinds(scope, 1, 2)
     carry = a.parameters([COUNT, *carried])
     test, inner = a.function(scope, [carry], depth=0)
-    asked = a.pick(("", f" & ({a.value(inner, NUMBER)} < 0.4321)", f" & {a.value(inner, TRUTH)}"))
-    a.line(inner, f"return ({carry[0][0]} < {a.pick((0, 2, 3))}){asked}")
-    again = a.parameters([COUNT, *carried])
-    f, inner = a.function(scope, [again])
-    a.line(inner, f"return ({again[0][0]} + 1, {a.given(inner, carried)[1:]}")
+    condition = a.pick(("", f" & ({a.value(inner, NUMBER)} < 0.4321)", f" & {a.value(inner, TRUTH)}"))
+    a.line(inner, f"return ({carry[0][0]} < {a.pick((0, 2, 3))}){condition}")
+    carry = a.parameters([COUNT, *carried])
+    f, inner = a.function(scope, [carry])
+    a.line(inner, f"return ({carry[0][0]} + 1, {a.tuple_of(inner, carried)[1:]}")
     first = a.pick(("0", f"{a.value(scope, COUNT)} % 4"))
     options = a.pick((", max_steps=4", ", max_steps=2", ", checkpoints=1", ", checkpoints=2"))
     if not scope.reverse and a.chance():
@@ -78,14 +81,14 @@ def while_loop(a: Author, scope: Scope) -> None:
     a.bind(scope, [COUNT, *carried], f"hx.while_loop({test}, {f}, {start}{options})")
 
 
-def branches(a: Author, scope: Scope, count: int, **changes: Any) -> tuple[list[Kind], list[str], list[str]]:
-    """Functions that give the same kinds: the kinds, the functions, and their operands."""
+def branches(a: Author, scope: Scope, count: int, **changes: Any) -> tuple[list[ValueKind], list[str], list[str]]:
+    """Write functions with equal kinds of results: these kinds, the names of the functions, and operands for them."""
     kinds = a.kinds(scope, 1, 3)
     operands = a.kinds(scope, 0, 2)
     names = []
     for _ in range(count):
         f, inner = a.function(scope, a.parameters(operands), **changes)
-        a.give(inner, kinds)
+        a.write_return(inner, kinds)
         names.append(f)
     return kinds, names, [a.value(scope, kind) for kind in operands]
 
@@ -113,12 +116,12 @@ def map(a: Author, scope: Scope) -> None:
     stacks = [(name, kind) for name, kind in scope.values if kind.shape]
     if not stacks:
         return
-    xs, kind = a.late(stacks)
+    xs, kind = a.recent(stacks)
     options = ", batch_size=2" if kind.shape[0] and a.chance() else ""
     f, inner = a.function(scope, a.parameters([sliced(kind)]), tells=scope.tells and not options)
-    made = a.kinds(inner, 1, 2)
-    a.give(inner, made)
-    a.bind(scope, [stacked(kind.shape[0], k) for k in made], f"hx.map({f}, {xs}{options})")
+    out_kinds = a.kinds(inner, 1, 2)
+    a.write_return(inner, out_kinds)
+    a.bind(scope, [stacked(kind.shape[0], k) for k in out_kinds], f"hx.map({f}, {xs}{options})")
 
 
 @node
@@ -136,42 +139,42 @@ def checkpoint(a: Author, scope: Scope) -> None:
 
 @node
 def handle(a: Author, scope: Scope) -> None:
-    """A state that ``tell`` reads and changes."""
+    """A handler around the function, whose state ``tell`` reads and updates."""
     kinds, (f,), operands = branches(a, scope, 1, tells=True)
     a.bind_beside(scope, NUMBER, kinds, f"hx.handled({f}, {a.value(scope, NUMBER)})({', '.join(operands)})")
 
 
 @node
 def vmap(a: Author, scope: Scope) -> None:
-    """Lanes perform each effect together, the reference lane by lane: they tell nothing to a handler outside."""
+    """The lanes of ``vmap`` perform an effect once, those of the reference one by one: so bodies perform none."""
     sizes = [n for _, kind in scope.values for n in kind.shape if n]
     if not sizes:
         return
     size = a.pick(sizes)
-    places = [(name, kind, axis) for name, kind in scope.values for axis, n in enumerate(kind.shape) if n == size]
-    mapped = [a.late(places) for _ in range(a.random.randint(1, 2))]
-    whole = a.kinds(scope, 0, 1)
-    lanes = [Kind(kind.letter, kind.shape[:axis] + kind.shape[axis + 1 :]) for _, kind, axis in mapped]
-    f, inner = a.function(scope, a.parameters([*lanes, *whole]), tells=False)
-    made = a.kinds(inner, 1, 2)
-    a.give(inner, made)
-    outs = [a.random.randint(0, min(len(kind.shape), 1)) for kind in made]
-    axes = parenthesized([*[str(axis) for *_, axis in mapped], *["None"] * len(whole)])
-    given = ", ".join([*[name for name, *_ in mapped], *[a.value(scope, kind) for kind in whole]])
-    text = f"hx.vmap({f}, {axes}, {parenthesized([str(axis) for axis in outs])})({given})"
-    a.bind(scope, [stacked(size, kind, axis) for kind, axis in zip(made, outs)], text)
+    candidates = [(name, kind, axis) for name, kind in scope.values for axis, n in enumerate(kind.shape) if n == size]
+    mapped = [a.recent(candidates) for _ in range(a.random.randint(1, 2))]
+    shared = a.kinds(scope, 0, 1)
+    lanes = [ValueKind(kind.letter, kind.shape[:axis] + kind.shape[axis + 1 :]) for _, kind, axis in mapped]
+    f, inner = a.function(scope, a.parameters([*lanes, *shared]), tells=False)
+    out_kinds = a.kinds(inner, 1, 2)
+    a.write_return(inner, out_kinds)
+    outs = [a.random.randint(0, min(len(kind.shape), 1)) for kind in out_kinds]
+    axes = parenthesized([*[str(axis) for *_, axis in mapped], *["None"] * len(shared)])
+    operands = ", ".join([*[name for name, *_ in mapped], *[a.value(scope, kind) for kind in shared]])
+    text = f"hx.vmap({f}, {axes}, {parenthesized([str(axis) for axis in outs])})({operands})"
+    a.bind(scope, [stacked(size, kind, axis) for kind, axis in zip(out_kinds, outs)], text)
 
 
-def smooth_function(a: Author, scope: Scope, **changes: Any) -> tuple[list[Kind], str, list[Kind]]:
-    """A function of floats: the kinds of its arguments, its name, and the kinds of its results.
+def smooth_function(a: Author, scope: Scope, **changes: Any) -> tuple[list[ValueKind], str, list[ValueKind]]:
+    """Write a function of floats: the kinds of its arguments, its name, and the kinds of its results.
 
-    It performs nothing for a handler outside: a derivative's operands must not reach one.
+    It performs no effects: their operands would have tangents.
     """
     kinds = a.kinds(scope, 1, 2, "f")
     f, inner = a.function(scope, a.parameters(kinds), tells=False, **changes)
-    made = a.kinds(inner, 1, 2, "f")
-    a.give(inner, made)
-    return kinds, f, made
+    out_kinds = a.kinds(inner, 1, 2, "f")
+    a.write_return(inner, out_kinds)
+    return kinds, f, out_kinds
 
 
 @node
@@ -180,46 +183,46 @@ def grad(a: Author, scope: Scope) -> None:
     total, xs = a.name("g"), a.name("xs")
     a.line(scope, f"def {total}(*{xs}):")
     a.line(scope, f"    return sum([hnp.sum(y) for y in {f}(*{xs})])")
-    numbers, given = tuple(range(len(kinds))), a.given(scope, kinds)
+    argnums, operands = tuple(range(len(kinds))), a.tuple_of(scope, kinds)
     if a.chance():
-        a.bind(scope, kinds, f"hx.grad({total}, {numbers})(*{given})")
+        a.bind(scope, kinds, f"hx.grad({total}, {argnums})(*{operands})")
     else:
-        a.bind_beside(scope, NUMBER, kinds, f"hx.value_and_grad({total}, {numbers})(*{given})")
+        a.bind_beside(scope, NUMBER, kinds, f"hx.value_and_grad({total}, {argnums})(*{operands})")
 
 
 @node
 def jvp(a: Author, scope: Scope) -> None:
-    kinds, f, made = smooth_function(a, scope)
-    a.bind_two(scope, made, made, f"hx.jvp({f}, {a.given(scope, kinds)}, {a.given(scope, kinds)})")
+    kinds, f, out_kinds = smooth_function(a, scope)
+    a.bind_two(scope, out_kinds, out_kinds, f"hx.jvp({f}, {a.tuple_of(scope, kinds)}, {a.tuple_of(scope, kinds)})")
 
 
 @node
 def linearize(a: Author, scope: Scope) -> None:
-    linear(a, scope, "linearize", lambda kinds, made: (kinds, made))
+    linear(a, scope, "linearize", lambda kinds, out_kinds: (kinds, out_kinds))
 
 
 @node
 def vjp(a: Author, scope: Scope) -> None:
-    linear(a, scope, "vjp", lambda kinds, made: (made, kinds), reverse=True)
+    linear(a, scope, "vjp", lambda kinds, out_kinds: (out_kinds, kinds), reverse=True)
 
 
 def linear(a: Author, scope: Scope, name: str, ends: Callable[..., Any], **changes: Any) -> None:
-    """A transformation that gives the results and a linear map, which is used once or twice."""
-    kinds, f, made = smooth_function(a, scope, **changes)
-    given = a.given(scope, kinds)
-    results, apply = a.parameters(made), a.name("linear")
-    a.line(scope, f"({listed(results)}), {apply} = hx.{name}({f}, *{given})")
+    """Write ``linearize`` or ``vjp``: results, and a linear map that is applied once or twice."""
+    kinds, f, out_kinds = smooth_function(a, scope, **changes)
+    operands = a.tuple_of(scope, kinds)
+    results, apply = a.parameters(out_kinds), a.name("linear")
+    a.line(scope, f"({listed(results)}), {apply} = hx.{name}({f}, *{operands})")
     scope.values.extend(results)
-    start, end = ends(kinds, made)
+    start, end = ends(kinds, out_kinds)
     for _ in range(a.random.randint(1, 2)):
-        directions = a.given(scope, start)
+        directions = a.tuple_of(scope, start)
         a.bind(scope, end, f"{apply}({'*' * (name == 'linearize')}{directions})")
 
 
-def ruled_function(a: Author, scope: Scope) -> tuple[list[Kind], str, list[Kind]]:
-    """A function for a rule: floats come as arguments, and it can be traced without values.
+def ruled_function(a: Author, scope: Scope) -> tuple[list[ValueKind], str, list[ValueKind]]:
+    """Write a function for a custom rule: all floats are arguments, and it has no control flow on traced values.
 
-    The reference records it too, so that it has no branches.
+    The reference traces it too, so it has no branches.
     """
     outer = [(name, kind) for name, kind in scope.values if kind.letter != "f"]
     return smooth_function(a, scope, values=outer, flat=True, reverse=True)
@@ -227,18 +230,18 @@ def ruled_function(a: Author, scope: Scope) -> tuple[list[Kind], str, list[Kind]
 
 @node
 def custom_jvp(a: Author, scope: Scope) -> None:
-    kinds, f, made = ruled_function(a, scope)
+    kinds, f, out_kinds = ruled_function(a, scope)
     ruled, rule = a.name("g"), a.name("rule")
     a.line(scope, f"{ruled} = hx.custom_jvp({f})")
     a.line(scope, f"def {rule}(xs, dxs):")
     a.line(scope, f"    return hx.jvp({f}, xs, dxs)")
     a.line(scope, f"{ruled}.defjvp({rule})")
-    a.bind(scope, made, f"{ruled}(*{a.given(scope, kinds)})")
+    a.bind(scope, out_kinds, f"{ruled}(*{a.tuple_of(scope, kinds)})")
 
 
 @node
 def custom_vjp(a: Author, scope: Scope) -> None:
-    kinds, f, made = ruled_function(a, scope)
+    kinds, f, out_kinds = ruled_function(a, scope)
     ruled, forth, back = a.name("g"), a.name("forth"), a.name("back")
     a.line(scope, f"{ruled} = hx.custom_vjp({f})")
     a.line(scope, f"def {forth}(*xs):")
@@ -246,4 +249,4 @@ def custom_vjp(a: Author, scope: Scope) -> None:
     a.line(scope, f"def {back}(xs, cts):")
     a.line(scope, f"    return hx.vjp({f}, *xs)[1](cts)")
     a.line(scope, f"{ruled}.defvjp({forth}, {back})")
-    a.bind(scope, made, f"{ruled}(*{a.given(scope, kinds)})")
+    a.bind(scope, out_kinds, f"{ruled}(*{a.tuple_of(scope, kinds)})")

@@ -1,4 +1,4 @@
-"""Make a failing nest smaller: without statements, and with parts of expressions instead of the whole.
+"""Reduction of a failing nest: statements are removed, and expressions replaced by subexpressions or inputs.
 
 Source: Zeller & Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 28 (2002), section 3
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from .author import INPUTS
@@ -14,7 +15,7 @@ from .nests import Nest
 
 
 def reduced(nest: Nest, fails: Callable[[Nest], bool]) -> Nest:
-    """A smaller nest that still ``fails``: no single statement or expression of it can go.
+    """A smaller nest that still ``fails``; it is minimal: no single statement or expression can be removed or replaced.
 
     >>> nest = Nest("def nest(hx, hnp, x, v, w, k, p):\\n    y = hnp.sin(x)\\n    return (hnp.cos(v), y)\\n")
     >>> reduced(nest, lambda nest: "cos" in nest.source)
@@ -24,39 +25,39 @@ def reduced(nest: Nest, fails: Callable[[Nest], bool]) -> Nest:
     ''')
     """
     while True:
-        found = next((smaller for smaller in map(Nest, _smaller(nest.source)) if fails(smaller)), None)
-        if found is None:
+        smaller = next((other for other in map(Nest, _smaller(nest.source)) if fails(other)), None)
+        if smaller is None:
             return nest
-        nest = found
+        nest = smaller
 
 
 def _smaller(source: str) -> Iterator[str]:
-    """Shorter texts, each without one statement, or with something shorter in the place of one expression."""
+    """Shorter texts, each without one statement, or with one expression replaced by a shorter one."""
     tree = ast.parse(source)
     for block in [node.body for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
         for i in reversed(range(len(block))) if len(block) > 1 else ():
-            gone = block.pop(i)
+            statement = block.pop(i)
             yield ast.unparse(tree) + "\n"
-            block.insert(i, gone)
+            block.insert(i, statement)
     length = len(ast.unparse(tree))
     for parent in list(ast.walk(tree)):
-        for get, put in _places(parent):
-            whole = get()
-            for part in [*ast.iter_child_nodes(whole), *[ast.Name(name, ast.Load()) for name, _ in INPUTS]]:
+        for get, put in _child_expressions(parent):
+            expression = get()
+            for part in [*ast.iter_child_nodes(expression), *[ast.Name(name, ast.Load()) for name, _ in INPUTS]]:
                 if isinstance(part, ast.expr):
                     put(part)
                     text = ast.unparse(tree)
                     if len(text) < length:
                         yield text + "\n"
-            put(whole)
+            put(expression)
 
 
-def _places(parent: ast.AST) -> Iterator[tuple[Callable[[], Any], Callable[[Any], None]]]:
-    """For every expression directly below a node, how to get and how to replace it."""
+def _child_expressions(parent: ast.AST) -> Iterator[tuple[Callable[[], Any], Callable[[Any], None]]]:
+    """A getter and a setter of every expression that is a direct child of a node."""
     for name, value in ast.iter_fields(parent):
         if isinstance(value, ast.expr) and name not in ("targets", "target"):
-            yield lambda name=name: getattr(parent, name), lambda x, name=name: setattr(parent, name, x)  # type: ignore[misc]
+            yield partial(getattr, parent, name), partial(setattr, parent, name)
         elif isinstance(value, list) and name in ("elts", "args"):
             for i, item in enumerate(value):
                 if isinstance(item, ast.expr):
-                    yield lambda i=i, value=value: value[i], lambda x, i=i, value=value: value.__setitem__(i, x)  # type: ignore[misc]
+                    yield partial(value.__getitem__, i), partial(value.__setitem__, i)

@@ -1,6 +1,7 @@
-"""Control flow in Python's own words: the reference that loops and branches are held against.
+"""Control flow by Python's own loops and branches: the reference for the operations of this library.
 
-Predicates must have values, so it runs operation by operation; it crosses ``jvp`` and ``grad``, and loops over lanes.
+Predicates must have values, so it is evaluated operation by operation, also under ``jvp`` and ``grad``; ``vmap`` is a
+loop over lanes.
 """
 
 from __future__ import annotations
@@ -11,33 +12,33 @@ from types import SimpleNamespace
 from typing import Any
 
 from .. import numpy as hnp
-from ..effects import trees
-from ..effects.arrays import lift
-from ..interpreters.custom_jvp import custom_jvp
-from ..interpreters.custom_vjp import custom_vjp
-from ..interpreters.derivatives import grad, jvp, linearize, value_and_grad, vjp
+from ..effects.core.arrays import as_array
+from ..effects.trees import pytrees
+from ..interpreters.custom.custom_jvp import custom_jvp
+from ..interpreters.custom.custom_vjp import custom_vjp
+from ..interpreters.transformations.derivatives import grad, jvp, linearize, value_and_grad, vjp
 
 
 def scan(
     f: Callable[..., Any], init: Any, xs: Any, length: int | None = None, reverse: bool = False, unroll: Any = 1
 ) -> Any:
-    leaves = trees.leaves(xs)
+    leaves = pytrees.leaves(xs)
     size = leaves[0].shape[0] if leaves else length
     assert size is not None
-    carry, rows = trees.map(lift, init), []
+    carry, rows = pytrees.map(as_array, init), []
     for i in reversed(range(size)) if reverse else range(size):
-        carry, y = f(carry, trees.map(lambda x: x[i], xs))
+        carry, y = f(carry, pytrees.map(lambda x: x[i], xs))
         rows.append(y)
     if not size:
         states = _STATES[:]
-        _, row = f(carry, trees.map(lambda x: hnp.zeros(x.shape[1:], x.dtype), xs))
-        _STATES[:] = states  # that run only showed the types
-        return carry, trees.map(lambda y: hnp.zeros((0, *hnp.shape(y)), hnp.asarray(y).dtype), row)
-    return carry, trees.map(lambda *ys: hnp.stack(ys), *(reversed(rows) if reverse else rows))
+        _, row = f(carry, pytrees.map(lambda x: hnp.zeros(x.shape[1:], x.dtype), xs))
+        _STATES[:] = states  # the call was for the types of its results
+        return carry, pytrees.map(lambda y: hnp.zeros((0, *hnp.shape(y)), hnp.asarray(y).dtype), row)
+    return carry, pytrees.map(lambda *ys: hnp.stack(ys), *(reversed(rows) if reverse else rows))
 
 
 def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any, *, unroll: Any = None) -> Any:
-    carry = trees.map(lift, init)
+    carry = pytrees.map(as_array, init)
     for i in range(operator.index(lower), operator.index(upper)):
         carry = body(hnp.asarray(i), carry)
     return carry
@@ -51,9 +52,9 @@ def while_loop(
     max_steps: int | None = None,
     checkpoints: int | None = None,
 ) -> Any:
-    carry, runs = trees.map(lift, init), 0
-    while test(carry) and runs != max_steps:
-        carry, runs = body(carry), runs + 1
+    carry, iterations = pytrees.map(as_array, init), 0
+    while test(carry) and iterations != max_steps:
+        carry, iterations = body(carry), iterations + 1
     return carry
 
 
@@ -70,7 +71,7 @@ def map_(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> 
 
 
 def vmap(f: Callable[..., Any], in_axes: Sequence[int | None], out_axes: Sequence[int]) -> Callable[..., Any]:
-    """One lane after the other, over arguments that are arrays; ``f`` gives a tuple of arrays."""
+    """A loop over lanes. The arguments of ``f`` are arrays, its result is a tuple of arrays."""
 
     def lanes(*xs: Any) -> Any:
         size = next(x.shape[axis] for x, axis in zip(xs, in_axes) if axis is not None)
@@ -83,34 +84,34 @@ def vmap(f: Callable[..., Any], in_axes: Sequence[int | None], out_axes: Sequenc
 
 
 def linear_transpose(f: Callable[..., Any], *like: Any) -> Callable[..., Any]:
-    """By ``vjp``, which has values for predicates."""
+    """The transpose by ``vjp`` at ``like``, so that predicates have values."""
     return vjp(f, *like)[1]
 
 
-_STATES: list[Any] = []  # of the handlers in force, innermost last
+_STATES: list[Any] = []  # the states of the handlers in force, innermost last
 
 
-def told(state: Any, x: Any) -> Any:
-    """The next state of a handler that is told ``x``."""
+def next_state(state: Any, x: Any) -> Any:
+    """The state of the nests' handler after ``tell(x)``."""
     return 0.5 * state + hnp.sin(x)
 
 
 def tell(x: Any) -> Any:
     state = _STATES[-1]
-    _STATES[-1] = told(state, x)
+    _STATES[-1] = next_state(state, x)
     return state
 
 
 def handled(f: Callable[..., Any], state: Any) -> Callable[..., Any]:
-    def run(*args: Any) -> Any:
-        _STATES.append(lift(state))
+    def call(*args: Any) -> Any:
+        _STATES.append(as_array(state))
         try:
             y = f(*args)
             return _STATES[-1], y
         finally:
             _STATES.pop()
 
-    return run
+    return call
 
 
 UNROLLED = SimpleNamespace(

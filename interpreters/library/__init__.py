@@ -1,1 +1,1 @@
-"""Ready-made effects and handlers, each a few lines in its own file, made of the public words alone."""
+"""Ready-made effects and handlers; may import inspection and what comes before it."""

@@ -192,3 +192,9 @@ def test_a_number_is_rounded_once():
 def test_nan_to_num_replaces_what_is_named(options):
     x = np.array([np.nan, np.inf, -np.inf, 1.5], "float32")
     np.testing.assert_array_equal(np.asarray(hnp.nan_to_num(x, **options)), np.nan_to_num(x, **options))
+
+
+def test_heaviside_of_nan():
+    x = np.array([-1.0, -0.0, 0.0, 2.0, np.nan, np.inf], "float32")
+    for f in hnp.heaviside, hx.jit(hnp.heaviside):
+        np.testing.assert_array_equal(f(x, np.float32(0.5)), np.heaviside(x, np.float32(0.5)))

@@ -376,3 +376,10 @@ def test_arrays_have_the_methods_of_their_functions():
 def test_views_have_the_bits_of_the_array(own, other):
     x = np.array([0, 1, 1, 0, 0, 1, 1, 1]).astype(own)
     equal(hnp.asarray(x).view(other), x.view(other))
+
+
+def test_the_derivative_of_an_entry_of_a_weak_array_is_one_there():
+    weak = hnp.full(3, 0.25)
+    assert weak.weak_type
+    np.testing.assert_array_equal(hx.grad(lambda x: x[0])(weak), [1, 0, 0])
+    assert hx.lax.pad(weak, 0, [(1, 0, 0)]).dtype == weak.dtype

@@ -7,7 +7,7 @@ import pytest
 
 import handlax as hx
 from handlax import errors, random
-from handlax.effects import threefry
+from handlax.effects.operations import random_bits
 
 KEY = random.key(0)
 MANY = 20_000
@@ -36,19 +36,19 @@ def lanes(f, keys):
 @pytest.mark.parametrize(("counter", "key", "answer"), VECTORS)
 def test_the_block_function_gives_the_published_answers(counter, key, answer):
     operands = [u32(word) for word in (*key, *counter)]
-    assert tuple(int(word) for word in threefry.threefry2x32(*operands)) == answer
-    assert tuple(int(word) for word in hx.jit(threefry.threefry2x32)(*operands)) == answer
+    assert tuple(int(word) for word in random_bits.threefry2x32(*operands)) == answer
+    assert tuple(int(word) for word in hx.jit(random_bits.threefry2x32)(*operands)) == answer
 
 
-@pytest.mark.parametrize("count", [1, 2, 7, threefry.PACKED])
+@pytest.mark.parametrize("count", [1, 2, 7, random_bits.PACKED])
 def test_words_packed_in_an_integer_are_those_of_numpy(count):
-    x0, x1 = threefry.packed(0x13198A2E, 0x03707344, count)
-    y0, y1 = threefry.block(u32(0x13198A2E), u32(0x03707344), u32(0), np.arange(count, dtype=np.uint32))
-    assert (threefry.unpacked(x0, count) == y0).all() and (threefry.unpacked(x1, count) == y1).all()
+    x0, x1 = random_bits.packed(0x13198A2E, 0x03707344, count)
+    y0, y1 = random_bits.block(u32(0x13198A2E), u32(0x03707344), u32(0), np.arange(count, dtype=np.uint32))
+    assert (random_bits.unpacked(x0, count) == y0).all() and (random_bits.unpacked(x1, count) == y1).all()
 
 
 def test_a_piece_of_many_bits_is_the_same_alone():
-    many = np.asarray(random.bits(KEY, (3 * threefry.PIECE + 5,)))
+    many = np.asarray(random.bits(KEY, (3 * random_bits.PIECE + 5,)))
     few = np.asarray(random.bits(KEY, (100,)))
     assert (many[:100] == few).all()
     assert (np.asarray(hx.jit(lambda k: random.bits(k, many.shape))(KEY)) == many).all()

@@ -5,7 +5,7 @@ from types import ModuleType
 from typing import Any
 
 from . import weak_cases
-from .specs import Array, Case, case
+from .call_case import Array, Case, case
 
 x = Array("f32", (5,), -1.0, 1.0)
 w = Array("f32", (4, 3), -1.0, 1.0, 1)
@@ -15,7 +15,7 @@ CONTROL: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
 
 
 def control(*arguments: Any) -> Callable[..., Any]:
-    """A case that is called like the function below, with the library first."""
+    """Decorator: a case for a function of the library and these arguments, with the function's name."""
 
     def add(f: Callable[..., Any]) -> Callable[..., Any]:
         CONTROL[f.__name__] = f, arguments
@@ -25,7 +25,7 @@ def control(*arguments: Any) -> Callable[..., Any]:
 
 
 def derivative(m: ModuleType, f: Callable[..., Any], *xs: Any) -> Any:
-    """The gradient of the sum of what ``f`` gives, in all arguments."""
+    """The gradient of the sum of the results of ``f`` by all arguments."""
     numbers = tuple(range(len(xs)))
     return m.grad(lambda *ys: sum([m.numpy.sum(m.numpy.sin(part)) for part in m.tree.leaves(f(*ys))]), numbers)(*xs)
 
@@ -286,7 +286,7 @@ def stop_gradient_of_a_factor(m, x):
     return derivative(m, lambda x: m.lax.stop_gradient(m.numpy.sin(x)) * x, x)
 
 
-# derivatives run through several operations, each with its own last bit
+# derivatives consist of several operations, each with a rounding error of its own
 LOOSE = {"while_of_floats": 4, "custom_root_of_a_cube": 8, "associative_scan_of_matrices": 8}
 
 

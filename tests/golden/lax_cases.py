@@ -1,6 +1,6 @@
 """Calls of ``lax``: strict in dtype, so each dtype is a row of its own."""
 
-from .specs import Array, Case, From, case, dtype_of, each
+from .call_case import Array, Case, From, case, dtype_of, each
 
 FLOATS = "f16 bf16 f32 f64"
 COMPLEX = "c64 c128"

@@ -1,6 +1,6 @@
 """Calls of ``nn``: activations keep the floating dtype, and normalise along one axis."""
 
-from .specs import Array, Case, case, dtype_of, each
+from .call_case import Array, Case, case, dtype_of, each
 
 INF = float("inf")
 x = Array("f32", (3, 4))

@@ -5,7 +5,7 @@ Where the dtype of a result is the default one (counts, indices, means of intege
 
 from typing import Any
 
-from .specs import Array, Case, From, case, dtype_of, each
+from .call_case import Array, Case, From, case, dtype_of, each
 
 FLOATS = "f16 bf16 f32 f64"
 NARROW = "b1 i8 u8 i32 f16 bf16 f32 c64"

@@ -1,6 +1,6 @@
-"""Calls of ``random`` on keys from several seeds; an answer that is a key is kept as its words."""
+"""Calls of ``random`` on keys from several seeds; keys among the results are recorded as their key data."""
 
-from .specs import Array, Case, From, case, dtype_of
+from .call_case import Array, Case, From, case, dtype_of
 
 SEEDS = (0, 1701)
 SHAPES = ((), (5,), (3, 4))

@@ -1,4 +1,4 @@
-"""Write ``promotion.json``: what JAX says of dtypes, with 64 bits enabled.
+"""Write ``promotion.json``: JAX's promotion of dtypes, with 64 bits enabled.
 
 Run where JAX is installed: ``python tests/golden/record_promotion.py``. The tests read the file and need no JAX.
 """

@@ -1,10 +1,10 @@
-"""Write ``random.json``: what every call in ``random_cases.py`` gives in JAX, keys as their words.
+"""Write ``random.json``: the results of every call in ``random_cases.py`` in JAX, keys as their key data.
 
 python -m tests.golden.record_random          writes it
 python -m tests.golden.record_random --check  compares with it, operation by operation, under jit and under vmap
 """
 
-from .cases import labelled
+from .labelled_cases import labelled
 from .random_cases import CASES
 from .recorder import main
 

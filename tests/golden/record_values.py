@@ -1,10 +1,10 @@
-"""Write ``values.json``: what every call in ``cases.py`` gives in JAX, with dtype and weak type.
+"""Write ``values.json``: the results of every call in ``labelled_cases.py`` in JAX, with dtype and weak type.
 
 python -m tests.golden.record_values          writes it
 python -m tests.golden.record_values --check  compares with it, operation by operation, under jit and under vmap
 """
 
-from .cases import CASES
+from .labelled_cases import CASES
 from .recorder import main
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Ask JAX what a table of calls gives: write the answers, or compare with those written.
+"""Record the results of a table of calls in JAX, or compare them with the recorded ones.
 
 A call that names a 64-bit dtype is made with 64 bits enabled, every other one without, so that what is created
 from nothing has 32 bits.
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import jax
 
-from .modes import MODES
-from .specs import Case, decoded, disagreement, encoded
+from .call_case import Case, decoded, disagreement, encoded
+from .call_modes import MODES
 
 HERE = Path(__file__).parent
 
@@ -51,7 +51,7 @@ def check(cases: dict[str, Case], path: Path) -> int:
 
 
 def difference(answers: list | None, records: list, loose: float) -> str:
-    """What differs between the answers of a call and its record; nothing where the mode does not apply."""
+    """What differs between the answers of a call and its record; empty where the mode does not apply."""
     if answers is None:
         return ""
     pairs = [(encoded(answer), record) for answer, record in zip(answers, records, strict=True)]
@@ -59,5 +59,5 @@ def difference(answers: list | None, records: list, loose: float) -> str:
 
 
 def main(cases: dict[str, Case], name: str) -> None:
-    """Write the file ``name``, or compare with it where ``--check`` is asked."""
+    """Write the file ``name``, or compare with it with ``--check``."""
     sys.exit(min(1, (check if "--check" in sys.argv else write)(cases, HERE / name)))

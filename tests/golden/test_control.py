@@ -2,9 +2,9 @@
 
 import pytest
 
-from .cases import labelled
-from .comparing import compare, pairs, recorded
+from .compare_with_record import compare, pairs, recorded
 from .control_cases import CASES
+from .labelled_cases import labelled
 
 NAMED = labelled(CASES)
 RECORDED = recorded("control.json")

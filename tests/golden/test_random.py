@@ -2,8 +2,8 @@
 
 import pytest
 
-from .cases import labelled
-from .comparing import compare, pairs, recorded
+from .compare_with_record import compare, pairs, recorded
+from .labelled_cases import labelled
 from .random_cases import CASES
 
 NAMED = labelled(CASES)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from .cases import CASES
-from .comparing import compare, pairs, recorded
+from .compare_with_record import compare, pairs, recorded
+from .labelled_cases import CASES
 
 RECORDED = recorded("values.json")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .specs import Array, Case, case
+from .call_case import Array, Case, case
 
 
 def counted(m: ModuleType, step: Callable[[Any], Any], start: Any, n: int = 3) -> Any:
@@ -30,7 +30,7 @@ def root(m: ModuleType, f: Callable[[Any], Any], guess: Any) -> Any:
 
 
 def seen(i: Any, like: Any) -> Any:
-    """What a body sees of an integer: its bytes, and 10 where it is weak."""
+    """The type of an integer in a body, as a number: its bytes, plus 10 where it is weak."""
     return i.astype(like.dtype) * 0 + i.dtype.itemsize + 10 * bool(i.weak_type)
 
 

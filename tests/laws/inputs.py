@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from handlax.effects import dtypes
-from handlax.effects.operations import Operation
+from handlax.effects.core.operation import Operation
+from handlax.effects.types import dtypes
 
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Domain:
-    """Where one operand lies: reals and the parts of complex numbers between ``low`` and ``high``, integers too.
+    """The domain of one operand: reals and the parts of complex numbers between ``low`` and ``high``, integers too.
 
     ``dtype`` fixes the dtype, where it is not the case's. Values closer than ``margin`` to one in ``apart`` are moved
     away: points where the operation has a kink or jump. ``extremes`` are further values, for the law of values alone.
@@ -77,7 +77,7 @@ def _holds(dtype: Any, value: float) -> bool:
 
 @dataclass(frozen=True)
 class Case:
-    """An operation and where its operands lie; ``shapes`` are the alternatives, one shape for each operand.
+    """An operation and the domains of its operands; ``shapes`` are the alternatives, one shape for each operand.
 
     Operands of an elementwise operation have equal shapes, or rank 0: that is the default.
     """
@@ -110,7 +110,7 @@ class Case:
 
 
 def elementwise_shapes(arity: int) -> tuple[tuple[Shape, ...], ...]:
-    """Equal shapes, an empty one among them; and one operand of rank 0 among arrays."""
+    """Equal shapes, one of them empty, and one operand of rank 0 with arrays."""
     equal = tuple(((shape,) * arity) for shape in ((), (3,), (2, 3), (0, 2)))
     spread = tuple(tuple(() if i == j else (2, 3) for j in range(arity)) for i in range(arity)) if arity > 1 else ()
     return equal + spread

@@ -1,4 +1,4 @@
-"""Where the operands of linear maps lie that are known by a rule of the user's: one residual, one value."""
+"""Inputs for linear maps with a derivative rule of the user: one residual, one value."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import numpy as np
 from laws.inputs import REAL, Case
 
 from handlax import tree
-from handlax.effects.custom import Adjoint
-from handlax.effects.types import array_type
-from handlax.interpreters.custom_vjp import UserLinear
-from handlax.interpreters.late import Held
+from handlax.effects.control.custom_rules import Adjoint
+from handlax.effects.functions.fingerprint import KeyedValue
+from handlax.effects.types.array_type import array_type
+from handlax.interpreters.custom.custom_vjp import UserLinear
 
 NUMBER = array_type((), np.dtype("float64"))
 ROW = array_type((3,), np.dtype("float64"))
@@ -26,8 +26,8 @@ def gathered(residuals, cts):
 
 
 ONE = tree.structure([0])
-FORWARD = UserLinear(Held(spread), (), ONE, ONE, ONE, (ROW,))
-BACKWARD = UserLinear(Held(gathered), (), ONE, ONE, ONE, (NUMBER,))
+FORWARD = UserLinear(KeyedValue(spread), (), ONE, ONE, ONE, (ROW,))
+BACKWARD = UserLinear(KeyedValue(gathered), (), ONE, ONE, ONE, (NUMBER,))
 FLOAT64 = frozenset((np.dtype("float64"),))
 
 CASES = [

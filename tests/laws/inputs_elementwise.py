@@ -1,18 +1,19 @@
-"""Where the operands of elementwise operations lie."""
+"""Inputs for elementwise operations."""
 
 from __future__ import annotations
 
 from laws.inputs import INTEGERS, POSITIVE, REAL, SMOOTH, SPECIAL, UNIT, Case, Domain, Shape
 
-from handlax.effects import arithmetic as a
-from handlax.effects import bitwise as b
-from handlax.effects import comparison as c
-from handlax.effects import complexes as z
-from handlax.effects import conversion as v
-from handlax.effects import divisors, dtypes
-from handlax.effects import gamma as g
-from handlax.effects import special as s
-from handlax.effects.divisors import Gcd
+from handlax.effects.operations.elementwise import arithmetic as a
+from handlax.effects.operations.elementwise import bitwise as b
+from handlax.effects.operations.elementwise import comparison as c
+from handlax.effects.operations.elementwise import complex_parts as z
+from handlax.effects.operations.elementwise import conversion as v
+from handlax.effects.operations.elementwise import transcendental as s
+from handlax.effects.operations.special import common_divisors
+from handlax.effects.operations.special import special_functions as g
+from handlax.effects.operations.special.common_divisors import Gcd
+from handlax.effects.types import dtypes
 
 WHOLE = tuple(float(n) for n in range(-4, 5))
 HALVES = tuple(n / 2 for n in range(-7, 8))
@@ -91,7 +92,7 @@ COMPARISON = [
 ]
 
 BITWISE = [
-    Case(divisors.Gcd(), (INTEGERS, INTEGERS)),
+    Case(common_divisors.Gcd(), (INTEGERS, INTEGERS)),
     Case(Gcd(), (Domain(-60.0, 60.0), Domain(-60.0, 60.0, extremes=(0,)))),
     *[Case(op(), (INTEGERS, INTEGERS)) for op in (b.And, b.Or, b.Xor)],
     Case(b.Not(), (INTEGERS,)),

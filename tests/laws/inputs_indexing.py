@@ -6,13 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from handlax.effects import creation as n
-from handlax.effects import dtypes
-from handlax.effects import dynamic as d
-from handlax.effects import indexing as i
-from handlax.effects import shapes as h
-from handlax.effects import slicing as s
-from handlax.effects.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from handlax.effects.operations.foundations import shapes as h
+from handlax.effects.operations.indexing import dynamic_slicing as d
+from handlax.effects.operations.indexing import gather_scatter as i
+from handlax.effects.operations.indexing.gather_windows import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+from handlax.effects.operations.manipulation import creation as n
+from handlax.effects.operations.manipulation import slicing as s
+from handlax.effects.types import dtypes
 
 from .inputs import FINITE, REAL, Case, Domain
 
@@ -38,7 +42,7 @@ GATHERS: tuple[tuple[GatherDimensionNumbers, tuple[int, ...], tuple[Any, ...]], 
 # dimension numbers, shapes of operand, indices and updates
 SCATTERS: tuple[tuple[ScatterDimensionNumbers, tuple[Any, ...]], ...] = (
     (ScatterDimensionNumbers((1,), (0,), (0,)), ((4, 5), (3, 1), (3, 5))),
-    (ScatterDimensionNumbers((), (0,), (0,)), ((4,), (7, 1), (7,))),  # several updates at one place
+    (ScatterDimensionNumbers((), (0,), (0,)), ((4,), (7, 1), (7,))),  # several updates at one index
     (ScatterDimensionNumbers((0, 2), (), (1, 0)), ((4, 5), (3, 2), (2, 3, 3))),
     (ScatterDimensionNumbers((2,), (1,), (1,), (0,), (1,)), ((2, 5, 3), (3, 2, 1), (3, 2, 3))),
     (ScatterDimensionNumbers((), (), ()), ((), (2, 0), (2,))),

@@ -1,4 +1,4 @@
-"""Where the operands of random operations lie: keys of random words, counters, seeds."""
+"""Inputs for random operations: keys with random key data, counters, seeds."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from laws.inputs import INTEGERS, Case, Domain, Shape
 
-from handlax.effects import threefry as t
-from handlax.effects.arrays import concrete
-from handlax.effects.dtypes import uint32
-from handlax.effects.types import array_type
+from handlax.effects.core.arrays import concrete
+from handlax.effects.operations import random_bits as t
+from handlax.effects.types.array_type import array_type
+from handlax.effects.types.dtypes import uint32
 
 WORD = Domain(0, 2**32 - 1, dtype=uint32, extremes=(0, 2**32 - 1))
 KEY_SHAPES: tuple[tuple[Shape, ...], ...] = (((),), ((3,),), ((2, 3),), ((0, 2),))
@@ -19,7 +19,7 @@ KEY_SHAPES: tuple[tuple[Shape, ...], ...] = (((),), ((3,),), ((2, 3),), ((0, 2),
 
 @dataclass(frozen=True)
 class Keys(Domain):
-    """Keys of random words; they have no NumPy form, so they are drawn as arrays."""
+    """Keys with random key data; NumPy has no keys, so they are drawn as arrays of handlax."""
 
     def draw(self, dtype: Any, shape: Shape, rng: np.random.Generator) -> Any:
         words = rng.integers(0, 2**32 - 1, (*shape, 2), endpoint=True).astype(uint32)

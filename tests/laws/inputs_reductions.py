@@ -1,4 +1,4 @@
-"""Inputs for operations that combine elements: contractions, reductions, running ones, sorting, linear algebra."""
+"""Inputs for operations that combine elements: contractions, reductions, scans, sorting, linear algebra."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from handlax.effects import contraction as c
-from handlax.effects import cumulative as u
-from handlax.effects import dtypes
-from handlax.effects import linalg as a
-from handlax.effects import reductions as r
-from handlax.effects import sorting as s
-from handlax.effects.shapes import ReduceSum
+from handlax.effects.operations import dot_general as c
+from handlax.effects.operations import linalg as a
+from handlax.effects.operations.foundations.shapes import ReduceSum
+from handlax.effects.operations.reductions import cumulative as u
+from handlax.effects.operations.reductions import reductions as r
+from handlax.effects.operations.reductions import sorting as s
+from handlax.effects.types import dtypes
 
 from .inputs import FINITE, REAL, SPECIAL, Case, Domain, Shape
 
 PLAIN = Domain(extremes=FINITE)
-MANY = Domain(-100.0, 100.0, extremes=FINITE)  # few equal ones: where they are, max has a kink
+MANY = Domain(-100.0, 100.0, extremes=FINITE)  # few equal elements, at which max is not differentiable
 FEW = Domain(-2.0, 2.0, extremes=SPECIAL)
 KEYS = Domain(-2.0, 2.0, dtype=dtypes.int32)
 REALS = dtypes.FLOATING

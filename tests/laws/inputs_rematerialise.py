@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from handlax.effects import dtypes
-from handlax.effects.rematerialise import Name, OptimizationBarrier
+from handlax.effects.control.checkpoint import Name, OptimizationBarrier
+from handlax.effects.types import dtypes
 
 from .inputs import SPECIAL, Case, Domain
 

@@ -9,11 +9,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import handlax as hx
-from handlax.effects.arithmetic import Rem
-from handlax.effects.arrays import lift
-from handlax.interpreters.record import record
-from handlax.interpreters.typecheck import typecheck
-from handlax.testing import NEST_LAWS, Nest, NestLaw, hold, nests, reduced
+from handlax.effects.core.arrays import as_array
+from handlax.effects.operations.elementwise.arithmetic import Rem
+from handlax.interpreters.analysis.typecheck import typecheck
+from handlax.interpreters.core.record import record
+from handlax.testing import NEST_LAWS, Nest, NestLaw, check_nest_law, nests, reduced
 from handlax.testing.nest_laws import FORWARD, REVERSE, changes_of, same, tower
 from handlax.testing.nests import CONTROL, written
 from handlax.testing.nodes import NODES
@@ -24,18 +24,18 @@ EXAMPLES = {"compiled": COMPILED, "forward towers": 2 * COMPILED, "reverse tower
 
 @pytest.mark.parametrize("law", NEST_LAWS, ids=lambda law: law.name)
 def test_law_of_nests(law):
-    # a failing nest is made smaller by ``hold``, which knows its text
+    # a failing nest is reduced by ``check_nest_law``, which knows its text
     @settings(max_examples=EXAMPLES.get(law.name, 100), phases=(Phase.explicit, Phase.generate))
     @given(nests(reverse=law.reverse, without=law.without), st.integers(0, 99))
     def holds(nest, seed):
-        hold(law, nest, seed)
+        check_nest_law(law, nest, seed)
 
     holds()
 
 
 @pytest.fixture
 def evaluated_in_float64():
-    """Settings of the process, so that there are formulas; the laws above are checked in a scope, where rules run."""
+    """Settings of the process, under which rules are cached; in a scope of settings, as above, they are not."""
     changes = {"default_float": "float64", "disable_jit": True}
     before = {name: getattr(hx.config, name) for name in changes}
     try:
@@ -48,20 +48,20 @@ def evaluated_in_float64():
 
 
 @pytest.mark.parametrize("changes", [FORWARD, REVERSE], ids=["forward", "reverse"])
-def test_what_formulas_give_is_what_rules_give(changes, evaluated_in_float64):
+def test_cached_rule_programs_give_what_rules_give(changes, evaluated_in_float64):
     @settings(max_examples=100, phases=(Phase.explicit, Phase.generate))
     @given(nests(reverse=changes is REVERSE), st.integers(0, 99))
     def holds(nest, seed):
-        f, inputs = tower(CONTROL, nest, changes_of(seed, changes)), [lift(x) for x in nest.inputs(seed)]
+        f, inputs = tower(CONTROL, nest, changes_of(seed, changes)), [as_array(x) for x in nest.inputs(seed)]
         found = f(*inputs)
-        with hx.rules(jvp={Rem: hx.columns.JVP.find(Rem)}):  # in a scope with rules of its own every rule runs
+        with hx.rules(jvp={Rem: hx.columns.JVP.find(Rem)}):  # rules are not cached in a scope with rules of its own
             wanted = f(*inputs)
         assert [y.aval for y in found] == [y.aval for y in wanted]
         same(found, wanted, "formulas, against rules")
         typecheck(record(lambda *xs: list(f(*xs)), [x.aval for x in inputs]))
 
     holds()
-    assert hx.cache_info()["formulas"].size
+    assert hx.cache_info()["rule_programs"].size
 
 
 def test_generated_nests_have_every_kind_of_node_and_are_deep():
@@ -81,8 +81,8 @@ def test_a_law_that_fails_is_reported_with_a_small_nest():
 
     law = NestLaw("no loops", "there are no loops", refuse)
     nest = next(nest for nest in map(written, map(Random, range(99))) if nest.source.count("hx.scan(") == 2)
-    with pytest.raises(AssertionError, match="there are no loops: not so for seed 3") as caught:
-        hold(law, nest, 3)
+    with pytest.raises(AssertionError, match="there are no loops: it fails for seed 3") as caught:
+        check_nest_law(law, nest, 3)
     assert len(str(caught.value)) < 500
 
 

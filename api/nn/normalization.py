@@ -1,0 +1,189 @@
+"""Normalizations along axes, and one-hot codes: softmax, log_softmax, logsumexp, logmeanexp, standardize, one_hot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..effects.base.errors import BadArgument
+from ..effects.operations.elementwise.arithmetic import abs as _abs
+from ..effects.operations.elementwise.arithmetic import add, div, mul, rsqrt, sign, square, stop_gradient, sub
+from ..effects.operations.elementwise.comparison import eq, lt, ne, select_n
+from ..effects.operations.elementwise.complex_parts import complex as _complex
+from ..effects.operations.elementwise.complex_parts import real
+from ..effects.operations.elementwise.conversion import convert
+from ..effects.operations.elementwise.transcendental import exp, log
+from ..effects.operations.foundations import shapes
+from ..effects.operations.foundations.shapes import canonical_axis
+from ..effects.operations.manipulation.creation import iota
+from ..effects.types import dtypes
+from ..effects.types.dtypes import canonical, default_float
+from ..numpy.arrays.argument_conversion import array_of, axes_of, choose, inexact, inexact_together, like
+from ..numpy.mathematics import reductions
+from ..numpy.mathematics.logic import isfinite
+from ..numpy.statistics import averages
+
+__all__ = ["log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "standardize"]
+
+
+def _largest(x: Any, axes: tuple[int, ...]) -> Any:
+    """The maximum along the axes, with ``keepdims``, behind ``stop_gradient``."""
+    x = real(x) if dtypes.is_complex(x.type.dtype) else x
+    return stop_gradient(reductions.max(x, axes, keepdims=True, initial=-float("inf") if 0 in x.type.shape else None))
+
+
+def _below(x: Any, top: Any) -> Any:
+    return sub(x, shapes.broadcast(top, x.type.shape))
+
+
+def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+    """``e**x / sum(e**x)`` along the axes; elements where ``where`` is false are left out and give 0.
+
+    >>> from handlax.numpy import array
+    >>> softmax(array([0.0, 0.0]))
+    Array([0.5, 0.5], dtype=float32)
+    """
+    x = inexact(x)
+    axes = axes_of(axis, len(x.type.shape), "softmax")
+    if where is not None:
+        x = choose(where, x, like(x, -float("inf")))
+    top = _largest(x, axes)
+    if where is not None:  # where nothing takes part
+        top = select_n(isfinite(top), like(top, 0), top)
+    powers = exp(_below(x, top))
+    total = reductions.sum(powers, axes, keepdims=True)
+    if where is not None:
+        total = select_n(eq(total, like(total, 0)), total, like(total, 1))
+    return div(powers, shapes.broadcast(total, x.type.shape))
+
+
+def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+    """``log(softmax(x))``, without overflow; -inf where ``where`` is false.
+
+    >>> from handlax.numpy import array
+    >>> log_softmax(array([0.0, 0.0]))
+    Array([-0.6931472, -0.6931472], dtype=float32)
+    """
+    x = inexact(x)
+    axes = axes_of(axis, len(x.type.shape), "log_softmax")
+    if where is not None:
+        x = choose(where, x, like(x, -float("inf")))
+    top = _largest(x, axes)
+    if where is not None:
+        top = select_n(isfinite(top), like(top, 0), top)
+    away = _below(x, top)
+    total = log(reductions.sum(exp(away), axes, keepdims=True))
+    if where is not None:
+        total = select_n(isfinite(total), like(total, 0), total)
+    return _below(away, total)
+
+
+def logsumexp(
+    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False, where: Any = None
+) -> Any:
+    """``log(sum(b * e**a))`` along the axes, without overflow; -inf for no elements, with derivative 0.
+
+    With ``return_sign``, ``(log(abs(s)), sign(s))`` of the sum s; without it NaN where s is negative.
+
+    >>> from handlax.numpy import array
+    >>> logsumexp(array([0.0, 0.0]))
+    Array(0.6931472, dtype=float32)
+    """
+    x = inexact(a)
+    if b is not None:
+        x, weights = inexact_together("logsumexp", x, b)
+        x = choose(ne(weights, like(weights, 0)), x, like(x, -float("inf")))
+        weights = shapes.broadcast(weights, x.type.shape)
+    if where is not None:
+        x = choose(where, x, like(x, -float("inf")))
+    axes = axes_of(axis, len(x.type.shape), "logsumexp")
+    if axes and 0 in [x.type.shape[d] for d in axes]:
+        kept = reductions.sum(x, axes, keepdims=keepdims)
+        return (sub(log(kept), like(kept, 0)), kept) if return_sign else log(kept)
+    top = _largest(x, axes)
+    top = select_n(isfinite(top), like(top, 0), top)
+    if dtypes.is_complex(x.type.dtype):
+        top = _complex(top, like(top, 0))
+    powers = exp(_below(x, top))
+    if b is not None:
+        powers = mul(powers, weights)
+    total = reductions.sum(powers, axes, keepdims=True)
+    none = eq(total, like(total, 0))
+    signs = sign(total) if b is not None or return_sign else None
+    plain = dtypes.is_complex(x.type.dtype) and not return_sign
+    size = total if signs is None or plain else _abs(total)
+    y = add(log(select_n(none, size, like(size, 1))), real(top) if size.type.dtype != top.type.dtype else top)
+    y = select_n(none, y, like(y, -float("inf")))
+    if signs is not None and not return_sign and not plain:
+        y = select_n(lt(signs, like(signs, 0)), y, like(y, float("nan")))
+    if not keepdims:
+        left = tuple([n for d, n in enumerate(x.type.shape) if d not in axes])
+        y = shapes.reshape(y, left)
+        signs = shapes.reshape(signs, left) if return_sign else None
+    y = convert(y, y.type.dtype)
+    return (y, signs) if return_sign else y
+
+
+def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
+    """``log(mean(e**x))`` along the axes, without overflow.
+
+    >>> from handlax.numpy import array
+    >>> logmeanexp(array([1.0, 1.0]))
+    Array(1., dtype=float32)
+    """
+    x = inexact(x)
+    mask = shapes.full(x.type.update(dtype=dtypes.bool_, weak=False), True) if where is None else where
+    count = reductions.sum(choose(mask, like(x, 1), shapes.zeros(x.type)), axis, keepdims=keepdims)
+    return sub(logsumexp(x, axis, where=where, keepdims=keepdims), log(convert(count, x.type.dtype)))
+
+
+def standardize(
+    x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5, where: Any = None, *,
+    algorithm: str = "fast",
+) -> Any:  # fmt: skip
+    """``(x - mean) / sqrt(variance + epsilon)`` along the axes.
+
+    Args:
+        mean, variance: those of the axes, of size 1 there; computed where they are not given.
+        algorithm: "fast" takes ``mean(x**2) - mean(x)**2`` for the variance, "robust" ``mean((x - mean(x))**2)``.
+
+    >>> from handlax.numpy import array
+    >>> standardize(array([1.0, 1.0]))
+    Array([0., 0.], dtype=float32)
+    """
+    if algorithm not in ("fast", "robust"):
+        raise BadArgument(f"standardize: algorithm must be 'fast' or 'robust', got {algorithm!r}.")
+    x = inexact(x)
+    axes = axes_of(axis, len(x.type.shape), "standardize")
+    if mean is None:
+        mean = averages.mean(x, axes, keepdims=True, where=where)
+    if variance is None:
+        if algorithm == "robust":
+            variance = averages.var(x, axes, keepdims=True, where=where, mean=mean)
+        else:
+            variance = sub(averages.mean(square(x), axes, keepdims=True, where=where), square(mean))
+    centred = inexact_together("standardize", x, mean)
+    spread = inexact_together("standardize", variance, epsilon)
+    return mul(*inexact_together("standardize", sub(*centred), rsqrt(add(*spread))))
+
+
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> Any:
+    """``one_hot(x, n)[..., k] == (x[...] == k)``: zeros where ``x`` is not in [0, n).
+
+    Shapes: a dimension of size ``num_classes`` at ``axis`` of the result.
+
+    >>> from handlax.numpy import array
+    >>> one_hot(array([0, 2]), 3)
+    Array([[1., 0., 0.],
+           [0., 0., 1.]], dtype=float32)
+    """
+    x = array_of(x)
+    made = default_float() if dtype is None else canonical(dtype)
+    rank = len(x.type.shape) + 1
+    axis = canonical_axis(axis, rank, "one_hot")
+    count = num_classes.__index__()
+    if count < 0:
+        raise BadArgument(f"one_hot: num_classes must not be negative, got {count}.")
+    shape = (*x.type.shape[:axis], count, *x.type.shape[axis:])
+    kind = x.type.dtype if dtypes.is_inexact(x.type.dtype) or dtypes.is_integer(x.type.dtype) else dtypes.default_int()
+    codes = shapes.broadcast_in_dim(convert(x, kind), shape, tuple([d for d in range(rank) if d != axis]))
+    return convert(eq(codes, shapes.broadcast_in_dim(iota(kind, count), shape, (axis,))), made)

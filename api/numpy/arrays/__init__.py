@@ -1,0 +1,3 @@
+"""Array creation, manipulation and indexing, as NumPy's reference divides them; may import ``lowering`` and what comes
+before it.
+"""

@@ -1,0 +1,222 @@
+"""Tiling arrays, adding and removing elements: tile, repeat, append, insert, delete, resize, trim_zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch
+from ...effects.base.stack import perform
+from ...effects.core.arrays import Array, ConcreteArray, as_array
+from ...effects.functions.unsupported import no_sharding
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations import shapes
+from ...effects.operations.foundations.shapes import canonical_axes, canonical_axis
+from ...effects.operations.indexing.gather_scatter import ScatterAdd
+from ...effects.operations.indexing.gather_windows import ScatterDimensionNumbers
+from ...effects.operations.manipulation import slicing
+from ...effects.operations.manipulation.operand_promotion import promote
+from ...effects.operations.manipulation.slicing import Concatenate
+from ...effects.operations.reductions.cumulative import cumsum
+from .argument_conversion import rows_of
+from .creation import shape_of
+from .index_reading import FILL, INT32
+from .indexing_operations import take
+from .joining_splitting import concatenate, joined_along
+from .shape_manipulation import ravel
+
+__all__ = ["append", "delete", "insert", "repeat", "resize", "tile", "trim_zeros"]
+
+
+def tile(A: Any, reps: Any) -> Any:
+    """``A`` repeated ``reps[d]`` times along axis ``d``: ``tile(x, k)[i] == x[i % n]``.
+
+    >>> tile(np.array([1, 2], "int32"), 2)
+    Array([1, 2, 1, 2], dtype=int32)
+    """
+    x = as_array(A)
+    counts = shape_of(reps, "tile")
+    shape = (*(1,) * (len(counts) - x.ndim), *x.shape)
+    counts = (*(1,) * (len(shape) - len(counts)), *counts)
+    pairs = tuple([size for pair in zip(counts, shape) for size in pair])
+    spread = shapes.broadcast_in_dim(shapes.reshape(x, shape), pairs, tuple(range(1, 2 * len(shape), 2)))
+    return shapes.reshape(spread, tuple([k * n for k, n in zip(counts, shape)]))
+
+
+def repeat(
+    a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding: Any = None
+) -> Any:
+    """Each slice of ``a`` along ``axis``, ``repeats`` times: a number, or one for each; flattened for ``axis=None``.
+
+    With ``total_repeat_length`` the result has that size: truncated, or padded with the last slice. It is needed if
+    ``repeats`` is traced.
+
+    >>> repeat(np.array([1, 2], "int32"), np.array([2, 1]))
+    Array([1, 1, 2], dtype=int32)
+    """
+    no_sharding("repeat", out_sharding)
+    x, axis = rows_of(a, axis, "repeat", one=True)
+    n = x.shape[axis]
+    known = not isinstance(repeats, Array) or isinstance(repeats, ConcreteArray)
+    if not known and total_repeat_length is None:
+        raise ConcretizationError(
+            f"repeat: the size of the result must be known, got repeats {repeats.type}.",
+            hint="name it: total_repeat_length=n.",
+        )
+    counts: Any = np.atleast_1d(np.asarray(repeats)) if known else repeats
+    if counts.ndim > 1 or (counts.size not in (1, n)):
+        raise ShapeMismatch(f"repeat: one number, or {n} for axis {axis}, are needed, got shape {counts.shape}.")
+    if known:
+        if counts.size and counts.min() < 0:
+            raise BadArgument("repeat: numbers of repeats must not be negative.")
+        if counts.size == 1 and (total_repeat_length is None or total_repeat_length == n * int(counts[0])):
+            return _evenly(x, int(counts[0]), axis)
+        source = np.repeat(np.arange(n), counts)
+        if total_repeat_length is not None:
+            more = total_repeat_length - source.size
+            source = np.pad(source, (0, max(more, 0)), constant_values=max(n - 1, 0))[:total_repeat_length]
+        return take(x, source, axis, mode="clip", indices_are_sorted=True)
+    counts = convert(shapes.broadcast(counts, (n,)) if counts.shape != (n,) else counts, INT32)
+    source = _sources(counts, n, total_repeat_length)  # type: ignore[arg-type]
+    return take(x, source, axis, mode="clip", indices_are_sorted=True)
+
+
+def _evenly(x: Any, count: int, axis: int) -> Any:
+    shape = x.shape
+    wide = (*shape[: axis + 1], count, *shape[axis + 1 :])
+    spread = shapes.broadcast_in_dim(x, wide, tuple([d + (d > axis) for d in range(x.ndim)]))
+    return shapes.reshape(spread, (*shape[:axis], shape[axis] * count, *shape[axis + 1 :]))
+
+
+def _sources(counts: Any, n: int, total: int) -> Any:
+    """The source of each position of the result: how many slices end at or before it."""
+    ends = shapes.reshape(cumsum(counts), (n, 1))
+    one, none = shapes.full(counts.type, 1), shapes.full(counts.type.update(shape=(total,)), 0)
+    op = ScatterAdd(ScatterDimensionNumbers((), (0,), (0,)), True, False, FILL)
+    return cumsum(perform(op, none, ends, one))
+
+
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    """``values`` after ``arr`` along ``axis``, or both flattened.
+
+    >>> append(np.zeros(2, "int32"), 1)
+    Array([0, 0, 1], dtype=int32)
+    """
+    return concatenate([as_array(arr), as_array(values)], axis)
+
+
+def static_positions(obj: Any, size: int, where: str) -> np.ndarray[Any, Any]:
+    """The positions that a slice, an integer, a mask or a list of integers names along an axis, from the front."""
+    if isinstance(obj, slice):
+        return np.arange(size)[obj]
+    positions = np.asarray(obj)
+    if positions.dtype == bool:
+        if positions.shape != (size,):
+            raise ShapeMismatch(f"{where}: a mask must have the size {size} of the axis, got {positions.shape}.")
+        return np.flatnonzero(positions)
+    if positions.size and positions.dtype.kind not in "iu":
+        raise BadArgument(f"{where}: positions must be integers, got {positions.dtype}.")
+    return positions.astype(np.int64)
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    """``arr`` with ``values`` inserted before the positions ``obj``, concrete integers; flattened for ``axis=None``.
+
+    >>> insert(np.zeros(2, "int32"), 1, 7)
+    Array([0, 7, 0], dtype=int32)
+    """
+    x, values = as_array(arr), as_array(values)
+    if axis is None:
+        x, axis = shapes.reshape(x, (x.size,)), 0
+        values = shapes.reshape(values, (values.size,))
+    axis = canonical_axis(axis, x.ndim, "insert")
+    size = x.shape[axis]
+    positions = static_positions(obj, size, "insert")
+    if positions.size and (positions.min() < -size or positions.max() > size):
+        raise BadArgument(f"insert: positions must lie in [-{size}, {size}], got {positions.tolist()}.")
+    single, positions = positions.ndim == 0, np.atleast_1d(positions)
+    if single and values.ndim == x.ndim and x.ndim > 1:  # one position, a piece of any length
+        positions = np.repeat(positions, values.shape[axis])
+    elif single and values.ndim == 1 and x.ndim == 1:
+        positions = np.repeat(positions, max(values.size, 1))
+    elif single and values.ndim and values.ndim < x.ndim:  # NumPy's rule: values stand for one slice
+        wide = shapes.reshape(values, (*(1,) * (x.ndim - 1 - values.ndim), *values.shape, 1))
+        values = shapes.move_axis(wide, x.ndim - 1, axis)
+    positions = np.where(positions < 0, positions + size, positions)
+    positions[np.argsort(positions, kind="stable")] += np.arange(positions.size)
+    x, values = promote(x, values)
+    values = shapes.broadcast(values, (*x.shape[:axis], positions.size, *x.shape[axis + 1 :]))
+    source = np.empty(size + positions.size, np.int64)
+    old = np.ones(source.size, bool)
+    old[positions] = False
+    source[old] = np.arange(size)
+    source[positions] = size + np.arange(positions.size)
+    return pieces(perform(Concatenate(axis), x, values), source, axis)
+
+
+def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Any:
+    """``arr`` without the positions ``obj``, concrete integers, along ``axis``; flattened for ``axis=None``.
+
+    >>> delete(np.arange(4, dtype="int32"), [1, 2])
+    Array([0, 3], dtype=int32)
+    """
+    x = as_array(arr)
+    if axis is None:
+        x, axis = shapes.reshape(x, (x.size,)), 0
+    axis = canonical_axis(axis, x.ndim, "delete")
+    size = x.shape[axis]
+    gone = static_positions(obj, size, "delete")
+    if gone.size and (gone.min() < -size or gone.max() >= size):
+        raise BadArgument(f"delete: positions must lie in [-{size}, {size}), got {gone.tolist()}.")
+    return pieces(x, np.delete(np.arange(size), gone), axis)
+
+
+def pieces(x: Any, source: Sequence[int] | np.ndarray[Any, Any], axis: int) -> Any:
+    """``x`` at concrete positions along ``axis``, by concatenating a slice for each run of consecutive ones."""
+    where = np.asarray(source)
+    if not where.size:
+        return slicing.slice_in_dim(x, 0, 0, axis=axis)
+    cuts = np.flatnonzero(np.diff(where) != 1) + 1
+    parts = [slicing.slice_in_dim(x, int(run[0]), int(run[-1]) + 1, axis=axis) for run in np.split(where, cuts)]
+    return joined_along(parts, axis)
+
+
+def resize(a: Any, new_shape: Any) -> Any:
+    """The elements of ``a``, repeated as often as needed, in a new shape.
+
+    >>> resize(np.arange(3, dtype="int32"), (2, 2))
+    Array([[0, 1],
+           [2, 0]], dtype=int32)
+    """
+    sizes = shape_of(new_shape, "resize")
+    x = ravel(a)
+    wanted = prod(sizes)
+    if not x.size:
+        return shapes.full(x.type.update(shape=sizes), 0)
+    if wanted > x.size:
+        x = tile(x, -(-wanted // x.size))
+    return shapes.reshape(slicing.slice_in_dim(x, 0, wanted), sizes)
+
+
+def trim_zeros(filt: Any, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Any:
+    """``filt`` without the zeros at its front (``f``) and back (``b``), along these axes; ``filt`` must be concrete.
+
+    >>> trim_zeros(np.array([0, 1, 0, 2, 0], "int32"))
+    Array([1, 0, 2], dtype=int32)
+    """
+    x = as_array(filt)
+    ends = trim.lower()
+    if set(ends) - {"f", "b"}:
+        raise BadArgument(f"trim_zeros: trim must be of 'f' and 'b', got {trim!r}.")
+    filled = np.argwhere(np.asarray(x))
+    lows, highs = [0] * x.ndim, list(x.shape)
+    for d in canonical_axes(axis, x.ndim, "trim_zeros"):
+        column = filled[:, d]
+        if "f" in ends:
+            lows[d] = int(column.min()) if column.size else x.shape[d]
+        if "b" in ends:
+            highs[d] = int(column.max()) + 1 if column.size else lows[d]
+    return slicing.slice(x, lows, highs)

@@ -1,0 +1,109 @@
+"""Arguments of array functions made arrays: converted, promoted and broadcast together; axes counted from the front."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...effects.base.errors import BadArgument
+from ...effects.base.stack import current
+from ...effects.core.arrays import Array, as_array, scalar
+from ...effects.operations.elementwise.comparison import SelectN, ne
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations import shapes
+from ...effects.operations.manipulation.operand_promotion import broadcast_shape, broadcast_together, promote, together
+from ...effects.types import dtypes
+from ...effects.types.dtypes import ANY_INEXACT, bool_, to_inexact
+
+_select = SelectN()
+
+
+def array_of(x: Any) -> Any:
+    """``x`` as an array; arrays as they are."""
+    return x if isinstance(x, Array) else as_array(x)
+
+
+def like(x: Any, number: Any) -> Any:
+    """A scalar of the dtype and weak type of ``x``, which elementwise operations take in place of an array."""
+    kind = x.type
+    return scalar(number, kind.dtype, kind.weak)
+
+
+def inexact(x: Any) -> Any:
+    """``x`` as floats or complex numbers: integers and booleans become f32, those of 64 bits f64."""
+    x = x if isinstance(x, Array) else as_array(x)
+    kind = x.type
+    return x if kind.dtype in ANY_INEXACT else convert(x, to_inexact(kind.dtype), kind.weak)
+
+
+def numeric(x: Any) -> Any:
+    """``x`` as numbers: booleans become the default integers."""
+    x = x if isinstance(x, Array) else as_array(x)
+    return convert(x, dtypes.default_int()) if x.type.dtype is bool_ else x
+
+
+def inexact_together(name: str, *xs: Any) -> list[Any]:
+    """The operands as floats or complex numbers of one dtype, and of one shape or rank 0."""
+    found = together(name, *xs)
+    return found if found[0].type.dtype in ANY_INEXACT else [inexact(x) for x in found]
+
+
+def numeric_together(name: str, *xs: Any) -> list[Any]:
+    """The operands as numbers of one dtype, and of one shape or rank 0."""
+    found = together(name, *xs)
+    return [numeric(x) for x in found] if found[0].type.dtype is bool_ else found
+
+
+def same_shape(name: str, *xs: Any) -> list[Any]:
+    """The operands broadcast to one shape; dtypes stay."""
+    arrays = [array_of(x) for x in xs]
+    shape = broadcast_shape(name, *[x.type.shape for x in arrays])
+    return [shapes.broadcast(x, shape) for x in broadcast_together(name, arrays)]
+
+
+def to_bool(x: Any) -> Any:
+    """Whether each element differs from zero."""
+    x = x if isinstance(x, Array) else as_array(x)
+    return x if x.type.dtype is bool_ else ne(x, like(x, 0))
+
+
+def choose(condition: Any, x: Any, y: Any, name: str = "where") -> Any:
+    """``x`` where the condition holds, ``y`` elsewhere: promoted and broadcast."""
+    which = to_bool(condition)
+    x, y = promote(x, y)
+    shape = which.type.shape
+    if not (x.type.shape == shape or not x.type.shape) or not (y.type.shape == shape or not y.type.shape):
+        which, x, y = broadcast_together(name, (which, x, y))
+        full = x.type.shape or y.type.shape
+        if which.type.shape != full and which.type.shape and full:
+            which = shapes.broadcast(which, broadcast_shape(name, which.type.shape, full))
+    return current().answer(_select, (which, y, x))
+
+
+def axes_of(axis: Any, rank: int, name: str) -> tuple[int, ...]:
+    """The axes to reduce, counted from the front and sorted; None is all of them."""
+    if axis is None:
+        return tuple(range(rank))
+    if axis.__class__ is int and -rank <= axis < rank:
+        return (axis + rank if axis < 0 else axis,)
+    return shapes.canonical_axes(axis, rank, name)
+
+
+def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape after a reduction that keeps its axes, of size 1."""
+    return tuple([1 if d in axes else n for d, n in enumerate(shape)])
+
+
+def no_out(out: Any, name: str) -> None:
+    """Raise BadArgument if ``out`` is given: arrays are immutable."""
+    if out is not None:
+        raise BadArgument(
+            f"{name}: arrays are immutable, so there is no out=, got {type(out).__name__}.", hint="use the result."
+        )
+
+
+def rows_of(x: Any, axis: Any, name: str, one: bool = False) -> tuple[Any, int]:
+    """The array and the axis counted from the front; None flattens. With ``one`` a scalar becomes a vector."""
+    x = array_of(x)
+    if axis is None or (one and not x.type.shape and axis in (0, -1)):
+        return shapes.reshape(x, (x.size,)), 0
+    return x, shapes.canonical_axis(axis, len(x.type.shape), name)

@@ -1,0 +1,355 @@
+"""Array creation from a shape or a value, and from existing data: zeros, full, array, asarray, frombuffer, ..."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...effects.base import config
+from ...effects.base.errors import BadArgument, IntegerOverflow, NotAnArray, ShapeMismatch
+from ...effects.core.array_backend import backend
+from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete, from_numpy, scalar, type_of
+from ...effects.functions.unsupported import no_sharding
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations import shapes
+from ...effects.operations.foundations.shapes import canonical_shape
+from ...effects.operations.manipulation.creation import iota
+from ...effects.types import dtypes
+from ...effects.types.array_type import array_type
+from ...interpreters.transformations.vmap import vmap
+from ...lowering.jit.devices import device_put
+from .joining_splitting import stack
+
+__all__ = [
+    "array", "asarray", "astype", "copy", "empty", "empty_like", "from_dlpack", "frombuffer", "fromfunction",
+    "fromstring", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like",
+]  # fmt: skip
+
+
+_PLAIN = frozenset((bool, int, float, complex))
+
+
+def shape_of(shape: Any, where: str) -> tuple[int, ...]:
+    """A shape given as NumPy takes it: one integer, or a sequence of integers."""
+    if shape.__class__ is tuple or shape.__class__ is list:
+        return canonical_shape(shape, where)
+    if isinstance(shape, int) or (isinstance(shape, (np.generic, np.ndarray, Array)) and not shape.shape):
+        return canonical_shape((shape,), where)
+    return canonical_shape(shape, where)
+
+
+def placed(x: Any, device: Any) -> Any:
+    """``x`` on ``device``; unchanged for None."""
+    return x if device is None else device_put(x, device)
+
+
+def asarray(
+    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None,
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """``a`` as an array: arrays are returned as they are, NumPy arrays are copied unless ``copy=False`` or read-only.
+
+    A Python scalar gives a weakly typed array; a list has its items' promoted dtype, unless ``dtype`` is given.
+
+    Raises: NotAnArray: ``a`` cannot be converted. IntegerOverflow: the dtype cannot hold an integer.
+
+    >>> asarray([1, 2.5])
+    Array([1. , 2.5], dtype=float32)
+    """
+    no_sharding("asarray", out_sharding)
+    if dtype is None and device is None and isinstance(a, Array) and not copy:
+        return a
+    return placed(_made(a, None if dtype is None else dtypes.canonical(dtype), copy), device)
+
+
+def array(
+    object: Any, dtype: Any = None, *, copy: bool = True, order: str | None = "K", ndmin: int = 0, device: Any = None,
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """``object``, a number, nested lists or an array, as a new array.
+
+    With ``ndmin``, axes of size 1 are prepended until there are at least that many.
+
+    >>> array([[1, 2], [3, 4]], dtype="float32", ndmin=3).shape
+    (1, 2, 2)
+    """
+    no_sharding("array", out_sharding)
+    if order not in (None, "K", "A", "C"):
+        raise BadArgument(f"array: arrays have no memory order here, got order={order!r}.", hint="leave order out.")
+    x = _made(object, None if dtype is None else dtypes.canonical(dtype), copy)
+    if ndmin > x.ndim:
+        x = shapes.reshape(x, (1,) * (ndmin - x.ndim) + x.shape)
+    return placed(x, device)
+
+
+def _made(x: Any, dtype: Any, copy: bool | None) -> Any:
+    kind = x.__class__
+    if isinstance(x, Array):
+        if dtype is not None and (dtype != x.type.dtype or x.type.weak):
+            return convert(x, dtype)
+        return duplicate(x) if copy else x
+    if kind in _PLAIN or isinstance(x, np.generic):
+        found, weak = dtypes.scalar_type(x, dtype) if dtype is None or kind is not float else (dtype, False)
+        return scalar(x if kind in _PLAIN else x.item(), found, weak)
+    if isinstance(x, np.ndarray):
+        if dtype is not None and dtype != x.dtype:
+            return from_numpy(converted(x, dtype), copy=False)
+        return from_numpy(x, copy=copy)
+    if kind is list or kind is tuple or isinstance(x, (list, tuple)):
+        return _from_sequence(x, dtype)
+    if x is None:
+        raise NotAnArray("array: a number, an array or a list is needed, got None.")
+    y = as_array(x) if not isinstance(x, memoryview) else from_numpy(np.asarray(x), copy=copy)
+    return y if dtype is None else convert(y, dtype)
+
+
+def converted(x: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
+    """NumPy data converted by the rules of ``convert_element_type``: complex to real drops the imaginary part."""
+    if x.dtype.kind == "c" and dtype.kind not in "cb":
+        x = x.real
+    with np.errstate(all="ignore"):
+        return x.astype(dtype)
+
+
+def duplicate(x: Any) -> Any:
+    """A copy in its own buffer: donating one of the two leaves the other valid."""
+    if not isinstance(x, ConcreteArray):
+        return x
+    if x._value is not None:
+        return concrete(x.type, x._value.copy())
+    (device,) = x.devices()
+    return concrete(x.type, None, backend().copy_to_device(x.buffer, x.type, device))
+
+
+def _from_sequence(items: Sequence[Any], dtype: Any) -> Any:
+    kinds: set[type] = set()
+    _collect(items, kinds.update)
+    if kinds <= _PLAIN:
+        return from_numpy(_of_numbers(items, dtype, bool(kinds)), copy=False)
+    if any(issubclass(kind, Array) or hasattr(kind, "__handlax_array__") for kind in kinds):
+        y = stack([_made(item, dtype, False) for item in items])
+        return convert(y, y.type.dtype)
+    if any(issubclass(kind, (str, bytes)) or kind is type(None) for kind in kinds):
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise NotAnArray(f"array: lists must hold numbers or arrays, got {names}.")
+    leaves: list[Any] = []
+    _collect_leaves(items, leaves)
+    found = dtypes.result_type(*leaves) if dtype is None else dtype
+    return from_numpy(_numpy(items, found), copy=False)
+
+
+def _collect(items: Sequence[Any], update: Callable[[Any], None]) -> None:
+    """Call ``update`` with the set of classes of the leaves of each nested list."""
+    kinds = set(map(type, items))
+    if not (list in kinds or tuple in kinds):
+        update(kinds)
+        return
+    update(kinds - {list, tuple})
+    for item in items:
+        if item.__class__ is list or item.__class__ is tuple:
+            _collect(item, update)
+
+
+def _collect_leaves(items: Sequence[Any], leaves: list[Any]) -> None:
+    for item in items:
+        if isinstance(item, (list, tuple)):
+            _collect_leaves(item, leaves)
+        else:
+            leaves.append(item)
+
+
+def _numpy(items: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
+    try:
+        return np.array(items, dtype)
+    except OverflowError as error:
+        raise IntegerOverflow(f"array: every integer must fit its dtype {dtype}, got {error}.") from None
+    except ValueError as error:
+        raise ShapeMismatch(f"array: nested lists must have equal lengths ({error}).") from None
+
+
+def _of_numbers(items: Sequence[Any], dtype: Any, any_leaf: bool) -> np.ndarray[Any, Any]:
+    """Nested lists of Python numbers as a NumPy array, of the default dtype of their kind unless ``dtype`` is given."""
+    data = _numpy(items)
+    kind = data.dtype.kind
+    if dtype is None:
+        settings = config.current()
+        if not any_leaf or kind == "f":
+            dtype = settings.default_float
+        else:
+            dtype = data.dtype if kind == "b" else settings.default_int if kind in "iuO" else dtypes.default_complex()
+    if kind in "iuO" and data.size and dtype.kind in "iu":
+        dtypes.scalar_type(int(data.min()), dtype)
+        dtypes.scalar_type(int(data.max()), dtype)
+    return converted(data, dtype)
+
+
+def copy(a: Any, order: str | None = None) -> Any:
+    """A copy of ``a`` in its own buffer.
+
+    >>> copy(array([1, 2]))
+    Array([1, 2], dtype=int32)
+    """
+    return duplicate(as_array(a))
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+    """``x`` converted to ``dtype``, by value: floats are truncated towards zero for integers, nonzero values are true.
+
+    >>> astype(array([1.7, -1.7]), int)
+    Array([ 1, -1], dtype=int32)
+    """
+    x = as_array(x)
+    target = dtypes.default_float() if dtype is None else dtypes.canonical(dtype)
+    if dtypes.is_complex(x.type.dtype) and not dtypes.is_complex(target) and not dtypes.is_bool(target):
+        warnings.warn("astype: complex to real drops the imaginary part; take .real.", np.exceptions.ComplexWarning, 2)
+    y = convert(x, target)
+    return placed(duplicate(y) if copy and y is x else y, device)
+
+
+def _full(shape: Any, dtype: Any, value: Any, device: Any, where: str) -> Any:
+    kind = config.current().default_float if dtype is None else dtypes.canonical(dtype)
+    return placed(shapes.full(array_type(shape_of(shape, where), kind), value), device)
+
+
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """The array of this shape whose elements are all 0; the dtype is the default float unless given.
+
+    >>> zeros((2, 2)).dtype
+    dtype('float32')
+    """
+    no_sharding("zeros", out_sharding)
+    return _full(shape, dtype, 0, device, "zeros")
+
+
+def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """The array of this shape whose elements are all 1; the dtype is the default float unless given.
+
+    >>> ones(2)
+    Array([1., 1.], dtype=float32)
+    """
+    no_sharding("ones", out_sharding)
+    return _full(shape, dtype, 1, device, "ones")
+
+
+def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """An array of this shape whose values are unspecified; here they are zeros.
+
+    >>> empty((2, 3)).shape
+    (2, 3)
+    """
+    no_sharding("empty", out_sharding)
+    return _full(shape, dtype, 0, device, "empty")
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """``full(shape, x)[i] == x``; an array ``x`` is broadcast to ``shape``.
+
+    The result is weakly typed if ``x`` is and ``dtype`` is not given.
+
+    >>> full((2,), 3)
+    Array([3, 3], dtype=int32, weak_type=True)
+    """
+    no_sharding("full", out_sharding)
+    value = asarray(fill_value, dtype)
+    sizes = shape_of(shape, "full")
+    return placed(shapes.broadcast(value, sizes) if sizes != value.type.shape else value, device)
+
+
+def _like(a: Any, dtype: Any, shape: Any, where: str) -> Any:
+    """The type of an array like ``a``: weakly typed as ``a``, unless ``dtype`` is given."""
+    like = a if hasattr(a, "shape") and hasattr(a, "dtype") else type_of(a)
+    sizes = tuple(like.shape) if shape is None else shape_of(shape, where)
+    if dtype is not None:
+        return array_type(sizes, dtypes.canonical(dtype))
+    return array_type(sizes, dtypes.canonical(like.dtype), bool(getattr(like, "weak_type", False)))
+
+
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """Zeros of the shape and dtype of ``a``, an array or anything with ``shape`` and ``dtype``.
+
+    >>> zeros_like(array([1, 2]))
+    Array([0, 0], dtype=int32)
+    """
+    no_sharding("zeros_like", out_sharding)
+    return placed(shapes.full(_like(a, dtype, shape, "zeros_like"), 0), device)
+
+
+def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """Ones of the shape and dtype of ``a``, an array or anything with ``shape`` and ``dtype``.
+
+    >>> ones_like(2.5)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    no_sharding("ones_like", out_sharding)
+    return placed(shapes.full(_like(a, dtype, shape, "ones_like"), 1), device)
+
+
+def empty_like(
+    prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
+    """An array like ``prototype`` whose values are unspecified; here they are zeros.
+
+    >>> empty_like(array([1, 2])).shape
+    (2,)
+    """
+    no_sharding("empty_like", out_sharding)
+    return placed(shapes.full(_like(prototype, dtype, shape, "empty_like"), 0), device)
+
+
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
+    """``fill_value``, broadcast to the shape of ``a`` and converted to its dtype.
+
+    >>> full_like(array([1, 2]), 2.7)
+    Array([2, 2], dtype=int32)
+    """
+    no_sharding("full_like", out_sharding)
+    made = _like(a, dtype, shape, "full_like")
+    value = convert(as_array(fill_value), made.dtype, made.weak)
+    return placed(shapes.broadcast(value, made.shape) if made.shape != value.type.shape else value, device)
+
+
+def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+    """``fromfunction(f, shape)[i, j, ...] == f(i, j, ...)``: ``f`` is mapped over every axis.
+
+    >>> fromfunction(lambda i, j: i + j, (2, 2))
+    Array([[0., 1.],
+           [1., 2.]], dtype=float32)
+    """
+    sizes = shape_of(shape, "fromfunction")
+    rank = len(sizes)
+    mapped = partial(function, **kwargs) if kwargs else function
+    for d in range(rank)[::-1]:
+        mapped = vmap(mapped, in_axes=tuple([0 if e == d else None for e in range(rank)]))
+    return mapped(*[iota(dtypes.canonical(dtype), n) for n in sizes])
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+    """A vector of the elements stored in ``buffer``, copied.
+
+    >>> frombuffer(b"\\x01\\x02", dtype="uint8")
+    Array([1, 2], dtype=uint8)
+    """
+    return from_numpy(np.frombuffer(buffer, dtypes.canonical(dtype), count, offset))
+
+
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+    """A vector of the numbers written in ``string``, separated by ``sep``.
+
+    >>> fromstring("1, 2", dtype=int, sep=",")
+    Array([1, 2], dtype=int32)
+    """
+    return from_numpy(np.fromstring(string, dtypes.canonical(dtype), count, sep=sep))
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """An array from an object with ``__dlpack__``; memory is shared where it is read-only, else copied.
+
+    Source: the array API standard, ``from_dlpack``.
+    """
+    return placed(x if isinstance(x, Array) else from_numpy(np.from_dlpack(x), copy=copy), device)

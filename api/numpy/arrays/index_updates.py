@@ -1,0 +1,472 @@
+"""Updates of arrays: ``x.at[index].set(y)`` and its kin, and NumPy's put, place, put_along_axis, fill_diagonal.
+
+    integers and slices   the window is read, combined with the update and written back
+    a mask                a select at every element
+    anything else         one scatter
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from math import prod
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...effects.base.errors import BadArgument, BadIndex, DTypeMismatch, ShapeMismatch
+from ...effects.base.stack import perform
+from ...effects.core.arrays import Array, as_array, scalar
+from ...effects.functions.unsupported import no_sharding
+from ...effects.operations.elementwise import arithmetic, comparison
+from ...effects.operations.elementwise.arithmetic import add
+from ...effects.operations.elementwise.comparison import select_n
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations import shapes
+from ...effects.operations.foundations.shapes import canonical_axis
+from ...effects.operations.indexing.dynamic_slicing import DynamicUpdateSlice
+from ...effects.operations.indexing.gather_scatter import (
+    Scatter,
+    ScatterAdd,
+    ScatterMax,
+    ScatterMin,
+    ScatterMul,
+    ScatterSub,
+)
+from ...effects.operations.indexing.gather_windows import ScatterDimensionNumbers
+from ...effects.operations.indexing.scatter_functions import scatter_apply
+from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
+from ...effects.operations.reductions.cumulative import cumsum
+from .adding_elements import resize
+from .index_arrays import diag_indices
+from .index_reading import (
+    CLIP,
+    FILL,
+    FULL,
+    INT32,
+    INT64,
+    BooleanIndex,
+    entries,
+    layout,
+    limited,
+    mode_of,
+    narrow,
+    on_host,
+    outside,
+    positions,
+    read,
+    static,
+    vectors,
+    without_flags,
+    wrapped,
+)
+from .indexing_operations import take
+from .shape_manipulation import broadcast_to, ravel
+
+__all__ = ["fill_diagonal", "place", "put", "put_along_axis"]
+
+
+_write = DynamicUpdateSlice()
+
+
+class UpdateMethod(NamedTuple):
+    """A method of ``at``: the scatter operation, and the function that combines an element with its update."""
+
+    scatter: Any
+    combine: Callable[[Any, Any], Any]
+
+
+UPDATE_METHODS: Mapping[str, UpdateMethod] = MappingProxyType({
+    "set": UpdateMethod(Scatter, lambda x, y: y),
+    "add": UpdateMethod(ScatterAdd, arithmetic.add),
+    "subtract": UpdateMethod(ScatterSub, arithmetic.sub),
+    "multiply": UpdateMethod(ScatterMul, arithmetic.mul),
+    "min": UpdateMethod(ScatterMin, comparison.min),
+    "max": UpdateMethod(ScatterMax, comparison.max),
+})  # fmt: skip
+
+
+class ScatterPlan(NamedTuple):
+    """A scatter at an index: its index vectors and dimension numbers, the shapes of ``x[index]`` and of the updates."""
+
+    vectors: Any
+    numbers: ScatterDimensionNumbers
+    shape: tuple[int, ...]
+    updates: tuple[int, ...]
+    unique: bool
+
+
+def window(items: list[Any], shape: tuple[int, ...], wrap: bool) -> Any:
+    """``(starts, sizes, shape of x[index])`` of integers and slices of step 1; None for anything else."""
+    sizes: list[int] = []
+    starts, out = [], []
+    for item in items:
+        if item is None:
+            out.append(1)
+            continue
+        n = shape[len(sizes)]
+        if item.__class__ is int:
+            starts.append(item + n if item < 0 and wrap else item)
+            sizes.append(1)
+            continue
+        if item.__class__ is not slice:
+            return None
+        first, stop, step = item.indices(n)
+        count = len(range(first, stop, step))
+        if count > 1 and step != 1:
+            return None
+        starts.append(first if count else 0)
+        sizes.append(count)
+        out.append(count)
+    return tuple(starts), tuple(sizes), tuple(out)
+
+
+def places(items: list[Any], shape: tuple[int, ...], wrap: bool) -> ScatterPlan:
+    """The scatter of an index with arrays, or with slices of steps other than 1."""
+    arrays = any([item is not None and item.__class__ not in (int, slice) for item in items])
+    together, first = layout(items) if arrays else (True, -1)
+    outer: tuple[int, ...] = ()
+    parts: list[tuple[int, Any, int | None]] = []  # axis of x, its indices, place of their axis; None: that of arrays
+    dropped, result, batch, inner, sizes = [], [], [], [], []
+    if arrays:
+        outer = broadcast_shape("index", *[getattr(i, "shape", ()) for i in _advanced(items)])
+    put_at = 0 if arrays and not together else None  # where the arrays' axes stand among those of the updates
+    if put_at is not None:
+        result, sizes, batch = list(outer), list(outer), list(range(len(outer)))
+    dim = 0
+    for k, item in enumerate(items):
+        if arrays and together and k == first:
+            put_at = len(sizes)
+            batch.extend(range(len(sizes), len(sizes) + len(outer)))
+            result.extend(outer)
+            sizes.extend(outer)
+        if item is None:
+            result.append(1)
+            continue
+        n = shape[dim]
+        if item.__class__ is slice:
+            start, stop, step = item.indices(n)
+            count = len(range(start, stop, step))
+            if step == 1 or count <= 1:
+                if start and count:
+                    parts.append((dim, np.asarray(start), -1))
+                inner.append(len(sizes))
+            else:
+                parts.append((dim, np.arange(start, stop, step), len(sizes)))
+                dropped.append(dim)
+                batch.append(len(sizes))
+            result.append(count)
+            sizes.append(count)
+        else:
+            i = np.asarray(item, np.int64) if item.__class__ is int else narrow(on_host(item))
+            parts.append((dim, wrapped(i, n) if wrap else i, None))
+            dropped.append(dim)
+        dim += 1
+    rows = [sizes[d] for d in batch]
+    at = batch.index(put_at) if put_at is not None and outer else 0
+    spread = [_spread(i, batch.index(place) if place is not None and place >= 0 else place, at, len(outer), len(rows))
+              for _, i, place in parts]  # fmt: skip
+    numbers = ScatterDimensionNumbers(tuple(inner), tuple(dropped), tuple([d for d, _, _ in parts]))
+    index, known = vectors(spread, tuple(rows))
+    unique = not outer or (known and _distinct([i for _, i, place in parts if place is None], outer))
+    return ScatterPlan(index, numbers, tuple(result), tuple(sizes), unique)
+
+
+def _advanced(items: list[Any]) -> list[Any]:
+    return [item for item in items if item is not None and item.__class__ is not slice]
+
+
+def _spread(i: Any, place: int | None, at: int, outer: int, rank: int) -> Any:
+    """Indices reshaped with axes of size 1, so that they broadcast to the batch axes of the updates."""
+    if place == -1:
+        return i
+    own = i.shape
+    if place is None:
+        sizes = [1] * rank
+        sizes[at + outer - len(own) : at + outer] = own
+    else:
+        sizes = [1] * rank
+        sizes[place] = own[0]
+    return i.reshape(sizes) if not isinstance(i, Array) else shapes.reshape(i, tuple(sizes))
+
+
+def _distinct(parts: list[Any], outer: tuple[int, ...]) -> bool:
+    """Whether no two known index vectors are equal; not looked at where there are many."""
+    count = int(np.prod(outer))
+    if not 1 < count <= 4096:
+        return count <= 1
+    rows = np.stack([np.broadcast_to(i, outer).ravel() for i in parts])
+    return len(set(zip(*rows.tolist()))) == count
+
+
+def _promoted(x: Any, values: Any) -> tuple[Any, Any]:
+    """Array and updates in one dtype; a warning where the array's own cannot hold the updates'."""
+    values = values if isinstance(values, Array) else as_array(values)
+    if x.type.dtype is values.type.dtype and x.type.weak is values.type.weak:
+        return x, values
+    y, values = promote(x, values)
+    if y.type.dtype != x.type.dtype:
+        warnings.warn(
+            f"at: updates of {values.type.dtype} are rounded to the array's {x.type.dtype}; convert them with astype.",
+            FutureWarning, stacklevel=4,
+        )  # fmt: skip
+    return y, values
+
+
+def _mask(index: Any, shape: tuple[int, ...]) -> Any:
+    """The index as a boolean array over the first axes, or None if it is not one."""
+    if index.__class__ is tuple and len(index) == 1:
+        index = index[0]
+    if not isinstance(index, (Array, np.ndarray)) or not index.ndim or index.dtype != np.bool_:
+        return None
+    if index.shape != shape[: index.ndim]:
+        wanted = shape[: index.ndim]
+        raise BadIndex(f"index: a mask must have the shape {wanted} of the axes it stands for, got {index.shape}.")
+    return as_array(index)
+
+
+def update(x: Any, index: Any, values: Any, way: UpdateMethod, options: Mapping[str, Any]) -> Any:
+    """``x`` updated at ``index`` by ``way``; all methods of ``at`` but ``get`` and ``apply`` call this."""
+    own = x.type
+    x, values = _promoted(x, values)
+    mask = _mask(index, own.shape)
+    if mask is not None and values.ndim <= x.ndim - mask.ndim:
+        y = _where(mask, way.combine(x, broadcast_to(broadcast_to(values, own.shape[mask.ndim :]), own.shape)), x)
+    else:
+        y = _written(x, entries(index, own.shape), values, way, options)
+    return y if y.type is own else convert(y, own.dtype, own.weak)
+
+
+def _where(mask: Any, y: Any, x: Any) -> Any:
+    spread = shapes.broadcast_in_dim(mask, x.type.shape, tuple(range(mask.ndim)))
+    return comparison.select_n(spread, x, y)
+
+
+def _written(x: Any, items: list[Any], values: Any, way: UpdateMethod, options: Mapping[str, Any]) -> Any:
+    shape = x.type.shape
+    if any([item.__class__ is BooleanIndex for item in items]):
+        wide, items = without_flags(x, items)
+        return shapes.reshape(_written(wide, items, values, way, options), shape)
+    wrap, mode = options["wrap_negative_indices"], mode_of(options["mode"], FILL)
+    known = window(items, shape, wrap)
+    if known is not None and not outside(items, shape, wrap):
+        starts, sizes, made = known
+        values = shapes.reshape(broadcast_to(values, made), sizes)
+        return _replaced(x, starts, sizes, values, way.combine)
+    found = places(items, shape, wrap)
+    updates = shapes.reshape(broadcast_to(values, found.shape), found.updates)
+    unique = options["unique_indices"] or found.unique
+    op = way.scatter(found.numbers, bool(options["indices_are_sorted"]), bool(unique), mode)
+    return perform(op, x, found.vectors, updates)
+
+
+def _replaced(x: Any, starts: tuple[int, ...], sizes: tuple[int, ...], values: Any, combine: Callable[..., Any]) -> Any:
+    """``x`` with a window of it combined with ``values``."""
+    if 0 in sizes:
+        return x
+    old = static(x, [slice(a, a + n) if (a, n) != (0, m) else FULL for a, n, m in zip(starts, sizes, x.type.shape)])
+    new = combine(old, values)
+    if sizes == x.type.shape:
+        return new
+    wide = INT32 if max(starts) < 2**31 else INT64
+    return perform(_write, x, new, *[scalar(a, wide) for a in starts])
+
+
+class IndexUpdateRef:
+    """``x.at[index]``: elements of an array to read or update. Updates give a new array; ``x`` never changes.
+
+    The methods take ``indices_are_sorted`` and ``unique_indices``, promises that make the compiled code faster, and
+    ``mode``, for indices out of bounds: ``clip`` (the default of ``get``) clips them, ``fill`` or ``drop`` (the default
+    of the others) reads ``fill_value`` and ignores updates, ``promise_in_bounds`` promises that there are none.
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array: Any, index: Any):
+        self.array = array
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"IndexUpdateRef({self.array!r}, {self.index!r})"
+
+    def get(
+        self, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
+        fill_value: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
+    ) -> Any:  # fmt: skip
+        """``x[index]``, with a choice of what indices out of bounds give."""
+        no_sharding("get", out_sharding)
+        x = self.array
+        found = mode_of(mode, CLIP if fill_value is None else FILL)
+        items = entries(self.index, x.type.shape)
+        return read(x, items, found, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices)
+
+    def apply(
+        self, func: Callable[[Any], Any], *, indices_are_sorted: bool = False, unique_indices: bool = False,
+        mode: Any = None, wrap_negative_indices: bool = True,
+    ) -> Any:  # fmt: skip
+        """``x[index] = func(x[index])`` for elementwise ``func``, applied as often as an index occurs."""
+        x = self.array
+        own = x.type
+        mask = _mask(self.index, own.shape)
+        if mask is not None:
+            return _where(mask, convert(as_array(func(x)), own.dtype, own.weak), x)
+        items = entries(self.index, own.shape)
+        if any([item.__class__ is BooleanIndex for item in items]):
+            raise DTypeMismatch("at: apply takes no boolean scalars as indices.", hint="choose with where.")
+        known = window(items, own.shape, wrap_negative_indices)
+        if known is not None and not outside(items, own.shape, wrap_negative_indices):
+            return _replaced(x, known[0], known[1], x, lambda old, _: convert(as_array(func(old)), own.dtype, own.weak))
+        found = places(items, own.shape, wrap_negative_indices)
+        return scatter_apply(
+            x, found.vectors, lambda old: convert(as_array(func(old)), own.dtype, own.weak), found.numbers,
+            update_shape=found.updates, indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices or found.unique, mode=mode_of(mode, FILL),
+        )  # fmt: skip
+
+    def divide(self, values: Any, **options: Any) -> Any:
+        """``x[index] /= values``; the result has the dtype of the quotient."""
+        return self.array / _on_ones(self, values, options)
+
+    def power(self, values: Any, **options: Any) -> Any:
+        """``x[index] **= values``."""
+        return self.array ** _on_ones(self, values, options)
+
+
+def _on_ones(self: IndexUpdateRef, values: Any, options: Mapping[str, Any]) -> Any:
+    ones = shapes.full(self.array.type, 1)
+    return IndexUpdateRef(ones, self.index).multiply(values, **options)  # type: ignore[attr-defined]
+
+
+def _method(name: str, law: str) -> Callable[..., Any]:
+    way = UPDATE_METHODS[name]
+
+    def method(
+        self: IndexUpdateRef, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+        mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
+    ) -> Any:  # fmt: skip
+        no_sharding(name, out_sharding)
+        options = {
+            "indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices, "mode": mode,
+            "wrap_negative_indices": wrap_negative_indices,
+        }  # fmt: skip
+        return update(self.array, self.index, values, way, options)
+
+    method.__name__ = name
+    method.__qualname__ = f"IndexUpdateRef.{name}"
+    method.__doc__ = f"A new array with ``{law}``; an index that occurs more than once is updated each time."
+    return method
+
+
+for _name, _law in (
+    ("set", "x[index] = values"), ("add", "x[index] += values"), ("subtract", "x[index] -= values"),
+    ("multiply", "x[index] *= values"), ("min", "x[index] = min(x[index], values)"),
+    ("max", "x[index] = max(x[index], values)"),
+):  # fmt: skip
+    setattr(IndexUpdateRef, _name, _method(_name, _law))
+IndexUpdateRef.mul = IndexUpdateRef.multiply  # type: ignore[attr-defined]
+
+
+class IndexUpdateHelper:
+    """The value of ``x.at``: ``x.at[index]`` is an ``IndexUpdateRef``."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any):
+        self.array = array
+
+    def __getitem__(self, index: Any) -> IndexUpdateRef:
+        return IndexUpdateRef(self.array, index)
+
+    def __repr__(self) -> str:
+        return f"IndexUpdateHelper({self.array!r})"
+
+
+def put_along_axis(
+    arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *, mode: Any = None
+) -> Any:
+    """``x`` with ``x[a, i[a, b]] = values[a, b]`` for ``axis=1``; needs ``inplace=False``, since arrays are immutable.
+
+    >>> put_along_axis(np.zeros((2, 2), "int32"), np.array([[1], [0]]), 7, axis=1, inplace=False)
+    Array([[0, 7],
+           [7, 0]], dtype=int32)
+    """
+    _not_in_place(inplace, "put_along_axis")
+    x, i = as_array(arr), as_array(positions(indices, "put_along_axis"))
+    if axis is None:
+        flat = put_along_axis(shapes.reshape(x, (x.size,)), i, values, 0, False, mode=mode)
+        return shapes.reshape(flat, x.shape)
+    axis = canonical_axis(axis, x.ndim, "put_along_axis")
+    if i.ndim != x.ndim:
+        raise ShapeMismatch(f"put_along_axis: array and indices must have one rank, got {x.type} and {i.type}.")
+    index = tuple([
+        i if d == axis else np.arange(n).reshape([n if e == d else 1 for e in range(x.ndim)])
+        for d, n in enumerate(x.shape)
+    ])  # fmt: skip
+    return _at(x, index).set(values, mode=mode)
+
+
+def _at(x: Any, index: Any) -> Any:
+    return IndexUpdateRef(x, index)
+
+
+def _not_in_place(inplace: bool, where: str) -> None:
+    if inplace:
+        raise BadArgument(f"{where}: arrays are immutable.", hint="pass inplace=False: the result is a new array.")
+
+
+def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+    """``a`` with ``v`` at positions ``ind`` of its flattened form; needs ``inplace=False``, since arrays are immutable.
+
+    >>> put(np.zeros(3, "int32"), np.array([0, -1]), np.array([4, 5], "int32"), inplace=False)
+    Array([4, 0, 5], dtype=int32)
+    """
+    _not_in_place(inplace, "put")
+    x, values = as_array(a), ravel(v)
+    i = positions(ind, "put")
+    if not prod(i.shape) or not values.size:
+        return x
+    i, left = limited(i, x.size, mode, "put")
+    i = ravel(as_array(i))
+    flat = _at(shapes.reshape(x, (x.size,)), i).set(resize(values, (i.size,)), mode=left)
+    return shapes.reshape(flat, x.shape)
+
+
+def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+    """``arr`` with ``vals``, repeated as needed, where ``mask`` is true; needs ``inplace=False``: arrays are immutable.
+
+    >>> place(np.zeros(3, "int32"), np.array([True, False, True]), np.array([4, 5], "int32"), inplace=False)
+    Array([4, 0, 5], dtype=int32)
+    """
+    _not_in_place(inplace, "place")
+    x, values, flags = as_array(arr), ravel(vals), ravel(mask)
+    if flags.size != x.size:
+        raise ShapeMismatch(f"place: the mask must have as many elements as the array, got {flags.size} for {x.type}.")
+    if not values.size:
+        raise ShapeMismatch("place: there must be values to place, got none.")
+    if not x.size:
+        return x
+    flags = convert(flags, np.dtype(bool))
+    nth = add(cumsum(convert(flags, INT32)), scalar(-1, INT32))
+    chosen = take(values, nth, mode="wrap")
+    chosen, flat = promote(chosen, shapes.reshape(x, (x.size,)))
+    return shapes.reshape(convert(select_n(flags, flat, chosen), x.dtype, x.weak_type), x.shape)
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+    """``a`` with ``val`` on its main diagonal; needs ``inplace=False``, since arrays are immutable.
+
+    >>> fill_diagonal(np.zeros((2, 2), "int32"), 3, inplace=False)
+    Array([[3, 0],
+           [0, 3]], dtype=int32)
+    """
+    _not_in_place(inplace, "fill_diagonal")
+    x, values = as_array(a), as_array(val)
+    if wrap:
+        raise BadArgument("fill_diagonal: wrap must be False.")
+    if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) != 1):
+        raise ShapeMismatch(f"fill_diagonal: a matrix, or equal sizes, are needed, got {x.type}.")
+    n = min(x.shape)
+    if not n:
+        return x
+    return _at(x, diag_indices(n, x.ndim)).set(resize(values, (n,)) if values.ndim else values)

@@ -1,0 +1,308 @@
+"""Joining and splitting arrays: concatenate, stack, block, split, unstack, atleast_1d and their kin."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.base.stack import perform
+from ...effects.core.arrays import Array, as_array
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations import shapes
+from ...effects.operations.foundations.shapes import canonical_axis
+from ...effects.operations.manipulation import slicing
+from ...effects.operations.manipulation.operand_promotion import promote
+from ...effects.operations.manipulation.slicing import Concatenate
+from ...effects.types import dtypes
+from .argument_conversion import no_out
+
+__all__ = [
+    "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "block", "column_stack", "concat", "concatenate", "dsplit",
+    "dstack", "hsplit", "hstack", "split", "stack", "unstack", "vsplit", "vstack",
+]  # fmt: skip
+
+
+def operands(arrays: Any, where: str) -> list[Any]:
+    """The items of a sequence of arrays, or the slices of one array, along its first axis, as arrays."""
+    if isinstance(arrays, Array):
+        return list(unstack(arrays))
+    try:
+        xs = [x if isinstance(x, Array) else as_array(x) for x in arrays]
+    except TypeError as error:
+        if hasattr(arrays, "__iter__"):
+            raise
+        raise BadArgument(f"{where}: a sequence of arrays is needed, got {type(arrays).__name__}.") from error
+    if not xs:
+        raise BadArgument(f"{where}: at least one array is needed, got none.")
+    return xs
+
+
+def _one_dtype(xs: list[Any], dtype: Any) -> list[Any]:
+    if dtype is not None:
+        kind = dtypes.canonical(dtype)
+        return [convert(x, kind) for x in xs]
+    first = xs[0].type
+    if all([x.type.dtype is first.dtype and x.type.weak is first.weak for x in xs]):
+        return xs
+    return promote(*xs)
+
+
+def joined_along(xs: list[Any], axis: int) -> Any:
+    return xs[0] if len(xs) == 1 else perform(Concatenate(axis), *xs)
+
+
+def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+    """The arrays one after another along ``axis``, promoted to one dtype; ``axis=None`` flattens them first.
+
+    Shapes: ``a[n, *s], a[m, *s] -> a[n + m, *s]`` for ``axis=0``.
+    Raises: ShapeMismatch: they differ in another size, or have rank 0.
+
+    >>> concatenate([np.zeros(2, "float32"), np.ones(1, "float32")])
+    Array([0., 0., 1.], dtype=float32)
+    """
+    if isinstance(arrays, Array) and axis is not None and dtype is None and arrays.ndim > 1:
+        return _of_slices(arrays, axis)
+    xs = operands(arrays, "concatenate")
+    if axis is None:
+        xs, axis = [shapes.reshape(x, (x.size,)) for x in xs], 0
+    rank = len(xs[0].type.shape)
+    if not rank:
+        raise ShapeMismatch(
+            f"concatenate: arrays must have at least rank 1, got {', '.join(str(x.type) for x in xs)}.",
+            hint="stack puts scalars into an array.",
+        )
+    axis = axis if axis.__class__ is int and 0 <= axis < rank else canonical_axis(axis, rank, "concatenate")
+    return joined_along(_one_dtype(xs, dtype), axis)
+
+
+def _of_slices(x: Any, axis: int) -> Any:
+    """``concatenate(x, axis)`` of one array, without taking it apart."""
+    shape = x.type.shape
+    axis = canonical_axis(axis, len(shape) - 1, "concatenate")
+    moved = shapes.move_axis(x, 0, axis)
+    return shapes.reshape(moved, (*shape[1 : axis + 1], shape[0] * shape[axis + 1], *shape[axis + 2 :]))
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+    """``concatenate`` under its name in the array API standard.
+
+    >>> concat([np.zeros(2, "int8"), np.ones(1, "int8")])
+    Array([0, 0, 1], dtype=int8)
+    """
+    return concatenate(arrays, axis)
+
+
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+    """``stack(xs)[k] == xs[k]``: arrays of one shape along a new dimension ``axis``, promoted to one dtype.
+
+    Shapes: ``k`` times ``a[*s]`` gives ``a[k, *s]`` for ``axis=0``.
+    Raises: ShapeMismatch: the shapes differ.
+
+    >>> stack([1.0, 2.0])
+    Array([1., 2.], dtype=float32, weak_type=True)
+    """
+    no_out(out, "stack")
+    xs = _one_dtype(operands(arrays, "stack"), dtype)
+    shape = xs[0].type.shape
+    if any([x.type.shape != shape for x in xs]):
+        raise ShapeMismatch(f"stack: arrays must have one shape, got {', '.join(str(x.type) for x in xs)}.")
+    axis = axis if axis.__class__ is int and 0 <= axis <= len(shape) else canonical_axis(axis, len(shape) + 1, "stack")
+    wide = (*shape[:axis], 1, *shape[axis:])
+    return joined_along([shapes.reshape(x, wide) for x in xs], axis)
+
+
+def atleast_1d(*arys: Any) -> Any:
+    """Each argument as an array of rank 1 at least; a tuple where there are several.
+
+    >>> atleast_1d(2.0).shape
+    (1,)
+    """
+    return _each(arys, lambda x: x if x.ndim else shapes.reshape(x, (1,)))
+
+
+def atleast_2d(*arys: Any) -> Any:
+    """Each argument as an array of rank 2 at least, a vector as a row; a tuple where there are several.
+
+    >>> atleast_2d(np.zeros(3)).shape
+    (1, 3)
+    """
+    return _each(arys, lambda x: x if x.ndim >= 2 else shapes.reshape(x, (1, x.size)))
+
+
+def atleast_3d(*arys: Any) -> Any:
+    """Each argument as an array of rank 3 at least, ``[n]`` as ``[1, n, 1]``; a tuple where there are several.
+
+    >>> atleast_3d(np.zeros((2, 3))).shape
+    (2, 3, 1)
+    """
+
+    def deep(x: Any) -> Any:
+        if x.ndim >= 3:
+            return x
+        return shapes.reshape(x, (*x.shape, 1) if x.ndim == 2 else (1, x.size, 1))
+
+    return _each(arys, deep)
+
+
+def _each(arys: tuple[Any, ...], f: Any) -> Any:
+    made = tuple([f(as_array(x)) for x in arys])
+    return made[0] if len(made) == 1 else made
+
+
+def _rows(arrays: Any, at_least: Any, where: str) -> list[Any]:
+    return [at_least(x) for x in operands(arrays, where)]
+
+
+def vstack(tup: Any, dtype: Any = None) -> Any:
+    """The arrays concatenated along the first axis, vectors as rows.
+
+    >>> vstack([np.zeros(3), np.ones((2, 3))]).shape
+    (3, 3)
+    """
+    return concatenate(_rows(tup, atleast_2d, "vstack"), 0, dtype)
+
+
+def hstack(tup: Any, dtype: Any = None) -> Any:
+    """The arrays concatenated along the second axis, vectors along their only one.
+
+    >>> hstack([np.zeros((2, 1)), np.ones((2, 3))]).shape
+    (2, 4)
+    """
+    xs = _rows(tup, atleast_1d, "hstack")
+    return concatenate(xs, 0 if xs[0].ndim == 1 else 1, dtype)
+
+
+def dstack(tup: Any, dtype: Any = None) -> Any:
+    """The arrays concatenated along the third axis, with the shapes of ``atleast_3d``.
+
+    >>> dstack([np.zeros(3), np.ones(3)]).shape
+    (1, 3, 2)
+    """
+    return concatenate(_rows(tup, atleast_3d, "dstack"), 2, dtype)
+
+
+def column_stack(tup: Any) -> Any:
+    """The arrays concatenated along the second axis, vectors as columns.
+
+    >>> column_stack([np.zeros(3), np.ones((3, 2))]).shape
+    (3, 3)
+    """
+    xs = operands(tup, "column_stack")
+    return concatenate([x if x.ndim >= 2 else shapes.reshape(x, (x.size, 1)) for x in xs], 1)
+
+
+def block(arrays: Any) -> Any:
+    """A block matrix: the innermost lists are joined along the last axis, the next along the one before it.
+
+    >>> block([[np.ones((2, 2)), np.zeros((2, 1))]]).shape
+    (2, 3)
+    """
+    return _block(arrays, _rank(arrays), _depth(arrays), 0)
+
+
+def _depth(arrays: Any) -> int:
+    if not isinstance(arrays, list):
+        return 0
+    depths = {_depth(item) for item in arrays}
+    if len(depths) != 1:
+        raise ShapeMismatch("block: lists must be nested equally deep and not be empty.")
+    return 1 + depths.pop()
+
+
+def _rank(arrays: Any) -> int:
+    return max(map(_rank, arrays), default=0) if isinstance(arrays, list) else as_array(arrays).ndim
+
+
+def _block(arrays: Any, rank: int, depth: int, level: int) -> Any:
+    if isinstance(arrays, list):
+        return concatenate([_block(item, rank, depth, level + 1) for item in arrays], -(depth - level))
+    x = as_array(arrays)
+    return shapes.reshape(x, (1,) * (max(rank, depth) - x.ndim) + x.shape)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """The slices of ``x`` along ``axis``: ``stack(unstack(x)) == x``.
+
+    >>> unstack(np.arange(2, dtype="int32"))
+    (Array(0, dtype=int32), Array(1, dtype=int32))
+    """
+    x = as_array(x)
+    shape = x.type.shape
+    axis = canonical_axis(axis, len(shape), "unstack")
+    rest = (*shape[:axis], *shape[axis + 1 :])
+    if not shape[axis]:
+        return ()
+    return tuple([shapes.reshape(part, rest) for part in slicing.split(x, (1,) * shape[axis], axis)])
+
+
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """The pieces of ``ary`` along ``axis``: cut at these indices, or into n of nearly equal size, larger ones first.
+
+    >>> [part.shape for part in array_split(np.zeros(5), 2)]
+    [(3,), (2,)]
+    """
+    return _split(ary, indices_or_sections, axis, "array_split")
+
+
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """The pieces of ``ary`` along ``axis``: cut at these indices, or into n of equal size.
+
+    Raises: ShapeMismatch: the size is not a multiple of the number of pieces.
+
+    >>> [part.shape for part in split(np.zeros(5), [2, 3])]
+    [(2,), (1,), (2,)]
+    """
+    return _split(ary, indices_or_sections, axis, "split")
+
+
+def _split(ary: Any, where_to: Any, axis: int, where: str) -> list[Any]:
+    x = as_array(ary)
+    axis = canonical_axis(axis, x.ndim, where)
+    size = x.shape[axis]
+    if isinstance(where_to, (list, tuple)) or np.ndim(where_to) > 0:
+        cuts = [min(max(i + size if i < 0 else i, 0), size) for i in [int(i) for i in where_to]]
+        edges = [0, *cuts, size]
+        if all(a <= b for a, b in pairwise(edges)):
+            return slicing.split(x, [b - a for a, b in pairwise(edges)], axis)
+        return [slicing.slice_in_dim(x, a, max(a, b), axis=axis) for a, b in pairwise(edges)]
+    count = where_to.__index__()
+    if count < 1:
+        raise BadArgument(f"{where}: the number of pieces must be at least 1, got {count}.")
+    part, more = divmod(size, count)
+    if more and where != "array_split":
+        raise ShapeMismatch(
+            f"{where}: {count} equal pieces were asked for, got size {size} along axis {axis} of {x.type}.",
+            hint="array_split gives pieces of nearly equal size.",
+        )
+    return slicing.split(x, [part + 1] * more + [part] * (count - more), axis)
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """``split`` along the first axis.
+
+    >>> [part.shape for part in vsplit(np.zeros((4, 2)), 2)]
+    [(2, 2), (2, 2)]
+    """
+    return _split(ary, indices_or_sections, 0, "vsplit")
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """``split`` along the second axis, of a vector along its only one.
+
+    >>> [part.shape for part in hsplit(np.zeros((2, 4)), 2)]
+    [(2, 2), (2, 2)]
+    """
+    x = as_array(ary)
+    return _split(x, indices_or_sections, 0 if x.ndim == 1 else 1, "hsplit")
+
+
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """``split`` along the third axis.
+
+    >>> [part.shape for part in dsplit(np.zeros((1, 2, 4)), 2)]
+    [(1, 2, 2), (1, 2, 2)]
+    """
+    return _split(ary, indices_or_sections, 2, "dsplit")

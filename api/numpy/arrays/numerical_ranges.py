@@ -1,0 +1,200 @@
+"""Numerical ranges and grids of them: arange, linspace, logspace, geomspace, meshgrid, mgrid, ogrid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch
+from ...effects.core.arrays import Box, as_array, from_numpy
+from ...effects.functions.unsupported import no_sharding
+from ...effects.operations.elementwise.arithmetic import floor, sign
+from ...effects.operations.elementwise.complex_parts import real
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.elementwise.transcendental import log
+from ...effects.operations.foundations import shapes
+from ...effects.operations.manipulation.creation import iota
+from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
+from ...effects.types import dtypes
+from .creation import array, asarray, placed
+from .joining_splitting import concatenate, stack
+from .shape_manipulation import broadcast_to, moveaxis
+
+__all__ = ["arange", "geomspace", "linspace", "logspace", "meshgrid", "mgrid", "ogrid"]
+
+
+def _known(x: Any) -> Any:
+    """A scalar argument as a Python or NumPy number. Raises: ConcretizationError: it is traced."""
+    if x.__class__ is int or x.__class__ is float:
+        return x
+    if isinstance(x, Box):
+        raise ConcretizationError(
+            f"arange: start, stop and step must be known, got {x.type} under {x.run.label}.",
+            hint="make the argument static (static_argnums); lax.iota and x.shape have known sizes.",
+        )
+    value = np.asarray(x)
+    if value.shape:
+        raise ShapeMismatch(f"arange: start, stop and step must be scalars, got shape {value.shape}.")
+    return value.item() if value.dtype.kind in "iub" else value[()]
+
+
+def arange(
+    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
+    """``start, start + step, ...``, excluding ``stop``; ``arange(n)`` is ``0, ..., n - 1``.
+
+    The arguments must be concrete; the dtype is the one to which they promote, unless given.
+    Raises: BadArgument: ``step`` is 0. ConcretizationError: an argument is traced.
+
+    >>> arange(1, 7, 2)
+    Array([1, 3, 5], dtype=int32)
+    """
+    no_sharding("arange", out_sharding)
+    given = [x for x in (start, stop, step) if x is not None]
+    kind = dtypes.result_type(*given) if dtype is None else dtypes.canonical(dtype)
+    low, high, by = _known(start), None if stop is None else _known(stop), 1 if step is None else _known(step)
+    if high is None:
+        low, high = 0, low
+    if not by:
+        raise BadArgument("arange: the step must not be 0.")
+    if not (low.__class__ is int and high.__class__ is int and by.__class__ is int) or dtypes.is_bool(kind):
+        return placed(from_numpy(np.arange(low, high, by, dtype=kind), copy=False), device)
+    y = iota(kind, max(0, -((low - high) // by)))
+    if by != 1:
+        y = y * convert(as_array(by), kind)
+    return placed(y + array(low, kind) if low else y, device)
+
+
+def linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
+    axis: int = 0, *, device: Any = None,
+) -> Any:  # fmt: skip
+    """``num`` numbers from ``start`` to ``stop`` evenly spaced, excluding ``stop`` if ``endpoint=False``.
+
+    Arrays as bounds broadcast; ``axis`` is the axis of the numbers in the result. Both ends are exact.
+
+    >>> linspace(0, 1, 5)
+    Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
+    num = num.__index__()
+    if num < 0:
+        raise BadArgument(f"linspace: num must not be negative, got {num}.")
+    found = dtypes.to_inexact(dtypes.result_type(start, stop))
+    kind = found if dtype is None else dtypes.canonical(dtype)
+    work = dtypes.to_inexact(dtypes.promote_types(found, kind))
+    first, last = convert(as_array(start), work), convert(as_array(stop), work)
+    bounds = broadcast_shape("linspace", first.shape, last.shape)
+    first, last = broadcast_to(first, bounds), broadcast_to(last, bounds)
+    parts = num - 1 if endpoint else num
+    if num > 1:
+        delta = (last - first) / parts
+        fraction = convert(iota(dtypes.to_real(work), parts) / parts, work)
+        fraction = shapes.reshape(fraction, (parts, *(1,) * len(bounds)))
+        row = (1, *bounds)
+        y = shapes.reshape(first, row) * (1 - fraction) + shapes.reshape(last, row) * fraction
+        y = concatenate([y, shapes.reshape(last, row)]) if endpoint else y
+    else:
+        delta = shapes.full(first.type, np.nan) if endpoint or not num else last - first
+        y = shapes.broadcast(first, (num, *bounds))
+    if dtypes.is_integer(kind):
+        y = floor(y)
+    y = convert(moveaxis(y, 0, axis), kind)
+    return (placed(y, device), convert(delta, work)) if retstep else placed(y, device)
+
+
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+) -> Any:
+    """``base ** linspace(start, stop, num)``.
+
+    >>> logspace(0, 2, 3)
+    Array([  1.,  10., 100.], dtype=float32)
+    """
+    found = dtypes.to_inexact(dtypes.result_type(start, stop, base))
+    kind = found if dtype is None else dtypes.canonical(dtype)
+    work = dtypes.to_inexact(dtypes.promote_types(found, kind))
+    steps = linspace(start, stop, num, endpoint, dtype=work, axis=axis)
+    return convert(asarray(base, work) ** steps, kind)
+
+
+def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+    """``num`` numbers from ``start`` to ``stop``, with a constant ratio; ``start`` and ``stop`` must have one sign.
+
+    >>> geomspace(1, 8, 4).shape
+    (4,)
+    """
+    found = dtypes.to_inexact(dtypes.result_type(start, stop))
+    kind = found if dtype is None else dtypes.canonical(dtype)
+    work = dtypes.to_inexact(dtypes.promote_types(found, kind))
+    first, last = convert(as_array(start), work), convert(as_array(stop), work)
+    negative = (1 - sign(_real(first))) * (1 - sign(_real(last)))
+    flip = convert(1 - floor(negative / 2), work)  # -1 where both are negative, else 1
+    ten = float(np.log(10.0))
+    low, high = (log(flip * bound) / ten for bound in (first, last))
+    y = flip * logspace(low, high, num, endpoint, dtype=work)
+    return convert(moveaxis(y, 0, axis), kind)
+
+
+def _real(x: Any) -> Any:
+    return real(x) if dtypes.is_complex(x.type.dtype) else x
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Any, ...]:
+    """Grids from vectors: ``meshgrid(x, y, indexing="ij")[0][i, j] == x[i]``; ``xy`` exchanges the first two axes.
+
+    With ``sparse``, axes along which a grid is constant have size 1.
+
+    >>> [grid.shape for grid in meshgrid(np.zeros(2), np.zeros(3))]
+    [(3, 2), (3, 2)]
+    """
+    if indexing not in ("xy", "ij"):
+        raise BadArgument(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}.")
+    xs = [as_array(x) for x in xi]
+    if any(x.ndim > 1 for x in xs):
+        raise ShapeMismatch(f"meshgrid: vectors are needed, got {', '.join(str(x.type) for x in xs)}.")
+    order = list(range(len(xs)))
+    if indexing == "xy" and len(xs) > 1:
+        order[:2] = 1, 0
+    sizes = [0] * len(xs)
+    for x, d in zip(xs, order):
+        sizes[d] = x.size
+    grids = []
+    for x, d in zip(xs, order):
+        row = tuple([n if i == d else 1 for i, n in enumerate(sizes)])
+        grids.append(shapes.reshape(x, row) if sparse else broadcast_to(shapes.reshape(x, row), tuple(sizes)))
+    return tuple(grids)
+
+
+def interval_of_slice(part: slice, where: str) -> Any:
+    """The numbers of a slice: ``arange(start, stop, step)``, or for ``step=nj`` ``linspace(start, stop, n)``."""
+    start = 0 if part.start is None else part.start
+    if part.stop is None:
+        raise BadArgument(f"{where}: a slice needs its end, got {part}.")
+    if isinstance(part.step, complex):
+        return linspace(start, part.stop, int(abs(part.step)))
+    return arange(start, part.stop, 1 if part.step is None else part.step)
+
+
+class GridMaker:
+    """The class of ``mgrid`` and ``ogrid``: ``mgrid[a:b, c:d]`` gives the grids of ranges, ``ogrid`` the open ones."""
+
+    __slots__ = ("name", "sparse")
+
+    def __init__(self, name: str, sparse: bool):
+        self.name = name
+        self.sparse = sparse
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return interval_of_slice(key, self.name)
+        rows = promote(*[interval_of_slice(part, self.name) for part in key])
+        grids = meshgrid(*rows, indexing="ij", sparse=self.sparse)
+        return list(grids) if self.sparse else stack(grids)
+
+    def __repr__(self) -> str:
+        return f"handlax.numpy.{self.name}"
+
+
+mgrid = GridMaker("mgrid", sparse=False)
+ogrid = GridMaker("ogrid", sparse=True)

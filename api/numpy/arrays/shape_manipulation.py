@@ -1,0 +1,376 @@
+"""Changing the shape and the order of axes, and rearranging elements: reshape, transpose, squeeze, flip, roll, ..."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...effects.base.errors import BadArgument, ShapeMismatch, TracerBoolConversionError
+from ...effects.base.stack import current, perform
+from ...effects.core.arrays import Array, ConcreteArray, as_array
+from ...effects.functions.unsupported import no_sharding
+from ...effects.operations.foundations import shapes
+from ...effects.operations.foundations.shapes import Reshape, Transpose, canonical_axes, canonical_axis, canonical_shape
+from ...effects.operations.indexing.dynamic_slicing import dynamic_slice_in_dim
+from ...effects.operations.manipulation import slicing
+from ...effects.operations.manipulation.operand_promotion import broadcast_shape
+from ...effects.operations.manipulation.slicing import Concatenate, Rev
+from .argument_conversion import array_of
+from .creation import duplicate, shape_of
+from .joining_splitting import unstack
+
+__all__ = [
+    "broadcast_arrays", "broadcast_shapes", "broadcast_to", "expand_dims", "flip", "fliplr", "flipud",
+    "matrix_transpose", "moveaxis", "ndim", "permute_dims", "ravel", "reshape", "roll", "rollaxis", "rot90", "shape",
+    "size", "squeeze", "swapaxes", "transpose",
+]  # fmt: skip
+
+
+def ndim(a: Any) -> int:
+    """The number of dimensions of ``a``.
+
+    >>> ndim(3.0)
+    0
+    """
+    return len(array_of(a).type.shape) if not hasattr(a, "ndim") else a.ndim
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    """The sizes of the dimensions of ``a``.
+
+    >>> shape(3.0)
+    ()
+    """
+    return tuple(a.shape) if hasattr(a, "shape") else array_of(a).type.shape
+
+
+def size(a: Any, axis: Any = None) -> int:
+    """The number of elements of ``a``, or along the axes.
+
+    >>> size(3.0)
+    1
+    """
+    sizes = shape(a)
+    if axis is None:
+        return math.prod(sizes)
+    return math.prod([sizes[d] for d in (axis if isinstance(axis, (tuple, list)) else (axis,))])
+
+
+def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:
+    """The elements of ``a``, read in row-major order (``order="F"``: column-major), with another shape.
+
+    One size may be -1: it is what remains.
+    Raises: ShapeMismatch: the numbers of elements differ.
+
+    >>> reshape(np.arange(6, dtype="int32"), (2, -1))
+    Array([[0, 1, 2],
+           [3, 4, 5]], dtype=int32)
+    """
+    if out_sharding is not None:
+        no_sharding("reshape", out_sharding)
+    x = a if isinstance(a, Array) else as_array(a)
+    sizes = completed(shape, x.type, "reshape")
+    if order == "C":
+        if sizes != x.type.shape:
+            return current().answer(Reshape(sizes), (x,))
+        return duplicate(x) if copy else x
+    if order != "F":
+        raise BadArgument(f"reshape: order must be 'C' or 'F', got {order!r}.")
+    return _reversed(shapes.reshape(_reversed(x), sizes[::-1]))
+
+
+def _reversed(x: Any) -> Any:
+    return shapes.permute(x, range(x.ndim)[::-1])
+
+
+def completed(shape: Any, of: Any, where: str) -> tuple[int, ...]:
+    """``shape`` as a tuple, its -1 replaced by what remains of the elements of an array of type ``of``."""
+    if not (shape.__class__ is tuple or shape.__class__ is list):
+        shape = (shape,) if not hasattr(shape, "__len__") or not getattr(shape, "ndim", 1) else tuple(shape)
+    try:
+        if -1 not in shape:
+            return canonical_shape(shape, where)
+    except TracerBoolConversionError:
+        return canonical_shape(shape, where)  # which names the size that is not known
+    sizes = [size.__index__() for size in shape]
+    at = sizes.index(-1)
+    known = prod(canonical_shape(sizes[:at] + sizes[at + 1 :], where))
+    if not known or of.size % known:
+        raise ShapeMismatch(f"{where}: {of} with {of.size} elements does not divide into {tuple(sizes)}.")
+    sizes[at] = of.size // known
+    return tuple(sizes)
+
+
+def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    """The elements of ``a`` in row-major order (``order="F"``: column-major), as a vector.
+
+    >>> ravel(np.array([[1, 2], [3, 4]], "int32"), "F")
+    Array([1, 3, 2, 4], dtype=int32)
+    """
+    if out_sharding is not None:
+        no_sharding("ravel", out_sharding)
+    return (
+        reshape(a, (-1,), "C" if order in ("A", "K") else order)
+        if as_array(a).size
+        else shapes.reshape(as_array(a), (0,))
+    )
+
+
+def transpose(a: Any, axes: Any = None) -> Any:
+    """Axis ``d`` of the result is axis ``axes[d]`` of ``a``; ``axes=None`` reverses their order.
+
+    Shapes: ``a[s[0], s[1], ...] -> a[s[axes[0]], s[axes[1]], ...]``.
+
+    >>> transpose(np.zeros((2, 3))).shape
+    (3, 2)
+    """
+    x = a if isinstance(a, Array) else as_array(a)
+    rank = len(x.type.shape)
+    if axes is None:
+        return x if rank < 2 else current().answer(Transpose(tuple(range(rank))[::-1]), (x,))
+    if not isinstance(axes, (tuple, list)):
+        axes = tuple(axes) if hasattr(axes, "__iter__") else (axes,)
+    return shapes.permute(x, tuple([canonical_axis(axis, rank, "transpose") for axis in axes]))
+
+
+def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
+    """``transpose`` under its name in the array API standard.
+
+    >>> permute_dims(np.zeros((2, 3, 4)), (1, 2, 0)).shape
+    (3, 4, 2)
+    """
+    return transpose(a, axes)
+
+
+def matrix_transpose(x: Any, /) -> Any:
+    """``x`` with its last two axes exchanged.
+
+    >>> matrix_transpose(np.zeros((2, 3, 4))).shape
+    (2, 4, 3)
+    """
+    x = as_array(x)
+    if x.ndim < 2:
+        raise ShapeMismatch(f"matrix_transpose: a matrix is needed, got {x.type} of rank {x.ndim}.")
+    return swapaxes(x, -1, -2)
+
+
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    """``a`` with two axes exchanged.
+
+    >>> swapaxes(np.zeros((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
+    x = as_array(a)
+    order = list(range(x.ndim))
+    first, second = canonical_axis(axis1, x.ndim, "swapaxes"), canonical_axis(axis2, x.ndim, "swapaxes")
+    order[first], order[second] = second, first
+    return shapes.permute(x, order)
+
+
+def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
+    """``a`` with the axes ``source`` moved to ``destination``, the others in order.
+
+    >>> moveaxis(np.zeros((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
+    x = as_array(a)
+    rank = x.ndim
+    if isinstance(source, int) and isinstance(destination, int):
+        first, last = canonical_axis(source, rank, "moveaxis"), canonical_axis(destination, rank, "moveaxis")
+        return shapes.move_axis(x, first, last)
+    sources, targets = (
+        [canonical_axis(axis, rank, "moveaxis") for axis in (axes if hasattr(axes, "__iter__") else (axes,))]
+        for axes in (source, destination)
+    )
+    if len(sources) != len(targets) or len(set(sources)) != len(sources) or len(set(targets)) != len(targets):
+        raise BadArgument(f"moveaxis: as many distinct axes must go as come, got {source} and {destination}.")
+    order = [axis for axis in range(rank) if axis not in sources]
+    for target, origin in sorted(zip(targets, sources)):
+        order.insert(target, origin)
+    return shapes.permute(x, order)
+
+
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    """``a`` with ``axis`` moved back until it lies before ``start``.
+
+    >>> rollaxis(np.zeros((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
+    x = as_array(a)
+    axis = canonical_axis(axis, x.ndim, "rollaxis")
+    start = canonical_axis(start, x.ndim + 1, "rollaxis") if start >= 0 else canonical_axis(start, x.ndim, "rollaxis")
+    return shapes.move_axis(x, axis, start - (axis < start))
+
+
+def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
+    """``a`` with axes of size 1 inserted, at these positions of the result.
+
+    >>> expand_dims(np.zeros(3), (0, 2)).shape
+    (1, 3, 1)
+    """
+    x = a if isinstance(a, Array) else as_array(a)
+    listed = axis if isinstance(axis, (tuple, list)) else (axis,)
+    rank = len(x.type.shape) + len(listed)
+    new = canonical_axes(listed, rank, "expand_dims")
+    sizes = iter(x.type.shape)
+    return shapes.reshape(x, tuple([1 if d in new else next(sizes) for d in range(rank)]))
+
+
+def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
+    """``a`` without the given axes, which must have size 1; without all axes of size 1 for ``axis=None``.
+
+    Raises: ShapeMismatch: one of them has another size.
+
+    >>> squeeze(np.zeros((1, 3, 1)), 0).shape
+    (3, 1)
+    """
+    x = a if isinstance(a, Array) else as_array(a)
+    shape = x.type.shape
+    if axis is None:
+        return shapes.reshape(x, tuple([n for n in shape if n != 1]))
+    gone = canonical_axes(axis, len(shape), "squeeze")
+    if any([shape[d] != 1 for d in gone]):
+        raise ShapeMismatch(f"squeeze: axes that go must have size 1, got axes {gone} of {x.type}.")
+    return shapes.reshape(x, tuple([n for d, n in enumerate(shape) if d not in gone]))
+
+
+def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
+    """``array`` broadcast to ``shape``: from the last axis on, sizes must be equal, or 1 in ``array``.
+
+    Raises: ShapeMismatch: they are not.
+
+    >>> broadcast_to(np.arange(2, dtype="int32"), (2, 2))
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    """
+    if out_sharding is not None:
+        no_sharding("broadcast_to", out_sharding)
+    x = array if isinstance(array, Array) else as_array(array)
+    sizes = shape_of(shape, "broadcast_to")
+    own = x.type.shape
+    if own == sizes:
+        return x
+    if len(own) > len(sizes) or any([n != m and n != 1 for n, m in zip(own[::-1], sizes[::-1])]):
+        raise ShapeMismatch(
+            f"broadcast_to: {x.type} does not broadcast to {sizes}.",
+            hint="sizes are compared from the last axis on: they must be equal, or 1 in the array.",
+        )
+    return shapes.broadcast(x, sizes)
+
+
+def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
+    """All arguments broadcast to their common shape.
+
+    >>> [x.shape for x in broadcast_arrays(np.zeros((2, 1)), np.zeros(3))]
+    [(2, 3), (2, 3)]
+    """
+    xs = [as_array(x) for x in args]
+    shape = broadcast_shape("broadcast_arrays", *[x.shape for x in xs])
+    return tuple([broadcast_to(x, shape) for x in xs])
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape to which these shapes broadcast together.
+
+    >>> broadcast_shapes((2, 1), 3)
+    (2, 3)
+    """
+    return broadcast_shape("broadcast_shapes", *[shape_of(shape, "broadcast_shapes") for shape in shapes])
+
+
+def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
+    """``m`` with the order of elements along these axes reversed; along all axes for ``axis=None``.
+
+    >>> flip(np.arange(3, dtype="int32"))
+    Array([2, 1, 0], dtype=int32)
+    """
+    x = as_array(m)
+    axes = canonical_axes(axis, x.ndim, "flip")
+    return perform(Rev(axes), x) if axes else x
+
+
+def fliplr(m: Any) -> Any:
+    """``m`` with its second axis reversed.
+
+    >>> fliplr(np.array([[1, 2]], "int32"))
+    Array([[2, 1]], dtype=int32)
+    """
+    return flip(m, 1)
+
+
+def flipud(m: Any) -> Any:
+    """``m`` with its first axis reversed.
+
+    >>> flipud(np.array([1, 2], "int32"))
+    Array([2, 1], dtype=int32)
+    """
+    return flip(m, 0)
+
+
+def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+    """``m`` turned ``k`` times by 90 degrees, from the first of two axes towards the second.
+
+    >>> rot90(np.array([[1, 2], [3, 4]], "int32"))
+    Array([[2, 4],
+           [1, 3]], dtype=int32)
+    """
+    x = as_array(m)
+    first, second = (canonical_axis(axis, x.ndim, "rot90") for axis in axes)
+    if first == second:
+        raise BadArgument(f"rot90: two different axes are needed, got {axes}.")
+    match k % 4:
+        case 0:
+            return x
+        case 1:
+            return swapaxes(flip(x, second), first, second)
+        case 2:
+            return flip(x, (first, second))
+    return flip(swapaxes(x, first, second), second)
+
+
+def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
+    """``roll(x, k)[i] == x[(i - k) % n]`` along each of the axes; of the flattened array for ``axis=None``.
+
+    ``shift`` may be a traced array.
+
+    >>> roll(np.arange(4, dtype="int32"), 1)
+    Array([3, 0, 1, 2], dtype=int32)
+    """
+    x = as_array(a)
+    if axis is None:
+        return shapes.reshape(roll(shapes.reshape(x, (x.size,)), shift, 0), x.shape)
+    axes = list(axis) if isinstance(axis, (tuple, list)) else [axis]
+    steps = list(_steps(shift))
+    if len(steps) == 1:
+        steps = steps * len(axes)
+    elif len(axes) == 1:
+        axes = axes * len(steps)
+    if len(steps) != len(axes):
+        raise ShapeMismatch(f"roll: one shift, or one for each axis, is needed, got {len(steps)} for axes {axis}.")
+    for step, along in zip(steps, axes):
+        x = _roll(x, step, canonical_axis(along, x.ndim, "roll"))
+    return x
+
+
+def _steps(shift: Any) -> Any:
+    if isinstance(shift, (tuple, list)):
+        return shift
+    if isinstance(shift, Array) and not isinstance(shift, ConcreteArray):
+        return unstack(shift) if shift.ndim else [shift]
+    return np.ravel(np.asarray(shift)).tolist()
+
+
+def _roll(x: Any, step: Any, axis: int) -> Any:
+    size = x.shape[axis]
+    if not size:
+        return x
+    if isinstance(step, Array) and not isinstance(step, ConcreteArray):
+        return dynamic_slice_in_dim(perform(Concatenate(axis), x, x), size - step % size, size, axis)
+    step = int(step) % size
+    if not step:
+        return x
+    return perform(Concatenate(axis), *slicing.split(x, (size - step, step), axis)[::-1])

@@ -1,0 +1,201 @@
+"""Differences of neighbours along an axis: diff, ediff1d, gradient, trapezoid, unwrap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import pi
+from typing import Any
+
+from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ...effects.operations.elementwise.arithmetic import abs as _abs
+from ...effects.operations.elementwise.arithmetic import add, div, mul, sub
+from ...effects.operations.elementwise.bitwise import bitwise_xor
+from ...effects.operations.elementwise.comparison import eq, gt, lt, select_n
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations import shapes
+from ...effects.operations.foundations.shapes import canonical_axis
+from ...effects.operations.manipulation.operand_promotion import promote, together
+from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
+from ...effects.operators.numpy_arithmetic import remainder
+from ...effects.types import dtypes
+from ...effects.types.dtypes import bool_
+from ..arrays.argument_conversion import array_of, inexact, inexact_together, like
+from . import reductions
+
+__all__ = ["diff", "ediff1d", "gradient", "trapezoid", "unwrap"]
+
+
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """``diff(a)[i] == a[i + 1] - a[i]``, applied ``n`` times; of booleans, whether they differ.
+
+    Shapes: the axis shrinks by ``n``, after ``prepend`` and ``append`` are concatenated to its ends.
+    Source: NumPy, ``diff``.
+
+    >>> from handlax.numpy import array
+    >>> diff(array([1, 4, 9]))
+    Array([3, 5], dtype=int32)
+    """
+    x = array_of(a)
+    if n < 0:
+        raise BadArgument(f"diff: the order must not be negative, got {n}.")
+    if not n:
+        return x
+    if not x.type.shape:
+        raise ShapeMismatch("diff: at least one dimension is needed, got a scalar.")
+    axis = canonical_axis(axis, len(x.type.shape), "diff")
+    ends = [_end(part, x, axis) for part in (prepend, append)]
+    if prepend is not None or append is not None:
+        x = concatenate(promote(*[part for part in (ends[0], x, ends[1]) if part is not None]), axis)
+    for _ in range(n):
+        size = x.type.shape[axis]
+        late, early = slice_in_dim(x, min(1, size), size, axis=axis), slice_in_dim(x, 0, max(0, size - 1), axis=axis)
+        x = bitwise_xor(late, early) if x.type.dtype is bool_ else sub(late, early)
+    return x
+
+
+def _end(part: Any, x: Any, axis: int) -> Any:
+    if part is None:
+        return None
+    part = array_of(part)
+    if part.type.shape:
+        return part
+    return shapes.broadcast(part, (*x.type.shape[:axis], 1, *x.type.shape[axis + 1 :]))
+
+
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """The differences of consecutive elements, flattened, between ``to_begin`` and ``to_end``. Source: NumPy.
+
+    >>> from handlax.numpy import array
+    >>> ediff1d(array([1, 4, 9]), to_begin=0)
+    Array([0, 3, 5], dtype=int32)
+    """
+    x = array_of(ary)
+    y = diff(shapes.reshape(x, (x.size,)))
+    parts = []
+    for part in (to_begin, y, to_end):
+        if part is not None:
+            flat = convert(array_of(part), y.type.dtype, y.type.weak)
+            parts.append(shapes.reshape(flat, (flat.size,)))
+    return concatenate(parts, 0)
+
+
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
+    """Derivatives by second-order central differences, one-sided at the ends; a list of one for each axis.
+
+    Args:
+        varargs: the spacing of samples, one for all axes or one for each: a number, or the coordinates along the axis.
+        edge_order: 1, the order at the ends.
+    Raises: ShapeMismatch: an axis has fewer than two samples. Source: NumPy, ``gradient``.
+
+    >>> from handlax.numpy import array
+    >>> gradient(array([1.0, 2.0, 4.0]))
+    Array([1. , 1.5, 2. ], dtype=float32)
+    """
+    if edge_order not in (None, 1):
+        raise BadArgument(f"gradient: the order at the ends is 1, got edge_order={edge_order}.")
+    x = inexact(f)
+    rank = len(x.type.shape)
+    axes = (
+        list(range(rank))
+        if axis is None
+        else [canonical_axis(d, rank, "gradient") for d in (axis if isinstance(axis, Sequence) else (axis,))]
+    )
+    spans = varargs if len(varargs) == len(axes) else varargs * len(axes) if len(varargs) == 1 else (1.0,) * len(axes)
+    if len(varargs) not in (0, 1, len(axes)):
+        raise BadArgument(
+            f"gradient: distances are one for all, or one for each of {len(axes)} axes, got {len(varargs)}."
+        )
+    found = [_slope(x, d, span) for d, span in zip(axes, spans)]
+    return found[0] if len(found) == 1 and (axis is None or not isinstance(axis, Sequence)) else found
+
+
+def _slope(x: Any, axis: int, span: Any) -> Any:
+    size = x.type.shape[axis]
+    if size < 2:
+        raise ShapeMismatch(f"gradient: an axis needs at least two samples, got {x.type} along axis {axis}.")
+
+    def part(start: int, stop: int) -> Any:
+        return slice_in_dim(x, start, stop, axis=axis)
+
+    h = array_of(span)
+    first, last = sub(part(1, 2), part(0, 1)), sub(part(size - 1, size), part(size - 2, size - 1))
+    if not h.type.shape:
+        first, last = (div(*together("gradient", end, h)) for end in (first, last))
+        middle = div(*together("gradient", sub(part(2, size), part(0, size - 2)), mul(h, like(h, 2))))
+        return concatenate(promote(first, middle, last), axis)
+    if h.type.shape != (size,):
+        raise ShapeMismatch(f"gradient: there must be a coordinate for each of {size} samples, got {h.type}.")
+    steps = shapes.reshape(diff(h), tuple([size - 1 if d == axis else 1 for d in range(len(x.type.shape))]))
+
+    def step(start: int, stop: int) -> Any:
+        return slice_in_dim(steps, start, stop, axis=axis)
+
+    before, after = step(0, size - 2), step(1, size - 1)
+    total = add(before, after)
+    terms = (
+        (part(0, size - 2), div(-after, mul(before, total))),
+        (part(1, size - 1), div(sub(after, before), mul(before, after))),
+        (part(2, size), div(before, mul(after, total))),
+    )
+    a, b, c = (mul(*inexact_together("gradient", values, weight)) for values, weight in terms)
+    ends = [
+        div(*inexact_together("gradient", end, at))
+        for end, at in ((first, step(0, 1)), (last, step(size - 2, size - 1)))
+    ]
+    return concatenate(promote(ends[0], add(add(a, b), c), ends[1]), axis)
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """The integral of samples by the trapezoidal rule: ``sum(dx * (y[1:] + y[:-1]) / 2)``.
+
+    The spacing is ``dx``, or ``diff(x)``.
+
+    >>> from handlax.numpy import array
+    >>> trapezoid(array([1.0, 2.0, 3.0]))
+    Array(4., dtype=float32)
+    """
+    samples = inexact(y)
+    axis = canonical_axis(axis, len(samples.type.shape), "trapezoid")
+    if x is None:
+        width: Any = array_of(dx)
+    else:
+        width = array_of(x)
+        width = diff(width) if width.ndim == 1 else diff(width, axis=axis)
+    samples = shapes.move_axis(samples, axis, len(samples.type.shape) - 1)
+    if x is not None and width.ndim > 1:
+        width = shapes.move_axis(width, axis, width.ndim - 1)
+    size = samples.type.shape[-1]
+    pairs = add(slice_in_dim(samples, min(1, size), size, axis=-1), slice_in_dim(samples, 0, max(0, size - 1), axis=-1))
+    pairs, width = inexact_together("trapezoid", pairs, width)
+    total = reductions.sum(mul(pairs, width), -1)
+    return mul(total, like(total, 0.5))
+
+
+def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * pi) -> Any:
+    """``p`` with multiples of the period added, so that neighbours differ by at most half a period.
+
+    Jumps smaller than ``discont`` are kept. Source: NumPy, ``unwrap``.
+
+    >>> from handlax.numpy import array
+    >>> unwrap(array([0.0, 3.0, 6.5]), period=4)
+    Array([ 0. , -1. , -1.5], dtype=float32)
+    """
+    x = array_of(p)
+    if dtypes.is_complex(x.type.dtype):
+        raise DTypeMismatch(f"unwrap: angles must be real, got {x.type}.")
+    x, turn = (
+        together("unwrap", x, period) if dtypes.is_inexact(x.type.dtype) else inexact_together("unwrap", x, period)
+    )
+    axis = canonical_axis(axis, len(x.type.shape), "unwrap")
+    half = div(turn, like(turn, 2))
+    steps = diff(x, axis=axis)
+    near = sub(remainder(add(steps, half), turn), half)
+    near = select_n(eq(near, -half) & gt(steps, like(steps, 0)), near, shapes.broadcast(half, near.type.shape))
+    extra = sub(near, steps)
+    limit = half if discont is None else convert(array_of(discont), x.type.dtype)
+    extra = select_n(lt(_abs(steps), limit), extra, like(extra, 0))
+    size = x.type.shape[axis]
+    moved = add(slice_in_dim(x, min(1, size), size, axis=axis), reductions.cumsum(extra, axis))
+    return concatenate(
+        [convert(slice_in_dim(x, 0, min(1, size), axis=axis), moved.type.dtype), convert(moved, moved.type.dtype)], axis
+    )

@@ -1,0 +1,321 @@
+"""Einstein summation: einsum and einsum_path; operands are contracted two at a time, cheapest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from math import prod
+from typing import Any, NamedTuple
+
+from ...effects.base.caches import cached
+from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.functions.unsupported import no_sharding
+from ...effects.operations.elementwise.arithmetic import mul
+from ...effects.operations.elementwise.comparison import select_n
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations import shapes
+from ...effects.operations.foundations.half_precision import HALF
+from ...effects.operations.manipulation.creation import broadcasted_iota
+from ...effects.operations.manipulation.operand_promotion import promote
+from ...effects.types.dtypes import canonical, float32
+from ..arrays.argument_conversion import array_of, like, no_out
+from .matrix_products import contract
+
+__all__ = ["einsum", "einsum_path"]
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+ContractionPath = tuple[tuple[int, ...], ...]
+
+
+class EinsumTerms(NamedTuple):
+    """Index words of the operands, of the result, and the size of each index."""
+
+    words: tuple[str, ...]
+    result: str
+    sizes: dict[str, int]
+
+
+def einsum(
+    subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto", precision: Any = None,
+    preferred_element_type: Any = None, _dot_general: Any = None, out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """The sum of products over the indices that the result lacks: ``"ij,jk->ik"`` is a product of matrices.
+
+        einsum("ij,jk->ik", a, b)[i, k] == sum over j of a[i, j] * b[j, k]
+
+    Without ``->`` the result has the indices that occur once, in alphabetic order. ``...`` stands for leading
+    dimensions, which broadcast. ``einsum(a, [0, 1], b, [1, 2], [0, 2])`` names indices by numbers.
+
+    Args:
+        optimize: the order of contractions: "auto", "optimal", "greedy" or True for a cheap one, False for the
+            operands' order, or a path as ``einsum_path`` gives it.
+    Raises: ShapeMismatch: an index has two sizes. BadArgument: the subscripts do not fit. Source: NumPy, ``einsum``.
+
+    >>> from handlax.numpy import ones
+    >>> einsum("ij,jk->ik", ones((2, 3)), ones((3, 4))).shape
+    (2, 4)
+    """
+    no_out(out, "einsum")
+    no_sharding("einsum", out_sharding)
+    text, given = _spelled(subscripts, operands)
+    xs = promote(*given)
+    if len(xs) == 2:
+        pair = _pair(text, xs[0].type.shape, xs[1].type.shape)
+        if pair is not None:
+            swapped, numbers, order = pair
+            x, y = reversed(xs) if swapped else xs
+            z = contract(x, y, numbers, precision, preferred_element_type)
+            return z if order is None else shapes.permute(z, order)
+    todo, path = _plan(
+        text, tuple([x.type.shape for x in xs]), optimize if isinstance(optimize, (bool, str)) else _path(optimize)
+    )
+    words = list(todo.words)
+    for chosen in path:
+        step = [words.pop(i) for i in sorted(chosen, reverse=True)]
+        parts = [xs.pop(i) for i in sorted(chosen, reverse=True)]
+        needed = set(todo.result).union(*words)
+        last = not words
+        word, x = step.pop(), parts.pop()
+        while parts:
+            between = needed if len(parts) == 1 else needed.union(*step[:-1])
+            word, x = _contract(
+                word,
+                x,
+                step.pop(),
+                parts.pop(),
+                between,
+                todo.result if last else "",
+                precision,
+                preferred_element_type,
+            )
+        words.append(word)
+        xs.append(x)
+    (word,), (x,) = words, xs
+    word, x = _reduced(word, x, set(todo.result))
+    x = shapes.permute(x, [word.index(c) for c in todo.result])
+    return x if preferred_element_type is None else convert(x, canonical(preferred_element_type))
+
+
+def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[tuple[int, ...]], str]:
+    """The order in which ``einsum`` contracts its operands, and a text with its cost.
+
+    Each item is positions in the list of remaining operands; their contraction is appended to that list.
+
+    >>> from handlax.numpy import ones
+    >>> einsum_path("ij,jk,kl->il", ones((2, 9)), ones((9, 9)), ones((9, 1)))[0]
+    [(1, 2), (0, 1)]
+    """
+    text, given = _spelled(subscripts, operands)
+    todo, path = _plan(
+        text,
+        tuple([array_of(x).type.shape for x in given]),
+        optimize if isinstance(optimize, (bool, str)) else _path(optimize),
+    )
+    naive = prod(todo.sizes.values()) * max(1, len(todo.words))
+    cost, words = 0, list(todo.words)
+    for chosen in path:
+        step = [words.pop(i) for i in sorted(chosen, reverse=True)]
+        cost += _volume(set().union(*step), todo.sizes) * len(step)
+        words.append("".join(sorted(set().union(*step) & set(todo.result).union(*words))))
+    return list(
+        path
+    ), f"  Complete contraction:  {text}\n  Naive FLOP count:  {naive:.3e}\n  Optimized FLOP count:  {cost:.3e}"
+
+
+def _spelled(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]]:
+    """The subscripts as text, and the operands, from either calling convention of ``einsum``."""
+    if isinstance(subscripts, str):
+        return subscripts.replace(" ", ""), list(operands)
+    listed = [subscripts, *operands]
+    result = _letters(listed.pop()) if len(listed) % 2 else None
+    words = ",".join([_letters(word) for word in listed[1::2]])
+    return words if result is None else f"{words}->{result}", listed[::2]
+
+
+def _letters(word: Any) -> str:
+    if not isinstance(word, (list, tuple)):
+        raise BadArgument(f"einsum: after each operand comes a list of its indices, got {word!r}.")
+    return "".join(["..." if i is Ellipsis else _LETTERS[i] for i in word])
+
+
+def _path(optimize: Any) -> ContractionPath:
+    return tuple([tuple(step) for step in optimize if not isinstance(step, str)])
+
+
+@cached("einsum")
+def _plan(text: str, given: tuple[tuple[int, ...], ...], optimize: Any) -> tuple[EinsumTerms, ContractionPath]:
+    """The parsed subscripts and the contraction path for operands of these shapes."""
+    todo = parsed(text, given)
+    count = len(given)
+    if isinstance(optimize, tuple):
+        if any(not step or not all(0 <= i < count for i in step) for step in optimize):
+            raise BadArgument(f"einsum: a path names operands that are left, got {optimize} for {count} operands.")
+        return todo, optimize
+    if count == 1:
+        return todo, ()
+    if count == 2:
+        return todo, ((0, 1),)
+    if not optimize:
+        return todo, ((0, 1), *[(0, left) for left in range(count - 2, 0, -1)])
+    return todo, _greedy(todo)
+
+
+def parsed(text: str, given: tuple[tuple[int, ...], ...]) -> EinsumTerms:
+    """The subscripts parsed, with ellipses expanded."""
+    left, arrow, right = text.partition("->")
+    words = left.split(",")
+    if len(words) != len(given):
+        raise BadArgument(f"einsum: {text!r} has {len(words)} operands, got {len(given)}.")
+    spare = [c for c in reversed(_LETTERS) if c not in text]
+    ellipsis = ""
+    full = []
+    for word, shape in zip(words, given):
+        if "..." in word:
+            extra = len(shape) - len(word) + 3
+            if extra < 0:
+                raise BadArgument(f"einsum: {word!r} of {text!r} has more indices than shape {shape}.")
+            ellipsis = max(ellipsis, "".join(reversed(spare[:extra])), key=len)
+            word = word.replace("...", "".join(reversed(spare[:extra])))
+        if len(word) != len(shape):
+            raise BadArgument(f"einsum: {word!r} of {text!r} does not fit shape {shape}.")
+        if not all(c in _LETTERS for c in word):
+            raise BadArgument(f"einsum: indices are letters, got {word!r} of {text!r}.")
+        full.append(word)
+    joined = "".join(full)
+    if arrow:
+        result = right.replace("...", ellipsis)
+    else:
+        result = ellipsis + "".join(sorted(c for c in set(joined) - set(ellipsis) if joined.count(c) == 1))
+    if len(set(result)) != len(result) or not set(result) <= set(joined):
+        raise BadArgument(
+            f"einsum: the result's indices must be distinct indices of operands, got {right!r} of {text!r}."
+        )
+    sizes: dict[str, int] = {}
+    for word, shape in zip(full, given):
+        for c, n in zip(word, shape):
+            if sizes.setdefault(c, n) == 1:
+                sizes[c] = n
+            elif n not in (1, sizes[c]):
+                raise ShapeMismatch(f"einsum: index {c!r} of {text!r} must have one size, got {sizes[c]} and {n}.")
+    return EinsumTerms(tuple(full), result, sizes)
+
+
+@cached("einsum of two")
+def _pair(text: str, left: tuple[int, ...], right: tuple[int, ...]) -> tuple[bool, Any, tuple[int, ...] | None] | None:
+    """An einsum of two operands as one ``dot_general``: whether they are swapped, its dimensions, a permutation.
+
+    None if that is not enough: an index is repeated, broadcast or summed in one operand alone, or nothing is summed.
+    """
+    todo = parsed(text, (left, right))
+    a, b = todo.words
+    result = todo.result
+    shared = set(a) & set(b)
+    lone = (set(a) | set(b)) - shared - set(result)
+    repeated = len(set(a)) < len(a) or len(set(b)) < len(b)
+    stretched = any(todo.sizes[c] != n for word, shape in ((a, left), (b, right)) for c, n in zip(word, shape))
+    if lone or repeated or stretched or not (shared - set(result) or set(a) ^ set(b)):
+        return None
+    rows, columns = [c for c in a if c not in shared], [c for c in b if c not in shared]
+    swapped = bool(rows and columns) and result.index(rows[0]) > result.index(columns[0])
+    if swapped:
+        a, b, rows, columns = b, a, columns, rows
+    batch = sorted([c for c in a if c in shared and c in result], key=result.index)
+    inner = [c for c in a if c in shared and c not in result]
+    numbers = tuple([tuple([tuple([w.index(c) for c in role]) for w in (a, b)]) for role in (inner, batch)])
+    made = [*batch, *rows, *columns]
+    order = tuple([made.index(c) for c in result])
+    return swapped, numbers, None if order == tuple(range(len(order))) else order
+
+
+def _volume(indices: Any, sizes: dict[str, int]) -> int:
+    return prod([sizes[c] for c in indices])
+
+
+def _greedy(todo: EinsumTerms) -> ContractionPath:
+    """The greedy path: the pair whose result grows least over its operands, then the cheapest one."""
+    words, path = list(todo.words), []
+    while len(words) > 1:
+        best: Any = None
+        for i, j in combinations(range(len(words)), 2):
+            a, b = set(words[i]), set(words[j])
+            kept = (a | b) & set(todo.result).union(*[w for k, w in enumerate(words) if k not in (i, j)])
+            if len(words) > 2 and not a & b:
+                rank = 1  # an outer product only where nothing else is left
+            else:
+                rank = 0
+            cost = (
+                rank,
+                _volume(kept, todo.sizes) - _volume(a, todo.sizes) - _volume(b, todo.sizes),
+                _volume(a | b, todo.sizes),
+            )
+            if best is None or cost < best[0]:
+                best = (cost, i, j, kept)
+        _, i, j, kept = best
+        path.append((i, j))
+        del words[j], words[i]
+        words.append("".join(sorted(kept)))
+    return tuple(path)
+
+
+def _reduced(word: str, x: Any, needed: set[str]) -> tuple[str, Any]:
+    """An operand after diagonals of repeated indices are taken and indices not in ``needed`` are summed."""
+    while len(set(word)) < len(word):
+        c = next(c for c in word if word.count(c) > 1)
+        p, q = word.index(c), word.rindex(c)
+        shape = x.type.shape
+        if shape[p] != shape[q]:
+            raise ShapeMismatch(f"einsum: index {c!r} must have one size, got {shape[p]} and {shape[q]}.")
+        sizes = (shape[p], shape[q])
+        mask = broadcasted_iota("int32", sizes, 0) == broadcasted_iota("int32", sizes, 1)
+        x = select_n(shapes.broadcast_in_dim(mask, shape, (p, q)), like(x, 0), x)
+        x = _sum(x, (p,))
+        word = word[:p] + word[p + 1 :]
+    gone = tuple([d for d, c in enumerate(word) if c not in needed])
+    return "".join([c for c in word if c in needed]), _sum(x, gone)
+
+
+def _sum(x: Any, axes: tuple[int, ...]) -> Any:
+    if not axes:
+        return x
+    kind = x.type
+    if kind.dtype in HALF:
+        return convert(shapes.reduce_sum(convert(x, float32, kind.weak), axes), kind.dtype, kind.weak)
+    if kind.dtype.kind == "b":
+        return convert(shapes.reduce_sum(convert(x, canonical("int32")), axes), kind.dtype)
+    return shapes.reduce_sum(x, axes)
+
+
+def _contract(
+    a: str, x: Any, b: str, y: Any, needed: set[str], wanted: str, precision: Any, preferred: Any
+) -> tuple[str, Any]:
+    """The product of two operands, summed over indices not in ``needed``; ``wanted``: the order of the result."""
+    a, x = _stretched(a, x, b, y)
+    b, y = _stretched(b, y, a, x)
+    a, x = _reduced(a, x, needed | set(b))
+    b, y = _reduced(b, y, needed | set(a))
+    batch = [c for c in a if c in b and c in needed]
+    inner = [c for c in a if c in b and c not in needed]
+    rows, columns = [c for c in a if c not in b], [c for c in b if c not in a]
+    if not inner and not (rows or columns) and preferred is None:  # no sum: a product of elements
+        y = shapes.permute(y, [b.index(c) for c in a])
+        return a, mul(x, y)
+    # the operand whose free indices come first in the result stands on the left
+    if wanted and rows and columns and wanted.index(rows[0]) > wanted.index(columns[0]):
+        (a, x, rows), (b, y, columns) = (b, y, columns), (a, x, rows)
+    if wanted:
+        batch.sort(key=wanted.index)
+    numbers = (
+        (tuple([a.index(c) for c in inner]), tuple([b.index(c) for c in inner])),
+        (tuple([a.index(c) for c in batch]), tuple([b.index(c) for c in batch])),
+    )
+    return "".join([*batch, *rows, *columns]), contract(x, y, numbers, precision, preferred)
+
+
+def _stretched(a: str, x: Any, b: str, y: Any) -> tuple[str, Any]:
+    """An operand without its dimensions of size 1 that broadcast against the other operand."""
+    gone = [d for d, (c, n) in enumerate(zip(a, x.type.shape)) if n == 1 and c in b and y.type.shape[b.index(c)] != 1]
+    if not gone:
+        return a, x
+    shape = tuple([n for d, n in enumerate(x.type.shape) if d not in gone])
+    return "".join([c for d, c in enumerate(a) if d not in gone]), shapes.reshape(x, shape)

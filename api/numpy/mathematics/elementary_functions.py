@@ -1,0 +1,158 @@
+"""Exponentials, logarithms, roots, trigonometric and hyperbolic functions, sinc and i0."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...effects.operations.elementwise import transcendental
+from ...effects.operations.elementwise.arithmetic import Cbrt, Sqrt, div, integer_pow, mul, sub
+from ...effects.operations.elementwise.arithmetic import abs as _abs
+from ...effects.operations.elementwise.comparison import eq, select_n
+from ...effects.operations.elementwise.complex_parts import imag as _imag
+from ...effects.operations.elementwise.complex_parts import real as _real
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.elementwise.transcendental import exp as _exp
+from ...effects.operations.elementwise.transcendental import log as _log
+from ...effects.operations.special.special_functions import bessel_i0e
+from ...effects.types import dtypes
+from ..arrays.argument_conversion import inexact, like
+from .universal_functions import unary
+
+__all__ = [
+    "acos", "acosh", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "asin", "asinh", "atan",
+    "atanh", "cbrt", "cos", "cosh", "deg2rad", "degrees", "exp", "exp2", "expm1", "i0", "log", "log1p", "log2", "log10",
+    "rad2deg", "radians", "reciprocal", "sin", "sinc", "sinh", "sqrt", "tan", "tanh",
+]  # fmt: skip
+
+
+# y = e^x, 2^x, e^x - 1; log x, log(1 + x); roots
+exp = unary("exp", transcendental.Exp, """The exponential: ``y[i] = e**x[i]``. Integers become floats.
+
+>>> exp(0.0)
+Array(1., dtype=float32, weak_type=True)
+""")  # fmt: skip
+exp2 = unary("exp2", transcendental.Exp2, "``y[i] = 2**x[i]``. Integers become floats. Source: NumPy, ``exp2``.")
+expm1 = unary("expm1", transcendental.Expm1, "``y[i] = e**x[i] - 1``, exact near 0. Source: NumPy, ``expm1``.")
+log = unary(
+    "log", transcendental.Log,
+    "The natural logarithm: ``exp(log(x)) == x``; NaN where ``x[i] < 0``. Source: NumPy, ``log``."
+)
+log1p = unary("log1p", transcendental.Log1p, "``y[i] = log(1 + x[i])``, exact near 0. Source: NumPy, ``log1p``.")
+sqrt = unary("sqrt", Sqrt, """The square root: ``y[i]**2 == x[i]``, ``y[i] >= 0``; NaN where ``x[i] < 0``.
+
+>>> sqrt(4)
+Array(2., dtype=float32, weak_type=True)
+""")  # fmt: skip
+cbrt = unary("cbrt", Cbrt, "The real cube root: ``y[i]**3 == x[i]``. Source: NumPy, ``cbrt``.")
+
+# trigonometric and hyperbolic functions and their inverses, by both of their names
+sin = unary("sin", transcendental.Sin, "The sine. Integers become floats. Source: NumPy, ``sin``.")
+cos = unary("cos", transcendental.Cos, "The cosine. Integers become floats. Source: NumPy, ``cos``.")
+tan = unary("tan", transcendental.Tan, "The tangent: ``sin(x) / cos(x)``. Source: NumPy, ``tan``.")
+arcsin = unary("arcsin", transcendental.Asin, "The inverse of ``sin``, in [-pi/2, pi/2]. Source: NumPy, ``arcsin``.")
+arccos = unary("arccos", transcendental.Acos, "The inverse of ``cos``, in [0, pi]. Source: NumPy, ``arccos``.")
+arctan = unary("arctan", transcendental.Atan, "The inverse of ``tan``, in [-pi/2, pi/2]. Source: NumPy, ``arctan``.")
+sinh = unary("sinh", transcendental.Sinh, "The hyperbolic sine: ``(e**x - e**-x) / 2``. Source: NumPy, ``sinh``.")
+cosh = unary("cosh", transcendental.Cosh, "The hyperbolic cosine: ``(e**x + e**-x) / 2``. Source: NumPy, ``cosh``.")
+tanh = unary("tanh", transcendental.Tanh, "The hyperbolic tangent: ``sinh(x) / cosh(x)``. Source: NumPy, ``tanh``.")
+arcsinh = unary("arcsinh", transcendental.Asinh, "The inverse of ``sinh``. Source: NumPy, ``arcsinh``.")
+arccosh = unary("arccosh", transcendental.Acosh, "The inverse of ``cosh``, not below 0. Source: NumPy, ``arccosh``.")
+arctanh = unary("arctanh", transcendental.Atanh, "The inverse of ``tanh``. Source: NumPy, ``arctanh``.")
+asin, acos, atan, asinh, acosh, atanh = arcsin, arccos, arctan, arcsinh, arccosh, arctanh
+
+
+def _based(x: Any, base: float) -> Any:
+    x = inexact(x)
+    return div(_log(x), like(x, math.log(base)))
+
+
+def log2(x: Any, /) -> Any:
+    """The logarithm to base 2: ``2**log2(x) == x``. Source: NumPy, ``log2``.
+
+    >>> log2(8)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    return _based(x, 2.0)
+
+
+def log10(x: Any, /) -> Any:
+    """The logarithm to base 10: ``10**log10(x) == x``. Source: NumPy, ``log10``.
+
+    >>> log10(100.0)
+    Array(2., dtype=float32)
+    """
+    y = _based(x, 10.0)
+    return convert(y, y.type.dtype)
+
+
+def reciprocal(x: Any, /) -> Any:
+    """``y[i] = 1 / x[i]``; integers become floats.
+
+    >>> reciprocal(4)
+    Array(0.25, dtype=float32, weak_type=True)
+    """
+    return integer_pow(inexact(x), -1)
+
+
+def deg2rad(x: Any, /) -> Any:
+    """Degrees as radians: ``y[i] = x[i] pi / 180``. Source: NumPy, ``deg2rad``.
+
+    >>> deg2rad(180.0)
+    Array(3.1415927, dtype=float32, weak_type=True)
+    """
+    x = inexact(x)
+    return mul(x, like(x, math.pi / 180))
+
+
+def rad2deg(x: Any, /) -> Any:
+    """Radians as degrees: ``y[i] = x[i] 180 / pi``. Source: NumPy, ``rad2deg``.
+
+    >>> rad2deg(3.1415927)
+    Array(180., dtype=float32, weak_type=True)
+    """
+    x = inexact(x)
+    return mul(x, like(x, 180 / math.pi))
+
+
+radians, degrees = deg2rad, rad2deg
+
+
+def angle(z: Any, deg: bool = False) -> Any:
+    """The angle of a complex number in [-pi, pi]: ``z == abs(z) * exp(1j * angle(z))``; of a real one 0 or pi.
+
+    >>> angle(1j)
+    Array(1.5707964, dtype=float32, weak_type=True)
+    """
+    z = inexact(z)
+    if dtypes.is_complex(z.type.dtype):
+        y = transcendental.atan2(_imag(z), _real(z))
+    else:
+        y = transcendental.atan2(like(z, 0), z)
+    return rad2deg(y) if deg else y
+
+
+def sinc(x: Any, /) -> Any:
+    """``y[i] = sin(pi x[i]) / (pi x[i])``, and 1 at 0, differentiable there too. Source: NumPy, ``sinc``.
+
+    >>> sinc(0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    x = inexact(x)
+    y = mul(x, like(x, math.pi))
+    none = eq(x, like(x, 0))
+    safe = select_n(none, y, like(y, 1))
+    # the series about 0, whose value there is 1: second and fourth derivative come from it
+    square = mul(y, y)
+    series = sub(like(x, 1), mul(square, sub(like(x, 1 / 6), mul(square, like(x, 1 / 120)))))
+    return select_n(none, div(transcendental.sin(safe), safe), series)
+
+
+def i0(x: Any) -> Any:
+    """The modified Bessel function of the first kind of order 0: even, and at least 1. Source: NumPy, ``i0``.
+
+    >>> i0(0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    x = inexact(x)
+    return mul(_exp(_abs(x)), bessel_i0e(x))

@@ -1,0 +1,244 @@
+"""Logic functions: comparisons, logical operations, isfinite, allclose, ...; ``all``, ``any`` are in ``reductions``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...effects.base.errors import DTypeMismatch, ShapeMismatch
+from ...effects.core.arrays import Array
+from ...effects.operations.elementwise import arithmetic, bitwise, comparison, complex_parts
+from ...effects.operations.elementwise.arithmetic import add, mul, sub
+from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_or
+from ...effects.operations.elementwise.comparison import eq, le, ne
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations import shapes
+from ...effects.operations.manipulation.operand_promotion import broadcast_shape, together
+from ...effects.operators import numpy_arithmetic
+from ...effects.types import dtypes
+from ...effects.types.dtypes import bool_
+from ..arrays.argument_conversion import array_of, like, no_out
+from . import reductions
+from .universal_functions import binary, ufunc
+
+__all__ = [
+    "allclose", "array_equal", "array_equiv", "equal", "greater", "greater_equal", "isclose", "iscomplex",
+    "iscomplexobj", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj", "isscalar", "iterable",
+    "less", "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor", "not_equal",
+]  # fmt: skip
+
+
+# z = x == y, x != y, x < y, x <= y, x > y, x >= y
+equal = binary("equal", comparison.Eq, "Whether ``x[i] == y[i]``. Source: NumPy, ``equal``.")
+not_equal = binary("not_equal", comparison.Ne, "Whether ``x[i] != y[i]``. Source: NumPy, ``not_equal``.")
+less = binary("less", comparison.Lt, "Whether ``x[i] < y[i]``. Source: NumPy, ``less``.")
+less_equal = binary("less_equal", comparison.Le, "Whether ``x[i] <= y[i]``. Source: NumPy, ``less_equal``.")
+greater = binary("greater", comparison.Gt, "Whether ``x[i] > y[i]``. Source: NumPy, ``greater``.")
+greater_equal = binary("greater_equal", comparison.Ge, "Whether ``x[i] >= y[i]``. Source: NumPy, ``greater_equal``.")
+logical_and = ufunc(numpy_arithmetic.logical_and, 2, 1, identity=True, associative=True)
+logical_or = ufunc(numpy_arithmetic.logical_or, 2, 1, identity=False, associative=True)
+logical_xor = ufunc(numpy_arithmetic.logical_xor, 2, 1, identity=False, associative=True)
+
+
+def logical_not(x: Any, /) -> Any:
+    """Whether ``x[i]`` is 0. Source: NumPy, ``logical_not``.
+
+    >>> logical_not(2.0)
+    Array(False, dtype=bool)
+    """
+    x = array_of(x)
+    return bitwise.bitwise_not(x) if x.type.dtype is bool_ else eq(x, like(x, 0))
+
+
+def _never(x: Any, value: bool = False) -> Any:
+    return shapes.full(x.type.update(dtype=bool_, weak=False), value)
+
+
+def isfinite(x: Any, /) -> Any:
+    """Whether ``x[i]`` is neither infinite nor NaN. Source: NumPy, ``isfinite``.
+
+    >>> isfinite(1.0)
+    Array(True, dtype=bool)
+    """
+    x = array_of(x)
+    if dtypes.is_complex(x.type.dtype):
+        return bitwise_and(arithmetic.is_finite(complex_parts.real(x)), arithmetic.is_finite(complex_parts.imag(x)))
+    return arithmetic.is_finite(x) if dtypes.is_floating(x.type.dtype) else _never(x, True)
+
+
+def isinf(x: Any, /) -> Any:
+    """Whether ``x[i]`` is infinite. Source: NumPy, ``isinf``.
+
+    >>> isinf(-float("inf"))
+    Array(True, dtype=bool)
+    """
+    x = array_of(x)
+    if dtypes.is_complex(x.type.dtype):
+        return bitwise_or(isinf(complex_parts.real(x)), isinf(complex_parts.imag(x)))
+    if not dtypes.is_floating(x.type.dtype):
+        return _never(x)
+    return eq(arithmetic.abs(x), like(x, float("inf")))
+
+
+def isnan(x: Any, /) -> Any:
+    """Whether ``x[i]`` is NaN. Source: NumPy, ``isnan``.
+
+    >>> isnan(float("nan"))
+    Array(True, dtype=bool)
+    """
+    x = array_of(x)
+    return ne(x, x) if dtypes.is_inexact(x.type.dtype) else _never(x)
+
+
+def _infinite(name: str, x: Any, out: Any, value: float) -> Any:
+    no_out(out, name)
+    x = array_of(x)
+    if dtypes.is_complex(x.type.dtype):
+        raise DTypeMismatch(f"{name}: the operand must be real, got {x.type}.")
+    return eq(x, like(x, value)) if dtypes.is_floating(x.type.dtype) else _never(x)
+
+
+def isposinf(x: Any, /, out: None = None) -> Any:
+    """Whether ``x[i]`` is infinity. Source: NumPy, ``isposinf``.
+
+    >>> isposinf(float("inf"))
+    Array(True, dtype=bool)
+    """
+    return _infinite("isposinf", x, out, float("inf"))
+
+
+def isneginf(x: Any, /, out: None = None) -> Any:
+    """Whether ``x[i]`` is minus infinity. Source: NumPy, ``isneginf``.
+
+    >>> isneginf(float("inf"))
+    Array(False, dtype=bool)
+    """
+    return _infinite("isneginf", x, out, -float("inf"))
+
+
+def iscomplex(x: Any) -> Any:
+    """Whether the imaginary part of ``x[i]`` is not 0. Source: NumPy, ``iscomplex``.
+
+    >>> iscomplex(1j)
+    Array(True, dtype=bool)
+    """
+    x = array_of(x)
+    return ne(complex_parts.imag(x), like(complex_parts.imag(x), 0)) if dtypes.is_complex(x.type.dtype) else _never(x)
+
+
+def isreal(x: Any) -> Any:
+    """Whether the imaginary part of ``x[i]`` is 0. Source: NumPy, ``isreal``.
+
+    >>> isreal(1j)
+    Array(False, dtype=bool)
+    """
+    x = array_of(x)
+    if not dtypes.is_complex(x.type.dtype):
+        return _never(x, True)
+    imaginary = complex_parts.imag(x)
+    return eq(imaginary, like(imaginary, 0))
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Whether ``x`` has a complex dtype, whatever its values.
+
+    >>> iscomplexobj(1.0)
+    False
+    """
+    return x is not None and dtypes.is_complex(array_of(x).type.dtype)
+
+
+def isrealobj(x: Any) -> bool:
+    """Whether ``x`` has no complex dtype.
+
+    >>> isrealobj(1.0)
+    True
+    """
+    return not iscomplexobj(x)
+
+
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Whether ``|a - b| <= atol + rtol * |b|``; infinities and integers are close if they are equal.
+
+    >>> isclose(1.0, 1.000001)
+    Array(True, dtype=bool)
+    """
+    x, y = together("isclose", a, b)
+    if not dtypes.is_inexact(x.type.dtype):
+        return eq(x, y)
+    size = arithmetic.abs(y)
+    reach = add(*together("isclose", convert(array_of(atol), size.type.dtype), mul(*_pair(rtol, size))))
+    close = bitwise_and(le(arithmetic.abs(sub(x, y)), reach), isfinite(y))
+    close = bitwise_or(close, eq(x, y))
+    return bitwise_or(close, bitwise_and(ne(x, x), ne(y, y))) if equal_nan else close
+
+
+def _pair(number: Any, x: Any) -> list[Any]:
+    return together("isclose", convert(array_of(number), x.type.dtype), x)
+
+
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Whether ``isclose`` holds for all elements.
+
+    >>> allclose(1.0, 1.1)
+    Array(False, dtype=bool)
+    """
+    return reductions.all(isclose(a, b, rtol, atol, equal_nan))
+
+
+def _equal(x: Any, y: Any, equal_nan: bool) -> Any:
+    x, y = together("array_equal", x, y)
+    same = eq(x, y)
+    if equal_nan and dtypes.is_inexact(x.type.dtype):
+        same = bitwise_or(same, bitwise_and(ne(x, x), ne(y, y)))
+    return reductions.all(same)
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Whether shapes and all elements are equal.
+
+    >>> array_equal(1, 1.0)
+    Array(True, dtype=bool)
+    """
+    x, y = array_of(a1), array_of(a2)
+    return _equal(x, y, equal_nan) if x.type.shape == y.type.shape else array_of(False)
+
+
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """Whether all elements are equal after broadcasting; false where shapes do not broadcast.
+
+    >>> from handlax.numpy import ones
+    >>> array_equiv(ones(3), 1)
+    Array(True, dtype=bool)
+    """
+    x, y = array_of(a1), array_of(a2)
+    try:
+        broadcast_shape("array_equiv", x.type.shape, y.type.shape)
+    except ShapeMismatch:
+        return array_of(False)
+    return _equal(x, y, False)
+
+
+def isscalar(element: Any) -> Any:
+    """Whether ``element`` is a number, or an array of rank 0.
+
+    >>> isscalar(3.0), isscalar([3.0])
+    (True, False)
+    """
+    if isinstance(element, (Array, np.ndarray)):
+        return element.ndim == 0
+    return np.isscalar(element) if not isinstance(element, (str, bytes)) else False
+
+
+def iterable(y: Any) -> Any:
+    """Whether one can iterate over ``y``.
+
+    >>> iterable([1]), iterable(1)
+    (True, False)
+    """
+    try:
+        iter(y)
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,375 @@
+"""Products of vectors, matrices and tensors, most of them one ``dot_general``: dot, matmul, tensordot, kron, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...effects.base import config
+from ...effects.base.caches import cached
+from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.base.stack import perform
+from ...effects.core.arrays import Array
+from ...effects.core.operation import shared
+from ...effects.functions.unsupported import no_sharding
+from ...effects.operations.dot_general import DotGeneral, DotNumbers, dot_general
+from ...effects.operations.elementwise.arithmetic import add, mul, sub
+from ...effects.operations.elementwise.comparison import select_n
+from ...effects.operations.elementwise.complex_parts import conj
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations import shapes
+from ...effects.operations.foundations.shapes import canonical_axis
+from ...effects.operations.manipulation.creation import broadcasted_iota
+from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
+from ...effects.operations.manipulation.slicing import concatenate, index_in_dim
+from ...effects.types import dtypes
+from ...effects.types.dtypes import canonical
+from ..arrays.argument_conversion import array_of, like, no_out
+from . import reductions
+
+__all__ = [
+    "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "trace", "vdot", "vecdot", "vecmat",
+]  # fmt: skip
+
+
+
+
+def _pair(a: Any, b: Any) -> tuple[Any, Any]:
+    """The operands as arrays of one dtype."""
+    if isinstance(a, Array) and isinstance(b, Array):
+        left, right = a.type, b.type
+        if left.dtype is right.dtype and left.weak is right.weak:
+            return a, b
+    x, y = promote(a, b)
+    return x, y
+
+
+def contract(x: Any, y: Any, numbers: Any, precision: Any, preferred_element_type: Any) -> Any:
+    """``dot_general``; without a preferred dtype the result is weakly typed if both operands are."""
+    preferred = None if preferred_element_type is None else canonical(preferred_element_type)
+    return dot_general(x, y, numbers, precision, preferred)
+
+
+def _scaled(x: Any, y: Any, preferred: Any) -> Any:
+    z = mul(x, y)
+    return z if preferred is None else convert(z, canonical(preferred))
+
+
+def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
+    """``dot(a, b)[i, j] == sum over k of a[i, k] * b[j, k, ...]``: the last axis of ``a``, the last but one of ``b``.
+
+    Shapes: ``a[*s, k], b[*t, k, m] -> [*s, *t, m]``; ``b[k]`` gives ``[*s]``; a scalar scales.
+    Raises: ShapeMismatch: the contracted sizes differ. Source: NumPy, ``dot``.
+
+    >>> from handlax.numpy import arange
+    >>> dot(arange(3.0), arange(3.0))
+    Array(5., dtype=float32)
+    """
+    no_sharding("dot", out_sharding)
+    x, y = _pair(a, b)
+    left, right = len(x.type.shape), len(y.type.shape)
+    if not left or not right:
+        return _scaled(x, y, preferred_element_type)
+    inner = ((left - 1,), (0 if right == 1 else right - 2,))
+    return contract(x, y, (inner, ((), ())), precision, preferred_element_type)
+
+
+def matmul(
+    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
+) -> Any:
+    """``matmul(a, b)[..., i, j] == sum over k of a[..., i, k] * b[..., k, j]``, leading dimensions broadcast.
+
+    Shapes: ``[*s, n, k], [*s, k, m] -> [*s, n, m]``; a vector ``[k]`` on either side has no dimension in the result.
+    Raises: ShapeMismatch: an operand is a scalar, or sizes do not fit. Source: the array API standard, ``matmul``.
+
+    >>> from handlax.numpy import ones
+    >>> matmul(ones((5, 2, 3)), ones((3, 4))).shape
+    (5, 2, 4)
+    """
+    no_sharding("matmul", out_sharding)
+    x, y = _pair(a, b)
+    left, right = x.type.shape, y.type.shape
+    plan = _matmul_plan(left, right)
+    if plan.drop_left is not None:
+        x = shapes.reshape(x, plan.drop_left)
+    if plan.drop_right is not None:
+        y = shapes.reshape(y, plan.drop_right)
+    if precision is None and preferred_element_type is None and config.current().default_matmul_precision is None:
+        z = perform(plan.op, x, y)
+    else:
+        z = contract(x, y, plan.op.dimension_numbers, precision, preferred_element_type)
+    return shapes.permute(z, plan.order) if plan.order is not None else z
+
+
+class MatmulPlan:
+    """A matmul of two shapes as a reshape that drops broadcast axes, one contraction, and a permutation."""
+
+    __slots__ = ("drop_left", "drop_right", "op", "order")
+
+    def __init__(self, left: Any, right: Any, numbers: DotNumbers, order: Any):
+        self.drop_left, self.drop_right, self.order = left, right, order
+        self.op = shared(DotGeneral, numbers, None, None)
+
+
+@cached("matmul")
+def _matmul_plan(left: tuple[int, ...], right: tuple[int, ...]) -> MatmulPlan:
+    if not left or not right:
+        raise ShapeMismatch(
+            f"matmul: operands must have a dimension, got shapes {left} and {right}.", hint="multiply scalars."
+        )
+    k, j = left[-1], right[-2 if len(right) > 1 else -1]
+    if k != j:
+        raise ShapeMismatch(
+            f"matmul: the last dimension of a and the {'last but' if len(right) > 1 else 'only'} one of b must agree,"
+            f" got {k} and {j} of shapes {left} and {right}."
+        )
+    if len(left) <= 2 and len(right) <= 2:
+        return MatmulPlan(None, None, (((len(left) - 1,), (0,)), ((), ())), None)
+    lead_left, lead_right = left[:-2], right[:-2]
+    lead = broadcast_shape("matmul", lead_left, lead_right)
+    rank = len(lead)
+    # where a leading dimension stands on either side; one of size 1 that is to be repeated is left out
+    places: list[tuple[int | None, int | None]] = []
+    for d in range(rank):
+        p, q = d - (rank - len(lead_left)), d - (rank - len(lead_right))
+        on_left = p if p >= 0 and (lead_left[p] != 1 or lead[d] == 1) else None
+        on_right = q if q >= 0 and (lead_right[q] != 1 or lead[d] == 1) else None
+        places.append((on_left, on_right))
+    kept_left = [p for p, _ in places if p is not None]
+    kept_right = [q for _, q in places if q is not None]
+    batch = [d for d, (p, q) in enumerate(places) if p is not None and q is not None]
+    at_left = {d: i for i, d in enumerate([d for d, (p, _) in enumerate(places) if p is not None])}
+    at_right = {d: i for i, d in enumerate([d for d, (_, q) in enumerate(places) if q is not None])}
+    core_left, core_right = left[-2:] if len(left) > 1 else left, right[-2:] if len(right) > 1 else right
+    shape_left = (*[lead_left[p] for p in kept_left], *core_left)
+    shape_right = (*[lead_right[q] for q in kept_right], *core_right)
+    inner = ((len(shape_left) - 1,), (len(shape_right) - (2 if len(right) > 1 else 1),))
+    numbers = (inner, (tuple([at_left[d] for d in batch]), tuple([at_right[d] for d in batch])))
+    # the result of the contraction: batch, what is left of a, what is left of b
+    made = [*batch, *[d for d in at_left if d not in batch]] + (["n"] if len(left) > 1 else [])
+    made += [d for d in at_right if d not in batch] + (["m"] if len(right) > 1 else [])
+    wanted = [*range(rank)] + (["n"] if len(left) > 1 else []) + (["m"] if len(right) > 1 else [])
+    order = tuple([made.index(name) for name in wanted])
+    return MatmulPlan(
+        shape_left if shape_left != left else None,
+        shape_right if shape_right != right else None,
+        numbers,
+        order if order != tuple(range(len(order))) else None,
+    )
+
+
+def tensordot(
+    a: Any,
+    b: Any,
+    axes: Any = 2,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The sum of products over pairs of axes.
+
+    ``axes`` is (axes of ``a``, axes of ``b``), or a number n: the last n of ``a`` with the first n of ``b``.
+    Shapes: the remaining dimensions of ``a``, then those of ``b``. Source: NumPy, ``tensordot``.
+
+    >>> from handlax.numpy import ones
+    >>> tensordot(ones((2, 3, 4)), ones((3, 4, 5))).shape
+    (2, 5)
+    """
+    no_sharding("tensordot", out_sharding)
+    x, y = _pair(a, b)
+    left, right = len(x.type.shape), len(y.type.shape)
+    if hasattr(axes, "__index__"):
+        count = axes.__index__()
+        if not 0 <= count <= min(left, right):
+            raise BadArgument(f"tensordot: the number of axes must be at most {min(left, right)}, got {count}.")
+        inner: Any = (tuple(range(left - count, left)), tuple(range(count)))
+    else:
+        if len(axes) != 2:
+            raise BadArgument(f"tensordot: axes are a number, or axes of a and axes of b, got {axes!r}.")
+        inner = tuple([
+            tuple([canonical_axis(d, rank, "tensordot") for d in (side if isinstance(side, Sequence) else (side,))])
+            for side, rank in zip(axes, (left, right))
+        ])  # fmt: skip
+    return contract(x, y, (inner, ((), ())), precision, preferred_element_type)
+
+
+def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """``sum over i of conj(a[i]) * b[i]``, of arrays flattened. Source: NumPy, ``vdot``.
+
+    >>> from handlax.numpy import array
+    >>> vdot(array([1j]), array([1j]))
+    Array(1.+0.j, dtype=complex64)
+    """
+    x, y = array_of(a), array_of(b)
+    if dtypes.is_complex(x.type.dtype):
+        x = conj(x)
+    flat_x, flat_y = shapes.reshape(x, (x.size,)), shapes.reshape(y, (y.size,))
+    return dot(flat_x, flat_y, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """``inner(a, b)[i, j] == sum over k of a[i, k] * b[j, k]``: the last axes of both. Source: NumPy, ``inner``.
+
+    >>> from handlax.numpy import ones
+    >>> inner(ones((2, 3)), ones((4, 3))).shape
+    (2, 4)
+    """
+    x, y = _pair(a, b)
+    left, right = len(x.type.shape), len(y.type.shape)
+    if not left or not right:
+        return _scaled(x, y, preferred_element_type)
+    return contract(x, y, (((left - 1,), (right - 1,)), ((), ())), precision, preferred_element_type)
+
+
+def outer(a: Any, b: Any, out: None = None) -> Any:
+    """``outer(a, b)[i, j] == a[i] * b[j]``, of arrays flattened. Source: NumPy, ``outer``.
+
+    >>> from handlax.numpy import arange
+    >>> outer(arange(2), arange(3)).shape
+    (2, 3)
+    """
+    no_out(out, "outer")
+    x, y = promote(a, b)
+    shape = (x.size, y.size)
+    x = shapes.broadcast_in_dim(shapes.reshape(x, (x.size,)), shape, (0,))
+    return mul(x, shapes.broadcast_in_dim(shapes.reshape(y, (y.size,)), shape, (1,)))
+
+
+def kron(a: Any, b: Any) -> Any:
+    """The Kronecker product: blocks ``a[i, j] * b``. Source: NumPy, ``kron``.
+
+    >>> from handlax.numpy import ones
+    >>> kron(ones((2, 3)), ones((4, 5))).shape
+    (8, 15)
+    """
+    x, y = promote(a, b)
+    rank = max(len(x.type.shape), len(y.type.shape))
+    left, right = ((1,) * (rank - len(z.type.shape)) + z.type.shape for z in (x, y))
+    pairs = tuple([n for pair in zip(left, right) for n in pair])
+    x = shapes.broadcast_in_dim(shapes.reshape(x, left), pairs, tuple(range(0, 2 * rank, 2)))
+    y = shapes.broadcast_in_dim(shapes.reshape(y, right), pairs, tuple(range(1, 2 * rank, 2)))
+    return shapes.reshape(mul(x, y), tuple([m * n for m, n in zip(left, right)]))
+
+
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    """The vector product along an axis of size 3.
+
+    A vector of size 2 has the third component 0; of two such vectors the result is the third component alone.
+    Raises: ShapeMismatch: a vector has another size. Source: NumPy, ``cross``.
+
+    >>> from handlax.numpy import array
+    >>> cross(array([1, 0, 0]), array([0, 1, 0]))
+    Array([0, 0, 1], dtype=int32)
+    """
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = promote(a, b)
+    x = shapes.move_axis(x, canonical_axis(axisa, x.ndim, "cross"), x.ndim - 1)
+    y = shapes.move_axis(y, canonical_axis(axisb, y.ndim, "cross"), y.ndim - 1)
+    sizes = x.type.shape[-1], y.type.shape[-1]
+    if not set(sizes) <= {2, 3}:
+        raise ShapeMismatch(f"cross: vectors have 2 or 3 components, got {sizes[0]} and {sizes[1]}.")
+    lead = broadcast_shape("cross", x.type.shape[:-1], y.type.shape[:-1])
+    p = [shapes.broadcast(index_in_dim(x, i, -1, keepdims=False), lead) for i in range(sizes[0])]
+    q = [shapes.broadcast(index_in_dim(y, i, -1, keepdims=False), lead) for i in range(sizes[1])]
+    third = sub(mul(p[0], q[1]), mul(p[1], q[0]))
+    if sizes == (2, 2):
+        return third
+    p, q = ([*v, shapes.zeros(v[0].type)] if len(v) == 2 else v for v in (p, q))
+    parts = [sub(mul(p[1], q[2]), mul(p[2], q[1])), sub(mul(p[2], q[0]), mul(p[0], q[2])), third]
+    rank = len(lead) + 1
+    return _stacked(parts, canonical_axis(axisc, rank, "cross"))
+
+
+def _stacked(parts: list[Any], axis: int) -> Any:
+    from_shape = parts[0].type.shape
+    shape = (*from_shape[:axis], 1, *from_shape[axis:])
+    return concatenate([shapes.reshape(part, shape) for part in parts], axis)
+
+
+def matvec(x1: Any, x2: Any, /) -> Any:
+    """``matvec(a, v)[..., i] == sum over k of a[..., i, k] * v[..., k]``, leading dimensions broadcast.
+
+    >>> from handlax.numpy import ones
+    >>> matvec(ones((5, 2, 3)), ones(3)).shape
+    (5, 2)
+    """
+    a, v = _pair(x1, x2)
+    if not v.type.shape or len(a.type.shape) < 2:
+        raise ShapeMismatch(f"matvec: needs a matrix and a vector, got {a.type} and {v.type}.")
+    if len(v.type.shape) == 1:
+        return matmul(a, v)
+    return _last(matmul(a, shapes.reshape(v, (*v.type.shape, 1))))
+
+
+def vecmat(x1: Any, x2: Any, /) -> Any:
+    """``vecmat(v, a)[..., j] == sum over k of conj(v[..., k]) * a[..., k, j]``, leading dimensions broadcast.
+
+    >>> from handlax.numpy import ones
+    >>> vecmat(ones(2), ones((5, 2, 3))).shape
+    (5, 3)
+    """
+    v, a = _pair(x1, x2)
+    if not v.type.shape or len(a.type.shape) < 2:
+        raise ShapeMismatch(f"vecmat: needs a vector and a matrix, got {v.type} and {a.type}.")
+    if dtypes.is_complex(v.type.dtype):
+        v = conj(v)
+    if len(v.type.shape) == 1:
+        return matmul(v, a)
+    shape = v.type.shape
+    z = matmul(shapes.reshape(v, (*shape[:-1], 1, shape[-1])), a)
+    return shapes.reshape(z, (*z.type.shape[:-2], z.type.shape[-1]))
+
+
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """``sum over k of conj(x1[..., k]) * x2[..., k]`` along an axis, the others broadcast.
+
+    Source: the array API standard, ``vecdot``.
+
+    >>> from handlax.numpy import ones
+    >>> vecdot(ones((2, 3)), ones(3)).shape
+    (2,)
+    """
+    x, y = _pair(x1, x2)
+    x = shapes.move_axis(x, canonical_axis(axis, x.ndim, "vecdot"), x.ndim - 1)
+    y = shapes.move_axis(y, canonical_axis(axis, y.ndim, "vecdot"), y.ndim - 1)
+    if x.type.shape[-1] != y.type.shape[-1]:
+        raise ShapeMismatch(f"vecdot: sizes along axis {axis} must agree, got {x.type} and {y.type}.")
+    if dtypes.is_complex(x.type.dtype):
+        x = conj(x)
+    left, right = x.type.shape, y.type.shape
+    if len(left) == 1 or len(right) == 1:
+        return inner(x, y, precision=precision, preferred_element_type=preferred_element_type)
+    if left == right:
+        batch = tuple(range(len(left) - 1))
+        numbers = (((len(batch),), (len(batch),)), (batch, batch))
+        return contract(x, y, numbers, precision, preferred_element_type)
+    x, y = shapes.reshape(x, (*left[:-1], 1, left[-1])), shapes.reshape(y, (*right, 1))
+    return _last(_last(matmul(x, y, precision=precision, preferred_element_type=preferred_element_type)))
+
+
+def _last(x: Any) -> Any:
+    """Without the last dimension, of size 1."""
+    return shapes.reshape(x, x.type.shape[:-1])
+
+
+def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
+    """``sum over i of a[i, i + offset]``: the sum of a diagonal of two axes. Source: NumPy, ``trace``.
+
+    >>> from handlax.numpy import eye
+    >>> trace(eye(3))
+    Array(3., dtype=float32)
+    """
+    no_out(out, "trace")
+    x = array_of(a)
+    rank = len(x.type.shape)
+    p, q = canonical_axis(axis1, rank, "trace"), canonical_axis(axis2, rank, "trace")
+    if p == q:
+        raise BadArgument(f"trace: the axes must differ, got {axis1} and {axis2}.")
+    sizes = (x.type.shape[p], x.type.shape[q])
+    rows, columns = (broadcasted_iota("int32", sizes, d) for d in (0, 1))
+    shift = add(rows, convert(array_of(offset), dtypes.int32))
+    mask = shift == columns if p < q else shapes.permute(shift == columns, (1, 0))
+    mask = shapes.broadcast_in_dim(mask, x.type.shape, (p, q) if p < q else (q, p))
+    return reductions.sum(select_n(mask, like(x, 0), x), (p, q), dtype)

@@ -1,0 +1,194 @@
+"""Window functions, convolution, correlation, and linear interpolation of samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.core.arrays import from_numpy
+from ..effects.operations.elementwise.arithmetic import abs as _abs
+from ..effects.operations.elementwise.arithmetic import add, div, mul, sqrt, square, sub
+from ..effects.operations.elementwise.comparison import clamp, gt, le, lt, select_n
+from ..effects.operations.elementwise.complex_parts import conj
+from ..effects.operations.elementwise.conversion import convert
+from ..effects.operations.foundations import shapes
+from ..effects.operations.manipulation.operand_promotion import promote, together
+from ..effects.operations.manipulation.slicing import concatenate, index_in_dim, pad, rev, slice_in_dim
+from ..effects.operators.numpy_arithmetic import remainder
+from ..effects.types import dtypes
+from ..effects.types.dtypes import bool_, canonical, default_float
+from .arrays.argument_conversion import array_of, inexact, like
+from .arrays.indexing_operations import take
+from .mathematics.elementary_functions import i0
+from .mathematics.matrix_products import contract
+from .statistics.sorting_searching import argsort, searchsorted
+
+__all__ = ["bartlett", "blackman", "convolve", "correlate", "hamming", "hanning", "interp", "kaiser"]
+
+
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """The piecewise linear interpolant of the points ``(xp, fp)``, ``xp`` increasing, evaluated at ``x``.
+
+    Outside it is ``left`` and ``right``: a number, by default the first and last of ``fp``, or "extrapolate". With
+    ``period``, ``x`` and ``xp`` are taken modulo the period, and ``xp`` need not increase.
+    Source: NumPy, ``interp``.
+
+    >>> from handlax.numpy import array
+    >>> interp(1.5, array([1.0, 2.0]), array([10.0, 20.0]))
+    Array(15., dtype=float32)
+    """
+    at, xs = promote(x, xp)
+    ys = inexact(fp)
+    at, xs = inexact(at), inexact(xs)
+    if xs.ndim != 1 or xs.type.shape != ys.type.shape or not xs.size:
+        raise ShapeMismatch(f"interp: xp and fp must be vectors of one size, got {xs.type} and {ys.type}.")
+    if period is not None:
+        at, xs, ys = _round(at, xs, ys, period)
+        left = right = None
+    size = xs.type.shape[0]
+    upper = clamp(1, searchsorted(xs, at, "right"), max(1, size - 1))
+    x1, y1 = take(xs, upper, mode="clip"), take(ys, upper, mode="clip")
+    x0, y0 = (take(v, upper - 1, mode="clip") for v in (xs, ys))
+    width = sub(x1, x0)
+    flat = le(_abs(width), like(width, 0))
+    part = div(sub(at, x0), select_n(flat, width, like(width, 1)))
+    part, y0, y1 = together("interp", part, y0, y1)
+    y = select_n(flat, add(y0, mul(part, sub(y1, y0))), y0)
+    for side, compare, i in ((left, lt, 0), (right, gt, size - 1)):
+        if isinstance(side, str):
+            if side != "extrapolate":
+                raise BadArgument(f"interp: outside is a number or 'extrapolate', got {side!r}.")
+            continue
+        end = index_in_dim(
+            ys if side is None else shapes.broadcast(convert(array_of(side), y.type.dtype), (size,)), i, keepdims=False
+        )
+        edge = shapes.broadcast(index_in_dim(xs, i, keepdims=False), at.type.shape)
+        y = select_n(compare(at, edge), y, shapes.broadcast(convert(end, y.type.dtype, y.type.weak), y.type.shape))
+    return convert(y, y.type.dtype)
+
+
+def _round(at: Any, xs: Any, ys: Any, period: Any) -> tuple[Any, Any, Any]:
+    """The points modulo the period, sorted, and extended by one point at either end."""
+    from_period = _abs(convert(array_of(period), xs.type.dtype))
+    at, xs = remainder(at, from_period), remainder(xs, from_period)
+    order = argsort(xs)
+    xs, ys = take(xs, order), take(ys, order)
+    first, last = slice_in_dim(xs, 0, 1), slice_in_dim(xs, -1, None)
+    xs = concatenate([sub(last, from_period), xs, add(first, from_period)], 0)
+    return at, xs, concatenate([slice_in_dim(ys, -1, None), ys, slice_in_dim(ys, 0, 1)], 0)
+
+
+def _windows(x: Any, width: int, count: int) -> Any:
+    """``y[j, i] = x[i + j]`` for ``j < width``, ``i < count``, made by a broadcast and two reshapes."""
+    size = x.type.shape[0]
+    rows = shapes.broadcast_in_dim(x, (width + 1, size), (1,))
+    flat = slice_in_dim(shapes.reshape(rows, ((width + 1) * size,)), 0, width * (size + 1))
+    return slice_in_dim(shapes.reshape(flat, (width, size + 1)), 0, count, axis=1)
+
+
+def _convolved(name: str, x: Any, y: Any, mode: str, precision: Any, preferred: Any) -> Any:
+    """``z[k] = sum over j of x[k + j - m + 1] * y[j]``, y shorter; cut to the mode."""
+    n, m = x.type.shape[0], y.type.shape[0]
+    if mode == "valid":
+        around, count = (0, 0), n - m + 1
+    elif mode == "same":
+        around, count = (m // 2, m - m // 2 - 1), n
+    elif mode == "full":
+        around, count = (m - 1, m - 1), n + m - 1
+    else:
+        raise BadArgument(f"{name}: mode must be 'full', 'same' or 'valid', got {mode!r}.")
+    rows = _windows(pad(x, like(x, 0), [(*around, 0)]), m, count)
+    return contract(y, rows, (((0,), (0,)), ((), ())), precision, preferred)
+
+
+def _vectors(name: str, a: Any, v: Any) -> list[Any]:
+    x, y = promote(a, v)
+    for part in (x, y):
+        if part.ndim != 1 or not part.size:
+            raise ShapeMismatch(f"{name}: operands must be vectors with elements, got {x.type} and {y.type}.")
+    return [convert(part, canonical("int32")) if part.type.dtype is bool_ else part for part in (x, y)]
+
+
+def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """``convolve(a, v)[k] == sum over j of a[j] * v[k - j]``; "same": the longer size, "valid": full overlaps.
+
+    >>> from handlax.numpy import array
+    >>> convolve(array([1, 2, 3]), array([1, 1]))
+    Array([1, 3, 5, 3], dtype=int32)
+    """
+    x, y = _vectors("convolve", a, v)
+    if x.size < y.size:
+        x, y = y, x
+    return _convolved("convolve", x, rev(y, (0,)), mode, precision, preferred_element_type)
+
+
+def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """``correlate(a, v)[k] == sum over j of a[j + k] * conj(v[j])``, k from the first overlap. Source: NumPy.
+
+    >>> from handlax.numpy import array
+    >>> correlate(array([1, 2, 3]), array([1, 1]))
+    Array([3, 5], dtype=int32)
+    """
+    x, y = _vectors("correlate", a, v)
+    if dtypes.is_complex(y.type.dtype):
+        y = conj(y)
+    if x.size >= y.size:
+        return _convolved("correlate", x, y, mode, precision, preferred_element_type)
+    return rev(_convolved("correlate", y, x, mode, precision, preferred_element_type), (0,))
+
+
+def _window(values: np.ndarray[Any, Any]) -> Any:
+    return from_numpy(values.astype(default_float()), copy=False)
+
+
+def hanning(M: int) -> Any:
+    """``0.5 - 0.5 cos(2 pi i / (M - 1))``. Source: NumPy, ``hanning``.
+
+    >>> hanning(3)
+    Array([0., 1., 0.], dtype=float32)
+    """
+    return _window(np.hanning(M))
+
+
+def hamming(M: int) -> Any:
+    """``0.54 - 0.46 cos(2 pi i / (M - 1))``. Source: NumPy, ``hamming``.
+
+    >>> hamming(3).shape
+    (3,)
+    """
+    return _window(np.hamming(M))
+
+
+def blackman(M: int) -> Any:
+    """``0.42 - 0.5 cos(2 pi i / (M - 1)) + 0.08 cos(4 pi i / (M - 1))``. Source: NumPy, ``blackman``.
+
+    >>> blackman(3).shape
+    (3,)
+    """
+    return _window(np.blackman(M))
+
+
+def bartlett(M: int) -> Any:
+    """The triangle that is 0 at both ends and 1 in the middle. Source: NumPy, ``bartlett``.
+
+    >>> bartlett(3)
+    Array([0., 1., 0.], dtype=float32)
+    """
+    return _window(np.bartlett(M))
+
+
+def kaiser(M: int, beta: Any) -> Any:
+    """``i0(beta sqrt(1 - (2 i / (M - 1) - 1)**2)) / i0(beta)``. Source: NumPy, ``kaiser``.
+
+    >>> kaiser(3, 0.0)
+    Array([1., 1., 1.], dtype=float32)
+    """
+    b = inexact(array_of(beta))
+    b = convert(b, default_float() if b.type.weak else b.type.dtype)
+    if M == 1:
+        return shapes.full(b.type.update(shape=(1,)), 1)
+    at = from_numpy(np.linspace(-1, 1, M).astype(b.type.dtype), copy=False)
+    height = sqrt(sub(like(at, 1), square(at)))
+    return div(i0(shapes.broadcast(b, (M,)) * height), i0(b))

@@ -1,0 +1,202 @@
+"""Reductions that leave out NaN: nansum, nanmax, nanmean, nanvar, nanargmax, nancumsum, ..."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...effects.operations.elementwise.arithmetic import sqrt
+from ...effects.operations.elementwise.bitwise import bitwise_and
+from ...effects.operations.elementwise.comparison import eq, ne, select_n
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.reductions import reductions as folds
+from ...effects.types import dtypes
+from ...effects.types.dtypes import canonical, to_inexact
+from ..arrays.argument_conversion import array_of, choose, inexact, like, no_out, to_bool
+from ..mathematics import reductions
+from . import averages
+
+__all__ = [
+    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
+    "nanvar",
+]  # fmt: skip
+
+
+def _filled(a: Any, value: Any) -> Any:
+    """``a`` with NaN replaced."""
+    x = array_of(a)
+    return select_n(ne(x, x), x, like(x, value)) if dtypes.is_inexact(x.type.dtype) else x
+
+
+def _present(x: Any, where: Any) -> Any:
+    """The mask of elements to reduce: those that are not NaN, and where ``where`` is true."""
+    mask = eq(x, x)
+    return mask if where is None else bitwise_and(mask, choose(mask, to_bool(where), False))
+
+
+def nansum(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    """``sum`` with 0 in place of NaN. Source: NumPy, ``nansum``.
+
+    >>> from handlax.numpy import array
+    >>> nansum(array([1.0, float("nan")]))
+    Array(1., dtype=float32)
+    """
+    return reductions.sum(_filled(a, 0), axis, dtype, out, keepdims, initial, where)
+
+
+def nanprod(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    """``prod`` with 1 in place of NaN. Source: NumPy, ``nanprod``.
+
+    >>> from handlax.numpy import array
+    >>> nanprod(array([2.0, float("nan")]))
+    Array(2., dtype=float32)
+    """
+    return reductions.prod(_filled(a, 1), axis, dtype, out, keepdims, initial, where)
+
+
+def _extreme(f: Any, unit: Any, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+    x = array_of(a)
+    if not dtypes.is_inexact(x.type.dtype):
+        return f(x, axis, out, keepdims, initial, where)
+    y = f(_filled(x, unit(x.type.dtype)), axis, out, keepdims, initial, where)
+    if initial is not None:
+        return y
+    nothing = reductions.all(ne(x, x), axis, keepdims=keepdims, where=where)
+    return select_n(nothing, y, like(y, float("nan")))
+
+
+def nanmax(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
+    """The largest element that is not NaN; NaN where there is none. Source: NumPy, ``nanmax``.
+
+    >>> from handlax.numpy import array
+    >>> nanmax(array([2.0, float("nan")]))
+    Array(2., dtype=float32)
+    """
+    return _extreme(reductions.max, folds.lowest, a, axis, out, keepdims, initial, where)
+
+
+def nanmin(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
+    """The smallest element that is not NaN; NaN where there is none. Source: NumPy, ``nanmin``.
+
+    >>> from handlax.numpy import array
+    >>> nanmin(array([2.0, float("nan")]))
+    Array(2., dtype=float32)
+    """
+    return _extreme(reductions.min, folds.highest, a, axis, out, keepdims, initial, where)
+
+
+def nanmean(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
+) -> Any:
+    """The mean of the elements that are not NaN; NaN where there is none. Source: NumPy, ``nanmean``.
+
+    >>> from handlax.numpy import array
+    >>> nanmean(array([2.0, float("nan"), 4.0]))
+    Array(3., dtype=float32)
+    """
+    x = array_of(a)
+    if not dtypes.is_inexact(x.type.dtype):
+        return averages.mean(x, axis, dtype, out, keepdims, where=where)
+    no_out(out, "nanmean")
+    return averages.mean(_filled(x, 0), axis, dtype, None, keepdims, where=_present(x, where))
+
+
+def _variance(
+    name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: int, keepdims: bool, where: Any, mean: Any
+) -> tuple[Any, Any]:
+    """The variance of the elements that are not NaN, and the dtype of its computation."""
+    no_out(out, name)
+    x = inexact(a)
+    made = to_inexact(x.type.dtype) if dtype is None else canonical(dtype)
+    present = _present(x, where)
+    center = nanmean(x, axis, None, None, True, where) if mean is None else mean
+    x = _filled(x, 0)
+    if mean is None:
+        center = select_n(ne(center, center), center, like(center, 0))
+    y = averages.var(x, axis, made, None, ddof, keepdims, where=present, mean=center)
+    return y, made
+
+
+def nanvar(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False,
+    where: Any = None, mean: Any = None,
+) -> Any:  # fmt: skip
+    """The variance of the elements that are not NaN. Source: NumPy, ``nanvar``.
+
+    >>> from handlax.numpy import array
+    >>> nanvar(array([1.0, float("nan"), 3.0]))
+    Array(1., dtype=float32)
+    """
+    return _variance("nanvar", a, axis, dtype, out, ddof, keepdims, where, mean)[0]
+
+
+def nanstd(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False,
+    where: Any = None, mean: Any = None,
+) -> Any:  # fmt: skip
+    """The standard deviation of the elements that are not NaN. Source: NumPy, ``nanstd``.
+
+    >>> from handlax.numpy import array
+    >>> nanstd(array([1.0, float("nan"), 5.0]))
+    Array(2., dtype=float32)
+    """
+    y, made = _variance("nanstd", a, axis, dtype, out, ddof, keepdims, where, mean)
+    return convert(sqrt(y), dtypes.to_real(made))
+
+
+def _place(f: Any, unit: Any, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+    x = array_of(a)
+    if not dtypes.is_inexact(x.type.dtype):
+        return f(x, axis, out, keepdims)
+    found = f(_filled(x, unit(x.type.dtype)), axis, out, keepdims)
+    nothing = reductions.all(ne(x, x), axis, keepdims=bool(keepdims))
+    return select_n(nothing, found, like(found, -1))
+
+
+def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """The index of the largest element that is not NaN; -1 where there is none. Source: NumPy, ``nanargmax``.
+
+    >>> from handlax.numpy import array
+    >>> nanargmax(array([float("nan"), 2.0]))
+    Array(1, dtype=int32)
+    """
+    return _place(reductions.argmax, folds.lowest, a, axis, out, keepdims)
+
+
+def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """The index of the smallest element that is not NaN; -1 where there is none. Source: NumPy, ``nanargmin``.
+
+    >>> from handlax.numpy import array
+    >>> nanargmin(array([float("nan"), 2.0]))
+    Array(1, dtype=int32)
+    """
+    return _place(reductions.argmin, folds.highest, a, axis, out, keepdims)
+
+
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """``cumsum`` with 0 in place of NaN. Source: NumPy, ``nancumsum``.
+
+    >>> from handlax.numpy import array
+    >>> nancumsum(array([1.0, float("nan"), 2.0]))
+    Array([1., 1., 3.], dtype=float32)
+    """
+    return reductions.cumsum(_filled(a, 0), axis, dtype, out)
+
+
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """``cumprod`` with 1 in place of NaN. Source: NumPy, ``nancumprod``.
+
+    >>> from handlax.numpy import array
+    >>> nancumprod(array([2.0, float("nan"), 3.0]))
+    Array([2., 2., 6.], dtype=float32)
+    """
+    return reductions.cumprod(_filled(a, 1), axis, dtype, out)

@@ -1,0 +1,268 @@
+"""Order statistics: ptp, quantile, percentile, median, and those that leave out NaN."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.core.arrays import Array, ConcreteArray
+from ...effects.functions.unsupported import no_sharding
+from ...effects.operations.elementwise.arithmetic import add, ceil, div, floor, mul, sub
+from ...effects.operations.elementwise.comparison import clamp, eq, le, lt, ne, select_n
+from ...effects.operations.elementwise.comparison import max as _max
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations import shapes
+from ...effects.operations.manipulation.slicing import concatenate, index_in_dim
+from ...effects.operations.reductions import sorting
+from ...effects.operations.reductions.cumulative import cumsum
+from ...effects.types.dtypes import default_int
+from ..arrays.argument_conversion import array_of, axes_of, inexact, kept_shape, like, no_out
+from ..arrays.indexing_operations import take_along_axis
+from ..mathematics import reductions
+
+__all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "ptp", "quantile"]
+
+
+def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """``max(a) - min(a)`` along the axes. Source: NumPy, ``ptp``.
+
+    >>> from handlax.numpy import array
+    >>> ptp(array([1, 5, 3]))
+    Array(4, dtype=int32)
+    """
+    x = array_of(a)
+    return sub(reductions.max(x, axis, out, keepdims), reductions.min(x, axis, out, keepdims))
+
+
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
+
+
+def quantile(
+    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: bool = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """The ``q``-quantile: of n sorted elements the one at position ``q * (n - 1)``, interpolated by ``method``.
+
+    Shapes: the dimensions of ``q``, a scalar or vector, come first. NaN where an element is NaN.
+
+    Args:
+        method: the interpolation: "linear", "lower", "higher", "midpoint", "nearest"; or "inverted_cdf", the least
+            element such that at least a fraction ``q`` of the total weight is at or below it.
+        weights: of the elements, for "inverted_cdf".
+    Source: NumPy, ``quantile``.
+
+    >>> from handlax.numpy import array
+    >>> quantile(array([1.0, 2.0, 4.0]), 0.75)
+    Array(3., dtype=float32)
+    """
+    no_out(out, "quantile")
+    return _quantile("quantile", a, q, axis, method, keepdims, False, weights)
+
+
+def nanquantile(
+    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: bool = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """``quantile`` of the elements that are not NaN; NaN where there is none. Source: NumPy, ``nanquantile``.
+
+    >>> from handlax.numpy import array
+    >>> nanquantile(array([1.0, float("nan"), 3.0]), 0.5)
+    Array(2., dtype=float32)
+    """
+    no_out(out, "nanquantile")
+    return _quantile("nanquantile", a, q, axis, method, keepdims, True, weights)
+
+
+def _hundredth(q: Any) -> Any:
+    if isinstance(q, (bool, int, float, np.ndarray, np.generic)):
+        return np.asarray(q) / 100
+    q = inexact(q)
+    return div(q, like(q, 100))
+
+
+def percentile(
+    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: bool = False, *, weights: Any = None, out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """``quantile(a, q / 100)``. Source: NumPy, ``percentile``.
+
+    >>> from handlax.numpy import array
+    >>> percentile(array([1.0, 2.0, 3.0]), 50)
+    Array(2., dtype=float32)
+    """
+    no_sharding("percentile", out_sharding)
+    return quantile(a, _hundredth(q), axis, out, overwrite_input, method, keepdims, weights=weights)
+
+
+def nanpercentile(
+    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: bool = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """``nanquantile(a, q / 100)``. Source: NumPy, ``nanpercentile``.
+
+    >>> from handlax.numpy import array
+    >>> nanpercentile(array([1.0, float("nan"), 3.0]), 50)
+    Array(2., dtype=float32)
+    """
+    return nanquantile(a, _hundredth(q), axis, out, overwrite_input, method, keepdims, weights=weights)
+
+
+def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+    """The middle one of the sorted elements, or the mean of the two middle ones. Source: NumPy, ``median``.
+
+    >>> from handlax.numpy import array
+    >>> median(array([5, 1, 2, 3]))
+    Array(2.5, dtype=float32)
+    """
+    return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+
+
+def nanmedian(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+    """The median of the elements that are not NaN. Source: NumPy, ``nanmedian``.
+
+    >>> from handlax.numpy import array
+    >>> nanmedian(array([5.0, float("nan"), 2.0, 3.0]))
+    Array(3., dtype=float32)
+    """
+    return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+
+
+def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool, ignore_nan: bool, weights: Any) -> Any:
+    if method not in _METHODS:
+        raise BadArgument(f"{name}: method must be one of {', '.join(_METHODS)}, got {method!r}.")
+    if weights is not None and method != "inverted_cdf":
+        raise BadArgument(f"{name}: weights are for method='inverted_cdf', got method={method!r}.")
+    x = inexact(a)
+    x = convert(x, x.type.dtype)
+    axes = axes_of(axis, len(x.type.shape), name)
+    shape = x.type.shape
+    rows = _in_one(x, axes)
+    part = np.asarray(q, np.float64) if not isinstance(q, Array) or isinstance(q, ConcreteArray) else inexact(q)
+    if len(part.shape) > 1:
+        raise ShapeMismatch(f"{name}: q must be a scalar or a vector, got shape {part.shape}.")
+    if not rows.type.shape[-1]:
+        raise ShapeMismatch(f"{name}: of no elements there is none, got {x.type} along {axes}.")
+    if method == "inverted_cdf":
+        y = _by_weight(name, rows, part, _row_weights(name, weights, x, axes), ignore_nan)
+    else:
+        y = _between(sorting.sort(rows), part, method, ignore_nan)
+    if keepdims:
+        y = shapes.reshape(y, (*part.shape, *kept_shape(shape, axes)))
+    return y
+
+
+def _in_one(x: Any, axes: tuple[int, ...]) -> Any:
+    """``x`` with these axes moved to the end and merged into one."""
+    kept = [d for d in range(len(x.type.shape)) if d not in axes]
+    lead = tuple([x.type.shape[d] for d in kept])
+    return shapes.reshape(shapes.permute(x, (*kept, *axes)), (*lead, prod([x.type.shape[d] for d in axes])))
+
+
+def _between(x: Any, q: Any, method: str, ignore_nan: bool) -> Any:
+    """The quantile of sorted rows: the two elements around its position, interpolated."""
+    size = x.type.shape[-1]
+    if isinstance(q, np.ndarray) and not ignore_nan:
+        y = _known_places(x, q * (size - 1), method)
+    else:
+        y = _places_by_row(x, q, method, ignore_nan)
+    if ignore_nan:
+        return y
+    last = index_in_dim(x, size - 1, -1, keepdims=False)  # NaN comes last
+    last = shapes.broadcast(last, y.type.shape)
+    return select_n(ne(last, last), y, last)
+
+
+def _known_places(x: Any, places: np.ndarray[Any, Any], method: str) -> Any:
+    """The quantile at concrete positions, by static slices."""
+    size = x.type.shape[-1]
+    if places.ndim:
+        parts = [_known_places(x, place, method) for place in places]
+        return concatenate([shapes.reshape(part, (1, *part.type.shape)) for part in parts], 0)
+    if np.isnan(places):
+        return shapes.full(x.type.update(shape=x.type.shape[:-1]), np.nan)
+    low = int(np.clip(np.floor(places), 0, size - 1))
+    high = int(np.clip(np.ceil(places), 0, size - 1))
+    weight = float(places - np.floor(places))
+    if method == "nearest":
+        low = high = high if weight > 0.5 else low
+    below = index_in_dim(x, low if method != "higher" else high, -1, keepdims=False)
+    if low == high or method in ("lower", "higher"):
+        return below
+    above = index_in_dim(x, high, -1, keepdims=False)
+    weight = 0.5 if method == "midpoint" else weight
+    return add(mul(below, like(below, 1 - weight)), mul(above, like(above, weight)))
+
+
+def _places_by_row(x: Any, q: Any, method: str, ignore_nan: bool) -> Any:
+    """The quantile at traced positions: one gather for the lower, one for the upper element."""
+    lead, size = x.type.shape[:-1], x.type.shape[-1]
+    kind = x.type.dtype
+    shape = (*q.shape, *lead)
+    part = convert(array_of(q), kind)
+    part = shapes.broadcast_in_dim(part, shape, (0,)) if part.type.shape else part
+    if ignore_nan:
+        count = shapes.broadcast(reductions.sum(eq(x, x), -1, dtype=kind), shape)
+        last = sub(count, like(count, 1))
+    else:
+        last = shapes.full(x.type.update(shape=shape), size - 1)
+    place = mul(part, last)
+    low, high = floor(place), ceil(place)
+    weight = sub(place, low)
+    if method == "nearest":
+        low = high = select_n(le(weight, like(weight, 0.5)), high, low)
+    if method == "midpoint":
+        weight = select_n(eq(low, high), like(weight, 0.5), like(weight, 0))
+    lower, upper = (_row_elements(x, clamp(like(i, 0), i, _max(last, like(last, 0)))) for i in (low, high))
+    if method in ("lower", "nearest"):
+        return lower
+    if method == "higher":
+        return upper
+    return add(mul(lower, sub(like(weight, 1), weight)), mul(upper, weight))
+
+
+def _row_elements(x: Any, places: Any) -> Any:
+    """``y[j, i] = x[i, places[j, i]]``: places have the leading dimensions of x last."""
+    lead = x.type.shape[:-1]
+    extra = places.type.shape[: len(places.type.shape) - len(lead)]
+    index = convert(places, default_int())
+    if extra:
+        index = shapes.move_axis(index, 0, len(lead))
+        return shapes.move_axis(take_along_axis(x, index, -1, mode="clip"), len(lead), 0)
+    y = take_along_axis(x, shapes.reshape(index, (*lead, 1)), -1, mode="clip")
+    return shapes.reshape(y, lead)
+
+
+def _row_weights(name: str, weights: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    if weights is None:
+        return shapes.full(_in_one(x, axes).type, 1)
+    w = convert(array_of(weights), x.type.dtype)
+    if w.type.shape != x.type.shape:
+        if len(axes) != 1 or w.type.shape != (x.type.shape[axes[0]],):
+            raise ShapeMismatch(f"{name}: weights must have the shape of a, or of one axis, got {w.type} for {x.type}.")
+        w = shapes.broadcast_in_dim(w, x.type.shape, axes)
+    return _in_one(w, axes)
+
+
+def _by_weight(name: str, x: Any, q: Any, weights: Any, ignore_nan: bool) -> Any:
+    """The weighted quantile: the first sorted element at which the cumulative weight reaches ``q`` of the total."""
+    x, w = sorting.sort_key_val(x, weights, -1)
+    if ignore_nan:
+        w = select_n(eq(x, x), like(w, 0), w)
+    sums = cumsum(w, len(w.type.shape) - 1)
+    lead, size = x.type.shape[:-1], x.type.shape[-1]
+    total = index_in_dim(sums, size - 1, -1, keepdims=False)
+    shape = (*q.shape, *lead)
+    part = convert(array_of(q), x.type.dtype)
+    part = shapes.broadcast_in_dim(part, shape, (0,)) if part.type.shape else part
+    goal = mul(part, shapes.broadcast(total, shape))
+    below = lt(
+        shapes.broadcast(sums, (*shape, size)), shapes.broadcast_in_dim(goal, (*shape, size), tuple(range(len(shape))))
+    )
+    y = _row_elements(x, clamp(0, reductions.sum(below, -1, dtype=default_int()), size - 1))
+    if ignore_nan:
+        return y
+    last = shapes.broadcast(index_in_dim(x, size - 1, -1, keepdims=False), y.type.shape)
+    return select_n(ne(last, last), y, last)

@@ -1,0 +1,284 @@
+"""Arrays as sets: distinct elements, unions, intersections, differences.
+
+The size of a result depends on values: for traced arrays ``size`` must be given.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ...effects.base.errors import BadArgument
+from ...effects.operations.elementwise.arithmetic import sub
+from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
+from ...effects.operations.elementwise.comparison import eq, lt, ne, select_n
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations import shapes
+from ...effects.operations.foundations.shapes import canonical_axis
+from ...effects.operations.manipulation.creation import iota
+from ...effects.operations.manipulation.operand_promotion import promote
+from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
+from ...effects.operations.reductions import sorting
+from ...effects.operations.reductions.cumulative import cumsum
+from ...effects.types import dtypes
+from ...effects.types.dtypes import default_int
+from ..arrays.argument_conversion import array_of, like
+from ..arrays.index_arrays import flatnonzero, known
+from ..arrays.indexing_operations import take
+from ..mathematics import reductions
+from .sorting_searching import argsort, isin, lexsort, searchsorted
+
+__all__ = [
+    "intersect1d", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse",
+    "unique_values",
+]  # fmt: skip
+
+
+class UniqueAll(NamedTuple):
+    """The result of ``unique_all``."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCounts(NamedTuple):
+    """The result of ``unique_counts``."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverse(NamedTuple):
+    """The result of ``unique_inverse``."""
+
+    values: Any
+    inverse_indices: Any
+
+
+def _flat(x: Any) -> Any:
+    return shapes.reshape(x, (x.size,))
+
+
+def _first(x: Any, equal_nan: bool = True) -> Any:
+    """The mask of elements, or rows, of a sorted array that differ from the one before."""
+    size = x.type.shape[0]
+    head = shapes.full(x.type.update(shape=(min(size, 1),), dtype=dtypes.bool_, weak=False), True)
+    if size < 2:
+        return head
+    a, b = slice_in_dim(x, 1, size), slice_in_dim(x, 0, size - 1)
+    new = ne(a, b)
+    if equal_nan and dtypes.is_inexact(x.type.dtype):
+        new = bitwise_and(new, bitwise_or(eq(a, a), eq(b, b)))
+    return concatenate([head, reductions.any(new, tuple(range(1, len(x.type.shape))))], 0)
+
+
+def unique(
+    ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+    axis: int | None = None, *, equal_nan: bool = True, size: int | None = None, fill_value: Any = None,
+    sorted: bool = True,
+) -> Any:  # fmt: skip
+    """The distinct elements sorted, or the distinct slices along ``axis``.
+
+    With the flags also: the index at which each first occurs; the inverse, for every element its index in the result;
+    the number of times each occurs.
+
+    Args:
+        size: of the result, which is truncated, or padded with ``fill_value``, by default the least element.
+            Needed if ``ar`` is traced.
+    Raises: ConcretizationError: ``ar`` is traced, and ``size`` is not given. Source: NumPy, ``unique``.
+
+    >>> from handlax.numpy import array
+    >>> unique(array([3, 1, 3]), return_counts=True)
+    (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
+    """
+    whole = array_of(ar)
+    x = _flat(whole) if axis is None else shapes.move_axis(whole, canonical_axis(axis, whole.ndim, "unique"), 0)
+    order, rows = _in_order(x)
+    total = x.type.shape[0]
+    mask = _first(rows, equal_nan)
+    starts = flatnonzero(mask, size=size, fill_value=None if size is None else total)
+    count = starts.type.shape[0]
+    places = select_n(lt(starts, like(starts, total)), like(starts, 0), starts) if size is not None else starts
+    values = take(rows, places, 0, mode="clip") if total else rows
+    missing = None if size is None or fill_value is None else bitwise_not(lt(starts, like(starts, total)))
+    if missing is not None:
+        fill = convert(array_of(fill_value), values.type.dtype, values.type.weak)
+        gone = shapes.broadcast_in_dim(missing, values.type.shape, (0,))
+        values = select_n(gone, values, shapes.broadcast(fill, values.type.shape) if fill.type.shape else fill)
+    found = [values if axis is None else shapes.move_axis(values, 0, canonical_axis(axis, whole.ndim, "unique"))]
+    if return_index:
+        found.append(take(order, places, mode="clip") if total else order)
+    if return_inverse:
+        found.append(_inverse(mask, order, whole.type.shape if axis is None else (total,)))
+    if return_counts:
+        after = concatenate(
+            [
+                slice_in_dim(starts, min(1, count), count),
+                shapes.full(starts.type.update(shape=(min(1, count),)), total),
+            ],
+            0,
+        )
+        found.append(sub(after, starts))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _in_order(x: Any) -> tuple[Any, Any]:
+    """The indices that sort the slices along the first axis, and the sorted slices."""
+    if x.ndim == 1:
+        order = argsort(x)
+        return order, sorting.sort(x)
+    columns = shapes.reshape(x, (x.type.shape[0], x.size // max(1, x.type.shape[0])))
+    width = columns.type.shape[1]
+    keys = [_flat(slice_in_dim(columns, d, d + 1, axis=1)) for d in reversed(range(width))]
+    order = lexsort(keys) if keys else iota(default_int(), x.type.shape[0])
+    return order, take(x, order, 0, mode="clip") if x.size else x
+
+
+def _inverse(mask: Any, order: Any, shape: tuple[int, ...]) -> Any:
+    """For every element its index among the distinct ones."""
+    rank = sub(cumsum(convert(mask, default_int())), like(order, 1)) if mask.size else order
+    return shapes.reshape(take(rank, argsort(order), mode="clip") if mask.size else rank, shape)
+
+
+def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
+    """``unique`` with indices, inverse and counts. Source: the array API standard, ``unique_all``.
+
+    >>> from handlax.numpy import array
+    >>> unique_all(array([3, 1, 3])).values
+    Array([1, 3], dtype=int32)
+    """
+    return UniqueAll(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
+    """``unique`` with counts. Source: the array API standard, ``unique_counts``.
+
+    >>> from handlax.numpy import array
+    >>> unique_counts(array([3, 1, 3])).counts
+    Array([1, 2], dtype=int32)
+    """
+    return UniqueCounts(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
+    """``unique`` with the inverse. Source: the array API standard, ``unique_inverse``.
+
+    >>> from handlax.numpy import array
+    >>> unique_inverse(array([3, 1, 3])).inverse_indices
+    Array([1, 0, 1], dtype=int32)
+    """
+    return UniqueInverse(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """``unique``. Source: the array API standard, ``unique_values``.
+
+    >>> from handlax.numpy import array
+    >>> unique_values(array([3, 1, 3]))
+    Array([1, 3], dtype=int32)
+    """
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
+
+
+def _chosen(name: str, x: Any, mask: Any, size: int | None, fill_value: Any) -> Any:
+    """The elements where a mask is true, sorted; padded to ``size``, by default with the least of them."""
+    if size is None and not known(mask):
+        flatnonzero(mask)  # raises, and says what to do
+    _, y = sorting.sort((bitwise_not(mask), x), 0, True, 2)
+    count = reductions.sum(mask, dtype=default_int())
+    if size is None:
+        return slice_in_dim(y, 0, int(count))
+    if size < 0:
+        raise BadArgument(f"{name}: size must not be negative, got {size}.")
+    total = y.type.shape[0]
+    fill = (
+        (slice_in_dim(y, 0, 1) if total else shapes.full(y.type.update(shape=(1,)), 0))
+        if fill_value is None
+        else fill_value
+    )
+    fill = shapes.broadcast(_scalar(convert(array_of(fill), y.type.dtype)), (size,))
+    if total < size:
+        y = concatenate([convert(y, y.type.dtype), slice_in_dim(fill, 0, size - total)], 0)
+    index = iota(default_int(), size)
+    return select_n(lt(index, shapes.broadcast(count, (size,))), fill, convert(slice_in_dim(y, 0, size), y.type.dtype))
+
+
+def _scalar(x: Any) -> Any:
+    return shapes.reshape(x, ()) if x.type.shape else x
+
+
+def _distinct(x: Any, assume_unique: bool) -> tuple[Any, Any]:
+    """The elements sorted, and which of them are the first of their kind."""
+    y = sorting.sort(x) if x.size else x
+    return y, shapes.full(y.type.update(dtype=dtypes.bool_, weak=False), True) if assume_unique else _first(y)
+
+
+def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The distinct elements of either, sorted. Source: NumPy, ``union1d``.
+
+    >>> from handlax.numpy import array
+    >>> union1d(array([3, 1]), array([1, 2]))
+    Array([1, 2, 3], dtype=int32)
+    """
+    x, y = promote(ar1, ar2)
+    return unique(concatenate([_flat(x), _flat(y)], 0), size=size, fill_value=fill_value)
+
+
+def intersect1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *, size: int | None = None,
+    fill_value: Any = None,
+) -> Any:  # fmt: skip
+    """The distinct elements of both, sorted; with ``return_indices`` also the first index of each in either array.
+
+    >>> from handlax.numpy import array
+    >>> intersect1d(array([3, 1, 1]), array([1, 2, 3]))
+    Array([1, 3], dtype=int32)
+    """
+    x, y = map(_flat, promote(ar1, ar2))
+    a, mask = _distinct(x, assume_unique)
+    mask = bitwise_and(mask, isin(a, y)) if a.size else mask
+    found = _chosen("intersect1d", a, mask, size, fill_value)
+    if not return_indices:
+        return found
+    return found, *[_first_places(z, found) for z in (x, y)]
+
+
+def _first_places(x: Any, values: Any) -> Any:
+    order = argsort(x)
+    return take(order, searchsorted(take(x, order), values), mode="clip")
+
+
+def setdiff1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
+) -> Any:
+    """The distinct elements of ``ar1`` not in ``ar2``, sorted; in their order if ``assume_unique``.
+
+    >>> from handlax.numpy import array
+    >>> setdiff1d(array([3, 1, 2]), array([1]))
+    Array([2, 3], dtype=int32)
+    """
+    x, y = _flat(array_of(ar1)), _flat(array_of(ar2))
+    if assume_unique and size is None:
+        return take(x, flatnonzero(isin(x, y, invert=True)), mode="clip")
+    a, mask = _distinct(x, assume_unique)
+    mask = bitwise_and(mask, isin(a, y, invert=True)) if a.size else mask
+    return _chosen("setdiff1d", a, mask, size, array_of(0) if fill_value is None else fill_value)
+
+
+def setxor1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
+) -> Any:
+    """The distinct elements of exactly one of the two, sorted. Source: NumPy, ``setxor1d``.
+
+    >>> from handlax.numpy import array
+    >>> setxor1d(array([3, 1]), array([1, 2]))
+    Array([2, 3], dtype=int32)
+    """
+    x, y = map(_flat, promote(ar1, ar2))
+    sides = []
+    for one, other in ((x, y), (y, x)):
+        a, mask = _distinct(one, assume_unique)
+        sides.append((a, bitwise_and(mask, isin(a, other, invert=True)) if a.size else mask))
+    values, masks = (concatenate(list(parts), 0) for parts in zip(*sides))
+    return _chosen("setxor1d", values, masks, size, fill_value)

@@ -1,0 +1,253 @@
+"""Sorting and searching: sort, argsort, lexsort, partition, searchsorted, digitize, isin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.core.arrays import ConcreteArray
+from ...effects.operations.elementwise.arithmetic import add, sub
+from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
+from ...effects.operations.elementwise.comparison import eq, ge, le, lt, ne, select_n
+from ...effects.operations.elementwise.comparison import min as _min
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations import shapes
+from ...effects.operations.foundations.shapes import canonical_axis
+from ...effects.operations.manipulation.creation import broadcasted_iota
+from ...effects.operations.manipulation.operand_promotion import promote
+from ...effects.operations.manipulation.slicing import rev
+from ...effects.operations.reductions import sorting
+from ...effects.types import dtypes
+from ...effects.types.dtypes import canonical, default_int
+from ..arrays.argument_conversion import array_of, like, rows_of
+from ..arrays.indexing_operations import take
+from ..mathematics import reductions
+
+__all__ = [
+    "argpartition", "argsort", "digitize", "isin", "lexsort", "partition", "searchsorted", "sort", "sort_complex",
+]  # fmt: skip
+
+
+# above so many keys a binary search does less than comparing all
+_FEW = 64
+
+
+def _plain_order(name: str, kind: Any, order: Any) -> None:
+    if kind is not None or order is not None:
+        raise BadArgument(
+            f"{name}: there is one algorithm and no fields, got kind={kind} and order={order}.",
+            hint="stable= says more.",
+        )
+
+
+def sort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Any:
+    """``a`` sorted along an axis, or flattened; NaN comes last, or first if ``descending``. Source: NumPy, ``sort``.
+
+    >>> from handlax.numpy import array
+    >>> sort(array([3, 1, 2])), sort(array([3, 1, 2]), descending=True)
+    (Array([1, 2, 3], dtype=int32), Array([3, 2, 1], dtype=int32))
+    """
+    _plain_order("sort", kind, order)
+    x, axis = rows_of(a, axis, "sort")
+    y = sorting.sort(x, axis, stable)
+    return rev(y, (axis,)) if descending else y
+
+
+def argsort(
+    a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+    descending: bool = False, dtype: Any = None,
+) -> Any:  # fmt: skip
+    """The indices that sort: ``take_along_axis(a, argsort(a)) == sort(a)``; equal elements stay in order if ``stable``.
+
+    >>> from handlax.numpy import array
+    >>> argsort(array([3, 1, 2]))
+    Array([1, 2, 0], dtype=int32)
+    """
+    _plain_order("argsort", kind, order)
+    x, axis = rows_of(a, axis, "argsort")
+    places = broadcasted_iota(default_int() if dtype is None else canonical(dtype), x.type.shape, axis)
+    if descending and stable:  # equal elements change places twice
+        x, places = rev(x, (axis,)), rev(places, (axis,))
+    _, found = sorting.sort_key_val(x, places, axis, stable)
+    return rev(found, (axis,)) if descending else found
+
+
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """The indices that sort by the last key, where it is equal by the last but one, and so on. Source: NumPy.
+
+    >>> from handlax.numpy import array
+    >>> lexsort((array([1, 0, 2]), array([5, 5, 4])))
+    Array([2, 1, 0], dtype=int32)
+    """
+    xs = [array_of(key) for key in keys]
+    if not xs:
+        raise BadArgument("lexsort: there must be a key, got none.")
+    if len({x.type.shape for x in xs}) > 1:
+        raise ShapeMismatch(f"lexsort: keys must have one shape, got {', '.join(str(x.type) for x in xs)}.")
+    if not xs[0].type.shape:
+        return array_of(0)
+    axis = canonical_axis(axis, len(xs[0].type.shape), "lexsort")
+    places = broadcasted_iota(default_int(), xs[0].type.shape, axis)
+    return sorting.sort((*reversed(xs), places), axis, True, len(xs))[-1]
+
+
+def sort_complex(a: Any) -> Any:
+    """``a`` sorted along its last axis as complex numbers: by real, then by imaginary parts.
+
+    >>> from handlax.numpy import array
+    >>> sort_complex(array([2.0, 1.0]))
+    Array([1.+0.j, 2.+0.j], dtype=complex64)
+    """
+    x = array_of(a)
+    return convert(sort(x), dtypes.to_complex(x.type.dtype))
+
+
+def _within(name: str, a: Any, kth: Any, axis: int) -> Any:
+    x = array_of(a)
+    size = x.type.shape[canonical_axis(axis, len(x.type.shape), name)]
+    if not -size <= kth.__index__() < size:
+        raise BadArgument(f"{name}: kth must be an index along the axis, got {kth} for {x.type}.")
+    return x
+
+
+def partition(a: Any, kth: int, axis: int = -1) -> Any:
+    """``a`` rearranged along an axis: element ``kth`` as if sorted, none larger before it, none smaller after it.
+
+    Here all elements are sorted, which is one such arrangement. Source: NumPy, ``partition``.
+
+    >>> from handlax.numpy import array
+    >>> int(partition(array([3, 1, 2]), 1)[1])
+    2
+    """
+    return sort(_within("partition", a, kth, axis), axis)
+
+
+def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+    """The indices that partition: ``take_along_axis(a, argpartition(a, k))`` is a partition of ``a``.
+
+    >>> from handlax.numpy import array
+    >>> int(argpartition(array([3, 1, 2]), 1)[1])
+    2
+    """
+    return argsort(_within("argpartition", a, kth, axis), axis)
+
+
+def _before(x: Any, y: Any, strict: bool) -> Any:
+    """Whether ``x < y`` (``strict``) or ``x <= y``, with NaN as the largest."""
+    first = lt(x, y) if strict else le(x, y)
+    if not dtypes.is_inexact(x.type.dtype):
+        return first
+    last = ne(y, y)
+    return bitwise_or(first, bitwise_and(last, eq(x, x)) if strict else last)
+
+
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+    """Where ``v`` belongs in the sorted ``a``: ``a[i - 1] < v <= a[i]``, for ``side="right"`` ``a[i - 1] <= v < a[i]``.
+
+    Args:
+        sorter: the indices that sort ``a``.
+        method: "compare_all" compares all pairs; "scan", "scan_unrolled" and "sort" search by halves, unless ``a``
+            is short.
+    Source: NumPy, ``searchsorted``.
+
+    >>> from handlax.numpy import array
+    >>> searchsorted(array([1, 2, 2, 3]), 2), searchsorted(array([1, 2, 2, 3]), 2, side="right")
+    (Array(1, dtype=int32), Array(3, dtype=int32))
+    """
+    if side not in ("left", "right"):
+        raise BadArgument(f"searchsorted: side must be 'left' or 'right', got {side!r}.")
+    if method not in ("scan", "scan_unrolled", "sort", "compare_all"):
+        raise BadArgument(f"searchsorted: method must be scan, scan_unrolled, sort or compare_all, got {method!r}.")
+    x, y = promote(a, v)
+    if len(x.type.shape) != 1:
+        raise ShapeMismatch(f"searchsorted: the sorted array must have rank 1, got {x.type}.")
+    if sorter is not None:
+        x = take(x, sorter)
+    size = x.type.shape[0]
+    if size <= _FEW or method == "compare_all":
+        return _count_before(x, y, side == "left")
+    return _halving(x, y, side == "left")
+
+
+def _count_before(x: Any, y: Any, strict: bool) -> Any:
+    """The number of elements of the sorted ``x`` that come before each ``y``, by comparing all pairs."""
+    shape = (*y.type.shape, x.type.shape[0])
+    rows = shapes.broadcast_in_dim(x, shape, (len(shape) - 1,))
+    columns = shapes.broadcast_in_dim(y, shape, tuple(range(len(shape) - 1))) if y.type.shape else y
+    return reductions.sum(_before(rows, columns, strict), -1, dtype=default_int())
+
+
+def _halving(x: Any, y: Any, strict: bool) -> Any:
+    """As ``_count_before``, by a binary search whose steps are falling powers of two."""
+    size = x.type.shape[0]
+    found = shapes.full(y.type.update(dtype=default_int(), weak=False), 0)
+    step = 1 << (size.bit_length() - 1)
+    while step:
+        ahead = add(found, like(found, step))
+        at = take(x, _min(ahead, like(ahead, size)) - 1, mode="clip")
+        taken = bitwise_and(_before(at, y, strict), le(ahead, like(ahead, size)))
+        found = select_n(taken, found, ahead)
+        step >>= 1
+    return found
+
+
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
+) -> Any:
+    """Whether each element is one of ``test_elements``; with ``invert``, whether it is none. Source: NumPy, ``isin``.
+
+    >>> from handlax.numpy import array
+    >>> isin(array([1, 2, 3]), array([2, 5]))
+    Array([False,  True, False], dtype=bool)
+    """
+    if method not in ("auto", "compare_all", "binary_search", "sort"):
+        raise BadArgument(f"isin: method must be auto, compare_all, binary_search or sort, got {method!r}.")
+    x, y = promote(element, test_elements)
+    size = y.size
+    y = shapes.reshape(y, (size,))
+    if not size:
+        found = shapes.full(x.type.update(dtype=dtypes.bool_, weak=False), False)
+    elif size <= _FEW or method == "compare_all" or dtypes.is_complex(x.type.dtype):
+        shape = (*x.type.shape, size)
+        columns = shapes.broadcast_in_dim(x, shape, tuple(range(len(shape) - 1)))
+        found = reductions.any(eq(columns, shapes.broadcast_in_dim(y, shape, (len(shape) - 1,))), -1)
+    else:
+        y = sorting.sort(y)
+        found = eq(take(y, searchsorted(y, x), mode="clip"), x)
+    return bitwise_not(found) if invert else found
+
+
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+    """The bin of each ``x``: ``bins[i - 1] <= x < bins[i]``, with ``right`` ``bins[i - 1] < x <= bins[i]``.
+
+    Bins may be decreasing, too. Source: NumPy, ``digitize``.
+
+    >>> from handlax.numpy import array
+    >>> digitize(array([0.5, 1.0]), array([0.0, 1.0, 2.0]))
+    Array([1, 2], dtype=int32)
+    """
+    x, edges = array_of(x), array_of(bins)
+    if len(edges.type.shape) != 1:
+        raise ShapeMismatch(f"digitize: bins must have rank 1, got {edges.type}.")
+    size = edges.type.shape[0]
+    if not size:
+        return shapes.full(x.type.update(dtype=default_int(), weak=False), 0)
+    side, other = ("left", "right") if right else ("right", "left")
+    way = method or "scan"
+    rising = ge(edges[-1], edges[0])
+    if isinstance(rising, ConcreteArray):
+        return searchsorted(edges, x, side, method=way) if bool(rising) else _falling(edges, x, other, way)
+    return select_n(rising, _falling(edges, x, other, way), searchsorted(edges, x, side, method=way))
+
+
+def _falling(edges: Any, x: Any, side: str, method: str) -> Any:
+    found = searchsorted(rev(edges, (0,)), x, side, method=method)
+    return sub(like(found, edges.type.shape[0]), found)

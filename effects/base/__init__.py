@@ -1,0 +1,1 @@
+"""The handler stack, source locations, errors, settings, caches, immutability; imports nothing of the package."""

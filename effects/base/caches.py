@@ -1,0 +1,249 @@
+"""The caches of the process: all bounded, all counted by ``cache_info`` and emptied by ``clear_caches``.
+
+    Cache             a dictionary from keys to values
+    cached            a decorator: the results of a function by its arguments
+    AttachedCache     a dictionary on each of many objects, freed with the object
+    WeakCache         a dictionary for each of many objects, found by identity, for objects without attributes
+
+``once`` is a decorator for what is computed once per process; it is no cache, and ``clear_caches`` does not reset it.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class CacheInfo(NamedTuple):
+    """Hits, misses, entries and capacity of a cache.
+
+    Hits on the hottest paths are not counted: these read the cache's dictionary directly.
+    """
+
+    hits: int
+    misses: int
+    size: int
+    capacity: int
+
+
+CACHES: list[AnyCache] = []
+
+
+class AnyCache(ABC):
+    """The base of all caches: named, counted, and safe to clear at any time, which never changes a result."""
+
+    def __init__(self, name: str, capacity: int):
+        self.name = name
+        self.capacity = capacity
+        self.hits = 0
+        self.misses = 0
+        self.lock = threading.Lock()
+        CACHES.append(self)
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """The number of entries."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Drop every entry."""
+
+    def info(self) -> CacheInfo:
+        return CacheInfo(self.hits, self.misses, len(self), self.capacity)
+
+    def drop_older_half(self, entries: dict[Any, Any]) -> None:
+        """Drop the older half of ``entries``, a dictionary of this cache, if it is full."""
+        with self.lock:
+            if len(entries) >= self.capacity:
+                for old in list(entries)[: self.capacity // 2]:
+                    entries.pop(old, None)
+
+
+class Cache(AnyCache):
+    """A map from keys to values. When it is full, the older half is dropped.
+
+    ``entries`` is the same dictionary for the life of the cache, so that a hot path may keep a reference to it, look up
+    there, and call ``add`` after a miss.
+    """
+
+    def __init__(self, name: str, capacity: int = 4096):
+        super().__init__(name, capacity)
+        self.entries: dict[Any, Any] = {}
+
+    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """The value of ``key``; on a miss, ``make()``, called without a lock, and stored unless it raises."""
+        try:
+            found = self.entries[key]
+            self.hits += 1
+            return found
+        except KeyError:
+            return self.add(key, make())
+
+    def add(self, key: Hashable, value: Any) -> Any:
+        """Store ``value`` under ``key``, unless another thread has stored one; return the value stored."""
+        self.misses += 1
+        if len(self.entries) >= self.capacity:
+            self.drop_older_half(self.entries)
+        return self.entries.setdefault(key, value)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def clear(self) -> None:
+        self.entries.clear()
+
+
+class _FunctionCache(AnyCache):
+    """The cache of a function decorated with ``functools.lru_cache``, whose look-up is in C."""
+
+    def __init__(self, name: str, function: Any):
+        super().__init__(name, function.cache_parameters()["maxsize"])
+        self.function = function
+
+    def __len__(self) -> int:
+        return int(self.function.cache_info().currsize)
+
+    def clear(self) -> None:
+        self.function.cache_clear()
+
+    def info(self) -> CacheInfo:
+        hits, misses, _, size = self.function.cache_info()
+        return CacheInfo(hits, misses, size, self.capacity)
+
+
+def cached(name: str, capacity: int = 1024) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorator: cache the results of a function of hashable arguments; the least recently used are dropped."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        cached_function: Any = functools.lru_cache(capacity)(function)
+        _FunctionCache(name, cached_function)
+        return cached_function
+
+    return decorate
+
+
+def once(function: Callable[[], R]) -> Callable[[], R]:
+    """Decorator: the function is called once, however many threads call; every call returns that result."""
+    lock = threading.RLock()
+    results: list[R] = []
+
+    def first_call() -> R:
+        with lock:
+            if not results:
+                results.append(function())
+            return results[0]
+
+    return functools.cache(functools.wraps(function)(first_call))
+
+
+class AttachedCache(AnyCache):
+    """A cache spread over many objects, its owners: each has one part, a dictionary, which is freed with the owner.
+
+    A part is the attribute ``attribute`` of an owner; if that is None, the owner is a ``Part``. Several
+    caches may share ``owners``, each with its own attribute. All parts are cleared as soon as ``capacity`` entries were
+    added since the last clearing.
+    """
+
+    def __init__(self, name: str, attribute: str | None, capacity: int = 4096, owners: Owners | None = None):
+        super().__init__(name, capacity)
+        self.attribute = attribute
+        self.misses_at_clear = 0
+        self.owners = Owners() if owners is None else owners
+
+    def new_part(self) -> Part:
+        """A dictionary that is an owner."""
+        part = Part()
+        self.owners.add(part)
+        return part
+
+    def parts(self) -> list[dict[Any, Any]]:
+        """The dictionaries of the owners alive."""
+        owners, name = self.owners.alive(), self.attribute
+        return owners if name is None else [getattr(owner, name) for owner in owners]
+
+    def add(self, part: dict[Any, Any], key: Hashable, value: Any) -> Any:
+        """Store ``value`` under ``key`` in ``part``, unless another thread has stored one; return the value stored."""
+        self.misses += 1
+        if self.misses - self.misses_at_clear >= self.capacity:  # counting the entries of all parts is too slow
+            self.clear()
+        return part.setdefault(key, value)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts()))
+
+    def clear(self) -> None:
+        self.misses_at_clear = self.misses
+        for part in self.parts():
+            part.clear()
+
+
+class Part(dict[Any, Any]):
+    """A dictionary that is itself the owner of its part of an ``AttachedCache``; compared by identity."""
+
+    __slots__ = ("__weakref__",)
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+class Owners:
+    """A weak set of the objects that have parts of an ``AttachedCache``; they must be hashed by identity."""
+
+    __slots__ = ("members", "lock")
+
+    def __init__(self) -> None:
+        self.members: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.lock = threading.RLock()  # a set must not grow while it is iterated
+
+    def add(self, owner: Any) -> None:
+        with self.lock:
+            self.members.add(owner)
+
+    def alive(self) -> list[Any]:
+        with self.lock:
+            return list(self.members)
+
+
+class WeakCache(AnyCache):
+    """A dictionary for each of many objects, found by identity and freed with the object."""
+
+    def __init__(self, name: str, capacity: int = 4096):
+        super().__init__(name, capacity)
+        self.watched: dict[Hashable, tuple[weakref.ref[Any], dict[Any, Any]]] = {}
+
+    def part(self, owner: Any, key: Hashable) -> dict[Any, Any] | None:
+        """The dictionary of ``owner``; None if it cannot be weakly referenced. ``key`` must contain ``id(owner)``."""
+        found = self.watched.get(key)
+        if found is not None and found[0]() is owner:
+            return found[1]
+        try:
+            watch = weakref.ref(owner, lambda _: self.watched.pop(key, None))
+        except TypeError:
+            return None
+        part: dict[Any, Any] = {}
+        self.watched[key] = (watch, part)
+        return part
+
+    def __len__(self) -> int:
+        return sum([len(part) for _, part in list(self.watched.values())])
+
+    def clear(self) -> None:
+        for _, part in list(self.watched.values()):
+            part.clear()
+
+
+def clear_caches() -> None:
+    """Empty all caches: traces, transformed programs and compiled programs are made anew when they are needed."""
+    for cache in CACHES:
+        cache.clear()
+
+
+def cache_info() -> dict[str, CacheInfo]:
+    """Hits, misses, size and capacity of every cache, by its name."""
+    return {cache.name: cache.info() for cache in CACHES}

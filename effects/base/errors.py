@@ -1,0 +1,212 @@
+"""The errors of the package, one tree under ``HandlaxError``; a message has three lines.
+
+    dot_general: contracting sizes must agree, got 4 (lhs f32[3,4], dim 1) and 2 (rhs f32[2,5], dim 0).
+      at model.py:17, under vmap('batch') > grad
+      hint: rhs would fit transposed.
+
+What must hold and what was found; the user's line and the handlers in force, taken from the stack when the error is
+created; the remedy, where one is known.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from . import stack
+from .source_locations import Site, user_site
+
+
+def _where() -> str:
+    """The second line, for an error that is being created."""
+    handlers = " > ".join(run.label for run in stack.runs() if run.label)
+    return f"at {Site(*user_site(3))}" + (f", under {handlers}" if handlers else "")
+
+
+class HandlaxError(Exception):
+    """The base of all errors of handlax.
+
+    ``what``: what must hold and what was found. ``where``: the user's line and the handlers in force. ``hint``: the
+    remedy, or None.
+    """
+
+    def __init__(self, what: str, *, hint: str | None = None):
+        self.what = what
+        self.where = _where()
+        self.hint = hint
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        lines = [self.what, f"  {self.where}"]
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.what, self.where, self.hint)
+
+
+def _rebuild(cls: type[HandlaxError], what: str, where: str, hint: str | None) -> HandlaxError:
+    error = cls(what, hint=hint)
+    error.where = where
+    error.args = (str(error),)
+    return error
+
+
+class ShapeMismatch(HandlaxError, ValueError):
+    """Shapes, sizes or ranks that do not fit together."""
+
+
+class RankMismatch(HandlaxError, TypeError, ValueError):
+    """An array of a rank that Python's protocol does not accept: ``float`` of a vector, ``len`` of a scalar."""
+
+
+class DTypeMismatch(HandlaxError, TypeError):
+    """A dtype that an operation does not accept, or dtypes that differ where they must agree."""
+
+
+class IntegerOverflow(HandlaxError, OverflowError):
+    """An integer that its dtype cannot hold."""
+
+
+class TreeMismatch(HandlaxError, ValueError):
+    """Pytrees whose structures must agree, and do not."""
+
+
+class NotAnArray(HandlaxError, TypeError):
+    """A value that is neither a number nor an array."""
+
+
+class NotAFunction(HandlaxError, TypeError):
+    """An argument that must be a function and is not callable."""
+
+
+class BadArgument(HandlaxError, ValueError):
+    """A static argument (axis, name, mode, ...) outside the range of its values."""
+
+
+class BadCall(HandlaxError, TypeError):
+    """Too many arguments, too few, or ``perform`` of what is no operation."""
+
+
+class BadIndex(HandlaxError, IndexError):
+    """An index with too many entries, or out of bounds."""
+
+
+class Immutable(HandlaxError, TypeError, dataclasses.FrozenInstanceError):
+    """An attempt to change an array, a program, a type or another immutable value in place."""
+
+    @classmethod
+    def of(cls, what: str, name: str, change: str, hint: str) -> Immutable:
+        """The error of an attempt to change an attribute; ``change`` is ``set`` or ``deleted``."""
+        return cls(f"{what} are immutable, {name!r} cannot be {change}.", hint=hint)
+
+
+class DeviceMismatch(HandlaxError, ValueError):
+    """Arrays on different devices in one computation."""
+
+
+class BadStaticArgument(HandlaxError, TypeError, ValueError):
+    """A static argument that cannot be hashed, or a field that cannot be compared."""
+
+
+class ConcretizationError(HandlaxError, TypeError):
+    """A conversion of a box, of which only the type is known, to a Python or NumPy value."""
+
+
+class TracerBoolConversionError(ConcretizationError):
+    """A Python ``if``, ``while``, ``and`` or ``assert`` on a box."""
+
+
+class TracerIntegerConversionError(ConcretizationError):
+    """A box where Python needs an integer, such as a list index or a shape."""
+
+
+class TracerArrayConversionError(ConcretizationError):
+    """A box passed to a function of NumPy."""
+
+
+class NonConcreteBooleanIndexError(ConcretizationError, IndexError):
+    """A boolean mask as an index, the values of which are unknown while tracing."""
+
+
+class EscapedBox(HandlaxError, RuntimeError):
+    """A box was used after its transformation ended, or in another thread's stack."""
+
+
+class MissingRule(HandlaxError, LookupError):
+    """An operation for which the column of a handler has no rule."""
+
+
+class UnhandledEffect(HandlaxError, LookupError):
+    """An effect that no handler on the stack answers, or that is left in a program to be compiled."""
+
+
+class UnboundAxis(UnhandledEffect, NameError):
+    """A named axis that no ``vmap`` or mesh around the program binds."""
+
+
+class CannotCross(HandlaxError, RuntimeError):
+    """A handler or an effect that cannot cross an operation or a transformation."""
+
+
+class StateTypeError(HandlaxError, TypeError, ValueError):
+    """The state of a handler, or the carry of a loop, that changes its type or structure from one step to the next."""
+
+
+class NotDifferentiable(HandlaxError, TypeError):
+    """A derivative of a function or value that has none."""
+
+
+class RegistrationError(HandlaxError, ValueError):
+    """A second registration of the same thing, or one that is not possible."""
+
+
+class ParseError(HandlaxError, ValueError):
+    """A text that is not a program; ``line`` and ``column`` of the first mistake, counted from 1."""
+
+    line: int = 0
+    column: int = 0
+
+
+class TypeCheckError(HandlaxError, TypeError):
+    """A program whose equations do not have the types that it declares."""
+
+
+class CompileError(HandlaxError, RuntimeError):
+    """XLA refused a program."""
+
+
+class CallbackError(HandlaxError, RuntimeError):
+    """A callback that raised (its error is ``__cause__``) or returned other types than it declares."""
+
+
+class DeletedArray(HandlaxError, RuntimeError):
+    """A use of an array that was donated or deleted."""
+
+
+class ConfigurationError(HandlaxError, AttributeError):
+    """A setting that does not exist, or a value that it cannot have."""
+
+
+class Leak(HandlaxError, RuntimeError):
+    """``checking_leaks``: a box outlived its transformation."""
+
+
+class CheckFailed(HandlaxError, ValueError):
+    """``check``, ``check_finite``, ``check_bounds`` or ``raise_``: a condition that must hold does not."""
+
+
+class FoundNaN(HandlaxError, FloatingPointError):
+    """``debug_nans``: an operation whose result has a NaN."""
+
+
+JAXTypeError = HandlaxError
+UnexpectedTracerError = EscapedBox
+ConcretizationTypeError = ConcretizationError
+
+
+def need_function(where: str, fun: object) -> None:
+    """Raises NotAFunction if ``fun`` is not callable."""
+    if not callable(fun):
+        raise NotAFunction(f"{where}: a function is needed, got {type(fun).__name__}.")

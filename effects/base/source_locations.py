@@ -1,0 +1,288 @@
+"""Sites: the lines of the user's code at which operations are performed.
+
+A *raw site* is a pair (code object, instruction offset), taken from a frame without formatting anything; ``Site(*raw)``
+works out file, line and function when they are read. Where an operation passed through handlers before it was recorded,
+a ``LabelledCode`` stands in place of the code object and lists their labels.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType
+from typing import Any, NamedTuple, TypeVar
+
+from .caches import Cache
+
+F = TypeVar("F", bound=Callable[..., Any])
+RawSite = tuple[Any, int]  # (code object or LabelledCode, offset of an instruction)
+
+_EFFECTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_PARENT = os.path.dirname(_EFFECTS)
+# In a source tree the four layers lie beside tests and examples, which are not internal; installed, in one package.
+_ROOTS = tuple(
+    root + os.sep
+    for root in (
+        (_PARENT,)
+        if os.path.basename(_PARENT) == "handlax"
+        else (_EFFECTS, *(os.path.join(_PARENT, name) for name in ("interpreters", "lowering", "api")))
+    )
+)
+# Frames of the standard library between the user's line and ours: partial functions, context managers.
+_MACHINERY = ("functools.py", "contextlib.py")
+
+
+class LabelledCode:
+    """A code object with the labels of the handlers that an operation passed through, innermost first.
+
+    ``calls``: the ``call_path`` of the operation, recorded for operations with bodies that have effects; else None.
+    """
+
+    __slots__ = ("code", "labels", "calls")
+
+    def __init__(self, code: CodeType | None, labels: tuple[str, ...], calls: tuple[str, ...] | None = None):
+        self.code = code
+        self.labels = labels
+        self.calls = calls
+
+
+class CodeLabeller(dict[int, Any]):
+    """A map from the identity of a code object, labelled or not, to the same code with ``labels`` appended."""
+
+    __slots__ = ("labels", "_alive")
+
+    def __init__(self, labels: tuple[str, ...]):
+        self.labels = labels
+        self._alive: list[Any] = []  # the keys' objects; as keys themselves, code objects would be hashed by value
+
+    def add(self, code: Any) -> Any:
+        """Enter ``code``, and return it with the labels appended to those that it has."""
+        before = code if type(code) is LabelledCode else LabelledCode(code, ())
+        labelled = self[id(code)] = (
+            LabelledCode(before.code, before.labels + self.labels, before.calls) if self.labels else code
+        )
+        self._alive.append(code)
+        return labelled
+
+
+class Site(NamedTuple):
+    """A site with its file, line and function, which are computed on each read."""
+
+    origin: CodeType | LabelledCode | None
+    offset: int
+
+    @property
+    def code(self) -> CodeType | None:
+        return self.origin.code if isinstance(self.origin, LabelledCode) else self.origin
+
+    @property
+    def under(self) -> tuple[str, ...]:
+        """Labels of the handlers that the operation passed through before it was recorded, innermost first."""
+        return self.origin.labels if isinstance(self.origin, LabelledCode) else ()
+
+    @property
+    def calls(self) -> tuple[str, ...] | None:
+        """The user's calls that led to the site, outermost first; None where they were not recorded."""
+        return self.origin.calls if isinstance(self.origin, LabelledCode) else None
+
+    @property
+    def file(self) -> str:
+        return self.code.co_filename if self.code is not None else "<unknown>"
+
+    @property
+    def function(self) -> str:
+        return self.code.co_name if self.code is not None else "<unknown>"
+
+    @property
+    def line(self) -> int:
+        if self.code is None:
+            return 0
+        for index, (_, _, line) in enumerate_lines(self.code):
+            if index > self.offset:
+                return line or self.code.co_firstlineno
+        return self.code.co_firstlineno
+
+    @property
+    def full(self) -> str:
+        """File, line and handlers: ``model.py:17, under grad > vmap('batch')``."""
+        return f"{self}, under {' > '.join(self.under)}" if self.under else str(self)
+
+    def __str__(self) -> str:
+        return f"{os.path.basename(self.file)}:{self.line}"
+
+
+def enumerate_lines(code: CodeType) -> list[tuple[int, tuple[int, int, int | None]]]:
+    """The line table of ``code`` as (end offset, entry), in order."""
+    return [(entry[1], entry) for entry in code.co_lines()]
+
+
+NOWHERE = Site(None, 0)
+
+# file name -> whether it is internal
+_FILES = Cache("source files", 16384)
+_INTERNAL: dict[str, bool] = _FILES.entries
+
+
+def is_internal(file: str) -> bool:
+    """Whether ``file`` belongs to handlax itself."""
+    known = _INTERNAL.get(file)
+    if known is None:
+        known = file.startswith(_ROOTS) or file.endswith(_MACHINERY) or file.startswith("<handlax")
+        _FILES.add(file, known)
+    return known
+
+
+class Sites:
+    """The raw sites of many equations, in 12 bytes each: code objects, and offsets as machine integers."""
+
+    __slots__ = ("codes", "offsets")
+
+    def __init__(self, sites: Iterable[RawSite] = ()):
+        self.codes: list[Any] = []
+        self.offsets = array("i")
+        for code, offset in sites:
+            self.codes.append(code)
+            self.offsets.append(offset)
+
+    def copy(self) -> Sites:
+        copied = Sites()
+        copied.codes, copied.offsets = list(self.codes), self.offsets[:]
+        return copied
+
+    def append(self, site: RawSite) -> None:
+        code, offset = site
+        self.codes.append(code)
+        self.offsets.append(offset)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, index: int) -> RawSite:
+        return self.codes[index], self.offsets[index]
+
+    def __iter__(self) -> Iterator[RawSite]:
+        return zip(self.codes, self.offsets)
+
+    def labelled_by(self, labeller: CodeLabeller) -> Iterator[RawSite]:
+        """The same sites, with the labels of some handlers appended."""
+        if not labeller.labels:
+            return iter(self)
+        known = labeller.get
+        return zip([known(id(code)) or labeller.add(code) for code in self.codes], self.offsets)
+
+    def __reversed__(self) -> Iterator[RawSite]:
+        return zip(reversed(self.codes), reversed(self.offsets))
+
+
+def _site_by_frames(depth: int = 1) -> tuple[CodeType, int]:
+    """``user_site`` by walking the frame objects."""
+    frame = sys._getframe(depth)
+    internal = _INTERNAL
+    while True:
+        code = frame.f_code
+        known = internal.get(code.co_filename)
+        if known is None:
+            known = is_internal(code.co_filename)
+        back = frame.f_back
+        if not known or back is None:
+            return code, frame.f_lasti
+        frame = back
+
+
+# module name -> whether it is internal
+_MODULES = Cache("source modules", 16384)
+_INTERNAL_MODULES: dict[str | None, bool] = _MODULES.entries
+
+
+def _site_by_modules(depth: int = 1) -> tuple[CodeType | None, int]:
+    """``user_site`` by the names of modules, which are read without creating a frame object each."""
+    name_at = sys._getframemodulename  # type: ignore[attr-defined,unused-ignore]
+    modules = _INTERNAL_MODULES
+    while True:
+        while modules.get(name := name_at(depth)):
+            depth += 1
+        if name not in modules:
+            if name is None:  # beyond the outermost frame, or code without a module
+                try:
+                    return _site_by_frames(depth + 1)
+                except ValueError:  # a thread of the runtime has no frame of the user's
+                    return None, 0
+            internal = name.partition(".")[0] == "handlax" or name in ("functools", "contextlib")
+            _MODULES.add(name, internal)
+            continue
+        frame = sys._getframe(depth)
+        code = frame.f_code
+        file = code.co_filename
+        if _INTERNAL.get(file) is False or not is_internal(file):  # functools.wraps copies the user's __module__
+            return code, frame.f_lasti
+        depth += 1
+
+
+# user_site(depth): the raw site of the innermost frame outside handlax, not looking at the first ``depth`` frames
+user_site: Callable[..., RawSite] = _site_by_modules if hasattr(sys, "_getframemodulename") else _site_by_frames
+
+
+class PathStart(NamedTuple):
+    """An internal function at which ``call_path`` stops; ``by_user``: it calls a user's function, not a program."""
+
+    code: CodeType
+    by_user: bool
+
+
+_STARTS: dict[int, PathStart] = {}  # by the identity of the code object, which is cheaper to hash than its value
+
+
+def starts_path(function: F, by_user: bool = True) -> F:
+    """Decorator: calls outside this function are not part of a ``call_path``."""
+    code = function.__code__
+    _STARTS[id(code)] = PathStart(code, by_user)
+    return function
+
+
+def call_path(name: str | None = None) -> tuple[str, ...] | None:
+    """The user's calls that lead to the caller, outermost first, each as ``"function: text of its line"``.
+
+    The outermost is the first call inside a function decorated with ``starts_path``. None: a recorded program is being
+    evaluated, so that no call of the user's leads here. ``name`` replaces the text of the innermost line.
+    """
+    path: list[str] = []
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if not is_internal(code.co_filename):
+            path.append(_call_text(frame) if path or name is None else f"{code.co_qualname}: {name}")
+        elif id(code) in _STARTS:
+            if not path and not _STARTS[id(code)].by_user:
+                return None
+            break
+        frame = frame.f_back
+    return tuple(reversed(path))
+
+
+def with_calls(code: Any) -> Any:
+    """``code`` with the ``call_path`` that leads to the caller; unchanged where it has one, or where there is none."""
+    before = code if type(code) is LabelledCode else LabelledCode(code, ())
+    calls = call_path() if before.calls is None else None
+    return code if calls is None else LabelledCode(before.code, before.labels, calls)
+
+
+# (identity of a code object, offset) -> (the code object, "function: text of the line"); the text stays as it was first
+# read, though the file be edited or deleted later
+_CALLS = Cache("texts of calls", 16384)
+
+
+def _call_text(frame: Any) -> str:
+    code, offset = frame.f_code, frame.f_lasti
+    found = _CALLS.entries.get((id(code), offset))
+    if found is None:
+        name = f"{code.co_qualname}: {line_text(code.co_filename, frame.f_lineno) or offset}"
+        found = _CALLS.add((id(code), offset), (code, name))
+    return str(found[1])
+
+
+def line_text(file: str, line: int) -> str:
+    """A line of source without its indentation; empty where there is no source."""
+    return linecache.getline(file, line).strip()

@@ -1,0 +1,195 @@
+"""The handler stack: a linked list of runs, innermost first, one per thread and async task.
+
+    perform(op, *xs)          sends op to the innermost run
+    run.answer(op, operands)  the run's results for op, or those of ``run.outer``
+    inside(run)               the stack is ``run`` for the extent of a ``with``
+
+The stack is its innermost run: saving and restoring it is one pointer. While a rule or clause of a handler is executed,
+the stack is ``run.outer`` of that handler's run, so that what the rule performs goes to the handlers further out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextvars import ContextVar, Token
+from itertools import repeat
+from typing import Any
+
+from .source_locations import NOWHERE, CodeLabeller, RawSite, Site, user_site
+
+NO_LABELS = CodeLabeller(())
+
+
+class SiteCell:
+    """The site of the operation being performed, shared by the runs of one stack.
+
+    The first run that answers an operation sets it; the rules that it calls, and the runs further out, read it. None:
+    no run has answered yet, and whoever needs the site calls ``user_site``.
+    """
+
+    __slots__ = ("site",)
+    site: RawSite | None
+
+    def __init__(self) -> None:
+        self.site = None
+
+
+class Run:
+    """One installation of a handler: an identity that owns boxes, and a link to the next run out.
+
+    ``site``: where the handler was installed. ``ended``: the transformation has returned; a box of this run that is
+    used afterwards has escaped.
+    """
+
+    __slots__ = ("outer", "site", "ended", "cell", "label", "_labeller", "traces", "__weakref__")
+    outer: Run
+    cell: SiteCell
+    _labeller: CodeLabeller | None
+    traces: dict[Any, Any]  # traces of functions that are valid under this run alone; unset until there is one
+    axis_name: Hashable | None = None  # the named axis that this run handles, of length ``size``
+    size: int
+    label: str  # its name in messages, ``vmap('batch')``; empty: part of another handler, and not shown
+
+    def __init__(self, outer: Run, label: str, site: RawSite | None = None):
+        self.outer = outer
+        self.label = label
+        self.site = site
+        self.ended = False
+        self.cell = outer.cell or SiteCell()
+        self._labeller = None
+
+    def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        """The results of ``op`` on these operands, by this handler or by the next one out."""
+        return self.outer.answer(op, operands)
+
+    def inline(self, program: Any, operands: Sequence[Any], sites: Iterable[RawSite] | None = None) -> tuple[Any, ...]:
+        """The results of a program, its equations answered by this run one after the other, each at its own site.
+
+        ``sites=None``: a cached rule program (pure, without bodies, one result per equation); all its equations have
+        the site of the operation being performed. A run that can inline a program faster overrides this.
+        """
+        cell = self.cell or SiteCell()
+        outside = cell.site
+        number = len(operands)
+        values = [*operands, *[None] * (program.count - number), *reversed(program.consts)]
+        token = STACK.set(self)
+        try:
+            answer = self.answer
+            for op, args, cell.site in zip(program.ops, program.args, repeat(outside) if sites is None else sites):
+                y = answer(op, tuple([values[n] for n in args]))
+                if op.multiple_results:
+                    for result in y:
+                        values[number] = result
+                        number += 1
+                else:
+                    values[number] = y
+                    number += 1
+            return tuple([values[n] for n in program.outs])
+        finally:
+            cell.site = outside
+            STACK.reset(token)
+
+    @property
+    def records_everything(self) -> bool:
+        """Whether it records every operation, so that no handler further out receives any."""
+        return False
+
+    @property
+    def labeller(self) -> CodeLabeller:
+        """Appends the labels of this run and of those outside it, up to the innermost run that records everything.
+
+        ``NO_LABELS`` where no run records: then nothing keeps sites.
+        """
+        if self._labeller is None:
+            labels, run = [], self
+            while run is not BASE and not run.records_everything:
+                labels.append(run.label)
+                run = run.outer
+            self._labeller = NO_LABELS if run is BASE else CodeLabeller(tuple(filter(None, labels)))
+        return self._labeller
+
+    def labelled_site(self) -> RawSite:
+        """The user's line being executed, with labels as an equation has it; for the run that answers first."""
+        site = user_site(3)
+        labeller = self._labeller
+        if labeller is None:
+            labeller = self.labeller
+        if not labeller.labels:  # which is the common case
+            return site
+        code, offset = site
+        return labeller.get(id(code)) or labeller.add(code), offset
+
+    @property
+    def installed_at(self) -> Site:
+        return Site(*self.site) if self.site is not None else NOWHERE
+
+
+class Base(Run):
+    """The bottom of every stack: evaluates. Importing the package installs its ``answer`` and ``inline``."""
+
+    __slots__ = ("answer", "inline")  # attributes, which shadow the methods of Run
+    answer: Callable[[Any, tuple[Any, ...]], Any]  # type: ignore[assignment]
+    inline: Callable[..., tuple[Any, ...]]
+
+    def __init__(self) -> None:
+        self.outer = None  # type: ignore[assignment]
+        self.label = "base"
+        self.site = None
+        self.ended = False
+        self.cell = None  # type: ignore[assignment]
+        self._labeller = NO_LABELS
+
+
+BASE = Base()
+STACK: ContextVar[Run] = ContextVar("handlax_stack", default=BASE)
+current: Callable[[], Run] = STACK.get
+
+
+def perform(op: Any, *operands: Any) -> Any:
+    """Send ``op`` to the innermost handler. Operands must be arrays; ``arrays.perform`` converts them."""
+    return current().answer(op, operands)
+
+
+class inside:
+    """``with inside(run):`` the stack is ``run`` and the runs outside it; the previous stack is restored at the end."""
+
+    __slots__ = ("run", "token")
+    token: Token[Run]
+
+    def __init__(self, run: Run):
+        self.run = run
+
+    def __enter__(self) -> Run:
+        self.token = STACK.set(self.run)
+        return self.run
+
+    def __exit__(self, *_: object) -> None:
+        STACK.reset(self.token)
+
+
+class installed(inside):
+    """``inside`` for a new run, which is marked ``ended`` at the end: its boxes have escaped if used afterwards."""
+
+    __slots__ = ()
+
+    def __exit__(self, *_: object) -> None:
+        STACK.reset(self.token)
+        self.run.ended = True
+
+
+def runs(top: Run | None = None) -> Iterator[Run]:
+    """The runs of the stack (of ``top``, if it is passed), innermost first, without the base."""
+    run = current() if top is None else top
+    while run is not None and run is not BASE:
+        yield run
+        run = run.outer
+
+
+def in_force(run: Run, top: Run) -> bool:
+    """Whether ``run`` is ``top`` or lies outside it, and has not ended."""
+    node: Run | None = top
+    while node is not None:
+        if node is run:
+            return not run.ended
+        node = node.outer
+    return False

@@ -1,0 +1,105 @@
+"""Branches: one of several functions is executed, chosen by a value that the program computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ..base.errors import BadArgument, DTypeMismatch, ShapeMismatch, need_function
+from ..base.stack import perform
+from ..core.arrays import as_array
+from ..core.operation import operation
+from ..operations.elementwise.comparison import clamp
+from ..operations.elementwise.conversion import convert
+from ..programs.closure_conversion import close_all
+from ..programs.higher_order import HigherOrder
+from ..programs.program import Program
+from ..trees import pytrees
+from ..types.dtypes import bool_, int32
+from .eager_control import concrete_or_none, unrolls
+from .recorded_bodies import body_of, same_results
+
+NOT_GIVEN = pytrees.Unspecified()
+
+
+# y = bodies[min(max(index, 0), n - 1)](x)
+@operation
+class Cond(HigherOrder):
+    bodies: tuple[Program, ...]
+    shared: int = 0
+    runs = "one"
+    selects = 1
+    carry = 0
+
+
+def cond(
+    pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any, operand: Any = NOT_GIVEN
+) -> Any:
+    """Apply one of two functions, chosen by a boolean that the program computes.
+
+        cond(p, f, g, *xs) == (f if p else g)(*xs)
+
+    Under ``vmap`` with a mapped predicate both are computed, and the results are selected per lane.
+
+    Raises: ShapeMismatch: the predicate is no scalar. DTypeMismatch: it is complex or a key. TreeMismatch,
+    StateTypeError: the functions give different trees or types.
+
+    >>> cond(True, lambda x: x + 1.0, lambda x: x * 2.0, 3.0)
+    Array(4., dtype=float32, weak_type=True)
+    """
+    need_function("cond", true_fun)
+    need_function("cond", false_fun)
+    x = as_array(pred)
+    if x.type.shape:
+        raise ShapeMismatch(f"cond: the predicate must be a scalar, got {x.type}.", hint="where() selects elements.")
+    if x.type.dtype.kind not in "biuf":
+        raise DTypeMismatch(f"cond: the predicate must be a boolean or a real number, got {x.type}.")
+    arguments = operands if operand is NOT_GIVEN else (operand,)
+    return _one_of("cond", convert(convert(x, bool_), int32), (false_fun, true_fun), arguments)
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = NOT_GIVEN) -> Any:
+    """Apply one of several functions, chosen by an index, which is clamped to their range.
+
+        switch(i, fs, *xs) == fs[clip(i, 0, len(fs) - 1)](*xs)
+
+    Raises: BadArgument: there is no branch. ShapeMismatch, DTypeMismatch: the index is no integer scalar. TreeMismatch,
+    StateTypeError: the functions give different trees or types.
+
+    >>> switch(1, [lambda x: x, lambda x: -x], 3)
+    Array(-3, dtype=int32, weak_type=True)
+    """
+    if not isinstance(branches, Iterable):
+        raise BadArgument(f"switch: the branches must be a sequence, got {type(branches).__name__}.", hint="[f, g].")
+    functions = tuple(branches)
+    if not functions:
+        raise BadArgument("switch: there must be a branch, got none.")
+    for f in functions:
+        need_function("switch", f)
+    x = as_array(index)
+    if x.type.shape:
+        raise ShapeMismatch(f"switch: the index must be a scalar, got {x.type}.")
+    if x.type.dtype.kind not in "iu":
+        raise DTypeMismatch(f"switch: the index must be an integer, got {x.type}.")
+    arguments = operands if operand is NOT_GIVEN else (operand,)
+    if len(functions) == 1:
+        return functions[0](*arguments)
+    last = as_array(len(functions) - 1)
+    nearest = clamp(convert(as_array(0), x.type.dtype, x.type.weak), x, convert(last, x.type.dtype, x.type.weak))
+    return _one_of("switch", convert(nearest, int32), functions, arguments)
+
+
+def _one_of(name: str, index: Any, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]) -> Any:
+    """The result of branch ``index``; performs ``Cond``, or calls the branch where branches are Python's."""
+    leaves, structure = pytrees.flatten(tuple(operands))
+    xs = [as_array(x) for x in leaves]
+    if unrolls() and (number := concrete_or_none(int, index)) is not None:
+        return pytrees.tree_map(as_array, branches[number](*pytrees.unflatten(structure, xs)))
+    types = [x.type for x in xs]
+    bodies = [
+        body_of(getattr(f, "__name__", name), lambda *ys, f=f: f(*pytrees.unflatten(structure, ys)), types)
+        for f in branches
+    ]
+    programs, captured = close_all(same_results(name, bodies))
+    results = perform(Cond(programs, len(captured)), index, *captured, *xs)
+    return pytrees.unflatten(bodies[0].structure, results)

@@ -1,0 +1,128 @@
+"""Rematerialisation: reverse mode of a body saves the residuals that a policy allows and recomputes the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..base.errors import BadArgument
+from ..base.stack import perform
+from ..core.arrays import as_array
+from ..core.columns import data_movement
+from ..core.operation import operation
+from ..programs.higher_order import Call, HigherOrder
+from ..programs.program import Program
+from ..trees import pytrees
+from .checkpoint_policies import nothing_saveable
+
+
+# (y, ...) = body(x, ...); its adjoint recomputes the residuals that ``policy`` does not allow to save
+@operation
+class Checkpoint(HigherOrder):
+    bodies: tuple[Program, ...]
+    policy: Any = None
+    prevent_cse: bool = True
+    differentiated: bool = False
+    shared = 0
+    carry = 0
+
+    @property
+    def saves(self):
+        return nothing_saveable if self.policy is None else self.policy
+
+    def plain(self):
+        return Call(self.bodies, "checkpoint")
+
+    def reversed(self):
+        """The operation as used by its adjoint: recomputation goes behind barriers, unless ``prevent_cse`` is false."""
+        return self.with_bodies(self.bodies, differentiated=True)
+
+
+# (y, ...) = (x, ...); no result is available before all operands are computed
+@operation
+class OptimizationBarrier:
+    multiple_results = True
+    componentwise = True
+
+    def result_type(op, *types):
+        return types
+
+    def evaluate(op, *xs):
+        return xs
+
+    def batch(op, dims, *xs):
+        return perform(op, *xs), dims
+
+    def jvp(op, primals, tangents):
+        outs = iter(perform(op, *[dx for dx in tangents if dx is not None]))
+        return perform(op, *primals), tuple([None if dx is None else next(outs) for dx in tangents])
+
+    def transpose(op, ct, *xs, wrt):
+        return None if ct[wrt] is None else perform(op, ct[wrt])[0]
+
+    def lower(op, emit, *values):
+        return emit.ops("optimization_barrier", *values, types=emit.made) if values else []
+
+    flops = data_movement
+
+
+def optimization_barrier(operand: Any, /) -> Any:
+    """The same tree of arrays, none of which is available before all are computed.
+
+        optimization_barrier(x) == x
+
+    A compiler neither moves computations across it nor merges those on its two sides.
+
+    Source: the StableHLO specification, optimization_barrier.
+
+    >>> optimization_barrier((1.0, 2))
+    (Array(1., dtype=float32, weak_type=True), Array(2, dtype=int32, weak_type=True))
+    """
+    leaves, tree = pytrees.flatten(operand)
+    return pytrees.unflatten(tree, perform(OptimizationBarrier(), *map(as_array, leaves)))
+
+
+# y = x, labelled with a name for checkpoint policies
+@operation
+class Name:
+    label: str
+
+    def result_type(op, x):
+        return x
+
+    def evaluate(op, x):
+        return x
+
+    def batch(op, dims, x):
+        return perform(op, x), dims[0]
+
+    def jvp(op, primals, tangents):
+        return perform(op, *primals), tangents[0]  # a tangent is never a residual, so it needs no name
+
+    def transpose(op, ct, x):
+        return ct
+
+    def lower(op, emit, x):
+        return x
+
+    flops = data_movement
+
+    @property
+    def checkpoint_label(op):
+        return op.label
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """The same tree of arrays, each labelled with a name for the policies of ``checkpoint``.
+
+        checkpoint_name(x, name) == x
+
+    Policies are called with an operation whose ``name`` is 'name' and with the keyword argument ``name``.
+
+    Raises: BadArgument: the name is no string.
+
+    >>> checkpoint_name(2.0, "activations")
+    Array(2., dtype=float32, weak_type=True)
+    """
+    if not isinstance(name, str):
+        raise BadArgument(f"checkpoint_name: the name must be a string, got {name!r}.")
+    return pytrees.map(lambda leaf: perform(Name(name), as_array(leaf)), x)

@@ -1,0 +1,326 @@
+"""Checkpoint policies: which residuals reverse mode may save, and which it recomputes.
+
+    policy(op, *operand_types, **fields) -> True, False, Saveable, Recompute or Offloadable(src, dst)
+
+A policy is called for every known equation of a body. It is hashable: equal policies share cached programs. A
+``WholeBodyPolicy`` makes a plan of the whole body first, and the plan decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+
+from ..base.errors import BadArgument
+from ..base.frozen_values import Value
+from ..core.operation import Operation
+from ..programs.program import Program, derived_once
+from ..types.array_type import ArrayType
+
+Policy = Callable[..., Any]
+
+
+class Saveable:
+    """The verdict that a value may be saved as a residual."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "Saveable"
+
+
+class Recompute:
+    """The verdict that a value must be recomputed."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "Recompute"
+
+
+class Offloadable(NamedTuple):
+    """The verdict that a value may be saved in the memory ``dst``, from which it is copied back to ``src``.
+
+    A device with one kind of memory, such as a CPU, saves it there; the verdict is recorded all the same.
+    """
+
+    src: Hashable
+    dst: Hashable
+
+
+Verdict = Saveable | Recompute | Offloadable
+SAVEABLE, RECOMPUTE = Saveable(), Recompute()
+
+
+def verdict_of(policy: Policy, op: Operation, types: Sequence[ArrayType]) -> Verdict:
+    """The verdict of a policy on the results of an equation.
+
+    Raises: BadArgument: the policy returns neither a verdict nor a bool.
+    """
+    fields = {name: getattr(op, name) for name in op._names}
+    if "label" in fields:  # a field cannot be called "name", which every operation has
+        fields["name"] = fields["label"]
+    answer = policy(op, *types, **fields)
+    if isinstance(answer, (Saveable, Recompute, Offloadable)):
+        return answer
+    if isinstance(answer, (bool, np.bool_)):
+        return SAVEABLE if answer else RECOMPUTE
+    if answer is Saveable or answer is Recompute:
+        return answer()
+    raise BadArgument(
+        f"checkpoint: a policy must return a bool, Saveable, Recompute or Offloadable, got {answer!r} for "
+        f"{op.name}.",
+        hint="return op.name in {...}.",
+    )
+
+
+class PolicyPlan(Protocol):
+    """The verdicts of a policy on the equations of one program; ``inner`` is the policy for its sub-programs."""
+
+    @property
+    def inner(self) -> Policy: ...
+
+    def verdict(self, index: int, op: Operation, types: Sequence[ArrayType]) -> Verdict:
+        """The verdict on the results of equation ``index``."""
+        ...
+
+
+class WholeBodyPolicy:
+    """A policy that decides on a body as a whole, through its ``plan``; by itself it saves nothing."""
+
+    def __call__(self, op: Operation, *types: ArrayType, **fields: Any) -> bool:
+        return False  # a single equation does not determine a plan
+
+    def plan(self, program: Program, unknown: tuple[bool, ...]) -> PolicyPlan:
+        """The plan for a program of which these inputs are unknown."""
+        return PerEquationPlan(self)
+
+    def resolved(self, program: Program, unknown: tuple[bool, ...]) -> Policy:
+        """The policy of the unknown part, after a program was split by the plan."""
+        return self
+
+
+class PerEquationPlan(NamedTuple):
+    """The plan of a policy that decides on every equation by itself."""
+
+    inner: Policy
+
+    def verdict(self, index: int, op: Operation, types: Sequence[ArrayType]) -> Verdict:
+        return verdict_of(self.inner, op, types)
+
+
+def plan_of(policy: Policy, program: Program, unknown: Sequence[bool]) -> PolicyPlan:
+    """The plan of any policy for a program of which these inputs are unknown."""
+    return policy.plan(program, tuple(unknown)) if isinstance(policy, WholeBodyPolicy) else PerEquationPlan(policy)
+
+
+class OutOfBudget(Value):
+    """The policy of an unknown part whose residuals exceed the budget; recording it must raise ``error()``."""
+
+    name: str
+    minimum: int
+    budget: int
+
+    def __call__(self, op: Any, *types: Any, **fields: Any) -> bool:
+        return False
+
+    def error(self) -> BadArgument:
+        return BadArgument(
+            f"memory_budget: the reverse mode of {self.name} must keep at least {self.minimum} bytes, "
+            f"got {self.budget}.",
+            hint=f"memory_budget({self.minimum}).",
+        )
+
+
+def resolved_policy(policy: Policy, program: Program, unknown: Sequence[bool]) -> Policy:
+    """The policy of the unknown part of a split program; that of a ``WholeBodyPolicy`` follows from its plan."""
+    return policy.resolved(program, tuple(unknown)) if isinstance(policy, WholeBodyPolicy) else policy
+
+
+def exceeded_budget(op: Any) -> OutOfBudget | None:
+    """The ``OutOfBudget`` of an operation or of an operation in its bodies; None if there is none."""
+    if isinstance(op.saves, OutOfBudget):
+        return op.saves
+    return next(filter(None, map(_exceeded_budget, op.bodies)), None)
+
+
+@derived_once
+def _exceeded_budget(body: Program) -> OutOfBudget | None:
+    return next(filter(None, [exceeded_budget(op) for op in body.ops if op.bodied]), None)
+
+
+def everything_saveable(op: Any, *types: Any, **fields: Any) -> bool:
+    """Save all residuals, as without ``checkpoint``."""
+    return True
+
+
+def nothing_saveable(op: Any, *types: Any, **fields: Any) -> bool:
+    """Save only the arguments: the policy of ``checkpoint`` by default."""
+    return False
+
+
+def dots_saveable(op: Any, *types: Any, **fields: Any) -> bool:
+    """Save the results of contractions, which are expensive to recompute."""
+    return op.workload == "contraction"
+
+
+def dots_with_no_batch_dims_saveable(op: Any, *types: Any, **fields: Any) -> bool:
+    """Save the results of contractions without batch dimensions: products with weights, not those of attention."""
+    return op.workload == "contraction" and not any(fields.get("dimension_numbers", ((), ()))[1])
+
+
+checkpoint_dots = dots_saveable
+checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
+
+
+def policy_text(policy: Any) -> str:
+    """The name of a policy in messages and reports."""
+    return getattr(policy, "__qualname__", None) or repr(policy)
+
+
+class _Constructed(Value):
+    """A policy returned by a function of this module; its repr is the call of that function."""
+
+    function: ClassVar[str]
+
+    def parts(self) -> tuple[Any, ...]:
+        return tuple(self.__dict__.values())
+
+    def __repr__(self) -> str:
+        return f"{self.function}({', '.join(map(policy_text, self.parts()))})"
+
+
+class _Names(_Constructed):
+    """A policy whose only field is a tuple of names."""
+
+    names: tuple[Hashable, ...]
+
+    def parts(self) -> tuple[Any, ...]:
+        return self.names
+
+
+class AnythingBut(_Names):
+    """Saves all residuals but those with one of these names."""
+
+    function = "save_anything_except_these_names"
+    names: tuple[Hashable, ...]
+
+    def __call__(self, op: Any, *types: Any, **fields: Any) -> bool:
+        return op.checkpoint_label is None or op.checkpoint_label not in self.names
+
+
+class NamesBut(_Names):
+    """Saves the residuals that have a name, except these names."""
+
+    function = "save_any_names_but_these"
+    names: tuple[Hashable, ...]
+
+    def __call__(self, op: Any, *types: Any, **fields: Any) -> bool:
+        return op.checkpoint_label is not None and op.checkpoint_label not in self.names
+
+
+class OnlyNames(_Names):
+    """Saves the residuals with one of these names."""
+
+    function = "save_only_these_names"
+    names: tuple[Hashable, ...]
+
+    def __call__(self, op: Any, *types: Any, **fields: Any) -> bool:
+        return op.checkpoint_label is not None and op.checkpoint_label in self.names
+
+
+class EitherPolicy(_Constructed):
+    """Saves what one of two policies saves."""
+
+    function = "save_from_both_policies"
+    first: Policy
+    second: Policy
+
+    def __call__(self, op: Any, *types: Any, **fields: Any) -> Verdict:
+        verdicts = [verdict_of(policy, op, types) for policy in (self.first, self.second)]
+        for kind in (Saveable, Offloadable):
+            for verdict in verdicts:
+                if isinstance(verdict, kind):
+                    return verdict
+        return RECOMPUTE
+
+
+class OffloadNames(_Constructed):
+    """Saves the residuals with one of the names ``saved``, and offloads those with one of ``offloaded``."""
+
+    function = "save_and_offload_only_these_names"
+    saved: tuple[Hashable, ...]
+    offloaded: tuple[Hashable, ...]
+    src: Hashable
+    dst: Hashable
+
+    def __call__(self, op: Any, *types: Any, **fields: Any) -> Verdict:
+        label = op.checkpoint_label
+        if label is None:
+            return RECOMPUTE
+        if label in self.saved:
+            return SAVEABLE
+        return Offloadable(self.src, self.dst) if label in self.offloaded else RECOMPUTE
+
+
+class OffloadDots(_Constructed):
+    """Offloads the results of contractions without batch dimensions."""
+
+    function = "offload_dot_with_no_batch_dims"
+    src: Hashable
+    dst: Hashable
+
+    def __call__(self, op: Any, *types: Any, **fields: Any) -> Verdict:
+        chosen = dots_with_no_batch_dims_saveable(op, *types, **fields)
+        return Offloadable(self.src, self.dst) if chosen else RECOMPUTE
+
+
+def save_anything_except_these_names(*names_not_to_save: Hashable) -> Policy:
+    """Save all residuals but those that ``checkpoint_name`` labelled with one of these names."""
+    return AnythingBut(names_not_to_save)
+
+
+def save_any_names_but_these(*names_not_to_save: Hashable) -> Policy:
+    """Save the residuals that ``checkpoint_name`` labelled, except with these names."""
+    return NamesBut(names_not_to_save)
+
+
+def save_only_these_names(*names_which_can_be_saved: Hashable) -> Policy:
+    """Save only the residuals that ``checkpoint_name`` labelled with one of these names."""
+    return OnlyNames(names_which_can_be_saved)
+
+
+def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
+    """Save what one of the two saves; what one saves and the other offloads is saved."""
+    return EitherPolicy(policy_1, policy_2)
+
+
+def save_and_offload_only_these_names(
+    *,
+    names_which_can_be_saved: Sequence[str],
+    names_which_can_be_offloaded: Sequence[str],
+    offload_src: str,
+    offload_dst: str,
+) -> Policy:
+    """Save residuals labelled with the first names, offload those with the second, recompute all others.
+
+    Raises: BadArgument: a name is in both.
+    """
+    saved, offloaded = tuple(names_which_can_be_saved), tuple(names_which_can_be_offloaded)
+    both = [name for name in saved if name in offloaded]
+    if both:
+        raise BadArgument(
+            f"save_and_offload_only_these_names: a name can be saved or offloaded, got {both[0]!r} in both.",
+            hint="leave it out of one.",
+        )
+    return OffloadNames(saved, offloaded, offload_src, offload_dst)
+
+
+def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
+    """Offload the residuals that ``dots_with_no_batch_dims_saveable`` saves."""
+    return OffloadDots(offload_src, offload_dst)

@@ -1,0 +1,90 @@
+"""Operations with custom rules: rules that are user functions, recorded only when a transformation needs them.
+
+A deferred rule is a value that wraps the user's function. A handler that transforms the body of an operation transforms
+its deferred rules too: the class attribute ``deferred`` names their fields, ``rule.transformed`` transforms one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.operation import Operation, operation
+from ..programs.higher_order import HigherOrder
+from ..programs.program import Program
+from ..types.array_type import ArrayType
+from .body_rules import evaluate_body
+
+
+def _evaluated(op: Any, *values: Any) -> Any:
+    return evaluate_body(op.bodies[0], values)
+
+
+def _emitted(op: Any, emit: Any, *values: Any) -> Any:
+    return emit.program(op.bodies[0], values)
+
+
+# y = body(s, x),  y, dy = rule(x, dx); the shared operands s are the values that the function captured
+@operation
+class CustomJvp(HigherOrder):
+    bodies: tuple[Program, ...]
+    shared: int
+    rule: Any  # its ``run(operands, tangents)`` gives (results, tangents)
+    carry = 0
+    prunes = False
+    deferred = ("rule",)
+
+    evaluate = _evaluated
+    lower = _emitted
+
+
+# y = body(s, x),  <ct, dy> = <bwd(r, ct), dx>  where  y, r = fwd(x)
+@operation
+class CustomVjp(CustomJvp):
+    evaluate = _evaluated
+    lower = _emitted
+
+
+# y = body(s, x);  batched: the rule computes all lanes at once
+@operation
+class CustomVmap(HigherOrder):
+    bodies: tuple[Program, ...]
+    shared: int
+    rule: Any  # rule(size, mapped, operands) -> (results, mapped), lanes along the first axis
+    carry = 0
+    prunes = False
+    deferred = ("rule",)
+    joint_transpose = True
+
+    def maps(op, dims):
+        return op.rule.varies([d is not None for d in dims])
+
+    evaluate = _evaluated
+    lower = _emitted
+
+
+# y = A(r) x,  A(r)^T ct = backward(r, ct);  A(r) x = forward(r, x), by default the transpose of backward
+@operation
+class Adjoint(Operation):
+    backward: Any
+    forward: Any
+    residuals: int
+    types: tuple[ArrayType, ...]  # of y
+    runs = "once"
+    multiple_results = True
+    deferred = ("backward", "forward")
+    joint_transpose = True
+    exempt = {"text": "a rule is a user's function, which a text can name but not contain"}
+
+    def result_type(op, *types):
+        return op.types
+
+
+# x, aux = solve(s, b)  with  matvec(s, x) = b;  bodies: solve, matvec, then optionally those of the transposed system
+@operation
+class LinearSolve(HigherOrder):
+    bodies: tuple[Program, ...]
+    shared: int
+    carry: int
+    loops = True  # the carry is b as operand, x as result, and x is the carry of matvec
+    prunes = False
+    joint_transpose = True

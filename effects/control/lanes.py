@@ -1,0 +1,22 @@
+"""``Lanes``: a body executed once per lane, in any order. ``vmap`` performs it for an effect that is per lane."""
+
+from __future__ import annotations
+
+from ..core.operation import operation
+from ..programs.higher_order import HigherOrder
+from ..programs.program import Program
+from .loops import Scan
+
+
+# y[i] = body(s, x[i])  for every lane i
+@operation
+class Lanes(HigherOrder):
+    bodies: tuple[Program, ...]
+    shared: int
+    length: int
+    runs = "lanes"
+    carry = 0
+
+    def as_loop(op):
+        """The loop that executes the lanes in index order."""
+        return Scan(op.bodies, op.shared, 0, op.length)

@@ -1,0 +1,332 @@
+"""Loops: ``Scan`` iterates a body a known number of times, ``While`` until a test is false."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..base import config
+from ..base.errors import BadArgument, DTypeMismatch, ShapeMismatch, TreeMismatch, need_function
+from ..base.stack import perform
+from ..core.arrays import Array, ConcreteArray, as_array, scalar
+from ..core.operation import operation
+from ..operations.elementwise.arithmetic import add
+from ..operations.elementwise.bitwise import bitwise_and
+from ..operations.elementwise.comparison import lt
+from ..operations.elementwise.conversion import convert
+from ..programs.closure_conversion import close_all
+from ..programs.higher_order import HigherOrder
+from ..programs.program import Program
+from ..trees import pytrees
+from ..trees.structure import describe
+from ..types.dtype_promotion import promote
+from ..types.dtypes import iinfo, int32
+from .eager_control import EagerCarry, concrete_or_none, unrolled_scan, unrolls
+from .recorded_bodies import RecordedBody, at_path, body_of, initial_carry, same_carry, stable_carry, with_carry_types
+
+
+# c[i + 1], y[i] = body(s, c[i], x[i])  for i = 0, 1, ..., length - 1, or downwards
+@operation
+class Scan(HigherOrder):
+    bodies: tuple[Program, ...]
+    shared: int
+    carry: int
+    length: int
+    backwards: bool = False
+    unroll: int = 1
+    runs = "loop"
+
+
+# while test(s, c): c = body(s, c);  reverse mode stores at most ``slots`` carries at a time
+@operation
+class While(HigherOrder):
+    bodies: tuple[Program, ...]
+    shared: int
+    carry: int
+    slots: int = 0
+    runs = "until"
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Any, Any]:
+    """Iterate a function over the slices of ``xs`` with a carry.
+
+        carry = init;  for i in range(n): carry, ys[i] = f(carry, xs[i]);  gives carry, ys
+
+    Shapes: ``f: c, a -> c, b`` gives ``scan(f): c, [n, a] -> c, [n, b]``.
+    Effects: performed once per iteration, in order.
+
+    Args:
+        xs: arrays with one leading size; None with ``length``.
+        reverse: from the last slice to the first; ``ys[i]`` still belongs to ``xs[i]``.
+        unroll: the number of iterations in one iteration of the compiled loop; True: all of them.
+
+    Raises: ShapeMismatch: leading sizes differ. StateTypeError: the carry changes its type; the message has its path.
+    TreeMismatch: the carry changes its structure, or ``f`` gives no pair.
+
+    >>> from handlax import numpy as hnp
+    >>> scan(lambda c, x: (c + x, c), 0, hnp.array([1, 2, 3]))
+    (Array(6, dtype=int32), Array([0, 1, 3], dtype=int32, weak_type=True))
+    """
+    need_function("scan", f)
+    return _scan("scan", f, init, xs, length, reverse, unroll)
+
+
+def _scan(
+    name: str, f: Callable[..., Any], init: Any, xs: Any, length: Any, reverse: Any, unroll: Any, below: int = 0
+) -> tuple[Any, Any]:
+    """``scan`` under another name; messages omit the first ``below`` keys of the carry's paths, as internal."""
+    carries, carry_tree = pytrees.flatten(init)
+    slices, xs_tree = pytrees.flatten(xs)
+    carries, slices = [as_array(c) for c in carries], [as_array(x) for x in slices]
+    size = _length(slices, xs_tree, length)
+    rows = [x.type.update(shape=x.type.shape[1:]) for x in slices]
+    count = len(carries)
+
+    def step(*values: Any) -> tuple[Any, Any]:
+        result = f(pytrees.unflatten(carry_tree, values[:count]), pytrees.unflatten(xs_tree, values[count:]))
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
+            shown = result.type if isinstance(result, Array) else describe(result)
+            raise TreeMismatch(
+                f"{name}: the function must give (carry, y), got {shown}.", hint="give (carry, None) to stack nothing."
+            )
+        same_carry(name, carry_tree, pytrees.structure(result[0]), below)
+        return result[0], result[1]
+
+    unrolled = _unroll_count(name, unroll, size)
+    if size and unrolls():
+        order = range(size)[:: -1 if reverse else 1]
+        return unrolled_scan(EagerCarry(name, carry_tree, below, carries), step, slices, order)
+
+    def trace(types: Any) -> RecordedBody:
+        return body_of(getattr(f, "__name__", name), step, [*types, *rows])
+
+    body, inside, outside = stable_carry(name, trace, carry_tree, [c.type for c in carries], below)
+    bodies, captured = close_all([with_carry_types(body.program, inside, outside)])
+    start = [initial_carry(c, t) for c, t in zip(carries, outside)]
+    op = Scan(bodies, len(captured), count, size, bool(reverse), unrolled)
+    return pytrees.unflatten(body.structure, perform(op, *captured, *start, *slices))
+
+
+def _static_integer(name: str, what: str, value: Any, hint: str | None = None) -> int:
+    """The argument ``what`` as an integer. Raises BadArgument where it is none, or not known while tracing."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        shown = value.type if isinstance(value, Array) else repr(value)
+        raise BadArgument(f"{name}: {what} must be an integer known while tracing, got {shown}.", hint=hint) from None
+
+
+def _length(slices: list[Any], tree: Any, length: Any) -> int:
+    """The number of iterations of a scan, from ``length`` and the leading sizes, which must agree."""
+    if length is not None:
+        hint = "make it static (static_argnums), or use fori_loop, which takes bounds that are computed."
+        length = _static_integer("scan", "length", length, hint)
+        if length < 0:
+            raise BadArgument(f"scan: length must not be negative, got {length}.")
+    for i, x in enumerate(slices):
+        if not x.type.shape:
+            raise ShapeMismatch(
+                f"scan: xs must have a leading axis, got {x.type}{at_path(tree, i)}.",
+                hint="pass it by closure instead.",
+            )
+        size = x.type.shape[0]
+        if length is None:
+            length = size
+        elif length != size:
+            raise ShapeMismatch(
+                f"scan: leading sizes must agree, got {length} and {size}{at_path(tree, i)}.",
+                hint="slice xs to one size, or pass no length.",
+            )
+    if length is None:
+        raise BadArgument("scan: xs or length must be given.", hint="scan(f, init, None, length=n).")
+    return length
+
+
+def _unroll_count(name: str, unroll: int | bool, length: int) -> int:
+    if unroll is True:
+        return max(length, 1)
+    count = _static_integer(name, "unroll", unroll)
+    if count < 0 or (unroll is not False and count < 1):
+        raise BadArgument(f"{name}: unroll must be a positive integer or a bool, got {unroll!r}.")
+    return max(count, 1)
+
+
+def while_loop(
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init_val: Any,
+    *,
+    max_steps: int | None = None,
+    checkpoints: int | None = None,
+) -> Any:
+    """Iterate a function while a test is true.
+
+        c = init_val;  while cond_fun(c): c = body_fun(c);  gives c
+
+    Reverse mode needs a bound on the memory for carries, one of
+
+    - ``max_steps``: the loop ends after so many iterations at the latest, and the carries of all are stored;
+    - ``checkpoints``: so many carries are stored, the others recomputed from them. With ``s`` of them, a loop of
+      ``C(s + t, t)`` iterations recomputes each at most ``t`` times.
+
+    Derivatives of such a derivative store the state of its own loops in the same way, at most 16 times.
+
+    Raises: StateTypeError: the carry changes its type; the message has its path. TreeMismatch: it changes its
+    structure. ShapeMismatch, DTypeMismatch: the test gives no scalar bool. BadArgument: ``max_steps`` or
+    ``checkpoints`` is no positive integer, or both are passed.
+    Source: Griewank & Walther, "Algorithm 799: revolve", ACM TOMS 26 (2000).
+
+    >>> while_loop(lambda x: x < 10.0, lambda x: 2.0 * x, 3.0)
+    Array(12., dtype=float32, weak_type=True)
+    """
+    need_function("while_loop", cond_fun)
+    need_function("while_loop", body_fun)
+    return _while("while_loop", cond_fun, body_fun, init_val, max_steps, checkpoints)
+
+
+def _while(
+    name: str,
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init_val: Any,
+    max_steps: int | None = None,
+    checkpoints: int | None = None,
+    below: int = 0,
+) -> Any:
+    """``while_loop`` under another name; messages omit the first ``below`` keys of the carry's paths."""
+    slots = _slots(max_steps, checkpoints)
+    leaves, tree = pytrees.flatten(init_val)
+    count = len(leaves)
+    # a bounded loop counts its iterations in the last carry
+    carries = [*[as_array(c) for c in leaves], *([] if max_steps is None else [scalar(0, int32)])]
+
+    def step(*values: Any) -> list[Any]:
+        results, structure = pytrees.flatten(body_fun(pytrees.unflatten(tree, values[:count])))
+        same_carry(name, tree, structure, below)
+        return [*map(as_array, results), *[add(i, scalar(1, int32)) for i in values[count:]]]
+
+    def more(*values: Any) -> Any:
+        test = _scalar_bool(cond_fun(pytrees.unflatten(tree, values[:count])))
+        return test if max_steps is None else bitwise_and(test, lt(values[count], scalar(max_steps, int32)))
+
+    step.__name__, more.__name__ = getattr(body_fun, "__name__", name), getattr(cond_fun, "__name__", "test")
+    loop = _unrolled_while if unrolls() else _recorded_while
+    return pytrees.unflatten(tree, loop(EagerCarry(name, tree, below, carries), more, step, slots)[:count])
+
+
+def _recorded_while(carry: EagerCarry, more: Callable[..., Any], step: Callable[..., Any], slots: int) -> Sequence[Any]:
+    def trace(types: Any) -> RecordedBody:
+        return body_of(step.__name__, step, types)
+
+    body, inside, outside = stable_carry(carry.name, trace, carry.structure, carry.types, carry.below)
+    test = body_of(more.__name__, more, inside)
+    bodies, captured = close_all([with_carry_types(part.program, inside, outside) for part in (test, body)])
+    start = [initial_carry(c, t) for c, t in zip(carry.values, outside)]
+    return perform(While(bodies, len(captured), len(start), slots), *captured, *start)
+
+
+def _unrolled_while(carry: EagerCarry, more: Callable[..., Any], step: Callable[..., Any], slots: int) -> Sequence[Any]:
+    """Iterate in Python while the test is concrete; then record a loop whose carry includes the last test."""
+    while (again := concrete_or_none(bool, test := more(*carry.values))) is not None:
+        if not again:
+            return carry.results
+        carry.update(step(*carry.values))
+
+    def rest(*values: Any) -> list[Any]:
+        results = step(*values[:-1])
+        return [*results, more(*results)]
+
+    rest.__name__ = step.__name__
+    tested = EagerCarry(carry.name, carry.structure, carry.below, [*carry.values, test])
+    return _recorded_while(tested, lambda *values: values[-1], rest, slots)
+
+
+def _scalar_bool(result: Any) -> Any:
+    """The one leaf of a test's result. Raises where it is not a scalar bool."""
+    leaves = pytrees.leaves(result)
+    if len(leaves) != 1:
+        raise TreeMismatch(
+            f"while_loop: the test must give one bool, got {describe(result)}.", hint="combine several with & and |."
+        )
+    x = as_array(leaves[0])
+    if x.type.shape:
+        raise ShapeMismatch(f"while_loop: the test must give a scalar, got {x.type}.", hint="use .any() or .all().")
+    if x.type.dtype.kind != "b":
+        raise DTypeMismatch(f"while_loop: the test must give a bool, got {x.type}.", hint="compare: x != 0.")
+    return x
+
+
+def _slots(max_steps: int | None, checkpoints: int | None) -> int:
+    """The most carries that reverse mode may store; 0: there is no reverse mode."""
+    if max_steps is not None and checkpoints is not None:
+        raise BadArgument("while_loop: max_steps or checkpoints may be given, not both.")
+    for name, count in (("max_steps", max_steps), ("checkpoints", checkpoints)):
+        if count is not None and _static_integer("while_loop", name, count) < 1:
+            raise BadArgument(f"while_loop: {name} must be a positive integer, got {count}.")
+    return operator.index(checkpoints or max_steps or 0)
+
+
+def _bounds(first: Array, last: Array) -> tuple[Array, Array, int | None]:
+    """The bounds of a range in one dtype, and its length; None where a bound is not known while tracing.
+
+    Raises: DTypeMismatch: they are no integer scalars of one dtype.
+    """
+    for x in (first, last):
+        if x.type.shape or x.type.dtype.kind not in "iu":
+            raise DTypeMismatch(f"fori_loop: the bounds must be integer scalars, got {first.type} and {last.type}.")
+    dtype, weak = promote(first.type.dtype, first.type.weak, last.type.dtype, last.type.weak)
+    if not weak and first.type.dtype != last.type.dtype and not (first.type.weak or last.type.weak):
+        raise DTypeMismatch(f"fori_loop: the bounds must have one dtype, got {first.type} and {last.type}.")
+    bounds = [int(x) for x in (first, last) if isinstance(x, ConcreteArray)]
+    static = len(bounds) == 2
+    default = config.current().default_int
+    if static and dtype.itemsize <= default.itemsize and max(bounds) <= iinfo(default).max:
+        dtype, weak = default, True  # as for Python integers
+    if static or first.type.dtype != dtype:
+        first = convert(first, dtype, weak)
+    return first, convert(last, dtype, last.type.weak), max(bounds[1] - bounds[0], 0) if static else None
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *, unroll: Any = None) -> Any:
+    """Iterate a function over the integers of a range with a carry.
+
+        c = init_val;  for i in range(lower, upper): c = body_fun(i, c);  gives c
+
+    With bounds known while tracing it is a ``scan``, which has a reverse mode; otherwise a ``while_loop``.
+
+    Raises: StateTypeError: the carry changes its type; the message has its path. TreeMismatch: it changes its
+    structure. DTypeMismatch: the bounds are no integers of one dtype. BadArgument: ``unroll`` needs known bounds.
+
+    >>> fori_loop(0, 3, lambda i, x: x + i, 10)
+    Array(13, dtype=int32, weak_type=True)
+    """
+    need_function("fori_loop", body_fun)
+    first, last, length = _bounds(as_array(lower), as_array(upper))
+    one = scalar(1, first.type.dtype, first.type.weak)
+    if length is not None:
+
+        def step(carry: Any, _: Any) -> Any:
+            i, value = carry
+            return (add(i, one), body_fun(i, value)), None
+
+        unrolled = 1 if unroll is None else unroll
+        return _scan("fori_loop", step, (first, init_val), None, length, False, unrolled, below=1)[0][1]
+    if unroll is not None and unroll is not False:
+        raise BadArgument("fori_loop: unroll needs bounds known while tracing.", hint="pass Python integers.")
+    ends = _while(
+        "fori_loop",
+        lambda carry: lt(carry[0], carry[1]),
+        lambda carry: (add(carry[0], one), carry[1], body_fun(carry[0], carry[2])),
+        (first, last, init_val),
+        below=1,
+    )
+    return ends[2]

@@ -1,0 +1,228 @@
+"""Functions recorded as bodies of branches and loops, with result and carry types that agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..base.errors import DTypeMismatch, StateTypeError, TreeMismatch
+from ..base.source_locations import user_site
+from ..core.arrays import Array, ConcreteArray, as_array, scalar
+from ..operations.elementwise.conversion import ConvertElementType, convert
+from ..programs.higher_order import record_body
+from ..programs.program import Builder, Program
+from ..trees import pytrees
+from ..trees.structure import mismatches
+from ..types.array_type import ArrayType
+from ..types.dtype_promotion import promote
+
+
+class RecordedBody(NamedTuple):
+    """The program of a function of flat values, and the treedef of its result."""
+
+    program: Program
+    structure: Any
+
+
+def body_of(name: str, f: Callable[..., Any], types: Sequence[ArrayType]) -> RecordedBody:
+    """Record a function that takes flat values and returns a tree."""
+    structures: list[Any] = []
+
+    def flat(*xs: Any) -> list[Any]:
+        leaves, structure = pytrees.flatten(f(*xs))
+        structures.append(structure)
+        return [as_array(y) for y in leaves]
+
+    return RecordedBody(record_body(flat, types, name), structures[0])
+
+
+def with_types(program: Program, types: Sequence[ArrayType]) -> Program:
+    """The program with its results converted to ``types``, which differ from theirs only in dtype or weakness."""
+    if program.out_types == tuple(types):
+        return program
+
+    def converted(*xs: Any) -> list[Any]:
+        return [convert(y, t.dtype, t.weak) for y, t in zip(program(*xs), types)]
+
+    return record_body(converted, program.in_types, program.name)
+
+
+def same_results(name: str, bodies: Sequence[RecordedBody]) -> list[Program]:
+    """The programs of branches with equal result types: weak results are converted to the type of the others.
+
+    Raises: TreeMismatch, StateTypeError: the branches give different trees or types.
+    """
+    same_structure(name, "branches", [body.structure for body in bodies])
+    types = row_types(name, "branches", bodies[0].structure, [body.program.out_types for body in bodies])
+    return [with_types(body.program, types) for body in bodies]
+
+
+def same_structure(name: str, what: str, structures: Sequence[Any]) -> None:
+    """Raises TreeMismatch where branches, or the iterations of a loop, give different trees."""
+    first = structures[0]
+    for other in structures[1:]:
+        if other != first:
+            one, two, where = _difference(first, other)
+            raise TreeMismatch(
+                f"{name}: all {what} must give trees of one structure, got {one} and {two}{where}.",
+                hint="return the same tree of containers each time; None is an empty one.",
+            )
+
+
+def row_types(name: str, what: str, structure: Any, rows: Sequence[Sequence[ArrayType]]) -> list[ArrayType]:
+    """The types to which the results of all branches, or of all iterations, are converted.
+
+    Raises: StateTypeError: they differ otherwise than in weakness.
+    """
+    return [_common(name, what, structure, i, column) for i, column in enumerate(zip(*rows))]
+
+
+def _common(name: str, what: str, structure: Any, i: int, types: Sequence[ArrayType]) -> ArrayType:
+    """The type of result ``i``: weak types are promoted to the others; of one dtype, the first decides weakness."""
+    common = types[0]
+    for t in types[1:]:
+        if t is common or (t.dtype == common.dtype and t.shape == common.shape):
+            continue
+        strong, other = (common, t) if t.weak else (t, common)
+        if t.shape != common.shape or not (other.weak and (strong.weak or absorbs(strong, other))):
+            raise StateTypeError(
+                f"{name}: all {what} must give the same types, got {common} and {t}{at_path(structure, i)}.",
+                hint="convert with astype, or broadcast, in one of them.",
+            )
+        dtype, weak = promote(common.dtype, common.weak, t.dtype, t.weak)
+        common = common.update(dtype=dtype, weak=weak)
+    return common
+
+
+def absorbs(strong: ArrayType, weak: ArrayType) -> bool:
+    """Whether both promote to the dtype of ``strong``, as a weak int and ``f32`` do, not a weak float and ``i32``."""
+    try:
+        return promote(strong.dtype, strong.weak, weak.dtype, True)[0] == strong.dtype
+    except DTypeMismatch:  # keys and numbers have no common dtype
+        return False
+
+
+def at_path(structure: Any, i: int, below: int = 0) -> str:
+    """`` at ['key']``: the path of leaf ``i`` without its first ``below`` keys; empty for an empty path."""
+    paths = [path for path, _ in pytrees.leaves_with_path(pytrees.unflatten(structure, range(structure.num_leaves)))]
+    return _at(paths[i][below:])
+
+
+def _at(path: Any) -> str:
+    return f" at {pytrees.keystr(path)}" if path else ""
+
+
+def _difference(one: Any, other: Any, below: int = 0) -> tuple[str, str, str]:
+    """The first difference of two structures: a description of either subtree, and `` at`` its path."""
+    trees_of = [pytrees.unflatten(structure, range(structure.num_leaves)) for structure in (one, other)]
+    for path, first, second in mismatches(one, trees_of[1]):
+        return first, _leaf(second), _at(path[below:])
+    path, second, first = next(mismatches(other, trees_of[0]))
+    return _leaf(first), second, _at(path[below:])
+
+
+def _leaf(description: str) -> str:
+    return "a leaf" if description.startswith("a leaf") else description
+
+
+def initial_carry(x: Array, type: ArrayType) -> Array:
+    """The initial value of a carry, converted to its type; a constant scalar without performing an operation."""
+    if x.type is type:
+        return x
+    if isinstance(x, ConcreteArray) and not x.type.shape:
+        return scalar(x.item(), type.dtype, type.weak)
+    return convert(x, type.dtype, type.weak)
+
+
+def stable_carry(
+    name: str,
+    trace: Callable[[Sequence[ArrayType]], RecordedBody],
+    structure: Any,
+    types: Sequence[ArrayType],
+    below: int = 0,
+) -> tuple[RecordedBody, list[ArrayType], list[ArrayType]]:
+    """The body of a loop, the types of the carry as its operands, and those of the carry as its results.
+
+    ``trace(types)`` records the body for a carry of these types; the carry comes first among its results. Types are a
+    fixed point: where the body changes the dtype of a weak carry, it is recorded again for that dtype. Only weakness
+    may differ between the two lists. ``structure`` is the carry's treedef; messages omit the first ``below`` keys of
+    its paths.
+
+    Raises: StateTypeError: the carry changes its type otherwise.
+    """
+    types = list(types)
+    while True:
+        body = trace(types)
+        results = list(body.program.out_types[: len(types)])
+        following = next_carry(name, structure, types, results, below)
+        if following == types:
+            return body, types, results
+        types = following
+
+
+def next_carry(
+    name: str, structure: Any, types: Sequence[ArrayType], results: Sequence[ArrayType], below: int = 0
+) -> list[ArrayType]:
+    """The types for the next recording of a body that maps a carry of ``types`` to one of types ``results``.
+
+    Raises: StateTypeError: a shape changes, or a dtype, unless a weak one is promoted.
+    """
+    return [_next(name, structure, i, t, y, below) for i, (t, y) in enumerate(zip(types, results))]
+
+
+def _next(name: str, structure: Any, i: int, t: ArrayType, result: ArrayType, below: int) -> ArrayType:
+    if result.shape == t.shape:
+        if result.dtype == t.dtype:
+            return t
+        if t.weak and absorbs(result, t):
+            return result.update(weak=False)
+    where = at_path(structure, i, below)
+    raise StateTypeError(
+        f"{name}: the carry must keep its type, got {t} at the start and {result} after the body{where}.",
+        hint=f"start from a value of type {result}, or convert in the body with astype."
+        if result.shape == t.shape
+        else "a loop cannot change the shape of what it carries.",
+    )
+
+
+def with_carry_types(program: Program, inside: Sequence[ArrayType], outside: Sequence[ArrayType]) -> Program:
+    """A body or test recorded for a carry of types ``inside``, as a program that takes it in types ``outside``.
+
+    Inputs of another type are converted where they are used; a conversion back to that type is removed.
+    """
+    differ = {i: t for i, (t, other) in enumerate(zip(outside, inside)) if t != other}
+    if not differ:
+        return program
+    builder = Builder()
+    numbers = [builder.input(t) for t in (*outside, *program.in_types[len(outside) :])]
+    converted: dict[int, int] = {}
+    sites = list(program.sites)
+    at_start = sites[0] if sites else user_site(2)
+
+    def renumber(n: int) -> int:
+        if n < 0:
+            return builder.const(program.consts[-1 - n])
+        if n in differ:
+            if n not in converted:
+                op = ConvertElementType(inside[n].dtype, inside[n].weak)
+                converted[n] = builder.append(op, (numbers[n],), inside[n], at_start)
+            return converted[n]
+        return numbers[n]
+
+    for op, args, result, site in zip(program.ops, program.args, program.types, sites):
+        if isinstance(op, ConvertElementType) and differ.get(args[0]) == result:
+            numbers.append(numbers[args[0]])  # the conversion back to the type outside
+            continue
+        first = builder.append(op, tuple(map(renumber, args)), result, site)
+        numbers.extend(range(first, builder.count))
+    return builder.freeze([renumber(n) for n in program.outs], program.name)
+
+
+def same_carry(name: str, before: Any, after: Any, below: int = 0) -> None:
+    """Raises TreeMismatch where a loop changes the structure of its carry."""
+    if before != after:
+        one, two, where = _difference(before, after, below)
+        raise TreeMismatch(
+            f"{name}: the carry must keep its structure, got {one} at the start and {two} after the body{where}.",
+            hint="return the same tree of containers as the initial value; None is an empty one.",
+        )

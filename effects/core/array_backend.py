@@ -1,0 +1,47 @@
+"""How concrete arrays reach a device: a protocol, which the lowering implements and the package installs on import."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..types.array_type import ArrayType
+
+
+class ArrayBackend(Protocol):
+    """Buffers on devices: transfers from and to NumPy, readiness, placement, deletion."""
+
+    def to_numpy(self, buffer: Any, type: ArrayType) -> np.ndarray[Any, Any]: ...
+
+    def to_buffer(self, value: np.ndarray[Any, Any], type: ArrayType) -> Any: ...
+
+    def block(self, buffer: Any) -> None: ...
+
+    def is_ready(self, buffer: Any) -> bool: ...
+
+    def devices(self, buffer: Any) -> set[Any]: ...
+
+    def delete(self, buffer: Any) -> None: ...
+
+    def is_deleted(self, buffer: Any) -> bool: ...
+
+    def copy_to_device(self, buffer: Any, type: ArrayType, device: Any) -> Any: ...
+
+
+class InstalledBackend:
+    """The backend of the process, and the module that ``__array_namespace__`` returns."""
+
+    backend: ArrayBackend
+    namespace: Any
+
+
+def install_backend(backend: ArrayBackend, namespace: Any) -> None:
+    """Set the backend and the array namespace; the package calls this once, when it is imported."""
+    InstalledBackend.backend = backend
+    InstalledBackend.namespace = namespace
+
+
+def backend() -> ArrayBackend:
+    """The installed backend."""
+    return InstalledBackend.backend

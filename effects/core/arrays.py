@@ -1,0 +1,582 @@
+"""Arrays: the immutable values that are operands and results of operations.
+
+An ``Array`` is either a ``ConcreteArray``, whose data are known, or a ``Box`` of some run. The data of a concrete array
+are a NumPy array, a device buffer, or both; ``ArrayBackend`` converts between them. Operators and methods of ``Array``
+that perform operations are attached by the modules that define those operations.
+
+``as_array`` makes an array of a value, and ``perform`` sends an operation to the innermost handler.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..base import config, stack
+from ..base.caches import Cache
+from ..base.errors import (
+    BadArgument,
+    BadCall,
+    ConcretizationTypeError,
+    DTypeMismatch,
+    HandlaxError,
+    IntegerOverflow,
+    NotAnArray,
+    RankMismatch,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+)
+from ..base.immutables import ImmutableObject, setter
+from ..base.source_locations import NOWHERE, Site
+from ..base.stack import Run
+from ..trees import pytrees
+from ..types import dtypes
+from ..types.array_type import ArrayType, array_type
+from .array_backend import InstalledBackend
+
+
+class Array:
+    """A value with a type (shape, dtype, weakness). ``run``: the run that owns it, if it is a box; None if concrete."""
+
+    __slots__ = ("__weakref__",)
+    type: ArrayType
+    run: Run | None = None
+    __array_priority__ = 100
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.type.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.type.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.type.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.type.nbytes
+
+    @property
+    def itemsize(self) -> int:
+        return int(self.type.dtype.itemsize)
+
+    @property
+    def weak_type(self) -> bool:
+        return self.type.weak
+
+    @property
+    def aval(self) -> ArrayType:
+        return self.type
+
+    def __len__(self) -> int:
+        if not self.type.shape:
+            raise RankMismatch(f"len: an array of rank 0 has no length, got {self.type}.", hint="x.size is 1.")
+        return self.type.shape[0]
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        return InstalledBackend.namespace
+
+
+class UnsealedArray(Array):
+    """A concrete array under construction. Setting its ``__class__`` to ``ConcreteArray`` makes it immutable.
+
+    Three times faster than assigning past ``ImmutableObject.__setattr__``. For the same reason this class has no
+    ``__init__``; ``ConcreteArray`` must have no slots of its own, or ``__class__`` could not be assigned.
+    """
+
+    __slots__ = ("type", "_value", "_buffer")
+    _value: np.ndarray[Any, Any] | None
+    _buffer: Any
+
+
+class ConcreteArray(UnsealedArray, ImmutableObject):
+    """An array whose data are known. Created by ``concrete`` and ``from_buffers``; immutable."""
+
+    __slots__ = ()
+    _guard = ("array: arrays", "x.at[i].set(y) makes a new one.")
+
+    @property
+    def value(self) -> np.ndarray[Any, Any]:
+        """The data as a NumPy array, read from the device on first use. Internal: users get read-only views of it."""
+        value = self._value
+        return self._read_buffer() if value is None else value
+
+    def _read_buffer(self) -> np.ndarray[Any, Any]:
+        value = InstalledBackend.backend.to_numpy(self._buffer, self.type)
+        _set_value(self, value)
+        return value
+
+    @property
+    def buffer(self) -> Any:
+        """The data as a device buffer, transferred on first use."""
+        buffer = self._buffer
+        if buffer is None:
+            buffer = InstalledBackend.backend.to_buffer(self._value, self.type)  # type: ignore[arg-type]
+            _set_buffer(self, buffer)
+        return buffer
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if isinstance(self.type.dtype, dtypes.ExtendedDType):
+            raise self._keys_error("numpy")
+        value = self.value
+        if dtype is not None and np.dtype(dtype) != value.dtype:
+            if copy is False:
+                raise BadArgument(f"numpy: an array of {self.type} as {np.dtype(dtype)} needs a copy, got copy=False.")
+            return value.astype(dtype)
+        if copy:
+            return value.copy()
+        view = value.view()
+        view.flags.writeable = False
+        return view
+
+    def _keys_error(self, where: str) -> DTypeMismatch:
+        hint = "random.key_data(keys) is an array of integers."
+        return DTypeMismatch(f"{where}: an array of numbers is needed, got random keys {self.type}.", hint=hint)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        # only version 1 of the protocol has a flag for read-only memory
+        version = kwargs.get("max_version")
+        if version is not None and version[0] >= 1:
+            return self.__array__().__dlpack__(**kwargs)
+        if kwargs.get("copy") is False:
+            raise BufferError("__dlpack__: max_version=(1, 0) or later is needed to share memory that is read-only.")
+        return self.__array__(copy=True).__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.value.__dlpack_device__()
+
+    def item(self, *index: int) -> Any:
+        return self.value.item(*index)
+
+    def tolist(self) -> Any:
+        return self.value.tolist()
+
+    def tobytes(self, order: str = "C") -> bytes:
+        return self.value.tobytes(order)  # type: ignore[arg-type]
+
+    def block_until_ready(self) -> ConcreteArray:
+        if self._buffer is not None:
+            InstalledBackend.backend.block(self._buffer)
+        return self
+
+    def is_ready(self) -> bool:
+        return self._buffer is None or InstalledBackend.backend.is_ready(self._buffer)
+
+    def is_deleted(self) -> bool:
+        return self._value is None and InstalledBackend.backend.is_deleted(self._buffer)
+
+    def delete(self) -> None:
+        if self._buffer is not None:
+            InstalledBackend.backend.delete(self._buffer)
+        else:
+            _set_buffer(self, InstalledBackend.backend.to_buffer(self._value, self.type))  # type: ignore[arg-type]
+            InstalledBackend.backend.delete(self._buffer)
+        _set_value(self, None)
+
+    def devices(self) -> set[Any]:
+        return InstalledBackend.backend.devices(self.buffer)
+
+    @property
+    def device(self) -> Any:
+        (device,) = self.devices()
+        return device
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        return True
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return True
+
+    def copy_to_host_async(self) -> None:
+        """Does nothing: the transfer starts and ends when the array is read."""
+
+    def __bool__(self) -> bool:
+        if isinstance(self.type.dtype, dtypes.ExtendedDType):
+            raise self._keys_error("bool")
+        if self.type.shape and self.type.size != 1:
+            raise RankMismatch(
+                f"bool: only an array of one element is true or false, got {self.type}.",
+                hint="x.any(), x.all(), or x.size > 0.",
+            )
+        return bool(self.value)
+
+    def _scalar(self, name: str) -> np.ndarray[Any, Any]:
+        """The data of an array of rank 0, for Python's conversions to numbers.
+
+        Raises: RankMismatch: the rank is not 0. DTypeMismatch: it is a random key.
+        """
+        if self.type.shape:
+            raise RankMismatch(
+                f"{name}: only an array of rank 0 is a Python number, got {self.type}.",
+                hint="index first, x[0], or x.item() where it has one element.",
+            )
+        if isinstance(self.type.dtype, dtypes.ExtendedDType):
+            raise self._keys_error(name)
+        return self.value
+
+    def __int__(self) -> int:
+        return int(self._scalar("int"))
+
+    def __float__(self) -> float:
+        return float(self._scalar("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def __index__(self) -> int:
+        if not dtypes.is_integer(self.type.dtype):
+            raise DTypeMismatch(
+                f"index: Python needs an integer here, got {self.type}.", hint="convert with int(x) or x.astype(int)."
+            )
+        return int(self._scalar("int"))
+
+    def __format__(self, spec: str) -> str:
+        if isinstance(self.type.dtype, dtypes.ExtendedDType):
+            return format(repr(self), spec)
+        value = self.value[()] if self.type.shape == () else self.value
+        if spec and self.type.shape:
+            raise RankMismatch(
+                f"format: {spec!r} formats numbers, got {self.type}.",
+                hint="format its elements, or numpy.array2string.",
+            )
+        return format(value, spec)
+
+    def __contains__(self, item: Any) -> bool:
+        if isinstance(self.type.dtype, dtypes.ExtendedDType):
+            raise self._keys_error("in")
+        return bool(np.any(self.value == np.asarray(item)))
+
+    def __repr__(self) -> str:
+        if isinstance(self.type.dtype, dtypes.ExtendedDType):
+            return f"Array({self.type.shape}, dtype={self.type.dtype}) overlaying:\n{self.value}"
+        text = np.array2string(self.value, separator=", ", prefix="Array(", suffix=")")
+        shape = "" if self.size or self.type.shape == (0,) else f", shape={self.type.shape}"
+        weak = ", weak_type=True" if self.type.weak else ""
+        return f"Array({text}{shape}, dtype={self.type.dtype.name}{weak})"
+
+    def __str__(self) -> str:
+        return repr(self) if isinstance(self.type.dtype, dtypes.ExtendedDType) else str(self.value)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.type.shape:
+            raise no_rows_error(self.type)
+        row_type = array_type(self.type.shape[1:], self.type.dtype, self.type.weak)
+        return iter([concrete(row_type, np.asarray(row)) for row in self.value])
+
+    def __reduce__(self) -> Any:
+        return concrete, (self.type, np.array(self.value))
+
+    def __copy__(self) -> ConcreteArray:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> ConcreteArray:
+        return self
+
+
+_set_value = setter(UnsealedArray, "_value")
+_set_buffer = setter(UnsealedArray, "_buffer")
+
+
+def concrete(type: ArrayType, value: np.ndarray[Any, Any] | None, buffer: Any = None) -> ConcreteArray:
+    """The concrete array of this type with these data, which the caller must not write to afterwards."""
+    new = UnsealedArray()
+    new.type = type
+    new._value = value
+    new._buffer = buffer
+    new.__class__ = ConcreteArray
+    return new  # type: ignore[return-value]
+
+
+def from_buffers(types: Iterable[ArrayType], buffers: Iterable[Any]) -> list[ConcreteArray]:
+    """``[concrete(t, None, b) for t, b in zip(types, buffers)]``, with the calls inlined."""
+    arrays: list[Any] = []
+    unsealed, sealed = UnsealedArray, ConcreteArray
+    for type, buffer in zip(types, buffers):
+        new = unsealed()
+        new.type = type
+        new._value = None
+        new._buffer = buffer
+        new.__class__ = sealed
+        arrays.append(new)
+    return arrays
+
+
+ErrorClass = type[HandlaxError]  # inside a class with an attribute ``type``, that name is not the builtin
+
+
+class Box(Array):
+    """An array that a run owns, and pairs with data of its own: a tangent, a batch dimension, a variable of a program.
+
+    Its value is unknown to Python: conversions to Python and NumPy values raise ``ConcretizationError``.
+    """
+
+    __slots__ = ("type", "run")
+    type: ArrayType
+    run: Run
+
+    @property
+    def made_at(self) -> Site:
+        """The user's line at which the box was created."""
+        return NOWHERE
+
+    def _unknown(self, error: ErrorClass, what: str, hint: str) -> Any:
+        raise error(f"{what}, got {self.type} under {self.run.label}, made at {self.made_at}.", hint=hint)
+
+    def __bool__(self) -> bool:
+        return self._unknown(
+            TracerBoolConversionError,
+            "bool: a Python condition needs a known value",
+            "use hx.numpy.where or hx.lax.select on values, or make the argument static (static_argnums).",
+        )
+
+    def __index__(self) -> int:
+        return self._unknown(
+            TracerIntegerConversionError,
+            "index: Python needs a known integer here",
+            "index with hx.numpy or lax.dynamic_slice, or make the argument static (static_argnums).",
+        )
+
+    def _scalar(self, name: str) -> Any:
+        return self._unknown(
+            ConcretizationTypeError,
+            f"{name}: a Python number needs a known value",
+            f"keep it an array (astype), or move {name}() outside the transformed function.",
+        )
+
+    def __int__(self) -> int:
+        return self._scalar("int")
+
+    def __float__(self) -> float:
+        return self._scalar("float")
+
+    def __complex__(self) -> complex:
+        return self._scalar("complex")
+
+    def item(self, *index: int) -> Any:
+        return self._scalar("item")
+
+    def tolist(self) -> Any:
+        return self._scalar("tolist")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self._unknown(
+            TracerArrayConversionError,
+            "numpy: only arrays with known values can be passed to NumPy",
+            "use the function of the same name in hx.numpy.",
+        )
+
+    def block_until_ready(self) -> Box:
+        return self
+
+    def __repr__(self) -> str:
+        return f"Box<{self.type}> of {self.run.label}"
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.type.shape:
+            raise no_rows_error(self.type)
+        return (self[i] for i in range(self.type.shape[0]))  # type: ignore[index]
+
+
+def no_rows_error(type: ArrayType) -> RankMismatch:
+    """The error of iterating over an array of rank 0."""
+    return RankMismatch(f"iter: an array of rank 0 has no rows, got {type}.", hint="x.item() is its number.")
+
+
+def _is_read_only(x: np.ndarray[Any, Any]) -> bool:
+    """Whether ``x`` and all its bases are read-only, and NumPy owns the memory."""
+    base: Any = x
+    while isinstance(base, np.ndarray):
+        if base.flags.writeable:
+            return False
+        base = base.base
+    return base is None
+
+
+def from_numpy(x: np.ndarray[Any, Any], *, copy: bool | None = None, weak: bool = False) -> ConcreteArray:
+    """The array of NumPy's data: a copy, unless the data are read-only or ``copy=False``."""
+    dtype = dtypes.canonical(x.dtype)
+    if x.dtype is not dtype and x.dtype != dtype:
+        x = x.astype(dtype)
+    elif copy or (copy is None and not _is_read_only(x)):
+        x = x.copy()
+    return concrete(array_type(x.shape, dtype, weak), x)
+
+
+# (Python type, number, dtype, weak) -> array of rank 0; and those arrays by identity
+_CONSTANTS = Cache("numbers")
+_SHARED_NUMBERS: weakref.WeakValueDictionary[int, ConcreteArray] = weakref.WeakValueDictionary()
+
+
+def scalar(value: Any, dtype: Any = None, weak: bool = False) -> ConcreteArray:
+    """The array of rank 0 of a Python number, interned: equal numbers of equal dtype are one object."""
+    kind = type(value)
+    if dtype is None and (config.CONFIG.get() or config.PROCESS.settings) is not config.DEFAULT:
+        dtype, weak = dtypes.scalar_type(value)  # default dtypes depend on the settings
+    key = (kind, value, dtype, weak)
+    if value == 0 and kind is not int:
+        key = (kind, repr(value), dtype, weak)  # -0.0 == 0.0, and False == 0
+    found = _CONSTANTS.entries.get(key)
+    if found is None:
+        if dtype is None:
+            dtype, weak = dtypes.scalar_type(value)
+        data = np.asarray(value).astype(dtype) if kind is not int else _checked_integer(value, dtype)
+        found = _CONSTANTS.add(key, concrete(array_type((), dtype, weak), data))
+        _SHARED_NUMBERS[id(found)] = found
+    return found
+
+
+def is_shared_number(x: Array) -> bool:
+    """Whether ``scalar`` interned this array, so that other references may exist and it must not be donated."""
+    return _SHARED_NUMBERS.get(id(x)) is x
+
+
+def _checked_integer(value: int, dtype: Any) -> np.ndarray[Any, Any]:
+    """A Python integer as ``dtype``: wraps around if it fits the default integer dtype, else it must fit ``dtype``.
+
+    Raises: IntegerOverflow: it fits neither.
+    """
+    try:
+        return np.asarray(value, dtype)
+    except OverflowError:
+        try:
+            return np.asarray(value, dtypes.default_int()).astype(dtype)
+        except OverflowError:
+            raise IntegerOverflow(
+                f"an integer must fit its dtype, got {value} for {dtype}.", hint="convert the array to a wider dtype."
+            ) from None
+
+
+_SCALARS: frozenset[type] = frozenset((bool, int, float, complex))
+
+
+def as_array(x: Any) -> Array:
+    """``x`` as an array: an array itself, a Python or NumPy number (weakly typed), a copy of a NumPy array.
+
+    Raises: NotAnArray: ``x`` is neither a number nor an array.
+    """
+    if isinstance(x, Array):
+        return x
+    if type(x) in _SCALARS:
+        return scalar(x)
+    if isinstance(x, np.ndarray):
+        return from_numpy(x)
+    if isinstance(x, np.generic):
+        dtype, weak = dtypes.scalar_type(x)
+        return concrete(array_type((), dtype, weak), np.asarray(x, dtype))
+    for protocol in ("__handlax_array__", "__jax_array__"):
+        convert = getattr(type(x), protocol, None)
+        if convert is not None:
+            return as_array(convert(x))
+    if isinstance(x, (bool, int, float, complex)):  # subclasses: enums and the like
+        return scalar(_builtin_number(x))
+    if hasattr(type(x), "__array__") and not isinstance(x, (str, bytes)):
+        return from_numpy(np.asarray(x))
+    if hasattr(type(x), "__dlpack__"):
+        return from_numpy(np.from_dlpack(x))
+    raise NotAnArray(
+        f"array: a number or an array is needed, got {type(x).__name__} {_short_repr(x)}.",
+        hint="hx.numpy.array makes an array of nested lists." if isinstance(x, (list, tuple)) else None,
+    )
+
+
+def as_arrays(*xs: Any) -> list[Array]:
+    """All as arrays; a Python number gets the dtype of the first array, if promotion would give that dtype."""
+    arrays = [x if isinstance(x, Array) else as_array(x) for x in xs]
+    strong = next((x.type.dtype for x in arrays if not x.type.weak), None)
+    weak = strong is None
+    if weak:
+        strong = next((x.type.dtype for x in xs if isinstance(x, Array)), None)
+        if strong is None:
+            return arrays
+    return [
+        y if type(x) not in _SCALARS or y.type.dtype == strong or not _absorbs(strong, y.type.dtype)
+        else scalar(x, strong, weak)
+        for x, y in zip(xs, arrays)
+    ]
+
+
+def _absorbs(dtype: Any, number: Any) -> bool:
+    """Whether ``dtype`` and a weak ``number`` dtype promote to ``dtype``."""
+    return not isinstance(dtype, dtypes.ExtendedDType) and dtypes.promote(dtype, False, number, True)[0] == dtype
+
+
+def perform(op: Any, *operands: Any) -> Any:
+    """Send an operation to the innermost handler, its operands converted by ``as_array``; return its result.
+
+    Raises: UnhandledEffect: no handler answers the effect. MissingRule: a handler has no rule for the operation.
+    BadCall: ``op`` is no operation, or takes another number of operands. NotAnArray: an operand is no array.
+    """
+    if isinstance(op, type) or not hasattr(op, "effectful"):
+        shown = f"the class {op.__name__}" if isinstance(op, type) else type(op).__name__
+        raise BadCall(
+            f"perform: an operation is needed, got {shown}.", hint="perform(Op(field, ...), operand, ...)."
+        )
+    for x in operands:
+        if not isinstance(x, Array):
+            operands = tuple([x if isinstance(x, Array) else as_array(x) for x in operands])
+            break
+    try:
+        y = stack.current().answer(op, operands)
+    except TypeError as error:
+        if not isinstance(error, HandlaxError):
+            _check_operands(op, operands)
+        raise
+    if not op.effectful:
+        return y
+    tree = op.result_tree(*[x.type for x in operands])
+    if tree is None or type(tree) is ArrayType:  # the most frequent trees, without a call
+        return y[0] if y else None
+    return pytrees.unflatten(pytrees.structure(tree), y)
+
+
+def _check_operands(op: Any, operands: Sequence[Array]) -> None:
+    """Raises BadCall where the operation takes another number of operands."""
+    typed = op.result_tree if op.effectful else op.result_type
+    try:
+        inspect.signature(typed).bind(*operands)
+    except TypeError:
+        names = ', '.join(inspect.signature(typed).parameters)
+        raise BadCall(f"{op.name}: its operands are ({names}), got {len(operands)}.") from None
+
+
+def _builtin_number(x: Any) -> Any:
+    """An instance of a subclass of a number type as an instance of that type."""
+    kinds: tuple[Any, ...] = (bool, int, float, complex)
+    for kind in kinds:
+        if isinstance(x, kind):
+            return kind(x)
+    return x
+
+
+def _short_repr(x: Any) -> str:
+    text = repr(x)
+    return text if len(text) < 60 else text[:57] + "..."
+
+
+def type_of(x: Any) -> ArrayType:
+    """``as_array(x).type``; numbers and NumPy arrays are not converted for it."""
+    if isinstance(x, Array):
+        return x.type
+    if type(x) in _SCALARS:
+        return array_type((), *dtypes.scalar_type(x))
+    if isinstance(x, np.ndarray):
+        return array_type(x.shape, dtypes.canonical(x.dtype))
+    return as_array(x).type
+

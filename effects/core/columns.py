@@ -1,0 +1,299 @@
+"""Columns: the meaning that one handler gives to every operation, as a table of rules; and the built-in ones.
+
+A rule is a cell of the matrix operations x columns. A function in an operation's block that is named after a column is
+that cell. The cells of the built-in columns have these signatures:
+
+    evaluate(op, *arrays) -> array                      NumPy in, NumPy out: the specification
+    batch(op, dims, *xs) -> (y, dim)                    dims[i]: the mapped dimension of operand i, or None
+    jvp(op, primals, tangents) -> (y, dy)               None is the symbolic zero
+    transpose(op, ct, *operands, wrt) -> cotangent      linear operands come as their types
+    lower(op, emit, *values) -> value
+    collective(op, axis, size, dims, *xs) -> (y, dim)   an operation that names a mapped axis, at that axis
+    flops(op, operands, results) -> int                 operations on numbers, from the types of operands and results
+
+Where mathematics has a word for a rule, the cell is that word and no code: ``linear``, ``multilinear``, ``zero``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pyrsistent import PMap, pmap
+
+from ..base import config
+from ..base.errors import BadStaticArgument, MissingRule, RegistrationError
+from ..base.stack import perform
+from ..types.array_type import ArrayType
+
+Rule = Callable[..., Any]
+
+
+def where_written(cell: Any) -> str:
+    """``file:line`` of a cell, with the name of a rule that several operations share; else its name or repr."""
+    code = getattr(cell, "__code__", None)
+    if code is None:
+        module, name = getattr(cell, "__module__", None), getattr(cell, "__qualname__", None)
+        return repr(cell) if name is None else f"{module or 'numpy'}.{name}"
+    line, name = f"{code.co_filename}:{code.co_firstlineno}", cell.__qualname__
+    return line if "." in name or "<" in name else f"{line}  {name}"
+
+
+class Column:
+    """One handler's meaning for all operations: an append-only registry, and tables that override it in a scope.
+
+    ``adapt(op_class, cell)`` makes the rule that the handler calls from the cell as written. ``default`` is the rule of
+    operations without a cell; without a default they raise ``MissingRule``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        adapt: Callable[[type[Any], Any], Rule] | None = None,
+        doc: str = "",
+        default: Rule | None = None,
+    ):
+        self.name = name
+        self._adapt = adapt
+        self._default = default
+        self.registry: dict[type, Rule] = {}
+        self.modes: dict[str, Rule] = {}  # by ``op.runs``: rules of higher-order operations without a cell
+        self.cells: dict[type, Any] = {}  # as written, before ``adapt``
+        self.doc = doc
+        if name in COLUMNS:
+            raise RegistrationError(f"column {name!r}: exists already.")
+        COLUMNS[name] = self
+
+    def adapt(self, op: type[Any], cell: Any) -> Rule:
+        """The rule of ``op`` that the handler calls, from the cell as written."""
+        rule = op.adapt(self.name, cell) if hasattr(op, "adapt") else cell
+        return self._adapt(op, rule) if self._adapt is not None else rule
+
+    def rule(self, op: type[Any]) -> Callable[[Any], Any]:
+        """Decorator: this function is the cell of ``op``. A second cell for one operation is an error."""
+
+        def register(cell: Any) -> Any:
+            if op in self.registry:
+                raise RegistrationError(
+                    f"{self.name}: {op.__name__} has a rule already, at {where_written(self.cells[op])}.",
+                    hint=f"put another one in force in a scope: hx.rules({self.name}={{{op.__name__}: rule}}).",
+                )
+            self.cells[op] = cell
+            self.registry[op] = self.adapt(op, cell)
+            return cell
+
+        return register
+
+    def mode(self, runs: str) -> Callable[[Any], Any]:
+        """Decorator: the rule of all higher-order operations with this ``runs`` that have no cell of their own."""
+
+        def register(cell: Any) -> Any:
+            self.modes[runs] = cell
+            return cell
+
+        return register
+
+    @property
+    def table(self) -> PMap[type, Any]:
+        """The cells in force, as written: a persistent map from operation to cell."""
+        return pmap(self.cells).update(config.current().tables.get(self.name, pmap()))
+
+    def find(self, kind: Any) -> Rule:
+        """The rule in force for operations of this class: that of the scope, of the block, or of ``op.runs``.
+
+        Raises: MissingRule: there is none, and the column has no default.
+        """
+        scoped = config.CONFIG.get()
+        if scoped is not None:  # only a scope sets tables
+            override = scoped.tables.get(self.name)
+            if override is not None and kind in override:
+                return self.adapt(kind, override[kind])
+        rule = self.registry.get(kind)
+        if rule is None and kind.bodied:
+            rule = self.modes.get(kind.runs)
+        return rule if rule is not None else self.missing(kind)
+
+    def has(self, kind: type[Any]) -> bool:
+        """Whether operations of this class have a cell of their own, in the registry or in this scope."""
+        if kind in self.registry:
+            return True
+        scoped = config.CONFIG.get()
+        return scoped is not None and kind in scoped.tables.get(self.name, ())
+
+    def missing(self, kind: type[Any]) -> Rule:
+        """The default rule, for a class without a cell; raises MissingRule where there is none."""
+        if self._default is not None:
+            return self._default
+        raise MissingRule(
+            f"{self.name}: {kind.name} has no rule in this column.",
+            hint=f"write a function `{self.name}` in its block, or add it from outside: "
+            f"@hx.columns.{self.name}.rule({kind.__name__}).",
+        )
+
+    def __repr__(self) -> str:
+        return f"<column {self.name}: {len(self.registry)} rules>"
+
+
+COLUMNS: dict[str, Column] = {}
+
+
+def _has_parameter(cell: Any, parameter: str) -> bool:
+    code = getattr(cell, "__code__", None)
+    if code is not None:
+        return parameter in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return parameter in inspect.signature(cell).parameters
+
+
+def _adapt_transpose(op: type[Any], cell: Any) -> Callable[..., Any]:
+    """``cell`` with the parameter ``wrt``, the number of the linear operand, which a cell of one operand may omit."""
+    if _has_parameter(cell, "wrt"):
+        return cell
+    return lambda op, ct, *operands, wrt: cell(op, ct, *operands)
+
+
+class ElementwiseLowering:
+    """The rule of ``lower`` for a cell that is a string: the name of an elementwise operation of StableHLO or CHLO."""
+
+    __slots__ = ("name", "is_stablehlo")
+
+    def __init__(self, name: str):
+        self.name = name
+        self.is_stablehlo = not name.startswith("chlo.")
+
+    def __call__(self, op: Any, emit: Any, *values: Any) -> Any:
+        return emit.elementwise(self.name, *values)
+
+
+def _adapt_lower(op: type[Any], cell: Any) -> Callable[..., Any]:
+    return ElementwiseLowering(cell) if isinstance(cell, str) else cell
+
+
+EVALUATE = Column("evaluate", doc="NumPy's meaning; the specification of the operation")
+BATCH = Column("batch", doc="one more axis (vmap)")
+JVP = Column("jvp", doc="forward derivative")
+TRANSPOSE = Column("transpose", _adapt_transpose, doc="the adjoint of a linear operation")
+LOWER = Column("lower", _adapt_lower, doc="StableHLO")
+COLLECTIVE = Column("collective", doc="an operation that names an axis, at the handler that binds it")
+
+
+def per_result(op: Any, operands: tuple[Any, ...], results: tuple[Any, ...]) -> int:
+    """One operation per element of the results."""
+    return sum([t.size for t in results])
+
+
+def per_operand(op: Any, operands: tuple[Any, ...], results: tuple[Any, ...]) -> int:
+    """One operation per element of the first operand: reductions."""
+    return int(operands[0].size)
+
+
+def data_movement(op: Any, operands: tuple[Any, ...], results: tuple[Any, ...]) -> int:
+    """No operation: elements are moved, none is computed."""
+    return 0
+
+
+FLOPS = Column("flops", doc="how many operations on numbers; without a cell one per result element", default=per_result)
+
+
+def __getattr__(name: str) -> Column:
+    """``columns.batch``: every column by its name, third-party ones included."""
+    if name in COLUMNS:
+        return COLUMNS[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+@contextmanager
+def rules(**tables: Mapping[type[Any], Any]) -> Iterator[None]:
+    """Override rules for the extent of a ``with`` block: ``with hx.rules(jvp={Sin: mine}):``.
+
+    The tables in force are part of the configuration, and so of every cache key.
+
+    Raises: BadStaticArgument: there is no column of that name.
+    """
+    for name in tables:
+        if name not in COLUMNS:
+            raise BadStaticArgument(f"rules: there is no column {name!r}.", hint=f"columns are {', '.join(COLUMNS)}.")
+    in_force = config.current().tables
+    for name, table in tables.items():
+        in_force = in_force.set(name, in_force.get(name, pmap()).update(table))
+    with config.configure(tables=in_force):
+        yield
+
+
+def linear(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    """Linear in the tuple of all operands: the derivative is the operation itself."""
+    y = perform(op, *primals)
+    if None in tangents:
+        tangents = tuple([zeros_like(x) if dx is None else dx for x, dx in zip(primals, tangents)])
+    return y, perform(op, *tangents)
+
+
+def multilinear(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    """Linear in each operand with the others fixed: the derivative is a sum of one term per operand."""
+    y = perform(op, *primals)
+    if len(primals) == 2:
+        a, b = primals
+        da, db = tangents
+        if da is None:
+            return y, perform(op, a, db)
+        dy = perform(op, da, b)
+        return y, dy if db is None else _TangentArithmetic.add(dy, perform(op, a, db))
+    dy = None
+    for i, dx in enumerate(tangents):
+        if dx is not None:
+            term = perform(op, *primals[:i], dx, *primals[i + 1 :])
+            dy = term if dy is None else add_tangents(dy, term)
+    return y, dy
+
+
+def linear_in(*positions: int) -> Callable[..., Any]:
+    """Linear in the tuple of the operands at these positions; the others are indices, masks and the like."""
+
+    def rule(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+        y = perform(op, *primals)
+        if all(tangents[i] is None for i in positions if i < len(tangents)):
+            return y, None
+        operands = list(primals)
+        for i in positions:
+            if i < len(operands):
+                operands[i] = zeros_like(primals[i]) if tangents[i] is None else tangents[i]
+        return y, perform(op, *operands)
+
+    rule.__qualname__ = f"linear_in{positions}"
+    return rule
+
+
+def zero(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    """Constant almost everywhere: the derivative is zero."""
+    y = perform(op, *primals)
+    return y, (None,) * len(y) if op.multiple_results else None
+
+
+class _TangentArithmetic:
+    """Addition and zeros of tangents, provided once by the modules that define these operations."""
+
+    add: Callable[[Any, Any], Any]
+    zeros: Callable[[Any], Any]
+
+
+def add_tangents(a: Any, b: Any) -> Any:
+    """``a + b``, where None is the symbolic zero."""
+    if a is None:
+        return b
+    if b is None:
+        return a
+    return _TangentArithmetic.add(a, b)
+
+
+def zeros_like(x: Any) -> Any:
+    """Zeros of the type of ``x``: an array, or a type itself."""
+    return _TangentArithmetic.zeros(x if isinstance(x, ArrayType) else x.type)
+
+
+def provide_add(add: Callable[[Any, Any], Any]) -> None:
+    _TangentArithmetic.add = staticmethod(add)
+
+
+def provide_zeros(zeros: Callable[[ArrayType], Any]) -> None:
+    _TangentArithmetic.zeros = staticmethod(zeros)

@@ -1,0 +1,29 @@
+"""Escaped boxes: boxes that are used after their run has ended, or where it is not on the stack; always an error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..base.errors import EscapedBox
+from ..base.stack import Run, in_force
+
+
+def check_not_escaped(box: Any, outside: Run | None) -> None:
+    """Check a box that reached another run, whose next run out is ``outside``. Concrete arrays pass.
+
+    Raises: EscapedBox: the run of the box has ended, or is neither ``outside`` nor further out.
+    """
+    run = box.run
+    if run is not None and (outside is None or not in_force(run, outside)):
+        raise escaped_box_error(box)
+
+
+def escaped_box_error(box: Any) -> EscapedBox:
+    """The error for an escaped box: names its run, where that was installed, and where the box was created."""
+    run = box.run
+    why = "which has ended" if run.ended else "which is not in this thread's stack"
+    return EscapedBox(
+        f"escaped box: a value {box.type} of {run.label}, installed at {run.installed_at}, {why}, was used again; "
+        f"it was made at {box.made_at}.",
+        hint="return values from the transformed function instead of storing them in variables outside it.",
+    )

@@ -1,0 +1,441 @@
+"""Operations: frozen dataclasses, each one thing that a program may perform; its fields are the static parameters.
+
+The decorators ``@operation`` and ``@effect`` make the class from a block: annotations become fields, and a function
+named after a column becomes the operation's rule in that column. A plain subclass of ``Operation`` is a family: the
+cells in its body are those of its operations, except where a block has its own.
+
+Operations compare and hash by the type and bit pattern of their fields: 1, 1.0, True, 0.0 and -0.0 all differ.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar, dataclass_transform
+
+from ..base import config
+from ..base.caches import AttachedCache, Cache, Owners
+from ..base.errors import BadArgument, BadCall, BadStaticArgument, MissingRule, RegistrationError
+from ..base.immutables import ImmutableObject, setter
+from ..base.value_identity import bits
+from ..base.wrapping import wraps
+from ..trees import pytrees
+from ..types.array_type import as_array_type
+from .columns import COLUMNS, Rule, where_written
+
+C = TypeVar("C")
+O = TypeVar("O", bound="Operation")
+K = TypeVar("K", bound=type)
+
+
+class Operation(ImmutableObject):
+    """The base of all operations. Users make operations by ``@operation`` and ``@effect``, not by subclassing.
+
+    The class variables are declarations that a block may make of its operation; interpreters read them, and never the
+    operation's name.
+    """
+
+    __slots__ = ("_key", "_hash", "memo")
+    _guard = ("operations", "dataclasses.replace(op, field=value) makes another one.")
+    _key: Any
+    _hash: int
+    memo: Memo | None  # of an object that many equations share, or of a class without fields; else None
+    name: ClassVar[str] = "operation"
+    multiple_results: ClassVar[bool] = False  # the result is a tuple
+    effectful: ClassVar[bool] = False
+    bodied: ClassVar[bool] = False  # a higher-order operation: it has programs, its bodies
+    named: ClassVar[bool] = False  # refers to a named axis
+    deferred: ClassVar[tuple[str, ...]] = ()  # fields that are rules recorded on demand, which handlers transform
+    joint_transpose: ClassVar[bool] = False  # its transpose returns the cotangents of all operands
+    componentwise: ClassVar[bool] = False  # result i depends on operand i alone
+    workload: ClassVar[str | None] = None  # row of the limits between NumPy and XLA; None: it moves data
+    accumulates_wide: ClassVar[bool] = False  # evaluated eagerly, it accumulates 16-bit floats in 32 bits
+    cheap_to_recompute: ClassVar[bool] = False  # recomputed in reverse mode rather than stored as a residual
+    checkpoint_label: ClassVar[str | None] = None  # its result's name in checkpoint policies
+    vmap: ClassVar[str] = "refuse"  # of an effect, as ``@effect`` has it
+    diff: ClassVar[str] = "refuse"
+    dtypes: ClassVar[frozenset[Any] | None] = None  # those that operands may have; None: not declared
+    exempt: ClassVar[Mapping[str, str]] = {}  # law or column -> why it does not apply
+    loose: ClassVar[float] = 1.0  # factor on the tolerance of tests that compare results
+    _setters: ClassVar[tuple[Callable[..., None], ...]] = ()
+    _names: ClassVar[tuple[str, ...]] = ()
+    family_cells: ClassVar[Mapping[str, Any]] = {}  # column -> cell of operations whose block has none
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """A plain subclass is a family: its attributes named after columns are default cells of its operations."""
+        super().__init_subclass__(**options)
+        cls.family_cells = {**cls.family_cells, **{name: vars(cls)[name] for name in COLUMNS if name in vars(cls)}}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        setters = self._setters
+        if kwargs or len(args) != len(setters):
+            args = self._bind(args, kwargs)
+        _set_memo(self, None)
+        for assign, value in zip(setters, args):
+            assign(self, value)
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The values of the fields, in order, from the arguments of a call: what a dataclass's ``__init__`` does.
+
+        Raises: BadCall: a field is missing, unknown or given twice.
+        """
+        cls, names = type(self), self._names
+        if len(args) > len(names):
+            raise BadCall(f"{cls.__name__} has {len(names)} fields, got {len(args)} arguments.")
+        values = dict(zip(names, args))
+        for name, value in kwargs.items():
+            if name not in names or name in values:
+                raise BadCall(f"{cls.__name__} has no free field {name!r}; its fields are {names}.")
+            values[name] = value
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            if field.name not in values:
+                if field.default is not dataclasses.MISSING:
+                    values[field.name] = field.default
+                elif field.default_factory is not dataclasses.MISSING:
+                    values[field.name] = field.default_factory()
+                else:
+                    raise BadCall(f"{cls.__name__} misses its field {field.name!r}.")
+        return tuple(values[name] for name in names)
+
+    @property
+    def fields(self) -> tuple[Any, ...]:
+        """The values of the fields, in order."""
+        return tuple([getattr(self, name) for name in self._names])
+
+    @property
+    def key(self) -> Any:
+        """The fields by type and bit pattern: equality and hash compare this. Computed once.
+
+        Raises: BadStaticArgument: a field cannot be hashed.
+        """
+        try:
+            return self._key
+        except AttributeError:
+            try:
+                key = tuple([bits(getattr(self, name)) for name in self._names])
+                _set_hash(self, hash((type(self), key)))
+            except TypeError as error:
+                raise BadStaticArgument(
+                    f"{self.name}: fields must be hashable, got {self!r}.", hint="use tuples and frozen values."
+                ) from error
+            _set_key(self, key)
+            return key
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(self) is type(other) and self.key == other.key)
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            _ = self.key  # sets the hash too
+            return self._hash
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._names)
+        return f"{type(self).__name__}({inner})"
+
+    def __reduce__(self) -> Any:
+        return type(self), self.fields
+
+    def result_type(self, *types: Any) -> Any:
+        """The type of the result, a tuple of types if ``multiple_results``, from the fields and operand types alone."""
+        raise MissingRule(f"{self.name}: there is no result_type in its block.")
+
+    def as_results(self, y: Any) -> Any:
+        """A sequence of all results, or of their types, from what performing returns, which is bare if it is one."""
+        return y if self.multiple_results else (y,)
+
+    def from_results(self, results: Sequence[Any]) -> Any:
+        """The inverse of ``as_results``."""
+        return tuple(results) if self.multiple_results else results[0]
+
+    def result_tree(self, *types: Any) -> Any:
+        """The result of an effect as its block declares it: None, a type, or a tree of types."""
+        return None
+
+    def workload_size(self, *types: Any) -> int:
+        """The size that is compared with the limits of ``workload``: by default the elements of the largest operand."""
+        return max([t.size for t in types], default=0)
+
+    def performed_where(self, condition: Any, *operands: Any) -> Any:
+        """``select(condition, op(*operands), operands[0])`` without selecting between full arrays.
+
+        For operations that replace a piece of their first operand. None: not supported for these operands.
+        """
+        return None
+
+    @property
+    def remedy(self) -> str:
+        """The hint of the error for an effect without a handler; empty for the general one."""
+        return ""
+
+    def numpy_function(self, types: Sequence[Any]) -> Callable[..., Any] | None:
+        """A function of the operands alone that equals ``evaluate`` on operands of these types, or None."""
+        return None
+
+    @classmethod
+    def adapt(cls, column: str, cell: Any) -> Rule:
+        """The rule of ``column`` from the cell in a block. Families whose cells have a shorter form override this."""
+        return cell
+
+    @property
+    def effects(self) -> frozenset[Any]:
+        """The effects that performing this adds to an effect row: none for a pure operation."""
+        return frozenset((self,)) if self.effectful else EMPTY_ROW
+
+
+EMPTY_ROW: frozenset[Any] = frozenset()
+_set_key, _set_hash, _set_memo = (setter(Operation, name) for name in ("_key", "_hash", "memo"))
+_SHARED = Cache("shared operations")
+
+
+class Memo:
+    """The caches of one operation that many equations share, each written by one module.
+
+    result_types     types of the operands -> type of the result
+    functions        type of the operand, or types of both -> (NumPy's function, type of the result)
+    rule_programs    (settings, types and marks of the operands) -> cached rule program; False: not cacheable
+    splits           (unknown operands, policy, settings) -> an operation with bodies, partitioned
+    """
+
+    __slots__ = ("result_types", "functions", "rule_programs", "splits", "__weakref__")
+
+    def __init__(self) -> None:
+        self.result_types: dict[tuple[Any, ...], Any] = {}
+        self.functions: dict[Any, tuple[Callable[..., Any], Any]] = {}
+        self.rule_programs: dict[tuple[Any, ...], Any] = {}
+        self.splits: dict[tuple[Any, ...], Any] = {}
+        MEMOS.add(self)
+
+
+MEMOS = Owners()
+RESULT_TYPES = AttachedCache("result types", "result_types", 1 << 16, MEMOS)
+
+
+def shared(kind: Callable[..., C], *fields: Any) -> C:
+    """The interned operation with these fields: one object for equal fields, with a memo.
+
+    Fields are compared by ``==``, so that they must be canonical: 1, and neither 1.0 nor True.
+    """
+    found = _SHARED.entries.get((kind, fields))
+    if found is None:
+        found = kind(*fields)
+        _set_memo(found, Memo())
+        found = _SHARED.add((kind, fields), found)
+    return found
+
+
+def memoised(op: O) -> O:
+    """``op`` itself, with a new memo: for an object that many equations will share."""
+    _set_memo(op, Memo())
+    return op
+
+
+# name -> operation, for parsing programs; and "module:qualname" -> operation for all of them
+OPERATIONS: dict[str, type[Operation]] = {}
+_READABLE = re.compile(r"(?!(return|inf|nan)$)[A-Za-z_]\w*(-[A-Za-z]\w*)*")
+
+
+def qualified_name(kind: type[Operation]) -> str:
+    """``module:qualname`` of an operation's class."""
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def register_operation_name(kind: type[Operation]) -> None:
+    """Enter a new operation in ``OPERATIONS``, by its qualified name, and by its name if no other operation has that.
+
+    A block that is executed again (a notebook's cell, a reloaded module) replaces its former operation.
+    """
+    qualified = qualified_name(kind)
+    known = OPERATIONS.get(kind.name)
+    if known is None or qualified_name(known) == qualified:
+        OPERATIONS[kind.name] = kind
+    OPERATIONS[qualified] = kind
+
+
+def text_name(kind: type[Operation]) -> str:
+    """The name of an operation in the text of a program: ``OPERATIONS[text_name(kind)] is kind``."""
+    return kind.name if OPERATIONS.get(kind.name) is kind and _READABLE.fullmatch(kind.name) else qualified_name(kind)
+
+
+def _build(cls: type, effectful: bool, **declarations: Any) -> type[Operation]:
+    """The operation class of a block: fields become slots, functions named after a column become cells."""
+    if not isinstance(cls, type):
+        decorator = "effect" if effectful else "operation"
+        hint = f"write @hx.{decorator} above a class."
+        raise BadArgument(f"{decorator}: a class is needed, got {cls!r}.", hint=hint)
+    of_class = ("__dict__", "__weakref__", "family_cells")
+    namespace = {name: value for name, value in cls.__dict__.items() if name not in of_class}
+    cells = {name: namespace.pop(name) for name in COLUMNS if name in namespace}
+    kind: Any = _class_with_slots(cls, namespace)
+    inherited: Any = kind.__bases__[0]
+    if effectful:  # the block declares a tree; equations have its leaves
+        kind.result_tree = namespace.get("result_type", inherited.result_tree)
+        kind.result_type = _leaf_types
+        kind.multiple_results = True
+    elif "result_type" in namespace and not kind.__module__.startswith("handlax."):
+        kind.result_type = _in_array_types(namespace["result_type"])
+    kind.effectful = effectful or inherited.effectful
+    if not kind._names:
+        kind.memo = Memo()
+    for name, value in declarations.items():
+        setattr(kind, name, value)
+    register_operation_name(kind)
+    for column, cell in {**kind.family_cells, **cells}.items():
+        COLUMNS[column].rule(kind)(cell)
+    if "__post_init__" in namespace:
+        kind.__init__ = _checked_init
+    return kind
+
+
+def _class_with_slots(cls: type, namespace: dict[str, Any]) -> Any:
+    """A subclass of ``Operation`` with this namespace, its fields as slots, which ``dataclasses.fields`` reads."""
+    annotations = namespace.get("__annotations__", {})
+    names = tuple(name for name, kind in annotations.items() if "ClassVar" not in str(kind))
+    for name in names:
+        if hasattr(Operation, name):
+            raise RegistrationError(
+                f"{cls.__name__}: a field must not be called {name!r}, which every operation has.",
+                hint="choose another name for the field.",
+            )
+    # Attributes of base classes are defaults too: HigherOrder declares those of shared, carry and length.
+    defaults = {name: getattr(cls, name) for name in names if hasattr(cls, name)}
+    for name in defaults:  # a default and a slot cannot share a name, so they stand in __dataclass_fields__ alone
+        namespace.pop(name, None)
+    bases = cls.__bases__ if issubclass(cls, Operation) else (Operation,)
+    inherited: Any = bases[0]
+    new = tuple([name for name in names if name not in inherited._names])
+    every = (*inherited._names, *new)
+    namespace.setdefault("name", _snake_case(cls.__name__))
+    namespace["__doc__"] = cls.__doc__ or cls.__name__
+    kind: Any = type(cls.__name__, bases, {"__slots__": new, **namespace, "_names": every, "__match_args__": every})
+    kind._setters = (*inherited._setters, *(setter(kind, name) for name in new))
+    kind.__dataclass_fields__ = {
+        **getattr(inherited, "__dataclass_fields__", {}),
+        **_dataclass_fields({name: annotations[name] for name in names}, defaults),
+    }
+    kind.__dataclass_params__ = _FROZEN
+    kind.__qualname__ = cls.__qualname__
+    return kind
+
+
+def _dataclass_fields(annotations: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """``__dataclass_fields__`` of a dataclass with these annotations and defaults."""
+    if not annotations:
+        return {}
+    block: Any = type("Fields", (), {"__doc__": "fields", "__annotations__": annotations, **defaults})
+    return dataclasses.dataclass(init=False, repr=False, eq=False)(block).__dataclass_fields__
+
+
+def _leaf_types(op: Any, *types: Any) -> tuple[Any, ...]:
+    """``result_type`` of an effect: the leaves of its ``result_tree``."""
+    return tuple([as_array_type(leaf) for leaf in pytrees.leaves(op.result_tree(*types))])
+
+
+def _in_array_types(result_type: Callable[..., Any]) -> Callable[..., Any]:
+    """The ``result_type`` of a block outside the package, which may also give ``ShapeDtypeStruct`` or arrays."""
+
+    @wraps(result_type)
+    def converted(op: Any, *types: Any) -> Any:
+        declared = result_type(op, *types)
+        return tuple(map(as_array_type, declared)) if isinstance(declared, tuple) else as_array_type(declared)
+
+    return converted
+
+
+def _checked_init(self: Any, *args: Any, **kwargs: Any) -> None:
+    """``__init__`` of an operation whose block has a ``__post_init__``."""
+    Operation.__init__(self, *args, **kwargs)
+    self.__post_init__()
+
+
+@dataclasses.dataclass(init=False, repr=False, eq=False, frozen=True)
+class _Frozen:
+    pass
+
+
+_FROZEN = _Frozen.__dataclass_params__  # type: ignore[attr-defined]
+
+
+def _snake_case(name: str) -> str:
+    return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(name))
+
+
+@dataclass_transform(frozen_default=True)
+def operation(cls: K) -> K:
+    """Make a class a pure operation, which handlers may drop, merge or reorder.
+
+    >>> @operation
+    ... class Double:
+    ...     def result_type(op, x): return x
+    >>> Double() == Double()
+    True
+    """
+    return _build(cls, effectful=False)  # type: ignore[return-value]
+
+
+@dataclass_transform(frozen_default=True)
+def effect(cls: type | None = None, *, vmap: str = "refuse", diff: str = "refuse") -> Any:
+    """Make a class an effect: an operation that is never dropped, merged, duplicated, or reordered among its own kind.
+
+    Args:
+        vmap: ``once`` (performed once for all lanes), ``per_lane``, or ``refuse`` (an error).
+        diff: ``stop`` (no derivative) or ``refuse`` (an operand with a tangent is an error).
+    """
+    if vmap not in ("once", "per_lane", "refuse") or diff not in ("stop", "refuse"):
+        raise BadStaticArgument(
+            "effect: vmap must be once, per_lane or refuse, and diff stop or refuse, "
+            f"got vmap={vmap!r} and diff={diff!r}."
+        )
+    if cls is None:
+        return lambda block: _build(block, True, vmap=vmap, diff=diff)
+    return _build(cls, True, vmap=vmap, diff=diff)
+
+
+def is_pure(op: Operation) -> bool:
+    """Whether performing ``op`` has no effect."""
+    return not op.effects
+
+
+def result_type(op: Operation, types: tuple[Any, ...]) -> Any:
+    """``op.result_type(*types)``, cached where the operation has a memo."""
+    memo = op.memo
+    if memo is None:
+        return op.result_type(*types)
+    found = memo.result_types.get(types)
+    return RESULT_TYPES.add(memo.result_types, types, op.result_type(*types)) if found is None else found
+
+
+def explain_rules(op: type[Operation] | Operation) -> str:
+    """Every cell of an operation with the file and line where it is written, third-party ones included.
+
+    A missing cell is listed with its reason, where the operation declares one in ``exempt``.
+
+    Raises: BadArgument: ``op`` is no operation.
+
+    >>> print(explain_rules(operation(type("Nothing", (), {"exempt": {"jvp": "it has no operand"}}))))
+    Nothing (nothing) of handlax.effects.core.operation
+      jvp          none: it has no operand
+    """
+    kind = op if isinstance(op, type) else type(op)
+    if not issubclass(kind, Operation):
+        raise BadArgument(
+            f"explain_rules: an operation is needed, got {op!r}.", hint="use the operation Sin, not the function sin."
+        )
+    lines = [f"{kind.__name__} ({kind.name}) of {kind.__module__}"]
+    typed = getattr(kind, "result_tree", kind.result_type) if kind.effectful else kind.result_type
+    if getattr(Operation, typed.__name__, None) is not typed:
+        lines.append(f"  {'result_type':<12} {where_written(inspect.unwrap(typed))}")
+    overridden = config.current().tables
+    for name, column in COLUMNS.items():
+        in_scope = kind in overridden.get(name, {})
+        cell = overridden[name][kind] if in_scope else column.cells.get(kind)
+        if cell is not None:
+            lines.append(f"  {name:<12} {where_written(cell)}{'  (in force in this scope)' if in_scope else ''}")
+        elif name in kind.exempt:
+            lines.append(f"  {name:<12} none: {kind.exempt[name]}")
+    lines += [f"  exempt from {law}: {why}" for law, why in kind.exempt.items() if law not in COLUMNS]
+    return "\n".join(lines)

@@ -1,0 +1,262 @@
+"""Equality of Python functions for caches: a function that is defined again finds the traces of an equal one.
+
+Two functions are equal if their code, defaults, closure cells and all globals that they read, nested code included, are
+immutable and equal by type and bit pattern; arrays compare by identity, functions with custom rules by their public
+attributes. A function that reads anything else equals only itself; its traces are dropped when it dies.
+
+``KeyedValue`` and ``static_key`` turn any Python value into part of a cache key.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..base.caches import Cache, WeakCache
+from ..base.value_identity import ByEquality, ByIdentity, bits
+from ..core.arrays import Array, ConcreteArray
+from ..core.operation import Operation
+from ..types.array_type import ArrayType
+from .captured import jit_info
+
+_VALUES = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), np.generic)
+_CONSTANT = (type, types.ModuleType, types.BuiltinFunctionType, np.ufunc, np.dtype, ArrayType, ConcreteArray, Operation)
+# NumPy's functions in Python are wrapped by one type in C, which shows neither code nor closure.
+_DISPATCHER = type(np.sum)
+_OURS = __name__.split(".")[0] + "."
+_BUILTINS = vars(builtins)
+_BY_IDENTITY = frozenset((type, types.ModuleType, types.BuiltinFunctionType))  # their own == compares identity, in C
+_MAX_FUNCTIONS = 2000  # that one fingerprint may reach
+
+
+class MutableFound(Exception):
+    """A function reads something mutable, so that it equals only itself."""
+
+
+class Fingerprint:
+    """A value that equal functions share; the hash is stored, since it traverses everything that they read."""
+
+    __slots__ = ("key", "hash")
+
+    def __init__(self, key: Any):
+        self.key = key
+        self.hash = hash(key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fingerprint) and self.hash == other.hash and self.key == other.key
+
+    def __hash__(self) -> int:
+        return self.hash
+
+
+class KeyedValue:
+    """A Python value as part of a key: hashable values compare by type and bits, arrays by identity.
+
+    Any other unhashable value is mutable and equals only this very ``KeyedValue``. With ``reads``, a function compares
+    by its fingerprint at the first comparison.
+    """
+
+    __slots__ = ("value", "reads", "_key")
+
+    def __init__(self, value: Any, reads: bool = False):
+        self.value = value
+        self.reads = reads
+
+    @property
+    def key(self) -> Any:
+        try:
+            return self._key
+        except AttributeError:
+            self._key: Any = self.compared()
+            return self._key
+
+    def compared(self) -> Any:
+        function_key = fingerprint(self.value) if self.reads and callable(self.value) else None
+        if function_key is not None:
+            return function_key
+        try:
+            key = bits(self.value)
+            hash(key)
+        except TypeError:
+            return ByIdentity(self.value) if isinstance(self.value, Array) else object()
+        return key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KeyedValue) and type(self.value) is type(other.value) and bool(self.key == other.key)
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.key))
+
+    def __reduce__(self) -> Any:
+        return KeyedValue, (self.value, self.reads)
+
+
+def static_key(x: Any, depth: int = 8) -> Any:
+    """The key of a static argument; containers and dataclasses enter with their present contents."""
+    kind = type(x)
+    if isinstance(x, Array):
+        return kind, ByIdentity(x)
+    if depth:
+        if kind is list or isinstance(x, tuple):
+            return kind, tuple([static_key(item, depth - 1) for item in x])
+        if kind is dict:
+            return kind, tuple([(static_key(k, depth - 1), static_key(v, depth - 1)) for k, v in x.items()])
+        if kind is set:
+            return kind, frozenset([static_key(item, depth - 1) for item in x])
+        if kind is np.ndarray and x.dtype.kind != "O":
+            return kind, x.dtype, x.shape, x.tobytes()
+    try:
+        return kind, bits(x)
+    except TypeError:
+        pass
+    if depth and dataclasses.is_dataclass(x):
+        return kind, tuple([static_key(getattr(x, field.name), depth - 1) for field in dataclasses.fields(x)])
+    return kind, ByEquality(x)
+
+
+class _Code:
+    """A code object with its hash, which is linear in its size, and the names in it, nested code included."""
+
+    __slots__ = ("code", "hash", "names")
+
+    def __init__(self, code: types.CodeType):
+        self.code = code
+        self.hash = hash(code)
+        self.names = tuple(sorted(_names(code)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Code) and self.code == other.code
+
+    def __hash__(self) -> int:
+        return self.hash
+
+
+_CODES = Cache("code objects")  # by identity: an entry keeps its code object alive
+
+
+def _code(code: types.CodeType) -> _Code:
+    found: _Code | None = _CODES.entries.get(id(code))
+    return _CODES.add(id(code), _Code(code)) if found is None else found
+
+
+def fingerprint(fun: Callable[..., Any]) -> Fingerprint | None:
+    """The fingerprint that equal functions share; None for a function that equals only itself."""
+    try:
+        return Fingerprint(_key(fun, {}))
+    except MutableFound:
+        return None
+
+
+def _key(x: Any, seen: dict[int, int]) -> Any:
+    """The key of a value that a function reads; ``seen`` numbers the functions that were entered.
+
+    Raises: MutableFound.
+    """
+    kind = type(x)
+    if kind is types.FunctionType:
+        return _function_key(x, seen)
+    if kind in _BY_IDENTITY:
+        return x
+    if isinstance(x, _VALUES) and kind.__hash__ is not None:
+        return kind, bits(x)
+    if kind is tuple or kind is frozenset:
+        parts = [_key(item, seen) for item in x]
+        return kind, tuple(parts) if kind is tuple else frozenset(parts)
+    if isinstance(x, _CONSTANT) or kind is _DISPATCHER:
+        return ByIdentity(x)
+    if kind is functools.partial:
+        return kind, _key(x.func, seen), _key(x.args, seen), _key(tuple(sorted(x.keywords.items())), seen)
+    if isinstance(getattr(kind, "captures", None), tuple):
+        return _ruled_key(x, seen)
+    raise MutableFound
+
+
+def _ruled_key(x: Any, seen: dict[int, int]) -> Any:
+    """The key of a function with custom rules: its public attributes, the rules among them, in their present state."""
+    number = seen.get(id(x))
+    if number is not None:
+        return "again", number
+    seen[id(x)] = len(seen)
+    public = [(name, part) for name, part in sorted(vars(x).items()) if not name.startswith("_")]
+    return type(x), tuple([(name, _key(part, seen)) for name, part in public])
+
+
+def _function_key(f: types.FunctionType, seen: dict[int, int]) -> Any:
+    number = seen.get(id(f))
+    if number is not None:
+        return "again", number
+    if len(seen) > _MAX_FUNCTIONS:
+        raise MutableFound
+    seen[id(f)] = len(seen)
+    jitted = jit_info(f)
+    if jitted is not None:
+        return "jit", _key(jitted.fun, seen), jitted.options_key
+    if not _is_plain(f):
+        raise MutableFound
+    cells = []
+    for cell in f.__closure__ or ():
+        try:
+            cells.append(_key(cell.cell_contents, seen))
+        except ValueError:  # an empty cell
+            raise MutableFound from None
+    defaults, keywords = f.__defaults__, f.__kwdefaults__
+    default_keys = defaults and _key(defaults, seen), keywords and _key(tuple(sorted(keywords.items())), seen)
+    code = _code(f.__code__)
+    key = (code, default_keys, tuple(cells))
+    # the globals of handlax's own functions are the library, which does not change
+    return key if (f.__module__ or "").startswith(_OURS) else (*key, _globals_key(f, code.names, seen))
+
+
+def _is_plain(f: types.FunctionType) -> bool:
+    """Whether a function has no attributes but those copied from the plain or jitted function that it wraps."""
+    names = f.__dict__.keys()
+    if not names or (len(names) == 1 and "__wrapped__" in names):
+        return True
+    inner = f.__dict__.get("__wrapped__")
+    copied = all([f.__dict__[name] is getattr(inner, name, None) for name in names - {"__wrapped__"}])
+    return copied and isinstance(inner, types.FunctionType) and (jit_info(inner) is not None or _is_plain(inner))
+
+
+def _globals_key(f: types.FunctionType, names: tuple[str, ...], seen: dict[int, int]) -> Any:
+    """Name and key of each global or builtin whose name occurs in the code, be it only as an attribute."""
+    known = f.__globals__
+    keys = []
+    for name in names:
+        if name in known:
+            keys.append((name, _key(known[name], seen)))
+        elif name in _BUILTINS:
+            x = _BUILTINS[name]
+            keys.append((name, x if type(x) in _BY_IDENTITY else ByIdentity(x)))
+    return tuple(keys)
+
+
+def _names(code: types.CodeType) -> frozenset[str]:
+    names = set(code.co_names)
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            names |= _names(const)
+    return frozenset(names)
+
+
+TRACES = Cache("trace")
+"""Traces of functions with a fingerprint, by fingerprint and call."""
+
+_OWN = WeakCache("traces of functions that equal themselves alone")
+
+
+def own_traces(fun: Callable[..., Any], otherwise: dict[Any, Any]) -> dict[Any, Any]:
+    """The traces of a function that equals only itself, dropped when it dies.
+
+    ``otherwise`` is returned for a callable that cannot be weakly referenced.
+    """
+    if isinstance(fun, types.MethodType):  # a new object at each attribute access
+        traces = _OWN.part(fun.__self__, (id(fun.__self__), fun.__func__))
+    else:
+        traces = _OWN.part(fun, id(fun))
+    return otherwise if traces is None else traces

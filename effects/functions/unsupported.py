@@ -1,0 +1,22 @@
+"""Checks of parameters that exist for compatibility with JAX and of which only the default is supported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..base.errors import BadArgument
+
+
+def no_sharding(name: str, out_sharding: Any) -> None:
+    """Raises BadArgument for a sharding: an array is on one device."""
+    if out_sharding is not None:
+        raise BadArgument(
+            f"{name}: the sharding of the result must be None, as an array is on one device, got {out_sharding!r}.",
+            hint="leave it out; device_put(y, device) moves the result.",
+        )
+
+
+def must_be_empty(name: str, parameter: str, found: Any, hint: str) -> None:
+    """Raises BadArgument where a parameter that exists only for compatibility has a value."""
+    if found is not None and found != ():
+        raise BadArgument(f"{name}: {parameter} must be left out, got {found!r}.", hint=hint)

@@ -1,0 +1,3 @@
+"""Elementwise operations: conversion, comparison, complex parts, bits, arithmetic, transcendental functions; may
+import foundations and what comes before it.
+"""

@@ -1,0 +1,130 @@
+"""Operations that change a dtype: conversion by value, and by bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...base.errors import DTypeMismatch, ShapeMismatch
+from ...base.stack import perform
+from ...core.arrays import as_array
+from ...core.columns import data_movement
+from ...core.operation import operation, shared
+from ...types import dtypes
+from ...types.array_type import array_type
+from ..foundations.elementwise_factory import Elementwise
+from ..foundations.shapes import move_axis
+
+
+# y = x as another dtype; complex to real drops the imaginary part
+@operation
+class ConvertElementType(Elementwise):
+    dtype: Any
+    weak: bool = False
+    name = "convert_element_type"
+    dtypes = dtypes.ANY
+    exempt = {"jvp": "between real and integer dtypes it is a step function; between inexact ones it is linear"}
+
+    def result_type(op, x):  # type: ignore[override]
+        if isinstance(x.dtype, dtypes.ExtendedDType) or isinstance(op.dtype, dtypes.ExtendedDType):
+            raise DTypeMismatch(f"convert_element_type: no conversion from {x} to {op.dtype}.")
+        return array_type(x.shape, op.dtype, op.weak)
+
+    def evaluate(op, x):
+        if x.dtype.kind == "c" and op.dtype.kind != "c" and op.dtype.kind != "b":
+            x = x.real
+        with np.errstate(all="ignore"):
+            if dtypes.is_integer(op.dtype) and dtypes.is_floating(x.dtype):
+                return saturated(x, op.dtype)
+            return x.astype(op.dtype)
+
+
+    def jvp(op, primals, tangents):
+        y = perform(op, *primals)
+        return y, perform(op, *tangents) if dtypes.is_inexact(op.dtype) else None
+
+    def transpose(op, ct, x):
+        return convert(ct, x.dtype, x.weak)
+
+    def lower(op, emit, x):
+        return emit.convert(x, op.dtype)
+
+    flops = data_movement
+
+
+# y has the bits of x under another dtype; where widths differ, the last dimension is added or removed
+@operation
+class BitcastConvertType:
+    dtype: Any
+    exempt = {"jvp": "bits are no differentiable function of the value"}
+
+    def result_type(op, x):
+        old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(op.dtype)
+        if old == new:
+            return array_type(x.shape, op.dtype)
+        if old > new and old % new == 0:
+            return array_type((*x.shape, old // new), op.dtype)
+        if new % old == 0 and x.shape and x.shape[-1] == new // old:
+            return array_type(x.shape[:-1], op.dtype)
+        raise ShapeMismatch(f"bitcast_convert_type: the last dimension of {x} must be one {op.dtype}.")
+
+    def evaluate(op, x):
+        old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(op.dtype)
+        x = np.ascontiguousarray(x).reshape(x.shape)
+        if old == new:
+            return x.view(op.dtype)
+        if old > new:
+            return x.reshape((*x.shape, 1)).view(op.dtype)
+        return x.view(op.dtype)[..., 0]
+
+    def batch(op, dims, x):
+        return perform(op, move_axis(x, dims[0], 0)), 0
+
+    def jvp(op, primals, tangents):
+        return perform(op, *primals), None
+
+    def lower(op, emit, x):
+        return emit.op("bitcast_convert", x)
+
+    flops = data_movement
+
+
+def saturated(x: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
+    """Floats as integers: truncated, clamped to the range of ``dtype``, 0 for NaN; NumPy defines the first alone."""
+    info = dtypes.iinfo(dtype)
+    wide_x = x.astype(np.float64)
+    low, high = wide_x <= float(info.min), wide_x >= float(int(info.max) + 1)
+    truncated = np.where(low | high | np.isnan(wide_x), 0.0, wide_x).astype(np.int64 if info.min < 0 else np.uint64)
+    least, most = (np.asarray(int(bound), truncated.dtype) for bound in (info.min, info.max))
+    return np.where(low, least, np.where(high, most, truncated)).astype(dtype)
+
+
+def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
+    """``x`` converted to this dtype (an ``np.dtype``) and weakness; ``x`` itself where it has them."""
+    x = as_array(x)
+    return x if x.type.dtype == dtype and x.type.weak == weak else perform(shared(ConvertElementType, dtype, weak), x)
+
+
+def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+    """``operand`` converted by value: ``y[i] == operand[i]`` where the new dtype represents it.
+
+    A float becomes an integer by truncation, clamped to the range, with 0 for NaN; integers wrap around; to bool is
+    ``!= 0``; complex numbers lose their imaginary part. The result is not weak.
+
+    >>> convert_element_type(np.array([1.7, -300.0, np.nan]), "int8")
+    Array([   1, -128,    0], dtype=int8)
+    """
+    return convert(operand, dtypes.canonical(new_dtype))
+
+
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+    """The bits of ``operand`` under another dtype.
+
+    Shapes: ``a[*s] -> b[*s]`` for equal widths; ``f64[*s] -> u16[*s, 4]``; ``u16[*s, 4] -> f64[*s]``.
+    Raises: ShapeMismatch: the new dtype is wider, and the last dimension is not exactly one element of it.
+
+    >>> bitcast_convert_type(np.float32(1.0), "uint32")
+    Array(1065353216, dtype=uint32)
+    """
+    return perform(BitcastConvertType(dtypes.canonical(new_dtype)), as_array(operand))

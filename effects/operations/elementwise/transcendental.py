@@ -1,0 +1,267 @@
+"""Powers, exponentials, logarithms, trigonometric and hyperbolic functions, and the error function."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...base.stack import perform
+from ...core import columns
+from ...core.arrays import as_arrays
+from ...core.operation import operation
+from ...types import dtypes
+from ...types.dtypes import FLOATING, INEXACT
+from ..foundations.elementwise_factory import Elementwise, Function, elementwise, surface
+from ..foundations.half_precision import scipy_special, wide
+from ..foundations.shapes import broadcast
+from .arithmetic import abs as absolute
+from .arithmetic import add, div, like, mul, neg, rsqrt, square, sub
+from .comparison import eq, max, ne, select_n
+from .conversion import convert
+
+
+def _one_plus(x: Any) -> Any:
+    """1 + x."""
+    return like(x, 1) + x
+
+
+def _logistic(op, emit, x):
+    """1 / (1 + exp(-x))."""
+    one = emit.full(1, x.type)
+    return emit.binary("divide", one, emit.binary("add", one, emit.unary("exponential", emit.unary("negate", x))))
+
+
+def _exp2(op, emit, x):
+    """2^x = e^(x log 2)."""
+    return emit.unary("exponential", emit.binary("multiply", emit.full(math.log(2), x.type), x))
+
+
+# y = e^x, 2^x, e^x - 1, log x, log(1 + x), 1 / (1 + e^-x)
+Exp = elementwise(
+    "exp", INEXACT, wide(np.exp), jvp=lambda x, dx, y: mul(dx, y), lower="exponential", workload="exponential",
+    doc="``y[i] = e**x[i]``.",
+)  # fmt: skip
+Exp2 = elementwise(
+    "exp2", INEXACT, wide(np.exp2), jvp=lambda x, dx, y: mul(dx, mul(like(y, math.log(2)), y)), lower=_exp2,
+    workload="exponential", doc="``y[i] = 2**x[i]``.",
+)  # fmt: skip
+Expm1 = elementwise(
+    "expm1", INEXACT, wide(np.expm1), jvp=lambda x, dx, y: mul(dx, _one_plus(y)), lower="exponential_minus_one",
+    workload="logarithm", doc="``y[i] = e**x[i] - 1``, exact near 0.",
+)  # fmt: skip
+Log = elementwise(
+    "log", INEXACT, wide(np.log), jvp=lambda x, dx: div(dx, x), lower="log",
+    workload="logarithm", doc="The natural logarithm, the inverse of ``exp``; its imaginary part lies in (-pi, pi].",
+)  # fmt: skip
+Log1p = elementwise(
+    "log1p", INEXACT, wide(np.log1p), jvp=lambda x, dx: div(dx, _one_plus(x)), lower="log_plus_one",
+    workload="logarithm", doc="``y[i] = log(1 + x[i])``, exact near 0.",
+)  # fmt: skip
+Logistic = elementwise(
+    "logistic", INEXACT, wide(lambda x: 1 / (1 + np.exp(-x))),
+    jvp=lambda x, dx, y: mul(dx, mul(y, sub(like(y, 1), y))), lower=_logistic, workload="logistic",
+    doc="``y[i] = 1 / (1 + e**-x[i])``.",
+)  # fmt: skip
+exp: Function = surface(Exp, accuracy=True)
+exp2: Function = surface(Exp2, accuracy=True)
+expm1: Function = surface(Expm1, accuracy=True)
+log: Function = surface(Log, accuracy=True)
+log1p: Function = surface(Log1p, accuracy=True)
+logistic: Function = surface(Logistic, accuracy=True)
+
+
+def _asin(op, emit, x):
+    """atan2(x, sqrt((1 - x)(1 + x))) for real x: exact near 1 and -1."""
+    if dtypes.is_complex(x.type.dtype):
+        return emit.elementwise("chlo.asin", x)
+    one = emit.full(1, x.type)
+    inner = emit.binary("multiply", emit.binary("subtract", one, x), emit.binary("add", one, x))
+    return emit.binary("atan2", x, emit.unary("sqrt", inner))
+
+
+def _inverse_slope(x: Any, sign: int) -> Any:
+    """1 / sqrt(1 + sign x^2)."""
+    return rsqrt(_one_plus(square(x)) if sign > 0 else sub(like(x, 1), square(x)))
+
+
+def _atan2(x, y):
+    """The angle of y + ix; for complex x and y by the logarithm."""
+    return -1j * np.log((y + 1j * x) / np.sqrt(x * x + y * y)) if x.dtype.kind == "c" else np.arctan2(x, y)
+
+
+# y = sin x, cos x, tan x and their inverses; z = the angle of y + ix
+Sin = elementwise(
+    "sin", INEXACT, wide(np.sin), jvp=lambda x, dx: dx * cos(x), lower="sine", workload="circular", doc="The sine.",
+)  # fmt: skip
+Cos = elementwise(
+    "cos", INEXACT, wide(np.cos), jvp=lambda x, dx: dx * -sin(x), lower="cosine", workload="circular",
+    doc="The cosine.",
+)  # fmt: skip
+Tan = elementwise(
+    "tan", INEXACT, wide(np.tan), jvp=lambda x, dx, y: dx * _one_plus(square(y)), lower="tan",
+    workload="inverse", doc="The tangent: ``tan(x) == sin(x) / cos(x)``.",
+)  # fmt: skip
+Asin = elementwise(
+    "asin", INEXACT, wide(np.arcsin), jvp=lambda x, dx: dx * _inverse_slope(x, -1), lower=_asin,
+    workload="inverse", doc="The inverse of ``sin``, with real part in [-pi/2, pi/2].",
+)  # fmt: skip
+Acos = elementwise(
+    "acos", INEXACT, wide(np.arccos), jvp=lambda x, dx: dx * -_inverse_slope(x, -1), lower="chlo.acos",
+    workload="inverse", doc="The inverse of ``cos``, with real part in [0, pi].",
+)  # fmt: skip
+Atan = elementwise(
+    "atan", INEXACT, wide(np.arctan), jvp=lambda x, dx: div(dx, _one_plus(square(x))), lower="chlo.atan",
+    workload="hyperbolic", doc="The inverse of ``tan``, with real part in [-pi/2, pi/2].",
+)  # fmt: skip
+Atan2 = elementwise(
+    "atan2", INEXACT, wide(_atan2), arity=2,
+    jvp=(lambda x, y, dx: dx * div(y, square(x) + square(y)), lambda x, y, dy: dy * div(neg(x), square(x) + square(y))),
+    lower="atan2", workload="inverse",
+    doc="The angle of ``y[i] + i x[i]`` in [-pi, pi]: ``tan(atan2(x, y)) == x / y``, right by quadrant.",
+)  # fmt: skip
+sin: Function = surface(Sin, accuracy=True)
+cos: Function = surface(Cos, accuracy=True)
+tan: Function = surface(Tan, accuracy=True)
+asin: Function = surface(Asin)
+acos: Function = surface(Acos)
+atan: Function = surface(Atan)
+atan2: Function = surface(Atan2)
+
+# y = sinh x, cosh x, tanh x and their inverses
+Sinh = elementwise(
+    "sinh", INEXACT, wide(np.sinh), jvp=lambda x, dx: dx * cosh(x), lower="chlo.sinh",
+    workload="hyperbolic", doc="``y[i] = (e**x[i] - e**-x[i]) / 2``.",
+)  # fmt: skip
+Cosh = elementwise(
+    "cosh", INEXACT, wide(np.cosh), jvp=lambda x, dx: dx * sinh(x), lower="chlo.cosh",
+    workload="hyperbolic", doc="``y[i] = (e**x[i] + e**-x[i]) / 2``.",
+)  # fmt: skip
+Tanh = elementwise(
+    "tanh", INEXACT, wide(np.tanh), jvp=lambda x, dx, y: dx * mul(_one_plus(y), sub(like(y, 1), y)), lower="tanh",
+    workload="rational", doc="The hyperbolic tangent: ``tanh(x) == sinh(x) / cosh(x)``.",
+)  # fmt: skip
+Asinh = elementwise(
+    "asinh", INEXACT, wide(np.arcsinh), jvp=lambda x, dx: dx * _inverse_slope(x, 1), lower="chlo.asinh",
+    workload="hyperbolic", doc="The inverse of ``sinh``.",
+)  # fmt: skip
+Acosh = elementwise(
+    "acosh", INEXACT, wide(np.arccosh), jvp=lambda x, dx: dx * mul(rsqrt(sub(x, like(x, 1))), rsqrt(_one_plus(x))),
+    lower="chlo.acosh", workload="hyperbolic", doc="The inverse of ``cosh``, with real part not below 0.",
+)  # fmt: skip
+Atanh = elementwise(
+    "atanh", INEXACT, wide(np.arctanh), jvp=lambda x, dx: div(dx, mul(_one_plus(x), sub(like(x, 1), x))),
+    lower="chlo.atanh", workload="hyperbolic", doc="The inverse of ``tanh``.",
+)  # fmt: skip
+sinh: Function = surface(Sinh)
+cosh: Function = surface(Cosh)
+tanh: Function = surface(Tanh, accuracy=True)
+asinh: Function = surface(Asinh)
+acosh: Function = surface(Acosh)
+atanh: Function = surface(Atanh)
+
+
+# z = x^y; y may be an integer where x is not
+@operation
+class Pow(Elementwise):
+    name = "pow"
+    workload = "logarithm"
+    arity = 2
+    dtypes = INEXACT
+
+    def result_type(op, x, y):  # type: ignore[override]
+        if dtypes.is_integer(y.dtype) and x.dtype in INEXACT:
+            return Elementwise.result_type(op, x, y.update(dtype=x.dtype, weak=x.weak))
+        return Elementwise.result_type(op, x, y)
+
+    def evaluate(op, x, y):
+        return _power(x, y if y.dtype == x.dtype else y.astype(x.dtype))
+
+
+    def jvp(op, primals, tangents):
+        (x, y), (dx, dy), z = primals, tangents, perform(op, *primals)
+        by_base = None if dx is None else _broadcast_to(mul(dx, _slope(x, y)), z)
+        by_exponent = None if dy is None else _broadcast_to(mul(dy, mul(_log_or_zero(x), z)), z)
+        return z, columns.add_tangents(by_base, by_exponent)
+
+    def lower(op, emit, x, y):
+        return emit.elementwise("power", x, emit.convert(y, x.type.dtype))
+
+
+_power = wide(np.power)
+_pow = Pow()
+
+
+def _slope(x: Any, y: Any) -> Any:
+    """y x^(y-1), which is 0 for y = 0 even where x is 0."""
+    one = like(y, 1)
+    lower = select_n(eq(y, like(y, 0)), sub(y, one), one)
+    return mul(convert(y, x.type.dtype, y.type.weak and x.type.weak), pow(x, lower))
+
+
+def _log_or_zero(x: Any) -> Any:
+    """log(x), and 0 for x = 0: the derivative of x^y by y is 0 where x^y is."""
+    return log(select_n(eq(x, like(x, 0)), x, like(x, 1)))
+
+
+def _broadcast_to(dz: Any, z: Any) -> Any:
+    """``dz`` with the shape of ``z``."""
+    return broadcast(dz, z.type.shape) if dz.type.shape != z.type.shape else dz
+
+
+def pow(x: Any, y: Any) -> Any:
+    """``z[i] = x[i]**y[i]``; NaN where a negative real base has a fractional exponent.
+
+    Shapes: equal, or rank 0. The exponent has the dtype of the base, or is an integer.
+
+    >>> pow(np.array([2.0, 3.0]), np.array([2, 3]))
+    Array([ 4., 27.], dtype=float64)
+    """
+    return perform(_pow, *as_arrays(x, y))
+
+
+# y = the error function, 1 minus it, its inverse
+Erf = elementwise(
+    "erf", FLOATING, scipy_special("erf"), jvp=lambda x, dx: dx * _bell(x, 2 / math.sqrt(math.pi)), lower="chlo.erf",
+    workload="special", doc="``2 / sqrt(pi)`` times the integral of ``e**-t**2`` from 0 to ``x[i]``.",
+)  # fmt: skip
+Erfc = elementwise(
+    "erfc", FLOATING, scipy_special("erfc"), jvp=lambda x, dx: dx * _bell(x, -2 / math.sqrt(math.pi)),
+    lower="chlo.erfc", workload="special", doc="``y[i] = 1 - erf(x[i])``, exact for large ``x[i]``.",
+)  # fmt: skip
+ErfInv = elementwise(
+    "erf_inv", FLOATING, scipy_special("erfinv"),
+    jvp=lambda x, dx, y: dx * mul(like(y, math.sqrt(math.pi) / 2), exp(square(y))), lower="chlo.erf_inv",
+    workload="special", doc="The inverse of ``erf`` on (-1, 1).",
+)  # fmt: skip
+erf: Function = surface(Erf)
+erfc: Function = surface(Erfc, accuracy=True)
+erf_inv: Function = surface(ErfInv)
+
+
+def _bell(x: Any, height: float) -> Any:
+    """height e^(-x^2)."""
+    return mul(like(x, height), exp(neg(square(x))))
+
+
+def stable_logaddexp(x: Any, y: Any) -> Any:
+    """log(e^x + e^y) as max(x, y) + log(1 + e^-|x - y|), and as x + y where x - y is NaN, as for equal infinities."""
+    distance = sub(x, y)
+    correction = log1p(exp(neg(absolute(distance))))
+    return select_n(ne(distance, distance), add(max(x, y), correction), add(x, y))
+
+
+def _share_of(x: Any, out: Any) -> Any:
+    """e^(x - out), the derivative of ``out = log(e^x + e^y)`` by ``x``; 1 where they are equal, also if infinite."""
+    return exp(select_n(eq(x, out), sub(x, out), like(out, 0)))
+
+
+# z = log(e^x + e^y)
+Logaddexp = elementwise(
+    "logaddexp", FLOATING, wide(np.logaddexp), arity=2,
+    jvp=(lambda x, y, dx, z: mul(dx, _share_of(x, z)), lambda x, y, dy, z: mul(dy, _share_of(y, z))),
+    lower=lambda op, emit, x, y: emit.decompose(lambda a, b: [stable_logaddexp(a, b)], *emit.spread(x, y))[0],
+    doc="``z[i] = log(e**x[i] + e**y[i])``, without overflow; derivatives of all orders are right for equal operands.",
+)  # fmt: skip
+logaddexp: Function = surface(Logaddexp)

@@ -1,0 +1,232 @@
+"""The class of an elementwise operation and its public function, from its formula and rules.
+
+    Sin = elementwise("sin", FLOATING, np.sin, jvp=lambda x, dx: dx * cos(x), lower="sine")
+
+Operands have one dtype and one shape, except that an operand of rank 0 is broadcast to the shape of the others.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar
+
+from ...base.errors import BadArgument, BadCall, DTypeMismatch, ShapeMismatch
+from ...base.stack import current, perform
+from ...core import columns
+from ...core.arrays import Array, as_array, as_arrays
+from ...core.operation import Memo, Operation, register_operation_name
+from ...types.array_type import ArrayType, array_type
+from .half_precision import narrow
+from .shapes import broadcast, broadcast_in_dim, move_axis, sum_all
+
+Function = Callable[..., Any]
+
+
+def batch(op: Operation, dims: tuple[int | None, ...], *operands: Any) -> tuple[Any, int]:
+    """The batch rule: the operation itself, with mapped dimensions at one position and lower ranks broadcast."""
+    first = dims[0]
+    if len(operands) == 1:
+        return perform(op, *operands), first  # type: ignore[return-value]
+    shape = operands[0].type.shape
+    if all(d == first and x.type.shape == shape for d, x in zip(dims, operands)):
+        return perform(op, *operands), first  # type: ignore[return-value]
+    rank = max(len(x.type.shape) - (d is not None) for d, x in zip(dims, operands))
+    if rank == 0:  # unmapped operands are scalars, which need no broadcast
+        return perform(op, *operands), 0
+    aligned = []
+    full: tuple[int, ...] = ()
+    for d, x in zip(dims, operands):
+        if d is not None:
+            x = move_axis(x, d, 0) if d else x
+            size = x.type.shape[0]
+            if len(x.type.shape) == rank + 1:
+                full = x.type.shape
+        elif len(x.type.shape) == rank:
+            full = full or (0, *x.type.shape)
+        aligned.append(x)
+    full = (size, *full[1:])
+    for i, (d, x) in enumerate(zip(dims, aligned)):
+        if d is not None and len(x.type.shape) == 1:
+            aligned[i] = broadcast_in_dim(x, full, (0,))
+        elif d is None and x.type.shape:
+            aligned[i] = broadcast_in_dim(x, full, tuple(range(1, rank + 1)))
+    return perform(op, *aligned), 0
+
+
+class Elementwise(Operation):
+    """z[i] = f(x[i], y[i], ...)."""
+
+    __slots__ = ()
+    arity: ClassVar[int] = 1
+    workload: ClassVar[str | None] = "arithmetic"
+    dtypes: ClassVar[frozenset[Any]]
+    batch = batch
+    result_dtype: ClassVar[Any] = None  # operand dtype -> result dtype; None: the same
+
+    def result_type(self, *types: ArrayType) -> ArrayType:
+        if len(types) != self.arity:
+            raise BadCall(f"{self.name}: it takes {self.arity} operands, got {len(types)}.")
+        first = types[0]
+        dtype = first.dtype
+        shape = first.shape
+        weak = first.weak
+        if dtype not in self.dtypes:
+            raise DTypeMismatch(f"{self.name}: does not take {dtype}.", hint=_takes(self))
+        for other in types[1:]:
+            if other.dtype != dtype:
+                raise DTypeMismatch(
+                    f"{self.name}: operands must have one dtype, got {' and '.join(map(str, types))}.",
+                    hint="hx.numpy promotes; lax is strict: convert with lax.convert_element_type.",
+                )
+            if other.shape != shape and other.shape:
+                if shape:
+                    raise ShapeMismatch(
+                        f"{self.name}: shapes must be equal, got {' and '.join(map(str, types))}.",
+                        hint="hx.numpy broadcasts; lax is strict: use lax.broadcast_in_dim.",
+                    )
+                shape = other.shape
+            weak = weak and other.weak
+        if self.result_dtype is not None:
+            dtype = self.result_dtype(dtype)
+            weak = weak and dtype.kind != "b"
+        return array_type(shape, dtype, weak)
+
+    def numpy_function(self, types: Sequence[ArrayType]) -> Callable[..., Any] | None:
+        cell = columns.EVALUATE.cells[type(self)]
+        return None if _takes_op(cell) else narrow(cell, types)
+
+    @classmethod
+    def adapt(cls, column: str, cell: Any) -> Callable[..., Any]:
+        """The rule of a cell; a cell without the parameter ``op`` is called with the operands only."""
+        if _takes_op(cell):
+            return cell
+        if column == "evaluate":
+            return lambda op, *operands: cell(*operands)
+        return derivative(cls.arity, cell) if column == "jvp" else cell
+
+
+def _takes_op(cell: Any) -> bool:
+    code = getattr(cell, "__code__", None)
+    return code is not None and code.co_varnames[:1] == ("op",)
+
+
+def _takes(op: Operation) -> str:
+    return f"{op.name} takes {', '.join(sorted(str(d) for d in op.dtypes or ()))}."
+
+
+def elementwise(
+    name: str,
+    dtypes: Iterable[Any],
+    evaluate: Callable[..., Any],
+    *,
+    arity: int = 1,
+    result: Callable[[Any], Any] | None = None,
+    jvp: Any = columns.zero,
+    transpose: Callable[..., Any] | None = None,
+    lower: Any,
+    flops: Any = None,
+    workload: str = "arithmetic",
+    exempt: dict[str, str] | None = None,
+    doc: str | None = None,
+) -> type[Operation]:
+    """The class of an elementwise operation, with its rules.
+
+    Args:
+        dtypes: the dtypes that operands may have; all operands have the same one.
+        evaluate: a NumPy function; its result is converted to the operation's result type.
+        result: operand dtype -> result dtype; the same one by default.
+        jvp: a rule of ``columns`` such as ``linear``, or for each operand a function ``(*operands, dx)`` or
+            ``(*operands, dx, out)`` that gives its term in the tangent sum; None for an operand without a derivative.
+        lower: the name of a StableHLO or CHLO operation, or a function ``(op, emit, *values)``.
+        flops: a cost rule of ``columns``; one operation per element of the result by default.
+        workload: the kind of computation; eager execution chooses between NumPy and XLA by the sizes measured for it.
+    """
+    class_name = "".join(part.capitalize() for part in name.split("_"))
+    module = sys._getframe(1).f_globals["__name__"]
+    namespace = {
+        "__slots__": (), "__module__": module, "__doc__": doc or f"{name}, elementwise.", "name": name, "arity": arity,
+        "dtypes": frozenset(dtypes), "memo": Memo(), "workload": workload, "exempt": exempt or {},
+    }  # fmt: skip
+    kind = type(class_name, (Elementwise,), namespace)
+    kind.result_dtype = staticmethod(result) if result is not None else None  # type: ignore[attr-defined]
+    kind.__dataclass_fields__ = {}  # type: ignore[attr-defined]
+    register_operation_name(kind)
+    own = {"evaluate": evaluate, "jvp": jvp, "lower": lower, "transpose": transpose, "flops": flops}
+    for column, cell in {**Elementwise.family_cells, **own}.items():
+        if cell is not None:
+            columns.COLUMNS[column].rule(kind)(cell)
+    return kind
+
+
+def derivative(arity: int, cells: Any) -> Callable[..., Any]:
+    """The jvp rule: the sum of one tangent term per operand; ``cells`` are those of ``elementwise``."""
+    terms = cells if isinstance(cells, tuple) else (cells,)
+    wants_out = tuple(term is not None and term.__code__.co_argcount == arity + 2 for term in terms)
+
+    if arity == 1 and terms[0] is not None:
+        term = terms[0]
+
+        def unary(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+            (x,) = primals
+            y = perform(op, x)
+            return y, term(x, tangents[0], y) if wants_out[0] else term(x, tangents[0])
+
+        return unary
+
+    def rule(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+        y = perform(op, *primals)
+        dy = None
+        for term, out, dx in zip(terms, wants_out, tangents):
+            if dx is None or term is None:
+                continue
+            part = term(*primals, dx, y) if out else term(*primals, dx)
+            if part.type.shape != y.type.shape:
+                part = broadcast(part, y.type.shape)
+            dy = part if dy is None else columns.add_tangents(dy, part)
+        return y, dy
+
+    return rule
+
+
+def unbroadcast(ct: Any, type: ArrayType) -> Any:
+    """The cotangent of an operand of this type: the sum of ``ct`` where an operand of rank 0 was broadcast."""
+    return sum_all(ct) if not type.shape and ct.type.shape else ct
+
+
+def surface(kind: type[Operation], name: str | None = None, *, accuracy: bool = False) -> Callable[..., Any]:
+    """The public function of an operation without fields: it performs the operation on ``as_array`` of its arguments.
+
+    Args:
+        accuracy: whether the function has JAX's parameter ``accuracy``; only None, the default, is accepted.
+    """
+    op = kind()
+    arity = kind.arity  # type: ignore[attr-defined]
+    if arity == 1 and accuracy:
+
+        def function(x: Any, *, accuracy: Any = None) -> Any:
+            if accuracy is not None:
+                raise BadArgument(f"{op.name}: accuracy must be None, got {accuracy!r}.")
+            return current().answer(op, (x if isinstance(x, Array) else as_array(x),))
+
+    elif arity == 1:
+
+        def function(x: Any) -> Any:  # type: ignore[misc]
+            return current().answer(op, (x if isinstance(x, Array) else as_array(x),))
+
+    elif arity == 2:
+
+        def function(x: Any, y: Any) -> Any:  # type: ignore[misc]
+            if not (isinstance(x, Array) and isinstance(y, Array)):
+                x, y = as_arrays(x, y)
+            return current().answer(op, (x, y))
+
+    else:
+
+        def function(*operands: Any) -> Any:  # type: ignore[misc]
+            return perform(op, *as_arrays(*operands))
+
+    function.__name__ = function.__qualname__ = name or kind.name
+    function.__doc__ = kind.__doc__
+    function.__module__ = kind.__module__
+    return function

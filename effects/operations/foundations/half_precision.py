@@ -1,0 +1,52 @@
+"""NumPy functions as operations need them: with 16-bit floats computed in 32 bits and rounded once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy._core._multiarray_umath import __cpu_features__ as _CPU  # type: ignore[import-not-found]
+
+from ...base.caches import once
+from ...types.dtypes import bfloat16, float16, float32
+
+NumPyFunction = Callable[..., Any]
+HALF = frozenset({float16, bfloat16})
+VECTORS = bool(_CPU.get("AVX512_SKX")) and not _CPU.get("AVX512_SPR")
+"""Whether NumPy's float16 functions compute in 32 bits with vector instructions, seven times as fast as ``wide``.
+On processors with AVX512_SPR they compute in 16 bits, less exactly."""
+
+
+def wide(f: NumPyFunction) -> NumPyFunction:
+    """``f`` with 16-bit floats converted to float32 and a float32 result rounded back; integer operands are unchanged.
+
+    The attribute ``narrow`` of the result is ``f``.
+    """
+    widened = HALF - {float16} if VECTORS and isinstance(f, np.ufunc) and f.nin == 1 else HALF
+
+    def function(*operands: Any) -> Any:
+        dtype = operands[0].dtype
+        if dtype not in widened:
+            return f(*operands)
+        y = f(*[x.astype(float32) if x.dtype in HALF else x for x in operands])
+        return np.asarray(y).astype(dtype) if y.dtype == float32 else y
+
+    function.narrow = f  # type: ignore[attr-defined]
+    return function
+
+
+def narrow(f: NumPyFunction, types: Iterable[Any]) -> NumPyFunction:
+    """The function that ``wide`` was applied to, unless an operand is a 16-bit float; else ``f``."""
+    return f if any([t.dtype in HALF for t in types]) else getattr(f, "narrow", f)
+
+
+def scipy_special(name: str) -> NumPyFunction:
+    """The function of this name in ``scipy.special``, which is imported when it is first used."""
+    return wide(lambda *operands: getattr(_special(), name)(*operands))
+
+
+@once
+def _special() -> Any:
+    return import_module("scipy.special")

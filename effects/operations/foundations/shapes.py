@@ -1,0 +1,312 @@
+"""Operations that move elements and change none: broadcast, reshape, transpose; and the sum, adjoint of broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...base.errors import BadArgument, ConcretizationError, DTypeMismatch, ShapeMismatch, TracerIntegerConversionError
+from ...base.stack import perform
+from ...core import columns
+from ...core.arrays import Array, as_array, concrete, scalar
+from ...core.columns import data_movement, linear, per_operand
+from ...core.operation import operation, shared
+from ...types.array_type import ArrayType, array_type
+from ...types.dtypes import NUMERIC, ExtendedDType
+
+
+def canonical_axis(axis: Any, rank: int, name: str) -> int:
+    """``axis`` counted from the front. Raises BadArgument, which names ``name``: there is no such axis."""
+    try:
+        index = axis.__index__()
+    except ConcretizationError:
+        raise _traced(f"{name}: an axis must be known, got {axis.type}.") from None
+    except (AttributeError, TypeError):
+        raise BadArgument(f"{name}: an axis must be an integer, got {axis!r}.") from None
+    if not -rank <= index < rank:
+        raise BadArgument(f"{name}: axis {index} is out of range for an array of rank {rank}.")
+    return index + rank if index < 0 else index
+
+
+def _traced(message: str) -> TracerIntegerConversionError:
+    """The error for a traced value where a Python integer is needed."""
+    hint = "make the argument that it comes from static (static_argnums), or use x.shape, which is always known."
+    return TracerIntegerConversionError(message, hint=hint)
+
+
+def canonical_axes(axes: Any, rank: int, name: str) -> tuple[int, ...]:
+    """Sorted, distinct axes counted from the front; None is all of them, an int one."""
+    if axes is None:
+        return tuple(range(rank))
+    listed = axes if isinstance(axes, (tuple, list, range, set, frozenset, np.ndarray)) else (axes,)
+    result = tuple(sorted(canonical_axis(axis, rank, name) for axis in listed))
+    if len(set(result)) != len(result):
+        raise BadArgument(f"{name}: axes must be distinct, got {axes}.")
+    return result
+
+
+def as_tuple(xs: Any, name: str, what: str) -> tuple[Any, ...]:
+    """The elements of an argument that must be a sequence. Raises BadArgument: it is not one."""
+    try:
+        return tuple(xs)
+    except TypeError:
+        raise BadArgument(f"{name}: {what} must be a sequence, got {xs!r}.") from None
+
+
+def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
+    """A shape as a tuple of non-negative ints. Raises BadArgument: it is none."""
+    if isinstance(shape, int):
+        shape = (shape,)
+    try:
+        sizes = tuple([size.__index__() for size in shape])
+    except ConcretizationError:
+        sizes = (shape,) if isinstance(shape, Array) else shape
+        shown = tuple([x.type if isinstance(x, Array) else x for x in sizes])
+        raise _traced(f"{name}: the sizes of a shape must be known, got {shown}.") from None
+    except (AttributeError, TypeError):
+        raise BadArgument(f"{name}: a shape is a sequence of integers, got {shape!r}.") from None
+    if any(size < 0 for size in sizes):
+        raise BadArgument(f"{name}: sizes must not be negative, got {sizes}.")
+    return sizes
+
+
+# y[i] = x[i at dims], for every i in shape; a dimension of size 1 in x is repeated
+@operation
+class BroadcastInDim:
+    shape: tuple[int, ...]
+    dims: tuple[int, ...]
+    cheap_to_recompute = True
+
+    def result_type(op, x):
+        ok = len(op.dims) == len(x.shape) and all(
+            0 <= d < len(op.shape) and (n == op.shape[d] or n == 1) for d, n in zip(op.dims, x.shape)
+        )
+        if not ok or any(a >= b for a, b in zip(op.dims, op.dims[1:])):
+            raise ShapeMismatch(
+                f"broadcast_in_dim: {x} does not fit into {op.shape} at dimensions {op.dims}.",
+                hint="dims are strictly increasing, one for each dimension of the operand, of equal size or size 1.",
+            )
+        return array_type(op.shape, x.dtype, x.weak)
+
+    def evaluate(op, x):
+        sizes = [1] * len(op.shape)
+        for d, n in zip(op.dims, x.shape):
+            sizes[d] = n
+        tail = x.shape[len(op.dims) :]  # the key data
+        return broadcast_data(x.reshape((*sizes, *tail)), (*op.shape, *tail))
+
+    def batch(op, dims, x):
+        x = move_axis(x, dims[0], 0)
+        size = x.shape[0]
+        return broadcast_in_dim(x, (size, *op.shape), (0, *[d + 1 for d in op.dims])), 0
+
+    jvp = linear
+
+    def transpose(op, ct, x):
+        axes = [i for i in range(len(op.shape)) if i not in op.dims]
+        repeated = [d for d, n in zip(op.dims, x.shape) if n == 1 and op.shape[d] != 1]
+        y = reduce_sum(ct, (*axes, *repeated))
+        return reshape(y, x.shape) if repeated else y
+
+    def lower(op, emit, x):
+        return emit.broadcast_in_dim(x, op.shape, op.dims)
+
+    flops = data_movement
+
+
+def batch_reduction(op: Any, dims: tuple[int, ...], x: Any) -> tuple[Any, int]:
+    """The cell ``batch`` of a reduction: the same reduction with its axes renumbered."""
+    (dim,) = dims
+    axes = tuple([axis + (axis >= dim) for axis in op.axes])
+    y = perform(type(op)(axes, *op.fields[1:]), x)
+    return y, dim - sum(axis < dim for axis in axes)
+
+
+# y[j] = sum of x[i] over i along axes
+@operation
+class ReduceSum:
+    axes: tuple[int, ...]
+    dtypes = NUMERIC
+    workload = "sum"
+    accumulates_wide = True
+
+    def result_type(op, x):
+        return reduced_type(op, x)
+
+    def evaluate(op, x):
+        wide = np.float32 if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x.dtype
+        return np.add.reduce(x, axis=op.axes, dtype=wide)
+
+    batch = batch_reduction
+    jvp = linear
+
+    def transpose(op, ct, x):
+        remaining = tuple(i for i in range(len(x.shape)) if i not in op.axes)
+        return broadcast_in_dim(ct, x.shape, remaining)
+
+    def lower(op, emit, x):
+        return emit.reduce("add", x, 0, op.axes)
+
+    flops = per_operand
+
+
+# y = x in row-major order with another shape
+@operation
+class Reshape:
+    shape: tuple[int, ...]
+
+    def result_type(op, x):
+        if prod(op.shape) != prod(x.shape):
+            raise ShapeMismatch(
+                f"reshape: sizes must agree, got {x} with {prod(x.shape)} elements "
+                f"for {op.shape} with {prod(op.shape)}."
+            )
+        return array_type(op.shape, x.dtype, x.weak)
+
+    def evaluate(op, x):
+        return x.reshape((*op.shape, *key_data_shape(op, x)))
+
+    def batch(op, dims, x):
+        x = move_axis(x, dims[0], 0)
+        return reshape(x, (x.shape[0], *op.shape)), 0
+
+    jvp = linear
+
+    def transpose(op, ct, x):
+        return reshape(ct, x.shape)
+
+    def lower(op, emit, x):
+        return emit.reshape(x, op.shape)
+
+    flops = data_movement
+
+
+# y[i] = x[i permuted]: dimension d of y is dimension permutation[d] of x
+@operation
+class Transpose:
+    permutation: tuple[int, ...]
+
+    def result_type(op, x):
+        if sorted(op.permutation) != list(range(len(x.shape))):
+            raise BadArgument(f"transpose: {op.permutation} is no permutation of the dimensions of {x}.")
+        return array_type(tuple([x.shape[d] for d in op.permutation]), x.dtype, x.weak)
+
+    def evaluate(op, x):
+        rank = len(op.permutation)
+        return np.transpose(x, (*op.permutation, *range(rank, x.ndim)))
+
+    def batch(op, dims, x):
+        (d,) = dims
+        moved = [p + (p >= d) for p in op.permutation]
+        return permute(x, (d, *moved)), 0
+
+    jvp = linear
+
+    def transpose(op, ct, x):
+        return permute(ct, inverse_permutation(op.permutation))
+
+    def lower(op, emit, x):
+        return emit.transpose(x, op.permutation)
+
+    flops = data_movement
+
+
+def broadcast_data(x: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """NumPy's ``broadcast_to``; a small result is a new array, which is faster to make than a view."""
+    if prod(shape) > 4096:
+        return np.broadcast_to(x, shape)
+    y = np.empty(shape, x.dtype)
+    y[...] = x
+    return y
+
+
+def key_data_shape(op: Any, x: np.ndarray[Any, Any]) -> tuple[int, ...]:
+    """The sizes of the trailing dimensions of ``x`` that are key data; () for other dtypes than keys."""
+    return (x.shape[-1],) if prod(x.shape) != prod(op.shape) else ()
+
+
+def inverse_permutation(permutation: Sequence[int]) -> tuple[int, ...]:
+    """``inverse[permutation[i]] == i``."""
+    inverse = [0] * len(permutation)
+    for i, p in enumerate(permutation):
+        inverse[p] = i
+    return tuple(inverse)
+
+
+def reduced_type(op: Any, x: ArrayType) -> ArrayType:
+    """The type of ``x`` without the dimensions ``op.axes``, which are checked, as is the dtype."""
+    if op.dtypes is not None and x.dtype not in op.dtypes:
+        raise DTypeMismatch(f"{op.name}: does not take {x}.")
+    rank = len(x.shape)
+    if any(not 0 <= axis < rank for axis in op.axes) or len(set(op.axes)) != len(op.axes):
+        raise BadArgument(f"{op.name}: axes must be distinct dimensions of {x}, got {op.axes}.")
+    return array_type(tuple([n for i, n in enumerate(x.shape) if i not in op.axes]), x.dtype, x.weak)
+
+
+def broadcast_in_dim(x: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Any:
+    """``y[i] = x[i[d] for d in broadcast_dimensions]``.
+
+    Raises: ShapeMismatch: a size of ``x`` is neither 1 nor the size in ``shape``.
+    """
+    x = as_array(x)
+    shape = tuple(shape)
+    if shape == x.type.shape and len(broadcast_dimensions) == len(shape):
+        return x
+    return perform(shared(BroadcastInDim, shape, tuple(broadcast_dimensions)), x)
+
+
+def broadcast(x: Any, shape: tuple[int, ...]) -> Any:
+    """NumPy's broadcasting: dimensions of ``x`` are the last ones of ``shape``."""
+    rank = len(x.type.shape)
+    return broadcast_in_dim(x, shape, tuple(range(len(shape) - rank, len(shape))))
+
+
+def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
+    """The sum of ``x`` over ``axes``."""
+    return perform(shared(ReduceSum, tuple(sorted(axes))), x) if axes else x
+
+
+def sum_all(x: Any) -> Any:
+    """The sum of all elements."""
+    return reduce_sum(x, tuple(range(len(x.type.shape))))
+
+
+def reshape(x: Any, shape: tuple[int, ...]) -> Any:
+    """``x`` in row-major order with another shape."""
+    return x if x.type.shape == shape else perform(shared(Reshape, shape), x)
+
+
+def permute(x: Any, permutation: Sequence[int]) -> Any:
+    """Dimension ``d`` of the result is dimension ``permutation[d]`` of ``x``."""
+    permutation = tuple(permutation)
+    return x if permutation == tuple(range(len(permutation))) else perform(shared(Transpose, permutation), x)
+
+
+def move_axis(x: Any, source: int, target: int) -> Any:
+    """One dimension moved, the others in order."""
+    if source == target:
+        return x
+    order = [d for d in range(len(x.type.shape)) if d != source]
+    order.insert(target, source)
+    return permute(x, order)
+
+
+def full(type: ArrayType, value: Any) -> Any:
+    """The array of this type whose elements are all ``value``."""
+    dtype = type.dtype
+    if isinstance(dtype, ExtendedDType):
+        single = concrete(type.update(shape=()), np.full(dtype.shape, value, dtype.base))
+    else:
+        single = scalar(value, dtype, type.weak)
+    return perform(shared(BroadcastInDim, type.shape, ()), single) if type.shape else single
+
+
+def zeros(type: ArrayType) -> Any:
+    """Zeros of this type: the value of a symbolic zero."""
+    return full(type, 0)
+
+
+columns.provide_zeros(zeros)

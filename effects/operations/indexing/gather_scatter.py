@@ -1,0 +1,494 @@
+"""Gather and scatter: windows of an array, read and written at indices that are operands.
+
+    gather            y[o, w] = x[i[o] + w]
+    scatter           y = x, y[i[o] + w] = u[o, w], for o in order
+    scatter_add, ...  y = x, y[i[o] + w] += u[o, w], and so on: the adjoint of gather
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...base.errors import BadArgument, DTypeMismatch, NotDifferentiable, ShapeMismatch
+from ...base.stack import perform
+from ...core.arrays import as_array, scalar
+from ...core.columns import data_movement, linear_in, zeros_like
+from ...core.operation import Operation, operation, shared
+from ...types import dtypes
+from ...types.array_type import ArrayType, array_type
+from ...types.dtypes import ANY, NUMERIC, ORDERED
+from ..elementwise.arithmetic import add, div, like, mul, neg, sub
+from ..elementwise.comparison import eq, max, min, select
+from ..foundations.key_arrays import mapped_over_key_data
+from ..foundations.shapes import broadcast_in_dim, canonical_shape, full, move_axis, reshape
+from ..manipulation.creation import iota
+from ..manipulation.slicing import axis_at, insert
+from .gather_windows import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    check_dimension_numbers,
+    evaluate_gather,
+    evaluate_scatter,
+    gathered_shape,
+    gathering,
+    outer_dims,
+    scattering,
+    window_dims,
+    window_sizes,
+)
+
+CLIP, FILL = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP
+
+
+def shifted(dims: Sequence[int], at: int) -> tuple[int, ...]:
+    """Dimensions renumbered for a new dimension at position ``at``."""
+    return tuple([d + (d >= at) for d in dims])
+
+
+def paired(a: tuple[int, ...], b: tuple[int, ...], pair: tuple[int, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The pairs of batch dimensions ``zip(a, b)`` with one more pair, sorted by the operand's dimension."""
+    pairs = sorted([*zip(a, b), pair])
+    return tuple([p for p, _ in pairs]), tuple([q for _, q in pairs])
+
+
+# y[o, w] = x[i[o] + w]: o runs over the index vectors, w over a window of size window
+@operation
+class Gather:
+    dimension_numbers: GatherDimensionNumbers
+    slice_sizes: tuple[int, ...]
+    unique_indices: bool = False
+    indices_are_sorted: bool = False
+    mode: GatherScatterMode = GatherScatterMode.PROMISE_IN_BOUNDS
+    fill_value: Any = None
+
+    def result_type(op, x, i):
+        dims = op.dimension_numbers
+        check_dimension_numbers("gather", dims, x, i, op.slice_sizes)
+        shape = gathered_shape(dims, i.shape, op.slice_sizes)
+        if any(not 0 <= d < len(shape) for d in dims.offset_dims):
+            raise BadArgument(f"gather: offset dimensions {dims.offset_dims} are out of range for a result {shape}.")
+        return array_type(shape, x.dtype, x.weak)
+
+    def evaluate(op, x, i):
+        return evaluate_gather(op.dimension_numbers, x, i, op.slice_sizes, op.fill_value if op.mode is FILL else None)
+
+    def batch(op, dims, x, i):
+        d, e = dims
+        numbers, window = op.dimension_numbers, op.slice_sizes
+        if e is None:  # the mapped dimension becomes one of the window
+            before = sum([w < d for w in window_dims(numbers, x.ndim - 1)])
+            inner = numbers.offset_dims
+            at = inner[before] if before < len(inner) else i.ndim - 1 + len(inner)
+            collapsed, mapped, batching = [shifted(part, d) for part in numbers[1:4]]
+            numbers = GatherDimensionNumbers(
+                insert(shifted(inner, at), before, at), collapsed, mapped, batching, numbers.start_indices_batching_dims
+            )
+            return perform(op.over(numbers, insert(window, d, x.shape[d])), x, i), at
+        i = move_axis(i, e, 0)
+        numbers = numbers._replace(
+            offset_dims=shifted(numbers.offset_dims, 0),
+            start_indices_batching_dims=shifted(numbers.start_indices_batching_dims, 0),
+        )
+        if d is None:  # several lanes may read one element, in any order
+            return perform(Gather(numbers, window, False, False, op.mode, op.fill_value), x, i), 0
+        xs, indices = paired(
+            shifted(numbers.operand_batching_dims, d), numbers.start_indices_batching_dims, (d, 0)
+        )
+        numbers = GatherDimensionNumbers(
+            numbers.offset_dims, shifted(numbers.collapsed_slice_dims, d), shifted(numbers.start_index_map, d),
+            xs, indices,
+        )  # fmt: skip
+        return perform(op.over(numbers, insert(window, d, 1 if x.shape[d] else 0)), x, i), 0
+
+    def jvp(op, primals, tangents):
+        dx = tangents[0]
+        return perform(op, *primals), None if dx is None else perform(op.linear, dx, primals[1])
+
+    def transpose(op, ct, x, i):
+        flags = op.indices_are_sorted, op.unique_indices, op.mode
+        return perform(shared(ScatterAdd, scattering(op.dimension_numbers), *flags), zeros_like(x), i, ct)
+
+    @mapped_over_key_data
+    def lower(op, emit, x, i):
+        result = emit.made
+        if prod(result.shape) == 0:
+            return emit.full(0, result)
+        numbers = numbers_text("gather", _GATHER_NAMES, op.dimension_numbers, i)
+        y = emit.op(
+            "gather", x, i,
+            attributes=f"dimension_numbers = {numbers}, indices_are_sorted = {_flag(op.indices_are_sorted)}, "
+            f"slice_sizes = array<i64{': ' * bool(op.slice_sizes)}{', '.join(map(str, op.slice_sizes))}>",
+        )  # fmt: skip
+        if op.mode is not FILL or not op.dimension_numbers.start_index_map:
+            return y
+        inside = emit_inside(emit, op, x.type.shape, i)
+        inside = emit.broadcast_in_dim(inside, result.shape, outer_dims(op.dimension_numbers, len(result.shape)))
+        return emit.select(inside, y, emit.full(op.fill_value, result))
+
+    def over(op, numbers, window):
+        """The same operation with other dimension numbers."""
+        return Gather(numbers, window, op.unique_indices, op.indices_are_sorted, op.mode, op.fill_value)
+
+    def with_fill(op, value):
+        """The same operation with another fill value."""
+        return Gather(
+            op.dimension_numbers, op.slice_sizes, op.unique_indices, op.indices_are_sorted, op.mode, value
+        )
+
+    @property
+    def linear(op):
+        """The operation on tangents: the fill value is constant, so its tangent is 0."""
+        return op if op.mode is not FILL else op.with_fill(0)
+
+    flops = data_movement
+
+
+_GATHER_NAMES = (
+    "offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims", "start_indices_batching_dims"
+)  # fmt: skip
+_SCATTER_NAMES = (
+    "update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims", "input_batching_dims",
+    "scatter_indices_batching_dims",
+)  # fmt: skip
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def numbers_text(kind: str, names: Sequence[str], numbers: Sequence[Any], i: Any) -> str:
+    """The StableHLO attribute of the dimension numbers."""
+    # in the attribute's grammar the batching dimensions come before the index map
+    parts = [f"{names[k]} = {list(numbers[k])}" for k in (0, 1, 3, 4, 2) if numbers[k]]
+    return f"#stablehlo.{kind}<{', '.join([*parts, f'index_vector_dim = {len(i.type.shape) - 1}'])}>"
+
+
+def _bounds(emit: Any, i: Any, last: Sequence[int]) -> Any:
+    """The largest valid start for each entry of an index vector, as an array of the type of the indices."""
+    largest = int(dtypes.iinfo(i.type.dtype).max)
+    values = np.asarray([bound if bound < largest else largest for bound in last])
+    line = emit.constant(values, i.type.update(shape=(len(last),)))
+    return emit.broadcast_in_dim(line, i.type.shape, (len(i.type.shape) - 1,))
+
+
+def emit_inside(emit: Any, op: Gather, shape: tuple[int, ...], i: Any) -> Any:
+    """A mask of the index vectors: the window lies inside the operand."""
+    last = [shape[d] - op.slice_sizes[d] for d in op.dimension_numbers.start_index_map]
+    inside = emit.compare("LE", i, _bounds(emit, i, last))
+    if not dtypes.is_unsigned(i.type.dtype):
+        inside = emit.binary("and", emit.compare("GE", i, emit.full(0, i.type)), inside)
+    return emit.reduce("and", inside, True, (len(i.type.shape) - 1,))
+
+
+def batch_scatter(op: Any, dims: tuple[int | None, ...], x: Any, i: Any, u: Any) -> tuple[Any, int]:
+    """The batch rule: a new window dimension, or a new pair of batch dimensions where the indices are mapped."""
+    d, e, f = dims
+    size = next(a.shape[n] for a, n in zip((x, i, u), dims) if n is not None)
+    numbers = op.dimension_numbers
+    at = 0 if d is None else d
+    x = axis_at(x, d, at, size)
+    if e is None:
+        before = sum([w < at for w in window_dims(numbers, x.ndim - 1)])
+        inner = numbers.update_window_dims
+        position = inner[before] if before < len(inner) else u.ndim - (f is not None)
+        inserted, mapped, batching = [shifted(part, at) for part in numbers[1:4]]
+        numbers = ScatterDimensionNumbers(
+            insert(shifted(inner, position), before, position), inserted, mapped, batching,
+            numbers.scatter_indices_batching_dims,
+        )  # fmt: skip
+        return perform(type(op)(numbers, *op.fields[1:]), x, i, axis_at(u, f, position, size)), at
+    i, u = move_axis(i, e, 0), axis_at(u, f, 0, size)
+    xs, indices = paired(
+        shifted(numbers.operand_batching_dims, at), shifted(numbers.scatter_indices_batching_dims, 0), (at, 0)
+    )
+    numbers = ScatterDimensionNumbers(
+        shifted(numbers.update_window_dims, 0), shifted(numbers.inserted_window_dims, at),
+        shifted(numbers.scatter_dims_to_operand_dims, at), xs, indices,
+    )  # fmt: skip
+    return perform(type(op)(numbers, *op.fields[1:]), x, i, u), at
+
+
+def combining(f: np.ufunc | None) -> Callable[..., Any]:
+    """The ``evaluate`` rule: updates are combined by ``f`` in order; None: they replace."""
+    return lambda op, x, i, u: evaluate_scatter(op.dimension_numbers, x, i, u, f, op.mode is not CLIP)
+
+
+def region(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The ``lower`` rule: ``f(element, update)`` is the new element."""
+
+    @mapped_over_key_data
+    def lower(op: Any, emit: Any, x: Any, i: Any, u: Any) -> Any:
+        result = emit.made
+        numbers = op.dimension_numbers
+        if not result.shape:  # XLA treats several updates of a scalar as one, so the operand is reshaped to (1,)
+            x, i = emit.reshape(x, (1,)), emit.full(0, i.type.update(shape=(*i.type.shape[:-1], 1)))
+            numbers = ScatterDimensionNumbers((), (0,), (0,))
+        elif op.mode is CLIP and numbers.scatter_dims_to_operand_dims:
+            window = window_sizes(numbers, x.type.shape, u.type.shape)
+            last = [x.type.shape[d] - window[d] for d in numbers.scatter_dims_to_operand_dims]
+            clipped = f"{emit.full(0, i.type).name}, {i.name}, {_bounds(emit, i, last).name}"
+            i = emit.inline("clamp", clipped, type=i.type)
+        element = x.type.update(shape=())
+        attributes = (
+            f"indices_are_sorted = {_flag(op.indices_are_sorted)}, scatter_dimension_numbers = "
+            f"{numbers_text('scatter', _SCATTER_NAMES, numbers, i)}, unique_indices = {_flag(op.unique_indices)}"
+        )
+        body = emit.region([element, element], lambda a, b: emit.decompose(lambda a, b: [f(a, b)], a, b))
+        return emit.reshape(emit.op("scatter", x, i, u, attributes=attributes, regions=body, type=x.type), result.shape)
+
+    return lower
+
+
+def _windows_of(op: Any, x: Any, i: Any, u: Any) -> Any:
+    """The elements of ``x`` that the updates are for; zero for updates that are dropped."""
+    window = window_sizes(op.dimension_numbers, x.shape, u.shape)
+    return perform(
+        Gather(gathering(op.dimension_numbers), window, op.unique_indices, op.indices_are_sorted, op.mode, 0), x, i
+    )
+
+
+def _added(op: Any) -> Any:
+    """The scatter_add with the fields of ``op``."""
+    return ScatterAdd(*op.fields)
+
+
+class ScatterFamily(Operation):
+    """Windows of the first operand, at indices, the second, are combined with updates, the third."""
+
+    __slots__ = ()
+    dimension_numbers: ScatterDimensionNumbers
+    batch = batch_scatter
+
+    def result_type(op: Any, x: ArrayType, i: ArrayType, u: ArrayType) -> ArrayType:
+        dims = op.dimension_numbers
+        if op.dtypes is not None and x.dtype not in op.dtypes:
+            raise DTypeMismatch(f"{op.name}: does not take {x}.")
+        if u.dtype != x.dtype:
+            raise DTypeMismatch(f"{op.name}: updates must have the operand's dtype, got {u} for {x}.")
+        if any(not 0 <= d < len(u.shape) for d in dims.update_window_dims):
+            raise BadArgument(f"{op.name}: window dimensions {dims.update_window_dims} are out of range for {u}.")
+        if len(dims.update_window_dims) != len(window_dims(dims, len(x.shape))):
+            raise BadArgument(f"{op.name}: there must be as many window dimensions as a window of {x} has, got {dims}.")
+        check_dimension_numbers(op.name, dims, x, i, window_sizes(dims, x.shape, u.shape))
+        outer = tuple([u.shape[d] for d in outer_dims(dims, len(u.shape))])
+        if outer != i.shape[:-1]:
+            raise ShapeMismatch(f"{op.name}: updates need a window for each index vector, got {u} for indices {i}.")
+        return array_type(x.shape, x.dtype, x.weak)
+
+
+# y = x, then y[i[o] + w] = u[o, w] for o in order
+@operation
+class Scatter(ScatterFamily):
+    dimension_numbers: ScatterDimensionNumbers
+    indices_are_sorted: bool = False
+    unique_indices: bool = False
+    mode: GatherScatterMode = FILL
+
+    evaluate = combining(None)
+
+    def jvp(op, primals, tangents):
+        x, i, u = primals
+        dx, _, du = tangents
+        if dx is None and du is None:
+            return perform(op, x, i, u), None
+        dx, du = zeros_like(x) if dx is None else dx, zeros_like(u) if du is None else du
+        if op.unique_indices:
+            return perform(op, x, i, u), perform(op, dx, i, du)
+        # the device chooses which of several updates of an element wins: value and derivative must use the same
+        unwritten, winning = _winners(op, x.type, i, u.type)
+        old, new = (lambda a: select(unwritten, a, like(a, 0))), (lambda a: select(winning, a, like(a, 0)))
+        into = _added(op)
+        return perform(into, old(x), i, new(u)), perform(into, old(dx), i, new(du))
+
+    def transpose(op, ct, x, i, u, *, wrt):
+        if wrt == 0:
+            return perform(op, ct, i, zeros_like(u))
+        part = _windows_of(op, ct, i, u)
+        return part if op.unique_indices else select(_winners(op, x, i, u)[1], part, like(part, 0))
+
+    lower = region(lambda a, b: b)
+
+
+def _winners(op: Scatter, x: Any, i: Any, u: Any) -> tuple[Any, Any]:
+    """Two masks: the elements of the operand without an update, and the updates that win their element."""
+    outer = outer_dims(op.dimension_numbers, len(u.shape))
+    count = prod([u.shape[d] for d in outer])
+    number = np.dtype(np.int32 if count < 2**31 - 1 else np.int64)
+    line = add(reshape(iota(number, count), tuple([u.shape[d] for d in outer])), scalar(1, number))
+    numbers = broadcast_in_dim(line, u.shape, outer)
+    last = perform(op, full(array_type(x.shape, number), 0), i, numbers)
+    return eq(last, scalar(0, number)), eq(_windows_of(op, last, i, numbers), numbers)
+
+
+# y = x, then y[i[o] + w] += u[o, w] for o in order
+@operation
+class ScatterAdd(Scatter):
+    dtypes = ANY
+
+    evaluate = combining(np.add)
+    jvp = linear_in(0, 2)
+
+    def transpose(op, ct, x, i, u, *, wrt):
+        return ct if wrt == 0 else _windows_of(op, ct, i, u)
+
+    lower = region(add)
+
+
+# y = x, then y[i[o] + w] -= u[o, w] for o in order
+@operation
+class ScatterSub(Scatter):
+    dtypes = NUMERIC
+
+    evaluate = combining(np.subtract)
+    jvp = linear_in(0, 2)
+
+    def transpose(op, ct, x, i, u, *, wrt):
+        return ct if wrt == 0 else neg(_windows_of(op, ct, i, u))
+
+    lower = region(sub)
+
+
+# y = x, then y[i[o] + w] *= u[o, w] for o in order
+@operation
+class ScatterMul(Scatter):
+    dtypes = ANY
+
+    evaluate = combining(np.multiply)
+
+    def jvp(op, primals, tangents):
+        x, i, u = primals
+        dx, _, du = tangents
+        dy = None if dx is None else perform(op, dx, i, u)
+        if du is not None:
+            part = mul(mul(_windows_of(op, x, i, u), du), _others(op, x, i, u))
+            dy = perform(_added(op), zeros_like(x) if dy is None else dy, i, part)
+        return perform(op, x, i, u), dy
+
+    def transpose(op, ct, x, i, u, *, wrt):
+        if wrt == 0:
+            return perform(op, ct, i, u)
+        if not op.unique_indices:
+            raise NotDifferentiable(
+                "scatter_mul: it is linear in the updates only if no two of them are for one element.",
+                hint="pass unique_indices=True if that is so.",
+            )
+        return _windows_of(op, mul(ct, x), i, u)
+
+    lower = region(mul)
+
+
+def _others(op: ScatterMul, x: Any, i: Any, u: Any) -> Any:
+    """For each update the product of the other updates of its element.
+
+    This is the product of all divided by the update; for an update that is the only zero of its element, the product of
+    the others. Second derivatives are right except for elements with two updates that are zero.
+    """
+    one = like(u, 1)
+    if op.unique_indices:
+        return one
+    ones = full(x.type, 1)
+    zero = eq(u, like(u, 0))
+    factors = select(zero, one, u)
+    quotient = div(_windows_of(op, perform(op, ones, i, u), i, u), factors)
+    number = np.dtype(np.int32)
+    count = full(array_type(x.shape, number), 0)
+    count = perform(_added(op), count, i, select(zero, scalar(1, number), full(array_type(u.shape, number), 0)))
+    single = eq(_windows_of(op, count, i, u), scalar(1, number))
+    rest = select(single, _windows_of(op, perform(op, ones, i, factors), i, u), like(u, 0))
+    return select(zero, rest, quotient)
+
+
+def _extreme_jvp(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    """The jvp rule of scatter_min and scatter_max: the mean over the elements and updates equal to the result."""
+    x, i, u = primals
+    dx, _, du = tangents
+    y = perform(op, x, i, u)
+    if dx is None and du is None:
+        return y, None
+    into = _added(op)
+    from_x, from_u = eq(x, y), eq(u, _windows_of(op, y, i, u))
+    old, new = (lambda a: select(from_x, a, like(a, 0))), (lambda a: select(from_u, a, like(a, 0)))
+    count = perform(into, old(full(x.type, 1)), i, new(full(u.type, 1)))
+    total = perform(into, zeros_like(x) if dx is None else old(dx), i, zeros_like(u) if du is None else new(du))
+    return y, div(total, count)
+
+
+# y = x, then y[i[o] + w] = min(y[i[o] + w], u[o, w]) for o in order
+@operation
+class ScatterMin(Scatter):
+    dtypes = ORDERED
+    exempt = {"transpose": "it is not linear"}
+
+    evaluate = combining(np.minimum)
+    jvp = _extreme_jvp
+    lower = region(min)
+
+
+# y = x, then y[i[o] + w] = max(y[i[o] + w], u[o, w]) for o in order
+@operation
+class ScatterMax(Scatter):
+    dtypes = ORDERED
+    exempt = {"transpose": "it is not linear"}
+
+    evaluate = combining(np.maximum)
+    jvp = _extreme_jvp
+    lower = region(max)
+
+
+def gather(
+    operand: Any,
+    start_indices: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Any,
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: Any = None,
+    fill_value: Any = None,
+) -> Any:
+    """Windows of ``operand``: ``y[o, w] = operand[start_indices[o] + w]``; ``dimension_numbers`` names the dimensions.
+
+    Args:
+        start_indices: integers; the last dimension is that of index vectors.
+        slice_sizes: the window's size in every dimension of ``operand``.
+        unique_indices: a promise that no element is read twice, which makes the adjoint cheaper.
+        mode: ``clip``, ``fill``, ``promise_in_bounds`` (the default) or ``one_hot``; see ``GatherScatterMode``.
+        fill_value: the value of mode ``fill``; NaN, the least signed, the largest unsigned number, or True by default.
+    Raises: ShapeMismatch, BadArgument, DTypeMismatch: dimension numbers, shapes and dtypes do not agree.
+    Source: StableHLO specification, gather.
+
+    >>> rows = GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
+    >>> gather(np.arange(6).reshape(3, 2), np.array([[2], [0]]), rows, (1, 2))
+    Array([[4, 5],
+           [0, 1]], dtype=int64)
+    """
+    x, i = as_array(operand), as_array(start_indices)
+    mode = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
+    if mode is GatherScatterMode.ONE_HOT:
+        mode, fill_value = FILL, 0
+    elif mode is not FILL:
+        fill_value = None
+    elif fill_value is None:
+        fill_value = default_fill(x.type.dtype)
+    else:
+        fill_value = np.asarray(fill_value).item()
+    numbers = GatherDimensionNumbers(*map(tuple, dimension_numbers))
+    window = canonical_shape(slice_sizes, "gather")
+    return perform(Gather(numbers, window, bool(unique_indices), bool(indices_are_sorted), mode, fill_value), x, i)
+
+
+def default_fill(dtype: Any) -> Any:
+    """The default fill value: NaN, the least signed integer, the largest unsigned one, or True."""
+    if dtypes.is_extended(dtype):
+        dtype = dtype.base
+    if dtypes.is_inexact(dtype):
+        return float("nan")
+    if dtypes.is_bool(dtype):
+        return True
+    info = dtypes.iinfo(dtype)
+    return int(info.max if dtypes.is_unsigned(dtype) else info.min)

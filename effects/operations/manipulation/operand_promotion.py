@@ -1,0 +1,160 @@
+"""Operands promoted to one dtype and broadcast to one shape, by NumPy's rules.
+
+Infix operators and the functions of ``numpy`` promote their operands by ``together``; operations themselves are strict.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ...base import config
+from ...base.caches import Cache
+from ...base.errors import DTypeMismatch, ShapeMismatch
+from ...base.stack import perform
+from ...core.arrays import Array, as_array, scalar
+from ...core.operation import shared
+from ...types import dtypes
+from ..elementwise.conversion import ConvertElementType, convert
+from ..foundations.shapes import BroadcastInDim, broadcast_in_dim
+
+# Python's numbers -> (dtype, weak)
+_NUMBERS: Mapping[type, Callable[[], tuple[Any, bool]]] = {
+    bool: lambda: (dtypes.bool_, False),
+    int: lambda: (dtypes.default_int(), True),
+    float: lambda: (dtypes.default_float(), True),
+    complex: lambda: (dtypes.default_complex(), True),
+}
+
+
+def together(name: str, *xs: Any) -> list[Array]:
+    """The operands as arrays of one dtype, and of one shape or rank 0.
+
+    Raises: ShapeMismatch: shapes do not broadcast. DTypeMismatch: dtypes do not promote.
+    """
+    first = xs[0]
+    if len(xs) == 2:
+        second = xs[1]
+        if isinstance(first, Array):
+            if isinstance(second, Array):
+                if first.type is second.type:
+                    return [first, second]
+                if config.CONFIG.get() is None and config.PROCESS.settings is config.DEFAULT:
+                    return _promote_memoised(name, first, second)
+            elif type(second) in _NUMBERS:
+                return _with_number(first, second, False)
+        elif type(first) in _NUMBERS and isinstance(second, Array):
+            return _with_number(second, first, True)
+    return broadcast_together(name, promote(*xs))
+
+
+# types of both operands -> (conversion, broadcast) of each, None: not needed; under the default configuration only
+_PLANS = Cache("plans of promotion and broadcasting")
+
+
+def _promote_memoised(name: str, x: Array, y: Array) -> list[Array]:
+    """``broadcast_together(promote(x, y))``, with the operations to perform memoised by the two types."""
+    key = (x.type, y.type)
+    plan = _PLANS.entries.get(key)
+    if plan is None:
+        dtype, weak = dtypes.promote(x.type.dtype, x.type.weak, y.type.dtype, y.type.weak)
+        shapes = (x.type.shape, y.type.shape)
+        shape = broadcast_shape(name, *shapes) if all(shapes) else None
+        steps = [
+            (
+                None if t.dtype == dtype and t.weak == weak else shared(ConvertElementType, dtype, weak),
+                None if shape is None or t.shape == shape else shared(BroadcastInDim, shape, _last(t.shape, shape)),
+            )
+            for t in key
+        ]
+        plan = _PLANS.add(key, (steps[0], steps[1]))
+    return [_converted(x, *plan[0]), _converted(y, *plan[1])]
+
+
+def _converted(x: Array, conversion: Any, broadcast: Any) -> Array:
+    """``x`` under these two operations; None: not needed."""
+    if conversion is not None:
+        x = perform(conversion, x)
+    return x if broadcast is None else perform(broadcast, x)
+
+
+def _with_number(x: Array, number: Any, first: bool) -> list[Array]:
+    """An array and a Python number as arrays of one dtype: the array's, unless the number is of a higher kind.
+
+    ``first``: the number is the first operand.
+    """
+    kind = x.type
+    if isinstance(kind.dtype, dtypes.ExtendedDType):
+        raise DTypeMismatch(f"{kind.dtype}: keys cannot be operands of arithmetic, got {kind} and {number!r}.")
+    dtype, weak = dtypes.promote(kind.dtype, kind.weak, *_NUMBERS[type(number)]())
+    if dtype is not kind.dtype or weak != kind.weak:
+        x = convert(x, dtype, weak)
+    other = scalar(number, dtype, weak)
+    return [other, x] if first else [x, other]
+
+
+def promote(*xs: Any) -> list[Array]:
+    """The operands as arrays of one dtype, shapes untouched."""
+    arrays = [as_array(x) for x in xs]
+    dtype, weak = arrays[0].type.dtype, arrays[0].type.weak
+    strict = config.current().numpy_dtype_promotion == "strict"
+    for x in arrays[1:]:
+        if strict and x.type.dtype != dtype and not (x.type.weak or weak):
+            raise DTypeMismatch(
+                "promotion: under numpy_dtype_promotion='strict' dtypes must be equal, "
+                f"got {dtype} and {x.type.dtype}.",
+                hint="convert with astype.",
+            )
+        dtype, weak = dtypes.promote(dtype, weak, x.type.dtype, x.type.weak)
+    # a number is rounded to the common dtype, not first to its own
+    return [
+        scalar(number, dtype, weak) if type(number) in _NUMBERS else convert(x, dtype, weak)
+        for number, x in zip(xs, arrays)
+    ]
+
+
+def broadcast_together(name: str, arrays: Sequence[Array]) -> list[Array]:
+    """The arrays broadcast to one shape by NumPy's rules, but for arrays of rank 0, which are unchanged."""
+    shapes = {x.type.shape for x in arrays}
+    if len(shapes - {()}) <= 1:
+        return list(arrays)
+    shape = broadcast_shape(name, *[x.type.shape for x in arrays])
+    ranks = {len(s) for s in shapes if s}
+    if len(ranks) > 1 and config.current().numpy_rank_promotion != "allow":
+        _rank_promotion(name, shapes)
+    return [_broadcast_to(x, shape) if x.type.shape else x for x in arrays]
+
+
+def _broadcast_to(x: Array, shape: tuple[int, ...]) -> Any:
+    return broadcast_in_dim(x, shape, _last(x.type.shape, shape))
+
+
+def _last(own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The dimensions of ``shape`` to which an array of shape ``own`` is broadcast: the last ones."""
+    return tuple(range(len(shape) - len(own), len(shape)))
+
+
+def broadcast_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape to which all these broadcast. Raises ShapeMismatch: there is none."""
+    rank = max(map(len, shapes), default=0)
+    result = [1] * rank
+    for shape in shapes:
+        for d, n in enumerate(shape, rank - len(shape)):
+            if n != 1 and result[d] != 1 and result[d] != n:
+                raise ShapeMismatch(
+                    f"{name}: shapes must broadcast, got {' and '.join(map(str, shapes))}.",
+                    hint=f"sizes {result[d]} and {n} differ and neither is 1; "
+                    "shapes are aligned at their last dimension.",
+                )
+            if n != 1:
+                result[d] = n
+    return tuple(result)
+
+
+def _rank_promotion(name: str, shapes: set[tuple[int, ...]]) -> None:
+    """Warn of different ranks, or raise ShapeMismatch, as ``numpy_rank_promotion`` is configured."""
+    text = f"{name}: ranks differ, got shapes {' and '.join(map(str, sorted(shapes)))}"
+    if config.current().numpy_rank_promotion == "raise":
+        raise ShapeMismatch(f"{text}, under numpy_rank_promotion='raise'.", hint="reshape explicitly.")
+    warnings.warn(text, stacklevel=4)

@@ -1,0 +1,181 @@
+"""Functions that give the same elements another shape or order: composed of broadcast, reshape and transpose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from ...base.errors import BadArgument, ShapeMismatch
+from ...core.arrays import as_array
+from ...functions.unsupported import no_sharding
+from ..foundations import shapes
+from ..foundations.shapes import as_tuple, canonical_axes, canonical_axis, canonical_shape, permute
+from .slicing import concatenate
+
+
+def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Sequence[int], *, out_sharding: Any = None) -> Any:
+    """``y[i] = operand[i[d] for d in broadcast_dimensions]``, for every index ``i`` of ``shape``.
+
+    Raises: ShapeMismatch: a size of ``operand`` is neither 1 nor the size in ``shape``.
+
+    >>> broadcast_in_dim(1.0, (2, 3), ()).shape
+    (2, 3)
+    """
+    if out_sharding is not None:
+        no_sharding("broadcast_in_dim", out_sharding)
+    return shapes.broadcast_in_dim(operand, canonical_shape(shape, "broadcast_in_dim"), tuple(broadcast_dimensions))
+
+
+def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
+    """``operand`` repeated along new dimensions of these sizes in front.
+
+    Shapes: ``a[*s] -> a[*sizes, *s]``.
+
+    >>> broadcast(1.0, (2, 3)).shape
+    (2, 3)
+    """
+    if out_sharding is not None:
+        no_sharding("broadcast", out_sharding)
+    x = as_array(operand)
+    sizes = canonical_shape(sizes, "broadcast")
+    return shapes.broadcast(x, (*sizes, *x.type.shape))
+
+
+def broadcast_to_rank(x: Any, rank: int) -> Any:
+    """``x`` with dimensions of size 1 in front, until it has this rank.
+
+    >>> broadcast_to_rank(1.0, 2).shape
+    (1, 1)
+    """
+    x = as_array(x)
+    if x.ndim > rank:
+        raise ShapeMismatch(f"broadcast_to_rank: the rank must be at most {rank}, got {x.type}.")
+    return expand_dims(x, range(rank - x.ndim))
+
+
+def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None, *, out_sharding: Any = None) -> Any:
+    """``operand`` in row-major order, its dimensions first permuted to the order ``dimensions``, with another shape.
+
+    One size may be -1: it is inferred from the number of elements.
+    Raises: ShapeMismatch: the numbers of elements differ.
+
+    >>> reshape(2.0, (1, 1)).shape
+    (1, 1)
+    """
+    if out_sharding is not None:
+        no_sharding("reshape", out_sharding)
+    x = as_array(operand)
+    if dimensions is not None:
+        x = permute(x, canonical_permutation(dimensions, x.ndim, "reshape"))
+    return shapes.reshape(x, _completed(new_sizes, x))
+
+
+def _completed(sizes: Any, x: Any) -> tuple[int, ...]:
+    """A shape with its -1, if there is one, replaced by the size that gives the number of elements of ``x``."""
+    sizes = (sizes,) if isinstance(sizes, int) else as_tuple(sizes, "reshape", "a shape")
+    unknown = [i for i, size in enumerate(sizes) if type(size) is int and size == -1]
+    if not unknown:
+        return canonical_shape(sizes, "reshape")
+    rest = [size for i, size in enumerate(sizes) if i != unknown[0]]
+    known = prod(canonical_shape(rest, "reshape"))
+    if known == 0 or x.size % known:
+        raise ShapeMismatch(f"reshape: {x.type} with {x.size} elements does not divide into {tuple(sizes)}.")
+    return (*sizes[: unknown[0]], x.size // known, *sizes[unknown[0] + 1 :])
+
+
+def transpose(operand: Any, permutation: Any) -> Any:
+    """Dimension ``d`` of the result is dimension ``permutation[d]`` of ``operand``.
+
+    Shapes: ``a[s[0], s[1], ...] -> a[s[p[0]], s[p[1]], ...]``.
+
+    >>> transpose(broadcast(1.0, (2, 3)), (1, 0)).shape
+    (3, 2)
+    """
+    x = as_array(operand)
+    return permute(x, canonical_permutation(permutation, x.ndim, "transpose"))
+
+
+def canonical_permutation(permutation: Any, rank: int, name: str) -> tuple[int, ...]:
+    """A permutation of dimensions as a tuple of ints counted from the front. Raises BadArgument: it is none."""
+    order = tuple([canonical_axis(axis, rank, name) for axis in as_tuple(permutation, name, "a permutation")])
+    if sorted(order) != list(range(rank)):
+        raise BadArgument(f"{name}: {tuple(permutation)} is no permutation of {rank} dimensions.")
+    return order
+
+
+def squeeze(array: Any, dimensions: Any) -> Any:
+    """``array`` without these dimensions, which have size 1.
+
+    Raises: ShapeMismatch: one of them has another size.
+
+    >>> squeeze(broadcast(1.0, (1, 3)), (0,)).shape
+    (3,)
+    """
+    x = as_array(array)
+    removed = canonical_axes(dimensions, x.ndim, "squeeze")
+    if any(x.type.shape[d] != 1 for d in removed):
+        raise ShapeMismatch(f"squeeze: dimensions {removed} of {x.type} must have size 1.")
+    return shapes.reshape(x, tuple([n for d, n in enumerate(x.type.shape) if d not in removed]))
+
+
+def expand_dims(array: Any, dimensions: Any) -> Any:
+    """``array`` with dimensions of size 1 inserted, at these positions of the result.
+
+    >>> expand_dims(broadcast(1.0, (3,)), (0, 2)).shape
+    (1, 3, 1)
+    """
+    x = as_array(array)
+    dims = tuple(dimensions) if not isinstance(dimensions, int) else (dimensions,)
+    if not dims:
+        return x
+    rank = x.ndim + len(dims)
+    new = canonical_axes(dims, rank, "expand_dims")
+    remaining = [d for d in range(rank) if d not in new]
+    sizes = iter(x.type.shape)
+    return shapes.broadcast_in_dim(x, tuple([1 if d in new else next(sizes) for d in range(rank)]), remaining)
+
+
+def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+    """The dimensions from ``start_dimension`` to before ``stop_dimension`` merged into one, in row-major order.
+
+    >>> collapse(broadcast(1.0, (2, 3, 4)), 1, 3).shape
+    (2, 12)
+    """
+    x = as_array(operand)
+    start, stop, _ = slice(start_dimension, stop_dimension, None).indices(x.ndim)
+    if stop < start:
+        raise BadArgument(f"collapse: dimension {start_dimension} must not come after {stop_dimension}, got {x.type}.")
+    shape = x.type.shape
+    return shapes.reshape(x, (*shape[:start], prod(shape[start:stop]), *shape[stop:]))
+
+
+def stack(operands: Any, axis: int = 0) -> Any:
+    """The operands, of one shape, along a new dimension ``axis``.
+
+    Shapes: ``k`` times ``a[*s]`` gives ``a[k, *s]`` for ``axis=0``.
+
+    >>> stack([broadcast(1.0, (3,)), broadcast(2.0, (3,))], 1).shape
+    (3, 2)
+    """
+    xs = [as_array(x) for x in operands]
+    if not xs:
+        raise BadArgument("stack: needs at least one operand, got none.")
+    axis = canonical_axis(axis, xs[0].ndim + 1, "stack")
+    return concatenate([expand_dims(x, (axis,)) for x in xs], axis)
+
+
+def tile(operand: Any, reps: Sequence[int]) -> Any:
+    """``operand`` repeated ``reps[d]`` times along dimension ``d``: ``tile(x, [k])[i] == x[i % n]``.
+
+    >>> tile(broadcast(1.0, (2,)), (3,)).shape
+    (6,)
+    """
+    x = as_array(operand)
+    counts = canonical_shape(reps, "tile")
+    if len(counts) != x.ndim:
+        raise ShapeMismatch(f"tile: needs one count for each dimension of {x.type}, got {counts}.")
+    shape = x.type.shape
+    pairs = tuple([size for pair in zip(counts, shape) for size in pair])
+    repeated = shapes.broadcast_in_dim(x, pairs, tuple(range(1, 2 * x.ndim, 2)))
+    return shapes.reshape(repeated, tuple([k * n for k, n in zip(counts, shape)]))

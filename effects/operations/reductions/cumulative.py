@@ -1,0 +1,308 @@
+"""Cumulative sums, products and extremes, and the scan by any associative function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ...base.stack import perform
+from ...core.arrays import as_array, scalar
+from ...core.columns import linear, per_operand
+from ...core.operation import Operation, operation, shared
+from ...trees.pytrees import tree_flatten, tree_unflatten
+from ...types.array_type import ArrayType
+from ...types.dtypes import ANY, FLOATING, NUMERIC, is_bool, is_complex
+from ..elementwise import comparison
+from ..elementwise.arithmetic import add, mul, sub
+from ..elementwise.bitwise import bitwise_or
+from ..elementwise.comparison import eq, select_n
+from ..elementwise.transcendental import exp, stable_logaddexp
+from ..foundations.half_precision import wide
+from ..foundations.shapes import canonical_axis
+from ..manipulation.slicing import concatenate, pad, rev, slice_in_dim
+from .reductions import Combine, highest, lowest, product_rule
+
+
+class Cumulative(Operation):
+    """y[k] = x[0] o x[1] o ... o x[k] along ``axis``, or x[k] o ... o x[n - 1] where ``reverse``."""
+
+    __slots__ = ()
+    axis: int
+    reverse: bool
+    workload = "reduction"
+    flops = per_operand
+
+    def result_type(self, x: ArrayType) -> ArrayType:
+        if self.dtypes is not None and x.dtype not in self.dtypes:
+            raise DTypeMismatch(f"{self.name}: does not take {x}.")
+        if not 0 <= self.axis < len(x.shape):
+            raise BadArgument(f"{self.name}: the axis must be a dimension of {x}, got {self.axis}.")
+        return x
+
+    def batch(op: Any, dims: tuple[int], x: Any) -> tuple[Any, int]:
+        """The same operation with its axis renumbered."""
+        (d,) = dims
+        return perform(shared(type(op), op.axis + int(op.axis >= d), op.reverse), x), d
+
+
+def _accumulate(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The ``evaluate`` rule: ``f(x, axis)``, from the end where ``op.reverse``."""
+
+    def rule(op: Any, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        y = wide(lambda v: f(v, op.axis))(np.flip(x, op.axis) if op.reverse else x)
+        return np.flip(y, op.axis) if op.reverse else y
+
+    return rule
+
+
+def _scanned(combine: Combine) -> Callable[..., Any]:
+    """The jvp rule: the scan by ``combine`` of pairs of primal and tangent."""
+
+    def rule(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+        pair = [*primals, *tangents]
+        return perform(op, *primals), prefixes(combine, pair, op.axis, op.reverse)[1]
+
+    return rule
+
+
+def _lower(op: Any, emit: Any, x: Any, unit: Any, body: Callable[..., Any]) -> Any:
+    """A reduce_window as long as the dimension, which is padded on one side, so that each window is a prefix."""
+    shape = x.type.shape
+    size = shape[op.axis]
+    if size == 0:
+        return x
+    window = [size if d == op.axis else 1 for d in range(len(shape))]
+    low_high = (0, size - 1) if op.reverse else (size - 1, 0)
+    padding = [low_high if d == op.axis else (0, 0) for d in range(len(shape))]
+    ones = [1] * len(shape)
+    start = emit.constant(unit, x.type.update(shape=()))
+    return emit.reduce_window([x], [start], (window, ones, padding, ones, ones), [x.type], body)[0]
+
+
+# y[k] = x[0] + ... + x[k]
+@operation
+class Cumsum(Cumulative):
+    axis: int
+    reverse: bool
+    dtypes = NUMERIC
+
+    evaluate = _accumulate(lambda x, axis: np.cumsum(x, axis, dtype=x.dtype))
+    jvp = linear
+
+    def transpose(op, ct, x):
+        return perform(shared(Cumsum, op.axis, not op.reverse), ct)
+
+    def lower(op, emit, x):
+        return _lower(op, emit, x, 0, lambda a, b: [emit.binary("add", a, b)])
+
+
+# y[k] = x[0] ... x[k]
+@operation
+class Cumprod(Cumulative):
+    axis: int
+    reverse: bool
+    dtypes = NUMERIC
+
+    evaluate = _accumulate(lambda x, axis: np.cumprod(x, axis, dtype=x.dtype))
+    jvp = _scanned(product_rule)
+
+    def lower(op, emit, x):
+        return _lower(op, emit, x, 1, lambda a, b: [emit.binary("multiply", a, b)])
+
+
+def _extreme(choose: Callable[[Any, Any], Any]) -> Combine:
+    """The chosen one of two pairs of primal and tangent; the mean of both tangents where primals are equal."""
+
+    def combine(left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
+        (a, da), (b, db) = left, right
+        c = choose(a, b)
+        half = scalar(0.5, c.type.dtype, c.type.weak)
+        return c, select_n(eq(a, c), db, select_n(eq(b, c), da, mul(add(da, db), half)))
+
+    return combine
+
+
+def _lower_extreme(op: Any, emit: Any, x: Any, name: str, unit: Any, choose: Callable[[Any, Any], Any]) -> Any:
+    """``_lower`` by StableHLO's operation ``name``, of complex numbers by ``choose``."""
+    if is_complex(x.type.dtype):
+        return _lower(op, emit, x, unit, lambda a, b: emit.decompose(lambda a, b: [choose(a, b)], a, b))
+    return _lower(op, emit, x, unit, lambda a, b: [emit.binary(name, a, b)])
+
+
+# y[k] = max(x[0], ..., x[k])
+@operation
+class Cummax(Cumulative):
+    axis: int
+    reverse: bool
+    dtypes = ANY
+
+    evaluate = _accumulate(lambda x, axis: np.maximum.accumulate(x, axis))
+    jvp = _scanned(_extreme(comparison.max))
+
+    def lower(op, emit, x):
+        return _lower_extreme(op, emit, x, "maximum", lowest(x.type.dtype), comparison.max)
+
+
+# y[k] = min(x[0], ..., x[k])
+@operation
+class Cummin(Cumulative):
+    axis: int
+    reverse: bool
+    dtypes = ANY
+
+    evaluate = _accumulate(lambda x, axis: np.minimum.accumulate(x, axis))
+    jvp = _scanned(_extreme(comparison.min))
+
+    def lower(op, emit, x):
+        return _lower_extreme(op, emit, x, "minimum", highest(x.type.dtype), comparison.min)
+
+
+def _jvp_logsumexp(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    """The scan of pairs of logsumexp and tangent; each tangent has its term's share of the sum as its weight."""
+
+    def share(a: Any, c: Any) -> Any:
+        # the share is 1 where both are equal, also for infinities, whose difference is NaN
+        return select_n(eq(a, c), exp(sub(a, c)), scalar(1, c.type.dtype, c.type.weak))
+
+    def combine(left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
+        (a, da), (b, db) = left, right
+        c = stable_logaddexp(a, b)
+        return c, add(mul(da, share(a, c)), mul(db, share(b, c)))
+
+    pair = [*primals, *tangents]
+    return perform(op, *primals), prefixes(combine, pair, op.axis, op.reverse)[1]
+
+
+# y[k] = log(e^x[0] + ... + e^x[k])
+@operation
+class Cumlogsumexp(Cumulative):
+    axis: int
+    reverse: bool
+    dtypes = FLOATING
+
+    evaluate = _accumulate(lambda x, axis: np.logaddexp.accumulate(x, axis))
+    jvp = _jvp_logsumexp
+
+    def lower(op, emit, x):
+        return _lower(op, emit, x, -np.inf, lambda a, b: emit.decompose(lambda a, b: [stable_logaddexp(a, b)], a, b))
+
+
+def prefixes(combine: Combine, xs: Sequence[Any], axis: int, reverse: bool = False) -> list[Any]:
+    """All prefixes of the arrays combined along ``axis``, in about log n steps: those of pairs, then the others.
+
+    Source: Blelloch, Prefix sums and their applications (1990).
+    """
+    if reverse:
+        return [rev(y, (axis,)) for y in prefixes(combine, [rev(x, (axis,)) for x in xs], axis)]
+    size = xs[0].type.shape[axis]
+    if size < 2:
+        return list(xs)
+
+    def part(x: Any, start: int, limit: int | None = None, stride: int = 1) -> Any:
+        return slice_in_dim(x, start, limit, stride, axis)
+
+    pairs = combine([part(x, 0, size - 1, 2) for x in xs], [part(x, 1, None, 2) for x in xs])
+    odd = prefixes(combine, pairs, axis)
+    if size == 2:
+        even = [part(x, 0, 1) for x in xs]
+    else:
+        before = [part(y, 0, -1) for y in odd] if size % 2 == 0 else odd
+        rest = combine(before, [part(x, 2, None, 2) for x in xs])
+        even = [concatenate([part(x, 0, 1), y], axis) for x, y in zip(xs, rest)]
+    return [_interleave(a, b, axis) for a, b in zip(even, odd)]
+
+
+def _interleave(even: Any, odd: Any, axis: int) -> Any:
+    """even[0], odd[0], even[1], ...: the sum of both, padded with zeros between elements."""
+    kind = even.type
+    zero = scalar(False if is_bool(kind.dtype) else 0, kind.dtype, kind.weak)
+    size = kind.shape[axis] + odd.type.shape[axis]
+
+    def dilated(x: Any, low: int) -> Any:
+        high = size - low - (2 * x.type.shape[axis] - 1)
+        return pad(x, zero, [(low, high, 1) if d == axis else (0, 0, 0) for d in range(len(kind.shape))])
+
+    return (bitwise_or if is_bool(kind.dtype) else add)(dilated(even, 0), dilated(odd, 1))
+
+
+def _cumulative(kind: Any, operand: Any, axis: Any, reverse: bool) -> Any:
+    """Perform the cumulative operation of this class."""
+    x = as_array(operand)
+    return perform(shared(kind, canonical_axis(axis, len(x.type.shape), kind.name), bool(reverse)), x)
+
+
+def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """``y[k] = operand[0] + ... + operand[k]`` along ``axis``; from k to the end where ``reverse``.
+
+    >>> cumsum(np.array([1, 2, 3])), cumsum(np.array([1, 2, 3]), reverse=True)
+    (Array([1, 3, 6], dtype=int64), Array([6, 5, 3], dtype=int64))
+    """
+    return _cumulative(Cumsum, operand, axis, reverse)
+
+
+def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """``y[k] = operand[0] * ... * operand[k]`` along ``axis``; from k to the end where ``reverse``.
+
+    >>> cumprod(np.array([1, 2, 3]))
+    Array([1, 2, 6], dtype=int64)
+    """
+    return _cumulative(Cumprod, operand, axis, reverse)
+
+
+def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """``y[k] = max(operand[0], ..., operand[k])`` along ``axis``, NaN from the first one on.
+
+    >>> cummax(np.array([1, 3, 2]))
+    Array([1, 3, 3], dtype=int64)
+    """
+    return _cumulative(Cummax, operand, axis, reverse)
+
+
+def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """``y[k] = min(operand[0], ..., operand[k])`` along ``axis``, NaN from the first one on.
+
+    >>> cummin(np.array([2, 3, 1]))
+    Array([2, 2, 1], dtype=int64)
+    """
+    return _cumulative(Cummin, operand, axis, reverse)
+
+
+def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """``y[k] = log(exp(operand[0]) + ... + exp(operand[k]))`` along ``axis``, without overflow.
+
+    >>> cumlogsumexp(np.zeros(2)).shape
+    (2,)
+    """
+    return _cumulative(Cumlogsumexp, operand, axis, reverse)
+
+
+def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+    """All prefixes of ``elems`` combined by an associative function, in about log n steps.
+
+        y[k] = fn(...fn(fn(elems[0], elems[1]), elems[2])..., elems[k])
+
+    Shapes: leaves of ``elems`` have one size along ``axis``; ``fn`` combines such pytrees, many slices at once.
+    Raises: ShapeMismatch: sizes differ, or there is no leaf.
+
+    >>> associative_scan(lambda a, b: a * b, np.array([1, 2, 3, 4]))
+    Array([ 1,  2,  6, 24], dtype=int64)
+    """
+    if not callable(fn):
+        raise BadArgument(f"associative_scan: the first argument must be a function, got {fn!r}.")
+    leaves, tree = tree_flatten(elems)
+    xs = [as_array(x) for x in leaves]
+    if not xs:
+        raise ShapeMismatch("associative_scan: there must be at least one array to scan, got none.")
+    axis = canonical_axis(axis, len(xs[0].type.shape), "associative_scan")
+    if len({x.type.shape[axis : axis + 1] for x in xs}) > 1:
+        raise ShapeMismatch(
+            f"associative_scan: sizes along axis {axis} must agree, got {', '.join([str(x.type) for x in xs])}."
+        )
+
+    def combine(left: Sequence[Any], right: Sequence[Any]) -> list[Any]:
+        return [as_array(y) for y in tree_flatten(fn(tree_unflatten(tree, left), tree_unflatten(tree, right)))[0]]
+
+    return tree_unflatten(tree, prefixes(combine, xs, axis, reverse))

@@ -1,0 +1,239 @@
+"""Reduction by any associative function, recorded as a program of scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...base.errors import BadArgument, CannotCross, DTypeMismatch, ShapeMismatch, need_function
+from ...base.stack import BASE, inside, perform
+from ...core.arrays import ConcreteArray, as_array, concrete, scalar
+from ...core.columns import zeros_like
+from ...core.operation import Operation, operation, shared
+from ...functions.unsupported import no_sharding
+from ...programs.higher_order import HigherOrder, body_transforms, record_body
+from ...programs.program import Program, interpret
+from ...trees.pytrees import tree_flatten, tree_unflatten
+from ..elementwise import bitwise, comparison
+from ..elementwise.arithmetic import Add, Mul
+from ..elementwise.conversion import convert
+from ..foundations.elementwise_factory import Elementwise
+from ..foundations.shapes import ReduceSum, broadcast_in_dim, canonical_axes, permute, reshape
+from ..manipulation.slicing import axis_at, concatenate, slice_in_dim
+from .reductions import Combine, ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd, ReduceXor
+
+# elementwise operations that are associative and commutative -> the reduction by each
+MONOIDS: Mapping[Any, Any] = {
+    Add: ReduceSum, Mul: ReduceProd, comparison.Max: ReduceMax, comparison.Min: ReduceMin,
+    bitwise.And: ReduceAnd, bitwise.Or: ReduceOr, bitwise.Xor: ReduceXor,
+}  # fmt: skip
+
+
+def over_elements(body: Program) -> Combine:
+    """A program of scalars as a function of lists of arrays of one shape, applied to each element."""
+    direct = all(issubclass(kind, Elementwise) for kind in body.operations)
+
+    def combine(left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
+        xs = [*left, *right]
+        shape = xs[0].type.shape
+        if direct:
+            ys = interpret(body, xs)
+            return [y if y.type.shape == shape else broadcast_in_dim(y, shape, ()) for y in ys]
+        lanes = [reshape(x, (x.type.size,)) for x in xs]
+        size = lanes[0].type.size
+        program, dims = body_transforms().batch(body, (0,) * len(xs), size)
+        ys = interpret(program, lanes)
+        return [reshape(axis_at(y, d, 0, size), shape) for y, d in zip(ys, dims)]
+
+    return combine
+
+
+def fold_with(combine: Combine, starts: Sequence[Any], xs: Sequence[Any], axes: Sequence[int]) -> Sequence[Any]:
+    """``starts`` combined with all elements along ``axes`` in order: neighbours first, until one slice is left."""
+    shape = xs[0].type.shape
+    remaining = tuple([d for d in range(len(shape)) if d not in axes])
+    result = tuple([shape[d] for d in remaining])
+    count = int(np.prod([shape[d] for d in axes], dtype=int))
+    first = [s if s.type.shape == result else broadcast_in_dim(s, result, ()) for s in starts]
+    if count == 0:
+        return first
+    rows = [reshape(permute(x, (*axes, *remaining)), (count, *result)) for x in xs]
+    while count > 1:
+        even = count - count % 2
+        pairs = combine([slice_in_dim(x, 0, even, 2) for x in rows], [slice_in_dim(x, 1, even, 2) for x in rows])
+        rows = [concatenate([y, slice_in_dim(x, even, count)], 0) if count % 2 else y for y, x in zip(pairs, rows)]
+        count = (count + 1) // 2
+    return combine(first, [reshape(x, result) for x in rows])
+
+
+# y[j] = start o x[i] o ... over i along axes; o is the body, an associative function of scalars
+@operation
+class Reduce(HigherOrder):
+    bodies: tuple[Program, ...]
+    carry: int
+    axes: tuple[int, ...]
+    runs = "loop"
+    prunes = False
+    shared = 0
+
+    def result_type(op, *types):
+        starts, xs = types[: op.carry], types[op.carry :]
+        if len(xs) != len(starts) or not xs:
+            raise BadArgument(f"reduce: there must be one start for each operand, got {len(starts)} for {len(xs)}.")
+        shape = xs[0].shape
+        if any(x.shape != shape for x in xs) or any(s.shape for s in starts):
+            raise ShapeMismatch(f"reduce: operands need one shape, starts rank 0, got {', '.join(map(str, types))}.")
+        if not op.axes or not all(0 <= axis < len(shape) for axis in op.axes):
+            raise BadArgument(f"reduce: there must be axes, all of them dimensions of {xs[0]}, got {op.axes}.")
+        if any(s.dtype != x.dtype for s, x in zip(starts, xs)):
+            raise DTypeMismatch(f"reduce: starts must have the operands' dtypes, got {', '.join(map(str, types))}.")
+        remaining = tuple([n for d, n in enumerate(shape) if d not in op.axes])
+        return tuple([t.update(shape=remaining) for t in op.bodies[0].out_types])
+
+    def times(op, *types):
+        return types[-1].size
+
+    def evaluate(op, *values):
+        with inside(BASE):
+            types = op.bodies[0].in_types
+            xs = [concrete(t.update(shape=x.shape), x) for t, x in zip(types, values)]
+            ys = fold_with(over_elements(op.bodies[0]), xs[: op.carry], xs[op.carry :], op.axes)
+            return tuple([y.value for y in ys])
+
+    def batch(op, dims, *operands):
+        size = next(x.type.shape[d] for x, d in zip(operands, dims) if d is not None)
+        starts, xs = operands[: op.carry], [axis_at(x, d, 0, size) for x, d in zip(operands, dims)][op.carry :]
+        axes = tuple([axis + 1 for axis in op.axes])
+        if all(d is None for d in dims[: op.carry]):
+            return perform(Reduce(op.bodies, op.carry, axes), *starts, *xs), 0
+        result = (size, *[n for d, n in enumerate(xs[0].type.shape[1:]) if d not in op.axes])
+        lanes = [broadcast_in_dim(axis_at(s, d, 0, size), result, (0,)) for s, d in zip(starts, dims)]
+        return fold_with(over_elements(op.bodies[0]), lanes, xs, axes), 0
+
+    def jvp(op, primals, tangents):
+        count, body = op.carry, op.bodies[0]
+        marks = tuple([a is not None or b is not None for a, b in zip(tangents[:count], tangents[count:])])
+        while True:  # the least fixed point: a result with a tangent is an operand of the next step
+            program, out_marks = body_transforms().jvp(body, (*marks, *marks))
+            joined = tuple([a or b for a, b in zip(marks, out_marks)])
+            if joined == marks:
+                break
+            marks = joined
+        active = [i for i in range(count) if marks[i]]
+        step = over_elements(program)
+
+        def combine(left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
+            a, da, b, db = left[:count], left[count:], right[:count], right[count:]
+            results = step([*a, *b], [*da, *db])
+            derived = iter(results[count:])
+            known = {i: next(derived) for i in range(count) if out_marks[i]}
+            return [*results[:count], *[known[i] if i in known else zeros_like(results[i]) for i in active]]
+
+        def pairs(part: slice) -> list[Any]:
+            xs, dxs = primals[part], tangents[part]
+            return [*xs, *[zeros_like(xs[i]) if dxs[i] is None else dxs[i] for i in active]]
+
+        derived = fold_with(combine, pairs(slice(0, count)), pairs(slice(count, None)), op.axes)[count:]
+        dys = dict(zip(active, derived))
+        return perform(op, *primals), [dys.get(i) for i in range(count)]
+
+    def lower(op, emit, *values):
+        return emit.fold(values[op.carry :], values[: op.carry], op.axes, lambda *v: emit.program(op.bodies[0], v))
+
+
+def monoid(body: Program) -> type[Operation] | None:
+    """The class of the operation of ``MONOIDS`` that is the entire body, or None."""
+    if len(body.ops) != 1 or body.outs != (2,) or body.args[0] not in ((0, 1), (1, 0)):
+        return None
+    kind = type(body.ops[0])
+    return kind if kind in MONOIDS else None
+
+
+def body_of(name: str, computation: Callable[[Any, Any], Any], tree: Any, types: Sequence[Any]) -> Program:
+    """The program of ``computation``, a function of two pytrees of scalars of these types that returns such a pytree.
+
+    Raises: BadArgument, DTypeMismatch, CannotCross: it returns something else, performs an effect or closes over a box.
+    """
+
+    def flat(*xs: Any) -> list[Any]:
+        half = len(types)
+        leaves, out_tree = tree_flatten(computation(tree_unflatten(tree, xs[:half]), tree_unflatten(tree, xs[half:])))
+        if out_tree != tree:
+            raise BadArgument(f"{name}: the computation must give a tree like its arguments, {tree}, got {out_tree}.")
+        ys = [as_array(y) for y in leaves]
+        for y, t in zip(ys, types):
+            if y.type.shape or y.type.dtype != t.dtype:
+                raise DTypeMismatch(f"{name}: the computation must give {t} for {t}, got {y.type}.")
+        return [convert(y, t.dtype, t.weak) for y, t in zip(ys, types)]
+
+    body = record_body(flat, [*types, *types], name)
+    if body.effects:
+        raise CannotCross(
+            f"{name}: the computation must be pure, as its order is not defined, got the effects {set(body.effects)}.",
+            hint="lax.scan and lax.fori_loop iterate in order.",
+        )
+    if not body.closed:
+        raise BadArgument(
+            f"{name}: the computation may use its arguments and constants only, but it uses a value being transformed.",
+            hint="combine with that value outside, or use lax.scan.",
+        )
+    return body
+
+
+def reduce(
+    operands: Any,
+    init_values: Any,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+    out_sharding: Any = None,
+) -> Any:
+    """Fold arrays over ``dimensions`` by an associative function of which the start is a unit.
+
+        y = computation(...computation(computation(init, x[0]), x[1])..., x[n - 1])
+
+    Shapes: leaves of ``operands`` have one shape, those of ``init_values`` rank 0. The computation takes two
+        pytrees of scalars, or of arrays of scalars.
+    Raises: DTypeMismatch: a start or a result has another dtype than its operand. CannotCross: the computation performs
+        an effect.
+    Source: the StableHLO specification, ``reduce``.
+
+    >>> reduce(np.array([1, 5, 3]), 0, comparison.max, (0,))
+    Array(5, dtype=int64)
+    """
+    no_sharding("reduce", out_sharding)
+    need_function("reduce", computation)
+    leaves, tree = tree_flatten(operands)
+    initial, start_tree = tree_flatten(init_values)
+    if tree != start_tree or not leaves:
+        raise BadArgument(f"reduce: starts must form a tree like the operands, {tree}, got {start_tree}.")
+    xs = [as_array(x) for x in leaves]
+    starts = [_start(value, x) for value, x in zip(initial, xs)]
+    axes = canonical_axes(dimensions, len(xs[0].type.shape), "reduce")
+    types = [x.type.update(shape=()) for x in xs]
+    body = body_of("reduce", computation, tree, types)
+    known = monoid(body)
+    if known is not None:
+        y = perform(shared(MONOIDS[known], axes), xs[0])
+        return tree_unflatten(tree, [y if _is_unit(known, starts[0]) else perform(known(), y, starts[0])])
+    if not axes:
+        return tree_unflatten(tree, list(fold_with(over_elements(body), starts, xs, axes)))
+    return tree_unflatten(tree, list(perform(Reduce((body,), len(xs), axes), *starts, *xs)))
+
+
+def _start(value: Any, x: Any) -> Any:
+    """The start as an array; a Python number or a weak array gets the dtype and weakness of the operand ``x``."""
+    if isinstance(value, (bool, int, float, complex)):
+        return scalar(value, x.type.dtype, x.type.weak)
+    start = as_array(value)
+    return convert(start, x.type.dtype, x.type.weak) if start.type.weak or start.type.dtype == x.type.dtype else start
+
+
+def _is_unit(kind: type[Operation], start: Any) -> bool:
+    """Whether ``start`` is the unit of the operation: the value of its reduction over no element."""
+    if not isinstance(start, ConcreteArray):
+        return False
+    with inside(BASE):
+        nothing = concrete(start.type.update(shape=(0,)), np.zeros((0,), start.type.dtype))
+        return bool(perform(shared(MONOIDS[kind], (0,)), nothing).value == start.value)

@@ -1,0 +1,391 @@
+"""Reductions of dimensions by associative operations: product, extremes, bitwise operations, indices of extremes.
+
+``ReduceSum`` is defined in ``shapes`` beside its adjoint, the broadcast; ``generic_reduce`` folds by any function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ...base.stack import perform
+from ...core.arrays import as_array, scalar
+from ...core.columns import per_operand, zero
+from ...core.operation import Operation, operation, shared
+from ...functions.unsupported import no_sharding
+from ...types.array_type import ArrayType, array_type
+from ...types.dtypes import ANY, BOOL, INTEGER, NUMERIC, ORDERED, canonical, iinfo, is_complex, is_floating, is_integer
+from ..elementwise import comparison
+from ..elementwise.arithmetic import add, div, mul
+from ..elementwise.comparison import eq
+from ..elementwise.conversion import convert
+from ..foundations.half_precision import HALF, wide
+from ..foundations.shapes import (
+    batch_reduction,
+    broadcast_in_dim,
+    canonical_axes,
+    canonical_axis,
+    reduced_type,
+    reshape,
+)
+from ..foundations.shapes import reduce_sum as _sum
+from ..manipulation.slicing import pad, slice_in_dim
+
+Combine = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
+
+
+def lowest(dtype: Any) -> Any:
+    """The least value of a dtype: the unit of max."""
+    if is_complex(dtype):
+        return complex(-np.inf, 0)
+    return -np.inf if is_floating(dtype) else iinfo(dtype).min if is_integer(dtype) else False
+
+
+def highest(dtype: Any) -> Any:
+    """The greatest value of a dtype: the unit of min."""
+    if is_complex(dtype):
+        return complex(np.inf, 0)
+    return np.inf if is_floating(dtype) else iinfo(dtype).max if is_integer(dtype) else True
+
+
+def all_ones(dtype: Any) -> Any:
+    """The value whose bits are all one: the unit of and."""
+    return True if dtype.kind == "b" else iinfo(dtype).max if dtype.kind == "u" else -1
+
+
+def fold(combine: Combine, xs: Sequence[Any], units: Sequence[Any], axis: int) -> list[Any]:
+    """The arrays combined along ``axis``, the first half with the second until one slice is left, without ``axis``.
+
+    ``combine`` is associative and commutative on lists of arrays, ``units`` its unit. On pairs of primal and tangent it
+    gives the derivative of a reduction.
+    """
+    size = xs[0].type.shape[axis]
+    if size == 0:
+        remaining = [x.type.update(shape=x.type.shape[:axis] + x.type.shape[axis + 1 :]) for x in xs]
+        return [broadcast_in_dim(unit, t.shape, ()) if t.shape else unit for unit, t in zip(units, remaining)]
+    while size > 1:
+        half = (size + 1) // 2
+        left = [slice_in_dim(x, 0, half, axis=axis) for x in xs]
+        right = [slice_in_dim(x, half, size, axis=axis) for x in xs]
+        if size % 2:
+            widths = [(0, int(d == axis), 0) for d in range(len(xs[0].type.shape))]
+            right = [pad(x, unit, widths) for x, unit in zip(right, units)]
+        xs = combine(left, right)
+        size = half
+    shape = xs[0].type.shape
+    return [reshape(x, shape[:axis] + shape[axis + 1 :]) for x in xs]
+
+
+def product_rule(left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
+    """The product of two pairs of primal and tangent."""
+    (a, da), (b, db) = left, right
+    return [mul(a, b), add(mul(da, b), mul(a, db))]
+
+
+class Reduction(Operation):
+    """Folds the dimensions ``axes`` by an operation that is associative, commutative and has a unit."""
+
+    __slots__ = ()
+    axes: tuple[int, ...]
+    batch = batch_reduction
+    flops = per_operand
+
+    def result_type(self, x: ArrayType) -> ArrayType:
+        return reduced_type(self, x)
+
+
+# y[j] = product of x[i] over i along axes
+@operation
+class ReduceProd(Reduction):
+    axes: tuple[int, ...]
+    dtypes = NUMERIC
+    workload = "reduction"
+    accumulates_wide = True
+
+    def evaluate(op, x):
+        return wide(lambda v: np.prod(v, axis=op.axes, dtype=v.dtype))(x)
+
+
+    def jvp(op, primals, tangents):
+        pair, kind = [*primals, *tangents], primals[0].type
+        units = [scalar(1, kind.dtype, kind.weak), scalar(0, kind.dtype, kind.weak)]
+        for axis in sorted(op.axes, reverse=True):
+            pair = fold(product_rule, pair, units, axis)
+        return perform(op, *primals), pair[1]
+
+    def lower(op, emit, x):
+        return emit.reduce("multiply", x, 1, op.axes)
+
+
+def _number(value: Any, dtype: Any) -> Any:
+    """The value as a NumPy scalar."""
+    return np.asarray(value).astype(dtype)[()]
+
+
+class ExtremeReduction(Reduction):
+    """Folds by max or min, ``choose``; complex numbers are ordered by their real, then by their imaginary parts."""
+
+    __slots__ = ()
+    dtypes = ANY
+    workload = "reduction"
+    stablehlo: ClassVar[str]
+    choose: ClassVar[Any]
+    unit: ClassVar[Any]
+
+    def jvp(op, primals, tangents):
+        """The mean of the tangents of the elements equal to the result."""
+        (x,), (dx,) = primals, tangents
+        y = perform(op, x)
+        if not x.type.size:  # the result is the unit, a constant
+            return y, None
+        remaining = tuple([d for d in range(len(x.type.shape)) if d not in op.axes])
+        mask = convert(eq(x, broadcast_in_dim(y, x.type.shape, remaining)), x.type.dtype)
+        return y, div(_sum(mul(dx, mask), op.axes), _sum(mask, op.axes))
+
+    def lower(op, emit, x):
+        unit = op.unit(x.type.dtype)
+        if not is_complex(x.type.dtype):
+            return emit.reduce(op.stablehlo, x, unit, op.axes)
+        choose = lambda a, b: emit.decompose(lambda a, b: [op.choose(a, b)], a, b)
+        return emit.fold([x], [emit.constant(unit, x.type.update(shape=()))], op.axes, choose)[0]
+
+
+# y[j] = the largest x[i], i along axes; NaN where one is NaN
+@operation
+class ReduceMax(ExtremeReduction):
+    axes: tuple[int, ...]
+    stablehlo, choose, unit = "maximum", staticmethod(comparison.max), staticmethod(lowest)
+
+    def evaluate(op, x):
+        return np.max(x, axis=op.axes, initial=_number(lowest(x.dtype), x.dtype))
+
+
+# y[j] = the smallest x[i], i along axes; NaN where one is NaN
+@operation
+class ReduceMin(ExtremeReduction):
+    axes: tuple[int, ...]
+    stablehlo, choose, unit = "minimum", staticmethod(comparison.min), staticmethod(highest)
+
+    def evaluate(op, x):
+        return np.min(x, axis=op.axes, initial=_number(highest(x.dtype), x.dtype))
+
+
+class BitwiseReduction(Reduction):
+    """Folds by a bitwise operation, of booleans a logical one."""
+
+    __slots__ = ()
+    dtypes = BOOL | INTEGER
+    combine: ClassVar[np.ufunc]
+    stablehlo: ClassVar[str]
+    jvp = zero
+
+    def unit(op, dtype: Any) -> Any:
+        return 0
+
+    def evaluate(op, x):
+        return op.combine.reduce(x, axis=op.axes, initial=op.unit(x.dtype))
+
+    def lower(op, emit, x):
+        return emit.reduce(op.stablehlo, x, op.unit(x.type.dtype), op.axes)
+
+
+# y[j] = the bits set in all x[i]
+@operation
+class ReduceAnd(BitwiseReduction):
+    axes: tuple[int, ...]
+    combine = np.bitwise_and
+    stablehlo = "and"
+
+    def unit(op, dtype):
+        return all_ones(dtype)
+
+
+# y[j] = the bits set in some x[i]
+@operation
+class ReduceOr(BitwiseReduction):
+    axes: tuple[int, ...]
+    combine = np.bitwise_or
+    stablehlo = "or"
+
+
+# y[j] = the bits set in an odd number of x[i]
+@operation
+class ReduceXor(BitwiseReduction):
+    axes: tuple[int, ...]
+    combine = np.bitwise_xor
+    stablehlo = "xor"
+
+
+class ArgExtreme(Operation):
+    """The index of an extreme element along one dimension, the only one of ``axes``."""
+
+    __slots__ = ()
+    axes: tuple[int, ...]
+    index_dtype: Any
+    dtypes = ORDERED
+    workload = "reduction"
+    batch = batch_reduction
+    jvp = zero
+    flops = per_operand
+
+    def result_type(self, x: ArrayType) -> ArrayType:
+        result = reduced_type(self, x)
+        if len(self.axes) != 1:
+            raise BadArgument(f"{self.name}: takes one axis, got {self.axes}.")
+        if x.shape[self.axes[0]] == 0:
+            raise ShapeMismatch(f"{self.name}: the dimension must not be empty, got {x} along {self.axes}.")
+        return array_type(result.shape, self.index_dtype)
+
+
+def _lower_index(op: Any, emit: Any, x: Any, direction: str, unit: Any) -> Any:
+    """A reduction of pairs (value, index): the first index of equal values, the first NaN before any number."""
+    (axis,) = op.axes
+    element, index = x.type.update(shape=()), array_type((), op.index_dtype)
+    indices = emit.iota(x.type.update(dtype=op.index_dtype, weak=False), axis)
+
+    def body(a, i, b, j):
+        better = emit.binary("or", emit.compare(direction, a, b), emit.compare("NE", a, a))
+        tied = emit.binary("and", emit.compare("EQ", a, b), emit.compare("LT", i, j))
+        first = emit.binary("or", better, tied)
+        return [emit.select(better, a, b), emit.select(first, i, j)]
+
+    starts = [emit.constant(unit, element), emit.constant(0, index)]
+    return emit.fold([x, indices], starts, op.axes, body)[1]
+
+
+def _evaluate_index(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The ``evaluate`` rule by NumPy's argmax or argmin."""
+    return lambda op, x: f(x.astype(np.float32) if x.dtype in HALF else x, axis=op.axes[0])
+
+
+# y[j] = the i along the axis at which x[i] is largest; the first of several, the first NaN before all
+@operation
+class Argmax(ArgExtreme):
+    axes: tuple[int, ...]
+    index_dtype: Any
+
+    evaluate = _evaluate_index(np.argmax)
+
+    def lower(op, emit, x):
+        return _lower_index(op, emit, x, "GT", lowest(x.type.dtype))
+
+
+# y[j] = the i along the axis at which x[i] is smallest; the first of several, the first NaN before all
+@operation
+class Argmin(ArgExtreme):
+    axes: tuple[int, ...]
+    index_dtype: Any
+
+    evaluate = _evaluate_index(np.argmin)
+
+    def lower(op, emit, x):
+        return _lower_index(op, emit, x, "LT", highest(x.type.dtype))
+
+
+def _reduce(kind: Any, operand: Any, axes: Any) -> Any:
+    """Perform the reduction of this class."""
+    x = as_array(operand)
+    return perform(shared(kind, canonical_axes(axes, len(x.type.shape), kind.name)), x)
+
+
+def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
+    """The sum over ``axes``; 0 over no element.
+
+    >>> reduce_sum(np.array([[1, 2], [3, 4]]), (0,))
+    Array([4, 6], dtype=int64)
+    """
+    no_sharding("reduce_sum", out_sharding)
+    x = as_array(operand)
+    return _sum(x, canonical_axes(axes, len(x.type.shape), "reduce_sum"))
+
+
+def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
+    """The product over ``axes``; 1 over no element.
+
+    >>> reduce_prod(np.array([[1, 2], [3, 4]]), (1,))
+    Array([ 2, 12], dtype=int64)
+    """
+    return _reduce(ReduceProd, operand, axes)
+
+
+def reduce_max(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
+    """The largest element over ``axes``, NaN if one is NaN; the least value of the dtype over no element.
+
+    Complex numbers are ordered by their real, then by their imaginary parts.
+    The derivative is the mean of those of the elements that are largest.
+
+    >>> reduce_max(np.array([[1, 5], [3, 4]]), (0, 1))
+    Array(5, dtype=int64)
+    """
+    no_sharding("reduce_max", out_sharding)
+    return _reduce(ReduceMax, operand, axes)
+
+
+def reduce_min(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
+    """The smallest element over ``axes``, NaN if one is NaN; the greatest value of the dtype over no element.
+
+    >>> reduce_min(np.array([[1, 5], [3, 4]]), (0,))
+    Array([1, 4], dtype=int64)
+    """
+    no_sharding("reduce_min", out_sharding)
+    return _reduce(ReduceMin, operand, axes)
+
+
+def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
+    """The bitwise (of booleans, logical) and over ``axes``.
+
+    >>> reduce_and(np.array([True, False]), (0,))
+    Array(False, dtype=bool)
+    """
+    return _reduce(ReduceAnd, operand, axes)
+
+
+def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
+    """The bitwise (of booleans, logical) or over ``axes``.
+
+    >>> reduce_or(np.array([True, False]), (0,))
+    Array(True, dtype=bool)
+    """
+    return _reduce(ReduceOr, operand, axes)
+
+
+def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
+    """The bitwise (of booleans, logical) exclusive or over ``axes``.
+
+    >>> reduce_xor(np.array([5, 3]), (0,))
+    Array(6, dtype=int64)
+    """
+    return _reduce(ReduceXor, operand, axes)
+
+
+def _arg_extreme(kind: Any, operand: Any, axis: Any, index_dtype: Any) -> Any:
+    """Perform the argmax or argmin of this class."""
+    x, dtype = as_array(operand), canonical(index_dtype)
+    if not is_integer(dtype):
+        raise DTypeMismatch(f"{kind.name}: index_dtype must be an integer dtype, got {dtype}.")
+    return perform(shared(kind, (canonical_axis(axis, len(x.type.shape), kind.name),), dtype), x)
+
+
+def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """The index of the largest element along ``axis``: of equal ones the first, and of NaNs the first.
+
+    Raises: ShapeMismatch: the dimension is empty. DTypeMismatch: ``index_dtype`` is not an integer one.
+
+    >>> argmax(np.array([3, 7, 7]), 0, "int32")
+    Array(1, dtype=int32)
+    """
+    return _arg_extreme(Argmax, operand, axis, index_dtype)
+
+
+def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """The index of the smallest element along ``axis``: of equal ones the first, and of NaNs the first.
+
+    Raises: ShapeMismatch: the dimension is empty. DTypeMismatch: ``index_dtype`` is not an integer one.
+
+    >>> argmin(np.array([3, 1, 1]), 0, "int32")
+    Array(1, dtype=int32)
+    """
+    return _arg_extreme(Argmin, operand, axis, index_dtype)

@@ -1,0 +1,220 @@
+"""Sorting of arrays by keys, and the k largest elements along a dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ...base.stack import perform
+from ...core.arrays import as_array
+from ...core.operation import operation, shared
+from ...types.array_type import array_type
+from ...types.dtypes import ANY, ANY_FLOATING, EVERY, ORDERED, int32, is_complex
+from ..elementwise.comparison import total_order
+from ..foundations.half_precision import HALF
+from ..foundations.shapes import canonical_axis, reshape
+from ..indexing.gather_scatter import gather
+from ..indexing.gather_windows import GatherDimensionNumbers
+from ..manipulation.creation import broadcasted_iota
+from ..manipulation.slicing import axis_at
+
+
+def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
+    """``y[.., k, ..] = x[.., indices[.., k, ..], ..]`` for distinct indices; None, a zero, if ``x`` is empty."""
+    if not x.type.size:
+        return None
+    rank = len(x.type.shape)
+    others = tuple([d for d in range(rank) if d != axis])
+    numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
+    column = reshape(indices, (*indices.type.shape, 1))
+    return gather(x, column, numbers, (1,) * rank, unique_indices=True)
+
+
+def _numpy_keys(x: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+    """The arrays by which NumPy sorts as ``Sort`` does, the most significant first: real before imaginary parts."""
+    if x.dtype.kind == "c":
+        return [x.real, x.imag]
+    return [x.astype(np.float32) if x.dtype in HALF else x]
+
+
+def _comparisons(op, operands, results):
+    """About n log n comparisons."""
+    size = operands[0].size
+    return size * max(size.bit_length(), 1)
+
+
+# (y, ...) = (x, ...) under one permutation along a dimension that puts the first num_keys of them in order
+@operation
+class Sort:
+    dimension: int
+    is_stable: bool
+    num_keys: int
+    multiple_results = True
+    workload = "reduction"
+    dtypes = ANY
+
+    def result_type(op, *types):
+        if not types or not 1 <= op.num_keys <= len(types):
+            raise BadArgument(f"sort: of {len(types)} operands 1 to all must be keys, got num_keys={op.num_keys}.")
+        shape = types[0].shape
+        if any(t.shape != shape for t in types):
+            raise ShapeMismatch(f"sort: operands must have one shape, got {', '.join(map(str, types))}.")
+        if not 0 <= op.dimension < len(shape):
+            raise BadArgument(f"sort: {op.dimension} is no dimension of {types[0]}.")
+        for i, t in enumerate(types):
+            if t.dtype not in (ANY if i < op.num_keys else EVERY):
+                raise DTypeMismatch(f"sort: operand {i} cannot be of dtype {t.dtype}.")
+        return types
+
+    def evaluate(op, *xs):
+        keys = [part for x in xs[: op.num_keys] for part in _numpy_keys(x)]
+        if len(xs) == len(keys) == 1:
+            return (np.sort(keys[0], axis=op.dimension, kind="stable"),)
+        order = np.lexsort(keys[::-1], axis=op.dimension)
+        return tuple([np.take_along_axis(x, order, op.dimension) for x in xs])
+
+    def batch(op, dims, *xs):
+        size = next(x.type.shape[d] for x, d in zip(xs, dims) if d is not None)
+        lanes = [axis_at(x, d, 0, size) for x, d in zip(xs, dims)]
+        return perform(shared(Sort, op.dimension + 1, op.is_stable, op.num_keys), *lanes), 0
+
+    def jvp(op, primals, tangents):
+        index = broadcasted_iota("uint32", primals[0].type.shape, op.dimension)
+        *ys, order = perform(op, *primals, index)
+        return ys, [None if dx is None else take_along_axis(dx, order, op.dimension) for dx in tangents]
+
+    def lower(op, emit, *xs):
+        elements = [x.type.update(shape=()) for x in xs for _ in (0, 1)]
+        region = emit.region(elements, lambda *pairs: [_precedes(emit, pairs[: 2 * op.num_keys])])
+        stable = "true" if op.is_stable else "false"
+        attributes = f"dimension = {op.dimension} : i64, is_stable = {stable}"
+        return emit.ops("sort", *xs, types=[x.type for x in xs], attributes=attributes, regions=region)
+
+    flops = _comparisons
+
+
+def _precedes(emit: Any, pairs: Sequence[Any]) -> Any:
+    """Whether the first of each pair comes before the second, in lexicographic order of the pairs."""
+    sides = [[part for v in pairs[side::2] for part in _comparable(emit, v)] for side in (0, 1)]
+
+    def decide(later: Any, pair: tuple[Any, Any]) -> Any:
+        a, b = pair
+        less = emit.compare("LT", a, b, True)
+        if later is None:
+            return less
+        return emit.binary("or", less, emit.binary("and", emit.compare("EQ", a, b, True), later))
+
+    return reduce(decide, reversed(list(zip(*sides))), None)
+
+
+def _comparable(emit: Any, x: Any) -> list[Any]:
+    """The parts of ``x`` that are compared in total order: zeros without sign, every NaN the last one."""
+    dtype = x.type.dtype
+    if is_complex(dtype):
+        return [part for half in emit.parts(x) for part in _comparable(emit, half)]
+    if dtype not in ANY_FLOATING:
+        return [x]
+    zero, nan = emit.constant(0, x.type), emit.constant(np.nan, x.type)
+    unsigned = emit.select(emit.compare("EQ", x, zero), zero, x)
+    return [emit.select(emit.compare("NE", x, x), nan, unsigned)]
+
+
+# (values, indices): the k largest elements along an axis in descending order, of equal ones the first
+@operation
+class TopK:
+    k: int
+    axis: int
+    multiple_results = True
+    name = "top_k"
+    workload = "reduction"
+    dtypes = ORDERED
+
+    def result_type(op, x):
+        if x.dtype not in ORDERED:
+            raise DTypeMismatch(f"top_k: elements must be ordered, got {x}.")
+        if not 0 <= op.axis < len(x.shape):
+            raise BadArgument(f"top_k: {op.axis} is no axis of {x}.")
+        if not 0 <= op.k <= x.shape[op.axis]:
+            raise BadArgument(f"top_k: k must be at most the size of axis {op.axis}, got {op.k} for {x}.")
+        shape = (*x.shape[: op.axis], op.k, *x.shape[op.axis + 1 :])
+        return array_type(shape, x.dtype, x.weak), array_type(shape, int32)
+
+    def evaluate(op, x):
+        order = np.argsort(~total_order(x), axis=op.axis, kind="stable")
+        indices = np.take(order, range(op.k), axis=op.axis)
+        return np.take_along_axis(x, indices, op.axis), indices
+
+    def batch(op, dims, x):
+        (d,) = dims
+        return perform(shared(TopK, op.k, op.axis + int(d <= op.axis)), x), d
+
+    def jvp(op, primals, tangents):
+        values, indices = perform(op, *primals)
+        return (values, indices), (take_along_axis(tangents[0], indices, op.axis), None)
+
+    def lower(op, emit, x):
+        rank = len(x.type.shape)
+        order = [d for d in range(rank) if d != op.axis] + [op.axis]
+        back = [order.index(d) for d in range(rank)]
+        last = op.axis == rank - 1
+        both = emit.top_k(x if last else emit.transpose(x, order), op.k)
+        return both if last else [emit.transpose(y, back) for y in both]
+
+    flops = _comparisons
+
+
+def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+    """``operand`` in ascending order along ``dimension``; several arrays by one permutation.
+
+    The first ``num_keys`` arrays are the keys, in lexicographic order. NaN is last; zeros of both signs are equal;
+    complex numbers are ordered by their real, then by their imaginary parts. Tangents are permuted alike.
+
+    Args:
+        is_stable: whether elements with equal keys keep their order.
+    Raises: ShapeMismatch: shapes differ. BadArgument: there is no such dimension, or ``num_keys`` is out of range.
+    Source: the StableHLO specification, ``sort``.
+
+    >>> sort(np.array([3, 1, 2]))
+    Array([1, 2, 3], dtype=int64)
+    >>> sort((np.array([2, 1]), np.array([10, 20])))
+    (Array([1, 2], dtype=int64), Array([20, 10], dtype=int64))
+    """
+    several = isinstance(operand, Sequence)
+    xs = [as_array(x) for x in operand] if several else [as_array(operand)]
+    if not xs:
+        raise BadArgument("sort: there must be at least one array, got none.")
+    axis = canonical_axis(dimension, len(xs[0].type.shape), "sort")
+    results = perform(shared(Sort, axis, bool(is_stable), num_keys.__index__()), *xs)
+    return tuple(results) if several else results[0]
+
+
+def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+    """``keys`` in ascending order along ``dimension``, and ``values`` by the same permutation.
+
+    >>> sort_key_val(np.array([2, 1]), np.array([10, 20]))
+    (Array([1, 2], dtype=int64), Array([20, 10], dtype=int64))
+    """
+    k, v = sort((keys, values), dimension, is_stable, 1)
+    return k, v
+
+
+def top_k(operand: Any, k: int, *, axis: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+    """The ``k`` largest elements along ``axis`` in descending order, and their indices.
+
+    Of equal elements the first comes first. Floats are in IEEE 754's total order: NaN is the largest, 0 above -0.
+
+    Shapes: ``a[n] -> (a[k], i32[k])``.
+    Raises: BadArgument: ``k`` exceeds the size of the axis. DTypeMismatch: complex numbers.
+
+    >>> top_k(np.array([1, 3, 2]), 2)
+    (Array([3, 2], dtype=int64), Array([1, 2], dtype=int32))
+    """
+    x = as_array(operand)
+    if not hasattr(k, "__index__"):
+        raise BadArgument(f"top_k: k must be an integer, got {k!r}.")
+    values, indices = perform(shared(TopK, k.__index__(), canonical_axis(axis, len(x.type.shape), "top_k")), x)
+    return values, indices

@@ -1,0 +1,312 @@
+"""The gamma function, polygamma, zeta, the incomplete gamma and beta functions, Bessel functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...base.caches import cached
+from ...base.errors import NotDifferentiable
+from ...base.stack import perform
+from ...core.arrays import as_arrays
+from ...core.operation import Operation
+from ...types.dtypes import FLOATING, float32, float64
+from ..elementwise.arithmetic import abs, div, like, mul, neg, rsqrt, sign, sub
+from ..elementwise.comparison import eq, le, max, select_n
+from ..elementwise.conversion import convert
+from ..elementwise.transcendental import exp, log, log1p
+from ..foundations.elementwise_factory import Function, elementwise, surface
+from ..foundations.half_precision import scipy_special, wide
+from ..foundations.shapes import full
+from ..reductions.reductions import reduce_or
+from . import special_series
+from .special_series import SeriesArithmetic, SeriesExpansion
+
+
+def _refuse(name: str, operand: str) -> Any:
+    """Raise NotDifferentiable: the tangent term of an operand without a derivative."""
+    raise NotDifferentiable(
+        f"{name}: there is no derivative by {operand}, got a tangent for it.",
+        hint=f"make {operand} constant by lax.stop_gradient, or define a derivative by custom_jvp.",
+    )
+
+
+def _lgamma(x):
+    """SciPy's gammaln, but infinity at -inf."""
+    return np.where(x == -np.inf, -x, scipy_special("gammaln")(x))
+
+
+def _digamma(x):
+    """SciPy's psi, but -inf, the limit from above, at -0 too."""
+    return np.where(x == 0, np.asarray(-np.inf, x.dtype), scipy_special("psi")(x))
+
+
+def _betainc(a, b, x):
+    """SciPy's betainc, but NaN where a or b is not positive."""
+    return np.where((a > 0) & (b > 0), scipy_special("betainc")(a, b, x), np.asarray(np.nan, x.dtype))
+
+
+# y = log |Gamma(x)|, its derivative, the m-th derivative of that, and sum over n of (n + q)^-s
+Lgamma = elementwise(
+    "lgamma", FLOATING, wide(_lgamma), jvp=lambda x, dx: mul(dx, digamma(x)), lower="chlo.lgamma",
+    workload="special", doc="``y[i] = log(abs(Gamma(x[i])))``.",
+)  # fmt: skip
+Digamma = elementwise(
+    "digamma", FLOATING, wide(_digamma), jvp=lambda x, dx: mul(dx, polygamma(like(x, 1.0), x)), lower="chlo.digamma",
+    workload="special", doc="The derivative of ``lgamma``.",
+)  # fmt: skip
+
+
+def _polygamma(m, x):
+    """(-1)^(m+1) m! zeta(m + 1, x), digamma for m = 0, and NaN where m is no natural number."""
+    zeta, log_gamma, psi = (scipy_special(name) for name in ("zeta", "gammaln", "psi"))
+    y = np.where(m % 2 == 0, -1.0, 1.0) * np.exp(log_gamma(m + 1)) * zeta(m + 1, x)
+    y = np.where(m == 0, psi(x), y).astype(x.dtype)
+    return np.where((m < 0) | (m != np.floor(m)), np.asarray(np.nan, x.dtype), y)
+
+
+Polygamma = elementwise(
+    "polygamma", FLOATING, wide(_polygamma), arity=2, lower="chlo.polygamma",
+    jvp=(lambda m, x, dm: _refuse("polygamma", "m"), lambda m, x, dx: mul(dx, polygamma(m + like(m, 1.0), x))),
+    workload="special", exempt={"jvp": "there is no derivative by the order"},
+)  # fmt: skip
+Zeta = elementwise(
+    "zeta", FLOATING, scipy_special("zeta"), arity=2, lower="chlo.zeta",
+    jvp=(lambda s, q, ds: _refuse("zeta", "x"), lambda s, q, dq: mul(dq, neg(mul(s, zeta(s + like(s, 1.0), q))))),
+    workload="special", exempt={"jvp": "there is no derivative by the exponent"},
+)  # fmt: skip
+lgamma: Function = surface(Lgamma)
+digamma: Function = surface(Digamma)
+_polygamma_op, _zeta_op = Polygamma(), Zeta()
+
+
+def polygamma(m: Any, x: Any) -> Any:
+    """The ``m``-th derivative of ``digamma`` at ``x``; NaN where ``m`` is no natural number.
+
+    Shapes: equal, or rank 0. Raises: NotDifferentiable: a derivative by ``m``.
+    """
+    return perform(_polygamma_op, *as_arrays(m, x))
+
+
+def zeta(x: Any, q: Any) -> Any:
+    """Hurwitz' zeta: the sum over n = 0, 1, ... of ``(n + q)**-x``.
+
+    Shapes: equal, or rank 0. Raises: NotDifferentiable: a derivative by ``x``.
+    """
+    return perform(_zeta_op, *as_arrays(x, q))
+
+
+# The functions of ``PERFORMED``, with the signatures of NumPy.
+def _full(x: Any, value: float) -> Any:
+    return full(x.type, value)
+
+
+def _where(mask: Any, x: Any, y: Any) -> Any:
+    return select_n(mask, y, x)
+
+
+def _any(mask: Any) -> Any:
+    return reduce_or(mask, tuple(range(len(mask.type.shape))))
+
+
+PERFORMED = SeriesArithmetic(_where, _full, _any, exp, log, log1p, lgamma, digamma)
+NUMPY = SeriesArithmetic(
+    np.where, np.full_like, np.any, np.exp, np.log, np.log1p, scipy_special("gammaln"), scipy_special("psi")
+)  # fmt: skip
+
+
+def _iterate(stages: tuple[SeriesExpansion, ...], finish: Callable[..., Any]) -> Callable[..., Any]:
+    """The ``lower`` rule of a function computed by iterated expansions, each a loop, in at least 32 bits."""
+
+    def lower(op, emit, *operands):
+        result = emit.made
+        dtype = result.dtype if result.dtype.itemsize > 2 else float32
+        operands = emit.decompose(lambda *xs: [convert(x, dtype) for x in xs], *emit.spread(*operands))
+        states: list[Any] = []
+        for stage in stages:
+            start = emit.decompose(lambda *xs: stage.start(PERFORMED, *xs), *operands)
+            states.append(emit.loop(lambda *s: stage.more(PERFORMED, *s), lambda *s: stage.step(PERFORMED, *s), *start))
+        sizes = [len(operands), *map(len, states)]
+
+        def last(*values: Any) -> list[Any]:
+            cut = np.cumsum(sizes)
+            groups = [values[i - n : i] for i, n in zip(cut, sizes)]
+            return [convert(finish(PERFORMED, *groups[0], *groups[1:]), result.dtype, result.weak)]
+
+        return emit.decompose(last, *operands, *[value for state in states for value in state])[0]
+
+    return lower
+
+
+def _by_numpy(stages: tuple[SeriesExpansion, ...], finish: Callable[..., Any]) -> Callable[..., Any]:
+    """The ``evaluate`` rule of such a function, in 64 bits, as differences of near terms lose precision."""
+
+    def evaluate(*operands):
+        xs = [np.array(x, np.float64) for x in np.broadcast_arrays(*operands)]
+        z = finish(NUMPY, *xs, *[stage.last_state(NUMPY, *xs) for stage in stages])
+        return z.astype(operands[0].dtype)
+
+    return wide(evaluate)
+
+
+def _part(name: str) -> Callable[..., Any]:
+    """The function of the final states that gives this one of the ``GammaParts``."""
+    return lambda *operands: getattr(special_series.gamma_parts(*operands), name)
+
+
+def _gamma_density(a: Any, x: Any) -> Any:
+    """dP/dx = x^(a-1) e^-x / Gamma(a)."""
+    return exp(sub(sub(mul(sub(a, like(a, 1.0)), log(x)), x), lgamma(a)))
+
+
+def _gamma_function(
+    name: str, part: str, evaluate: Callable[..., Any] | None, jvp: Any, exempt: dict[str, str] | None = None
+) -> type[Operation]:
+    """The operation whose result is this one of the ``GammaParts``."""
+    finish = _part(part)
+    return elementwise(
+        name, FLOATING, evaluate or _by_numpy(special_series.GAMMA, finish), arity=2, jvp=jvp,
+        lower=_iterate(special_series.GAMMA, finish), workload="special", exempt=exempt,
+    )  # fmt: skip
+
+
+# z = P(a, x), Q(a, x), dP/da; and dx/da of a sample x at constant P(a, x)
+Igamma = _gamma_function(
+    "igamma", "lower", scipy_special("gammainc"),
+    (lambda a, x, da: mul(da, igamma_grad_a(a, x)), lambda a, x, dx: mul(dx, _gamma_density(a, x))),
+)  # fmt: skip
+Igammac = _gamma_function(
+    "igammac", "upper", scipy_special("gammaincc"),
+    (lambda a, x, da: mul(da, neg(igamma_grad_a(a, x))), lambda a, x, dx: mul(dx, neg(_gamma_density(a, x)))),
+)  # fmt: skip
+IgammaGradA = _gamma_function(
+    "igamma_grad_a", "slope", None,
+    (
+        lambda a, x, da: _refuse("igamma_grad_a", "a"),
+        lambda a, x, dx: mul(dx, mul(_gamma_density(a, x), sub(log(x), digamma(a)))),
+    ),
+    {"jvp": "there is no second derivative by the shape parameter"},
+)  # fmt: skip
+RandomGammaGrad = _gamma_function(
+    "random_gamma_grad", "sample_slope", None,
+    (lambda a, x, da: _refuse("random_gamma_grad", "a"), lambda a, x, dx: _refuse("random_gamma_grad", "x")),
+    {"jvp": "there is no second derivative of a sample"},
+)  # fmt: skip
+_igamma, _igammac, _igamma_grad_a, _random_gamma_grad = Igamma(), Igammac(), IgammaGradA(), RandomGammaGrad()
+
+
+def igamma(a: Any, x: Any) -> Any:
+    """The regularized lower incomplete gamma function P: the integral of ``t**(a-1) e**-t`` to ``x`` over ``Gamma(a)``.
+
+    Shapes: equal, or rank 0. It is NaN for a negative ``a`` or ``x``.
+    """
+    return perform(_igamma, *as_arrays(a, x))
+
+
+def igammac(a: Any, x: Any) -> Any:
+    """``igammac(a, x) == 1 - igamma(a, x)``, exact where that is small."""
+    return perform(_igammac, *as_arrays(a, x))
+
+
+def igamma_grad_a(a: Any, x: Any) -> Any:
+    """The derivative of ``igamma(a, x)`` by ``a``. Raises: NotDifferentiable: a derivative of it by ``a``."""
+    return perform(_igamma_grad_a, *as_arrays(a, x))
+
+
+def random_gamma_grad(a: Any, x: Any) -> Any:
+    """``dx/da`` of a sample ``x`` of the gamma distribution with shape ``a``, at constant ``igamma(a, x)``.
+
+    Source: Figurnov, Mohamed & Mnih 2018, implicit reparameterization gradients.
+    """
+    return perform(_random_gamma_grad, *as_arrays(a, x))
+
+
+def _beta_density(a: Any, b: Any, x: Any) -> Any:
+    """x^(a-1) (1-x)^(b-1) / B(a, b)."""
+    one = like(x, 1.0)
+    powers = mul(sub(a, one), log(x)) + mul(sub(b, one), log1p(neg(x)))
+    return exp(powers + sub(lgamma(a + b), lgamma(a) + lgamma(b)))
+
+
+# z = the integral of t^(a-1) (1-t)^(b-1) from 0 to x, over B(a, b)
+RegularizedIncompleteBeta = elementwise(
+    "regularized_incomplete_beta", FLOATING, wide(_betainc), arity=3,
+    jvp=(
+        lambda a, b, x, d: _refuse("betainc", "a"),
+        lambda a, b, x, d: _refuse("betainc", "b"),
+        lambda a, b, x, d: mul(d, _beta_density(a, b, x)),
+    ),
+    lower=_iterate(special_series.BETA, special_series.beta_integral), workload="special",
+    exempt={"jvp": "there is no derivative by a and b"},
+)  # fmt: skip
+_betainc_op = RegularizedIncompleteBeta()
+
+
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """The regularized incomplete beta function: the integral of ``t**(a-1) (1-t)**(b-1)`` to ``x``, over ``B(a, b)``.
+
+    Shapes: equal, or rank 0. Raises: NotDifferentiable: a derivative by ``a`` or ``b``.
+    """
+    return perform(_betainc_op, *as_arrays(a, b, x))
+
+
+regularized_incomplete_beta = betainc
+
+
+@cached("Bessel coefficients", 2)
+def _bessel_coefficients(wide_float: bool) -> tuple[list[float], list[float]]:
+    """Chebyshev's coefficients of e^-x I0(x) on [0, 8], and of sqrt(x) e^-x I0(x) in 16/x - 1 beyond."""
+    i0e = scipy_special("i0e")
+    near, far = (29, 24) if wide_float else (17, 8)
+    interpolate = np.polynomial.chebyshev.chebinterpolate
+    beyond = interpolate(lambda t: i0e(16 / (t + 1)) * np.sqrt(16 / (t + 1)), far)
+    return list(map(float, interpolate(lambda t: i0e(4 * (t + 1)), near))), list(map(float, beyond))
+
+
+def _chebyshev(t: Any, coefficients: list[float]) -> Any:
+    """Clenshaw's recurrence: the sum of c_n T_n(t)."""
+    twice = t + t
+    b, before = like(t, 0.0), like(t, 0.0)
+    for coefficient in reversed(coefficients[1:]):
+        b, before = sub(mul(twice, b), before) + like(t, coefficient), b
+    return sub(mul(t, b), before) + like(t, coefficients[0])
+
+
+def _lower_bessel_i0e(op, emit, x):
+    """Chebyshev series in x up to 8, and in 16/x beyond."""
+    result = emit.made
+    dtype = result.dtype if result.dtype.itemsize > 2 else float32
+
+    def compute(x: Any) -> list[Any]:
+        x = abs(convert(x, dtype))
+        near, far = _bessel_coefficients(dtype == float64)
+        beyond = max(x, like(x, 8.0))
+        inner = _chebyshev(sub(div(x, like(x, 4.0)), like(x, 1.0)), near)
+        outer = mul(_chebyshev(sub(div(like(x, 16.0), beyond), like(x, 1.0)), far), rsqrt(beyond))
+        return [convert(select_n(le(x, like(x, 8.0)), outer, inner), result.dtype, result.weak)]
+
+    return emit.decompose(compute, x)[0]
+
+
+def _slope_i1e(x: Any, y: Any) -> Any:
+    """I0e(x) - (sign(x) + 1/x) I1e(x), which is 1/2 at 0."""
+    at_zero = eq(x, like(x, 0.0))
+    safe = select_n(at_zero, x, like(x, 1.0))
+    return select_n(at_zero, sub(bessel_i0e(x), mul(y, sign(x) + div(like(x, 1.0), safe))), like(x, 0.5))
+
+
+# y = e^-|x| I0(x), e^-|x| I1(x)
+BesselI0e = elementwise(
+    "bessel_i0e", FLOATING, scipy_special("i0e"), jvp=lambda x, dx, y: mul(dx, sub(bessel_i1e(x), mul(sign(x), y))),
+    lower=_lower_bessel_i0e, workload="special",
+    doc="``e**-abs(x)`` times the modified Bessel function of the first kind of order 0.",
+)  # fmt: skip
+BesselI1e = elementwise(
+    "bessel_i1e", FLOATING, scipy_special("i1e"), jvp=lambda x, dx, y: mul(dx, _slope_i1e(x, y)),
+    lower="chlo.bessel_i1e", workload="special",
+    doc="``e**-abs(x)`` times the modified Bessel function of the first kind of order 1.",
+)  # fmt: skip
+bessel_i0e: Function = surface(BesselI0e)
+bessel_i1e: Function = surface(BesselI1e)

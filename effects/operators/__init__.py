@@ -1,0 +1,2 @@
+"""Infix operators of arrays and arithmetic with NumPy's type promotion; may import control and what comes before it.
+"""

@@ -1,0 +1,268 @@
+"""Arithmetic with NumPy's promotion and semantics: shared by infix operators and ``numpy``'s functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..base.caches import cached
+from ..base.errors import DTypeMismatch
+from ..base.stack import perform
+from ..core.arrays import Array, as_array
+from ..operations.elementwise import arithmetic, complex_parts
+from ..operations.elementwise.arithmetic import IntegerPow, RoundingMethod, div, like, mul, rem, sign, sub
+from ..operations.elementwise.bitwise import (
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    bitwise_xor,
+    shift_left,
+    shift_right_arithmetic,
+    shift_right_logical,
+)
+from ..operations.elementwise.comparison import eq, lt, ne, select_n
+from ..operations.elementwise.conversion import convert
+from ..operations.elementwise.transcendental import pow
+from ..operations.manipulation.operand_promotion import broadcast_together, together
+from ..types import dtypes
+
+
+def numbers(name: str, *xs: Any) -> list[Array]:
+    """The operands promoted and broadcast; booleans become integers."""
+    arrays = together(name, *xs)
+    if arrays[0].type.dtype == dtypes.bool_:
+        return [convert(x, dtypes.default_int()) for x in arrays]
+    return arrays
+
+
+def inexact(name: str, *xs: Any) -> list[Array]:
+    """The operands promoted and broadcast; integers and booleans become floats."""
+    arrays = together(name, *xs)
+    kind = arrays[0].type
+    if kind.dtype in dtypes.ANY_INEXACT:
+        return arrays
+    dtype = dtypes.default_float() if kind.weak else dtypes.to_inexact(kind.dtype)
+    return [convert(x, dtype, x.type.weak) for x in arrays]
+
+
+def true_divide(x: Any, y: Any, /) -> Array:
+    """``z[i] = x[i] / y[i]``; quotients of integers are floats.
+
+    >>> import numpy as np
+    >>> true_divide(np.array([1, 2]), 4)
+    Array([0.25, 0.5 ], dtype=float64)
+    """
+    return div(*inexact("true_divide", x, y))
+
+
+def floor_divide(x: Any, y: Any, /) -> Array:
+    """``z[i] = floor(x[i] / y[i])``, in the dtype of the operands.
+
+    An integer divided by zero gives StableHLO's quotient -1, less 1 where the signs differ.
+
+    Raises: DTypeMismatch: the operands are complex.
+
+    >>> import numpy as np
+    >>> floor_divide(np.array([7, -7, 7]), np.array([2, 2, -2]))
+    Array([ 3, -4, -4], dtype=int64)
+    """
+    x, y = numbers("floor_divide", x, y)
+    dtype = x.type.dtype
+    if dtypes.is_complex(dtype):
+        raise DTypeMismatch(f"floor_divide: complex numbers have no floor, got {x.type}.")
+    if dtypes.is_floating(dtype):
+        return _floor_and_rest(x, y)[0]
+    quotient = div(x, y)
+    if dtypes.is_unsigned(dtype):
+        return quotient
+    below = bitwise_and(ne(sign(x), sign(y)), ne(rem(x, y), like(x, 0)))
+    return select_n(below, quotient, sub(quotient, like(quotient, 1)))
+
+
+def _floor_and_rest(x: Array, y: Array) -> tuple[Array, Array]:
+    """``floor(x / y)`` and the remainder, of floats; ``(x - rem(x, y)) / y`` is an integer up to rounding."""
+    rest = rem(x, y)
+    quotient = div(select_n(eq(y, like(y, 0)), sub(x, rest), x), y)
+    below = bitwise_and(ne(rest, like(rest, 0)), ne(sign(y), sign(rest)))
+    quotient = select_n(below, quotient, sub(quotient, like(quotient, 1)))
+    return arithmetic.round(quotient), select_n(below, rest, rest + y)
+
+
+def remainder(x: Any, y: Any, /) -> Array:
+    """``z[i] = x[i] - y[i] floor(x[i] / y[i])``, of the sign of ``y[i]``; for integers 0 where ``y[i]`` is 0.
+
+    Raises: DTypeMismatch: the operands are complex.
+
+    >>> import numpy as np
+    >>> remainder(np.array([7, -7, 7]), np.array([3, 3, -3]))
+    Array([ 1,  2, -2], dtype=int64)
+    """
+    x, y = numbers("remainder", x, y)
+    if dtypes.is_complex(x.type.dtype):
+        raise DTypeMismatch(f"remainder: complex numbers have no floor, got {x.type}.")
+    if dtypes.is_integer(x.type.dtype):
+        y = select_n(eq(y, like(y, 0)), y, like(y, 1))
+    rest = rem(x, y)
+    if dtypes.is_unsigned(x.type.dtype):
+        return rest
+    zero = like(rest, 0)
+    below = bitwise_and(ne(lt(rest, zero), lt(y, like(y, 0))), ne(rest, zero))
+    return select_n(below, rest, rest + y)
+
+
+def divmod(x: Any, y: Any, /) -> tuple[Array, Array]:
+    """``(floor_divide(x, y), remainder(x, y))``.
+
+    Raises: DTypeMismatch: the operands are complex.
+
+    >>> import numpy as np
+    >>> divmod(np.array(-7.0), 2)
+    (Array(-4., dtype=float64), Array(1., dtype=float64))
+    """
+    x, y = numbers("divmod", x, y)
+    return _floor_and_rest(x, y) if dtypes.is_floating(x.type.dtype) else (floor_divide(x, y), remainder(x, y))
+
+
+_integer_powers = cached("integer powers")(IntegerPow)
+
+
+def power(x: Any, y: Any, /) -> Array:
+    """``z[i] = x[i]**y[i]``; a Python integer as exponent is computed by products, not by a logarithm.
+
+    Powers of integers are integers, which wrap around; exponents in an integer array must not be negative.
+
+    Raises: DTypeMismatch: integers to a negative Python integer.
+
+    >>> import numpy as np
+    >>> power(np.array([2, 3]), 2), power(np.array([4.0]), 0.5)
+    (Array([4, 9], dtype=int64), Array([2.], dtype=float64))
+    """
+    if type(y) is int:
+        base = as_array(x)
+        base = convert(base, dtypes.default_int()) if base.type.dtype == dtypes.bool_ else base
+        return perform(_integer_powers(y), base)
+    if not isinstance(y, (bool, int, float, complex)):
+        x, y = as_array(x), as_array(y)
+        if dtypes.is_integer(y.type.dtype) and x.type.dtype in dtypes.INEXACT:
+            return pow(*broadcast_together("power", [x, y]))
+    x, y = numbers("power", x, y)
+    return _integer_power(x, y) if dtypes.is_integer(x.type.dtype) else pow(x, y)
+
+
+def _integer_power(x: Array, y: Array) -> Array:
+    """Powers by squaring, over the six lowest bits of the exponent: larger ones overflow unless |x| <= 1."""
+    zero, one = like(y, 0), like(y, 1)
+    z = select_n(bitwise_and(eq(x, like(x, 0)), ne(y, zero)), like(x, 1), like(x, 0))
+    for step in range(6):
+        z = select_n(ne(bitwise_and(y, one), zero), z, mul(z, x))
+        if step < 5:
+            x, y = mul(x, x), shift_right_logical(y, one)
+    return z
+
+
+def float_power(x: Any, y: Any, /) -> Array:
+    """``z[i] = x[i]**y[i]``; integers are converted to floats.
+
+    >>> import numpy as np
+    >>> float_power(np.array([2, 4]), -1)
+    Array([0.5 , 0.25], dtype=float64)
+    """
+    return pow(*inexact("float_power", x, y))
+
+
+def truth(x: Any) -> Array:
+    """``x[i] != 0``."""
+    x = as_array(x)
+    return x if x.type.dtype == dtypes.bool_ else ne(x, like(x, 0))
+
+
+def logical_and(x: Any, y: Any, /) -> Array:
+    """Whether both ``x[i]`` and ``y[i]`` are nonzero.
+
+    >>> import numpy as np
+    >>> logical_and(np.array([0.0, 2.0]), True)
+    Array([False,  True], dtype=bool)
+    """
+    return bitwise_and(*broadcast_together("logical_and", [truth(x), truth(y)]))
+
+
+def logical_or(x: Any, y: Any, /) -> Array:
+    """Whether ``x[i]`` or ``y[i]`` is nonzero."""
+    return bitwise_or(*broadcast_together("logical_or", [truth(x), truth(y)]))
+
+
+def logical_xor(x: Any, y: Any, /) -> Array:
+    """Whether exactly one of ``x[i]`` and ``y[i]`` is nonzero."""
+    return bitwise_xor(*broadcast_together("logical_xor", [truth(x), truth(y)]))
+
+
+def logical_not(x: Any, /) -> Array:
+    """Whether ``x[i]`` is 0."""
+    return bitwise_not(truth(x))
+
+
+def left_shift(x: Any, y: Any, /) -> Array:
+    """``x[i]`` shifted left by ``y[i]`` bits; 0 where ``y[i]`` is at least the width of the dtype."""
+    return shift_left(*numbers("left_shift", x, y))
+
+
+def right_shift(x: Any, y: Any, /) -> Array:
+    """``x[i]`` shifted right by ``y[i]`` bits; arithmetically for signed integers.
+
+    >>> import numpy as np
+    >>> right_shift(np.array([-8, 8]), 1)
+    Array([-4,  4], dtype=int64)
+    """
+    x, y = numbers("right_shift", x, y)
+    return (shift_right_logical if dtypes.is_unsigned(x.type.dtype) else shift_right_arithmetic)(x, y)
+
+
+def around(x: Any, decimals: int = 0) -> Array:
+    """``x[i]`` rounded to a multiple of ``10**-decimals``, ties to even.
+
+    >>> import numpy as np
+    >>> around(np.array([0.5, 1.25, 1.35]), 1), around(np.array([15, 25, 26]), -1)
+    (Array([0.5, 1.2, 1.4], dtype=float64), Array([20, 20, 30], dtype=int64))
+    """
+    x = as_array(x)
+    dtype = x.type.dtype
+    if dtypes.is_complex(dtype):
+        return complex_parts.complex(around(complex_parts.real(x), decimals), around(complex_parts.imag(x), decimals))
+    if not dtypes.is_floating(dtype):
+        return x if decimals >= 0 or dtypes.is_bool(dtype) else _round_integers(x, 10**-decimals)
+    if decimals == 0:
+        return arithmetic.round(x, RoundingMethod.TO_NEAREST_EVEN)
+    y = convert(x, dtypes.float32, x.type.weak) if dtype.itemsize == 2 else x
+    scale = like(y, 10.0 ** abs(decimals))
+    if decimals > 0:
+        y = div(arithmetic.round(mul(y, scale), RoundingMethod.TO_NEAREST_EVEN), scale)
+    else:
+        y = mul(arithmetic.round(div(y, scale), RoundingMethod.TO_NEAREST_EVEN), scale)
+    return convert(y, dtype, x.type.weak)
+
+
+def _round_integers(x: Array, unit: int) -> Array:
+    """The multiple of ``unit`` nearest to x, ties to even; 0 where ``unit`` exceeds the dtype's largest integer."""
+    if unit > int(dtypes.iinfo(x.type.dtype).max):
+        return mul(x, like(x, 0))
+    quotient, rest = floor_divide(x, like(x, unit)), remainder(x, like(x, unit))
+    half = like(x, unit // 2)
+    odd = ne(bitwise_and(quotient, like(x, 1)), like(x, 0))
+    up = bitwise_or(lt(half, rest), bitwise_and(eq(rest, half), odd))
+    return mul(select_n(up, quotient, quotient + like(x, 1)), like(x, unit))
+
+
+def positive(x: Any, /) -> Array:
+    """``x`` itself."""
+    return as_array(x)
+
+
+def absolute(x: Any, /) -> Array:
+    """``y[i] = |x[i]|``; unsigned integers and booleans are returned unchanged.
+
+    >>> import numpy as np
+    >>> absolute(np.array([-1, 2]))
+    Array([1, 2], dtype=int64)
+    """
+    x = as_array(x)
+    dtype = x.type.dtype
+    return x if dtypes.is_unsigned(dtype) or dtypes.is_bool(dtype) else arithmetic.abs(x)

@@ -1,0 +1,168 @@
+"""Higher-order operations: operations with sub-programs (bodies), and the declaration by which handlers cross them.
+
+    operands = selects + shared + carry + each
+    body     : shared + carry + each -> carry + out
+    results  = carry + out
+
+``runs`` declares the execution mode of the bodies: ``once``; ``one`` of several; a ``loop`` of known length; ``until``
+a test, the first body, is false; ``lanes``, in any order. ``loop`` and ``until`` pass the carry from one iteration to
+the next; ``loop`` and ``lanes`` pass iteration ``i`` the slice ``i`` of ``each``, and stack ``out`` along a new first
+axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from ..base.errors import RegistrationError
+from ..core.operation import EMPTY_ROW, Operation, operation
+from ..types.array_type import ArrayType
+from .program import Program
+
+
+class OperandGroups(NamedTuple):
+    """Operands of a higher-order operation, or a sequence parallel to them, by group."""
+
+    selects: list[Any]
+    shared: list[Any]
+    carry: list[Any]
+    each: list[Any]
+
+
+class HigherOrder(Operation):
+    """An operation over sub-programs: ``runs`` is their execution mode, the counts divide the operands into groups."""
+
+    __slots__ = ()
+    bodied: ClassVar[bool] = True
+    multiple_results: ClassVar[bool] = True
+    runs: ClassVar[str] = "once"
+    loops: ClassVar[bool] = False  # each iteration gets the carry of the one before
+    stacks: ClassVar[bool] = False  # iterations take slices of ``each`` and give slices of ``out``
+    selects: ClassVar[int] = 0  # leading operands that choose a body; no body takes them
+    prunes: ClassVar[bool] = True  # unused operands and results may be removed: no field refers to single ones
+    saves: ClassVar[Any] = None  # policy of the residuals that reverse mode may save; None: all that it needs
+    bodies: tuple[Program, ...]
+    shared: int = 0
+    carry: int = 0
+    length: int = 1
+    backwards: bool = False  # a loop from the last slice to the first
+    unroll: int = 1  # iterations of the loop in one iteration of the compiled loop
+    prevent_cse: bool = False  # the adjoint's recomputation must not be merged with the forward pass
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "loops" not in vars(cls):
+            cls.loops = cls.runs in ("loop", "until")
+        cls.stacks = cls.runs in ("loop", "lanes")
+        names = getattr(cls, "_names", ())
+        fields = {"loop": ("shared", "carry", "backwards"), "until": ("shared", "carry"), "lanes": ("shared",)}
+        counts = fields.get(cls.runs, ())
+        if cls.prunes and "bodies" in names and not set(counts) <= set(names):
+            raise RegistrationError(
+                f"{cls.__name__}: an operation with runs = {cls.runs!r} must have the fields "
+                f"{', '.join(counts)}: handlers that cross it change them.",
+                hint="annotate them in its block, or set prunes = False and write all its cells.",
+            )
+
+    @property
+    def label(self) -> str:
+        """The name of the compiled function of the body."""
+        return self.name
+
+    @property
+    def effects(self) -> frozenset[Any]:
+        row = EMPTY_ROW
+        for body in self.bodies:
+            row |= body.effects
+        return row
+
+    @property
+    def tests(self) -> tuple[Program, ...]:
+        return self.bodies[:1] if self.runs == "until" else ()
+
+    @property
+    def main(self) -> tuple[Program, ...]:
+        """The bodies that compute results: all but the test of ``until``."""
+        return self.bodies[1:] if self.runs == "until" else self.bodies
+
+    def groups(self, items: Sequence[Any]) -> OperandGroups:
+        """A sequence parallel to the operands, divided into their groups."""
+        first = self.selects
+        second = first + self.shared
+        third = second + self.carry
+        return OperandGroups(
+            list(items[:first]), list(items[first:second]), list(items[second:third]), list(items[third:])
+        )
+
+    def result_type(op, *operands: ArrayType) -> tuple[ArrayType, ...]:
+        types = op.main[0].out_types
+        return (*types[: op.carry], *map(op.stacked, types[op.carry :])) if op.stacks else types
+
+    def stacked(self, type: ArrayType) -> ArrayType:
+        """The type of an ``each`` operand or ``out`` result whose slice has ``type``."""
+        return type.update(shape=(self.length, *type.shape)) if self.stacks else type
+
+    def times(self, *types: ArrayType) -> int:
+        """How often the body is executed on operands of these types; 1 where that is not known."""
+        return self.length if self.stacks else 1
+
+    def with_bodies(self, bodies: Sequence[Program], **counts: Any) -> Any:
+        """The same operation over other bodies; ``counts`` are the fields that their signature changes."""
+        fields = {"bodies": tuple(bodies), **counts}
+        return type(self)(*[fields[name] if name in fields else getattr(self, name) for name in self._names])
+
+    def maps(self, dims: Sequence[int | None]) -> bool:
+        """Whether its batch rule, if any, applies to these mapped dimensions; else its bodies are batched."""
+        return True
+
+    def plain(self) -> Any:
+        """The operation without a policy: reverse mode may save every residual."""
+        return self
+
+    def reversed(self) -> Any:
+        """The operation with its iterations in the opposite order; itself where they have none."""
+        ordered = self.runs == "loop" and "backwards" in self._names
+        return self.with_bodies(self.bodies, backwards=not self.backwards) if ordered else self
+
+
+# (y, ...) = body(x, ...): a function that is traced, transformed and compiled once
+@operation
+class Call(HigherOrder):
+    bodies: tuple[Program, ...]
+    label: str = "call"
+    inline: bool = False
+    shared = 0
+    carry = 0
+
+
+class BodyTransforms(NamedTuple):
+    """The interpreters' program transformations that operations with bodies call.
+
+    ``record(f, in_types, name)``: the program of a function of flat arrays. ``jvp(program, nonzero)``: the program from
+    primals and the nonzero tangents to results and their nonzero tangents, and which results have one.
+    ``batch(program, dims, size)``: the program over all lanes, and the mapped dimension of each result.
+    """
+
+    record: Callable[..., Program]
+    jvp: Callable[[Program, Sequence[bool]], tuple[Program, tuple[bool, ...]]]
+    batch: Callable[..., tuple[Program, tuple[int | None, ...]]]
+
+
+class _InstalledBodies:
+    bodies: BodyTransforms
+
+
+def install_body_transforms(bodies: BodyTransforms) -> None:
+    """Set the transformations; called once, when the package is imported."""
+    _InstalledBodies.bodies = bodies
+
+
+def body_transforms() -> BodyTransforms:
+    """The installed transformations."""
+    return _InstalledBodies.bodies
+
+
+def record_body(f: Callable[..., Sequence[Any]], in_types: Sequence[ArrayType], name: str = "body") -> Program:
+    """The program of a function of flat arrays of these types."""
+    return _InstalledBodies.bodies.record(f, in_types, name)

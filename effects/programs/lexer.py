@@ -1,0 +1,120 @@
+"""The tokens of a program's text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from ..base.errors import ParseError
+from ..types import dtypes
+from ..types.array_type import ArrayType, array_type
+
+_REAL = r"(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)"
+TYPE = r"[a-z]\w*(?:<\w+>)?\[[\d,]*\]~?"
+TOKEN = re.compile(
+    r"(?:[ \t\r]+|\#[^\n]*)*(?:"
+    r"(?P<line>\n\s*)"
+    rf"|(?P<type>{TYPE})"
+    rf"|(?P<number>0x[0-9a-f]+|[+-]?{_REAL}(?:[+-]{_REAL}j)?(?![\w.]))"
+    rf"|(?P<path>[A-Za-z_][\w.]*:(?!{TYPE})[A-Za-z_<][\w.<>]*)"
+    r"|(?P<string>b?'(?:[^'\\\n]|\\.)*'|b?\"(?:[^\"\\\n]|\\.)*\")"
+    r"|(?P<name>[A-Za-z_]\w*(?:-[A-Za-z]\w*)*(?:<\w+>)?|<\w+>)"
+    r"|(?P<mark>@[cp]\d+|->|\.\.\.|[()\[\]{},:=!?])"
+    r"|(?P<end>\Z))"
+)
+
+
+class Tokens:
+    """A tokenizer at one token: its ``kind``, its text ``token``, its span from ``start`` to ``end``."""
+
+    kind: str
+    token: str
+    start: int
+
+    def __init__(self, text: str):
+        self.text = text
+        self.known_types: dict[str, ArrayType] = {}
+        self.end = 0
+        self.advance()
+
+    def advance(self) -> None:
+        """Move to the next token, white space and comments skipped. Raises ParseError where there is none."""
+        match = TOKEN.match(self.text, self.end)
+        if match is None:
+            self.start = self.end + len(re.match(r"\s*", self.text[self.end :]).group())  # type: ignore[union-attr]
+            self.fail("a name, number, string or mark", got=self.text[self.start : self.start + 1])
+        self.kind = match.lastgroup  # type: ignore[assignment]
+        self.start, self.end = match.span(self.kind)
+        self.token = self.text[self.start : self.end]
+
+    def fail(
+        self, expected: str, *, got: str | None = None, at: int | None = None, hint: str | None = None
+    ) -> NoReturn:
+        """Raise ParseError for the current token, or for the position ``at``."""
+        at = self.start if at is None else at
+        line = self.text.count("\n", 0, at) + 1
+        column = at - (self.text.rfind("\n", 0, at) + 1) + 1
+        if got is None:
+            got = {"line": "the end of the line", "end": "the end of the text"}.get(self.kind, repr(self.token))
+        error = ParseError(f"parse: line {line}, column {column}: expected {expected}, got {got}.", hint=hint)
+        error.line, error.column = line, column
+        raise error
+
+    def skip_lines(self) -> None:
+        while self.kind == "line":
+            self.advance()
+
+    def take(self, kind: str, expected: str) -> str:
+        """The text of the current token, which must be of this kind; moves on."""
+        self.skip_lines()
+        if self.kind != kind:
+            self.fail(expected)
+        token = self.token
+        self.advance()
+        return token
+
+    def expect(self, mark: str) -> None:
+        """Move past this mark or keyword. Raises ParseError where another token is found."""
+        self.skip_lines()
+        if self.token != mark or self.kind not in ("mark", "name"):
+            self.fail(repr(mark))
+        self.advance()
+
+    def accept(self, mark: str) -> bool:
+        """Whether the current token is this mark; if so, moves past it."""
+        self.skip_lines()
+        if self.token == mark and self.kind == "mark":
+            self.advance()
+            return True
+        return False
+
+    def listed(self, item: Callable[[], Any], close: str) -> list[Any]:
+        """Items separated by commas, up to ``close``; a trailing comma is allowed."""
+        items: list[Any] = []
+        while not self.accept(close):
+            items.append(item())
+            if not self.accept(","):
+                self.expect(close)
+                break
+        return items
+
+    def type(self) -> ArrayType:
+        self.skip_lines()
+        if self.kind != "type":
+            self.fail("a type such as f32[3]")
+        type = self.type_of(self.token)
+        self.advance()
+        return type
+
+    def type_of(self, token: str) -> ArrayType:
+        type = self.known_types.get(token)
+        if type is None:
+            name, _, rest = token.partition("[")
+            shape = tuple([int(size) for size in rest.rstrip("~").rstrip("]").split(",") if size])
+            try:
+                dtype = dtypes.from_short_name(name)
+            except dtypes.DTypeMismatch as error:
+                self.fail("a type", hint=error.hint)
+            type = self.known_types[token] = array_type(shape, dtype, token.endswith("~"))
+        return type

@@ -1,0 +1,449 @@
+"""Programs: computations as values. Typed, first-order, single-assignment, frozen.
+
+A program is stored flat. Its values are numbered: inputs first, then the results of the equations in order; constant
+``k`` has the number ``-1 - k``, so that one list of all values with the constants reversed at its end is indexed by
+every number. Equations and variables are views, built on demand.
+
+    program == other        the same operations, operands, types and constants; names and source lines are not compared
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from inspect import CO_VARARGS
+from types import CodeType
+from typing import Any, TypeVar, TypeVarTuple
+
+from ..base.caches import AttachedCache, Part
+from ..base.errors import BadArgument
+from ..base.immutables import ImmutableObject, setter
+from ..base.source_locations import NOWHERE, Site, Sites, starts_path
+from ..base.stack import current
+from ..base.value_identity import array_key
+from ..core.arrays import Array, ConcreteArray, as_array
+from ..core.operation import EMPTY_ROW, Operation
+from ..types.array_type import ArrayType
+from .diff import ProgramDifference, difference
+from .equation_views import Equation, Literal, Variable
+from .equations import Equations
+from .parser import read
+from .printer import WRITERS, constants_of, program_text
+
+Ts = TypeVarTuple("Ts")
+R = TypeVar("R")
+
+
+class Program(Equations, ImmutableObject):
+    """A recorded computation: ``(in_types) -> out_types ! effects``. Immutable, hashable, picklable.
+
+        Program.parse(str(p), p.constants) == p        pickle.loads(pickle.dumps(p)) == p
+
+    Equality ignores how constants are numbered, the name of the program and the source lines.
+    """
+
+    __slots__ = (
+        "in_types", "ops", "args", "types", "outs", "consts", "sites", "name", "effects",
+        "_key", "_hash", "_operations", "_out_types", "_numbered", "facts", "__weakref__",
+    )  # fmt: skip
+    _guard = ("programs", "record a new one with make_program.")
+    in_types: tuple[ArrayType, ...]
+    ops: tuple[Operation, ...]
+    args: tuple[tuple[int, ...], ...]
+    types: tuple[Any, ...]
+    outs: tuple[int, ...]
+    consts: tuple[Any, ...]
+    sites: Sites
+    name: str
+    effects: frozenset[Any]
+    _key: Any
+    _hash: int
+    _operations: frozenset[type[Operation]]
+    _out_types: tuple[ArrayType, ...]
+    _numbered: list[ArrayType]
+    facts: Part  # results of functions decorated with ``derived_once``
+
+    def __init__(
+        self,
+        in_types: Sequence[ArrayType],
+        ops: Sequence[Operation],
+        args: Sequence[tuple[int, ...]],
+        types: Sequence[Any],
+        outs: Sequence[int],
+        consts: Sequence[Any] = (),
+        sites: Iterable[tuple[CodeType | None, int]] = (),
+        name: str = "program",
+    ):
+        ops = tuple(ops)
+        lines = sites.copy() if isinstance(sites, Sites) else Sites(sites)
+        if not len(lines):
+            lines = Sites((NOWHERE,) * len(ops))
+        row = EMPTY_ROW
+        kinds: set[type[Operation]] = set(map(type, ops))
+        for kind in kinds:
+            if kind.effectful or kind.bodied or kind.named:
+                row = row.union(*[each.effects for each in ops if type(each) is kind])
+        parts = (tuple(in_types), ops, tuple(args), tuple(types), tuple(outs), tuple(consts), lines, name, row)
+        for assign, part in zip(_SETTERS, parts):
+            assign(self, part)
+        _set_facts(self, _NO_FACTS)
+
+    @property
+    def operations(self) -> frozenset[type[Operation]]:
+        """The classes of its operations, those of sub-programs included."""
+        try:
+            return self._operations
+        except AttributeError:
+            kinds = set(map(type, self.ops))
+            for op in self.ops:
+                if op.bodied:
+                    for body in op.bodies:  # type: ignore[attr-defined]
+                        kinds |= body.operations
+            object.__setattr__(self, "_operations", frozenset(kinds))
+            return self._operations
+
+    @property
+    def count(self) -> int:
+        """The number of its values: inputs and results of equations, without constants."""
+        return len(self._value_types()) - len(self.consts)
+
+    @property
+    def out_types(self) -> tuple[ArrayType, ...]:
+        try:
+            return self._out_types
+        except AttributeError:
+            types = self._value_types()
+            set_out_types(self, tuple([types[n] for n in self.outs]))
+            return self._out_types
+
+    # the names of a ClosedJaxpr
+    in_avals = property(lambda self: self.in_types)
+    out_avals = property(lambda self: self.out_types)
+    jaxpr = property(lambda self: self)
+    literals = property(lambda self: self.consts)
+
+    def value_types(self) -> list[ArrayType]:
+        """The type of every value by its number, constants at the end: ``types[-1 - k]`` is constant ``k``'s."""
+        return [*self.numbered_types(), *[const.type for const in reversed(self.consts)]]
+
+    def type_of(self, number: int) -> ArrayType:
+        """The type of the value with this number, which may be a constant's."""
+        return self._value_types()[number]
+
+    def _value_types(self) -> list[ArrayType]:
+        try:
+            return self._numbered
+        except AttributeError:
+            _set_numbered(self, self.value_types())
+            return self._numbered
+
+    def site(self, index: int) -> Site:
+        """The source line of equation ``index``."""
+        return Site(*self.sites[index])
+
+    @property
+    def eqns(self) -> tuple[Equation, ...]:
+        return _equations(self)
+
+    def equations(self) -> Iterator[Equation]:
+        """The equations in order, as views."""
+        for (op, args, results, types), site in zip(self.steps(), self.sites):
+            yield Equation(op, tuple(map(self.operand, args)), tuple(map(Variable, results, types)), Site(*site))
+
+    def operand(self, number: int) -> Variable | Literal:
+        """The value with this number as a view."""
+        if number < 0:
+            value = self.consts[-1 - number]
+            return Literal(value, value.type)
+        return Variable(number, self.type_of(number))
+
+    @property
+    def invars(self) -> tuple[Variable, ...]:
+        return tuple(Variable(i, t) for i, t in enumerate(self.in_types))
+
+    @property
+    def outvars(self) -> tuple[Variable | Literal, ...]:
+        return tuple(map(self.operand, self.outs))
+
+    @property
+    def constants(self) -> tuple[Any, ...]:
+        """Its constants, then those of its sub-programs: the ones that its text names ``@c0``, ``@c1``, ... ."""
+        return constants_of(self)
+
+    @property
+    def closed(self) -> bool:
+        """Whether no constant is a box: every one is a concrete array."""
+        return all(const.run is None for const in self.consts)
+
+    @property
+    def key(self) -> Any:
+        """What ``==`` and ``hash`` compare."""
+        try:
+            return self._key
+        except AttributeError:
+            key = (self.in_types, self.ops, self.types, *self._wiring())
+            _set_key(self, key)
+            return key
+
+    def _wiring(self) -> tuple[Any, ...]:
+        """Operands, results and the keys of the constants; these renumbered by first use, equal ones merged."""
+        if not self.consts:
+            return self.args, self.outs, ()
+        if len(self.consts) == 1:
+            used_once = any([-1 in operands for operands in self.args]) or -1 in self.outs
+            return self.args, self.outs, (self.const_key(-1),) if used_once else ()
+        used = dict.fromkeys([n for operands in self.args for n in operands if n < 0], 0)
+        used.update(dict.fromkeys([n for n in self.outs if n < 0], 0))
+        order: dict[Hashable, int] = {}
+        for n in used:
+            used[n] = order.setdefault(self.const_key(n), -1 - len(order))
+        args, outs = self.args, self.outs
+        if any([n != number for n, number in used.items()]):
+            args = tuple([tuple([used.get(n, n) for n in operands]) for operands in args])
+            outs = tuple([used.get(n, n) for n in outs])
+        return args, outs, tuple(order)
+
+    def const_key(self, number: int) -> Hashable:
+        """The key of the constant with this (negative) number: type and bits of an array, identity of a box."""
+        const = self.consts[-1 - number]
+        if not isinstance(const, ConcreteArray):
+            return (const.type, id(const))
+        return array_key(const)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Program) or hash(self) != hash(other):
+            return False
+        if self.key is not other.key:
+            if self.key != other.key:
+                return False
+            # share the key of equal programs: else nested shared sub-programs are compared once per path to them
+            _set_key(other, self._key)
+        return True
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            number = hash(self.key)
+            _set_hash(self, number)
+            return number
+
+    def __reduce__(self) -> Any:
+        # source lines are left out: code objects do not pickle
+        parts = (self.in_types, self.ops, self.args, self.types, self.outs, self.consts, (), self.name)
+        return Program, parts
+
+    def with_consts(self, consts: Sequence[Any]) -> Program:
+        """The same equations with other constants of the same types."""
+        return self._with(consts=tuple(consts))
+
+    def __copy__(self) -> Program:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Program:
+        return self
+
+    def __len__(self) -> int:
+        return len(self.ops)
+
+    def __str__(self) -> str:
+        return program_text(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """An HTML page for notebooks, in which sub-programs can be folded."""
+        return _Installed.page(self)
+
+    def pretty_print(self, *, source_info: bool = False) -> str:
+        """The text; with ``source_info`` each equation is followed by the user's source line."""
+        return program_text(self, source_info)
+
+    @classmethod
+    def parse(cls, text: str, consts: Sequence[Any] = ()) -> Program:
+        """The program of a text; ``consts`` are the constants that it names ``@c0``, ``@c1``, ...
+
+            Program.parse(str(p), p.constants) == p
+
+        Raises: ParseError: with line and column, and what was expected there.
+        """
+        return read(text, consts, cls)
+
+    def diff(self, other: Program) -> ProgramDifference:
+        """The changes that turn this program into ``other``; false, with an empty text, iff the two are equal."""
+        return difference(self, other)
+
+    def with_outs(self, outs: Sequence[int]) -> Program:
+        """The same equations with the values of these numbers as results."""
+        if tuple(outs) == self.outs:
+            return self
+        program = self._with(outs=tuple(outs))
+        if hasattr(self, "_numbered"):
+            _set_numbered(program, self._numbered)
+        return program
+
+    def rewired(self, in_types: Sequence[ArrayType], indices: Sequence[int]) -> Program:
+        """The same equations over inputs of types ``in_types``; the former input ``i`` is input ``indices[i]``."""
+        count = len(indices)
+        if len(in_types) == count and all([i == index for i, index in enumerate(indices)]):
+            return self
+        shift = len(in_types) - count
+
+        def renumber(numbers: Sequence[int]) -> tuple[int, ...]:
+            return tuple([n if n < 0 else indices[n] if n < count else n + shift for n in numbers])
+
+        return self._with(
+            in_types=tuple(in_types), args=tuple(map(renumber, self.args)), outs=renumber(self.outs)
+        )
+
+    def with_name(self, name: str) -> Program:
+        """An equal program with another name."""
+        return self._with(name=name)
+
+    def _with(self, **parts: Any) -> Program:
+        """The program with some of ``_PARTS`` replaced; its operations and effects must stay the same."""
+        program = object.__new__(Program)
+        for name, assign in zip(_PARTS, _SETTERS):
+            assign(program, parts[name] if name in parts else getattr(self, name))
+        _set_facts(program, _NO_FACTS)
+        return program
+
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        """The results of performing the equations under the handlers in force.
+
+        Raises: BadArgument: the arguments differ from the inputs in number, shape or dtype.
+        """
+        operands = [as_array(x) for x in args]
+        if [(x.type.shape, x.type.dtype) for x in operands] != [(t.shape, t.dtype) for t in self.in_types]:
+            expected, got = (", ".join(map(str, types)) for types in (self.in_types, [x.type for x in operands]))
+            raise BadArgument(f"{self.name}: the program takes ({expected}), got ({got}).", hint="record it for these.")
+        return interpret(self, operands)
+
+
+_PARTS = ("in_types", "ops", "args", "types", "outs", "consts", "sites", "name", "effects")
+_SETTERS = tuple([setter(Program, name) for name in _PARTS])
+_set_key, _set_hash, _set_facts = (setter(Program, name) for name in ("_key", "_hash", "facts"))
+set_out_types, _set_numbered = (setter(Program, name) for name in ("_out_types", "_numbered"))
+
+
+_NO_FACTS = Part()  # shared by all programs without a memoised result
+_FACTS = AttachedCache("facts of programs", None, 1 << 16)
+
+
+def derived_once(function: Callable[[Program, *Ts], R]) -> Callable[[Program, *Ts], R]:
+    """Decorator: memoise a pure function of a program and further hashable arguments.
+
+    Results are stored on the program: a look-up hashes and compares no program, and the results die with it.
+    """
+
+    def derived(program: Program, *args: *Ts) -> Any:
+        try:
+            return program.facts[function, args]
+        except KeyError:
+            pass
+        return _FACTS.add(_facts_of(program), (function, args), function(program, *args))
+
+    def derived_alone(program: Program) -> Any:  # without further arguments: the hottest paths
+        try:
+            return program.facts[function]
+        except KeyError:
+            pass
+        return _FACTS.add(_facts_of(program), function, function(program))  # type: ignore[call-arg]
+
+    alone = function.__code__.co_argcount == 1 and not function.__code__.co_flags & CO_VARARGS
+    wrapper: Any = derived_alone if alone else derived
+    functools.update_wrapper(wrapper, function)
+    return wrapper
+
+
+def memoised(program: Program, key: Hashable, make: Callable[[], Any]) -> Any:
+    """The result memoised on a program under ``key``, computed once by ``make()``: ``derived_once`` for closures."""
+    try:
+        return program.facts[key]
+    except KeyError:
+        return _FACTS.add(_facts_of(program), key, make())
+
+
+def _facts_of(program: Program) -> Part:
+    if program.facts is _NO_FACTS:
+        _set_facts(program, _FACTS.new_part())
+    return program.facts
+
+
+@derived_once
+def _equations(program: Program) -> tuple[Equation, ...]:
+    return tuple(program.equations())
+
+
+class _Installed:
+    page: Callable[[Program], str]
+
+
+def install_page(page: Callable[[Program], str]) -> None:
+    """Set the function that renders a program as HTML for notebooks; called once, when the package is imported."""
+    _Installed.page = page
+
+
+WRITERS[Program] = lambda printer, program: printer.program(program)
+
+
+def interpret(program: Program, args: Sequence[Array]) -> tuple[Any, ...]:
+    """Perform a program's equations in order under the handlers in force, each at its own source line."""
+    run = current()
+    return run.inline(program, args, program.sites.labelled_by(run.labeller))
+
+
+starts_path(interpret, by_user=False)
+
+
+def bind(program: Program, args: Sequence[Array]) -> list[Any]:
+    """The list of a program's values by number: inputs and constants set, results of equations still None."""
+    return [*args, *[None] * (program.count - len(args)), *reversed(program.consts)]
+
+
+class Builder(Equations):
+    """A program under construction: equations are appended, ``freeze`` gives the program."""
+
+    __slots__ = ("in_types", "ops", "args", "types", "consts", "sites", "count", "inlined_blocks", "_numbers")
+
+    def __init__(self) -> None:
+        self.in_types: list[ArrayType] = []
+        self.ops: list[Operation] = []
+        self.args: list[tuple[int, ...]] = []
+        self.types: list[Any] = []
+        self.consts: list[Any] = []
+        self.sites = Sites()
+        self.count = 0
+        self.inlined_blocks: dict[int, Any] = {}  # last equation -> the cached rule program it came from
+        self._numbers: dict[int, int] = {}
+
+    def input(self, type: ArrayType) -> int:
+        """Append an input, before any equation; gives its number."""
+        number = self.count
+        self.in_types.append(type)
+        self.count = number + 1
+        return number
+
+    def const(self, value: Any) -> int:
+        """The number of a constant; the same object has the same number."""
+        number = self._numbers.get(id(value))
+        if number is None:
+            self.consts.append(value)
+            number = self._numbers[id(value)] = -len(self.consts)
+        return number
+
+    def append(self, op: Operation, args: tuple[int, ...], result_type: Any, site: Any) -> int:
+        """Append an equation; gives the number of its first result."""
+        self.ops.append(op)
+        self.args.append(args)
+        self.types.append(result_type)
+        self.sites.append(site)
+        number = self.count
+        self.count = number + (len(result_type) if op.multiple_results else 1)
+        return number
+
+    def freeze(self, outs: Sequence[int], name: str = "program") -> Program:
+        """The program that returns the values with these numbers."""
+        return Program(self.in_types, self.ops, self.args, self.types, outs, self.consts, self.sites, name)

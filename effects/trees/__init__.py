@@ -1,0 +1,1 @@
+"""Pytrees: treedefs, flattening, registration, and the functions on trees; may import base."""

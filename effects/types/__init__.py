@@ -1,0 +1,1 @@
+"""Array types and dtypes: families, names, promotion; may import base and trees."""

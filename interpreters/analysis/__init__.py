@@ -1,0 +1,3 @@
+"""Analyses of programs, which also simplify them: types, dependence, cost, liveness, minimum cuts; may import core and
+what comes before it.
+"""

@@ -1,0 +1,270 @@
+"""Dependence: which inputs of a program each of its variables depends on.
+
+    dependence(p).results(marks)[j]   whether result j of p depends on a marked input
+
+One forward pass computes a set of inputs for each variable, whatever the marks; it is memoised on the program. A set is
+an integer: bit ``i`` stands for input ``i``. An operation with bodies composes the dependence of its bodies; the
+carries of a loop are closed under any number of iterations, a transitive closure.
+
+``body_dependence`` answers the two questions on an operation with bodies: forward, which inputs and results depend on
+marked operands (``reached``: partial evaluation and transposition), and backward, which inputs some results need
+(``needed``: dead code elimination).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ...effects.core.named_axes import Axis
+from ...effects.core.operation import Operation
+from ...effects.programs.program import Program, derived_once, memoised
+
+Marks = tuple[bool, ...]
+
+
+def effect_kinds(op: Operation) -> set[Any]:
+    """The classes of the effects that an operation, or its bodies, perform; naming a mapped axis does not count."""
+    return {type(effect) for effect in op.effects if not isinstance(effect, Axis)}
+
+
+def is_root(op: Operation) -> bool:
+    """Whether ``op`` performs an effect, beyond naming a mapped axis: such an operation is never dead code."""
+    if not (op.effectful or op.bodied or op.named):
+        return False
+    return any([not isinstance(effect, Axis) for effect in op.effects])
+
+
+class Dependence(NamedTuple):
+    """The sets of inputs that the variables of a program, its results and its effects depend on.
+
+    ``effects``: by class. Effects of one class stay in order, so each one depends on what its predecessors depend on.
+    """
+
+    values: list[int]
+    outs: tuple[int, ...]
+    effects: dict[Any, int]
+
+    @property
+    def roots(self) -> int:
+        """The inputs that effects depend on: they are live whichever results are used."""
+        return union(self.effects.values())
+
+    def results(self, marks: Sequence[bool]) -> Marks:
+        """Which results depend on a marked input."""
+        marked = as_set(marks)
+        return tuple([out & marked != 0 for out in self.outs])
+
+
+def as_set(marks: Sequence[bool]) -> int:
+    """The set of the marked positions."""
+    result = 0
+    for i, yes in enumerate(marks):
+        if yes:
+            result |= 1 << i
+    return result
+
+
+def as_marks(numbers: int, count: int) -> Marks:
+    """For each position below ``count`` whether it is in the set."""
+    return tuple([numbers >> i & 1 == 1 for i in range(count)])
+
+
+def union(sets: Iterable[int]) -> int:
+    """The union of sets."""
+    result = 0
+    for numbers in sets:
+        result |= numbers
+    return result
+
+
+@derived_once
+def dependence(program: Program) -> Dependence:
+    """The dependence of a program, in one pass over its equations."""
+    values = [1 << i for i in range(len(program.in_types))]
+    effects: dict[Any, int] = {}
+    performs = bool(program.effects)
+    for op, args, types in zip(program.ops, program.args, program.types):
+        if op.bodied:
+            results, performed = body_dependence(op).composed([values[n] if n >= 0 else 0 for n in args])
+        else:
+            inputs = 0
+            for n in args:
+                if n >= 0:
+                    inputs |= values[n]
+            results = [inputs] * len(types) if op.multiple_results else [inputs]
+            performed = dict.fromkeys(effect_kinds(op), inputs) if performs else {}
+        if performed:
+            before = union([effects.get(kind, 0) for kind in performed])
+            results = [inputs | before for inputs in results]
+            for kind, inputs in performed.items():
+                effects[kind] = before | inputs
+        values += results
+    return Dependence(values, tuple([values[n] if n >= 0 else 0 for n in program.outs]), effects)
+
+
+class Reached(NamedTuple):
+    """Which inputs of the bodies and which results depend on marked operands, and whether the loop's test does."""
+
+    inputs: Marks
+    results: Marks
+    test: bool
+
+
+class BodyDependence:
+    """The dependence of an operation with bodies, as sets of inputs of the bodies.
+
+    ``outs``: of each result of a body, over all branches; ``test``: of a loop's test; ``effects``: by class.
+    ``carried``: of each carry of a loop after any number of iterations, none included; empty where the operation is no
+    loop. Carry ``k`` is input ``first + k``.
+    """
+
+    __slots__ = ("op", "outs", "test", "effects", "first", "carried")
+
+    def __init__(self, op: Any):
+        self.op = op
+        bodies = [dependence(body) for body in op.bodies]
+        tests, main = bodies[: len(op.tests)], bodies[len(op.tests) :]
+        self.outs = main[0].outs if len(main) == 1 else tuple(map(union, zip(*[each.outs for each in main])))
+        self.test = union(tests[0].outs) if tests else 0
+        self.effects = main[0].effects
+        if len(bodies) > 1:
+            kinds = {kind for each in bodies for kind in each.effects}
+            self.effects = {kind: union([each.effects.get(kind, 0) for each in bodies]) for kind in kinds}
+        self.first = op.shared
+        self.carried = _closed(self.outs[: op.carry], op.shared) if op.loops and op.prunes else ()
+
+    def reached(self, marks: Sequence[bool]) -> Reached:
+        """The inputs and results that depend on a marked operand; all results where one selects or reaches the test."""
+        op, count = self.op, len(self.carried)
+        inputs = list(marks[op.selects :])
+        marked = as_set(inputs)
+        if count:
+            inputs[self.first : self.first + count] = [numbers & marked != 0 for numbers in self.carried]
+            marked = as_set(inputs)
+        test = self.test & marked != 0
+        if test or True in marks[: op.selects] or (marked and not op.prunes):
+            results = (True,) * len(self.outs)
+        else:
+            results = tuple([out & marked != 0 for out in self.outs[count:]])
+            results = (*inputs[self.first : self.first + count], *results)
+        return Reached(tuple(inputs), results, test)
+
+    def needed(self, used: Sequence[bool]) -> tuple[Marks, Marks]:
+        """The inputs of the bodies that used results, the test or effects need; and the results that are then live.
+
+        More results are live than used where a loop carries a value that another live result depends on.
+        """
+        first, count = self.first, len(self.carried)
+        live = self.test | as_set(used[:count]) << first
+        for numbers in self.effects.values():
+            live |= numbers
+        for out, yes in zip(self.outs[count:], used[count:]):
+            if yes:
+                live |= out
+        for i, numbers in enumerate(self.carried, first):
+            if live >> i & 1:
+                live |= numbers
+        inputs = as_marks(live, len(self.op.main[0].in_types))
+        return inputs, (*inputs[first : first + count], *used[count:])
+
+    def composed(self, operands: Sequence[int]) -> tuple[list[int], dict[Any, int]]:
+        """The sets of the results and of the effects, where operand ``i`` depends on the set ``operands[i]``."""
+        op = self.op
+        if not op.prunes:
+            everything = union(operands)
+            return [everything] * len(self.outs), dict.fromkeys(effect_kinds(op), everything)
+        inner = list(operands[op.selects :])
+        count = len(self.carried)
+        carries = _composed(self.carried, inner)
+        inner[self.first : self.first + count] = carries
+        (test, *outs) = _composed((self.test, *self.outs[count:]), inner)
+        control = union(operands[: op.selects]) | test  # what decides which body runs, and how often
+        effects = dict(zip(self.effects, [control | found for found in _composed(self.effects.values(), inner)]))
+        results = [*carries, *outs]
+        return [control | found for found in results] if control else results, effects
+
+    def entire(self, inputs: Marks) -> bool:
+        """Whether everything that the bodies compute depends on these inputs, so that no part can be split off.
+
+        Operations that are ``cheap_to_recompute``, such as broadcasts, do not count.
+        """
+        op = self.op
+        if not all(inputs[op.shared : op.shared + op.carry]):
+            return False
+        return all([_entire(body, inputs) for body in op.bodies])
+
+
+def body_dependence(op: Any) -> BodyDependence:
+    """The dependence of an operation with bodies; memoised on its body where that is the only one."""
+    if len(op.bodies) > 1 or not op.prunes:
+        return BodyDependence(op)
+    key = (BodyDependence, type(op), op.shared, op.carry)
+    result: BodyDependence = memoised(op.bodies[0], key, lambda: BodyDependence(op))
+    return result
+
+
+def _composed(sets: Iterable[int], inner: Sequence[int]) -> list[int]:
+    """For each set the union of ``inner[i]`` over its elements ``i``. Equal sets are computed once."""
+    seen = {0: 0}
+    results = []
+    for numbers in sets:
+        found = seen.get(numbers)
+        if found is None:
+            found, left = 0, numbers
+            while left:
+                i = left.bit_length() - 1
+                found |= inner[i]
+                left ^= 1 << i
+            seen[numbers] = found
+        results.append(found)
+    return results
+
+
+def _closed(outs: Sequence[int], first: int) -> tuple[int, ...]:
+    """The reflexive transitive closure: for each carry itself and the inputs it depends on over all iterations.
+
+    ``outs[k]``: the inputs that carry ``k`` depends on after one iteration; as an input it has number ``first + k``.
+    Each row is closed by a search that takes in a closed row at once, without its carries.
+    """
+    rows = list(outs)
+    carries = (1 << len(rows)) - 1 << first
+    done = 0  # carries whose row is closed
+    for k in range(len(rows)):
+        found = rows[k] | 1 << first + k
+        waiting = found & carries ^ 1 << first + k
+        while waiting:
+            closed = waiting & done
+            i = (closed or waiting).bit_length() - 1
+            row = rows[i - first]
+            waiting = waiting & ~row if closed else (waiting | row & carries & ~found) ^ 1 << i
+            found |= row
+        rows[k] = found
+        done |= 1 << first + k
+    return tuple(rows)
+
+
+def _entire(program: Program, inputs: Marks) -> bool:
+    """Whether everything that a program computes, its results included, depends on these inputs."""
+    if not all(dependence(program).results(inputs)):
+        return False
+    if computes_without(program, inputs):
+        return False
+    values, marked = dependence(program).values, as_set(inputs)
+    for op, args in zip(program.ops, program.args):
+        if op.bodied:
+            inner = body_dependence(op)
+            if not inner.entire(inner.reached([n >= 0 and values[n] & marked != 0 for n in args]).inputs):
+                return False
+    return True
+
+
+def computes_without(program: Program, marks: Sequence[bool]) -> bool:
+    """Whether an equation depends on no marked input; those that are ``cheap_to_recompute`` do not count."""
+    values, marked, at = dependence(program).values, as_set(marks), len(program.in_types)
+    for op, types in zip(program.ops, program.types):
+        count = len(types) if op.multiple_results else 1
+        if count and not values[at] & marked and not op.cheap_to_recompute:
+            return True
+        at += count
+    return False

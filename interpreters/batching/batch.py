@@ -1,0 +1,260 @@
+"""batch, the handler of vmap: every operation over one more axis. A box pairs an array with its mapped dimension.
+
+    vmap(f)(xs)[i] = f(xs[i])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...effects.base.errors import CannotCross
+from ...effects.base.source_locations import Site
+from ...effects.base.stack import BASE, STACK, Run, inside
+from ...effects.control.lanes import Lanes
+from ...effects.core.arrays import Box
+from ...effects.core.columns import BATCH, COLLECTIVE
+from ...effects.core.named_axes import Axis
+from ...effects.core.operation import Operation
+from ...effects.operations.manipulation.slicing import axis_at
+from ...effects.programs.higher_order import HigherOrder
+from ...effects.programs.program import Program
+from ...effects.types.array_type import ArrayType, array_type
+from ..core.body_transform import BodyTransformer, cross, transform_body
+from ..core.record import Record
+from ..core.rule_cache import cached_rule_program
+from ..differentiation.deferred_rules import cross_linear
+from .divergent_lanes import all_branches, while_any
+
+
+class BatchBox(Box):
+    """The values of all lanes in one array, and the dimension that indexes the lanes."""
+
+    __slots__ = ("value", "dim", "site")
+    value: Any
+    dim: int
+    site: Any
+
+    @property
+    def made_at(self) -> Site:
+        return Site(*self.site) if self.site is not None else self.run.installed_at
+
+
+def lane_box(run: Run, value: Any, dim: int, type: ArrayType, site: Any) -> BatchBox:
+    """A box of ``run``. There is one for every result, so the slower ``__init__`` is avoided."""
+    new = BatchBox()
+    new.type = type
+    new.run = run
+    new.value = value
+    new.dim = dim
+    new.site = site
+    return new
+
+
+def lane_type(type: ArrayType, dim: int) -> ArrayType:
+    """The type of one lane of an array of this type that is mapped along ``dim``."""
+    shape = type.shape
+    return array_type(shape[:dim] + shape[dim + 1 :], type.dtype, type.weak)
+
+
+class Batch(BodyTransformer):
+    """An installation of the handler of ``vmap``.
+
+    Answers operations with one of its boxes as operand, those that name its axis, and every effect; forwards the rest.
+    The mark of a value is its mapped dimension, None for a value that all lanes share.
+    """
+
+    __slots__ = ("size", "axis_name")
+
+    def __init__(self, outer: Run, size: int, axis_name: Any = None, site: tuple[Any, int] | None = None):
+        super().__init__(outer, "vmap" if axis_name is None else f"vmap({axis_name!r})", site)
+        self.size = size
+        self.axis_name = axis_name
+
+    def fresh(self, outer: Run) -> Batch:
+        return Batch(outer, self.size, self.axis_name)
+
+    def key(self) -> Any:
+        return ("batch", self.size, self.axis_name)
+
+    def split(self, x: Any) -> tuple[int | None, Sequence[Any]]:
+        return (x.dim, (x.value,)) if x.run is self else (None, (x,))
+
+    def box(self, mark: int | None, parts: Sequence[Any]) -> Any:
+        (value,) = parts
+        return value if mark is None else lane_box(self, value, mark, lane_type(value.type, mark), self.cell.site)
+
+    def part_types(self, mark: int | None, type: ArrayType) -> Sequence[ArrayType]:
+        shape = type.shape
+        return (type if mark is None else type.update(shape=(*shape[:mark], self.size, *shape[mark:])),)
+
+    def force(self, x: Any, mark: int | None) -> Sequence[Any]:
+        dim, (value,) = self.split(x)
+        return (value if mark is None or dim == mark else axis_at(value, dim, mark, self.size),)
+
+    def join(self, marks: Sequence[int | None]) -> int | None:
+        mapped = {mark for mark in marks if mark is not None}
+        return mapped.pop() if len(mapped) == 1 else 0 if mapped else None
+
+    def carried(self, mark: int | None) -> int | None:
+        return None if mark is None else 0
+
+    def slice(self, mark: int | None, parts: Sequence[Any]) -> tuple[int | None, Sequence[Any]]:
+        if mark == 0:  # dimension 0 has to be the loop's
+            return 0, (axis_at(parts[0], 0, 1, self.size),)
+        return mark and mark - 1, parts
+
+    def stack(self, mark: int | None) -> int | None:
+        return None if mark is None else mark + 1
+
+    def choose(self, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
+        """A branch or loop whose index or test differs from lane to lane.
+
+        A branch becomes all branches and a selection, a loop iterates until every lane has ended. With effects in its
+        row it becomes ``Lanes``, in which each lane executes it alone, if all of them declare ``per_lane``.
+
+        Raises: CannotCross: an effect does not, or the body names the mapped axis, which no lane has alone.
+        """
+        effects = [effect for effect in op.effects if not isinstance(effect, Axis)]
+        if all([effect.vmap == "per_lane" for effect in effects]) and effects:
+            if Axis(self.axis_name) in op.effects:
+                raise self._diverges_at_collective(op, effects)
+            dims, values = zip(*[(self.split(x)[0], self.split(x)[1][0]) for x in operands])
+            return tuple([self.box(0, (y,)) for y in self.in_lanes(op, dims, values)])
+        if effects:
+            names = ", ".join(sorted({effect.name for effect in effects}))
+            raise CannotCross(
+                f"{op.name}: lanes of {self.label} diverge, and only some of them would perform {names}.",
+                hint=f"handle it inside: vmap(hx.handle(h)(f)); or declare {names} with @hx.effect(vmap='per_lane').",
+            )
+        with inside(self):
+            return all_branches(op, operands) if op.runs == "one" else while_any(self, op, operands)
+
+    def _diverges_at_collective(self, op: HigherOrder, effects: Sequence[Any]) -> CannotCross:
+        names = ", ".join(sorted({effect.name for effect in effects}))
+        return CannotCross(
+            f"{op.name}: lanes of {self.label} diverge, and each is executed alone since it performs {names}; a "
+            f"collective over {self.axis_name!r} needs all of them.",
+            hint="compute the collective outside of it, or handle the effect inside: vmap(hx.handle(h)(f)).",
+        )
+
+    def in_lanes(self, op: Operation, dims: Sequence[int | None], values: Sequence[Any]) -> tuple[Any, ...]:
+        """Perform ``Lanes`` of the operation on the next handler out; results have the lanes in dimension 0."""
+        recorder = Record(BASE, "")
+        shared = [(recorder.input(x.type), x) for x, d in zip(values, dims) if d is None]
+        each = [axis_at(x, d, 0, self.size) for x, d in zip(values, dims) if d is not None]
+        rows = iter([recorder.input(x.type.update(shape=x.type.shape[1:])) for x in each])
+        fixed = iter([box for box, _ in shared])
+        results = recorder.answer(op, tuple([next(fixed) if d is None else next(rows) for d in dims]))
+        body = recorder.freeze(op.as_results(results), op.name)
+        lanes = Lanes((body,), len(shared), self.size)
+        return self.outer.answer(lanes, (*[x for _, x in shared], *each))
+
+    def concerns(self, op: Operation) -> bool:
+        """Whether this handler answers an operation without one of its boxes: it names the axis, or has an effect."""
+        return any(not isinstance(e, Axis) or e.name == self.axis_name for e in op.effects)
+
+    def _effect(self, op: Operation, dims: tuple[Any, ...], *values: Any) -> Any:
+        """Answer an effect that has no batch rule as it declares: once for all lanes, once per lane, or refused."""
+        if op.vmap == "once" and all(d is None for d in dims):
+            y = self.outer.answer(op, values)
+            return y, (None,) * len(y) if op.multiple_results else None
+        if op.vmap == "per_lane":
+            ys = self.in_lanes(op, dims, values)
+            return (ys, 0) if op.multiple_results else (ys[0], 0)
+        why = "an operand differs from lane to lane" if op.vmap == "once" else f"it is declared with vmap={op.vmap!r}"
+        declare = "" if op.vmap == "once" else "declare what it means with @hx.effect(vmap='once' or 'per_lane'), or "
+        raise CannotCross(
+            f"{op.name}: this effect cannot cross {self.label}: {why}.",
+            hint=f"{declare}handle it inside: vmap(hx.handle(h)(f)).",
+        )
+
+    def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
+        values: tuple[Any, ...]
+        dims: tuple[Any, ...]
+        key: tuple[Any, ...]
+        if len(operands) == 1:  # the two commonest arities by hand
+            (x,) = operands
+            mapped = x.run is self
+            values, dims = ((x.value,), (x.dim,)) if mapped else (operands, (None,))
+            key = (values[0].type, dims[0])
+        elif len(operands) == 2:
+            x, y = operands
+            first, second = x.run is self, y.run is self
+            mapped = first or second
+            values = (x.value if first else x, y.value if second else y)
+            dims = (x.dim if first else None, y.dim if second else None)
+            key = (values[0].type, values[1].type, *dims)
+        else:
+            values = tuple([x.value if x.run is self else x for x in operands])
+            dims = tuple([x.dim if x.run is self else None for x in operands])
+            mapped = any([d is not None for d in dims])
+            key = (*[x.type for x in values], *dims)
+        if not mapped and (not (op.effectful or op.named or op.bodied) or not self.concerns(op)):
+            return self.outer.answer(op, operands)
+        cell = self.cell
+        outer_site = cell.site
+        site = cell.site = outer_site or self.labelled_site()
+        try:
+            cached = None if op.memo is None else cached_rule_program(op, key, batch_rule)
+            if not cached:
+                return self.by_rule(op, operands, dims, values)
+            (y,) = self.outer.inline(cached.program, values)
+            dim, type = cached.marks
+            return y if dim is None else lane_box(self, y, dim, type, site)
+        finally:
+            cell.site = outer_site
+
+    def by_rule(self, op: Operation, operands: tuple[Any, ...], dims: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
+        """Answer an operation that has no cached rule program: call its rule, or cross its bodies."""
+        token = STACK.set(self.outer)
+        try:
+            if op.deferred and not op.bodied:
+                return cross_linear(self, op, operands)
+            if op.bodied and not (BATCH.has(type(op)) and op.maps(dims)):  # type: ignore[attr-defined]
+                return cross(self, op, operands)  # type: ignore[arg-type]
+            if op.named and self.axis_name in op.axis_names:  # type: ignore[attr-defined]
+                y, dim = COLLECTIVE.find(type(op))(op, self.axis_name, self.size, dims, *values)
+            else:
+                rule = BATCH.find(type(op)) if not op.effectful or BATCH.has(type(op)) else self._effect
+                y, dim = rule(op, dims, *values)
+            if not op.multiple_results:
+                return self.box(dim, (y,))
+            out_dims = dim if isinstance(dim, (tuple, list)) else (dim,) * len(y)
+            return tuple([self.box(d, (value,)) for value, d in zip(y, out_dims)])
+        finally:
+            STACK.reset(token)
+
+
+def batch_rule(op: Operation, key: Sequence[Any]) -> tuple[Callable[..., Any], Sequence[ArrayType]]:
+    """The batch rule as a function to record, and its operand types. ``key``: these types, then mapped dimensions."""
+    count = len(key) // 2
+
+    def rule(*values: Any) -> tuple[Sequence[Any], Any]:
+        y, dim = BATCH.find(type(op))(op, key[count:], *values)
+        return (y,), (dim, None if dim is None else lane_type(y.type, dim))
+
+    return rule, key[:count]
+
+
+class JvpDirections(Batch):
+    """Batch over the directions of one derivative: effects without a mapped operand are forwarded, performed once."""
+
+    __slots__ = ()
+
+    def fresh(self, outer: Run) -> Batch:
+        return JvpDirections(outer, self.size)
+
+    def key(self) -> Any:
+        return ("directions", self.size)
+
+    def concerns(self, op: Operation) -> bool:
+        return False
+
+
+def batch_program(
+    program: Program, dims: Sequence[int | None], size: int, axis_name: Any = None
+) -> tuple[Program, tuple[int | None, ...]]:
+    """The program over all lanes, input ``i`` mapped along ``dims[i]``; and the mapped dimension of each result."""
+    batched = transform_body(Batch(BASE, size, axis_name), program, dims)
+    return batched.program, batched.marks

@@ -1,0 +1,123 @@
+"""Branches and loops on which lanes diverge: a mapped index of a branch, a mapped test of a loop."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from ...effects.base.caches import Cache
+from ...effects.base.stack import BASE, current, inside, perform
+from ...effects.operations.elementwise.bitwise import bitwise_and
+from ...effects.operations.elementwise.comparison import clamp, gt, select_n
+from ...effects.operations.reductions.reductions import ReduceOr
+from ...effects.programs.higher_order import HigherOrder
+from ...effects.programs.program import Program, bind, interpret
+from ...effects.types.array_type import array_type
+from ...effects.types.dtypes import bool_
+from ..analysis.dependence import body_dependence, is_root
+from ..core.body_transform import BodyTransformer, RequiredSignature, transform_body
+from ..core.record import Record, record
+
+_STEPS = Cache("while_any")
+_GUARDS = Cache("guarded loops")
+
+
+def all_branches(op: HigherOrder, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Evaluate every branch, and select each result by the index. Operands: the index, then those of the branches."""
+    index, *xs = operands
+    results = [interpret(body, xs) for body in op.bodies]
+    count = len(results)
+    if count == 1:
+        return results[0]
+    which = gt(index, 0) if count == 2 else clamp(0, index, count - 1)
+    return tuple([select_n(which, *cases) for cases in zip(*results)])
+
+
+def while_any(run: BodyTransformer, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Iterate while the test of any lane holds; a lane whose test has failed keeps its carry."""
+    test, body = op.bodies
+    _, shared, carry, _ = op.groups(operands)
+    fixed = [run.split(x) for x in shared]
+    mapped = tuple([mark is not None for mark, _ in fixed])
+    step = _STEPS.get((test, body, mapped), lambda: _step(test, body, mapped))
+    marks = [mark for mark, _ in fixed] + [0] * op.carry
+    tests, steps = (
+        transform_body(run, test, marks, RequiredSignature([0])).program,
+        transform_body(run, step, marks, RequiredSignature([0] * op.carry)).program,
+    )
+    any_test = record(lambda *xs: [perform(ReduceOr((0,)), interpret(tests, xs)[0])], tests.in_types, tests.name)
+    parts = [part for _, parts in fixed for part in parts]
+    with inside(run.outer):
+        carried = [part for x in carry for part in run.force(x, 0)]
+        results = perform(op.with_bodies((any_test, steps), shared=len(parts)), *parts, *carried)
+    return tuple([run.box(0, [y]) for y in results])
+
+
+def _step(test: Program, body: Program, mapped: tuple[bool, ...]) -> Program:
+    """The body where the test holds, else the carry unchanged. ``mapped``: which shared operands are mapped."""
+    recorder = Record(BASE, "")
+    inputs = [recorder.input(t) for t in body.in_types]
+    with inside(recorder):
+        (more,) = interpret(test, inputs)
+        env, guarded = _guarded(body, inputs, more, mapped)
+        first = len(mapped)
+        ends = [_end(body, env, guarded, more, first + i, n) for i, n in enumerate(body.outs)]
+        return recorder.freeze(ends, body.name)
+
+
+def _guarded(body: Program, inputs: list[Any], more: Any, mapped: tuple[bool, ...]) -> tuple[list[Any], set[int]]:
+    """Perform the body's equations; inner loops whose test is mapped get ``more`` as a further condition.
+
+    A lane that has ended then does not prolong an inner loop. Returns all values of the body by number, and the indices
+    of those loops.
+    """
+    env = bind(body, inputs)
+    lanes = [*mapped, *[True] * (len(inputs) - len(mapped)), *[False] * (len(env) - len(inputs))]
+    number = len(inputs)
+    guarded = set()
+    cell = current().cell
+    for i, (op, args, cell.site) in enumerate(zip(body.ops, body.args, body.sites.labelled_by(current().labeller))):
+        operands, marks = [env[n] for n in args], [lanes[n] for n in args]
+        loop: Any = op
+        if op.bodied and loop.runs == "until" and not is_root(op) and body_dependence(loop).reached(marks).test:
+            guarded.add(i)
+            operands.insert(0, more)
+            op = _GUARDS.get(loop, functools.partial(_guard, loop))
+        y = perform(op, *operands)
+        for value in op.as_results(y):
+            env[number], lanes[number] = value, any(marks)
+            number += 1
+    cell.site = None
+    return env, guarded
+
+
+def _guard(op: Any) -> Any:
+    """The loop with one more shared operand, the first: it iterates only while that is true."""
+    test, body = op.bodies
+    more = array_type((), bool_)
+    with inside(BASE):
+        tested = record(lambda x, *xs: [bitwise_and(x, interpret(test, xs)[0])], (more, *test.in_types), test.name)
+        step = record(lambda x, *xs: interpret(body, xs), (more, *body.in_types), body.name)
+    return op.with_bodies((tested, step), shared=op.shared + 1)
+
+
+def _end(body: Program, env: Sequence[Any], guarded: set[int], more: Any, before: int, after: int) -> Any:
+    """The new carry: value ``after`` of the body where the test holds, else value ``before``, the old carry.
+
+    A selection costs as much as the buffer that it selects. So where the body replaces one slice of the carry, only the
+    slice is selected; and a guarded loop that starts from the old carry needs none: it returns its start unchanged.
+    """
+    old, new = env[before], env[after]
+    definition = body.definition(after)
+    if definition is not None:
+        i, k = definition
+        op: Any = body.ops[i]
+        args = body.args[i]
+        if i in guarded and args[op.shared + k] == before:
+            return new
+        if args and args[0] == before:
+            replaced = op.performed_where(more, *[env[n] for n in args])
+            if replaced is not None:
+                return replaced
+    return old if before == after else select_n(more, old, new)

@@ -1,0 +1,441 @@
+"""Body transformation: the one algorithm by which every handler crosses every higher-order operation.
+
+    operands = selects + shared + carry + each,   body : shared + carry + each -> carry + out
+
+A handler crosses an operation by performing the same operation, outside, over transformed bodies. Each body is
+interpreted under a fresh run of the handler over a record; what is recorded is the transformed body. A value of the
+handler enters and leaves a body as its parts: a jvp box, for example, as primal and tangent. Values are classified by
+marks, static descriptions of how a value is partitioned. In a loop the marks of the carries, and the types of a state
+that travels with them, are the least fixed point of the body: from the marks of the operands upwards, until no carry's
+mark changes.
+
+The two sides are independent. An operation declares the groups of its operands (``effects.programs.higher_order``) and
+names no handler; a handler defines marks and parts (``split``, ``box``, ``force`` of ``BodyTransformer``) and how its
+state moves (``StateFlow``), and names no operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+from ...effects.base import config
+from ...effects.base.caches import Cache
+from ...effects.base.errors import CannotCross
+from ...effects.base.stack import BASE, Run, inside
+from ...effects.core.columns import zeros_like
+from ...effects.core.named_axes import Axis
+from ...effects.core.operation import memoised
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.manipulation.slicing import axis_at
+from ...effects.programs.closure_conversion import close_all
+from ...effects.programs.higher_order import HigherOrder, body_transforms
+from ...effects.programs.program import Program, interpret
+from ...effects.types.array_type import ArrayType
+from .record import Record
+
+# Static description of a value that belongs to a handler's run, such as the mapped axis of a batched value; None for
+# values that do not belong to the run.
+Mark = Any
+_BODIES = Cache("transform_body")
+_OPERATIONS = Cache("cross")
+_STATEFUL_BODIES = Cache("handle", 128)  # smaller: an entry keeps its handler alive, and what its clauses close over
+
+
+class TransformedBody(NamedTuple):
+    """A body transformed by a handler.
+
+    ``program``: from the parts of the inputs to the parts of the results. ``marks``: of the results. ``state``: types
+    of the state's results; ``structure``: their structure.
+    """
+
+    program: Program
+    marks: tuple[Mark, ...]
+    state: tuple[ArrayType, ...] = ()
+    structure: Any = None
+
+
+class RequiredSignature(NamedTuple):
+    """The results that a transformed body must have, so that all branches, or a loop's carry, agree.
+
+    ``marks``: of the results. ``state``: types of the state's results of all branches; those of this body begin at
+    ``offset``, the others are zeros.
+    """
+
+    marks: Sequence[Mark]
+    state: Sequence[ArrayType] = ()
+    offset: int = 0
+
+
+class StateFlow:
+    """How a handler's state crosses one operation. This base class: the handler has no state.
+
+    ``operands`` are the state's values that enter the operation. Where ``in_carry``, they enter a loop as carries, and
+    the results of ``end`` leave as carries; else they enter as ``each`` and leave as ``out``.
+    """
+
+    in_carry: bool = False
+    operands: Sequence[Any] = ()
+
+    def key(self) -> Hashable:
+        """The cache key of the state: all that a transformed body depends on beside types; None: do not cache."""
+        return () if self is STATELESS else None
+
+    def inner_types(self) -> list[ArrayType]:
+        """The types of the entering values inside a body."""
+        return [x.type for x in self.operands]
+
+    def begin(self, run: Any, values: Sequence[Any]) -> None:
+        """Set the run's state at the start of a body to the entering values."""
+
+    def end(self, run: Any) -> tuple[Sequence[Any], Any]:
+        """The values of the run's state at the end of a body, and their structure."""
+        return (), None
+
+    def join(
+        self, run: Any, op: HigherOrder, bodies: Sequence[TransformedBody], before: Sequence[ArrayType]
+    ) -> StateLayout:
+        """The layout of the leaving state that serves all bodies; ``before`` are the types that entered."""
+        return StateLayout((), None, (0,) * len(bodies))
+
+    def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
+        """Set the run's state after the operation, from the values that left it."""
+
+
+class StateLayout(NamedTuple):
+    """The state's results of an operation: types, structure, and the position where each body's own ones begin."""
+
+    types: Sequence[ArrayType]
+    structure: Any
+    offsets: Sequence[int]
+
+
+STATELESS = StateFlow()
+
+
+class BodyTransformContext(NamedTuple):
+    """How a handler transformed the body of an operation, so that the operation's deferred rules are transformed alike.
+
+    The operands of the transformed operation are ``extra`` captured values, the parts of the original operands, and
+    the state. ``body`` is the original body; ``marks`` are those of its inputs, ``result_marks`` those of its results.
+    """
+
+    run: Any
+    flow: StateFlow
+    extra: int
+    body: Program
+    marks: Sequence[Mark]
+    result_marks: Sequence[Mark]
+    state_layout: StateLayout
+
+
+class BodyTransformer(Run):
+    """A run that crosses higher-order operations by ``cross``.
+
+    Subclasses define marks and parts. Laws: ``box(*split(x))`` is ``x``; ``force(x, m)`` has types
+    ``part_types(m, x.type)``; ``join`` and ``carried`` only move up in a finite order of marks, so that the fixed point
+    of a loop exists.
+    """
+
+    __slots__ = ()
+
+    def fresh(self, outer: Run) -> Any:
+        """A new run of the same handler over ``outer``."""
+        return type(self)(outer, self.label)
+
+    def key(self) -> Hashable:
+        """The cache key of the handler: all that a transformed body depends on beside the body and its marks.
+
+        None: do not cache.
+        """
+        return None
+
+    def flow(self, op: HigherOrder) -> StateFlow:
+        """How this handler's state crosses ``op``."""
+        return STATELESS
+
+    def split(self, x: Any) -> tuple[Mark, Sequence[Any]]:
+        """The mark of a value and its parts, which are values of the enclosing run."""
+        return None, (x,)
+
+    def box(self, mark: Mark, parts: Sequence[Any]) -> Any:
+        """The value with this mark and these parts."""
+        return parts[0]
+
+    def part_types(self, mark: Mark, type: ArrayType) -> Sequence[ArrayType]:
+        """The types of the parts of a value with this mark and type."""
+        return (type,)
+
+    def force(self, x: Any, mark: Mark) -> Sequence[Any]:
+        """The parts of ``x`` converted to this mark, such as a zero tangent for a value without one."""
+        return self.split(x)[1]
+
+    def join(self, marks: Sequence[Mark]) -> Mark:
+        """The least mark that values with these marks can all be forced to."""
+        return next((mark for mark in marks if mark is not None), None)
+
+    def carried(self, mark: Mark) -> Mark:
+        """The mark of a carry of a loop whose initial value, or next value, has this mark."""
+        return mark
+
+    def slice(self, mark: Mark, parts: Sequence[Any]) -> tuple[Mark, Sequence[Any]]:
+        """For a stacked operand: the mark of its slices in the body, and its parts with the loop's axis first."""
+        return mark, parts
+
+    def stack(self, mark: Mark) -> Mark:
+        """The mark of a stacked result whose slices have this mark."""
+        return mark
+
+    def choose(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        """Answer an operation whose selecting operand, or whose test, is a value of this handler."""
+        raise CannotCross(f"{op.name}: it chooses by a value of {self.label}, which only vmap can answer.")
+
+
+def transform_body(
+    run: BodyTransformer,
+    body: Program,
+    marks: Sequence[Mark],
+    required: RequiredSignature | None = None,
+    flow: StateFlow = STATELESS,
+    state: Sequence[ArrayType] = (),
+    at: tuple[int, int] | None = None,
+) -> TransformedBody:
+    """The body under the handler of ``run``: from the parts of its inputs, with these marks, to those of its results.
+
+    Results have the marks and state that are ``required``, by default those that the body computes. The state's inputs
+    stand before input ``at[0]``, its results before result ``at[1]``; by default both stand last.
+
+    Cached unless the handler or its state has no key, or the body performs effects that an outer handler may answer.
+    """
+    positions = at or (len(body.in_types), len(body.outs))
+    key = run.key()
+    flow_key = flow.key()
+    if key is None or flow_key is None or (body.effects and run.outer is not BASE):
+        return _transform(run, body, marks, required, flow, state, positions, run.outer)
+    signature = None if required is None else (tuple(required.marks), tuple(required.state), required.offset)
+    entry = (key, body, tuple(marks), signature, flow_key, tuple(state), positions, config.current())
+    cache = _BODIES if flow is STATELESS else _STATEFUL_BODIES
+    return cache.get(entry, lambda: _transform(run, body, marks, required, flow, state, positions, BASE))
+
+
+def _transform(
+    run: BodyTransformer,
+    body: Program,
+    marks: Sequence[Mark],
+    required: RequiredSignature | None,
+    flow: StateFlow,
+    state: Sequence[ArrayType],
+    positions: tuple[int, int],
+    outer: Run,
+) -> TransformedBody:
+    """``transform_body``, uncached: interprets the body under a new run of the handler, over a new record."""
+    recorder = Record(outer, "")
+    inner = run.fresh(recorder)
+    state_input, state_result = positions
+    inputs = []
+    try:
+        for i, (mark, t) in enumerate([*zip(marks, body.in_types), (None, None)]):
+            if i == state_input:
+                with inside(recorder):
+                    flow.begin(inner, [recorder.input(kind) for kind in state])
+            if t is not None:
+                inputs.append(inner.box(mark, [recorder.input(part) for part in inner.part_types(mark, t)]))
+        with inside(inner):
+            results = interpret(body, inputs)
+        with inside(recorder):
+            ends, structure = flow.end(inner)
+            out_marks = [inner.split(y)[0] for y in results] if required is None else required.marks
+            groups = [_typed(inner, y, mark, t) for y, mark, t in zip(results, out_marks, body.out_types)]
+            groups.insert(state_result, ends if required is None else _padded(ends, required))
+            program = recorder.freeze([part for parts in groups for part in parts], body.name)
+            return TransformedBody(program, tuple(out_marks), tuple([x.type for x in ends]), structure)
+    finally:
+        inner.ended = recorder.ended = True
+
+
+def _typed(run: BodyTransformer, y: Any, mark: Mark, type: ArrayType) -> Sequence[Any]:
+    """The parts of a result under ``mark``, converted to ``run.part_types(mark, type)``."""
+    return [convert(x, t.dtype, t.weak) for x, t in zip(run.force(y, mark), run.part_types(mark, type))]
+
+
+def _padded(ends: Sequence[Any], required: RequiredSignature) -> list[Any]:
+    """The state's results of one body in the layout of all: its own values, and zeros for those of other branches."""
+    first, last = required.offset, required.offset + len(ends)
+    return [
+        convert(ends[i - first], t.dtype, t.weak) if first <= i < last else zeros_like(t)
+        for i, t in enumerate(required.state)
+    ]
+
+
+class TransformedOperation(NamedTuple):
+    """An operation transformed for operands with certain marks, independent of the operands' values.
+
+    ``op``: the operation over transformed bodies. ``captured``: values that the bodies captured, its first operands
+    after ``selects``. ``raised``: positions of the operands that must be forced to another mark, since their carry has
+    it after some iteration, and these marks. ``state``: types of the state's operands, which begin at operand
+    ``state_operand``, or stand last where that is None. ``results``: for each result its mark and its number of parts;
+    the results of the state, laid out as ``state_layout``, stand before part ``state_result``.
+    """
+
+    op: HigherOrder
+    captured: Sequence[Any]
+    raised: Sequence[tuple[int, Mark]]
+    state: Sequence[ArrayType]
+    state_operand: int | None
+    results: Sequence[tuple[Mark, int]]
+    state_result: int
+    state_layout: StateLayout
+
+
+def cross(run: BodyTransformer, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
+    """Answer a higher-order operation: perform it outside over transformed bodies, and box its results.
+
+    Where a value of the handler selects the branch or decides the test, the answer is ``run.choose(op, operands)``.
+    """
+    flow = run.flow(op)
+    if op.runs == "lanes" and flow.in_carry:  # lanes in index order: each one takes the state that the last one left
+        op = op.as_loop()  # type: ignore[attr-defined]
+    values = [run.split(x) for x in operands]
+    if op.stacks:
+        first = op.selects + op.shared + op.carry
+        values[first:] = [run.slice(mark, parts) for mark, parts in values[first:]]
+    crossed = _transformed_operation(run, op, flow, tuple([mark for mark, _ in values]))
+    if crossed is None:
+        return run.choose(op, operands)
+    for i, mark in crossed.raised:
+        values[i] = mark, run.force(operands[i], mark)
+    parts = [part for _, parts in values for part in parts]
+    parts[op.selects : op.selects] = crossed.captured
+    if crossed.state:
+        at = len(parts) if crossed.state_operand is None else crossed.state_operand
+        parts[at:at] = [convert(x, t.dtype, t.weak) for x, t in zip(flow.operands, crossed.state)]
+    return _boxed(run, crossed, flow, perform_transformed(run.outer, crossed.op, tuple(parts)))
+
+
+def _transformed_operation(
+    run: BodyTransformer, op: HigherOrder, flow: StateFlow, marks: tuple[Mark, ...]
+) -> TransformedOperation | None:
+    """The transformed operation for operands with these marks; None where a value of the handler chooses.
+
+    Cached under the conditions of ``transform_body``; operations with deferred rules are not cached.
+    """
+    key = run.key()
+    if key is None or flow is not STATELESS or op.deferred or (op.effects and run.outer is not BASE):
+        return _transform_operation(run, op, flow, marks)
+    return _OPERATIONS.get(
+        (key, op, marks, config.current()), lambda: _memoised(_transform_operation(run, op, flow, marks))
+    )
+
+
+def _memoised(crossed: TransformedOperation | None) -> TransformedOperation | None:
+    """The same, its operation with a memo: one object for all equations, on which later transformations are cached."""
+    if crossed is not None:
+        memoised(crossed.op)
+    return crossed
+
+
+class _FixedPoint(NamedTuple):
+    """Main bodies transformed under marks that their own results confirm.
+
+    ``carry``, ``found``: marks of the carries, and of the results of the bodies. ``state``: types of the entering
+    state; ``at``: where it enters and leaves the bodies (``transform_body``).
+    """
+
+    bodies: list[TransformedBody]
+    carry: list[Mark]
+    found: list[Mark]
+    state: list[ArrayType]
+    state_layout: StateLayout
+    at: tuple[int, int] | None
+
+
+def _fixed_point(run: BodyTransformer, op: HigherOrder, flow: StateFlow, groups: Any) -> _FixedPoint:
+    """The least fixed point over the carries: their marks, and the types of a state that travels with them."""
+    _, shared, carry, each = groups
+    moving = [*map(run.carried, carry)]
+    in_carry = flow.in_carry and op.loops
+    state = flow.inner_types()
+    at = (op.shared + op.carry, op.carry) if in_carry else None
+    while True:
+        marks = [*shared, *moving, *each]
+        bodies = [transform_body(run, body, marks, None, flow, state, at) for body in op.main]
+        found = [run.join(column) for column in zip(*[body.marks for body in bodies])]
+        layout = flow.join(run, op, bodies, state)
+        grown = [run.carried(run.join(pair)) for pair in zip(moving, found)]
+        if not op.loops or (grown == moving and (not in_carry or list(layout.types) == state)):
+            return _FixedPoint(bodies, moving, found, state, layout, at)
+        moving, state = grown, list(layout.types) if in_carry else state
+
+
+def _transform_operation(
+    run: BodyTransformer, op: HigherOrder, flow: StateFlow, operand_marks: tuple[Mark, ...]
+) -> TransformedOperation | None:
+    """``_transformed_operation``, uncached.
+
+    First the fixed point over the main bodies, then the tests under its marks, then the main bodies once more where
+    their results differ from the marks and the state that all of them must agree on.
+    """
+    selects, shared, _, each = groups = op.groups(operand_marks)
+    if any([mark is not None for mark in selects]):
+        return None
+    bodies, moving, found, state, layout, at = _fixed_point(run, op, flow, groups)
+    in_carry = at is not None
+    tests = [transform_body(run, test, [*shared, *moving], None, flow, state) for test in op.tests]
+    if any([test.marks[0] is not None for test in tests]):
+        return None
+    marks = [*shared, *moving, *each]
+    if op.deferred:  # a deferred rule may return a value of the handler where the body returns none
+        found = [run.carried(run.join(marks)) if mark is None else mark for mark in found]
+    wanted = [*moving, *found[op.carry :]] if op.loops else found
+    programs = [
+        new.program
+        if list(new.marks) == wanted and new.state == tuple(layout.types)
+        else transform_body(run, body, marks, RequiredSignature(wanted, layout.types, offset), flow, state, at).program
+        for body, new, offset in zip(op.main, bodies, layout.offsets)
+    ]
+    closed, captured = close_all([*[test.program.with_outs(test.program.outs[:1]) for test in tests], *programs])
+    rules = {}
+    for name in op.deferred:
+        context = BodyTransformContext(run, flow, len(captured), op.bodies[0], marks, wanted, layout)
+        rules[name] = getattr(op, name).transformed(context)
+    types = op.groups((None,) * op.selects + op.bodies[0].in_types)
+    shared_parts = sum([len(run.part_types(mark, t)) for mark, t in zip(shared, types.shared)])
+    carry_parts = sum([len(run.part_types(mark, t)) for mark, t in zip(moving, types.carry)])
+    carry = carry_parts + (len(state) if in_carry else 0)
+    new = op.with_bodies(closed, shared=len(captured) + shared_parts, carry=carry, **rules)
+    counts = [len(run.part_types(mark, t)) for mark, t in zip(wanted, op.main[0].out_types)]
+    stacked = [run.stack(mark) if op.stacks and i >= op.carry else mark for i, mark in enumerate(wanted)]
+    raised = [(i, mark) for i, mark in enumerate(moving, op.selects + op.shared) if mark != operand_marks[i]]
+    state_operand = new.selects + new.shared + carry_parts if in_carry else None
+    state_result = sum(counts[: op.carry] if in_carry else counts)
+    return TransformedOperation(
+        new, captured, raised, state, state_operand, list(zip(stacked, counts)), state_result, layout
+    )
+
+
+def perform_transformed(outer: Run, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
+    """Perform a transformed operation under ``outer``; its flat results.
+
+    ``lanes`` whose bodies perform no effect any more are independent: they are performed as one batched body.
+    """
+    if op.runs != "lanes" or any([not isinstance(effect, Axis) for effect in op.effects]):
+        return outer.answer(op, operands)
+    dims = [None] * op.shared + [0] * (len(operands) - op.shared)
+    program, found = body_transforms().batch(op.bodies[0], dims, op.length)
+    with inside(outer):
+        return [axis_at(y, d, 0, op.length) for y, d in zip(interpret(program, operands), found)]
+
+
+def _boxed(
+    run: BodyTransformer, crossed: TransformedOperation, flow: StateFlow, results: Sequence[Any]
+) -> tuple[Any, ...]:
+    """The results of the original operation from those of the transformed one; sets the run's state after it."""
+    boxes = []
+    at = 0
+    first, last = crossed.state_result, crossed.state_result + len(crossed.state_layout.types)
+    for mark, count in crossed.results:
+        at = last if at == first else at
+        boxes.append(run.box(mark, results[at : at + count]))
+        at += count
+    flow.after(run, results[first:last], crossed.state_layout.structure)
+    return tuple(boxes)

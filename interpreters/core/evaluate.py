@@ -1,0 +1,205 @@
+"""Evaluate: the base interpretation. Operations on concrete arrays are answered by NumPy, which is their specification.
+
+    answer(op, operands)         one operation, by its evaluate rule
+    inline(program, operands)    a cached rule program, by one generated function
+
+A function and result type per operation and operand types are memoised on the operation; from then on ``answer`` is a
+look-up and a NumPy call. The package installs two hooks that compile instead: ``CHOOSER`` for operations on large
+arrays, ``EXECUTE_BODIED`` for operations with bodies.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...effects.base import config
+from ...effects.base.caches import AttachedCache
+from ...effects.base.errors import UnboundAxis, UnhandledEffect
+from ...effects.base.stack import BASE, Run
+from ...effects.core.arrays import ConcreteArray, concrete
+from ...effects.core.columns import EVALUATE
+from ...effects.core.escaped_boxes import escaped_box_error
+from ...effects.core.operation import MEMOS, Operation, result_type
+from ...effects.programs.program import Program, derived_once
+from ...effects.types.dtypes import ExtendedDType
+from .numpy_errors import ERRORS, SILENT
+from .rule_codegen import numpy_function
+
+_RULES = EVALUATE.registry
+
+# Array types for which NumPy may be slow. For operations with such an operand CHOOSER is called: it returns the result,
+# or None for NumPy.
+HEAVY: set[Any] = set()
+CHOOSER: Callable[[Operation, tuple[Any, ...], tuple[Any, ...]], Any] = lambda op, operands, types: None
+# Executes operations with bodies that have no evaluate rule; None: their default rule interprets the bodies.
+EXECUTE_BODIED: Callable[[Operation, tuple[Any, ...]], Any] | None = None
+CACHE_CHOICES = True  # whether the choice between NumPy and XLA may be cached per operand types
+_FUNCTIONS = AttachedCache("NumPy functions", "functions", 1 << 16, MEMOS)
+_EPOCH = object()  # functions generated for rule programs are valid as long as this is the same object
+
+
+def choose_every_time() -> None:
+    """From now on CHOOSER is called for every operation, each time: its choice depends on more than operand types."""
+    global HEAVY, CACHE_CHOICES, _EPOCH
+    HEAVY, CACHE_CHOICES, _EPOCH = _Everything(), False, object()
+    for memo in MEMOS.alive():
+        memo.functions = {}  # a new dictionary: entries that another thread still adds to the old one are lost
+
+
+class _Everything(set[Any]):
+    """A set that is disjoint from none."""
+
+    def isdisjoint(self, others: Any) -> bool:
+        return False
+
+
+def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
+    """The base run's answer to ``op``. The memoised case is written out for one and two operands: it is a hot path."""
+    memo, scoped = op.memo, config.CONFIG.get()
+    if memo is None or (scoped is not None and scoped.mark is None):
+        return _answer(op, operands)
+    try:
+        if len(operands) == 1:
+            (x,) = operands
+            found = memo.functions.get(x.type)
+            if found is None:
+                return _answer(op, operands)
+            f, type = found
+            value = x._value
+            token = ERRORS.set(SILENT)
+            try:
+                y = f(x._read_buffer() if value is None else value)
+            finally:
+                ERRORS.reset(token)
+        elif len(operands) == 2:
+            a, b = operands
+            found = memo.functions.get((a.type, b.type))
+            if found is None:
+                return _answer(op, operands)
+            f, type = found
+            value, other = a._value, b._value
+            token = ERRORS.set(SILENT)
+            try:
+                y = f(a._read_buffer() if value is None else value, b._read_buffer() if other is None else other)
+            finally:
+                ERRORS.reset(token)
+        else:
+            return _answer(op, operands)
+    except AttributeError:
+        _no_boxes(operands)
+        raise
+    if y.__class__ is np.ndarray and y.dtype is type.dtype:
+        return concrete(type, y)
+    return wrap(y, type)
+
+
+def _answer(op: Operation, operands: tuple[Any, ...]) -> Any:
+    """The base run's answer to any operation under any configuration; memoises its function where it may."""
+    kind = type(op)
+    scoped = config.current().mark is None
+    rule = None if scoped else _RULES.get(kind)
+    if rule is None:
+        if op.bodied and EXECUTE_BODIED is not None and not EVALUATE.has(kind) and not config.current().disable_jit:
+            _no_boxes(operands)
+            return EXECUTE_BODIED(op, operands)
+        rule = find(op)
+    types = tuple([x.type for x in operands])
+    functions = None if op.memo is None else op.memo.functions  # before HEAVY: ``choose_every_time`` sets HEAVY first
+    light = HEAVY.isdisjoint(types)
+    token = ERRORS.set(SILENT)
+    try:
+        if not light and (y := CHOOSER(op, operands, types)) is not None:
+            return y
+        out_type = result_type(op, types)
+        y = rule(op, *[x._read_buffer() if x._value is None else x._value for x in operands])
+    except AttributeError:
+        _no_boxes(operands)
+        raise
+    finally:
+        ERRORS.reset(token)
+    if op.multiple_results:
+        return tuple(map(wrap, y, out_type))
+    if (light or CACHE_CHOICES) and not scoped and functions is not None and 0 < len(types) < 3:
+        _FUNCTIONS.add(functions, types[0] if len(types) == 1 else types, (_function(rule, op, types), out_type))
+    return wrap(y, out_type)
+
+
+def inline(program: Program, operands: Sequence[Any], sites: Any = None) -> tuple[Any, ...]:
+    """The results of a program under the base run.
+
+    Without ``sites`` the program is a cached rule program, evaluated by one generated function; else it is interpreted.
+    """
+    if sites is not None:
+        return Run.inline(BASE, program, operands, sites)
+    try:
+        return _inline_function(program, _EPOCH)(*operands)
+    except AttributeError:
+        _no_boxes(operands)
+        raise
+
+
+@derived_once
+def _inline_function(program: Program, epoch: object) -> Callable[..., tuple[Any, ...]]:
+    """The function that evaluates a rule program; it interprets where a type is heavy or a rule is missing."""
+    rules = [_RULES.get(type(op)) for op in program.ops]
+    if None in rules or not HEAVY.isdisjoint(program.value_types()):
+        return lambda *operands: Run.inline(BASE, program, operands)
+    steps = zip(rules, program.ops, program.args)
+    functions = [_function(rule, op, [*map(program.type_of, args)]) for rule, op, args in steps]
+    return numpy_function(program, functions, _fitted)
+
+
+def _function(rule: Any, op: Operation, types: Sequence[Any]) -> Callable[..., Any]:
+    """The function from NumPy arrays of these types to the result: NumPy's own where the operation names it."""
+    found = op.numpy_function(types)
+    return functools.partial(rule, op) if found is None else found
+
+
+def wrap(y: Any, type: Any) -> ConcreteArray:
+    """The array of this type with the result of an evaluate rule."""
+    return concrete(type, _fitted(y, type))
+
+
+def _fitted(y: Any, type: Any) -> np.ndarray[Any, Any]:
+    """The result of an evaluate rule as a NumPy array of exactly the dtype of ``type``."""
+    dtype = type.dtype
+    if y.__class__ is not np.ndarray:
+        y = np.asarray(y)
+    if isinstance(dtype, ExtendedDType):
+        if not y.size:  # a rule on an empty array cannot infer the trailing axes of the representation
+            y = y.reshape((*type.shape, *dtype.shape))
+    elif y.dtype is not dtype and y.dtype != dtype:
+        with np.errstate(all="ignore"):
+            y = y.astype(dtype)
+    return y
+
+
+def find(op: Operation) -> Callable[..., Any]:
+    """The evaluate rule in force for an operation.
+
+    Raises: UnboundAxis, UnhandledEffect: it names an axis, or is an effect, and reached the base unhandled.
+    """
+    kind = type(op)
+    if not EVALUATE.has(kind):
+        if op.named:
+            raise UnboundAxis(
+                f"{op.name}: nothing binds the axis {', '.join(map(repr, op.axis_names))}.",  # type: ignore[attr-defined]
+                hint="run it under vmap(..., axis_name=...).",
+            )
+        if op.effectful:
+            raise UnhandledEffect(
+                f"{op.name}: no handler handles this effect.",
+                hint=op.remedy or "run it under hx.handle(handler)(f), with a clause for it.",
+            )
+    return EVALUATE.find(kind)
+
+
+def _no_boxes(operands: Sequence[Any]) -> None:
+    """Raises: EscapedBox: an operand is a box, whose run is not among the handlers in force."""
+    for x in operands:
+        if x.run is not None:
+            raise escaped_box_error(x)

@@ -1,0 +1,158 @@
+"""Record: the handler that turns every operation performed into an equation of a program (omnistaging).
+
+Every operation is recorded, also one whose operands are all concrete: values from outside the record become constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...effects.base.source_locations import Site, starts_path, user_site, with_calls
+from ...effects.base.stack import STACK, Run, installed
+from ...effects.core.arrays import Box
+from ...effects.core.escaped_boxes import check_not_escaped
+from ...effects.core.operation import Operation, result_type
+from ...effects.programs.program import Builder, Program, derived_once, set_out_types
+from ...effects.types.array_type import ArrayType
+from .rule_codegen import recording_function
+
+
+class RecordBox(Box):
+    """A variable of the program being recorded, by its number. Created by ``box``."""
+
+    __slots__ = ("number",)
+
+    run: Record
+    number: int
+
+    @property
+    def made_at(self) -> Site:
+        return self.run.made_at(self.number)
+
+
+def box(type: ArrayType, run: Record, number: int) -> RecordBox:
+    """The box of variable ``number``. Created once for every equation: slots are set without a slower ``__init__``."""
+    new = RecordBox()
+    new.type = type
+    new.run = run
+    new.number = number
+    return new
+
+
+class Record(Run):
+    """A run that records a program in ``builder``. It answers every operation, with boxes of its variables."""
+
+    __slots__ = ("builder",)
+
+    def __init__(self, outer: Run, label: str, site: tuple[Any, int] | None = None):
+        super().__init__(outer, label, site)
+        self.builder = Builder()
+
+    @property
+    def records_everything(self) -> bool:
+        """Whether every operation is answered here; a subclass such as a tape forwards those on foreign operands."""
+        return type(self) is Record
+
+    def input(self, type: ArrayType) -> RecordBox:
+        """The box of a new input of the program."""
+        return box(type, self, self.builder.input(type))
+
+    def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
+        # the two commonest arities by hand: this is the hottest path of all
+        if len(operands) == 2:
+            x, y = operands
+            numbers: tuple[int, ...] = (
+                x.number if x.run is self else self.number(x), y.number if y.run is self else self.number(y)
+            )  # fmt: skip
+            types: tuple[ArrayType, ...] = (x.type, y.type)
+        elif len(operands) == 1:
+            (x,) = operands
+            numbers = (x.number if x.run is self else self.number(x),)
+            types = (x.type,)
+        else:
+            numbers = tuple([x.number if x.run is self else self.number(x) for x in operands])
+            types = tuple([x.type for x in operands])
+        memo = op.memo
+        out = (memo.result_types.get(types) or result_type(op, types)) if memo is not None else op.result_type(*types)
+        builder = self.builder
+        builder.ops.append(op)
+        builder.args.append(numbers)
+        builder.types.append(out)
+        code, offset = self.cell.site or user_site(2)
+        builder.sites.codes.append(code)
+        builder.sites.offsets.append(offset)
+        number = builder.count
+        if not op.multiple_results:
+            builder.count = number + 1
+            return box(out, self, number)
+        if op.bodied and op.effects:
+            builder.sites.codes[-1] = with_calls(code)
+        builder.count = number + len(out)
+        return tuple([box(t, self, number + i) for i, t in enumerate(out)])
+
+    def inline(self, program: Program, operands: Sequence[Any], sites: Any = None) -> tuple[Any, ...]:
+        """The results of a program whose equations are appended here, with renumbered variables.
+
+        Without ``sites`` the program is a cached rule program: a generated function appends it. With ``sites``, one for
+        each equation, a pure program with operands of exactly its input types is appended; any other is interpreted.
+        """
+        if sites is None:
+            return recorder_of(program)(self, *operands)
+        if not self.records_everything or program.effects or program.in_types != tuple([x.type for x in operands]):
+            return Run.inline(self, program, operands, sites)
+        builder = self.builder
+        numbers_in = [self.number(x) for x in operands]
+        consts = [self.number(const) for const in program.consts]
+        count, shift = len(numbers_in), builder.count - len(numbers_in)
+
+        def renumber(numbers: Sequence[int]) -> tuple[int, ...]:
+            return tuple([n + shift if n >= count else numbers_in[n] if n >= 0 else consts[-1 - n] for n in numbers])
+
+        types = program.value_types()
+        builder.ops += program.ops
+        builder.args += map(renumber, program.args)
+        builder.types += program.types
+        for site in sites:
+            builder.sites.append(site)
+        builder.count += len(types) - len(program.consts) - count
+        known = [*operands, *reversed(program.consts)]
+        return tuple([box(types[n], self, n + shift) if n >= count else known[n] for n in program.outs])
+
+    def number(self, x: Any) -> int:
+        """The variable of any value; a value of an enclosing handler, or a concrete one, becomes a constant.
+
+        Raises: EscapedBox: the value belongs to a run that has ended or does not enclose this one.
+        """
+        run = x.run
+        if run is self:
+            return x.number
+        if run is not None and (run is not self.outer or run.ended):  # no call for a value of ``outer``
+            check_not_escaped(x, self.outer)
+        return self.builder.const(x)
+
+    def made_at(self, number: int) -> Site:
+        found = self.builder.definition(number)
+        return self.installed_at if found is None else Site(*self.builder.sites[found[0]])
+
+    def freeze(self, outs: Sequence[Any], name: str = "program") -> Program:
+        """The recorded program with these results."""
+        program = self.builder.freeze([self.number(x) for x in outs], name)
+        set_out_types(program, tuple([x.type for x in outs]))  # spares the program a pass over all its variables
+        return program
+
+
+@derived_once
+def recorder_of(program: Program) -> Callable[..., tuple[Any, ...]]:
+    """The generated function ``(record, *operands) -> results`` that appends a cached rule program to a record."""
+    return recording_function(program, RecordBox, user_site)
+
+
+@starts_path
+def record(
+    f: Callable[..., Sequence[Any]], in_types: Sequence[ArrayType], name: str = "program", label: str = "make_program"
+) -> Program:
+    """The program of ``f``, which maps flat arrays to flat arrays, recorded over the handlers in force."""
+    run = Record(STACK.get(), label, user_site(2))
+    with installed(run):
+        return run.freeze(f(*[run.input(t) for t in in_types]), name)

@@ -1,0 +1,203 @@
+"""Calls of functions with custom rules: binding of arguments, and whether the call is recorded or evaluated at once."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ...effects.base.errors import BadArgument, BadCall, EscapedBox, NotAnArray, need_function
+from ...effects.base.stack import BASE, STACK, Run, current, inside, runs
+from ...effects.control.recorded_bodies import body_of
+from ...effects.core.arrays import Array, as_array
+from ...effects.functions.captured import boxes_in, placeholders_for
+from ...effects.functions.fingerprint import KeyedValue
+from ...effects.programs.closure_conversion import close_all
+from ...effects.trees import pytrees
+from ..differentiation.jvp import Jvp
+from ..differentiation.partial_eval import Tape
+
+
+class BoundArguments:
+    """Binds the arguments of a function to positions, and separates the static ones (nondiff_argnums) from values."""
+
+    def __init__(self, where: str, fun: Callable[..., Any], argnums: Any, argnames: Any):
+        self.where = where
+        self.name = getattr(fun, "__name__", type(fun).__name__)
+        self.signature: inspect.Signature | None
+        try:
+            self.signature = inspect.signature(fun)
+        except (TypeError, ValueError):
+            self.signature = None
+        parameters = list(self.signature.parameters.values()) if self.signature else []
+        named = [p for p in parameters if p.default is not p.empty or p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+        # the number of positional arguments that need no binding; None where every call is bound
+        self.plain = None if named or any([p.kind is p.VAR_POSITIONAL for p in parameters]) else len(parameters)
+        names = (argnames,) if isinstance(argnames, str) else tuple(argnames)
+        positions = [p.name for p in parameters]
+        for name in names:
+            if name not in positions:
+                raise BadArgument(f"{where}: nondiff_argnames must name parameters of {self.name}, got {name!r}.")
+        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        self.static = tuple(sorted({*numbers, *[positions.index(name) for name in names]}))
+
+    def positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments by position, defaults included."""
+        if not kwargs and (len(args) == self.plain or self.signature is None):
+            return args
+        if self.signature is None:
+            raise BadCall(f"{self.where}: arguments of {self.name} must be positional, since it has no signature.")
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise BadCall(f"{self.where}: {self.name}: {error}.") from None
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise BadCall(
+                f"{self.where}: arguments of {self.name} are passed to its rule by position, got keyword-only "
+                f"{', '.join(bound.kwargs)}.",
+                hint="make them positional parameters.",
+            )
+        return bound.args
+
+    def split(self, args: tuple[Any, ...]) -> tuple[tuple[KeyedValue, ...], list[Array], Any]:
+        """The static arguments, the leaves of the others, and the treedef of the others."""
+        if self.static and self.static[-1] >= len(args):
+            raise BadArgument(
+                f"{self.where}: nondiff_argnums must name arguments, got {self.static} for {len(args)} of them."
+            )
+        if self.static and self.static[0] < 0:
+            raise BadArgument(f"{self.where}: nondiff_argnums must not be negative, got {self.static}.")
+        values = tuple([x for i, x in enumerate(args) if i not in self.static]) if self.static else args
+        leaves, tree = pytrees.flatten(values)
+        try:
+            xs = [as_array(x) for x in leaves]
+        except NotAnArray as error:
+            raise NotAnArray(
+                f"{self.where}: arguments of {self.name} must be arrays or numbers. {error.what}",
+                hint="name it in nondiff_argnums.",
+            ) from None
+        return tuple([KeyedValue(args[i]) for i in self.static]), xs, tree
+
+    def merged(self, statics: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+        """All arguments by position: the inverse of ``split``."""
+        return merge_arguments(self.static, statics, values)
+
+
+class CustomFunction:
+    """The base of functions with a custom rule: the function, and how its arguments are bound."""
+
+    __call__: Callable[..., Any]  # calls the function; under handlers its rule takes its place
+
+    def __init__(
+        self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
+    ):
+        where = type(self).__name__
+        need_function(where, fun)
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self._arguments = BoundArguments(where, fun, nondiff_argnums, nondiff_argnames)
+        self.nondiff_argnums = self._arguments.static
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+
+def merge_arguments(positions: Sequence[int], statics: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    """The values with the static arguments inserted at their positions, which increase."""
+    arguments = list(values)
+    for position, value in zip(positions, statics):
+        arguments.insert(position, value)
+    return arguments
+
+
+class RuleResults(NamedTuple):
+    """What a derivative rule returns: results, their tangents (None: zero), and the treedef of the results."""
+
+    outs: list[Any]
+    tangents: list[Any]
+    tree: Any
+
+
+class CustomCall(NamedTuple):
+    """A call of a function with a custom rule.
+
+    ``function`` takes leaves and returns a tree. ``make_rule(placeholders, first, expected, placeholder_of)`` makes the
+    deferred rule: the placeholders of captured boxes; the number of captured values that precede them among the
+    operands; treedef and types of the results, None where unknown; and the placeholder of each box by its identity.
+    """
+
+    operation: Any
+    name: str
+    function: Callable[..., Any]
+    make_rule: Callable[..., Any]
+    functions: Sequence[Any]  # the functions and static arguments, searched for captured boxes
+    derivative: bool = True  # whether the rule is a derivative rule
+
+
+def perform_call(call: CustomCall, xs: Sequence[Array]) -> Any:
+    """Perform a call; returns the tree of its results.
+
+    The function is recorded as the body of an operation only where a handler in force needs that. Else it is called
+    directly, so that it sees concrete values: under the base, and under derivatives of other values.
+
+    Raises: EscapedBox: the function or rule captures a box in a way that ``boxes_in`` does not follow.
+    """
+    run = current()
+    if run is not BASE and boxes_in(*call.functions):
+        return _perform_recorded(call, xs)
+    if all([x.run is None for x in xs]) and all([type(each) in _DERIVATIVES for each in runs()]):
+        return pytrees.map(as_array, call.function(*xs))  # no argument has a tangent; captured values may
+    try:
+        results = _evaluate(call, xs)
+    except EscapedBox as error:
+        raise EscapedBox(
+            f"{call.name}: {error.what}",
+            hint="values that rules capture are found in closures, partial arguments, methods and trees; pass other "
+            "values as arguments.",
+        ) from error
+    return pytrees.unflatten(results.tree, results.outs)
+
+
+def _evaluate(call: CustomCall, xs: Sequence[Array]) -> RuleResults:
+    """The results of a call, without a record where possible.
+
+    The base calls the function. A derivative with a box among the operands applies the rule at once, one without, and a
+    tape without, is passed over. Every other handler gets the recorded operation.
+    """
+    run = current()
+    kind = type(run)
+    if run is BASE:
+        outs, tree = pytrees.flatten(call.function(*xs))
+        return RuleResults([as_array(y) for y in outs], [], tree)
+    owned = any([x.run is run for x in xs])
+    if kind is Run or (kind is Tape and not owned) or (kind is Jvp and not owned):
+        with inside(run.outer):
+            return _evaluate(call, xs)
+    if isinstance(run, Jvp) and call.derivative:
+        pairs = [run.unbox(x) for x in xs]
+        with inside(run.outer):
+            results = call.make_rule((), 0, None, {}).evaluate([x for x, _ in pairs], [dx for _, dx in pairs])
+        return RuleResults([run.pair(y, dy) for y, dy in zip(results.outs, results.tangents)], [], results.tree)
+    outs, tree = pytrees.flatten(_perform_recorded(call, xs))
+    return RuleResults(outs, [], tree)
+
+
+_DERIVATIVES = (Jvp, Tape, Run)  # handlers that forward every operation without one of their boxes
+
+
+def _perform_recorded(call: CustomCall, xs: Sequence[Array]) -> Any:
+    """Record the function and perform the operation with that body; captured values and boxes become operands."""
+    body = body_of(call.name, call.function, [x.type for x in xs])
+    (program,), captured = close_all([body.program])
+    boxes = boxes_in(*call.functions) if current() is not BASE else []
+    first, count = len(captured), len(boxes)
+    in_types = [x.type for x in (*captured, *boxes, *xs)]
+    program = program.rewired(in_types, [*range(first), *range(first + count, len(in_types))])
+    placeholders, placeholder_of = placeholders_for(boxes)
+    expected = (body.structure, program.out_types)
+    rule = call.make_rule(tuple(map(KeyedValue, placeholders)), first, expected, placeholder_of)
+    results = STACK.get().answer(call.operation((program,), first + count, rule), (*captured, *boxes, *xs))
+    return pytrees.unflatten(body.structure, results)

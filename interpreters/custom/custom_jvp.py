@@ -1,0 +1,91 @@
+"""custom_jvp: functions with a forward derivative rule."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ...effects.base.errors import BadCall, need_function
+from ...effects.control.custom_rules import CustomJvp
+from ...effects.core.columns import add_tangents, zeros_like
+from ...effects.trees import pytrees
+from .custom_call import CustomCall, CustomFunction, perform_call
+from .derivative_rules import UserJvp, with_placeholders
+
+
+class custom_jvp(CustomFunction):
+    """A function with a rule for its forward derivative, from which reverse mode follows.
+
+        f.defjvp(rule);  jvp(f, xs, dxs) == rule(xs, dxs)
+
+    The rule is evaluated where ``f`` is differentiated, under the handlers in force there, and must be linear in the
+    tangents. A tangent of a value that the function or the rule captures is propagated through their operations.
+
+    Args:
+        nondiff_argnums, nondiff_argnames: arguments that are passed on as Python values, first to the rule.
+
+    Raises: TreeMismatch, ShapeMismatch, DTypeMismatch: a result or tangent of the rule has another structure,
+    shape or dtype than the function's result.
+
+    >>> from handlax import grad, numpy as hnp
+    >>> @custom_jvp
+    ... def log1pexp(x): return hnp.log(1.0 + hnp.exp(x))
+    >>> @log1pexp.defjvp
+    ... def rule(primals, tangents):
+    ...     (x,), (dx,) = primals, tangents
+    ...     return log1pexp(x), (1.0 - 1.0 / (1.0 + hnp.exp(x))) * dx
+    >>> grad(log1pexp)(100.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+
+    captures = ("fun", "jvp", "__wrapped__")
+    jvp: Callable[..., Any] | None = None
+    symbolic_zeros: bool = False
+
+    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+        """Set the rule, ``jvp(*nondiff, primals, tangents) -> (results, tangents)``, and return it.
+
+        Args:
+            symbolic_zeros: tangents known to be zero come as ``SymbolicZero`` instead of arrays.
+        """
+        need_function("defjvp", jvp)
+        self.jvp = jvp
+        self.symbolic_zeros = symbolic_zeros
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Set one rule for each argument, ``jvp(tangent, result, *primals) -> tangent``; None is a zero derivative."""
+        if self.nondiff_argnums:
+            raise BadCall("defjvps: rules by argument need a function without nondiff_argnums.", hint="use defjvp.")
+
+        def jvp(primals: Any, tangents: Any) -> Any:
+            result = self(*primals)
+            total = pytrees.tree_map(lambda _: None, result)
+            terms = [rule(dx, result, *primals) for rule, dx in zip(jvps, tangents) if rule is not None]
+            if not terms:
+                return result, pytrees.tree_map(zeros_like, result)
+            total = functools.reduce(lambda a, b: pytrees.tree_map(add_tangents, a, b), terms)
+            return result, total
+
+        self.defjvp(jvp)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.jvp is None:
+            raise BadCall(
+                f"custom_jvp: {self._arguments.name} has no rule yet.", hint="define one with defjvp or defjvps."
+            )
+        arguments, fun, rule = self._arguments, self.fun, self.jvp
+        statics, xs, tree = arguments.split(arguments.positional(args, kwargs))
+        static_values = [static.value for static in statics]
+
+        def function(*values: Any) -> Any:
+            return fun(*arguments.merged(static_values, pytrees.unflatten(tree, values)))
+
+        def make_rule(placeholders: Any, first: int, expected: Any, placeholder_of: Any) -> UserJvp:
+            fixed = tuple([with_placeholders(value, placeholder_of) for value in static_values])
+            deferred = with_placeholders(rule, placeholder_of)
+            symbolic = self.symbolic_zeros
+            return UserJvp(arguments.name, fixed, tree, symbolic, placeholders, first, expected, deferred)
+
+        return perform_call(CustomCall(CustomJvp, arguments.name, function, make_rule, (fun, rule, *static_values)), xs)

@@ -1,0 +1,184 @@
+"""Functions with a reverse derivative rule: custom_vjp, custom_gradient, linear_call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...effects.base.errors import BadCall, TreeMismatch, need_function
+from ...effects.base.stack import perform
+from ...effects.base.wrapping import wraps
+from ...effects.control.custom_rules import Adjoint, CustomVjp
+from ...effects.control.recorded_bodies import body_of
+from ...effects.core.arrays import as_array
+from ...effects.functions.captured import boxes_in, placeholders_for, replaced
+from ...effects.functions.fingerprint import KeyedValue
+from ...effects.trees import pytrees
+from ...effects.types.array_type import ArrayType
+from ..differentiation.deferred_rules import DeferredRule, checked, describe_function
+from ..transformations.make_program import closure_convert
+from .custom_call import CustomCall, CustomFunction, perform_call
+from .derivative_rules import UserVjp, substitution, with_placeholders
+
+
+class custom_vjp(CustomFunction):
+    """A function with a rule for its reverse derivative.
+
+        f.defvjp(fwd, bwd);  y, pull = vjp(f, *xs):  y, r = fwd(*xs),  pull(ct) == bwd(r, ct)
+
+    Forward mode follows where ``bwd`` is linear in the cotangent: its adjoint is the forward derivative.
+
+    Args:
+        nondiff_argnums, nondiff_argnames: arguments that are passed on as Python values, in their positions to ``fwd``
+            and first to ``bwd``.
+
+    Raises: TreeMismatch, ShapeMismatch, DTypeMismatch: a result or cotangent of a rule has another structure,
+    shape or dtype than the function's. NotDifferentiable: forward mode, where ``bwd`` is not linear.
+
+    >>> from handlax import grad, numpy as hnp
+    >>> @custom_vjp
+    ... def clipped(x): return x
+    >>> clipped.defvjp(lambda x: (x, None), lambda _, ct: (hnp.clip(ct, -1.0, 1.0),))
+    >>> grad(lambda x: 5.0 * clipped(x))(3.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+
+    captures = ("fun", "fwd", "bwd", "__wrapped__")
+    fwd: Callable[..., Any] | None = None
+    bwd: Callable[..., Any] | None = None
+    symbolic_zeros: bool = False
+
+    def defvjp(
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """Set the rules, ``fwd(*args) -> (results, residuals)`` and ``bwd(*nondiff, residuals, cts) -> cts of args``.
+
+        Residuals are trees of arrays. ``bwd`` returns a tuple with one entry for each argument; None is zero.
+
+        Args:
+            symbolic_zeros: leaves of the arguments are passed to ``fwd`` as ``CustomVJPPrimal``, with ``value`` and
+                ``perturbed``; cotangents known to be zero are passed to ``bwd`` as ``SymbolicZero``.
+            optimize_remat: ignored; unused residuals and results are dropped in any case.
+        """
+        need_function("defvjp", fwd)
+        need_function("defvjp", bwd)
+        self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.fwd is None or self.bwd is None:
+            raise BadCall(f"custom_vjp: {self._arguments.name} has no rules yet.", hint="define them with defvjp.")
+        arguments, fun, fwd, bwd = self._arguments, self.fun, self.fwd, self.bwd
+        statics, xs, tree = arguments.split(arguments.positional(args, kwargs))
+        static_values = [static.value for static in statics]
+
+        def function(*values: Any) -> Any:
+            return fun(*arguments.merged(static_values, pytrees.unflatten(tree, values)))
+
+        def make_rule(placeholders: Any, first: int, expected: Any, placeholder_of: Any) -> UserVjp:
+            fixed = tuple([with_placeholders(value, placeholder_of) for value in static_values])
+            rules = (with_placeholders(fwd, placeholder_of), with_placeholders(bwd, placeholder_of))
+            common = (arguments.name, fixed, tree, self.symbolic_zeros, placeholders, first, expected)
+            return UserVjp(*common, *rules, arguments.static)
+
+        functions = (fun, fwd, bwd, *static_values)
+        return perform_call(CustomCall(CustomVjp, arguments.name, function, make_rule, functions), xs)
+
+
+def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """A function from one that returns value and pullback: ``fun(*args) = (y, pull)``, ``pull(ct)`` the cotangents.
+
+    ``pull`` returns a tuple, or for one argument its cotangent alone; it may use any value that ``fun`` computed.
+
+    >>> from handlax import grad
+    >>> grad(custom_gradient(lambda x: (x * x, lambda ct: 10.0 * ct)))(3.0)
+    Array(10., dtype=float32, weak_type=True)
+    """
+    need_function("custom_gradient", fun)
+
+    @wraps(fun)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        def value(*args: Any) -> Any:
+            return fun(*args, **kwargs)[0]
+
+        @wraps(fun)  # messages name the user's function as the rule
+        def fwd(*args: Any) -> Any:
+            y, pull = fun(*args, **kwargs)
+            convertible, captured = closure_convert(pull, y)
+            return y, pytrees.Partial(convertible, *captured)
+
+        @wraps(fun)
+        def bwd(residuals: Any, ct: Any) -> Any:
+            cts = residuals.func(ct, *residuals.args)
+            alone = len(args) == 1 and not (isinstance(cts, tuple) and len(cts) == 1)
+            return (cts,) if alone else cts
+
+        value.__name__ = getattr(fun, "__name__", "custom_gradient")
+        function = custom_vjp(value)
+        function.defvjp(fwd, bwd)
+        return function(*args)
+
+    return wrapped
+
+
+class UserLinear(DeferredRule):
+    """A linear function of the user's as a deferred rule: from residuals and leaves of the linear argument to results.
+
+    ``boxes`` stand for captured values, which are the first residuals; ``types`` are those of the results.
+    """
+
+    f: KeyedValue
+    boxes: tuple[KeyedValue, ...]
+    residual_tree: Any
+    tree: Any
+    out_tree: Any
+    types: tuple[ArrayType, ...]
+
+    @property
+    def shown(self) -> str:
+        return f"linear_call, {describe_function(self.f.value)}"
+
+    def __call__(self, residuals: Any, values: Any) -> list[Any]:
+        f = replaced(self.f.value, substitution(self.boxes, residuals))
+        residual_args = pytrees.unflatten(self.residual_tree, residuals[len(self.boxes) :])
+        leaves, tree = pytrees.flatten(f(residual_args, pytrees.unflatten(self.tree, values)))
+        if tree != self.out_tree:
+            raise TreeMismatch(f"{self.shown}: the function must return the structure {self.out_tree}, got {tree}.")
+        return [checked(self.shown, "results", y, t) for y, t in zip(leaves, self.types)]
+
+
+def linear_call(
+    fun: Callable[..., Any], fun_transpose: Callable[..., Any], residual_args: Any, linear_args: Any
+) -> Any:
+    """``fun(residual_args, linear_args)``, linear in the second, with ``fun_transpose`` as its adjoint.
+
+        <ct, fun(r, x)> == <fun_transpose(r, ct), x>
+
+    >>> from handlax import linear_transpose
+    >>> f = lambda r, x: linear_call(lambda r, x: x / r, lambda r, ct: ct / r, r, x)
+    >>> linear_transpose(lambda x: f(2.0, x), 1.0)(3.0)
+    (Array(1.5, dtype=float32, weak_type=True),)
+    """
+    need_function("linear_call", fun)
+    need_function("linear_call", fun_transpose)
+    residuals, residual_tree = pytrees.flatten(residual_args)
+    values, tree = pytrees.flatten(linear_args)
+    boxes = boxes_in(fun, fun_transpose)
+    placeholders, placeholder_of = placeholders_for(boxes)
+    held = tuple(map(KeyedValue, placeholders))
+    xs = [as_array(x) for x in (*residuals, *values)]
+    count = len(residuals)
+
+    def flat(*ys: Any) -> Any:
+        return fun(pytrees.unflatten(residual_tree, ys[:count]), pytrees.unflatten(tree, ys[count:]))
+
+    body = body_of("linear_call", flat, [x.type for x in xs])
+    types, out_types = tuple([x.type for x in xs[count:]]), body.program.out_types
+    forward = UserLinear(with_placeholders(fun, placeholder_of), held, residual_tree, tree, body.structure, out_types)
+    adjoint = with_placeholders(fun_transpose, placeholder_of)
+    backward = UserLinear(adjoint, held, residual_tree, body.structure, tree, types)
+    results = perform(Adjoint(backward, forward, len(boxes) + count, out_types), *boxes, *xs)
+    return pytrees.unflatten(body.structure, results)

@@ -1,0 +1,409 @@
+"""Derivative rules of the user's as values (deferred rules), and the rules of the operations that carry them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...effects.base import config
+from ...effects.base.caches import Cache
+from ...effects.base.errors import DTypeMismatch, NotDifferentiable, ShapeMismatch, TreeMismatch
+from ...effects.base.stack import BASE, current, inside, installed, perform
+from ...effects.control.body_rules import evaluate_body
+from ...effects.control.custom_rules import Adjoint, CustomJvp, CustomVjp
+from ...effects.core.arrays import as_array
+from ...effects.core.columns import EVALUATE, JVP, LOWER, TRANSPOSE, add_tangents, zeros_like
+from ...effects.functions.captured import replaced
+from ...effects.functions.fingerprint import KeyedValue
+from ...effects.programs.program import Program, interpret
+from ...effects.trees import pytrees
+from ...effects.types.array_type import ArrayType, array_type
+from ...effects.types.dtypes import float0, is_inexact
+from ..core.record import record
+from ..differentiation.deferred_rules import DeferredRule, DerivativeRule, checked, describe_function, full
+from ..differentiation.jvp import Jvp, jvp_program
+from ..differentiation.transpose import transpose_program
+from ..transformations.derivatives import tangent_type, zero_tangent
+from .custom_call import RuleResults, merge_arguments
+
+_FORWARD = Cache("forward programs of linear maps")
+
+
+class SymbolicZero:
+    """A tangent or cotangent known to be zero, of the type ``aval``."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ArrayType):
+        self.aval = aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.aval.shape)
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    def instantiate(self) -> Any:
+        """The zeros as an array."""
+        return zero_tangent(self.aval)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SymbolicZero) and self.aval == other.aval
+
+    def __hash__(self) -> int:
+        return hash(self.aval)
+
+    def __repr__(self) -> str:
+        return f"SymbolicZero({self.aval})"
+
+
+class CustomVJPPrimal:
+    """An argument leaf of a forward rule with ``symbolic_zeros``: its value, and whether it is differentiated."""
+
+    __slots__ = ("value", "perturbed")
+
+    def __init__(self, value: Any, perturbed: bool):
+        self.value = value
+        self.perturbed = perturbed
+
+    def __repr__(self) -> str:
+        return f"CustomVJPPrimal(value={self.value!r}, perturbed={self.perturbed})"
+
+
+def shown_zero(t: ArrayType, symbolic: bool) -> Any:
+    """The zero tangent of a value of this type, as it is passed to rules: ``SymbolicZero`` or an array."""
+    return SymbolicZero(tangent_type(t) or array_type(t.shape, float0)) if symbolic else zero_tangent(t)
+
+
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """The zero tangents of a tree of values: arrays, or ``SymbolicZero``; a rule may return either."""
+    return pytrees.map(lambda x: shown_zero(as_array(x).type, symbolic_zeros), val)
+
+
+def with_placeholders(value: Any, placeholder_of: Mapping[int, Any]) -> KeyedValue:
+    """A function or static argument of a deferred rule, with a placeholder for each box that it captured."""
+    return KeyedValue(replaced(value, placeholder_of), reads=True)
+
+
+def substitution(boxes: Sequence[KeyedValue], values: Sequence[Any]) -> dict[int, Any]:
+    """The argument of ``replaced`` that puts these values in place of the placeholders ``boxes``."""
+    return {id(box.value): value for box, value in zip(boxes, values)}
+
+
+class UserRule(DerivativeRule):
+    """The rule of a ``custom_jvp`` or ``custom_vjp`` for forward mode.
+
+    Operands: ``first`` values that the body alone captured, those that the rule captured, the leaves of the arguments.
+    """
+
+    function: str  # its name
+    statics: tuple[KeyedValue, ...]
+    tree: Any  # of the arguments that are not static
+    symbolic: bool  # whether zeros are passed as SymbolicZero
+    boxes: tuple[KeyedValue, ...]  # placeholders of the values that the rule captured
+    first: int
+    expected: Any  # treedef and types of the function's results; None where unknown
+
+    def run(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        results = self.evaluate(operands, tangents)
+        return results.outs, results.tangents
+
+    def evaluate(self, operands: Sequence[Any], tangents: Sequence[Any]) -> RuleResults:
+        """Results and tangents. Tangents of captured values are propagated through the rule's operations."""
+        last = self.first + len(self.boxes)
+        captured, xs, dxs = operands[self.first : last], operands[last:], tangents[last:]
+        if all([dx is None for dx in tangents[self.first : last]]):
+            return self.apply(captured, xs, dxs)
+        inner = Jvp(current(), "")
+        with installed(inner):
+            pairs = [inner.pair(x, dx) for x, dx in zip(captured, tangents[self.first : last])]
+            outs, douts, tree = self.apply(pairs, xs, dxs)
+        by_captured = [inner.unbox(y) for y in outs]
+        by_arguments = [None if dy is None else inner.unbox(dy)[0] for dy in douts]
+        dys = [add_tangents(a, b) for a, (_, b) in zip(by_arguments, by_captured)]
+        return RuleResults([y for y, _ in by_captured], dys, tree)
+
+    @abstractmethod
+    def apply(self, captured: Sequence[Any], xs: Sequence[Any], dxs: Sequence[Any]) -> RuleResults:
+        """Call the user's function with these captured values, argument leaves and tangents (None: zero)."""
+
+    def results(self, returned: Any) -> tuple[list[Any], Any]:
+        """The leaves and treedef of the results that the rule returned.
+
+        Raises: TreeMismatch, ShapeMismatch, DTypeMismatch: they differ from those of the function.
+        """
+        leaves, tree = pytrees.flatten(returned)
+        if self.expected is None:
+            return [as_array(y) for y in leaves], tree
+        structure, types = self.expected
+        if tree != structure:
+            raise TreeMismatch(
+                f"{self.shown}: the rule must return results of the structure of {self.function}'s, {structure}, "
+                f"got {tree}."
+            )
+        return [checked(self.shown, "results", y, t) for y, t in zip(leaves, types)], tree
+
+
+class UserJvp(UserRule):
+    """The rule of a ``custom_jvp``, ``(primals, tangents) -> (results, tangents)``."""
+
+    rule: KeyedValue
+
+    @property
+    def shown(self) -> str:
+        return f"custom_jvp of {self.function}, rule {describe_function(self.rule.value)}"
+
+    def apply(self, captured: Sequence[Any], xs: Sequence[Any], dxs: Sequence[Any]) -> RuleResults:
+        values = substitution(self.boxes, captured)
+        f = replaced(self.rule.value, values)
+        statics = [replaced(static.value, values) for static in self.statics]
+        dense = [shown_zero(x.type, self.symbolic) if dx is None else dx for x, dx in zip(xs, dxs)]
+        pair = f(*statics, pytrees.unflatten(self.tree, xs), pytrees.unflatten(self.tree, dense))
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TreeMismatch(f"{self.shown}: the rule must return (results, tangents), got {type(pair).__name__}.")
+        outs, tree = self.results(pair[0])
+        tangents, other = pytrees.flatten(pair[1])
+        if other != tree:
+            raise TreeMismatch(
+                f"{self.shown}: the rule must return tangents of the structure of its results, {tree}, got {other}."
+            )
+        return RuleResults(outs, [self.tangent(y.type, dy) for y, dy in zip(outs, tangents)], tree)
+
+    def tangent(self, t: ArrayType, dy: Any) -> Any:
+        """The tangent ``dy`` that the rule returned for a result of type ``t``, checked; None for a zero."""
+        if isinstance(dy, SymbolicZero) or getattr(dy, "dtype", None) == float0:
+            if dy.shape != t.shape:
+                raise ShapeMismatch(f"{self.shown}: the rule must return tangents of shape {t.shape}, got {dy.shape}.")
+            return None
+        if not is_inexact(t.dtype):
+            raise DTypeMismatch(
+                f"{self.shown}: the tangent of a result {t} has dtype float0, got {getattr(dy, 'dtype', type(dy))}.",
+                hint="np.zeros(y.shape, handlax.dtypes.float0).",
+            )
+        return checked(self.shown, "tangents", dy, t)
+
+
+class UserVjp(UserRule):
+    """The rules of a ``custom_vjp``: ``fwd(*args) -> (results, residuals)``, ``bwd(residuals, cts) -> cts``.
+
+    Its tangents are those of ``Adjoint``, the linear map whose adjoint is ``bwd``.
+    """
+
+    fwd: KeyedValue
+    bwd: KeyedValue
+    static_positions: tuple[int, ...]  # of the static arguments among all arguments
+
+    @property
+    def shown(self) -> str:
+        return f"custom_vjp of {self.function}, forward rule {describe_function(self.fwd.value)}"
+
+    def apply(self, captured: Sequence[Any], xs: Sequence[Any], dxs: Sequence[Any]) -> RuleResults:
+        values = substitution(self.boxes, captured)
+        wrt = tuple([dx is not None for dx in dxs])
+        args = [CustomVJPPrimal(x, yes) for x, yes in zip(xs, wrt)] if self.symbolic else xs
+        statics = [replaced(static.value, values) for static in self.statics]
+        arguments = merge_arguments(self.static_positions, statics, pytrees.unflatten(self.tree, args))
+        pair = replaced(self.fwd.value, values)(*arguments)
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TreeMismatch(f"{self.shown}: the rule must return (results, residuals), got {type(pair).__name__}.")
+        outs, tree = self.results(pair[0])
+        residuals, residual_tree = pytrees.flatten(pair[1])
+        residuals = [residual(self.shown, x) for x in residuals]
+        types = tuple([y.type for y in outs])
+        inexact = tuple([t for t in types if is_inexact(t.dtype)])
+        if not inexact or not any(wrt):
+            return RuleResults(outs, [None] * len(outs), tree)
+        backward = UserBackward(
+            self.function, self.bwd, self.statics, self.symbolic, self.boxes, tree, types, residual_tree, self.tree,
+            tuple([x.type for x in xs]), wrt,
+        )  # fmt: skip
+        op = Adjoint(backward, None, len(captured) + len(residuals), inexact)
+        tangents = iter(perform(op, *captured, *residuals, *[dx for dx in dxs if dx is not None]))
+        return RuleResults(outs, [next(tangents) if is_inexact(t.dtype) else None for t in types], tree)
+
+
+def residual(shown: str, x: Any) -> Any:
+    """A leaf of the residuals as an array. Raises: TreeMismatch: it is none."""
+    try:
+        return as_array(x)
+    except TypeError as error:
+        raise TreeMismatch(
+            f"{shown}: residuals must be trees of arrays, got {type(x).__name__}.",
+            hint="let the rule capture other values, or name them in nondiff_argnums.",
+        ) from error
+
+
+class UserBackward(DeferredRule):
+    """The backward rule: from residuals and cotangents of results to cotangents of differentiated arguments."""
+
+    function: str
+    bwd: KeyedValue
+    statics: tuple[KeyedValue, ...]
+    symbolic: bool
+    boxes: tuple[KeyedValue, ...]
+    out_tree: Any
+    out_types: tuple[ArrayType, ...]
+    residual_tree: Any
+    tree: Any
+    types: tuple[ArrayType, ...]
+    wrt: tuple[bool, ...]
+
+    @property
+    def shown(self) -> str:
+        return f"custom_vjp of {self.function}, backward rule {describe_function(self.bwd.value)}"
+
+    def __call__(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        count = len(self.boxes)
+        values = substitution(self.boxes, residuals)
+        inexact = iter(cts)
+        out_cts = []
+        for t in self.out_types:
+            ct = next(inexact) if is_inexact(t.dtype) else None
+            out_cts.append(shown_zero(t, self.symbolic) if ct is None else ct)
+        statics = [replaced(static.value, values) for static in self.statics]
+        stored = pytrees.unflatten(self.residual_tree, residuals[count:])
+        in_cts = replaced(self.bwd.value, values)(*statics, stored, pytrees.unflatten(self.out_tree, out_cts))
+        return [ct for ct, yes in zip(self.cotangents(in_cts), self.wrt) if yes]
+
+    def cotangents(self, returned: Any) -> list[Any]:
+        """The cotangent of each argument leaf, None for zero, from what the rule returned: None may stand for a tree.
+
+        Raises: TreeMismatch, ShapeMismatch, DTypeMismatch: it does not fit the arguments.
+        """
+        example = pytrees.unflatten(self.tree, range(len(self.types)))
+        if not isinstance(returned, (tuple, list)) or len(returned) != len(example):
+            got = f"{len(returned)} of them" if isinstance(returned, (tuple, list)) else type(returned).__name__
+            raise TreeMismatch(
+                f"{self.shown}: the rule must return a tuple of one cotangent for each argument, {len(example)}, "
+                f"got {got}."
+            )
+        leaves: list[Any] = []
+        for i, (arg, ct) in enumerate(zip(example, returned)):
+            if not self.append_leaves(arg, ct, leaves):
+                raise TreeMismatch(
+                    f"{self.shown}: the rule must return a cotangent of the structure of argument {i}, "
+                    f"{pytrees.structure(arg)}, got {pytrees.structure(ct)}.",
+                    hint="None stands for zero.",
+                )
+        return [self.cotangent(t, ct) for t, ct in zip(self.types, leaves)]
+
+    def append_leaves(self, example: Any, returned: Any, leaves: list[Any]) -> bool:
+        """Append the leaves of a returned tree, None for each leaf of ``example`` under a None; False: no such tree."""
+        if returned is None:
+            leaves += [None] * len(pytrees.leaves(example))
+            return True
+        parts, tree = pytrees.flatten(example, lambda x: x is not example)
+        returned_parts, other = pytrees.flatten(returned, lambda x: x is not returned)
+        if tree != other:
+            return False
+        if tree is pytrees.LEAF:
+            leaves.append(returned)
+            return True
+        return all([self.append_leaves(a, b, leaves) for a, b in zip(parts, returned_parts)])
+
+    def cotangent(self, t: ArrayType, ct: Any) -> Any:
+        """The cotangent of an argument leaf of type ``t``, checked; None for a zero, and for a dtype without one."""
+        if ct is None or isinstance(ct, SymbolicZero) or not is_inexact(t.dtype):
+            return None
+        if getattr(ct, "dtype", None) == float0:
+            return None
+        return checked(self.shown, "cotangents", ct, t)
+
+
+# Rules of the operations
+
+
+def derivative(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+    """The user's rule where an argument has a tangent; where only captured values have one, the jvp of the body."""
+    if any([dx is not None for dx in tangents[op.shared :]]):
+        return op.rule.run(primals, tangents)
+    return by_program(op.bodies[0], primals, tangents)
+
+
+def by_program(program: Program, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """The jvp of a program, from primals and tangents (None: zero): its results and their tangents."""
+    derived, marks = jvp_program(program, [dx is not None for dx in tangents])
+    results = interpret(derived, [*primals, *[dx for dx in tangents if dx is not None]])
+    nonzero = iter(results[len(marks) :])
+    return results[: len(marks)], [next(nonzero) if yes else None for yes in marks]
+
+
+JVP.rule(CustomJvp)(derivative)
+JVP.rule(CustomVjp)(derivative)
+
+
+def forward_program(op: Any, types: Sequence[ArrayType]) -> Program:
+    """The linear map of an ``Adjoint`` as a program from residuals and values; cached.
+
+    Raises: NotDifferentiable: only its adjoint has a rule, and that is not linear.
+    """
+    key = (op, tuple(types), config.current())
+    return _FORWARD.get(key, lambda: _forward_program(op, types))
+
+
+def _forward_program(op: Any, types: Sequence[ArrayType]) -> Program:
+    count = op.residuals
+    with inside(BASE):
+        if op.forward is not None:
+            return record(lambda *xs: full(op.forward(xs[:count], xs[count:]), op.types), types, "linear")
+        backward = record(
+            lambda *xs: full(op.backward(xs[:count], xs[count:]), types[count:]), [*types[:count], *op.types], "bwd"
+        )
+        linear = [i >= count for i in range(len(backward.in_types))]
+        try:
+            adjoint, marks = transpose_program(backward, linear, [True] * (len(types) - count))
+        except NotDifferentiable as error:
+            raise NotDifferentiable(
+                f"{op.backward.shown}: the forward derivative is the adjoint of this rule, which is not linear in the "
+                f"cotangent. {error.what}",
+                hint="define the derivative by custom_jvp.",
+            ) from error
+
+        def forward(*xs: Any) -> list[Any]:
+            nonzero = iter(interpret(adjoint, xs))
+            return [next(nonzero) if yes else zeros_like(t) for yes, t in zip(marks, op.types)]
+
+        return record(forward, types, "linear")
+
+
+@EVALUATE.rule(Adjoint)
+def _(op, *values):
+    return evaluate_body(forward_program(op, [array_type(x.shape, x.dtype) for x in values]), values)
+
+
+@LOWER.rule(Adjoint)
+def _(op, emit, *values):
+    return emit.program(forward_program(op, [v.type for v in values]), values)
+
+
+@JVP.rule(Adjoint)
+def _(op, primals, tangents):
+    if any([dx is not None for dx in tangents[: op.residuals]]):
+        return by_program(forward_program(op, [x.type for x in primals]), primals, tangents)
+    dxs = full(tangents[op.residuals :], [x.type for x in primals[op.residuals :]])
+    return perform(op, *primals), perform(op, *primals[: op.residuals], *dxs)
+
+
+@TRANSPOSE.rule(Adjoint)
+def _(op, cts, *operands, wrt):
+    residuals, values = operands[: op.residuals], operands[op.residuals :]
+    if any(wrt[: op.residuals]):
+        raise NotDifferentiable(f"{op.backward.shown}: the map is linear in its values, not in its residuals.")
+    if op.forward is None:
+        in_cts = op.backward(residuals, cts)
+    else:
+        types = tuple([x if isinstance(x, ArrayType) else x.type for x in values])
+        in_cts = perform(Adjoint(op.forward, op.backward, op.residuals, types), *residuals, *full(cts, op.types))
+    return [*[None] * op.residuals, *[ct if yes else None for ct, yes in zip(in_cts, wrt[op.residuals :])]]
+

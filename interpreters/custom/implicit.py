@@ -1,0 +1,288 @@
+"""Solvers differentiated by the implicit function theorem: custom_linear_solve and custom_root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...effects.base.errors import NotDifferentiable, ShapeMismatch, TreeMismatch, need_function
+from ...effects.base.stack import perform
+from ...effects.control.custom_rules import CustomJvp, LinearSolve
+from ...effects.control.recorded_bodies import RecordedBody, body_of
+from ...effects.core.arrays import Array, as_array
+from ...effects.core.columns import JVP, TRANSPOSE, add_tangents, zeros_like
+from ...effects.functions.captured import boxes_in, placeholders_for, replaced
+from ...effects.functions.fingerprint import KeyedValue
+from ...effects.operations.elementwise.arithmetic import neg
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.programs.closure_conversion import close, close_all
+from ...effects.programs.higher_order import record_body
+from ...effects.programs.program import Program, interpret
+from ...effects.trees import pytrees
+from ...effects.types.array_type import ArrayType
+from ...effects.types.dtypes import is_inexact
+from ..differentiation.deferred_rules import DerivativeRule, checked, describe_function, full
+from ..differentiation.jvp import jvp_program
+from ..differentiation.transpose import transpose_program
+from .derivative_rules import by_program, substitution, with_placeholders
+
+
+def _check_result(
+    where: str, what: str, structure: Any, types: Sequence[ArrayType], body: RecordedBody, count: int
+) -> None:
+    """Check that a recorded function returns the structure and types of the unknowns.
+
+    Raises: TreeMismatch, ShapeMismatch: it does not.
+    """
+    out_types = body.program.out_types[:count]
+    if body.structure != structure:
+        raise TreeMismatch(f"{where}: {what} must return the structure {structure}, got {body.structure}.")
+    for t, other in zip(types, out_types):
+        if t.shape != other.shape or t.dtype != other.dtype:
+            raise ShapeMismatch(f"{where}: {what} must return {t}, got {other}.", hint="the system must be square.")
+
+
+def custom_linear_solve(
+    matvec: Callable[..., Any], b: Any, solve: Callable[..., Any], transpose_solve: Callable[..., Any] | None = None,
+    symmetric: bool = False, has_aux: bool = False,
+) -> Any:  # fmt: skip
+    """The solution of a linear system by a given solver, differentiated implicitly.
+
+        x = custom_linear_solve(matvec, b, solve):  matvec(x) == b,  x = solve(matvec, b)
+        dx = solve(matvec, db - dmatvec(x)),  and its adjoint by transpose_solve(vecmat, ct)
+
+    Differentiable to any order in ``b`` and in the values that ``matvec`` captured, in both modes; the operations of
+    the solver are never differentiated.
+
+    Args:
+        transpose_solve: the solver of the transposed system, needed by reverse mode.
+        symmetric: the matrix is its own transpose, and ``solve`` serves for both.
+        has_aux: solvers return ``(x, aux)``, and so does this; aux has no derivative.
+
+    Raises: TreeMismatch, ShapeMismatch: a function's result has another structure or type than the
+    unknowns. NotDifferentiable: reverse mode without ``transpose_solve``.
+
+    >>> from handlax import grad, numpy as hnp
+    >>> root = lambda a, b: custom_linear_solve(lambda x: a * x, b, lambda f, b: b / f(1.0), symmetric=True)
+    >>> grad(root)(2.0, 3.0)
+    Array(-0.75, dtype=float32, weak_type=True)
+    """
+    where = "custom_linear_solve"
+    for f in (matvec, solve, *([] if transpose_solve is None else [transpose_solve])):
+        need_function(where, f)
+    leaves, tree = pytrees.flatten(b)
+    bs = [as_array(x) for x in leaves]
+    types = [x.type for x in bs]
+    count = len(bs)
+    product = body_of("matvec", lambda *xs: matvec(pytrees.unflatten(tree, xs)), types)
+    _check_result(where, "matvec", tree, types, product, count)
+    transposed = product.program if symmetric else _vecmat(product.program, types)
+    reverse = solve if symmetric and transpose_solve is None else transpose_solve
+    systems = [(solve, product.program), *([] if reverse is None else [(reverse, transposed)])]
+    bodies: list[Program] = []
+    structures = []
+    for solver, system in systems:
+        solution = _solution(where, solver, system, tree, types, has_aux)
+        structures.append(solution.structure)
+        extra = solution.program.out_types[count:]
+        bodies += [solution.program, _padded(system, extra)]
+    programs, captured = close_all(bodies)
+    op = LinearSolve(programs, len(captured), count)
+    results = perform(op, *captured, *bs)
+    return pytrees.unflatten(structures[0], results)
+
+
+def _vecmat(product: Program, types: Sequence[ArrayType]) -> Program:
+    """The transpose of a recorded product, over the same captured values."""
+    closed, captured = close(product)
+    linear = [False] * len(captured) + [True] * len(types)
+    adjoint, marks = transpose_program(closed, linear, [True] * len(types))
+
+    def vecmat(*cts: Any) -> list[Any]:
+        nonzero = iter(interpret(adjoint, [*captured, *cts]))
+        return full([next(nonzero) if yes else None for yes in marks], types)
+
+    return record_body(vecmat, types, "vecmat")
+
+
+def _solution(
+    where: str, solver: Callable[..., Any], system: Program, tree: Any, types: Sequence[ArrayType], has_aux: bool,
+    strong: bool = False,
+) -> RecordedBody:  # fmt: skip
+    """The recorded call ``solver(system, b)``; its results are checked against the types of the unknowns.
+
+    ``strong``: a result may have a strong type where the unknown's type is weak.
+    """
+
+    def product(x: Any) -> Any:
+        values = [checked(where, "an argument", y, t) for y, t in zip(tree.flatten_up_to(x), types)]
+        return pytrees.unflatten(tree, interpret(system, values))
+
+    def solved(*bs: Any) -> Any:
+        result = solver(product, pytrees.unflatten(tree, bs))
+        if has_aux and (not isinstance(result, (tuple, list)) or len(result) != 2):
+            raise TreeMismatch(f"{where}: with has_aux=True a solver returns (x, aux), got {type(result).__name__}.")
+        return tuple(result) if has_aux else result
+
+    def typed(*bs: Any) -> Any:
+        result = solved(*bs)
+        x, aux = result if has_aux else (result, None)
+        leaves, treedef = pytrees.flatten(x)
+        if treedef != tree:
+            raise TreeMismatch(f"{where}: {describe_function(solver)} must return the structure {tree}, got {treedef}.")
+        shown = f"{where}, {describe_function(solver)}"
+        unknowns = [_unknown(shown, y, t, strong) for y, t in zip(leaves, types)]
+        x = pytrees.unflatten(tree, unknowns)
+        return (x, aux) if has_aux else x
+
+    return body_of("solve", typed, types)
+
+
+def _unknown(shown: str, y: Any, t: ArrayType, strong: bool) -> Any:
+    """An unknown that a solver returned, as an array of type ``t``; with ``strong``, it may have the strong type."""
+    x = checked(shown, "unknowns", y, t)
+    return y if strong and isinstance(y, Array) and y.type.dtype == t.dtype else x
+
+
+def _padded(system: Program, extra: Sequence[ArrayType]) -> Program:
+    """A recorded product with the results of its solver: zeros in place of aux, whose types are ``extra``."""
+    if not extra:
+        return record_body(lambda *xs: list(interpret(system, xs)), system.in_types, system.name)
+    return record_body(
+        lambda *xs: [*interpret(system, xs), *[zeros_like(t) for t in extra]], system.in_types, system.name
+    )
+
+
+@JVP.rule(LinearSolve)
+def _(op, primals, tangents):
+    ys = perform(op, *primals)
+    shared, count = op.shared, op.carry
+    rest = list(tangents[shared:])  # of the right-hand side, db - dA x
+    if any([dx is not None for dx in tangents[:shared]]):
+        at = (*primals[:shared], *ys[:count])
+        _, by_captured = by_program(op.bodies[1], at, (*tangents[:shared], *[None] * count))
+        rest = [add_tangents(db, None if dy is None else neg(dy)) for db, dy in zip(rest, by_captured)]
+    none = [None] * (len(ys) - count)
+    if all([db is None for db in rest]):
+        return ys, [None] * count + none
+    dxs = perform(op, *primals[:shared], *full(rest, [y.type for y in ys[:count]]))
+    return ys, [*[dx if is_inexact(dx.type.dtype) else None for dx in dxs[:count]], *none]
+
+
+@TRANSPOSE.rule(LinearSolve)
+def _(op, cts, *operands, wrt):
+    if any(wrt[: op.shared]):
+        raise NotDifferentiable("linear_solve: the solution is linear in b, not in the values that matvec captured.")
+    if len(op.bodies) == 2:
+        raise NotDifferentiable(
+            "custom_linear_solve: reverse mode needs a solver of the transposed system, got none.",
+            hint="pass transpose_solve, or symmetric=True.",
+        )
+    swapped = op.with_bodies((*op.bodies[2:], *op.bodies[:2]))
+    types = op.bodies[0].out_types[: op.carry]
+    b_cts = perform(swapped, *operands[: op.shared], *full(cts[: op.carry], types))[: op.carry]
+    return [*[None] * op.shared, *[ct if yes else None for ct, yes in zip(b_cts, wrt[op.shared :])]]
+
+
+def custom_root(
+    f: Callable[..., Any], initial_guess: Any, solve: Callable[..., Any], tangent_solve: Callable[..., Any],
+    has_aux: bool = False,
+) -> Any:  # fmt: skip
+    """A root of a function by a given solver, differentiated implicitly.
+
+        x = custom_root(f, guess, solve, tangent_solve):  f(x) == 0,  x = solve(f, guess)
+        dx = tangent_solve(v -> f'(x) v, -df(x)),  df by the values that f captured
+
+    Differentiable to any order in the values that ``f`` captured, by the implicit function theorem; the operations of
+    the solver are never differentiated, and the derivative by the guess is zero.
+
+    Args:
+        tangent_solve: solves ``g(y) == b`` for linear ``g``; reverse mode transposes it.
+        has_aux: ``solve`` returns ``(x, aux)``, and so does this; aux has no derivative.
+
+    Raises: TreeMismatch, ShapeMismatch, DTypeMismatch: a function's result has another structure or type
+    than the unknowns.
+
+    >>> from handlax import grad, numpy as hnp
+    >>> def newton(f, x):
+    ...     for _ in range(8): x = x - f(x) / (2.0 * x)
+    ...     return x
+    >>> sqrt = lambda a: custom_root(lambda x: x * x - a, 1.0, newton, lambda g, b: b / g(1.0))
+    >>> grad(sqrt)(4.0)
+    Array(0.25, dtype=float32, weak_type=True)
+    """
+    where = "custom_root"
+    for function in (f, solve, tangent_solve):
+        need_function(where, function)
+    leaves, tree = pytrees.flatten(initial_guess)
+    guess = [as_array(x) for x in leaves]
+    types = [x.type for x in guess]
+    count = len(guess)
+    equation = body_of("f", lambda *xs: f(pytrees.unflatten(tree, xs)), types)
+    _check_result(where, "f", tree, types, equation, count)
+    body = _solution(where, solve, equation.program, tree, types, has_aux, strong=True)
+    boxes = boxes_in(tangent_solve)
+    (system, solution), captured = close_all([equation.program, body.program])
+    first, last = len(captured), len(captured) + len(boxes)
+    in_types = [*[x.type for x in (*captured, *boxes)], *types]
+    positions = [*range(first), *range(last, len(in_types))]
+    placeholders, placeholder_of = placeholders_for(boxes)
+    rule = UserRoot(
+        with_placeholders(tangent_solve, placeholder_of), tree, system.rewired(in_types, positions),
+        solution.rewired(in_types, positions), first, tuple(map(KeyedValue, placeholders)),
+    )  # fmt: skip
+    return pytrees.unflatten(body.structure, perform(rule.operation, *captured, *boxes, *guess))
+
+
+class UserRoot(DerivativeRule):
+    """The derivative rule of a root. Operands: the values captured by ``f``, by ``tangent_solve``, then the guess."""
+
+    tangent_solve: KeyedValue
+    tree: Any
+    system: Program
+    solution: Program
+    first: int
+    boxes: tuple[KeyedValue, ...]
+
+    @property
+    def shown(self) -> str:
+        return f"custom_root, {describe_function(self.tangent_solve.value)}"
+
+    @property
+    def operation(self) -> CustomJvp:
+        return CustomJvp((self.solution,), 0, self)
+
+    def run(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, list[Any]]:
+        ys = perform(self.operation, *operands)
+        last = self.first + len(self.boxes)
+        count = len(operands) - last
+        none = [None] * len(ys)
+        if all([dx is None for dx in tangents[: self.first]]):
+            return ys, none
+        unknowns = [convert(y, x.type.dtype, x.type.weak) for y, x in zip(ys, operands[last:])]
+        at = (*operands[:last], *unknowns)
+        _, dfs = by_program(self.system, at, (*tangents[: self.first], *[None] * (len(at) - self.first)))
+        if all([df is None for df in dfs]):
+            return ys, none
+        types = [y.type for y in ys[:count]]
+        values = substitution(self.boxes, operands[self.first : last])
+        right = pytrees.unflatten(self.tree, [neg(df) for df in full(dfs, types)])
+        solved = replaced(self.tangent_solve.value, values)(self.linear(at, types, last), right)
+        leaves, tree = pytrees.flatten(solved)
+        if tree != self.tree:
+            raise TreeMismatch(f"{self.shown}: the function must return the structure {self.tree}, got {tree}.")
+        dxs = [checked(self.shown, "unknowns", dx, t) for dx, t in zip(leaves, types)]
+        return ys, [*dxs, *none[count:]]
+
+    def linear(self, at: Sequence[Any], types: Sequence[ArrayType], last: int) -> Callable[[Any], Any]:
+        """The linear map ``v -> f'(x) v`` at the solution, on trees; the first ``last`` of ``at`` are fixed."""
+        derived, marks = jvp_program(self.system, [False] * last + [True] * len(types))
+
+        def g(v: Any) -> Any:
+            dxs = [checked(self.shown, "an argument", y, t) for y, t in zip(self.tree.flatten_up_to(v), types)]
+            nonzero = iter(interpret(derived, [*at, *dxs])[len(marks) :])
+            return pytrees.unflatten(self.tree, full([next(nonzero) if yes else None for yes in marks], types))
+
+        return g
+
+

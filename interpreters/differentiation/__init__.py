@@ -1,0 +1,3 @@
+"""Forward and reverse derivatives, partial evaluation, rematerialisation; may import analysis and what comes before
+it.
+"""

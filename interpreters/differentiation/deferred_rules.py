@@ -1,0 +1,388 @@
+"""Deferred rules: a user's derivatives, linear maps and batching rules, recorded only when a transformation needs them.
+
+    derivative    run(operands, tangents) -> (results, tangents)                    None is the symbolic zero
+    linear map    rule(residuals, values) -> values
+    batching      rule(size, mapped, operands) -> (results, mapped)                 lanes along the first axis
+
+A deferred rule is a field of an operation with bodies. When a handler crosses the operation, it transforms the body
+now, but it cannot transform the rule, which is no program yet. So it replaces the rule by one that records the handler:
+a transformed rule. To evaluate that, the handler is installed again over the stack in force (``Reinstallation``), the
+operands are boxed from their parts, the inner rule is evaluated, and its results are partitioned again.
+
+Rules are values: equal if the user's functions and the handlers that transformed them are equal, so that operations
+with rules can be cache keys.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from ...effects.base.errors import BadCall, CannotCross, DTypeMismatch, ShapeMismatch, StateTypeError
+from ...effects.base.frozen_values import Value
+from ...effects.base.source_locations import Site
+from ...effects.base.stack import BASE, Run, current, inside, installed
+from ...effects.core.arrays import Array, as_array
+from ...effects.core.columns import add_tangents, zeros_like
+from ...effects.functions.fingerprint import KeyedValue
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.programs.printer import WRITERS
+from ...effects.programs.program import interpret
+from ...effects.types.array_type import ArrayType
+from ...effects.types.dtypes import is_inexact
+from ..core.body_transform import STATELESS, BodyTransformContext, BodyTransformer, Mark, StateFlow, cross
+from .jvp import Jvp
+
+
+def describe_function(f: Any) -> str:
+    """The name of a user's function in messages, such as ``f_jvp at model.py:17``."""
+    name = getattr(f, "__qualname__", None) or type(f).__qualname__
+    code = getattr(inspect.unwrap(f), "__code__", None)
+    return f"{name} at {Site(code, 0)}" if code is not None else name
+
+
+class DeferredRule(Value):
+    """A deferred rule. ``shown`` names the user's function, in messages and in the text of programs."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        WRITERS[cls] = lambda printer, value: f"?{value.shown!r}"
+
+    @property
+    def shown(self) -> str:
+        """The name of the user's function; of a transformed rule, that of the inner one."""
+        return self.inner.shown  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        return f"<{self.shown}>"
+
+
+class DerivativeRule(DeferredRule):
+    """A jvp rule ``run(operands, tangents) -> (results, tangents)``; None is the symbolic zero."""
+
+    @abstractmethod
+    def run(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """The results and their tangents, under the handlers in force."""
+
+    def transformed(self, context: BodyTransformContext) -> TransformedJvpRule:
+        """The same rule under a handler, for the operation over bodies that the handler transformed."""
+        ends, types = tuple(context.state_layout.types), context.body.out_types
+        marks = tuple(context.result_marks)
+        return TransformedJvpRule(self, HandlerTemplate.of(context), context.extra, types, marks, ends)
+
+
+class BatchingRule(DeferredRule):
+    """A batching rule ``rule(size, mapped, operands) -> (results, mapped)``, with lanes along the first axis."""
+
+    def varies(self, mapped: Sequence[bool]) -> bool:
+        """Whether an argument of the user's function is mapped."""
+        return any(mapped)
+
+    @abstractmethod
+    def __call__(self, size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        """The results for all lanes and which of them are mapped, under the handlers in force."""
+
+    def transformed(self, context: BodyTransformContext) -> TransformedLanesRule:
+        """The same rule under a handler, for the operation over bodies that the handler transformed."""
+        return TransformedLanesRule(self, HandlerTemplate.of(context), context.extra, tuple(context.result_marks))
+
+
+# A handler that is installed again
+
+
+class HandlerTemplate:
+    """A handler to be installed again: its run without values, its state flow, and the marks of the operands it boxes.
+
+    ``counts``: the number of parts of each operand. The operands of the transformed operation are captured values, then
+    the parts of the original operands, then the state. Templates compare by ``key``.
+    """
+
+    __slots__ = ("run", "flow", "marks", "counts", "key")
+
+    def __init__(self, run: BodyTransformer, flow: StateFlow, marks: Sequence[Mark], types: Sequence[ArrayType]):
+        self.run = run.fresh(BASE)
+        self.flow = copy.copy(flow)
+        if flow is not STATELESS:
+            self.flow.operands = ()
+            self.flow.begin(self.run, [None] * len(flow.operands))
+        self.marks = tuple(marks)
+        self.counts = tuple([len(run.part_types(mark, t)) for mark, t in zip(marks, types)])
+        key = self.run.key()
+        structure = KeyedValue(getattr(flow, "structure", None))
+        identity = KeyedValue(self.run) if key is None else (key, type(flow), structure)
+        self.key = (identity, self.marks, self.counts)
+
+    @classmethod
+    def of(cls, context: BodyTransformContext) -> HandlerTemplate:
+        """The template of the handler that transformed an operation's body."""
+        return cls(context.run, context.flow, context.marks, context.body.in_types)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HandlerTemplate) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def parts(self, items: Sequence[Any], extra: int = 0) -> tuple[list[Sequence[Any]], Sequence[Any]]:
+        """Items of the operands of the transformed operation: a group per original operand, then those of the state.
+
+        ``extra``: the number of captured values, which stand first.
+        """
+        groups = []
+        for count in self.counts:
+            groups.append(items[extra : extra + count])
+            extra += count
+        return groups, items[extra:]
+
+
+class Reinstallation(installed):
+    """``with Reinstallation(template, outer, state) as handler:`` a new run of the handler is in force over ``outer``.
+
+    Its state starts from the values ``state``. ``start`` and, after the block, ``end`` are the state's values and their
+    structure; after the block the parts of boxes may still be read.
+    """
+
+    __slots__ = ("template", "start", "end")
+    run: BodyTransformer
+
+    def __init__(self, template: HandlerTemplate, outer: Run, state: Sequence[Any]):
+        super().__init__(template.run.fresh(outer))
+        self.template = template
+        with inside(outer):
+            template.flow.begin(self.run, state)
+            self.start = template.flow.end(self.run)
+
+    def __enter__(self) -> Any:
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        if error[0] is None:
+            with inside(self.run.outer):
+                self.end = self.template.flow.end(self.run)
+
+    def boxes(self, groups: Sequence[Sequence[Any]], marks: Sequence[Mark] | None = None) -> list[Any]:
+        """The values with these parts and marks, by default the template's; None where the parts are None."""
+        pairs = zip(self.template.marks if marks is None else marks, groups)
+        return [None if group[0] is None else self.run.box(mark, group) for mark, group in pairs]
+
+    def typed(self, y: Any, type: ArrayType, mark: Mark) -> list[Any]:
+        """The parts of a result under ``mark``, converted to ``run.part_types(mark, type)``."""
+        return [convert(x, t.dtype, t.weak) for x, t in zip(self.run.force(y, mark), self.run.part_types(mark, type))]
+
+    def unchanged_state(self, shown: str) -> Sequence[Any]:
+        """The values of the state, which the rule has only read.
+
+        Raises: CannotCross: the rule has changed the state, and the operation has no results for a new one.
+        """
+        (before, structure), (after, other) = self.start, self.end
+        if structure != other or len(before) != len(after) or any([x is not y for x, y in zip(before, after)]):
+            raise CannotCross(
+                f"{shown}: the rule performs an effect that changes the state of {self.run.label}, and is called where "
+                "that state can no longer change.",
+                hint="perform it in the function, or in the forward rule, and pass on its result.",
+            )
+        return after
+
+
+# A derivative's rule under a handler
+
+
+class RulesIgnored(BodyTransformer):
+    """A handler under which functions with one certain rule are interpreted as if they had none.
+
+    While a rule is itself differentiated with respect to a state, the function that it calls is differentiated by its
+    operations, not by the rule again.
+    """
+
+    __slots__ = ("shown",)
+
+    def __init__(self, outer: Run, shown: str):
+        super().__init__(outer, "")
+        self.shown = shown
+
+    def fresh(self, outer: Run) -> RulesIgnored:
+        return RulesIgnored(outer, self.shown)
+
+    def key(self) -> Any:
+        return ("unruled", self.shown)
+
+    def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        within = [kind for body in op.bodies for kind in body.operations] if op.bodied else []
+        if not any([kind.deferred for kind in within]) and not (op.bodied and op.deferred):
+            return self.outer.answer(op, operands)
+        if op.deferred and op.rule.shown == self.shown:
+            with inside(self):
+                return interpret(op.bodies[0], operands)
+        with inside(self.outer):
+            return cross(self, op, operands)
+
+
+class TransformedJvpRule(DerivativeRule):
+    """A jvp rule under a handler.
+
+    A tangent is partitioned as its primal. The rule is the derivative by the arguments. Where the state has a tangent,
+    results also depend on the state: that part of the tangent is the derivative of the rule itself by the state, and
+    the tangent of the final state the derivative of the rule by state and arguments. ``extra``: number of captured
+    values; ``out_types``, ``wanted``: types and marks of the results; ``ends``: types of the final state.
+    """
+
+    inner: Any
+    handler: HandlerTemplate
+    extra: int
+    out_types: tuple[ArrayType, ...]
+    wanted: tuple[Mark, ...]
+    ends: tuple[ArrayType, ...]
+
+    def run(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        values, state = self.handler.parts(operands, self.extra)
+        dvalues, dstate = self.handler.parts(tangents, self.extra)
+        differentiable = any([is_inexact(t.dtype) for t in self.ends])
+        if not differentiable or all([dx is None for dx in tangents[self.extra :]]):
+            ys, dys, ends = self.within(current(), values, dvalues, state)
+            return [*ys, *ends], [*dys, *[None] * len(ends)]
+        by_state = Jvp(current(), "")
+        by_value = Jvp(by_state, "")
+        paired = [by_state.pair(x, dx) for x, dx in zip(state, dstate)]
+        boxes = [[by_value.pair(x, dx) for x, dx in zip(xs, dxs)] for xs, dxs in zip(values, dvalues)]
+        try:
+            ys, dys, ends = self.within(RulesIgnored(by_value, self.shown), boxes, dvalues, paired)
+        finally:
+            by_state.ended = by_value.ended = True
+        return self.results(ys, dys, ends, by_state, by_value)
+
+    def within(self, outer: Any, values: Sequence[Any], dvalues: Sequence[Any], state: Sequence[Any]) -> Any:
+        """The rule under the handler over ``outer``: parts of the results, of their tangents, and the final state."""
+        with Reinstallation(self.handler, outer, state) as handler:
+            ys, dys = self.inner.run(handler.boxes(values), handler.boxes(dvalues))
+        ends, _ = handler.end
+        if len(ends) != len(self.ends):
+            raise StateTypeError(
+                f"{self.shown}: the rule must leave the state of {handler.run.label} with the structure that the "
+                f"function leaves, {len(self.ends)} leaves, got {len(ends)}.",
+                hint="perform the same effects in the rule and in the function, or handle them inside.",
+            )
+        outs: list[Any] = []
+        douts: list[Any] = []
+        with inside(outer):
+            for y, dy, t, mark in zip(ys, dys, self.out_types, self.wanted):
+                parts = handler.typed(y, t, mark)
+                outs += parts
+                douts += [None] * len(parts) if dy is None else handler.typed(dy, t, mark)
+            return outs, douts, [convert(x, t.dtype, t.weak) for x, t in zip(ends, self.ends)]
+
+    def results(self, ys: Any, dys: Any, ends: Any, by_state: Jvp, by_value: Jvp) -> tuple[list[Any], list[Any]]:
+        """Values and tangents, from the rule's own results and the derivatives that the two jvp runs computed."""
+
+        def parts(x: Any) -> tuple[Any, Any, Any]:
+            within, by_argument = by_value.unbox(x)
+            value, tangent = by_state.unbox(within)
+            return value, tangent, None if by_argument is None else by_state.unbox(by_argument)[0]
+
+        outs, douts = [], []
+        for y, dy in zip(ys, dys):
+            value, tangent, _ = parts(y)
+            outs.append(value)
+            douts.append(add_tangents(tangent, None if dy is None else parts(dy)[0]))
+        for x in ends:
+            value, tangent, other = parts(x)
+            outs.append(value)
+            douts.append(add_tangents(tangent, other))
+        return outs, douts
+
+
+# A linear map under a handler
+
+
+class TransformedLinearRule(DeferredRule):
+    """A linear map under a handler. It may read the handler's state, but not change it."""
+
+    inner: Any
+    handler: HandlerTemplate
+    mark: Mark
+
+    def __call__(self, residuals: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+        parts, state = self.handler.parts(residuals)
+        with Reinstallation(self.handler, current(), state) as handler:
+            boxes = handler.boxes([(x,) for x in values], [self.mark] * len(values))
+            ys = self.inner(handler.boxes(parts), boxes)
+        handler.unchanged_state(self.shown)
+        return [None if y is None else handler.run.force(y, self.mark)[0] for y in ys]
+
+
+def cross_linear(run: BodyTransformer, op: Any, operands: tuple[Any, ...]) -> Any:
+    """Answer a linear map with deferred rules: perform the same map outside, with rules under the handler."""
+    flow = run.flow(op)
+    residuals, values = operands[: op.residuals], operands[op.residuals :]
+    partitioned = [run.split(x) for x in residuals]
+    marks = [mark for mark, _ in partitioned]
+    mark = run.carried(run.join([*marks, *[run.split(x)[0] for x in values]]))
+    template = HandlerTemplate(run, flow, marks, [x.type for x in residuals])
+    parts = [*[part for _, parts in partitioned for part in parts], *flow.operands]
+    types = [run.part_types(mark, t)[0] for t in op.types]
+    rules = [
+        None if each is None else TransformedLinearRule(each, template, mark) for each in (op.backward, op.forward)
+    ]
+    transformed = type(op)(*rules, len(parts), tuple(types))
+    results = run.outer.answer(transformed, (*parts, *[run.force(x, mark)[0] for x in values]))
+    return tuple([run.box(mark, [y]) for y in results])
+
+
+# A batching rule under a handler
+
+
+class TransformedLanesRule(BatchingRule):
+    """A batching rule under a handler whose values have one part. It may read the handler's state, not change it."""
+
+    inner: Any
+    handler: HandlerTemplate
+    extra: int
+    wanted: tuple[Mark, ...]
+
+    def varies(self, mapped: Sequence[bool]) -> bool:
+        lanes, _ = self.handler.parts(mapped, self.extra)
+        return bool(self.inner.varies([yes for group in lanes for yes in group]))
+
+    def __call__(self, size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        parts, state = self.handler.parts(operands, self.extra)
+        groups, state_lanes = self.handler.parts(mapped, self.extra)
+        lanes = [yes for yes, *_ in groups]
+        with Reinstallation(self.handler, current(), state) as handler:
+            run = handler.run
+            marks = [run.stack(mark) if yes else mark for mark, yes in zip(self.handler.marks, lanes)]
+            ys, found = self.inner(size, lanes, handler.boxes(parts, marks))
+        ends = handler.unchanged_state(self.shown)
+        wanted = [run.stack(mark) if yes else mark for mark, yes in zip(self.wanted, found)]
+        of_state = {id(x): yes for x, yes in zip(state, state_lanes)}
+        found = [*found, *[of_state.get(id(x), False) for x in ends]]
+        return [*[run.force(y, mark)[0] for y, mark in zip(ys, wanted)], *ends], found
+
+
+# Results of rules
+
+
+def checked(shown: str, what: str, y: Any, t: ArrayType) -> Array:
+    """A result ``y`` of a rule, converted to exactly the type ``t``; ``what`` names it in messages.
+
+    Raises: BadCall: it is no array. ShapeMismatch, DTypeMismatch: it has another shape or dtype.
+    """
+    try:
+        x = as_array(y)
+    except TypeError as error:
+        raise BadCall(f"{shown}: the rule must give arrays, got {type(y).__name__} for {what}.") from error
+    if x.type.shape != t.shape:
+        raise ShapeMismatch(f"{shown}: the rule must give {what} of shape {t.shape}, got {x.type}.")
+    if x.type.dtype != t.dtype and not x.type.weak:
+        raise DTypeMismatch(
+            f"{shown}: the rule must give {what} of dtype {t.dtype}, got {x.type}.", hint="convert with astype."
+        )
+    return convert(x, t.dtype, t.weak)
+
+
+def full(values: Sequence[Any], types: Sequence[ArrayType]) -> list[Any]:
+    """The values, with zeros of these types for None."""
+    return [zeros_like(t) if x is None else x for x, t in zip(values, types)]

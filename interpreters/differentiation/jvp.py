@@ -1,0 +1,213 @@
+"""jvp: forward-mode derivatives. A box pairs a primal with its tangent; a value that is no box has tangent zero.
+
+    jvp(f)(x, dx) = f(x), f'(x) dx
+
+The handler answers the operations that have one of its boxes as operand, by the operation's jvp rule: from primals and
+tangents to results and their tangents. In rules None is the symbolic zero, a tangent that is never created. Operations
+with bodies are crossed by ``body_transform``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...effects.base import config
+from ...effects.base.caches import Cache
+from ...effects.base.errors import HandlaxError, NotDifferentiable
+from ...effects.base.source_locations import Site
+from ...effects.base.stack import BASE, STACK, Run, inside
+from ...effects.core.arrays import Box
+from ...effects.core.columns import JVP, zeros_like
+from ...effects.core.operation import Operation
+from ...effects.programs.program import Program, interpret
+from ...effects.types.array_type import ArrayType
+from ..core.body_transform import BodyTransformer, cross
+from ..core.record import Record
+from ..core.rule_cache import cached_rule_program
+
+_PROGRAMS = Cache("jvp_program")
+
+
+class JvpBox(Box):
+    """A primal and its tangent, which is not None."""
+
+    __slots__ = ("primal", "tangent", "site")
+    primal: Any
+    tangent: Any
+    site: Any
+
+    @property
+    def made_at(self) -> Site:
+        return Site(*self.site) if self.site is not None else self.run.installed_at
+
+    def _unknown(self, error: type[HandlaxError], what: str, hint: str) -> Any:
+        """The primal as a Python value, for ``bool(x)``, ``int(x)`` and so on, where the primal has one."""
+        name = what.partition(":")[0]
+        convert = _KNOWN.get(name)
+        return Box._unknown(self, error, what, hint) if convert is None else convert(self.primal)
+
+
+_KNOWN: dict[str, Callable[[Any], Any]] = {
+    "bool": bool, "index": operator.index, "int": int, "float": float, "complex": complex,
+    "item": lambda x: x.item(), "tolist": lambda x: x.tolist(),
+}  # fmt: skip
+
+
+def dual(run: Run, primal: Any, tangent: Any, site: Any) -> JvpBox:
+    """The box of a primal and a tangent. Created for every operation: slots are set without a slower ``__init__``."""
+    new = JvpBox()
+    new.type = primal.type
+    new.run = run
+    new.primal = primal
+    new.tangent = tangent
+    new.site = site
+    return new
+
+
+class Jvp(BodyTransformer):
+    """A run of forward mode: it answers operations that have one of its boxes as operand. A mark is True for a box."""
+
+    __slots__ = ()
+
+    def key(self) -> str:
+        return "jvp"
+
+    def split(self, x: Any) -> tuple[bool | None, Sequence[Any]]:
+        return (True, (x.primal, x.tangent)) if x.run is self else (None, (x,))
+
+    def part_types(self, mark: bool | None, type: ArrayType) -> Sequence[ArrayType]:
+        return (type,) if mark is None else (type, type)
+
+    def force(self, x: Any, mark: bool | None) -> Sequence[Any]:
+        parts = self.split(x)[1]
+        return parts if mark is None or len(parts) == 2 else (x, zeros_like(x))
+
+    def box(self, mark: bool | None, parts: Sequence[Any]) -> Any:
+        return parts[0] if mark is None else dual(self, parts[0], parts[1], self.cell.site)
+
+    def pair(self, primal: Any, tangent: Any) -> Any:
+        """The box of a primal and its tangent; the primal itself where the tangent is None."""
+        return primal if tangent is None else dual(self, primal, tangent, self.cell.site)
+
+    def unbox(self, x: Any) -> tuple[Any, Any]:
+        """The primal and the tangent of any value; the tangent may be None."""
+        return (x.primal, x.tangent) if x.run is self else (x, None)
+
+    def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
+        values: Sequence[Any]  # primals, then the tangents that are not zero
+        key: tuple[Any, ...]  # types of the operands, then of their tangents
+        if len(operands) == 1:  # the two commonest arities written out: a hot path
+            (x,) = operands
+            if x.run is not self:
+                return self.outer.answer(op, operands)
+            values = (x.primal, x.tangent)
+            key = (x.type, x.tangent.type)
+        elif len(operands) == 2:
+            x, y = operands
+            if x.run is self:
+                if y.run is self:
+                    values = (x.primal, y.primal, x.tangent, y.tangent)
+                    key = (x.type, y.type, x.tangent.type, y.tangent.type)
+                else:
+                    values = (x.primal, y, x.tangent)
+                    key = (x.type, y.type, x.tangent.type, None)
+            elif y.run is self:
+                values = (x, y.primal, y.tangent)
+                key = (x.type, y.type, None, y.tangent.type)
+            else:
+                return self.outer.answer(op, operands)
+        else:
+            primals, tangents = self.parts(operands)
+            values = [*primals, *[dx for dx in tangents if dx is not None]]
+            if len(values) == len(primals):
+                return self.outer.answer(op, operands)
+            key = (*[x.type for x in operands], *[None if dx is None else dx.type for dx in tangents])
+        cell = self.cell
+        site = cell.site
+        user_line = cell.site = site or self.labelled_site()
+        try:
+            cached = None if op.memo is None else cached_rule_program(op, key, jvp_rule)
+            if not cached:
+                return self.by_rule(op, operands)
+            results = self.outer.inline(cached.program, values)
+        finally:
+            cell.site = site
+        if not cached.marks:
+            return results[0]
+        new = JvpBox()  # ``dual``, inlined
+        new.run = self
+        new.primal, new.tangent = results
+        new.type = new.primal.type
+        new.site = user_line
+        return new
+
+    def parts(self, operands: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The primals and the tangents, None for zero, of operands."""
+        primals = tuple([x.primal if x.run is self else x for x in operands])
+        return primals, tuple([x.tangent if x.run is self else None for x in operands])
+
+    def by_rule(self, op: Operation, operands: tuple[Any, ...]) -> Any:
+        """The answer without the rule cache: by calling the rule, or by crossing the operation."""
+        token = STACK.set(self.outer)
+        try:
+            if op.bodied and not JVP.has(type(op)):
+                return cross(self, op, operands)  # type: ignore[arg-type]
+            rule = JVP.find(type(op)) if not op.effectful or JVP.has(type(op)) else _effect
+            y, dy = rule(op, *self.parts(operands))
+            return tuple([self.pair(a, da) for a, da in zip(y, dy)]) if op.multiple_results else self.pair(y, dy)
+        finally:
+            STACK.reset(token)
+
+
+def jvp_rule(op: Operation, types: Sequence[Any]) -> tuple[Callable[..., Any], Sequence[ArrayType]]:
+    """The jvp rule as the rule cache records it: a function of primals and nonzero tangents, and the types of these.
+
+    ``types``: of the operands, then of their tangents, None for zero. The mark: whether the result has a tangent.
+    """
+    count = len(types) // 2
+
+    def rule(*values: Any) -> tuple[Sequence[Any], Any]:
+        tangents = iter(values[count:])
+        y, dy = JVP.find(type(op))(
+            op, values[:count], tuple([None if t is None else next(tangents) for t in types[count:]])
+        )
+        return ((y,), False) if dy is None else ((y, dy), True)
+
+    return rule, [t for t in types if t is not None]
+
+
+def _effect(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    """The rule of effects without a jvp rule: zero tangents for ``diff="stop"``, else an error."""
+    if op.diff == "stop":
+        y = STACK.get().answer(op, primals)
+        return y, (None,) * len(y) if op.multiple_results else None
+    raise NotDifferentiable(
+        f"{op.name}: an operand of this effect has a tangent, and the effect declares no derivative.",
+        hint="declare @hx.effect(diff='stop'), or return the state: "
+        "value_and_grad(lambda x: hx.handle(h, s)(f)(x), has_aux=True).",
+    )
+
+
+def jvp_program(program: Program, nonzero: Sequence[bool]) -> tuple[Program, tuple[bool, ...]]:
+    """The derivative of a program, where the inputs marked ``nonzero`` have tangents.
+
+    Returns the derivative program, from primals, then nonzero tangents, to results, then their tangents; and for each
+    result whether it has a tangent: if not, it is zero.
+    """
+    key = (program, tuple(nonzero), config.current())
+    return _PROGRAMS.get(key, lambda: _jvp_program(program, nonzero))
+
+
+def _jvp_program(program: Program, nonzero: Sequence[bool]) -> tuple[Program, tuple[bool, ...]]:
+    """``jvp_program``, uncached."""
+    recorder = Record(BASE, "")
+    run = Jvp(recorder, "jvp")
+    primals = [recorder.input(t) for t in program.in_types]
+    tangents = [recorder.input(t) if yes else None for yes, t in zip(nonzero, program.in_types)]
+    with inside(run):
+        results = interpret(program, [run.pair(x, dx) for x, dx in zip(primals, tangents)])
+    outs, out_tangents = zip(*[run.unbox(y) for y in results]) if results else ((), ())
+    marks = tuple([dy is not None for dy in out_tangents])
+    return recorder.freeze([*outs, *[dy for dy in out_tangents if dy is not None]], program.name), marks

@@ -1,0 +1,258 @@
+"""Transpose: the adjoint of a linear program, from the last equation to the first.
+
+    <u, J v> = <J^T u, v>
+
+Variables that depend on a linear input are linear; all others are known, and their values are residuals for the rules.
+The pass visits each equation once: an operation's transpose rule turns the cotangents of its results into contributions
+to the cotangents of its linear operands. Equations inlined from one cached rule program are transposed as a unit, by a
+memoised adjoint program; operations with bodies by ``transpose_bodies``.
+
+Source: Radul et al. 2022, You Only Linearize Once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...effects.base import config
+from ...effects.base.caches import Cache
+from ...effects.base.errors import HandlaxError, MissingRule, NotAnArray, NotDifferentiable
+from ...effects.base.stack import BASE, SiteCell, current, inside
+from ...effects.core.columns import TRANSPOSE, add_tangents
+from ...effects.programs.program import Builder, Program, interpret
+from ...effects.types.array_type import ArrayType
+from ..analysis.dependence import as_set, dependence
+from ..core.record import Record
+from ..core.rule_cache import ADJOINTS, InlinedBlock, is_inlinable
+from .partial_eval import split_program
+from .transpose_bodies import transpose_operation
+
+_PROGRAMS = Cache("transpose_program")
+
+
+def backward(
+    tape: Builder | Program, known: Sequence[Any], outs: Sequence[int], cts: Sequence[Any], consts: Sequence[Any]
+) -> list[Any]:
+    """The cotangents of the inputs of a tape from those of its outputs; None is the symbolic zero.
+
+    ``known[i]`` is the value of input ``i``, or None where the tape is linear in it. ``consts`` are the values of the
+    tape's constants.
+    """
+    walk = _Backward(tape, known, consts)
+    walk.seed(outs, cts)
+    outside = walk.cell.site
+    blocks = tape.inlined_blocks if isinstance(tape, Builder) and config.current().mark is not None else {}
+    i = len(tape.ops)
+    try:
+        while i:
+            i -= 1
+            block = blocks.get(i)
+            first = i if block is None else i + 1 - len(block.program.ops)
+            if block is not None and walk.block(first, block):
+                i = first
+            else:
+                walk.equation(i)
+    finally:
+        walk.cell.site = outside
+    return walk.grads[: len(tape.in_types)]
+
+
+class _Backward:
+    """The pass from the last equation to the first: ``grads[n]`` is the cotangent of variable ``n`` so far.
+
+    ``values[n]`` is its value where it depends on no linear input, else None; ``starts[i]`` is the first result of
+    equation ``i``.
+    """
+
+    __slots__ = ("tape", "values", "types", "starts", "grads", "consts", "run", "cell")
+
+    def __init__(self, tape: Builder | Program, known: Sequence[Any], consts: Sequence[Any]):
+        self.tape = tape
+        self.values, self.types, self.starts = _residuals(tape, known, consts)
+        self.grads: list[Any] = [None] * len(self.types)
+        self.consts = consts
+        self.run = current()
+        self.cell = self.run.cell or SiteCell()
+
+    def seed(self, outs: Sequence[int], cts: Sequence[Any]) -> None:
+        """Add the cotangents of the outputs."""
+        for n, ct in zip(outs, cts):
+            if ct is not None and self.values[n] is None:
+                self.add(n, ct)
+
+    def add(self, n: int, part: Any) -> None:
+        """Add to the cotangent of variable ``n``."""
+        grads = self.grads
+        grads[n] = part if grads[n] is None else add_tangents(grads[n], part)
+
+    def equation(self, i: int) -> None:
+        """Add the contributions of equation ``i`` to the cotangents of its operands."""
+        tape, grads, types = self.tape, self.grads, self.types
+        op, args, start = tape.ops[i], tape.args[i], self.starts[i]
+        if op.multiple_results:
+            ct = tuple(grads[start : start + len(tape.types[i])])
+            if not any([part is not None for part in ct]):
+                return
+        else:
+            ct = grads[start]
+            if ct is None:
+                return
+            grads[start] = None  # read for the last time: its memory is freed
+        self.cell.site = tape.sites[i]
+        operands = [*map(self.values.__getitem__, args)]
+        linear = [x is None for x in operands]
+        operands = [types[n] if x is None else x for n, x in zip(args, operands)]
+        for n, part in zip(args, _cotangents(op, ct, operands, linear)):
+            if part is not None:
+                self.add(n, part)
+
+    def block(self, first: int, block: InlinedBlock) -> bool:
+        """Transpose an inlined block, whose first equation is ``first``, as a unit. False: it has no adjoint."""
+        tape, grads, consts, args = self.tape, self.grads, self.consts, self.tape.args
+        start = self.starts[first]
+        cts = [grads[start + k] for k in block.results]
+        nonzero = [ct for ct in cts if ct is not None]
+        if not nonzero:
+            return True
+        types = [None if ct is None else ct.type for ct in cts]
+        key = (config.current().mark, *types)
+        adjoint = block.adjoints.get(key)
+        if adjoint is None:
+            adjoint = ADJOINTS.add(block.adjoints, key, _adjoint(block, types))
+        if not adjoint:
+            return False
+        program, residuals, targets = adjoint
+        self.cell.site = tape.sites[first]
+        for k in block.results:
+            grads[start + k] = None
+        operands = [*[consts[-1 - args[first + i][k]] for i, k in residuals], *nonzero]
+        for (i, k), part in zip(targets, self.run.inline(program, operands)):
+            self.add(args[first + i][k], part)
+        return True
+
+
+def _adjoint(block: InlinedBlock, types: Sequence[ArrayType | None]) -> Any:
+    """The adjoint of an inlined block for cotangents of these types, or False.
+
+    Returns the adjoint program, and the positions in the block of its residuals and of the operands of its cotangents.
+    """
+    program, linear, positions = block.program, block.linear, block.positions
+    if any([ct is not None and ct is not t for ct, t in zip(types, program.out_types)]):
+        return False  # a cotangent may be weak where the result is not
+    nonzero = [ct is not None for ct in types]
+    try:
+        adjoint, live = transpose_program(program, linear, nonzero)
+    except HandlaxError:  # transposed equation by equation, the error names the equation's line
+        return False
+    if not is_inlinable(adjoint):
+        return False
+    has_cotangent = iter(live)
+    residuals = [positions[i] for i, yes in enumerate(linear) if not yes]
+    return adjoint, residuals, [positions[i] for i, yes in enumerate(linear) if yes and next(has_cotangent)]
+
+
+def _residuals(
+    tape: Builder | Program, known: Sequence[Any], consts: Sequence[Any]
+) -> tuple[list[Any], list[Any], list[int]]:
+    """Values, types and starts of ``_Backward``. Equations on known operands are performed here.
+
+    The values of the constants stand last, so that their negative numbers index them.
+    """
+    types, starts = tape.numbered_types(), tape.starts()
+    # every equation of a tape depends on its inputs; a program may have some on constants alone, which are known
+    if not isinstance(tape, Program) and not any(value is not None for value in known):
+        return [*[None] * len(types), *reversed(consts)], types, starts
+    values: list[Any] = list(known)
+    answer = current().answer
+    for op, args, results, _ in tape.steps():
+        operands = [consts[-1 - n] if n < 0 else values[n] for n in args]
+        if all(x is not None for x in operands):
+            y = answer(op, tuple(operands))
+            values.extend(op.as_results(y))
+        elif op.componentwise:
+            known_operands = tuple([x for x in operands if x is not None])
+            results_of_known = iter(answer(op, known_operands) if known_operands else ())
+            values.extend([None if x is None else next(results_of_known) for x in operands])
+        else:
+            values.extend((None,) * len(results))
+    return [*values, *reversed(consts)], types, starts
+
+
+def _cotangents(op: Any, ct: Any, operands: list[Any], linear: list[bool]) -> list[Any]:
+    """The contribution of one equation to the cotangent of each operand; None for operands that are not linear."""
+    if op.bodied and not TRANSPOSE.has(type(op)):
+        return transpose_operation(op, ct, operands, linear, transpose_program)
+    try:
+        rule = TRANSPOSE.find(type(op))
+    except MissingRule as error:
+        if TRANSPOSE.has(type(op)):
+            raise
+        raise NotDifferentiable(
+            f"{op.name}: reverse mode met an operation that is not linear, or has no transpose rule.", hint=error.hint
+        ) from None
+    try:
+        if op.joint_transpose:
+            return rule(op, ct, *operands, wrt=tuple(linear))
+        return [rule(op, ct, *operands, wrt=i) if yes else None for i, yes in enumerate(linear)]
+    except NotAnArray as error:  # the rule reads the value of a linear operand
+        raise NotDifferentiable(
+            f"{op.name}: the function must be linear, and this operation is not, "
+            "in those operands that depend on its argument.",
+            hint="linear_transpose takes linear functions only; vjp takes any.",
+        ) from error
+
+
+def transpose_program(
+    program: Program, linear: Sequence[bool], nonzero: Sequence[bool]
+) -> tuple[Program, tuple[bool, ...]]:
+    """The adjoint of a program that is linear in the inputs marked ``linear``.
+
+    Returns the adjoint program, from the other inputs, then the cotangents of the outputs marked ``nonzero``, to the
+    cotangents of linear inputs; and for each linear input whether it has one: if not, it is zero.
+    """
+    key = (program, tuple(linear), tuple(nonzero), config.current())
+    return _PROGRAMS.get(key, lambda: _transpose_program(program, linear, nonzero))
+
+
+def _transpose_program(
+    program: Program, linear: Sequence[bool], nonzero: Sequence[bool]
+) -> tuple[Program, tuple[bool, ...]]:
+    """``transpose_program``, uncached."""
+    run = Record(BASE, "")
+    known = [None if yes else run.input(t) for yes, t in zip(linear, program.in_types)]
+    cts = [run.input(t) if yes else None for yes, t in zip(nonzero, program.out_types)]
+    with inside(run):
+        if _uses_known_results_of_bodies(program, linear):
+            program, known, cts = _without_known(program, linear, known, cts)
+        grads = backward(program, known, program.outs, cts, program.consts)
+    linear_grads = [grad for grad, value in zip(grads, known) if value is None]
+    live = tuple([grad is not None for grad in linear_grads])
+    return run.freeze([grad for grad in linear_grads if grad is not None], program.name), live
+
+
+def _uses_known_results_of_bodies(program: Program, linear: Sequence[bool]) -> bool:
+    """Whether an operation with bodies and linear operands has a result that is known, and that is used."""
+    if not any(op.bodied for op in program.ops):
+        return False
+    used = {n for args in program.args for n in args}
+    marked = as_set(linear)
+    is_linear = [numbers & marked != 0 for numbers in dependence(program).values]
+    at = len(program.in_types)
+    for op, args, types in zip(program.ops, program.args, program.types):
+        last = at + (len(types) if op.multiple_results else 1)
+        linear_operand = op.bodied and not TRANSPOSE.has(type(op)) and any([n >= 0 and is_linear[n] for n in args])
+        if linear_operand and any([not is_linear[n] and n in used for n in range(at, last)]):
+            return True
+        at = last
+    return False
+
+
+def _without_known(
+    program: Program, linear: Sequence[bool], known: Sequence[Any], cts: Sequence[Any]
+) -> tuple[Program, list[Any], list[Any]]:
+    """The linear part of a program, its known inputs and the cotangents of its outputs. Performs the known part."""
+    parts = split_program(program, linear, None, None, False)
+    inputs = [x for x, yes in zip(known, linear) if not yes]
+    residuals = parts.residual_values(inputs, interpret(parts.known, inputs))
+    return parts.rest, [*residuals, *[None] * sum(linear)], [ct for ct, yes in zip(cts, parts.unknown) if yes]

@@ -1,0 +1,187 @@
+"""The adjoint of an operation with bodies: the same operation over the adjoints of its bodies, in reverse order.
+
+    forward      shared, carry, each -> carry, out
+    adjoint      residuals, cotangents of carry and out -> cotangents of carry, of shared (a sum), of each
+
+Known inputs of a body stay inputs of its adjoint. The cotangents of linear carries are carries. The cotangents of
+linear shared inputs are summed over the iterations, in a carry that starts from zero; those of linear ``each`` inputs
+are stacked as ``out``. Loops iterate in reverse order. Which carries have a cotangent is the least fixed point over the
+iterations. A loop of unknown length has its own adjoint, in ``while_adjoint``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ...effects.base import config
+from ...effects.base.caches import Cache
+from ...effects.base.stack import BASE, current, inside
+from ...effects.core.columns import add_tangents, zeros_like
+from ...effects.programs.higher_order import HigherOrder
+from ...effects.programs.program import Program, interpret
+from ...effects.types.array_type import ArrayType
+from ..analysis.dependence import Marks, body_dependence
+from ..analysis.simplify import dead_code_elimination
+from ..core.record import Record
+from .partial_eval import split_operation
+from .remat_barriers import delayed
+from .while_adjoint import BodyTranspose, transpose_until, typed_cotangent
+
+_BODIES = Cache("transpose_operation")
+
+
+def transpose_operation(
+    op: HigherOrder, cts: Sequence[Any], operands: Sequence[Any], linear: Sequence[bool], transpose: BodyTranspose
+) -> list[Any]:
+    """The cotangent of each operand; None for one that is not linear, or where it is zero."""
+    if op.runs == "until":
+        return transpose_until(op, cts, operands, linear, transpose)
+    marks, nonzero = tuple(linear), tuple([ct is not None for ct in cts])
+    key = (op, marks, nonzero, config.current())
+    adjoint = _BODIES.get(key, lambda: _adjoint(op, marks, nonzero, transpose))
+    if adjoint is None:
+        return _after_known(op, cts, operands, linear, transpose)
+    carries = [typed_cotangent(cts[i], t) for i, t in adjoint.carried]
+    sums = [zeros_like(t) for t in adjoint.sums]
+    out_cts = [ct for ct in cts[op.carry :] if ct is not None]
+    fixed, residuals = [operands[i] for i in adjoint.fixed], [operands[i] for i in adjoint.residuals]
+    results = current().answer(adjoint.op, (*fixed, *carries, *sums, *residuals, *out_cts))
+    grads: list[Any] = [None] * len(operands)
+    for i, grad in zip(adjoint.grads, results):
+        if linear[i]:
+            grads[i] = grad
+    return grads
+
+
+def _after_known(
+    op: HigherOrder, cts: Sequence[Any], operands: Sequence[Any], linear: Sequence[bool], transpose: BodyTranspose
+) -> list[Any]:
+    """The cotangents for a loop that also computes known carries: its known part is performed, its rest transposed."""
+    parts = split_operation(op.plain(), linear)
+    values = list(operands)
+    for known, sources in parts.known:
+        values += current().answer(known, tuple([values[n] for n in sources]))
+    if parts.rest is None:
+        return [None] * len(operands)
+    inner = [values[n] for n in parts.sources]
+    marks = [n < len(linear) and linear[n] for n in parts.sources]
+    wanted = [ct for ct, (known, _) in zip(cts, parts.results) if known is None]
+    grads: list[Any] = [None] * len(operands)
+    for n, grad in zip(parts.sources, transpose_operation(parts.rest, wanted, inner, marks, transpose)):
+        if n < len(linear) and grad is not None:
+            grads[n] = add_tangents(grads[n], grad)
+    return grads
+
+
+class _BodyAdjoint(NamedTuple):
+    """The adjoint operation ``op`` on ``fixed``, ``carried``, ``sums``, ``residuals``, and cotangents of ``out``.
+
+    ``fixed`` (selecting and known shared) and ``residuals`` (known ``each``) are numbers of operands of the original
+    operation; ``carried``: the carries that have a cotangent, with their types; ``sums``: types of the sums. The
+    results are the cotangents of the operands ``grads``.
+    """
+
+    op: HigherOrder
+    fixed: tuple[int, ...]
+    carried: tuple[tuple[int, ArrayType], ...]
+    sums: tuple[ArrayType, ...]
+    residuals: tuple[int, ...]
+    grads: tuple[int, ...]
+
+
+class _LiveCotangents(NamedTuple):
+    """Which carries, which linear shared inputs, and which linear ``each`` inputs have a cotangent."""
+
+    carried: Marks
+    summed: Marks
+    sliced: Marks
+
+
+def _adjoint(op: HigherOrder, linear: Marks, nonzero: Marks, transpose: BodyTranspose) -> _BodyAdjoint | None:
+    """The adjoint operation; None for a loop with known carries, which its linear part may need."""
+    # a carry whose initial value is known, such as zero, may be linear inside the loop
+    inner = body_dependence(op).reached(linear).inputs
+    marks = op.groups((*linear[: op.selects], *inner))
+    if op.loops and not all(marks.carry):
+        return None
+    count, carry = sum(marks.shared), op.carry
+    carried = nonzero[:carry]
+    while True:
+        adjoints = [transpose(body, inner, (*carried, *nonzero[carry:])) for body in op.bodies]
+        live = tuple([any(column) for column in zip(*[marks for _, marks in adjoints])])
+        grown = tuple([a or b for a, b in zip(carried, live[count : count + carry])])
+        if grown == carried:
+            break
+        carried = grown
+    cotangents = _LiveCotangents(carried, live[:count], live[count + carry :])
+    bodies = [_body(op, program, own, marks, cotangents, nonzero) for program, own in adjoints]
+    fixed = len(marks.shared) - count
+    if op.prevent_cse:
+        bodies = [delayed(body, len(body.in_types) - sum(nonzero)) for body in bodies]
+    carries = sum(carried) + sum(cotangents.summed) if op.loops else 0
+    new = op.with_bodies(bodies, shared=fixed, carry=carries).reversed()
+    numbers, types = op.groups(range(len(linear))), op.bodies[0].in_types
+    sums = _only(numbers.shared, marks.shared, cotangents.summed)
+    return _BodyAdjoint(
+        new,
+        (*numbers.selects, *[i for i, yes in zip(numbers.shared, marks.shared) if not yes]),
+        tuple([(k, types[op.shared + k]) for k, yes in enumerate(carried) if yes]),
+        tuple([types[i - op.selects] for i in sums]) if op.loops else (),
+        tuple([i for i, yes in zip(numbers.each, marks.each) if not yes]),
+        (
+            *_only(numbers.carry, marks.carry, carried),
+            *sums,
+            *_only(numbers.each, marks.each, cotangents.sliced),
+        ),
+    )
+
+
+def _only(numbers: Sequence[int], linear: Sequence[bool], live: Marks) -> list[int]:
+    """Of these operands the linear ones whose cotangent is ``live``."""
+    return [i for i, yes in zip([i for i, yes in zip(numbers, linear) if yes], live) if yes]
+
+
+def _body(
+    op: HigherOrder, adjoint: Program, live: Marks, marks: Any, cotangents: _LiveCotangents, nonzero: Marks
+) -> Program:
+    """A body of the adjoint operation, from the adjoint of a body whose linear inputs ``live`` have cotangents.
+
+    From known shared inputs, cotangents of the carries, sums, known ``each`` inputs and cotangents of ``out``, to
+    cotangents of the carries, sums and cotangents of ``each``.
+    """
+    types = op.bodies[0].in_types
+    carried, summed, sliced = cotangents
+    shared, carry = op.shared, op.carry
+    linear_shared = [t for t, yes in zip(types, marks.shared) if yes]
+    linear_each = [t for t, yes in zip(types[shared + carry :], marks.each) if yes]
+    if not op.loops and live == (*summed, *sliced):  # no carries, and all branches have the same cotangents
+        wanted = [t for t, yes in zip([*linear_shared, *linear_each], live) if yes]
+        if adjoint.out_types == tuple(wanted):
+            return adjoint if all(nonzero) else dead_code_elimination(adjoint, instantiate=True).program
+    recorder = Record(BASE, "")
+
+    def inputs(items: Sequence[Any]) -> list[Any]:
+        return [recorder.input(t) for t in items]
+
+    fixed = inputs([t for t, yes in zip(types, marks.shared) if not yes])
+    cts = inputs([t for t, yes in zip(types[shared:], carried) if yes])
+    sums = inputs([t for t, yes in zip(linear_shared, summed) if yes and op.loops])
+    residuals = inputs([t for t, yes in zip(types[shared + carry :], marks.each) if not yes])
+    out_cts = inputs([t for t, yes in zip(op.bodies[0].out_types[carry:], nonzero[carry:]) if yes])
+    with inside(recorder):
+        results = iter(interpret(adjoint, [*fixed, *residuals, *cts, *out_cts]))
+        grads = [next(results) if yes else None for yes in live]
+        end = len(summed) + carry
+        of_shared, of_carry, of_each = grads[: len(summed)], grads[len(summed) : end], grads[end:]
+        totals = iter(sums)
+        new_sums = [
+            typed_cotangent(add_tangents(next(totals), g), t) if op.loops else typed_cotangent(g, t)
+            for g, t, yes in zip(of_shared, linear_shared, summed)
+            if yes
+        ]
+        new_cts = [typed_cotangent(g, t) for g, t, yes in zip(of_carry, types[shared:], carried) if yes]
+        slices = [typed_cotangent(g, t) for g, t, yes in zip(of_each, linear_each, sliced) if yes]
+        body = recorder.freeze([*new_cts, *new_sums, *slices], adjoint.name)
+    # remove the recomputation that only served results without a cotangent
+    return body if all(nonzero) else dead_code_elimination(body, instantiate=True).program

@@ -1,0 +1,99 @@
+"""Installing a user's handler around a function or a ``with`` block.
+
+    handle(h)(f)(x) = y              handle(h, s)(f)(x) = (s', y)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...effects.base.errors import BadArgument, CannotCross
+from ...effects.base.source_locations import user_site
+from ...effects.base.stack import STACK, installed, runs
+from ...effects.base.wrapping import wraps
+from ..core.record import Record
+from .handler import Handler
+from .installation import NO_STATE, HandlerRun, final_answer
+from .resumable import run_reified
+
+
+class Installation:
+    """A handler with its initial state: call it on a function, ``handle(h)(f)``, or enter it as a ``with`` block."""
+
+    __slots__ = ("handler", "state", "_opened")
+
+    def __init__(self, handler: Handler, state: Any):
+        self.handler = handler
+        self.state = state
+        self._opened: list[tuple[installed, HandlerRun]] = []
+
+    def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        if not callable(f):
+            raise BadArgument(f"handle: a function is needed, got {type(f).__name__}.", hint="hx.handle(h)(f)(x).")
+
+        @wraps(f)
+        def handled(*args: Any, **kwargs: Any) -> Any:
+            site = user_site(2)
+            if self.handler.resumes or self.handler.aborts:
+                return run_reified(self.handler, self.state, f, args, kwargs, site)
+            run = HandlerRun(STACK.get(), self.handler, self.state, site)
+            with installed(run):
+                y = f(*args, **kwargs)
+            return final_answer(self.handler, run.current, y)
+
+        return handled
+
+    def __enter__(self) -> HandlerRun:
+        top = STACK.get()
+        if self.handler.resumes or self.handler.aborts or self.handler.returns is not None:
+            raise CannotCross(
+                "handle: a with block cannot be resumed or ended early, and has no result for returns=.",
+                hint="put the block into a function: hx.handle(h)(f).",
+            )
+        if any(isinstance(run, Record) for run in runs(top)):
+            raise CannotCross(
+                "handle: a with block inside a traced function would not be in force when the program is executed.",
+                hint="put the block into a function: hx.handle(h)(f).",
+            )
+        run = HandlerRun(top, self.handler, self.state, user_site(2))
+        block = installed(run)
+        block.__enter__()
+        self._opened.append((block, run))
+        return run
+
+    def __exit__(self, *error: object) -> None:
+        block, run = self._opened.pop()
+        block.__exit__(*error)
+        self.state = run.current
+
+
+def handle(handler: Handler, state: Any = NO_STATE) -> Installation:
+    """Install a handler around a function.
+
+        handle(h)(f)(x) = y              handle(h, s)(f)(x) = (s', y)
+
+    The order of handlers is their meaning: in ``handle(h)(grad(f))`` the clauses answer what the rules of ``grad``
+    perform, ``grad(handle(h)(f))`` differentiates what the clauses perform. A handler with a ``ctl`` or ``final``
+    clause records the function first: Python's ``if`` then has no values to branch on. Outside of tracing it also works
+    as a block: after ``with handle(h, s) as run: ...`` the state is ``run.current``.
+    """
+    if not isinstance(handler, Handler):
+        raise BadArgument(
+            f"handle: a handler is needed, got {type(handler).__name__}.", hint="make one with hx.handler({...})."
+        )
+    return Installation(handler, state)
+
+
+class Handlers(tuple[str, ...]):
+    """The labels of the handlers in force, innermost first; printed one per line."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n".join([f"{i}  {label}" for i, label in enumerate(self)]) or "no handlers: operations are evaluated"
+
+
+def handlers() -> Handlers:
+    """The handlers in force here, innermost first, by the labels that error messages use."""
+    return Handlers([run.label for run in runs() if run.label])

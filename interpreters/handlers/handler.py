@@ -1,0 +1,197 @@
+"""Handlers that users write: immutable maps from operation types to clauses.
+
+    twice_sin = handler({Sin: lambda op, x: 2 * perform(op, x)})          stateless
+    counter = handler({Tick: lambda n, op: (n + op.by, None)})            state in, state out
+    worlds = handler({Choose: ctl(lambda resume, op, xs: stack([resume(x) for x in xs]))})
+
+Source: Plotkin & Pretnar, "Handlers of Algebraic Effects" (2009), section 3.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pyrsistent import PMap, pmap
+
+from ...effects.base.errors import BadArgument, BadCall
+from ...effects.base.immutables import ImmutableObject
+from ...effects.core.operation import Operation
+from .state_movements import Movement, TallyMovement, carry
+
+Clause = Callable[..., Any]
+
+
+class ClauseKind(ImmutableObject):
+    """A clause that is no plain function: ``ctl`` takes the rest of the program, ``final`` discards it."""
+
+    __slots__ = ("f",)
+    _guard = ("clauses", "make another one of the function that it is to have.")
+    f: Clause
+
+    def __init__(self, f: Clause):
+        if not callable(f):
+            raise BadArgument(f"{type(self).__name__.lower()}: a clause must be callable, got {f!r}.")
+        object.__setattr__(self, "f", f)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.f == other.f
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.f))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({getattr(self.f, '__name__', self.f)})"
+
+
+class ctl(ClauseKind):
+    """A clause that takes the rest of the program as ``resume``, and calls it never, once or many times.
+
+        (resume, op, *xs) -> answer        resume(y) -> answer
+        (resume, s, op, *xs) -> answer     resume(s, y) -> answer
+
+    ``answer`` is the result of the handled program.
+    """
+
+    __slots__ = ()
+
+
+class final(ClauseKind):
+    """A clause that never resumes: an exception as a value. ``(op, *xs) -> answer``, ``(s, op, *xs) -> answer``.
+
+    ``answer`` has the types of the result of the handled program, after ``returns``.
+    """
+
+    __slots__ = ()
+
+
+def every(op: Operation) -> bool:
+    return True
+
+
+class Handler(ImmutableObject):
+    """Clauses by operation type, a default clause, and a function of the result.
+
+    An immutable value: merged by ``|``, hashable if its clauses and its movement are.
+    """
+
+    __slots__ = ("clauses", "otherwise", "over", "returns", "moves", "resumes", "aborts", "tallies")
+    _guard = ("handlers", "use handler.set or |.")
+    clauses: PMap[type, Clause | ClauseKind]
+    otherwise: Clause | None
+    over: Callable[[Operation], bool]
+    returns: Clause | None
+    moves: Movement
+    resumes: bool  # a clause takes the rest of the program
+    aborts: bool  # a clause never resumes
+    tallies: bool  # clauses return static values that are tallied
+
+    def __init__(self, clauses: PMap[type, Any], otherwise: Any, over: Any, returns: Any, moves: Movement):
+        kinds = set(map(type, clauses.values()))
+        parts = (clauses, otherwise, over, returns, moves)
+        for name, value in zip(
+            self.__slots__, (*parts, ctl in kinds, final in kinds, isinstance(moves, TallyMovement))
+        ):
+            object.__setattr__(self, name, value)
+
+    def __or__(self, other: Handler) -> Handler:
+        """One handler with the clauses of both, on the same state; the right one's take precedence."""
+        if not isinstance(other, Handler):
+            return NotImplemented
+        if self.moves != other.moves and carry not in (self.moves, other.moves):
+            raise BadArgument(
+                f"handler: handlers that are merged must move their state alike, got {self.moves} and {other.moves}."
+            )
+        return Handler(
+            self.clauses.update(other.clauses),
+            other.otherwise or self.otherwise,
+            other.over if other.otherwise else self.over,
+            other.returns or self.returns,
+            self.moves if other.moves == carry else other.moves,
+        )
+
+    def set(self, op: type[Operation], clause: Clause | ClauseKind) -> Handler:
+        """The handler with one clause replaced or added."""
+        return Handler(
+            self.clauses.update(_checked({op: clause})), self.otherwise, self.over, self.returns, self.moves
+        )
+
+    def _parts(self) -> tuple[Any, ...]:
+        return (self.clauses, self.otherwise, self.over, self.returns, self.moves)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Handler) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def __repr__(self) -> str:
+        names = [op.__name__ for op in self.clauses] + (["otherwise"] if self.otherwise else [])
+        return f"handler({', '.join(sorted(names))})"
+
+
+def handler(
+    clauses: Mapping[Any, Clause | ClauseKind] | None = None,
+    *,
+    otherwise: Clause | None = None,
+    over: Callable[[Operation], bool] = every,
+    returns: Clause | None = None,
+    moves: Movement = carry,
+) -> Handler:
+    """A handler with clauses ``(op, *xs) -> y``, or ``(s, op, *xs) -> (s, y)`` for one with a state.
+
+    Whether it has a state is decided where it is installed: ``handle(h)`` or ``handle(h, state)``.
+
+    Args:
+        clauses: operation type -> clause; ``ctl(f)`` takes the rest of the program, ``final(f)`` ends it.
+        otherwise: the clause of every operation that has no clause in ``clauses`` and satisfies ``over(op)``.
+        returns: applied to the result at the end, ``(y) -> answer`` or ``(s, y) -> answer``.
+        moves: how the state moves through loops, branches and lanes: ``carry``, ``append``, ``merge(op, unit)``,
+            ``split(f)``, ``tally(...)``. With ``tally`` a clause takes types, ``(op, *types) -> value``.
+
+    Raises: BadArgument: a key is no operation type, or a clause cannot be called.
+    """
+    checked = _checked(clauses or {})
+    for name, value in (("otherwise", otherwise), ("returns", returns), ("over", over)):
+        if value is not None and not callable(value):
+            raise BadArgument(f"handler: {name} must be callable, got {value!r}.")
+    if not isinstance(moves, Movement):
+        raise BadArgument(
+            f"handler: moves must be a movement of state, got {moves!r}.",
+            hint="it is hx.carry, hx.append, hx.merge(op, unit), hx.split(f) or hx.tally(...).",
+        )
+    result = Handler(pmap(checked), otherwise, over, returns, moves)
+    if result.resumes and result.aborts:
+        raise BadArgument("handler: a handler has ctl or final clauses, got both.", hint="nest two handlers.")
+    return result
+
+
+def _checked(clauses: Mapping[Any, Any]) -> dict[Any, Any]:
+    if not isinstance(clauses, Mapping):
+        raise BadArgument(
+            f"handler: clauses are a mapping from operation types, got {clauses!r}.", hint="hx.handler({Sin: clause})."
+        )
+    for op, clause in clauses.items():
+        if not (isinstance(op, type) and issubclass(op, Operation)):
+            raise BadArgument(
+                f"handler: clauses belong to operation types, got {op!r}.", hint="use Sin, not sin or Sin()."
+            )
+        if not (callable(clause) or isinstance(clause, ClauseKind)):
+            raise BadArgument(f"handler: the clause of {op.__name__} must be callable, got {clause!r}.")
+    return dict(clauses)
+
+
+def check_arity(op: Operation, clause: Any, types: Sequence[Any], stateful: bool) -> None:
+    """Raises BadCall if the signature of a clause does not fit its arguments, such as a state too many or too few."""
+    clause = clause.f if isinstance(clause, ClauseKind) else clause
+    arguments = (*(("state",) if stateful else ()), "op", *map(str, types))
+    try:
+        inspect.signature(clause).bind(*arguments)
+    except TypeError:
+        raise BadCall(
+            f"{op.name}: the clause takes {inspect.signature(clause)}, it is called with ({', '.join(arguments)}).",
+            hint="a clause is (op, *operands), and (state, op, *operands) under hx.handle(h, state).",
+        ) from None
+    except ValueError:  # a builtin without a signature
+        return

@@ -1,0 +1,190 @@
+"""One installation of a user's handler.
+
+While a clause is evaluated the stack is the one outside its handler, so ``perform`` in it forwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...effects.base.errors import BadArgument, DTypeMismatch
+from ...effects.base.stack import BASE, STACK, Run
+from ...effects.core.arrays import Array, as_array
+from ...effects.core.operation import Operation, result_type
+from ...effects.functions.fingerprint import fingerprint
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.programs.higher_order import HigherOrder
+from ...effects.programs.program import Program
+from ...effects.trees import pytrees
+from ...effects.types.array_type import ArrayType
+from ...effects.types.dtype_promotion import promote
+from ..core.body_transform import STATELESS, BodyTransformer, StateFlow, cross
+from ..differentiation.deferred_rules import cross_linear
+from .handler import ClauseKind, Handler, check_arity
+from .loop_rotation import rotate
+from .static_tally import tally_bodies, weight_of
+
+
+class _NoState:
+    """The type of ``NO_STATE``, which marks a handler without state; None is a state like any other."""
+
+    def __repr__(self) -> str:
+        return "no state"
+
+
+NO_STATE = _NoState()
+
+
+class HandlerRun(BodyTransformer):
+    """One installation of a user's handler, with its current state.
+
+    It answers operations that have a clause, crosses higher-order operations whose bodies perform such operations, see
+    ``core.body_transform``, and forwards all others.
+    """
+
+    __slots__ = ("handler", "clauses", "current", "reified", "plain")
+
+    def __init__(
+        self, outer: Run, handler: Handler, state: Any, site: tuple[Any, int] | None = None, reified: Any = None
+    ):
+        super().__init__(outer, repr(handler), site)
+        self.handler = handler
+        self.clauses = dict(handler.clauses)
+        self.current = state
+        self.reified = reified  # evaluates a ClauseKind, (run, op, clause, operands) -> answer; None in direct mode
+        self.plain = not (handler.tallies or handler.resumes or handler.aborts)  # each clause answers once
+
+    def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
+        clause: Any = self.clauses.get(type(op))
+        if clause is None:
+            if (op.bodied or (op.deferred and self.plain)) and self.concerns(op):
+                return self.cross(op, operands)
+            clause = self.handler.otherwise
+            if clause is None or not self.handler.over(op):
+                return self.outer.answer(op, operands)
+        cell = self.cell
+        site = cell.site
+        if site is None:
+            cell.site = self.labelled_site()
+        token = STACK.set(self.outer)
+        try:
+            if not self.plain:
+                if self.handler.tallies:
+                    weight = weight_of(self.handler, clause, op, [x.type for x in operands])
+                    self.current = self.handler.moves.then(self.current, weight)  # type: ignore[attr-defined]
+                    return self.outer.answer(op, operands)
+                if isinstance(clause, ClauseKind):
+                    return self.reified(self, op, clause, operands)
+            if self.current is NO_STATE:
+                y = clause(op, *operands)
+            else:
+                self.current, y = pair(op, clause(self.current, op, *operands))
+            return fit_answer(op, operands, y)
+        except (TypeError, AttributeError):
+            stateful = self.current is not NO_STATE and not self.handler.tallies
+            check_arity(op, clause, [x.type for x in operands], stateful)
+            raise
+        finally:
+            STACK.reset(token)
+            cell.site = site
+
+    def concerns(self, op: Any) -> bool:
+        """Whether a body, or a deferred rule, may perform an operation that has a clause here."""
+        if self.handler.otherwise is not None or op.deferred:  # what a deferred rule performs is not known yet
+            return True
+        return any(kind in self.clauses for body in op.bodies for kind in body.operations)
+
+    def cross(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        """Answer a higher-order operation, or an operation with a deferred rule, that this handler concerns."""
+        if self.handler.tallies:
+            moves: Any = self.handler.moves
+            self.current = moves.then(self.current, tally_bodies(self.handler, op, operands))
+            return self.outer.answer(op, operands)
+        token = STACK.set(self.outer)
+        try:
+            if not op.bodied:
+                return cross_linear(self, op, operands)
+            if op.tests and self.handles_in(op.tests[0]):
+                return rotate(self, op, operands)
+            return cross(self, op, operands)
+        finally:
+            STACK.reset(token)
+
+    def handles_in(self, test: Program) -> bool:
+        """Whether the test of a loop performs an operation that has a clause here, so that it may change the state."""
+        if any([kind in self.clauses for kind in test.operations]):
+            return True
+        handler = self.handler
+        if handler.otherwise is None or self.current is NO_STATE:
+            return False
+        return any([op.bodied or handler.over(op) for op in test.ops])
+
+    def fresh(self, outer: Run) -> HandlerRun:
+        return HandlerRun(outer, self.handler, self.current, None, self.reified)
+
+    def key(self) -> Any:
+        if self.outer is not BASE:
+            return None
+        handler = self.handler
+        parts: list[Any] = [*self.clauses.values(), handler.otherwise, handler.over]
+        marks = tuple([fingerprint(part.f if isinstance(part, ClauseKind) else part) for part in parts])
+        try:
+            hash(handler)
+        except TypeError:  # the unit of a merge may be an array
+            return None
+        # a clause without fingerprint reads values that may change: its transformed bodies are not cached
+        return None if None in marks else (handler, marks, self.reified)
+
+    def flow(self, op: HigherOrder) -> StateFlow:
+        return STATELESS if self.current is NO_STATE else self.handler.moves.flow(self, op)
+
+
+def pair(op: Operation, answer: Any) -> tuple[Any, Any]:
+    """The result of a clause of a handler with state, ``(state, answer)``. Raises: BadArgument: it is no pair."""
+    if isinstance(answer, tuple) and len(answer) == 2:
+        return answer
+    raise BadArgument(
+        f"{op.name}: the clause of a handler with a state must return (state, answer), got {type(answer).__name__}.",
+        hint="a handler without state is installed by hx.handle(h), without a second argument.",
+    )
+
+
+def fit_answer(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
+    """The answer ``y`` of a clause as the operation's results, each of exactly the type of the result.
+
+    A weakly typed number is converted to the dtype of the result. Raises: DTypeMismatch: number or types differ.
+    """
+    types = (operands[0].type,) if len(operands) == 1 else tuple([x.type for x in operands])
+    memo = op.memo
+    expected = (memo.result_types.get(types) or result_type(op, types)) if memo is not None else op.result_type(*types)
+    if not op.multiple_results:
+        return y if isinstance(y, Array) and y.type is expected else _fit(op, y, expected)
+    if not expected and y is None:
+        return ()
+    if len(expected) == 1 and isinstance(y, Array):
+        return (y,) if y.type is expected[0] else (_fit(op, y, expected[0]),)
+    parts = list(y) if isinstance(y, tuple) and not op.effectful else pytrees.leaves(y)
+    if len(parts) != len(expected):
+        raise DTypeMismatch(f"{op.name}: the clause must give {len(expected)} results, got {len(parts)}.")
+    return tuple([_fit(op, part, t) for part, t in zip(parts, expected)])
+
+
+def _fit(op: Operation, y: Any, expected: ArrayType) -> Any:
+    """One result, converted to its type; of another shape or dtype it is refused."""
+    x = y if isinstance(y, Array) else as_array(y)
+    if x.type is expected:
+        return x
+    weak = x.type.weak and promote(expected.dtype, False, x.type.dtype, True)[0] == expected.dtype
+    if x.type.shape == expected.shape and (weak or x.type.dtype == expected.dtype):
+        return convert(x, expected.dtype, expected.weak)
+    raise DTypeMismatch(
+        f"{op.name}: the answer of a clause must have the type of the operation's result, {expected}, got {x.type}.",
+        hint=f"convert with astype, or broadcast, in the clause; a state is started with the type {x.type}.",
+    )
+
+
+def final_answer(handler: Handler, state: Any, y: Any) -> Any:
+    """The result of a handled function whose body returned ``y`` with this state: ``returns``, else y or (state, y)."""
+    if state is NO_STATE:
+        return y if handler.returns is None else handler.returns(y)
+    return (state, y) if handler.returns is None else handler.returns(state, y)

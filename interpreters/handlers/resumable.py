@@ -1,0 +1,228 @@
+"""Handlers with ``ctl`` or ``final`` clauses: the function is recorded, and its program is interpreted.
+
+    ctl     the clause takes the rest of the program, the continuation of its equation, as the function ``resume``
+    final   the rest of the program is skipped, by a flag that the later equations test
+
+Source: Plotkin & Pretnar, "Handlers of Algebraic Effects" (2009); Leijen, "Type Directed Compilation of Row-Typed
+Algebraic Effects" (2017), for the kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...effects.base.errors import CannotCross, DTypeMismatch, TreeMismatch
+from ...effects.base.source_locations import Site, user_site
+from ...effects.base.stack import STACK, SiteCell, current, installed
+from ...effects.control.body_rules import branch_index
+from ...effects.control.branches import Cond
+from ...effects.control.recorded_bodies import with_types
+from ...effects.core.arrays import ConcreteArray, as_array
+from ...effects.core.columns import zeros_like
+from ...effects.core.operation import Operation, result_type
+from ...effects.operations.elementwise.comparison import select_n
+from ...effects.programs.closure_conversion import close_all
+from ...effects.programs.program import Program, bind, derived_once, interpret
+from ...effects.trees import pytrees
+from ..core.record import Record, record
+from .early_exit import ABORT, with_exit_flag
+from .handler import Handler, ctl
+from .installation import NO_STATE, HandlerRun, final_answer, fit_answer, pair
+
+
+def run_reified(handler: Handler, state: Any, f: Callable[..., Any], args: Any, kwargs: Any, site: Any) -> Any:
+    """``handle(handler, state)(f)(*args, **kwargs)``, by recording ``f`` and interpreting its program."""
+    leaves, tree = pytrees.flatten((args, kwargs))
+    xs = [as_array(x) for x in leaves]
+    structures: list[Any] = []
+
+    def flat(*boxes: Any) -> list[Any]:
+        inner_args, inner_kwargs = pytrees.unflatten(tree, boxes)
+        results, structure = pytrees.flatten(f(*inner_args, **inner_kwargs))
+        structures.append(structure)
+        return [as_array(y) for y in results]
+
+    # effects of f resolve their types by the handlers in force: this one is among them, though it answers only later
+    run = HandlerRun(STACK.get(), handler, state, site)
+    recorder = Record(run, "handle", user_site())
+    with installed(run), installed(recorder):  # ``record`` would start a new call path, but that of f continues ours
+        program = recorder.freeze(flat(*[recorder.input(x.type) for x in xs]), getattr(f, "__name__", "program"))
+    (structure,) = structures
+    if handler.aborts:
+        return _with_early_exit(handler, state, program, xs, structure)
+    end = lambda outs, s: final_answer(handler, s, pytrees.unflatten(structure, outs))
+    return _Frame(handler, program, bind(program, xs), end).evaluate(0, state)
+
+
+def _with_early_exit(handler: Handler, state: Any, program: Program, xs: Sequence[Any], structure: Any) -> Any:
+    """The result of a program under a handler with ``final`` clauses: that of the first such clause, else its own."""
+    answers: list[Any] = []
+
+    def abort(run: HandlerRun, op: Operation, clause: Any, operands: tuple[Any, ...]) -> Any:
+        answer = clause.f(op, *operands) if run.current is NO_STATE else clause.f(run.current, op, *operands)
+        leaves, tree = pytrees.flatten(answer)
+        answers.append((op, tree))
+        current().answer(ABORT, tuple([as_array(x) for x in leaves]))
+        return _zero_results(op, operands)
+
+    recorder = Record(STACK.get(), "handle")
+    run = HandlerRun(recorder, handler, state, None, abort)
+    with installed(run):
+        outs = interpret(program, [recorder.input(t) for t in program.in_types])
+    with installed(recorder):
+        leaves, tree = pytrees.flatten(final_answer(handler, run.current, pytrees.unflatten(structure, outs)))
+        handled = recorder.freeze([as_array(y) for y in leaves], program.name)
+    for op, other in answers:
+        if other != tree:
+            raise TreeMismatch(
+                f"{op.name}: a final clause must give what the handled function gives, {tree}, got {other}.",
+                hint="let returns= and the clause give the same structure, such as (ok, value).",
+            )
+    (closed,), captured = close_all([with_exit_flag(handled)])
+    count = len(handled.outs)
+    results = interpret(closed, [*captured, *xs])
+    flag, payload = results[-1], results[count:-1]
+    return pytrees.unflatten(tree, [select_n(flag, y, x) for x, y in zip(payload, results)])
+
+
+def _zero_results(op: Operation, operands: tuple[Any, ...]) -> Any:
+    """Zeros as the results of an operation that aborts: what depends on them is never used."""
+    types = result_type(op, tuple([x.type for x in operands]))
+    return op.from_results([zeros_like(t) for t in op.as_results(types)])
+
+
+class _Frame:
+    """An activation of a program: its values so far, and the continuation ``then`` of its results and the state.
+
+    ``resume`` copies the values, so one frame can be resumed many times.
+    """
+
+    __slots__ = ("handler", "program", "env", "then")
+
+    def __init__(self, handler: Handler, program: Program, env: list[Any], then: Callable[..., Any]):
+        self.handler = handler
+        self.program = program
+        self.env = env
+        self.then = then
+
+    def evaluate(self, at: int, state: Any) -> Any:
+        """Evaluate from equation ``at`` to the end of the handled program; the answer."""
+        program, env, handler = self.program, self.env, self.handler
+        starts = _starts(program)
+        cell = current().cell or SiteCell()
+        for i in range(at, len(program.ops)):
+            op = program.ops[i]
+            xs = tuple([env[n] for n in program.args[i]])
+            clause: Any = handler.clauses.get(type(op))
+            if clause is None and not op.bodied and handler.otherwise is not None and handler.over(op):
+                clause = handler.otherwise
+            if isinstance(clause, ctl):
+                return self.call_clause(clause, i, op, xs, state)
+            if op.bodied and self.resumes_in(op):
+                return self.enter_body(i, op, xs, state)
+            outside, cell.site = cell.site, program.sites[i]
+            try:
+                if clause is None and op.bodied:
+                    run = HandlerRun(STACK.get(), handler, state)
+                    y = run.answer(op, xs)
+                    state = run.current
+                elif clause is None:
+                    y = current().answer(op, xs)
+                elif state is NO_STATE:
+                    y = fit_answer(op, xs, clause(op, *xs))
+                else:
+                    state, y = pair(op, clause(state, op, *xs))
+                    y = fit_answer(op, xs, y)
+            finally:
+                cell.site = outside
+            env[starts[i] : starts[i + 1]] = op.as_results(y)
+        return self.then([env[n] for n in program.outs], state)
+
+    def rest(self, i: int) -> Callable[[Sequence[Any], Any], Any]:
+        """The continuation of equation ``i``: a function of its results and the state."""
+        first = _starts(self.program)[i]
+
+        def resume(results: Sequence[Any], state: Any) -> Any:
+            env = list(self.env)
+            env[first : first + len(results)] = results
+            return _Frame(self.handler, self.program, env, self.then).evaluate(i + 1, state)
+
+        return resume
+
+    def call_clause(self, clause: ctl, i: int, op: Operation, xs: tuple[Any, ...], state: Any) -> Any:
+        """The answer of a ``ctl`` clause, which is called with the continuation of equation ``i``."""
+        resume = self.rest(i)
+
+        def results(y: Any) -> Sequence[Any]:
+            return op.as_results(fit_answer(op, xs, y))
+
+        if state is NO_STATE:
+            return clause.f(lambda y=None: resume(results(y), NO_STATE), op, *xs)
+        return clause.f(lambda s, y=None: resume(results(y), s), state, op, *xs)
+
+    def resumes_in(self, op: Any) -> bool:
+        """Whether a body of the operation performs an operation with a ``ctl`` clause."""
+        kinds = {kind for kind, clause in self.handler.clauses.items() if isinstance(clause, ctl)}
+        return any(not kinds.isdisjoint(body.operations) for body in op.bodies)
+
+    def enter_body(self, i: int, op: Any, xs: tuple[Any, ...], state: Any) -> Any:
+        """Evaluate a body with ``ctl`` clauses: inlined if it runs once; of a branch the rest moves into every body.
+
+        Raises: CannotCross: the continuation of one iteration of a loop, or of one lane, is not a function.
+        """
+        if op.runs == "once":
+            body = op.bodies[0]
+            return _Frame(self.handler, body, bind(body, xs), self.rest(i)).evaluate(0, state)
+        if op.runs == "one":
+            index, *operands = xs
+            if isinstance(index, ConcreteArray):
+                body = op.bodies[branch_index(index, len(op.bodies))]
+                return _Frame(self.handler, body, bind(body, operands), self.rest(i)).evaluate(0, state)
+            return self.branch(i, op, index, operands, state)
+        kinds: list[Any] = [kind for kind, clause in self.handler.clauses.items() if isinstance(clause, ctl)]
+        names = sorted([kind.name for kind in kinds])
+        raise CannotCross(
+            f"{op.name}: a clause that takes resume, of {', '.join(names)}, cannot cross it: the rest of "
+            f"the program after one iteration of a loop, or in one lane, is not a function.",
+            hint=f"unroll the loop in Python, or handle it by a clause that answers once; it is at "
+            f"{Site(*self.program.sites[i])}.",
+        )
+
+    def branch(self, i: int, op: Any, index: Any, operands: Sequence[Any], state: Any) -> Any:
+        """The answer of a ``Cond`` whose every branch goes on with the rest of the program."""
+        leaves, structure = pytrees.flatten(() if state is NO_STATE else state)
+        state_leaves = [as_array(x) for x in leaves]
+        trees: list[Any] = []
+
+        def with_rest(body: Program) -> Program:
+            def flat(*values: Any) -> list[Any]:
+                inputs, inner = values[: len(operands)], values[len(operands) :]
+                s = NO_STATE if state is NO_STATE else pytrees.unflatten(structure, inner)
+                answer = _Frame(self.handler, body, bind(body, inputs), self.rest(i)).evaluate(0, s)
+                ends, tree = pytrees.flatten(answer)
+                trees.append(tree)
+                return [as_array(y) for y in ends]
+
+            return record(flat, [x.type for x in (*operands, *state_leaves)], body.name, "handle")
+
+        programs = [with_rest(body) for body in op.bodies]
+        for tree, program in zip(trees, programs):
+            if tree != trees[0]:
+                raise TreeMismatch(
+                    f"{op.name}: the branches must give answers of one structure, got {trees[0]} and {tree}.",
+                    hint="resume equally often in every branch.",
+                )
+            for t, u in zip(program.out_types, programs[0].out_types):
+                if t.shape != u.shape or t.dtype != u.dtype:
+                    raise DTypeMismatch(f"{op.name}: the branches must give answers of one type, got {u} and {t}.")
+        types = programs[0].out_types
+        bodies, captured = close_all([with_types(program, types) for program in programs])
+        results = current().answer(Cond(bodies, len(captured)), (index, *captured, *operands, *state_leaves))
+        return pytrees.unflatten(trees[0], results)
+
+
+@derived_once
+def _starts(program: Program) -> list[int]:
+    """``program.starts()``, derived once."""
+    return program.starts()

@@ -1,0 +1,271 @@
+"""How the state of a handler moves through the bodies of a higher-order operation. A handler declares one of these.
+
+    carry           one iteration hands it to the next; lanes are evaluated one after the other, in index order
+    append          a log, a tuple that clauses append to: stacked by loops and lanes; branches add masked entries
+    merge(op, unit) commutative: each lane starts at the unit, then their states are merged; elsewhere as carry
+    split(f)        a key: each lane gets one of the n keys ``f(key, n)``; elsewhere as carry
+    tally(...)      a static value, computed from the body and multiplied by the trip count; nothing is rewritten
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...effects.base.errors import BadArgument, CannotCross, StateTypeError
+from ...effects.base.frozen_values import Value
+from ...effects.control.loops import scan
+from ...effects.control.recorded_bodies import absorbs, at_path
+from ...effects.core.arrays import as_array
+from ...effects.operations.manipulation.slicing import slice_in_dim
+from ...effects.programs.higher_order import HigherOrder
+from ...effects.trees import pytrees
+from ...effects.trees.registration import register_dataclass
+from ...effects.types.array_type import ArrayType
+from ...effects.types.dtype_promotion import promote
+from ..core.body_transform import StateFlow, StateLayout, TransformedBody
+
+
+@register_dataclass
+class When(Value):
+    """An entry of a log from a branch: ``value`` if the branch was ``taken``, else zeros. A pytree."""
+
+    taken: Any
+    value: Any
+
+
+class Movement:
+    """How a handler's state moves through bodies; a value. ``flow`` is its meaning for one operation."""
+
+    __slots__ = ()
+
+    def flow(self, run: Any, op: HigherOrder) -> StateFlow:
+        return CarriedState(run)
+
+    def __repr__(self) -> str:
+        return type(self).__name__.removesuffix("Movement").lower()
+
+
+class CarryMovement(Movement):
+    """Each iteration hands the state to the next. Lanes become a loop in index order."""
+
+    __slots__ = ()
+
+
+class AppendMovement(Movement):
+    """The state is a log, a tuple. What a body appends is stacked over the iterations of a loop, or over lanes.
+
+    After a branch the log has the entries of all branches, each as ``When(taken, value)``.
+    """
+
+    __slots__ = ()
+
+    def flow(self, run: Any, op: HigherOrder) -> StateFlow:
+        if op.runs == "until":
+            raise CannotCross(
+                f"{op.name}: the log of {run.label} cannot cross a loop of unknown length: the number of "
+                "its entries must be known when it is traced.",
+                hint="use scan or fori_loop with constant bounds, or a state with an array of fixed size.",
+            )
+        return AppendedState(op)
+
+
+class MergeMovement(Movement, Value):
+    """A commutative state: each lane starts at ``unit``; ``op(state, other)`` merges their final states."""
+
+    op: Callable[[Any, Any], Any]
+    unit: Any = None
+
+    def flow(self, run: Any, op: HigherOrder) -> StateFlow:
+        return MergedState(self) if op.runs == "lanes" else CarriedState(run)
+
+
+class SplitMovement(Movement, Value):
+    """A key: ``f(key, n + 1)`` gives keys along the first axis, one for each of n lanes and the next state."""
+
+    f: Callable[[Any, int], Any]
+
+    def flow(self, run: Any, op: HigherOrder) -> StateFlow:
+        return SplitState(self, run, op.length) if op.runs == "lanes" else CarriedState(run)
+
+
+class TallyMovement(Movement, Value):
+    """A static value, such as a count of operations, computed from the bodies; operations are forwarded unchanged.
+
+    ``empty`` is the value of no operation, ``then(a, b)`` of two in sequence, ``choose(a, b)`` of one of two branches,
+    ``repeat(a, n)`` of ``n`` iterations, None for an unknown number.
+    """
+
+    empty: Any
+    then: Callable[[Any, Any], Any]
+    choose: Callable[[Any, Any], Any]
+    repeat: Callable[[Any, Any], Any]
+
+
+carry = CarryMovement()
+append = AppendMovement()
+
+
+def merge(op: Callable[[Any, Any], Any], unit: Any) -> Movement:
+    """A commutative state. See ``MergeMovement``."""
+    return MergeMovement(op, unit)
+
+
+def split(f: Callable[[Any, int], Any]) -> Movement:
+    """A key. See ``SplitMovement``."""
+    return SplitMovement(f)
+
+
+def tally(
+    empty: Any, then: Callable[[Any, Any], Any], choose: Callable[[Any, Any], Any], repeat: Callable[[Any, Any], Any]
+) -> Movement:
+    """A static value. See ``TallyMovement``."""
+    return TallyMovement(empty, then, choose, repeat)
+
+
+def leaves_of(state: Any) -> tuple[list[Any], Any]:
+    """The leaves of a state as arrays, and its tree structure."""
+    leaves, structure = pytrees.flatten(state)
+    return [as_array(x) for x in leaves], structure
+
+
+class CarriedState(StateFlow):
+    """The state enters each body as operands and leaves as results; in a loop it is part of the carry."""
+
+    in_carry = True
+
+    def __init__(self, run: Any):
+        self.operands, self.structure = leaves_of(run.current)
+
+    def key(self) -> Any:
+        return ("carried", self.structure)
+
+    def begin(self, run: Any, values: Sequence[Any]) -> None:
+        run.current = pytrees.unflatten(self.structure, values)
+
+    def end(self, run: Any) -> tuple[Sequence[Any], Any]:
+        return leaves_of(run.current)
+
+    def join(
+        self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
+    ) -> StateLayout:
+        ends = [(body.state, body.structure) for body in transformed]
+        if op.loops:
+            ends.append((tuple(before), self.structure))
+        for _, other in ends[1:]:
+            if other != ends[0][1]:
+                where = "in a loop" if op.loops else "in all branches"
+                raise StateTypeError(
+                    f"{op.name}: the state of {run.label} must keep one structure {where}, got {other} and "
+                    f"{ends[0][1]}.",
+                    hint="start from a state of the final structure, or declare moves=hx.append for a log.",
+                )
+        columns = list(zip(*[types for types, _ in ends]))
+        types = [_joined_type(run, op, ends[0][1], i, column) for i, column in enumerate(columns)]
+        return StateLayout(types, ends[0][1], (0,) * len(transformed))
+
+    def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
+        run.current = pytrees.unflatten(structure, values)
+
+
+def _joined_type(run: Any, op: HigherOrder, structure: Any, i: int, types: Sequence[ArrayType]) -> ArrayType:
+    """The common type of a leaf of the state. Raises: StateTypeError: more than weak to strong would change."""
+    joined = types[0]
+    for t in types[1:]:
+        if t is joined:
+            continue
+        strong, weak = (joined, t) if t.weak else (t, joined)
+        if t.shape != joined.shape or not weak.weak or not (strong.weak or absorbs(strong, weak)):
+            where = f"start from a value of type {types[0]}, or " if op.loops else ""
+            raise StateTypeError(
+                f"{op.name}: the state of {run.label} must keep its type, got {joined} and {t}{at_path(structure, i)}.",
+                hint=f"{where}convert in the clause with astype.",
+            )
+        dtype, stays_weak = promote(joined.dtype, joined.weak, t.dtype, t.weak)
+        joined = joined.update(dtype=dtype, weak=stays_weak)
+    return joined
+
+
+class AppendedState(StateFlow):
+    """A body starts with an empty log; the entries it appends leave as results."""
+
+    def __init__(self, op: HigherOrder):
+        self.branches = op.runs == "one"
+
+    def begin(self, run: Any, values: Sequence[Any]) -> None:
+        run.current = ()
+
+    def end(self, run: Any) -> tuple[Sequence[Any], Any]:
+        entries = run.current
+        return leaves_of(tuple(map(self.in_branch, entries)) if self.branches else entries)
+
+    def in_branch(self, entry: Any) -> Any:
+        """An entry as the branch that appended it returns it; a branch not taken returns zeros in its place."""
+        return When(True, entry)
+
+    def extend(self, run: Any, bodies: Sequence[Sequence[Any]]) -> None:
+        """Append the entries of each body to the log of ``run``."""
+        for entries in bodies:
+            run.current = (*run.current, *entries)
+
+    def join(
+        self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
+    ) -> StateLayout:
+        offsets: list[int] = []
+        types: list[ArrayType] = []
+        for body in transformed:
+            offsets.append(len(types))
+            types += body.state
+        return StateLayout(types, [body.structure for body in transformed], offsets)
+
+    def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
+        first = 0
+        bodies = []
+        for part in structure:
+            last = first + part.num_leaves
+            bodies.append(pytrees.unflatten(part, values[first:last]))
+            first = last
+        self.extend(run, bodies)
+
+
+class MergedState(StateFlow):
+    """Each lane starts at the unit; their final states are merged into the state, in index order."""
+
+    def __init__(self, movement: MergeMovement):
+        self.movement = movement
+
+    def begin(self, run: Any, values: Sequence[Any]) -> None:
+        run.current = self.movement.unit
+
+    def end(self, run: Any) -> tuple[Sequence[Any], Any]:
+        return leaves_of(run.current)
+
+    def join(
+        self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
+    ) -> StateLayout:
+        return StateLayout(transformed[0].state, transformed[0].structure, (0,))
+
+    def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
+        ends = pytrees.unflatten(structure, values)
+        run.current = scan(lambda state, other: (self.movement.op(state, other), None), run.current, ends)[0]
+
+
+class SplitState(StateFlow):
+    """Each lane gets one of the split keys; the last key is the state afterwards."""
+
+    def __init__(self, movement: SplitMovement, run: Any, length: int):
+        keys: Any = as_array(movement.f(run.current, length + 1))
+        if keys.type.shape[:1] != (length + 1,):
+            raise BadArgument(f"split: f(key, n) must give n keys along the first axis, got {keys.type}.")
+        self.operands = (slice_in_dim(keys, 0, length),)
+        self.last = keys[length]
+
+    def inner_types(self) -> list[ArrayType]:
+        t = self.operands[0].type
+        return [t.update(shape=t.shape[1:])]
+
+    def begin(self, run: Any, values: Sequence[Any]) -> None:
+        (run.current,) = values
+
+    def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
+        run.current = self.last

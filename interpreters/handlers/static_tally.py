@@ -1,0 +1,50 @@
+"""Static tallies: a value such as a FLOP count that is computed from a program without evaluating it.
+
+Loops multiply the tally of their body by the trip count, branches choose; see ``TallyMovement``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...effects.programs.program import Program
+from .handler import Handler, check_arity
+
+
+def tally_bodies(handler: Handler, op: Any, operands: Sequence[Any]) -> Any:
+    """The tally of a higher-order operation on operands, which may be types."""
+    moves: Any = handler.moves
+    first, *others = [_tally_program(handler, body) for body in op.main]
+    total = first
+    for other in others:
+        total = moves.choose(total, other)
+    if op.runs == "until":
+        return moves.repeat(moves.then(_tally_program(handler, op.bodies[0]), total), None)
+    times = op.times(*[getattr(x, "type", x) for x in operands])
+    return total if times == 1 else moves.repeat(total, times)
+
+
+def _tally_program(handler: Handler, program: Program) -> Any:
+    """The tally of all equations of a program, in order."""
+    moves: Any = handler.moves
+    total = moves.empty
+    for op, args in zip(program.ops, program.args):
+        clause: Any = handler.clauses.get(type(op))
+        types = [program.type_of(n) for n in args]
+        if clause is None and op.bodied:
+            total = moves.then(total, tally_bodies(handler, op, types))
+            continue
+        clause = clause or (handler.otherwise if handler.over(op) else None)
+        if clause is not None:
+            total = moves.then(total, weight_of(handler, clause, op, types))
+    return total
+
+
+def weight_of(handler: Handler, clause: Any, op: Any, types: Sequence[Any]) -> Any:
+    """The value of a clause for one operation. Raises: BadCall: the clause has another signature."""
+    try:
+        return clause(op, *types)
+    except TypeError:
+        check_arity(op, clause, types, False)
+        raise

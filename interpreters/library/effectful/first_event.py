@@ -1,0 +1,236 @@
+"""The first of the events that may happen in a program, such as a failed check, as a state of fixed type.
+
+Each possible event has a static note, numbered when the program is traced. The state on the device is the number of the
+first event that happened, 0 for none, and a payload of 64 bytes with the values that its message shows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....effects.base.errors import BadArgument, ConcretizationError, HandlaxError
+from ....effects.core.arrays import as_array, scalar
+from ....effects.operations.elementwise.bitwise import bitwise_and
+from ....effects.operations.elementwise.comparison import eq, ne, select
+from ....effects.operations.elementwise.complex_parts import imag, real
+from ....effects.operations.elementwise.conversion import bitcast_convert_type, convert
+from ....effects.operations.foundations.shapes import reshape
+from ....effects.operations.indexing.dynamic_slicing import dynamic_index_in_dim
+from ....effects.operations.manipulation.creation import full, iota
+from ....effects.operations.manipulation.slicing import concatenate
+from ....effects.operations.reductions.reductions import argmax
+from ....effects.programs.higher_order import HigherOrder
+from ....effects.trees.registration import register_dataclass
+from ....effects.types.array_type import ArrayType, array_type
+from ....effects.types.dtypes import float32, int32, itemsize_bits, uint32
+from ...core.body_transform import StateFlow, StateLayout, TransformedBody
+from ...handlers.state_movements import CarriedState, Movement
+
+PAYLOAD = 16  # uint32 words of a payload
+LANE = array_type((), int32)
+EventState = dict[str, Any]
+
+
+class EventNote(NamedTuple):
+    """An event that may happen: its message, the user's line, and how its payload is laid out.
+
+    The payload is as many lane numbers as ``lanes``, an index of ``rank`` numbers, then the values of the message.
+    """
+
+    message: str
+    where: str
+    lanes: int = 0
+    rank: int = 0
+    types: tuple[ArrayType, ...] = ()
+    split: int = 0  # of the lane numbers the first ``split`` belong to vmaps whose nesting is not known
+
+    def text(self, values: Sequence[Any], outer: Sequence[int] = ()) -> str:
+        """The message with its values, index and lanes; ``outer`` are lanes of a ``vmap`` around."""
+        inner = self.lanes + self.rank
+        index = ", ".join([str(int(x)) for x in values[self.lanes : inner]])
+        text = self.message.format(*[np.asarray(x)[()] for x in values[inner:]])
+        lanes = [int(x) for x in values[: self.lanes]]
+        return text + (f" at index [{index}]" if index else "") + self._in_lane(lanes, outer) + "."
+
+    def _in_lane(self, lanes: Sequence[int], outer: Sequence[int]) -> str:
+        groups = [[lane] for lane in lanes[: self.split]]
+        if lanes[self.split :]:
+            groups.append(list(lanes[self.split :]))
+        if len(groups) > 1:
+            first, *others = [list(outer), *groups] if outer else groups
+            return f" in lane {_several(first)} of one vmap" + "".join([f", {_several(g)} of another" for g in others])
+        indices = [*outer, *lanes]
+        return f" in lane {_several(indices)}" if indices else ""
+
+
+def _several(numbers: Sequence[int]) -> str:
+    return str(numbers[0]) if len(numbers) == 1 else str(tuple(numbers))
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FirstEvent:
+    """The first event that happened, or none: ``get()`` is its message, ``throw()`` raises it. A pytree.
+
+    A result of ``vmap`` has one for each lane; then it is the event of the first lane that has one.
+    """
+
+    number: Any
+    payload: Any
+    notes: tuple[EventNote, ...]
+    error: Callable[..., HandlaxError]
+
+    def _event(self) -> tuple[EventNote, list[Any], list[int]] | None:
+        """The note, payload and lane of the event. Raises: ConcretizationError: it is a traced value."""
+        number: Any = as_array(self.number)
+        if number.run is not None:
+            raise ConcretizationError(
+                "error: its value is known only after the program has been executed.",
+                hint="return it, and look outside.",
+            )
+        numbers = np.asarray(number.value)
+        if not numbers.any():
+            return None
+        lane = [int(i) for i in np.argwhere(numbers)[0]]
+        note = self.notes[int(numbers[tuple(lane)]) - 1]
+        payload: Any = as_array(self.payload)
+        return note, unpacked(np.asarray(payload.value)[tuple(lane)], note.types), lane
+
+    def __bool__(self) -> bool:
+        """Whether an event happened."""
+        return self._event() is not None
+
+    def get(self) -> str | None:
+        """The message of the event, with the user's line; None if there is none."""
+        error = self.exception()
+        return None if error is None else str(error)
+
+    def exception(self) -> HandlaxError | None:
+        """The event as an exception, which is not raised; None if there is none."""
+        event = self._event()
+        if event is None:
+            return None
+        note, values, lane = event
+        return self.error(note, values, lane)
+
+    def throw(self) -> None:
+        """Raise the event as an exception, if there is one."""
+        error = self.exception()
+        if error is not None:
+            raise error
+
+    def __repr__(self) -> str:
+        if as_array(self.number).run is not None:
+            return f"FirstEvent(one of {len(self.notes)})"
+        return f"FirstEvent({self.get() or 'none'})"
+
+
+register_dataclass(FirstEvent, ("number", "payload"), ("notes", "error"))
+
+
+def no_event(lanes: Sequence[Any] = ()) -> EventState:
+    """The state without event; ``lanes`` are the numbers of the lanes, under effectful ``vmap``, that it belongs to."""
+    return {"number": scalar(0, int32), "payload": full((PAYLOAD,), 0, uint32), "lanes": tuple(lanes)}
+
+
+class FirstEventMovement(Movement):
+    """The first event stays. Lanes stay parallel, each with its number; the first lane with an event counts."""
+
+    __slots__ = ()
+
+    def flow(self, run: Any, op: HigherOrder) -> StateFlow:
+        return FirstEventInLanes(run.current, op.length) if op.runs == "lanes" else CarriedState(run)
+
+
+class FirstEventInLanes(StateFlow):
+    """Each lane starts without event, and with its number."""
+
+    def __init__(self, state: EventState, length: int):
+        self.state = state
+        self.operands = (iota(int32, length),)
+
+    def inner_types(self) -> list[ArrayType]:
+        return [LANE]
+
+    def begin(self, run: Any, values: Sequence[Any]) -> None:
+        run.current = no_event((*self.state["lanes"], values[0]))
+
+    def end(self, run: Any) -> tuple[Sequence[Any], Any]:
+        return (run.current["number"], run.current["payload"]), None
+
+    def join(
+        self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
+    ) -> StateLayout:
+        return StateLayout(transformed[0].state, None, (0,))
+
+    def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
+        numbers, payloads = values
+        if not numbers.type.size:
+            return
+        lane = argmax(convert(ne(numbers, scalar(0, int32)), int32), 0, int32)
+        first, before = (dynamic_index_in_dim(x, lane, 0, False) for x in (numbers, payloads)), run.current
+        none = eq(before["number"], scalar(0, int32))
+        number, payload = (select(none, x, before[name]) for x, name in zip(first, ("number", "payload")))
+        run.current = {"number": number, "payload": payload, "lanes": before["lanes"]}
+
+
+def after_event(
+    state: EventState, notes: dict[EventNote, int], note: EventNote, happens: Any, values: Sequence[Any]
+) -> EventState:
+    """The state after an event that may happen: recorded if it ``happens`` and none did before.
+
+    A new note is added to ``notes``, numbered from 1 in the order of tracing.
+    """
+    lanes = state["lanes"]
+    if lanes:
+        types = (*[LANE for _ in lanes], *note.types)
+        note = note._replace(lanes=note.lanes + len(lanes), types=types, split=len(lanes))
+    number = notes.setdefault(note, len(notes) + 1)
+    now = bitwise_and(happens, eq(state["number"], scalar(0, int32)))
+    return {
+        "number": select(now, scalar(number, int32), state["number"]),
+        "payload": select(now, packed([*lanes, *values]), state["payload"]),
+        "lanes": lanes,
+    }
+
+
+def packed(values: Sequence[Any]) -> Any:
+    """Scalars as a payload, uint32[16]. Raises: BadArgument: they do not fit."""
+    pieces = [piece for x in values for piece in _as_uint32(as_array(x))]
+    count = sum([piece.type.size for piece in pieces])
+    if count > PAYLOAD:
+        raise BadArgument(f"check: values must fit into {4 * PAYLOAD} bytes, got {4 * count}.", hint="show fewer.")
+    return concatenate([*pieces, full((PAYLOAD - count,), 0, uint32)], 0) if count else full((PAYLOAD,), 0, uint32)
+
+
+def _as_uint32(x: Any) -> list[Any]:
+    """The bits of a scalar as vectors of uint32; dtypes under 32 bits are widened first."""
+    dtype = x.type.dtype
+    if getattr(dtype, "kind", None) == "c":
+        return [*_as_uint32(real(x)), *_as_uint32(imag(x))]
+    bits = itemsize_bits(dtype)
+    if bits < 32:
+        x = convert(x, uint32 if dtype.kind in "bu" else int32 if dtype.kind == "i" else float32)
+    bits_of_x = bitcast_convert_type(convert(x, x.type.dtype), uint32)
+    return [reshape(bits_of_x, (max(1, bits // 32),))]
+
+
+def unpacked(payload: np.ndarray[Any, Any], types: Sequence[ArrayType]) -> list[Any]:
+    """The scalars of these types in a payload, the inverse of ``packed``."""
+    values, at = [], 0
+    for t in types:
+        kind, count = t.dtype.kind, max(1, itemsize_bits(t.dtype) // 32)
+        piece = np.ascontiguousarray(payload[at : at + count])
+        narrow = itemsize_bits(t.dtype) < 32
+        wide: Any = (np.uint32 if kind in "bu" else np.int32 if kind == "i" else np.float32) if narrow else t.dtype
+        values.append(piece.view(wide)[0].astype(t.dtype))
+        at += count
+    return values
+
+
+def is_nan(x: Any) -> Any:
+    """``x != x``."""
+    return ne(x, x)

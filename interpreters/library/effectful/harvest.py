@@ -1,0 +1,237 @@
+"""Harvest: name intermediate values of a program, and from outside read or replace them.
+
+    reap(f)(x) == {"h": h}                if f sows h under the name "h"
+    plant(f)({"h": h2}, x)                f(x) with h2 in place of h
+
+Source: the transformation of this name in Oryx (Saberian et al., 2020).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from ....effects.base.errors import BadArgument, TreeMismatch, need_function
+from ....effects.base.stack import current
+from ....effects.base.wrapping import wraps
+from ....effects.core.arrays import as_array, perform
+from ....effects.core.operation import effect
+from ....effects.operations.foundations.shapes import move_axis
+from ....effects.trees import pytrees
+from ....effects.trees.structure import TreeDef
+from ...handlers.handle import handle
+from ...handlers.handler import handler
+from ...handlers.state_movements import When, tally
+from .harvest_state import PlantedRows, SownLog, SownPath, value_at
+from .log_entries import SownEntry, entries_of, merged
+
+MODES = ("strict", "append", "clobber")
+
+
+# the identity, on values that have a name
+@effect(vmap="per_lane")
+class Sow:
+    path: SownPath
+    tag: Hashable
+    mode: str
+    tree: TreeDef
+
+    def result_type(op, *leaves):
+        return leaves
+
+    def evaluate(op, *leaves):
+        return leaves
+
+    def batch(op, dims, *leaves):
+        """The values of all lanes, sown once, with the mapped axis first."""
+        moved = [x if d is None else move_axis(x, d, 0) for x, d in zip(leaves, dims)]
+        return current().answer(op, tuple(moved)), tuple([None if d is None else 0 for d in dims])
+
+    def jvp(op, primals, tangents):
+        return current().answer(op, primals), tangents  # the derivative of the identity
+
+    def lower(op, emit, *leaves):
+        return list(leaves)
+
+
+def sow(value: Any, name: str, *, tag: Hashable = None, mode: str = "strict") -> Any:
+    """Name a value, a tree of arrays; the result is the value, or the one planted in its place.
+
+        sow(x, name) == x                         without a ``plant`` around
+
+    Its derivative is that of the identity.
+
+    Args:
+        tag: only ``reap`` and ``plant`` with this tag see it.
+        mode: of a second value of the same name: ``strict`` refuses it, ``append`` adds a row, ``clobber`` replaces the
+            first value.
+
+    >>> sow(2.0, "h")
+    Array(2., dtype=float32, weak_type=True)
+    """
+    if mode not in MODES:
+        raise BadArgument(f"sow: the mode must be one of {MODES}, got {mode!r}.")
+    if not isinstance(name, str):
+        raise BadArgument(f"sow: the name must be a string, got {name!r}.")
+    leaves, tree = pytrees.flatten(value)
+    if not leaves:
+        return value
+    results = perform(Sow((name,), tag, mode, tree), *[as_array(x) for x in leaves])
+    return pytrees.unflatten(tree, results)
+
+
+def nest(f: Callable[..., Any], *, scope: str) -> Callable[..., Any]:
+    """``f`` with its names inside ``scope``: ``reap(nest(f, scope="a"))(x) == {"a": reap(f)(x)}``."""
+    need_function("nest", f)
+
+    def renamed(op: Any, *leaves: Any) -> Any:
+        return perform(Sow((scope, *op.path), op.tag, op.mode, op.tree), *leaves)
+
+    return wraps(f)(handle(handler({Sow: renamed}))(f))
+
+
+def plant(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
+    """``plant(f)(values, *args)`` is ``f(*args)`` with the values that it sows replaced by those of the same names.
+
+        plant(f)(reap(f)(*args), *args) == f(*args)
+
+    ``values`` is a dictionary by name, with one dictionary inside another for nested scopes. A value sown in a loop is
+    replaced row by row, stacked as in the result of ``reap``; a value without rows is used in every iteration.
+
+    Raises: BadArgument: no value is sown under a name. DTypeMismatch: a value has another type than the sown one.
+    """
+    need_function("plant", f)
+    mine = lambda op: type(op) is Sow and op.tag == tag
+
+    @wraps(f)
+    def planted(values: Any, *args: Any, **kwargs: Any) -> Any:
+        used: set[SownPath] = set()
+        values = pytrees.map(lambda x: x.value if type(x) is When else x, values, is_leaf=lambda x: type(x) is When)
+
+        def replace(inner: Any, op: Any, *leaves: Any) -> Any:
+            value = value_at(inner, op.path) if op.tag == tag else None
+            if value is None:
+                return inner, perform(op, *leaves)
+            used.add(op.path)
+            new, tree = pytrees.flatten(value)
+            if tree != op.tree:
+                raise TreeMismatch(f"plant: {_quoted(op.path)} is a tree {op.tree}, got {tree}.")
+            return inner, tuple(map(as_array, new))
+
+        _, y = handle(handler({Sow: replace}, moves=PlantedRows(mine)), values)(f)(*args, **kwargs)
+        unused = [path for path in _paths(values) if not any(path[:i] in used for i in range(1, len(path) + 1))]
+        if unused:
+            names = ", ".join(map(_quoted, unused))
+            raise BadArgument(f"plant: nothing is sown under {names}.", hint="look at reap(f).")
+        return y
+
+    return planted
+
+
+def reap(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
+    """``reap(f)(*args)`` is the dictionary, by name, of the values that ``f`` sows.
+
+    Values sown in a loop or in lanes are stacked. One sown in only some branches of a ``cond`` is
+    ``When(taken, value)``; so is the last value of a loop of unknown length, in ``clobber`` mode.
+
+    Raises: BadArgument: a name is sown twice in ``strict`` mode. CannotCross: a name is sown in a loop of unknown
+    length, and its mode is not ``clobber``.
+
+    >>> reap(lambda x: sow(x + 1.0, "h") * 2.0)(3.0)
+    {'h': Array(4., dtype=float32, weak_type=True)}
+    """
+    harvested = call_and_reap(f, tag=tag)
+    return wraps(f)(lambda *args, **kwargs: harvested(*args, **kwargs)[1])
+
+
+def call_and_reap(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
+    """``(f(*args), reap(f)(*args))``, with ``f`` called once."""
+    need_function("reap", f)
+    mine = lambda op: type(op) is Sow and op.tag == tag
+
+    def collect(log: Any, op: Any, *leaves: Any) -> Any:
+        if op.tag != tag:
+            return log, perform(op, *leaves)
+        types = tuple([x.type for x in leaves])
+        return (*log, SownEntry(list(leaves), op.path, op.mode, op.tree, types)), leaves
+
+    def count(op: Any, *types: Any) -> Any:
+        return {op.path: (1, 1)} if op.tag == tag else {}
+
+    log = handle(handler({Sow: collect}, moves=SownLog(mine)), ())
+    counts = handle(handler({Sow: count}, moves=tally({}, _then, _choose, _repeat)), {})
+
+    @wraps(f)
+    def reaped(*args: Any, **kwargs: Any) -> Any:
+        entries, (times, y) = log(counts(f))(*args, **kwargs)
+        return y, _nested({path: _value_of(path, times[path], entries) for path in times})
+
+    return reaped
+
+
+def harvest(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
+    """``harvest(f)(values, *args)`` is ``(y, reaped)``: these values are planted, the others reaped."""
+    return call_and_reap(plant(f, tag=tag), tag=tag)
+
+
+def _then(a: dict[SownPath, Any], b: dict[SownPath, Any]) -> dict[SownPath, Any]:
+    """How often each name is sown in sequence: the tally is (least, most) by name."""
+    return {path: _pairs(a, b, path, lambda i, j: i + j) for path in [*a, *[p for p in b if p not in a]]}
+
+
+def _choose(a: dict[SownPath, Any], b: dict[SownPath, Any]) -> dict[SownPath, Any]:
+    """How often each name is sown in one of two branches."""
+    paths = [*a, *[path for path in b if path not in a]]
+    return {path: (_pairs(a, b, path, min)[0], _pairs(a, b, path, max)[1]) for path in paths}
+
+
+def _repeat(a: dict[SownPath, Any], n: int | None) -> dict[SownPath, Any]:
+    """How often each name is sown in a loop, whose rows count as one; perhaps never if its length is 0 or unknown."""
+    return a if n else {path: (0, most) for path, (_, most) in a.items()}
+
+
+def _pairs(a: Any, b: Any, path: SownPath, f: Callable[[int, int], int]) -> tuple[int, int]:
+    """``f`` of the least, and of the most, times that a name is sown in two programs."""
+    (i, j), (k, l) = a.get(path, (0, 0)), b.get(path, (0, 0))
+    return f(i, k), f(j, l)
+
+
+def _value_of(path: SownPath, times: tuple[int, int], log: Sequence[Any]) -> Any:
+    """The reaped value of one name, from its entries in the log. Raises: BadArgument: their modes do not allow it."""
+    least, most = times
+    parts = entries_of(log, path)
+    modes = {sown.mode for _, sown in parts}
+    if len(modes) > 1:
+        raise BadArgument(f"reap: {_quoted(path)} is sown in several modes, {', '.join(sorted(modes))}.")
+    if modes == {"strict"} and most > 1:
+        raise BadArgument(
+            f"reap: {_quoted(path)} is sown {most} times, but its mode is strict.",
+            hint="give other names, nest(f, scope=...), or sow(..., mode='append').",
+        )
+    if any(sown.tree != parts[0][1].tree for _, sown in parts):
+        raise TreeMismatch(f"reap: what is sown under {_quoted(path)} must have one structure.")
+    return merged(_quoted(path), parts, least > 0)
+
+
+def _nested(values: dict[SownPath, Any]) -> dict[str, Any]:
+    """Values by path as nested dictionaries, one for each scope."""
+    root: dict[str, Any] = {}
+    for path, value in values.items():
+        inner = root
+        for scope in path[:-1]:
+            inner = inner.setdefault(scope, {})
+        if path[-1] in inner:
+            raise BadArgument(f"reap: {_quoted(path)} is a value and a scope.", hint="give it another name.")
+        inner[path[-1]] = value
+    return root
+
+
+def _paths(values: Any, path: SownPath = ()) -> list[SownPath]:
+    """The paths of the values in nested dictionaries; a dictionary itself may also be one value, a tree."""
+    if not isinstance(values, dict):
+        return [path]
+    return [inner for name in values for inner in _paths(values[name], (*path, name))]
+
+
+def _quoted(path: SownPath) -> str:
+    return repr("/".join(path))

@@ -1,0 +1,230 @@
+"""Random numbers without explicit keys: every draw has a key of its own, derived from the name of the draw.
+
+    fresh_key()                 a key that no other draw has
+    seed(f, key)(*args)         f, with all its fresh keys derived from ``key``
+
+The name of a draw is the path of calls that leads to it and, in loops and lanes, the index of the iteration. So a new
+draw changes no other draw, equal programs draw equal numbers, and no two draws have one key. A call is named by its
+function and the text of its line; calls with equal names are numbered. Bodies that run once do not count: ``jit``
+changes no draw.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyrsistent import PMap, pmap
+
+from ....effects.base.errors import BadArgument
+from ....effects.base.source_locations import Site, call_path, line_text, starts_path
+from ....effects.base.wrapping import wraps
+from ....effects.core.arrays import Array, as_array, perform, scalar
+from ....effects.core.operation import Operation, effect
+from ....effects.operations.manipulation.creation import iota
+from ....effects.operations.random_bits import KEY, random_fold_in, random_wrap
+from ....effects.programs.higher_order import HigherOrder
+from ....effects.types.array_type import ArrayType, array_type
+from ....effects.types.dtypes import uint32
+from ...core.body_transform import StateFlow, StateLayout, TransformedBody
+from ...handlers.handle import handle
+from ...handlers.handler import handler
+from ...handlers.state_movements import Movement
+
+SitePath = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A source of keys: its key, the number of uses of each name, and the call path that prefixes names."""
+
+    key: Any
+    used: PMap[Any, int] = field(default_factory=pmap)
+    within: SitePath = ()
+
+    def next(self, path: SitePath) -> tuple[Stream, Any]:
+        """The stream after a draw of this name, and the key of the draw."""
+        count = self.used.get(path, 0)
+        number = zlib.crc32("\n".join([*path, str(count)]).encode())
+        while number in self.used:  # another name has this checksum
+            number = (number + 1) % 2**32
+        used = self.used.set(path, count + 1).set(number, 1)
+        return Stream(self.key, used, self.within), random_fold_in(self.key, scalar(number, uint32))
+
+
+class Keyed(Operation):
+    """An operation that names the random keys drawn under it."""
+
+    __slots__ = ()
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The name, in parts."""
+        return (self.name,)
+
+
+# a key that no other draw has, named by the path of calls to it
+@effect(vmap="per_lane", diff="stop")
+class FreshKey(Keyed):
+    path: tuple[str, ...]
+    remedy = "give the program a key: seed(f, key)(x)."
+
+    def result_type(op):
+        return array_type((), KEY)
+
+
+class StreamMovement(Movement):
+    """Each iteration of a loop, each lane and each branch draws from a stream of its own.
+
+    A body that runs once draws from the stream around it.
+    """
+
+    __slots__ = ()
+
+    def flow(self, run: Any, op: HigherOrder) -> StateFlow:
+        return ThreadedStream(run) if op.runs == "once" else DivergedStream(run, op)
+
+
+class ThreadedStream(StateFlow):
+    """Into a body that runs once: names in it are prefixed by the calls that lead to it; its uses count afterwards."""
+
+    def __init__(self, run: Any):
+        self.before: Stream = run.current
+        self.calls = self.before.within + _calls(run)
+        self.operands: Sequence[Any] = (self.before.key,)
+
+    def begin(self, run: Any, values: Sequence[Any]) -> None:
+        run.current = Stream(values[0], self.before.used, self.calls)
+
+    def end(self, run: Any) -> tuple[Sequence[Any], Any]:
+        return (), run.current.used
+
+    def join(
+        self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
+    ) -> StateLayout:
+        return StateLayout((), transformed[0].structure, (0,))
+
+    def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
+        run.current = Stream(self.before.key, structure, self.before.within)
+
+
+class DivergedStream(StateFlow):
+    """Into loops, lanes and branches: their streams derive from the key of the operation's name.
+
+    Afterwards the stream around counts one use of that name.
+    """
+
+    def __init__(self, run: Any, op: HigherOrder):
+        before: Stream = run.current
+        self.after_operation, key = before.next((op.name, *_name(run, op, before.within)))
+        self.in_carry = op.runs == "until"
+        self.operands: Sequence[Any] = (key,)
+        if self.in_carry:
+            self.operands = (key, scalar(0, uint32))
+        elif op.stacks:
+            self.operands = (random_fold_in(key, iota(uint32, op.length)),)
+        self.stacked = op.stacks
+        self.entered: Sequence[Any] = ()
+
+    def inner_types(self) -> list[ArrayType]:
+        types = [x.type for x in self.operands]
+        return [t.update(shape=t.shape[1:]) for t in types] if self.stacked else types
+
+    def begin(self, run: Any, values: Sequence[Any]) -> None:
+        self.entered = values
+        run.current = Stream(random_fold_in(*values) if self.in_carry else values[0])
+
+    def end(self, run: Any) -> tuple[Sequence[Any], Any]:
+        if not self.in_carry:
+            return (), None
+        key, count = self.entered
+        return (key, count + scalar(1, uint32)), None
+
+    def join(
+        self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
+    ) -> StateLayout:
+        return StateLayout(transformed[0].state, None, (0,) * len(transformed))
+
+    def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
+        run.current = self.after_operation
+
+
+def _name(run: Any, op: HigherOrder, within: SitePath) -> SitePath:
+    """The name of an operation: its ``path`` if it has one, else its calls; of lanes of one effect, the effect's."""
+    one: Any = op
+    if op.runs == "lanes" and not isinstance(op, Keyed) and len(op.bodies[0].ops) == 1:
+        one = op.bodies[0].ops[0]
+    if not isinstance(one, Keyed):
+        return (*within, *_calls(run))
+    return (*within, *one.path) if isinstance(one, FreshKey) else one.path
+
+
+def _calls(run: Any) -> SitePath:
+    """The path of calls to the operation being crossed: the current one, or the one when it was recorded."""
+    path = call_path()
+    if path is not None or run.cell.site is None:
+        return path or ()
+    site = Site(*run.cell.site)
+    recorded = site.calls
+    return (f"{site.function}: {line_text(site.file, site.line) or site.offset}",) if recorded is None else recorded
+
+
+def fresh_key(name: str | None = None) -> Any:
+    """A key that no other draw has, from the nearest ``seed``.
+
+    Args:
+        name: the last part of its name; by default the text of the user's line.
+
+    Raises: UnhandledEffect: there is no ``seed`` around.
+    """
+    return perform(FreshKey(call_path(name) or ()))
+
+
+def _answer(stream: Stream, op: Any) -> tuple[Stream, Any]:
+    return stream.next((*stream.within, *op.path))
+
+
+SEED = handler({FreshKey: _answer}, moves=StreamMovement())
+
+
+def start(key: Any) -> Stream:
+    """The stream of a key, with no name used.
+
+    Raises: BadArgument: it is no key, or an array of keys.
+    """
+    root = as_array(key)
+    if root.type.dtype == uint32 and root.type.shape == (2,):
+        root = random_wrap(root)
+    if root.type.dtype != KEY or root.type.shape:
+        raise BadArgument(
+            f"seed: one key is needed, got {root.type}.",
+            hint="of many keys: vmap(lambda key: seed(f, key)(x))(keys)."
+            if isinstance(root, Array) and root.type.dtype == KEY
+            else "seed(f, random.key(0)).",
+        )
+    return Stream(root)
+
+
+def seed(f: Callable[..., Any], key: Any) -> Callable[..., Any]:
+    """``f`` with all its fresh keys derived from ``key``.
+
+        seed(f, k)(*args) == seed(jit(f), k)(*args)
+
+    In loops, branches and lanes every draw is distinct; adding a draw changes no other.
+
+    Raises: BadArgument: ``key`` is not one key.
+    """
+    return seeding(SEED, f, start(key))
+
+
+def seeding(h: Any, f: Callable[..., Any], stream: Stream) -> Callable[..., Any]:
+    """``f`` under a handler whose state is a stream, started at ``stream``; the final stream is dropped."""
+
+    @wraps(f)
+    @starts_path
+    def seeded(*args: Any, **kwargs: Any) -> Any:
+        return handle(h, stream)(f)(*args, **kwargs)[1]
+
+    return seeded

@@ -1,0 +1,54 @@
+"""A program that ends at the first failure, by early exit also from loops of unknown length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ....effects.control.branches import cond
+from ....effects.core.arrays import perform, scalar
+from ....effects.core.columns import zeros_like
+from ....effects.core.operation import effect
+from ....effects.trees import pytrees
+from ....effects.types.dtypes import int32
+from ...handlers.handle import handle
+from ...handlers.handler import final, handler
+from ...transformations.make_program import trace
+from .first_event import EventNote, no_event, packed
+
+
+# ends the program; the operands are the values of the note
+@effect(vmap="per_lane", diff="stop")
+class Stop:
+    note: EventNote
+
+
+def stopped(
+    f: Callable[..., Any],
+    kind: type,
+    note_of: Callable[..., EventNote],
+    notes: dict[EventNote, int],
+    args: Any,
+    kwargs: Any,
+) -> tuple[Any, Any]:
+    """State and result of ``f``, which ends at the first effect of this ``kind`` whose first operand is False.
+
+    Its result is zeros then.
+    """
+    program, tree = trace(handle(handler({kind: lambda op, *xs: None}))(f), args, kwargs)
+
+    def stop_unless(op: Any, ok: Any, *values: Any) -> None:
+        note = note_of(op, values)
+        cond(ok, lambda *xs: None, lambda *xs: perform(Stop(note), *xs), *values)
+
+    def end(op: Any, *values: Any) -> Any:
+        number = notes.setdefault(op.note, len(notes) + 1)
+        zeros = [zeros_like(t) for t in program.out_types]
+        return _state(scalar(number, int32), values), pytrees.unflatten(tree, zeros)
+
+    ending = handler({Stop: final(end)}, returns=lambda y: (no_event(), y))
+    return handle(ending)(handle(handler({kind: stop_unless}))(f))(*args, **kwargs)
+
+
+def _state(number: Any, values: Sequence[Any]) -> dict[str, Any]:
+    return {**no_event(), "number": number, "payload": packed(values)}

@@ -1,0 +1,3 @@
+"""The public transformations over the handlers: grad, vmap, make_program, saved_residuals; may import batching
+and what comes before it.
+"""

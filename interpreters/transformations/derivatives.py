@@ -1,0 +1,503 @@
+"""Derivatives of functions: the public transformations over jvp, linearize and transpose."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...effects.base.errors import (
+    BadArgument,
+    BadCall,
+    DTypeMismatch,
+    NotDifferentiable,
+    ShapeMismatch,
+    TreeMismatch,
+    need_function,
+)
+from ...effects.base.source_locations import user_site
+from ...effects.base.stack import STACK
+from ...effects.base.wrapping import wraps
+from ...effects.core.arrays import Array, Box, as_array, concrete, scalar
+from ...effects.core.columns import zeros_like
+from ...effects.functions.unsupported import must_be_empty
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations.shapes import reshape
+from ...effects.programs.closure_conversion import close
+from ...effects.trees import pytrees
+from ...effects.types import dtypes
+from ...effects.types.array_type import ArrayType, array_type
+from ..core.record import record
+from ..differentiation.jvp import Jvp
+from ..differentiation.linearize import Linearized
+from ..differentiation.linearize import linearize as linearize_flat
+from ..differentiation.transpose import transpose_program
+from .vmap import directions, vmap
+
+F = Callable[..., Any]
+_REDUCE = "sum the derivative over named axes with lax.psum."
+
+
+def tangent_type(t: ArrayType) -> ArrayType | None:
+    """The type of the tangents of values of this type; None for a dtype without tangents: integers, booleans, keys."""
+    return t if dtypes.is_inexact(t.dtype) else None
+
+
+def zero_tangent(t: ArrayType) -> Any:
+    """The zero tangent of a value: zeros of its type, or of ``float0``."""
+    if dtypes.is_inexact(t.dtype):
+        return zeros_like(t)
+    return np.zeros(t.shape, dtypes.float0)
+
+
+def _tangent(where: str, x: Array, dx: Any) -> Any:
+    """The argument ``dx`` as a tangent of ``x``, checked and converted; None for one of ``float0``."""
+    if isinstance(dx, Array) and dx.type is x.type and dtypes.is_inexact(x.type.dtype):
+        return dx
+    if tangent_type(x.type) is None:
+        dtype = getattr(dx, "dtype", None)
+        if dtype != dtypes.float0:
+            raise DTypeMismatch(
+                f"{where}: the tangent of {x.type} has dtype float0, got {dtype or type(dx).__name__}.",
+                hint="np.zeros(x.shape, handlax.dtypes.float0), or leave the integer out of the derivative.",
+            )
+        return None
+    dx = as_array(dx)
+    if dx.type.shape != x.type.shape:
+        raise ShapeMismatch(f"{where}: a tangent has its primal's shape {x.type.shape}, got {dx.type.shape}.")
+    if dx.type.dtype != x.type.dtype:
+        if not dx.type.weak:
+            raise DTypeMismatch(f"{where}: a tangent has its primal's dtype {x.type.dtype}, got {dx.type.dtype}.")
+        dx = convert(dx, x.type.dtype)
+    return dx
+
+
+def jvp(fun: F, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
+    """Value and directional derivative.
+
+        jvp(f, (x,), (dx,)) = f(x), f'(x) dx
+
+    Effects: forwards everything; an effect with a tangent as operand follows its ``diff``, or is refused.
+
+    Raises: TreeMismatch, ShapeMismatch, DTypeMismatch: tangents differ from primals in structure, shape or dtype.
+
+    >>> from handlax import numpy as hnp
+    >>> jvp(hnp.sin, (0.0,), (1.0,))[1]
+    Array(1., dtype=float32, weak_type=True)
+    """
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise BadCall(
+            "jvp: primals and tangents are tuples or lists, "
+            f"got {type(primals).__name__} and {type(tangents).__name__}.",
+            hint="one element for each argument: jvp(f, (x,), (dx,)).",
+        )
+    need_function("jvp", fun)
+    xs, tree = pytrees.flatten(tuple(primals))
+    dxs, tangent_tree = pytrees.flatten(tuple(tangents))
+    if tree is not tangent_tree and tree != tangent_tree:
+        raise TreeMismatch(f"jvp: primals and tangents must have one structure, got {tree} and {tangent_tree}.")
+    xs = [x if isinstance(x, Array) else _differentiable("jvp", x) for x in xs]
+    run = Jvp(STACK.get(), "jvp", user_site(2))
+    boxes = [run.pair(x, _tangent("jvp", x, dx)) for x, dx in zip(xs, dxs)]
+    token = STACK.set(run)  # ``with installed(run)``, which takes as long as an operation
+    try:
+        results = fun(*tree.unflatten(boxes))
+    finally:
+        STACK.reset(token)
+        run.ended = True
+    if has_aux:
+        results, aux = _pair("jvp", results)
+    ys, out_tree = pytrees.flatten(results)
+    pairs = [run.unbox(as_array(y)) for y in ys]
+    out = out_tree.unflatten([y for y, _ in pairs])
+    d_out = out_tree.unflatten([zero_tangent(y.type) if dy is None else dy for y, dy in pairs])
+    return (out, d_out, _unboxed(run, aux)) if has_aux else (out, d_out)
+
+
+def _differentiable(where: str, x: Any) -> Array:
+    if isinstance(x, Array):
+        return x
+    try:
+        return as_array(x)
+    except TypeError as error:
+        raise NotDifferentiable(f"{where}: arguments must be arrays or numbers, got {type(x).__name__}.") from error
+
+
+def _pair(where: str, results: Any) -> tuple[Any, Any]:
+    if isinstance(results, (tuple, list)) and len(results) == 2:
+        return results[0], results[1]
+    raise TreeMismatch(f"{where}: with has_aux=True the function gives (result, aux), got {type(results).__name__}.")
+
+
+def _unboxed(run: Jvp, tree: Any) -> Any:
+    return pytrees.map(lambda x: run.unbox(x)[0] if isinstance(x, Box) else x, tree)
+
+
+class _LinearizedCall:
+    """A function linearized at a point: results with their treedef, and the linear map from tangents or cotangents."""
+
+    def __init__(self, where: str, fun: F, args: tuple[Any, ...], has_aux: bool):
+        xs, self.tree = pytrees.flatten(args)
+        self.xs = [_differentiable(where, x) for x in xs]
+        self.types = [tangent_type(x.type) for x in self.xs]
+        self.aux: Any = None
+
+        def flat(*boxes: Any) -> Sequence[Any]:
+            results = fun(*pytrees.unflatten(self.tree, boxes))
+            if has_aux:
+                results, self.aux = _pair(where, results)
+            ys, self.out_tree = pytrees.flatten(results)
+            return [as_array(y) for y in ys]
+
+        self.linear: Linearized = linearize_flat(flat, self.xs, self.types, where)
+        if has_aux:
+            self.aux = _unboxed(self.linear.run, self.aux)
+        self.outs = self.linear.outs
+
+    def result(self) -> Any:
+        return pytrees.unflatten(self.out_tree, self.outs)
+
+    def pullback(self, cts: Sequence[Any]) -> list[Any]:
+        """The cotangent of every argument leaf, None being zero."""
+        cotangents = iter(self.linear.pullback(cts))
+        return [None if t is None else next(cotangents) for t in self.types]
+
+
+def _materialised(grads: Sequence[Any], xs: Sequence[Array]) -> list[Any]:
+    return [zero_tangent(x.type) if g is None else g for g, x in zip(grads, xs)]
+
+
+def vjp(fun: F, *primals: Any, has_aux: bool = False, reduce_axes: Any = ()) -> Any:
+    """Value and pullback.
+
+        y, pull = vjp(f, x);  pull(ct) = (f'(x)^T ct,)
+
+    The function is called once; the pullback may be called any number of times.
+
+    >>> from handlax import numpy as hnp
+    >>> y, pull = vjp(lambda x: x * x, 3.0)
+    >>> pull(1.0)
+    (Array(6., dtype=float32, weak_type=True),)
+    """
+    need_function("vjp", fun)
+    must_be_empty("vjp", "reduce_axes", reduce_axes, _REDUCE)
+    traced = _LinearizedCall("vjp", fun, primals, has_aux)
+    pull = Pullback(traced)
+    return (traced.result(), pull, traced.aux) if has_aux else (traced.result(), pull)
+
+
+class Pullback:
+    """``pull(ct)``: the cotangents of the arguments from the cotangent of the result; linear, may be called again."""
+
+    __slots__ = ("_traced",)
+
+    def __init__(self, traced: _LinearizedCall):
+        self._traced = traced
+
+    def __call__(self, *ct: Any) -> tuple[Any, ...]:
+        traced = self._traced
+        if len(ct) != 1:
+            raise BadCall(
+                f"vjp: the pullback takes one cotangent, with the structure of the result, got {len(ct)} arguments.",
+                hint=f"pull(({', '.join(['ct'] * len(ct))})) for a result that is a tuple." if ct else None,
+            )
+        (ct,) = ct
+        cts, tree = pytrees.flatten(ct)
+        if tree != traced.out_tree:
+            raise TreeMismatch(
+                f"vjp: the cotangent must have the structure of the result, {traced.out_tree}, got {tree}."
+            )
+        checked = [_tangent("vjp", y, leaf) for y, leaf in zip(traced.outs, cts)]
+        grads = _materialised(traced.pullback(checked), traced.xs)
+        return pytrees.unflatten(traced.tree, grads)
+
+
+def linearize(fun: F, *primals: Any, has_aux: bool = False) -> Any:
+    """Value and linear map.
+
+        y, push = linearize(f, x);  push(dx) = f'(x) dx
+
+    The function is called once; the linear map stores its residuals.
+    """
+    need_function("linearize", fun)
+    traced = _LinearizedCall("linearize", fun, primals, has_aux)
+
+    def push(*tangents: Any) -> Any:
+        dxs, tree = pytrees.flatten(tuple(tangents))
+        if tree != traced.tree:
+            raise TreeMismatch(f"linearize: tangents must have the primals' structure {traced.tree}, got {tree}.")
+        checked = [_tangent("linearize", x, dx) for x, dx in zip(traced.xs, dxs)]
+        d_outs = traced.linear.pushforward([dx for dx in checked if dx is not None])
+        return pytrees.unflatten(
+            traced.out_tree, [zero_tangent(y.type) if dy is None else dy for y, dy in zip(traced.outs, d_outs)]
+        )
+
+    return (traced.result(), push, traced.aux) if has_aux else (traced.result(), push)
+
+
+def linear_transpose(fun: F, *primals: Any, reduce_axes: Any = ()) -> F:
+    """The adjoint of a function that is linear: ``<u, f(x)> = <linear_transpose(f, x)(u), x>``.
+
+    Of ``primals`` only the types are used; they may be ``ShapeDtypeStruct``.
+
+    Raises: NotDifferentiable: the function is not linear.
+    """
+    need_function("linear_transpose", fun)
+    must_be_empty("linear_transpose", "reduce_axes", reduce_axes, _REDUCE)
+    leaves, tree = pytrees.flatten(primals)
+    types = [abstract(x) for x in leaves]
+    out_tree: list[Any] = []
+
+    def flat(*boxes: Any) -> Sequence[Any]:
+        ys, treedef = pytrees.flatten(fun(*pytrees.unflatten(tree, boxes)))
+        out_tree.append(treedef)
+        return [as_array(y) for y in ys]
+
+    program, captured = close(record(flat, types, getattr(fun, "__name__", "f")))
+    linear = [False] * len(captured) + [True] * len(types)
+
+    def transposed(ct: Any) -> Any:
+        cts, ct_tree = pytrees.flatten(ct)
+        if ct_tree != out_tree[0]:
+            raise TreeMismatch(f"linear_transpose: the cotangent must have the structure {out_tree[0]}, got {ct_tree}.")
+        for leaf, t in zip(cts, program.out_types):
+            if abstract(leaf).shape != t.shape:
+                raise ShapeMismatch(
+                    f"linear_transpose: the cotangent of {t} must have its shape, got {abstract(leaf).shape}."
+                )
+        adjoint, marks = transpose_program(program, linear, [True] * len(cts))
+        nonzero = iter(adjoint(*captured, *[as_array(leaf) for leaf in cts]))
+        return pytrees.unflatten(tree, [next(nonzero) if yes else zero_tangent(t) for yes, t in zip(marks, types)])
+
+    return transposed
+
+
+def abstract(x: Any) -> ArrayType:
+    """The type of an argument: of an array, a number, or anything with ``shape`` and ``dtype``."""
+    if isinstance(x, ArrayType):
+        return x
+    if not isinstance(x, (Array, np.ndarray)) and hasattr(x, "shape") and hasattr(x, "dtype"):
+        return array_type(tuple(x.shape), dtypes.canonical(x.dtype), bool(getattr(x, "weak_type", False)))
+    return as_array(x).type
+
+
+def _argnums(where: str, argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
+    listed = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    for n in listed:
+        if not isinstance(n, int):
+            raise BadCall(f"{where}: argnums is an integer or a tuple of them, got {argnums!r}.")
+        if not -count <= n < count:
+            raise BadArgument(
+                f"{where}: argnums must name positional arguments, got {n} for {count} of them.",
+                hint="pass the argument by position; keyword arguments are not differentiated.",
+            )
+    return tuple(n % count for n in listed)
+
+
+def value_and_grad(
+    fun: F, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
+    allow_int: bool = False, reduce_axes: Any = (),
+) -> F:  # fmt: skip
+    """The value and the gradient of a scalar function.
+
+        value_and_grad(f)(x) = f(x), f'(x)^T 1
+
+    Args:
+        argnums: which positional arguments; a tuple gives a tuple of gradients.
+        has_aux: the function gives ``(value, aux)``, and so does this: ``((value, aux), grad)``.
+        holomorphic: arguments and value are complex, and the complex derivative is wanted.
+        allow_int: integer arguments get gradients of ``float0``.
+
+    Raises: NotDifferentiable: an argument is an integer, or complex where ``holomorphic`` is not set; the value is
+        no real scalar.
+    """
+    return wraps(fun)(_value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes))
+
+
+def _value_and_grad(
+    fun: F, argnums: int | Sequence[int], has_aux: bool, holomorphic: bool, allow_int: bool, reduce_axes: Any
+) -> F:
+    """``value_and_grad`` without the function's name and documentation."""
+    need_function("grad", fun)
+    must_be_empty("grad", "reduce_axes", reduce_axes, _REDUCE)
+
+    def both(*args: Any, **kwargs: Any) -> Any:
+        chosen, of_chosen = _of_argnums("grad", fun, argnums, args, kwargs, holomorphic, allow_int)
+        traced = _LinearizedCall("grad", of_chosen, chosen, has_aux)
+        value = traced.result()
+        y = _check_output(value, traced.outs, holomorphic)
+        grads = _materialised(traced.pullback([scalar(1.0, y.type.dtype, y.type.weak)]), traced.xs)
+        tree = pytrees.unflatten(traced.tree, grads)
+        grad = tree[0] if isinstance(argnums, int) else tree
+        return ((value, traced.aux), grad) if has_aux else (value, grad)
+
+    return both
+
+
+def _check_input(x: Any, holomorphic: bool, allow_int: bool) -> None:
+    dtype = _differentiable("grad", x).type.dtype
+    if holomorphic and not dtypes.is_complex(dtype):
+        raise NotDifferentiable(f"grad: with holomorphic=True arguments are complex, got {dtype}.")
+    if not dtypes.is_inexact(dtype) and not allow_int:
+        raise NotDifferentiable(
+            f"grad: the derivative by an argument of dtype {dtype} is not defined.",
+            hint="use a floating-point argument, leave it out of argnums, or set allow_int=True.",
+        )
+
+
+def _check_output(value: Any, outs: Sequence[Any], holomorphic: bool) -> Any:
+    if len(outs) != 1 or value is not outs[0]:
+        raise NotDifferentiable(
+            f"grad: the function must give one scalar, got {type(value).__name__}.",
+            hint="return (value, aux) and set has_aux=True for more than the value.",
+        )
+    (y,) = outs
+    if y.type.shape:
+        raise NotDifferentiable(f"grad: the function must give a scalar, got {y.type}.", hint="sum it, or use jacrev.")
+    if holomorphic and not dtypes.is_complex(y.type.dtype):
+        raise NotDifferentiable(f"grad: with holomorphic=True the value is complex, got {y.type.dtype}.")
+    if not holomorphic and not dtypes.is_floating(y.type.dtype):
+        hint = "set holomorphic=True for a complex derivative." if dtypes.is_complex(y.type.dtype) else None
+        raise NotDifferentiable(f"grad: the value must be real, got {y.type.dtype}.", hint=hint)
+    return y
+
+
+def grad(
+    fun: F, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
+    allow_int: bool = False, reduce_axes: Any = (),
+) -> F:  # fmt: skip
+    """The gradient of a scalar function: ``grad(f)(x) = f'(x)^T 1``. Arguments as for ``value_and_grad``.
+
+    >>> grad(lambda x: x * x)(3.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    both = _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
+
+    @wraps(fun)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return wrapped
+
+
+def jacfwd(
+    fun: F, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> F:
+    """The Jacobian, column by column in forward mode: ``jacfwd(f)(x)[i, j] = d f_i / d x_j``.
+
+    Shapes: ``f: a[*s] -> b[*t]`` gives ``b[*t, *s]``. Cheapest where inputs are fewer than outputs.
+    """
+    need_function("jacfwd", fun)
+
+    @wraps(fun)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        chosen, of_chosen = _of_argnums("jacfwd", fun, argnums, args, kwargs, holomorphic, False)
+        leaves, tree = pytrees.flatten(chosen)
+        xs = [_differentiable("jacfwd", x) for x in leaves]
+
+        def push(flat: Any) -> Any:
+            return jvp(of_chosen, tuple(chosen), pytrees.unflatten(tree, _split(flat, xs)), has_aux=has_aux)
+
+        _, dy, *aux = directions(push, _basis(xs), (None, -1, *((None,) if has_aux else ())))
+        single = isinstance(argnums, int)
+
+        def columns(rows: Any) -> Any:
+            blocks = pytrees.unflatten(tree, _split_last(rows, xs))
+            return blocks[0] if single else blocks
+
+        jac = pytrees.map(columns, dy)
+        return (jac, aux[0]) if has_aux else jac
+
+    return wrapped
+
+
+def jacrev(
+    fun: F, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False
+) -> F:
+    """The Jacobian, row by row in reverse mode: ``jacrev(f)(x)[i, j] = d f_i / d x_j``.
+
+    Shapes: as ``jacfwd``. Cheapest where outputs are fewer than inputs.
+    """
+    need_function("jacrev", fun)
+
+    @wraps(fun)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        chosen, of_chosen = _of_argnums("jacrev", fun, argnums, args, kwargs, holomorphic, allow_int)
+        y, pull, *aux = vjp(of_chosen, *chosen, has_aux=has_aux)
+        ys, out_tree = pytrees.flatten(y)
+        rows = vmap(lambda flat: pull(pytrees.unflatten(out_tree, _split(flat, ys))))(_basis(ys))
+        leaves, tree = pytrees.flatten(rows)
+        blocks = [_split_first(leaf, ys) for leaf in leaves]
+        per_output = [pytrees.unflatten(tree, [block[i] for block in blocks]) for i in range(len(ys))]
+        if isinstance(argnums, int):
+            per_output = [tree_of_args[0] for tree_of_args in per_output]
+        jac = pytrees.unflatten(out_tree, per_output)
+        return (jac, aux[0]) if has_aux else jac
+
+    return wrapped
+
+
+jacobian = jacrev
+
+
+def hessian(
+    fun: F, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> F:
+    """Second derivatives: forward over reverse, ``jacfwd(jacrev(f))``."""
+    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+
+
+def _of_argnums(
+    where: str, fun: F, argnums: Any, args: tuple[Any, ...], kwargs: dict[str, Any], holomorphic: bool, allow_int: bool
+) -> tuple[tuple[Any, ...], F]:
+    """The arguments that ``argnums`` selects, checked, and ``fun`` as a function of these alone."""
+    which = _argnums(where, argnums, len(args))
+    chosen = tuple([args[n] for n in which])
+    for leaf in pytrees.leaves(chosen):
+        _check_input(leaf, holomorphic, allow_int)
+
+    def of_chosen(*xs: Any) -> Any:
+        replaced = list(args)
+        for n, x in zip(which, xs):
+            replaced[n] = x
+        return fun(*replaced, **kwargs)
+
+    return chosen, of_chosen
+
+
+def _basis(xs: Sequence[Array]) -> Any:
+    """The identity matrix over all elements of ``xs``, in their common dtype: each row is one unit vector."""
+    total = sum(x.size for x in xs)
+    dtype = functools.reduce(dtypes.promote_types, [x.type.dtype for x in xs])
+    return concrete(array_type((total, total), dtype), np.eye(total, dtype=dtype))
+
+
+def _split(flat: Any, xs: Sequence[Array]) -> list[Any]:
+    """A vector split into arrays of the shapes and dtypes of ``xs``."""
+    blocks, at = [], 0
+    for x in xs:
+        piece = flat[at : at + x.size]
+        blocks.append(convert(reshape(piece, x.type.shape), x.type.dtype, x.type.weak))
+        at += x.size
+    return blocks
+
+
+def _split_last(rows: Any, xs: Sequence[Array]) -> list[Any]:
+    """A matrix split along its last dimension into arrays that end in the shapes of ``xs``."""
+    blocks, at, lead = [], 0, rows.type.shape[:-1]
+    for x in xs:
+        blocks.append(reshape(rows[..., at : at + x.size], (*lead, *x.type.shape)))
+        at += x.size
+    return blocks
+
+
+def _split_first(rows: Any, ys: Sequence[Array]) -> list[Any]:
+    """A matrix split along its first dimension into arrays that begin with the shapes of ``ys``."""
+    blocks, at, rest = [], 0, rows.type.shape[1:]
+    for y in ys:
+        blocks.append(reshape(rows[at : at + y.size], (*y.type.shape, *rest)))
+        at += y.size
+    return blocks

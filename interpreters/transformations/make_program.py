@@ -1,0 +1,165 @@
+"""Python functions recorded as programs: make_program, effects_of, closure_convert, and names of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ...effects.base.errors import need_function
+from ...effects.base.immutables import ImmutableObject
+from ...effects.base.source_locations import user_site
+from ...effects.base.stack import STACK, Run, installed
+from ...effects.base.wrapping import wraps
+from ...effects.core.arrays import Box, as_array
+from ...effects.functions.unsupported import must_be_empty
+from ...effects.programs.program import Program
+from ...effects.trees import pytrees
+from ...effects.types import dtypes
+from ...effects.types.array_type import ArrayType, array_type
+from ..core.record import record
+from .derivatives import abstract
+
+F = Callable[..., Any]
+
+
+class ShapeDtypeStruct(ImmutableObject):
+    """A shape and a dtype, accepted in place of an array where only its type is used. Immutable."""
+
+    __slots__ = ("shape", "dtype", "weak_type", "sharding")
+    _guard = ("types", "make another ShapeDtypeStruct.")
+
+    def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False):
+        for name, value in zip(self.__slots__, (tuple(shape), dtypes.canonical(dtype), weak_type, sharding)):
+            object.__setattr__(self, name, value)
+
+    shape: tuple[int, ...]
+    dtype: Any
+    weak_type: bool
+    sharding: Any
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return self.type.size
+
+    @property
+    def type(self) -> ArrayType:
+        return array_type(self.shape, self.dtype, self.weak_type)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and self.type is other.type
+
+    def __hash__(self) -> int:
+        return hash(self.type)
+
+    def __repr__(self) -> str:
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype})"
+
+
+def trace(fun: F, args: tuple[Any, ...], kwargs: dict[str, Any], static: Sequence[int] = ()) -> tuple[Program, Any]:
+    """The program that ``fun`` performs on arguments of these types, and the treedef of its results.
+
+    ``static``: positions of arguments that are passed on as Python values.
+    """
+    count = len(args)
+    fixed = {n % count for n in static} if count else set()
+    leaves, tree = pytrees.flatten((tuple([None if n in fixed else x for n, x in enumerate(args)]), kwargs))
+    out_trees: list[Any] = []
+
+    def flat(*boxes: Any) -> Sequence[Any]:
+        values, named = pytrees.unflatten(tree, boxes)
+        positional = [args[n] if n in fixed else x for n, x in enumerate(values)]
+        ys, out_tree = pytrees.flatten(fun(*positional, **named))
+        out_trees.append(out_tree)
+        return [as_array(y) for y in ys]
+
+    program = record(flat, [abstract(x) for x in leaves], getattr(fun, "__name__", "program"))
+    return program, out_trees[0]
+
+
+def make_program(
+    fun: F, static_argnums: int | Sequence[int] = (), axis_env: Any = None, return_shape: bool = False,
+    abstracted_axes: Any = None,
+) -> F:  # fmt: skip
+    """``make_program(f)(*args)`` is the program that ``f`` performs on arguments of these types. Also ``make_jaxpr``.
+
+    >>> make_program(lambda x: x * 2.0)(1.0).out_avals
+    (f32[]~,)
+    """
+    must_be_empty("make_program", "axis_env", axis_env, "name the axis with vmap(..., axis_name=...) inside.")
+    must_be_empty("make_program", "abstracted_axes", abstracted_axes, "sizes are static: make one program for each.")
+    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+
+    @wraps(fun)
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        program, out_tree = trace(fun, args, kwargs, static)
+        return (program, _structs(program, out_tree)) if return_shape else program
+
+    return recorded
+
+
+def effects_of(fun: F) -> F:
+    """``effects_of(f)(*args)`` is the effect row of ``f`` on arguments of these types: what it performs unhandled.
+
+    >>> effects_of(lambda x: x * 2.0)(1.0)
+    frozenset()
+    """
+
+    @wraps(fun)
+    def row(*args: Any, **kwargs: Any) -> Any:
+        return trace(fun, args, kwargs)[0].effects
+
+    return row
+
+
+def _structs(program: Program, out_tree: Any) -> Any:
+    structs = [ShapeDtypeStruct(t.shape, t.dtype, weak_type=t.weak) for t in program.out_types]
+    return pytrees.unflatten(out_tree, structs)
+
+
+def closure_convert(fun: F, *example_args: Any) -> tuple[F, list[Any]]:
+    """A function of ``(*args, *consts)`` without captured boxes, and those constants.
+
+        g, consts = closure_convert(f, x);  g(x, *consts) == f(x)
+    """
+    need_function("closure_convert", fun)
+    program, out_tree = trace(fun, example_args, {})
+    captured = [i for i, const in enumerate(program.consts) if isinstance(const, Box)]
+    _, in_tree = pytrees.flatten(example_args)
+    count = len(example_args)
+
+    def converted(*args: Any) -> Any:
+        consts = list(program.consts)
+        for i, const in zip(captured, args[count:]):
+            consts[i] = as_array(const)
+        leaves = [as_array(x) for x in in_tree.flatten_up_to(args[:count])]
+        return pytrees.unflatten(out_tree, program.with_consts(consts)(*leaves))
+
+    return converted, [program.consts[i] for i in captured]
+
+
+def named_call(fun: F, *, name: str | None = None) -> F:
+    """``fun`` inside ``named_scope(name)``."""
+    label = str(name or getattr(fun, "__name__", "named_call"))
+
+    @wraps(fun)
+    def named(*args: Any, **kwargs: Any) -> Any:
+        with named_scope(label):
+            return fun(*args, **kwargs)
+
+    named.__name__ = label
+    return named
+
+
+@contextmanager
+def named_scope(name: str) -> Iterator[str]:
+    """A name for the operations performed in the block: error messages list it among the handlers in force."""
+    with installed(Run(STACK.get(), name, user_site(3))):
+        yield name

@@ -1,0 +1,220 @@
+"""The residuals of a function's reverse mode, as data: types, origins, uses, and the policies that saved them.
+
+    residuals of f at x = the values that the tape of linearize(f, x) captured
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ...effects.base.errors import need_function
+from ...effects.base.source_locations import NOWHERE, Site, user_site
+from ...effects.base.stack import STACK, installed
+from ...effects.control.checkpoint import Checkpoint
+from ...effects.control.checkpoint_policies import (
+    Offloadable,
+    Policy,
+    Recompute,
+    Saveable,
+    WholeBodyPolicy,
+    policy_text,
+    verdict_of,
+)
+from ...effects.core.arrays import as_array
+from ...effects.core.operation import Operation
+from ...effects.programs.program import Program
+from ...effects.trees import pytrees
+from ...effects.types.array_type import ArrayType
+from ..analysis.dependence import is_root
+from ..analysis.simplify import dead_code_elimination
+from ..core.record import Record
+from ..differentiation.linearize import linearize
+from .derivatives import abstract, tangent_type
+
+
+class Use(NamedTuple):
+    """An operation of the reverse mode with a residual as operand, and the user's line that it comes from."""
+
+    operation: str
+    site: Site
+
+    def __str__(self) -> str:
+        return f"{self.operation} at {self.site}"
+
+
+class Residual(NamedTuple):
+    """A primal value that the reverse mode of a function stores.
+
+    ``source``: "argument", "constant" or "operation". ``name``: of the argument or operation. ``label``: the name given
+    by ``checkpoint_name``. ``policy``: the checkpoint policy that saved it, with its ``verdict``; None where none
+    applied. ``uses``: the operations of the reverse mode that it is an operand of.
+    """
+
+    type: ArrayType
+    source: str
+    name: str
+    label: str | None
+    site: Site
+    policy: Policy | None
+    verdict: Saveable | Offloadable | None
+    uses: tuple[Use, ...]
+
+    @property
+    def bytes(self) -> int:
+        return self.type.nbytes
+
+    def __str__(self) -> str:
+        if self.source == "operation":
+            what = f"named {self.label!r}" if self.label is not None else f"output of {self.name}"
+            what += f" at {self.site} ({self.site.function})"
+        else:
+            what = f"the {self.source} {self.name}".rstrip()
+        if self.policy is not None:
+            how = f"offloadable to {self.verdict.dst}" if isinstance(self.verdict, Offloadable) else "kept"
+            what += f", {how} by {policy_text(self.policy)}"
+        users = ", ".join(dict.fromkeys(map(str, self.uses)))
+        return f"{self.type} {self.bytes} bytes: {what}" + (f", for {users}" if users else "")
+
+
+class Residuals(tuple[Residual, ...]):
+    """The residuals of a function: first its arguments in order, then constants and results of operations."""
+
+    __slots__ = ()
+
+    @property
+    def bytes(self) -> int:
+        """The sum of the sizes of all residuals."""
+        return sum([residual.bytes for residual in self])
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self))
+
+
+def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Residuals:
+    """The residuals of ``f`` at arguments of these types: what reverse mode stores, its origins and uses.
+
+        every r in saved_residuals(checkpoint(f), x) has r.source == "argument"
+
+    Only the types of arguments are used; nothing is evaluated. Arguments are listed too.
+
+    Raises: NotDifferentiable: ``f`` performs something that has no derivative.
+
+    >>> from handlax import numpy as hnp
+    >>> [r.name for r in saved_residuals(lambda x: hnp.sin(hnp.sin(x)), 1.0)]
+    ['cos', 'cos']
+    """
+    need_function("saved_residuals", f)
+    leaves, tree = pytrees.flatten((args, kwargs))
+    types = [abstract(x) for x in leaves]
+
+    def flat(*xs: Any) -> Sequence[Any]:
+        positional, named = pytrees.unflatten(tree, xs)
+        return [as_array(y) for y in pytrees.leaves(f(*positional, **named))]
+
+    run = Record(STACK.get(), "saved_residuals", user_site(2))
+    with installed(run):
+        boxes = [run.input(t) for t in types]
+        linear = linearize(flat, boxes, [tangent_type(t) for t in types], "saved_residuals")
+        tape = linear.tape.freeze([n for n in linear.tangents if n is not None])
+        backward = dead_code_elimination(tape).program
+        forward = run.freeze([x if x.run is run else as_array(0) for x in backward.consts])
+    names = _argument_names(f, args, kwargs)
+    residuals = [
+        _residual(forward, backward, k, names)
+        for k, x in enumerate(backward.consts)
+        if x.run is run or x.type.shape
+    ]
+    order = [*names, "", None]
+    return Residuals(sorted(residuals, key=lambda r: order.index(None if r.source == "operation" else r.name)))
+
+
+def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """``print(saved_residuals(f, *args, **kwargs))``: one residual a line."""
+    print(saved_residuals(f, *args, **kwargs))  # noqa: T201 to print is its purpose
+
+
+def _residual(forward: Program, linear: Program, index: int, names: Sequence[str]) -> Residual:
+    """The residual that is constant ``index`` of the linear program and result ``index`` of the forward program."""
+    const = linear.consts[index]
+    uses = tuple(dict.fromkeys(_uses(linear, -1 - index)))
+    number = forward.outs[index]
+    if const.run is None or number < 0:
+        return Residual(const.type, "constant", "", None, NOWHERE, None, None, uses)
+    if number < len(forward.in_types):
+        return Residual(const.type, "argument", names[number], None, NOWHERE, None, None, uses)
+    op, types, site, policy = _origin(forward, number, None)
+    verdict = None if policy is None or is_root(op) else _verdict(policy, op, types)
+    policy = policy if verdict is not None else None
+    return Residual(const.type, "operation", op.name, op.checkpoint_label, site, policy, verdict, uses)
+
+
+def _verdict(policy: Policy, op: Operation, types: Sequence[ArrayType]) -> Saveable | Offloadable | None:
+    """The policy's answer for a saved value; None where it answers recompute: the value is saved for another reason."""
+    if isinstance(policy, WholeBodyPolicy):
+        return Saveable()
+    answer = verdict_of(policy, op, types)
+    return None if isinstance(answer, Recompute) else answer
+
+
+Origin = tuple[Operation, Sequence[ArrayType], Site, Policy | None]
+
+
+def _origin(program: Program, number: int, policy: Policy | None) -> Origin:
+    """The operation whose result value ``number`` is; its operand types, its site, and the checkpoint policy around it.
+
+    A result of a higher-order operation is followed into its bodies, except for those of a while loop.
+    """
+    index, result = program.definition(number)  # type: ignore[misc]  # it is no input
+    op = program.ops[index]
+    if isinstance(op, Checkpoint) and policy is None:
+        policy = op.saves
+    if op.bodied and op.runs != "until":  # type: ignore[attr-defined]
+        origins = []
+        for body in op.main:  # type: ignore[attr-defined]
+            number = body.outs[result]
+            if number >= len(body.in_types):
+                origins.append(_origin(body, number, policy))
+        origins.sort(key=lambda origin: origin[0].cheap_to_recompute)  # last: fillers from the branches without it
+        if origins:
+            return origins[0]
+    types = [program.type_of(n) for n in program.args[index]]
+    return op, types, program.site(index), policy
+
+
+def _uses(program: Program, number: int) -> Iterator[Use]:
+    """The operations with value ``number`` as operand; for higher-order ones, the operations in their bodies."""
+    for i, (op, args) in enumerate(zip(program.ops, program.args)):
+        for position, n in enumerate(args):
+            if n == number:
+                yield from _uses_inside(program, i, op, position)
+
+
+def _uses_inside(program: Program, index: int, op: Any, position: int) -> Iterator[Use]:
+    uses: list[Use] = []
+    if op.bodied and position >= op.selects:
+        for body in op.main:
+            uses += _uses(body, position - op.selects)
+    yield from uses or [Use(op.name, program.site(index))]
+
+
+def _argument_names(f: Callable[..., Any], args: Any, kwargs: Any) -> list[str]:
+    """A name for each leaf of the arguments: ``x``, ``params['w'][0]``."""
+    try:
+        parameters = list(inspect.signature(f).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    ordered = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    spread = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
+    names = []
+    for path, _ in pytrees.leaves_with_path((args, kwargs)):
+        group, first = path[0].idx, path[1]
+        if group == 1:
+            head = first.key
+        elif first.idx < len(ordered):
+            head = ordered[first.idx]
+        else:
+            head = f"{spread}[{first.idx - len(ordered)}]"
+        names.append(f"{head}{pytrees.keystr(path[2:])}")
+    return names

@@ -1,0 +1,204 @@
+"""vmap, and map by batches: the public transformations over batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch, TreeMismatch, need_function
+from ...effects.base.source_locations import user_site
+from ...effects.base.stack import STACK, installed
+from ...effects.base.wrapping import wraps
+from ...effects.control.loops import scan
+from ...effects.core.arrays import Array, as_array
+from ...effects.operations.foundations.shapes import broadcast_in_dim, move_axis, reshape
+from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
+from ...effects.trees import pytrees
+from ..batching.batch import Batch, JvpDirections
+
+
+def vmap(
+    fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = None, axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+) -> Callable[..., Any]:  # fmt: skip
+    """Map ``fun`` over one axis of its arguments.
+
+        vmap(f)(xs)[i] == f(xs[i])
+
+    Shapes: ``f: a[*s] -> b[*t]`` gives ``vmap(f): a[n, *s] -> b[n, *t]``.
+    Effects: answers the axis ``axis_name``, and every effect by its ``vmap`` declaration; forwards everything else.
+
+    Args:
+        in_axes: the mapped axis of each argument, None for one that all lanes share; a prefix of the argument tuple's
+            tree. Keyword arguments are mapped over axis 0.
+        out_axes: where the mapped axis stands in each result; None for a result that is equal in all lanes.
+        axis_name: the name of the axis in collectives.
+        axis_size: its size, needed only where no argument is mapped.
+
+    Raises: ShapeMismatch: mapped axes differ in size, or out_axes=None for a mapped result. TreeMismatch: in_axes or
+        out_axes is no prefix. BadArgument: an axis is out of range, or no size is known.
+
+    >>> from handlax import numpy as hnp
+    >>> vmap(hnp.sin)(hnp.array([0.0, 1.0])).shape
+    (2,)
+    """
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if not isinstance(in_axes, (int, tuple, type(None))):
+        raise BadCall(f"vmap: in_axes is an int, None or a tuple with one entry for each argument, got {in_axes!r}.")
+
+    need_function("vmap", fun)
+
+    @wraps(fun)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise TreeMismatch(
+                f"vmap: in_axes must have an entry for each of {len(args)} positional arguments, got {len(in_axes)}.",
+                hint="keyword arguments are always mapped over axis 0.",
+            )
+        leaves, tree = pytrees.flatten(args)
+        axes = _flat_axes(in_axes, args, len(leaves))
+        if kwargs:
+            more, kwargs_tree = pytrees.flatten(kwargs)
+            leaves = leaves + more
+            axes = axes + [0] * len(more)
+        xs = [as_array(x) for x in leaves]
+        dims = [_dimension(axis, x) for axis, x in zip(axes, xs)]
+        size = _size(dims, xs, axis_size)
+        run = Batch(STACK.get(), size, axis_name, user_site(2))
+        boxes = [run.box(d, (x,)) for x, d in zip(xs, dims)]
+        with installed(run):
+            positional = pytrees.unflatten(tree, boxes[: tree.num_leaves])
+            named = pytrees.unflatten(kwargs_tree, boxes[tree.num_leaves :]) if kwargs else {}
+            results = fun(*positional, **named)
+            ys, out_tree = pytrees.flatten(results)
+            ys = [as_array(y) for y in ys]
+        targets = [out_axes] * len(ys) if isinstance(out_axes, int) else _flat_out_axes(out_axes, results, len(ys))
+        return pytrees.unflatten(out_tree, [_stacked(run, y, target) for y, target in zip(ys, targets)])
+
+    return mapped
+
+
+def directions(fun: Callable[[Any], Any], rows: Array, out_axes: Any) -> Any:
+    """``vmap`` of ``fun`` over the rows, except that an effect without a mapped operand is performed once."""
+    run = JvpDirections(STACK.get(), rows.type.shape[0], None, user_site(2))
+    with installed(run):
+        results = fun(run.box(0, (rows,)))
+        ys, out_tree = pytrees.flatten(results)
+        ys = [as_array(y) for y in ys]
+    targets = _flat_out_axes(out_axes, results, len(ys))
+    return pytrees.unflatten(out_tree, [_stacked(run, y, target) for y, target in zip(ys, targets)])
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
+
+
+def _flat_axes(in_axes: Any, args: Any, count: int) -> list[int | None]:
+    if isinstance(in_axes, int):
+        return [in_axes] * count
+    if in_axes is None:
+        return [None] * count
+    return pytrees.broadcast_prefix(in_axes, args, is_leaf=_is_none, what="vmap in_axes")
+
+
+def _flat_out_axes(out_axes: Any, results: Any, count: int) -> list[int | None]:
+    if out_axes is None:
+        return [None] * count
+    return pytrees.broadcast_prefix(out_axes, results, is_leaf=_is_none, what="vmap out_axes")
+
+
+def _dimension(axis: Any, x: Array) -> int | None:
+    if axis is None:
+        return None
+    rank = len(x.type.shape)
+    if not isinstance(axis, int) or isinstance(axis, bool):
+        raise BadArgument(f"vmap: an axis is an int or None, got {axis!r}.")
+    if not -rank <= axis < rank:
+        raise BadArgument(
+            f"vmap: in_axes must name a dimension of the argument {x.type}, got {axis} for {rank} of them.",
+            hint="use None for an argument that all lanes share." if rank == 0 else None,
+        )
+    return axis % rank
+
+
+def _size(dims: Sequence[int | None], xs: Sequence[Array], axis_size: int | None) -> int:
+    sizes = {x.type.shape[d] for x, d in zip(xs, dims) if d is not None}
+    if axis_size is not None:
+        sizes.add(axis_size)
+    if len(sizes) == 1:
+        return sizes.pop()
+    if not sizes:
+        raise BadArgument(
+            "vmap: at least one argument must be mapped, or axis_size be set.", hint="all entries of in_axes are None."
+        )
+    listed = ", ".join(f"{x.type} along {d}" for x, d in zip(xs, dims) if d is not None)
+    raise ShapeMismatch(
+        f"vmap: mapped axes must have one size, got {listed}"
+        + (f" and axis_size={axis_size}." if axis_size is not None else "."),
+        hint="in_axes=None shares an argument between the lanes.",
+    )
+
+
+def _stacked(run: Batch, y: Any, target: int | None) -> Any:
+    """A result for all lanes as an array with the mapped axis at ``target``; None: the value that all lanes share."""
+    mapped = y.run is run
+    if target is None:
+        if mapped:
+            raise ShapeMismatch(f"vmap: out_axes=None needs a result that all lanes share, got a mapped {y.type}.")
+        return y
+    rank = len(y.type.shape) + 1
+    if not -rank <= target < rank:
+        raise BadArgument(f"vmap: out_axes must name a dimension of the result, got {target} for {rank} of them.")
+    target %= rank
+    if mapped:
+        return move_axis(y.value, y.dim, target)
+    shape = y.type.shape
+    return broadcast_in_dim(
+        y, (*shape[:target], run.size, *shape[target:]), [d + (d >= target) for d in range(len(shape))]
+    )
+
+
+def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+    """Apply a function to the slices of ``xs``, one after the other.
+
+        map(f, xs)[i] == f(xs[i])
+
+    Shapes: ``f: a -> b`` gives ``[n, a] -> [n, b]``.
+
+    Args:
+        batch_size: the number of slices computed at once, by ``vmap``; the last batch may be smaller.
+
+    Raises: BadArgument: the batch size is not positive. ShapeMismatch: leading sizes differ.
+
+    >>> from handlax import numpy as hnp
+    >>> map(lambda x: x * x, hnp.arange(5), batch_size=2)
+    Array([ 0,  1,  4,  9, 16], dtype=int32)
+    """
+    need_function("map", f)
+    if batch_size is None:
+        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    if batch_size < 1:
+        raise BadArgument(f"map: batch_size must be positive, got {batch_size}.")
+    leaves, tree = pytrees.flatten(xs)
+    slices = [as_array(x) for x in leaves]
+    sizes = {x.type.shape[:1] for x in slices}
+    if len(sizes) != 1 or sizes == {()}:
+        raise ShapeMismatch(f"map: leading sizes must agree, got {', '.join([str(x.type) for x in slices])}.")
+    ((size,),) = sizes
+    count, remainder = divmod(size, batch_size)
+
+    def rows(first: int, last: int) -> list[Any]:
+        return [slice_in_dim(x, first, last) for x in slices]
+
+    def batches(x: Any) -> Any:
+        return reshape(x, (count, batch_size, *x.type.shape[1:]))
+
+    results = []
+    if count:
+        batched = pytrees.unflatten(tree, [batches(x) for x in rows(0, size - remainder)])
+        ys = scan(lambda _, x: ((), vmap(f)(x)), (), batched)[1]
+        results.append(pytrees.tree_map(lambda y: reshape(y, (size - remainder, *y.type.shape[2:])), ys))
+    if remainder or not count:
+        results.append(vmap(f)(pytrees.unflatten(tree, rows(size - remainder, size))))
+    return results[0] if len(results) == 1 else pytrees.tree_map(lambda *ys: concatenate(ys, 0), *results)

@@ -1,0 +1,3 @@
+"""Emission of programs as StableHLO, compilation to executables, compiled eager operations; may import xla and what
+comes before it.
+"""

@@ -1,0 +1,206 @@
+"""The choice between NumPy and XLA for eager operations, by one measured table.
+
+The result does not depend on the choice, up to rounding and to subnormal numbers (which XLA on a CPU flushes to zero,
+except for float16). The choice depends on the operation and its operand types alone.
+
+On a CPU NumPy is faster almost everywhere: a call of XLA costs five microseconds, and NumPy's loops for 32 and 64 bits
+are as fast. XLA is faster for 16-bit floats, for functions that NumPy lacks, for selections that the processor cannot
+predict, for contractions that BLAS does not cover, and for roots and exponentials of so many elements that several
+cores share them. On an accelerator every operation is compiled.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from ...effects.base.caches import Cache, once
+from ...effects.base.stack import BASE, inside, perform
+from ...effects.core.arrays import ConcreteArray, concrete
+from ...effects.core.columns import LOWER
+from ...effects.core.operation import Operation
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations.half_precision import HALF, VECTORS
+from ...effects.types.array_type import ArrayType, on_type
+from ...effects.types.dtypes import ExtendedDType, float32
+from ...interpreters.core import evaluate
+from ...interpreters.core.record import Record
+from ..xla.array_backend import ON_PLACED, PLACED, common_device, default_device
+from ..xla.lazy import runtime
+from .compile import LoadedProgram, compile_program
+
+# workload -> kind of dtype -> the size (``Operation.workload_size``) from which the compiled operation is faster,
+# measured on x86-64 with two cores, AVX2 or AVX-512, NumPy 2.4 and 2.5; inf, or no entry: NumPy is faster at every
+# size. Where one loop of NumPy is as fast as one of XLA, XLA gains by using several cores. Limits of comparisons
+# follow those of selections, so that a mask is computed where it is used.
+LIMITS: dict[str, dict[str, float]] = {
+    "arithmetic": {"f16": 4_000, "bf16": 12_000, "float": inf, "int": inf},
+    "division": {"f16": 4_000, "bf16": 8_000, "float": inf, "int": 16_000},
+    "selection": {"f16": 4_000, "bf16": 4_000, "float": 4_000, "complex": 4_000, "int": 4_000},
+    "comparison": {"f16": 4_000, "bf16": 12_000, "float": 600_000, "int": inf},
+    "clipping": {"f16": 4_000, "bf16": 12_000, "float": 100_000, "int": inf},
+    "rounding": {"f16": 4_000, "bf16": 12_000, "float": 12_000, "int": inf},
+    "root": {"f16": 4_000, "bf16": 12_000, "float": 200_000, "int": inf},
+    "exponential": {"f16": 2_000, "bf16": 20_000, "float": 600_000, "int": inf},
+    "logarithm": {"f16": 2_000, "bf16": 20_000, "float": inf, "int": inf},
+    "logistic": {"f16": 2_000, "bf16": 20_000, "float": 200_000, "int": inf},
+    "rational": {"f16": 800, "bf16": 20_000, "float": 600_000, "int": inf},
+    "circular": {"f16": 200_000, "bf16": inf, "float": inf, "int": inf},
+    "hyperbolic": {"f16": 16_000, "bf16": inf, "float": inf, "int": inf},
+    "inverse": {"f16": inf, "bf16": inf, "float": inf, "int": inf},
+    "special": {"f16": 400, "bf16": 400, "float": 400, "int": inf},
+    "sum": {"f16": 2_000, "bf16": 4_000, "float": 300_000, "complex": 300_000, "int": inf},
+    "reduction": {"f16": 4_000, "bf16": 4_000, "float": inf, "int": inf},
+    "contraction": {"f16": 16_000, "bf16": 16_000, "float": inf, "int": 64_000},
+    "random": {"f16": 2_000, "bf16": 2_000, "float": 2_000, "int": 2_000},
+}
+if VECTORS:
+    for _workload in ("exponential", "logarithm", "circular", "hyperbolic"):
+        LIMITS[_workload]["f16"] = inf
+    LIMITS["rational"]["f16"] = 100_000
+_KINDS = ("f16", "bf16", "float", "complex", "int")
+_SMALLEST = {kind: min([row.get(kind, inf) for row in LIMITS.values()]) for kind in _KINDS}
+
+
+def dtype_kind(dtype: Any) -> str:
+    """The column of ``LIMITS`` for a dtype."""
+    if not isinstance(dtype, np.dtype):
+        return "int"
+    if dtype == np.float16:
+        return "f16"
+    if dtype.kind == "V":
+        return "bf16"
+    return {"f": "float", "c": "complex"}.get(dtype.kind, "int")
+
+
+def heavy(t: ArrayType) -> bool:
+    """Whether some operation on an array of this type may be faster compiled; for random keys always."""
+    return isinstance(t.dtype, ExtendedDType) or t.size >= _SMALLEST[dtype_kind(t.dtype)]
+
+
+def compiled_is_faster(op: Operation, types: tuple[ArrayType, ...]) -> bool:
+    """Whether the compiled operation is faster, by ``LIMITS``."""
+    if op.workload is None or not types or not LOWER.has(type(op)):
+        return False
+    return op.workload_size(*types) >= LIMITS.get(op.workload, {}).get(dtype_kind(types[0].dtype), inf)
+
+
+_CHOICES = Cache("eager_choice", 16384)
+_PLANS = Cache("eager", 4096)
+_UNKNOWN = object()
+
+
+def choose(op: Operation, operands: tuple[ConcreteArray, ...], types: tuple[ArrayType, ...]) -> Any:
+    """The results of an operation by its compiled program; None: NumPy is to evaluate it."""
+    if PLACED or _accelerated():
+        return _placed(op, operands)
+    key = (op, types)
+    plan = _CHOICES.entries.get(key, _UNKNOWN)
+    if plan is _UNKNOWN:
+        plan = _CHOICES.get(key, lambda: _plan(op, types) if compiled_is_faster(op, types) else None)
+    return None if plan is None else plan(operands)
+
+
+def _program(op: Operation, types: tuple[ArrayType, ...]) -> Any:
+    """The program of one operation on operands of these types."""
+    run = Record(BASE, "")
+    with inside(run):
+        y = _accumulated_wide(op, [run.input(t) for t in types])
+    return run.freeze(op.as_results(y), op.name)
+
+
+def _accumulated_wide(op: Operation, operands: list[Any]) -> Any:
+    """Perform an operation; sums and products of 16-bit floats in 32 bits, as in NumPy, so that they round once."""
+    t = operands[0].type if operands else None
+    if t is None or t.dtype not in HALF or not op.accumulates_wide:
+        return perform(op, *operands)
+    return convert(perform(op, convert(operands[0], float32, t.weak)), t.dtype, t.weak)
+
+
+def _compiled(op: Operation, types: tuple[ArrayType, ...], device: Any) -> LoadedProgram:
+    """The compiled program of one operation."""
+    return _PLANS.get(
+        (op, types, device), lambda: compile_program(_program(op, types), op.name, keep_unused=True, device=device)
+    )
+
+
+def _plan(op: Operation, types: tuple[ArrayType, ...]) -> Callable[[tuple[ConcreteArray, ...]], Any]:
+    """An operation on the default device as a function of its operands."""
+    compiled = _compiled(op, types, default_device())
+    loaded = compiled.loaded
+    execute, out_types = loaded.execute, loaded.types
+
+    def plan(operands: tuple[ConcreteArray, ...]) -> Any:
+        buffers = execute([x.buffer if x._buffer is None else x._buffer for x in operands])
+        if not op.multiple_results:
+            return concrete(out_types[0], None, buffers[0])
+        return tuple([concrete(t, None, b) for t, b in zip(out_types, buffers)])
+
+    return plan
+
+
+def _placed(op: Operation, operands: tuple[ConcreteArray, ...]) -> Any:
+    """The results of an operation on the device to which its operands are committed, else on the default device."""
+    known = [x._buffer for x in operands if x._buffer is not None]
+    device = common_device(known, op.name) if known else None
+    if device is None:
+        device = default_device()
+        if device.platform == "cpu" and device == runtime.backend("cpu").default_device:
+            types = tuple([x.type for x in operands])
+            return _plan(op, types)(operands) if compiled_is_faster(op, types) else None
+        committed = False
+    else:
+        committed = True
+    if not LOWER.has(type(op)):
+        return None
+    compiled = _compiled(op, tuple([x.type for x in operands]), device)
+    results = compiled.execute([runtime.copy_to_device(x.buffer, device) for x in operands], committed)
+    return op.from_results(results)
+
+
+def evaluate_compiled(op: Operation, operands: tuple[ConcreteArray, ...]) -> Any:
+    """The results of a higher-order operation by its compiled program, on the device of its operands."""
+    types = tuple([x.type for x in operands])
+    buffers = [x.buffer for x in operands]
+    device = common_device(buffers, op.name) if PLACED else None
+    compiled = _compiled(op, types, device or default_device())
+    if PLACED:
+        buffers = [runtime.copy_to_device(b, compiled.loaded.device) for b in buffers]
+    return op.from_results(compiled.execute(buffers, device is not None))
+
+
+def _may_be_accelerated() -> bool:
+    """Whether this process may have an accelerator, by the environment and the file system alone."""
+    named = os.environ.get("HANDLAX_PLATFORMS", "")
+    if named:
+        return not named.startswith("cpu")
+    return os.environ.get("CUDA_VISIBLE_DEVICES", "all") not in ("", "-1") and any(
+        pathlib.Path("/dev").glob("nvidia[0-9]*")
+    )
+
+
+@once
+def _accelerated() -> bool:
+    """Whether the default device is an accelerator."""
+    return _may_be_accelerated() and default_device().platform != "cpu"
+
+
+def _notice(t: ArrayType) -> None:
+    """Add a new type to the heavy ones if it is one."""
+    if heavy(t):
+        evaluate.HEAVY.add(t)
+
+
+def install() -> None:
+    """Register this module with the base interpretation; called once, when the package is imported."""
+    evaluate.CHOOSER = choose
+    evaluate.EXECUTE_BODIED = evaluate_compiled
+    on_type(_notice)
+    ON_PLACED.append(evaluate.choose_every_time)
+    if _may_be_accelerated():
+        evaluate.choose_every_time()

@@ -1,0 +1,486 @@
+"""Emission of programs as the text of StableHLO modules: the last handler.
+
+The compiler parses and verifies the text in C++; no MLIR bindings are loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...effects.control.callbacks import Callback
+from ...effects.core.arrays import Array, ConcreteArray
+from ...effects.core.columns import LOWER, ElementwiseLowering
+from ...effects.programs.closure_conversion import MAX_CONSTANT_BYTES
+from ...effects.programs.program import Program
+from ...effects.types.array_type import ArrayType, array_type
+from ...effects.types.dtypes import ExtendedDType, to_real
+from ...interpreters.core.record import record
+from ..xla.host_callbacks import HOST_CALL, HostCall
+from ..xla.stablehlo_types import ELEMENT, dense, storage, tensor
+
+
+class SsaValue(NamedTuple):
+    """An SSA value: its name and type."""
+
+    name: str
+    type: ArrayType
+
+
+class StablehloModule(NamedTuple):
+    """A module: its text, the large constants that its entry takes as first arguments, and its host functions."""
+
+    text: str
+    consts: tuple[ConcreteArray, ...]
+    calls: tuple[HostCall, ...] = ()
+
+
+class Emitter:
+    """The builder of one function of a module, which lowering rules append operations to.
+
+    ``made`` is the type of the current equation's result, or a tuple of types; ``here`` is the current equation, as a
+    program and an index. ``functions`` and ``calls`` are the module's: its private functions by program, and its host
+    functions. ``constants`` are those of the function, or of the current region.
+    """
+
+    __slots__ = ("lines", "count", "made", "here", "functions", "calls", "constants")
+
+    def __init__(self, functions: dict[Program, str] | None = None, calls: list[HostCall] | None = None):
+        self.lines: list[str] = []
+        self.count = 0
+        self.made: Any = None
+        self.here: Any = None
+        self.functions: dict[Program, Any] = functions if functions is not None else {}
+        self.calls: list[HostCall] = calls if calls is not None else []
+        self.constants: dict[Any, SsaValue] = {}
+
+    def new(self, text: str, type: ArrayType) -> SsaValue:
+        """Append a line ``%n = text``; gives its value, of this type."""
+        name = f"%{self.count}"
+        self.count += 1
+        self.lines.append(f"    {name} = {text}")
+        return SsaValue(name, type)
+
+    def elementwise(self, name: str, *values: SsaValue) -> SsaValue:
+        """An elementwise operation; operands of rank 0 are broadcast to the result's shape."""
+        out = self.made
+        shape = out.shape
+        same_shape = [v if v.type.shape == shape else self.broadcast_in_dim(v, shape, ()) for v in values]
+        operands = ", ".join([v.name for v in same_shape])
+        if name.startswith("chlo."):
+            takes = ", ".join([tensor(v.type) for v in same_shape])
+            return self.new(f"{name} {operands} : {takes} -> {tensor(out)}", out)
+        if values[0].type.dtype == out.dtype:
+            return self.new(f"stablehlo.{name} {operands} : {tensor(out)}", out)
+        takes = ", ".join([tensor(v.type) for v in same_shape])
+        return self.new(f"stablehlo.{name} {operands} : ({takes}) -> {tensor(out)}", out)
+
+    def op(
+        self, name: str, *values: SsaValue, attributes: str = "", type: ArrayType | None = None, regions: str = ""
+    ) -> SsaValue:
+        """Any operation in the generic form: ``"stablehlo.name"(operands) <{attributes}> ({region}) : types``."""
+        out = self.made if type is None else type
+        head = f'"{name if "." in name else "stablehlo." + name}"({", ".join([v.name for v in values])})'
+        takes = ", ".join([tensor(v.type) for v in values])
+        attributes = f" <{{{attributes}}}>" if attributes else ""
+        return self.new(f"{head}{attributes}{regions and ' ' + regions} : ({takes}) -> {tensor(out)}", out)
+
+    def ops(
+        self, name: str, *values: SsaValue, types: Sequence[ArrayType], attributes: str = "", regions: str = ""
+    ) -> list[SsaValue]:
+        """``op`` with several results."""
+        head = f'"{name if "." in name else "stablehlo." + name}"({", ".join([v.name for v in values])})'
+        takes = ", ".join([tensor(v.type) for v in values])
+        attributes = f" <{{{attributes}}}>" if attributes else ""
+        gives = ", ".join(map(tensor, types))
+        number = self.count
+        self.count += 1
+        text = f"{head}{attributes}{regions and ' ' + regions} : ({takes}) -> ({gives})"
+        if len(types) == 1:
+            self.lines.append(f"    %{number} = {text}")
+            return [SsaValue(f"%{number}", types[0])]
+        self.lines.append(f"    {f'%{number}:{len(types)} = ' if types else ''}{text}")
+        return [SsaValue(f"%{number}#{i}", t) for i, t in enumerate(types)]
+
+    def inline(self, name: str, text: str, *values: SsaValue, type: ArrayType | None = None) -> SsaValue:
+        """An operation in its own short form: ``stablehlo.name text : (types) -> type``, or ``: type`` alone."""
+        out = self.made if type is None else type
+        takes = f"({', '.join([tensor(v.type) for v in values])}) -> " if values else ""
+        return self.new(f"stablehlo.{name} {text} : {takes}{tensor(out)}", out)
+
+    def constant(self, value: Any, type: ArrayType) -> SsaValue:
+        """A constant of this type: a number, or an array of its shape; emitted once per function or region."""
+        _, dtype = storage(type)
+        data = np.asarray(value).astype(dtype)
+        key = (data.tobytes(), data.shape, type)
+        found = self.constants.get(key)
+        if found is None:
+            found = self.constants[key] = self.new(f"stablehlo.constant {dense(data)} : {tensor(type)}", type)
+        return found
+
+    def broadcast_in_dim(self, x: SsaValue, shape: Sequence[int], dims: Sequence[int]) -> SsaValue:
+        """``x`` broadcast to ``shape``; dimension ``i`` of ``x`` becomes ``dims[i]``."""
+        out = array_type(tuple(shape), x.type.dtype, x.type.weak)
+        dims = list(dims)
+        if isinstance(x.type.dtype, ExtendedDType):
+            dims += range(len(shape), len(shape) + len(x.type.dtype.shape))
+        return self.new(
+            f"stablehlo.broadcast_in_dim {x.name}, dims = {dims} : ({tensor(x.type)}) -> {tensor(out)}", out
+        )
+
+    def reshape(self, x: SsaValue, shape: Sequence[int]) -> SsaValue:
+        out = x.type.update(shape=tuple(shape))
+        if out is x.type:
+            return x
+        return self.new(f"stablehlo.reshape {x.name} : ({tensor(x.type)}) -> {tensor(out)}", out)
+
+    def transpose(self, x: SsaValue, permutation: Sequence[int]) -> SsaValue:
+        out = x.type.update(shape=tuple(x.type.shape[d] for d in permutation))
+        order = list(permutation)
+        if isinstance(x.type.dtype, ExtendedDType):
+            order += range(len(order), len(order) + len(x.type.dtype.shape))
+        return self.new(f"stablehlo.transpose {x.name}, dims = {order} : ({tensor(x.type)}) -> {tensor(out)}", out)
+
+    def convert(self, x: SsaValue, dtype: Any) -> SsaValue:
+        """Conversion by value, as ``astype``: to bool by ``!= 0``, from complex by the real part."""
+        source = x.type.dtype
+        out = x.type.update(dtype=dtype)
+        if source == dtype:
+            return x
+        if dtype == np.bool_:
+            return self.compare("NE", x, self.full(0, x.type))
+        if source.kind == "c" and dtype.kind != "c":
+            real = x.type.update(dtype=np.dtype("float32" if source.itemsize == 8 else "float64"))
+            x = self.new(f"stablehlo.real {x.name} : ({tensor(x.type)}) -> {tensor(real)}", real)
+            if real.dtype == dtype:
+                return x
+        return self.new(f"stablehlo.convert {x.name} : ({tensor(x.type)}) -> {tensor(out)}", out)
+
+    def compare(self, direction: str, x: SsaValue, y: SsaValue, total: bool = False) -> SsaValue:
+        """``direction``: EQ, NE, LT, LE, GT, GE; ``total`` orders NaNs too."""
+        dtype = x.type.dtype
+        kind = "UNSIGNED" if dtype.kind in "ub" or dtype.name.startswith("uint") else "SIGNED"
+        if dtype.kind in "fc" or (dtype.kind == "V" and "float" in dtype.name):
+            kind = "TOTALORDER" if total else "FLOAT"
+        out = x.type.update(dtype=np.dtype(bool), weak=False)
+        types = f"({tensor(x.type)}, {tensor(y.type)}) -> {tensor(out)}"
+        return self.new(f"stablehlo.compare {direction}, {x.name}, {y.name}, {kind} : {types}", out)
+
+    def select(self, which: SsaValue, on_true: SsaValue, on_false: SsaValue) -> SsaValue:
+        types = f"{tensor(which.type)}, {tensor(on_true.type)}"
+        return self.new(f"stablehlo.select {which.name}, {on_true.name}, {on_false.name} : {types}", on_true.type)
+
+    def spread(self, *values: SsaValue) -> list[SsaValue]:
+        """The values, those of rank 0 broadcast to the shape of the current result."""
+        shape = self.made.shape
+        return [v if v.type.shape == shape else self.broadcast_in_dim(v, shape, ()) for v in values]
+
+    def aligned(self, mask: SsaValue, type: ArrayType) -> SsaValue:
+        """A mask in the storage shape of a type: for random keys it is broadcast over their key data."""
+        shape, _ = storage(type)
+        if mask.type.shape in ((), shape):
+            return mask
+        return self.broadcast_in_dim(mask, shape, range(len(mask.type.shape)))
+
+    def parts(self, x: SsaValue) -> tuple[SsaValue, SsaValue]:
+        """The real and imaginary parts of a complex value."""
+        out = x.type.update(dtype=to_real(x.type.dtype))
+        types = f"({tensor(x.type)}) -> {tensor(out)}"
+        real = self.new(f"stablehlo.real {x.name} : {types}", out)
+        return real, self.new(f"stablehlo.imag {x.name} : {types}", out)
+
+    def iota(self, type: ArrayType, dimension: int) -> SsaValue:
+        return self.new(f"stablehlo.iota dim = {dimension} : {tensor(type)}", type)
+
+    def full(self, value: Any, type: ArrayType) -> SsaValue:
+        """An array whose elements are all ``value``."""
+        single = self.constant(value, type.update(shape=()))
+        return self.broadcast_in_dim(single, type.shape, ()) if type.shape else single
+
+    def binary(self, name: str, x: SsaValue, y: SsaValue) -> SsaValue:
+        """An elementwise operation of two equal types whose result has that type too."""
+        return self.new(f"stablehlo.{name} {x.name}, {y.name} : {tensor(x.type)}", x.type)
+
+    def unary(self, name: str, x: SsaValue) -> SsaValue:
+        return self.new(f"stablehlo.{name} {x.name} : {tensor(x.type)}", x.type)
+
+    def dot_general(
+        self, x: SsaValue, y: SsaValue, numbers: Any, precision: tuple[str, str, Any], out: ArrayType
+    ) -> SsaValue:
+        """A contraction; ``precision``: that of each operand, and the algorithm's fields or None."""
+        inner, batch = numbers
+        lhs, rhs, algorithm = precision
+        text = f"stablehlo.dot_general {x.name}, {y.name},"
+        if batch[0]:
+            text += f" batching_dims = {list(batch[0])} x {list(batch[1])},"
+        text += f" contracting_dims = {list(inner[0])} x {list(inner[1])}, precision = [{lhs}, {rhs}]"
+        if algorithm is not None:
+            fields = [str(field).lower() if isinstance(field, bool) else field for field in algorithm]
+            fields[:3] = [ELEMENT.get(np.dtype(t).name if t != "tf32" else t, t) for t in fields[:3]]
+            text += f", algorithm = <{', '.join([f'{k} = {v}' for k, v in zip(algorithm._fields, fields)])}>"
+        return self.new(f"{text} : ({tensor(x.type)}, {tensor(y.type)}) -> {tensor(out)}", out)
+
+    def reduce(self, name: str, x: SsaValue, unit: Any, axes: Sequence[int]) -> SsaValue:
+        """A reduction by a named operation with unit ``unit``."""
+        element = x.type.update(shape=())
+        out = x.type.update(shape=tuple([n for i, n in enumerate(x.type.shape) if i not in axes]))
+        start = self.constant(unit, element)
+        types = f"({tensor(x.type)}, {tensor(element)}) -> {tensor(out)}"
+        return self.new(
+            f"stablehlo.reduce({x.name} init: {start.name}) applies stablehlo.{name} across dimensions = {list(axes)}"
+            f" : {types}",
+            out,
+        )
+
+    def fold(
+        self,
+        xs: Sequence[SsaValue],
+        starts: Sequence[SsaValue],
+        axes: Sequence[int],
+        body: Callable[..., Sequence[SsaValue]],
+    ) -> list[SsaValue]:
+        """A joint reduction of several arrays: ``body(*left, *right)`` combines two elements of each."""
+        elements = [start.type for start in starts]
+        shape = tuple([n for i, n in enumerate(xs[0].type.shape) if i not in axes])
+        out = [t.update(shape=shape) for t in elements]
+        attributes = f"dimensions = array<i64{': ' if axes else ''}{', '.join(map(str, axes))}>"
+        region = self.region([*elements, *elements], body)
+        return self.ops("reduce", *xs, *starts, types=out, attributes=attributes, regions=region)
+
+    def reduce_window(
+        self,
+        xs: Sequence[SsaValue],
+        starts: Sequence[SsaValue],
+        window: tuple[Sequence[int], Sequence[int], Sequence[tuple[int, int]], Sequence[int], Sequence[int]],
+        types: Sequence[ArrayType],
+        body: Callable[..., Sequence[SsaValue]],
+    ) -> list[SsaValue]:
+        """Reductions over windows; ``window``: sizes, strides, padding, and the dilations of base and window."""
+        sizes, strides, padding, base, dilation = window
+        rows = ", ".join([f"[{low}, {high}]" for low, high in padding])
+        names = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
+        fields = zip(names, (sizes, strides, base, dilation))
+        attributes = ", ".join([f"{name} = array<i64: {', '.join(map(str, numbers))}>" for name, numbers in fields])
+        attributes += f", padding = dense<[{rows}]> : tensor<{len(sizes)}x2xi64>"
+        elements = [start.type for start in starts]
+        region = self.region([*elements, *elements], body)
+        return self.ops("reduce_window", *xs, *starts, types=types, attributes=attributes, regions=region)
+
+    def top_k(self, x: SsaValue, k: int) -> list[SsaValue]:
+        """The ``k`` largest elements along the last dimension, and their indices."""
+        types = [x.type.update(shape=(*x.type.shape[:-1], k))] * 2
+        types[1] = types[1].update(dtype=np.dtype("int32"), weak=False)
+        number = self.count
+        self.count += 1
+        gives = ", ".join(map(tensor, types))
+        self.lines.append(f"    %{number}:2 = chlo.top_k({x.name}, k = {k}) : {tensor(x.type)} -> ({gives})")
+        return [SsaValue(f"%{number}#{i}", t) for i, t in enumerate(types)]
+
+    def region(self, types: Sequence[ArrayType], body: Callable[..., Sequence[SsaValue]]) -> str:
+        """The text of a region ``({ ^bb0(...): ... })``; ``body`` emits its operations and gives those returned."""
+        outer, outer_constants, outer_made = self.lines, self.constants, self.made
+        self.lines, self.constants = [], {}
+        first = self.count
+        self.count += len(types)
+        values = [SsaValue(f"%{first + i}", t) for i, t in enumerate(types)]
+        try:
+            results = body(*values)
+            inner = self.lines
+        finally:
+            self.lines, self.constants, self.made = outer, outer_constants, outer_made
+        head = ", ".join([f"{v.name}: {tensor(v.type)}" for v in values])
+        block = f"\n    ^bb0({head}):" if values else ""
+        back = ", ".join([v.name for v in results])
+        gives = ", ".join([tensor(v.type) for v in results])
+        back = f"{back} : {gives}" if results else ""
+        body_text = "\n".join(inner)
+        return f"({{{block}\n{body_text}\n    stablehlo.return {back}\n    }})"
+
+    def program(self, program: Program, values: Sequence[SsaValue]) -> list[SsaValue]:
+        """Emit the equations of a program inline; gives its results."""
+        outputs = program.count - len(values)
+        consts = [self.captured(const) for const in program.consts]
+        # names and types in two lists: the inlined lines below then create no SsaValue
+        names = [*[v.name for v in values], *[""] * outputs, *[v.name for v in reversed(consts)]]
+        types: list[Any] = [*[v.type for v in values], *[None] * outputs, *[v.type for v in reversed(consts)]]
+        number = len(values)
+        lines = self.lines
+        rules: dict[Any, tuple[Any, str | None]] = {}
+        for i, (op, args, out) in enumerate(zip(program.ops, program.args, program.types)):
+            kind = type(op)
+            rule, mnemonic = rules.get(kind) or rules.setdefault(kind, _rule(kind))
+            # most equations are plain operations on one or two operands of the result's type: emitted inline, for speed
+            if mnemonic is not None and 0 < len(args) < 3 and types[args[0]] is out is types[args[-1]]:
+                name = names[number] = f"%{self.count}"
+                types[number] = out
+                self.count += 1
+                operands = names[args[0]] if len(args) == 1 else f"{names[args[0]]}, {names[args[1]]}"
+                lines.append(f"    {name} = {mnemonic} {operands} : {tensor(out)}")
+                number += 1
+                continue
+            self.made = out
+            self.here = program, i
+            y = rule(op, self, *[SsaValue(names[n], types[n]) for n in args])
+            for name, t in op.as_results(y):
+                names[number] = name
+                types[number] = t
+                number += 1
+        return [SsaValue(names[n], types[n]) for n in program.outs]
+
+    def captured(self, const: ConcreteArray) -> SsaValue:
+        """A constant of the program: emitted inline, or an argument of the entry function where it is large."""
+        return self.constant(const.value, const.type)
+
+    def decompose(self, f: Callable[..., Any], *values: SsaValue) -> Any:
+        """Emit the operations that ``f`` performs on arrays of these types: a rule in terms of other operations.
+
+        Gives a value where ``f`` returns an array, and a list of values where it returns a sequence.
+        """
+        outer = self.made
+        is_array = False
+
+        def as_list(*xs: Any) -> Any:
+            nonlocal is_array
+            y = f(*xs)
+            is_array = isinstance(y, Array)
+            return [y] if is_array else y
+
+        results = self.program(record(as_list, [v.type for v in values]), values)
+        self.made = outer
+        return results[0] if is_array else results
+
+    def loop(self, more: Callable[..., Any], step: Callable[..., Sequence[Any]], *values: SsaValue) -> list[SsaValue]:
+        """A while loop: apply ``step`` while ``more`` holds; both are functions of arrays, which are recorded."""
+        types = [v.type for v in values]
+        test, body = record(lambda *xs: [more(*xs)], types), record(step, types)
+        return self.repeat(lambda *vs: self.program(test, vs)[0], lambda *vs: self.program(body, vs), *values)
+
+    def repeat(
+        self, more: Callable[..., SsaValue], step: Callable[..., Sequence[SsaValue]], *values: SsaValue
+    ) -> list[SsaValue]:
+        """A while loop: apply ``step`` while ``more`` holds; both emit operations on values."""
+        types = [v.type for v in values]
+        if not types:  # a loop without carry: its body has no effects, so no iteration is needed
+            return []
+        test = self.region(types, lambda *vs: [more(*vs)])
+        return self.ops("while", *values, types=types, regions=f"({test[1:-1]}, {self.region(types, step)[1:-1]})")
+
+    def case(
+        self, index: SsaValue, branches: Sequence[Callable[[], Sequence[SsaValue]]], types: Sequence[ArrayType]
+    ) -> Any:
+        """The branch ``index``, the last one for an index out of range; each branch emits its operations."""
+        if len(branches) == 1:
+            return branches[0]()
+        regions = ", ".join([self.region((), branch)[1:-1] for branch in branches])
+        return self.ops("case", index, types=types, regions=f"({regions})")
+
+    def at(self, x: SsaValue, index: SsaValue) -> SsaValue:
+        """``x[index]`` along the first axis."""
+        sizes = [1, *storage(x.type)[0][1:]]
+        one = x.type.update(shape=(1, *x.type.shape[1:]))
+        zero = self.constant(0, index.type).name
+        starts = ", ".join([index.name, *[zero] * (len(sizes) - 1)])
+        types = ", ".join([tensor(x.type), *[tensor(index.type)] * len(sizes)])
+        y = self.new(f"stablehlo.dynamic_slice {x.name}, {starts}, sizes = {sizes} : ({types}) -> {tensor(one)}", one)
+        return self.reshape(y, x.type.shape[1:])
+
+    def put(self, x: SsaValue, y: SsaValue, index: SsaValue) -> SsaValue:
+        """``x`` with ``y`` as ``x[index]``."""
+        row = self.reshape(y, (1, *y.type.shape))
+        rank = len(storage(x.type)[0])
+        zero = self.constant(0, index.type).name
+        starts = ", ".join([index.name, *[zero] * (rank - 1)])
+        types = ", ".join([tensor(x.type), tensor(row.type), *[tensor(index.type)] * rank])
+        return self.new(
+            f"stablehlo.dynamic_update_slice {x.name}, {row.name}, {starts} : ({types}) -> {tensor(x.type)}", x.type
+        )
+
+    def host_call(self, op: Callback, values: Sequence[SsaValue]) -> list[SsaValue]:
+        """A call of the host function of a callback, which is added to the module's ``calls``."""
+        types = self.made
+        program, index = self.here
+        takes = ", ".join([tensor(v.type) for v in values])
+        gives = ", ".join(map(tensor, types))
+        effect = "true" if op.effectful else "false"
+        text = (
+            f"stablehlo.custom_call @{HOST_CALL}({', '.join([v.name for v in values])}) {{api_version = 4 : i32,"
+            f" has_side_effect = {effect}, backend_config = {{index = {len(self.calls)} : ui64}}}} : ({takes}) -> "
+        )
+        self.calls.append(HostCall(op, program.sites[index]))
+        number = self.count
+        self.count += 1
+        if len(types) == 1:
+            self.lines.append(f"    %{number} = {text}{gives}")
+            return [SsaValue(f"%{number}", types[0])]
+        self.lines.append(f"    {f'%{number}:{len(types)} = ' if types else ''}{text}({gives})")
+        return [SsaValue(f"%{number}#{i}", t) for i, t in enumerate(types)]
+
+    def call(self, program: Program, label: str, values: Sequence[SsaValue]) -> list[SsaValue]:
+        """A call of the private function of ``program``, which the module defines once for all calls."""
+        found = self.functions.get(program)
+        if found is None:
+            name = f"{_identifier(label)}_{len(self.functions)}"
+            self.functions[program] = found = [name, ""]
+            found[1] = function(Emitter(self.functions, self.calls), program, f"private @{name}")
+        types = program.out_types
+        takes = ", ".join([tensor(v.type) for v in values])
+        gives = ", ".join(map(tensor, types))
+        number = self.count
+        self.count += 1
+        many = f":{len(types)}" if len(types) != 1 else ""
+        target = f"func.call @{found[0]}({', '.join([v.name for v in values])}) : ({takes}) -> ({gives})"
+        self.lines.append(f"    %{number}{many} = {target}" if types else f"    {target}")
+        return [SsaValue(f"%{number}#{i}" if many else f"%{number}", t) for i, t in enumerate(types)]
+
+
+def _rule(kind: Any) -> tuple[Any, str | None]:
+    """The lowering rule in force; with the StableHLO operation if the rule only applies that to its operands."""
+    rule = LOWER.find(kind)
+    return rule, f"stablehlo.{rule.name}" if type(rule) is ElementwiseLowering and rule.is_stablehlo else None
+
+
+def _identifier(label: str) -> str:
+    return "".join(c if c.isalnum() or c == "_" else "_" for c in label) or "f"
+
+
+def function(
+    emit: Emitter, program: Program, head: str, arguments: Sequence[str] = (), large: Sequence[Any] = ()
+) -> str:
+    """The text of one function of the module; ``large`` constants are its first arguments."""
+    types = [const.type for const in large] + list(program.in_types)
+    values = [SsaValue(f"%arg{i}", t) for i, t in enumerate(types)]
+    for const, value in zip(large, values):
+        emit.constants[id(const)] = value
+    results = emit.program(program, values[len(large) :])
+    notes = list(arguments) or [""] * len(types)
+    takes = ", ".join([f"{v.name}: {tensor(v.type)}{note}" for v, note in zip(values, notes)])
+    gives = ", ".join([tensor(v.type) for v in results])
+    back = f"{', '.join([v.name for v in results])} : {gives}" if results else ""
+    body = "\n".join(emit.lines)
+    return f"  func.func {head}({takes}) -> ({gives}) {{\n{body}\n    return {back}\n  }}\n"
+
+
+class EntryEmitter(Emitter):
+    """The emitter of the entry function, whose large constants are arguments."""
+
+    __slots__ = ()
+
+    def captured(self, const: ConcreteArray) -> SsaValue:
+        return self.constants.get(id(const)) or super().captured(const)
+
+
+def lower_program(program: Program, name: str, aliases: Sequence[int | None] = ()) -> StablehloModule:
+    """The StableHLO module of a program whose effects all have a lowering.
+
+    ``aliases[i]``: the result in the memory of input ``i``, or None.
+    """
+    large = tuple(c for c in program.consts if c.type.nbytes > MAX_CONSTANT_BYTES)
+    emit = EntryEmitter()
+    targets = aliases or [None] * len(program.in_types)
+    notes = [""] * len(large) + ["" if i is None else f" {{tf.aliasing_output = {i} : i32}}" for i in targets]
+    main = function(emit, program, "public @main", notes, large)
+    functions = "".join([text for _, text in emit.functions.values()])
+    head = f"module @{_identifier(name)} attributes {{mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32}}"
+    return StablehloModule(f"{head} {{\n{main}{functions}}}\n", large, tuple(emit.calls))

@@ -1,0 +1,267 @@
+"""Ahead-of-time compilation: the stages of a jitted function as values.
+
+    f.trace(*args).lower().compile()(*args) == f(*args)
+
+``Traced`` has the program, ``Lowered`` its StableHLO, ``Compiled`` the executable. Arguments may be arrays, numbers or
+``ShapeDtypeStruct``: only their types matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...effects.base.errors import BadArgument, DTypeMismatch, TreeMismatch, need_function
+from ...effects.base.stack import BASE, current
+from ...effects.core.arrays import Array, as_array
+from ...effects.functions.captured import jit_info
+from ...effects.programs.closure_conversion import close
+from ...effects.programs.higher_order import Call as CallOp
+from ...effects.programs.program import Program
+from ...effects.trees import pytrees
+from ...effects.types.array_type import ArrayType
+from ...interpreters.transformations.make_program import ShapeDtypeStruct
+from ..compile.compile import check_donation, compile_program, fail, lower
+from ..xla.array_backend import default_device
+from ..xla.lazy import runtime
+from . import trace_cache
+from .call_signature import concrete_operand, discard_data
+from .dispatch import Jitted, module_name
+from .static_arguments import ArgumentChoice, argument_names, split
+from .trace_cache import Trace, leaf_names
+
+
+class ArgInfo(NamedTuple):
+    """Type and donation of one leaf of the arguments."""
+
+    type: ArrayType
+    donated: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.type.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.type.dtype
+
+
+def abstract(x: Any) -> Any:
+    """``x`` if it is an array or number; a ``ShapeDtypeStruct`` for other values with shape and dtype."""
+    if isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex)):
+        return x
+    if isinstance(x, ArrayType):
+        return ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak)
+    if isinstance(x, ShapeDtypeStruct) or hasattr(type(x), "__array__"):
+        return x
+    if hasattr(x, "shape") and hasattr(x, "dtype"):
+        return ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
+    return x
+
+
+def described(t: ArrayType) -> ShapeDtypeStruct:
+    """An array type as a ``ShapeDtypeStruct``."""
+    return ShapeDtypeStruct(t.shape, t.dtype, weak_type=t.weak)
+
+
+class _Stage:
+    """A stage: structure and types of arguments and results."""
+
+    def __init__(
+        self, jitted: Jitted, in_tree: Any, types: Sequence[ArrayType], donated: tuple[int, ...], found: Trace
+    ):
+        self._jitted = jitted
+        self._types = tuple(types)
+        self._donated = donated
+        self._trace = found
+        self.in_tree = in_tree
+        self.out_tree = found.out_tree
+
+    def _arguments(self) -> tuple[Jitted, Any, tuple[ArrayType, ...], tuple[int, ...], Trace]:
+        return self._jitted, self.in_tree, self._types, self._donated, self._trace
+
+    @property
+    def fun_name(self) -> str:
+        return self._jitted.name
+
+    @property
+    def in_avals(self) -> Any:
+        """The types of the arguments, as ``(args, kwargs)``."""
+        return self.in_tree.unflatten(list(self._types))
+
+    @property
+    def out_avals(self) -> Any:
+        """The types of the results."""
+        return self.out_tree.unflatten(list(self._trace.recorded.out_types))
+
+    @property
+    def out_info(self) -> Any:
+        """Shapes and dtypes of the results, in their tree."""
+        return self.out_tree.unflatten([described(t) for t in self._trace.recorded.out_types])
+
+    @property
+    def args_info(self) -> Any:
+        """Type and donation of every argument, as ``(args, kwargs)``."""
+        return self.in_tree.unflatten([ArgInfo(t, i in self._donated) for i, t in enumerate(self._types)])
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """The indices of the donated leaves of the arguments."""
+        return self._donated
+
+
+class Traced(_Stage):
+    """A function traced on arguments of certain types."""
+
+    @property
+    def program(self) -> Program:
+        """The program: leaves of the arguments to leaves of the results."""
+        return self._trace.recorded
+
+    @property
+    def jaxpr(self) -> Program:
+        return self._trace.recorded
+
+    def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
+        """The program in StableHLO.
+
+        Raises: UnhandledEffect: an effect without a lowering. MissingRule: an operation without a lowering.
+        """
+        marks = [i in self._donated for i in range(len(self._types))]
+        closed, captured = close(self._trace.recorded)
+        name = module_name(self.fun_name)
+        donated = [*[False] * len(captured), *marks] if self._donated else ()
+        return Lowered(self, lower(closed, name, donated, self._jitted.keep_unused).module.text)
+
+
+class Lowered(_Stage):
+    """A function in StableHLO."""
+
+    def __init__(self, traced: Traced, text: str):
+        super().__init__(*traced._arguments())
+        self._text = text
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The module: dialect ``stablehlo`` (the default), or ``hlo`` before XLA's optimisations."""
+        if dialect in (None, "stablehlo"):
+            return self._text
+        if dialect == "hlo":
+            return str(runtime.unoptimized_hlo(self._text))
+        raise BadArgument(f"as_text: the dialect must be 'stablehlo' or 'hlo', got {dialect!r}.")
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The module as text; ``dialect`` as for ``as_text``."""
+        return self.as_text(dialect)
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimate before optimisation: "flops", "bytes accessed", ..."""
+        return dict(runtime.unoptimized_cost(self._text, default_device()))
+
+    def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
+        """The compiled function. Raises: CompileError: XLA cannot compile it, or an option is unknown."""
+        jitted = self._jitted
+        marks = [i in self._donated for i in range(len(self._types))]
+        options = {**(jitted.options or {}), **(compiler_options or {})}
+        binary = compile_program(
+            self._trace.recorded, module_name(jitted.name), marks if self._donated else (),
+            keep_unused=jitted.keep_unused, device=jitted.device or default_device(), options=options,
+        )  # fmt: skip
+        return Compiled(self, binary)
+
+
+class Compiled(_Stage):
+    """A compiled function: it takes arguments of the types that it was compiled for, without the static ones."""
+
+    def __init__(self, lowered: Lowered, binary: Any):
+        super().__init__(*lowered._arguments())
+        self._binary = binary
+
+    def as_text(self) -> str:
+        """The program after XLA's optimisations, as HLO text."""
+        return str(self._binary.executable.hlo_text())
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimate: "flops", "bytes accessed", ..."""
+        return dict(self._binary.executable.cost_analysis())
+
+    def memory_analysis(self) -> Any:
+        """XLA's plan: ``argument_size_in_bytes``, ``output_size_in_bytes``, ``temp_size_in_bytes``, ..."""
+        return self._binary.executable.memory_analysis()
+
+    def runtime_executable(self) -> Any:
+        return self._binary.executable
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        return self(*args, **kwargs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The results of the function.
+
+        Raises: TreeMismatch: the arguments have another structure. DTypeMismatch: an argument has another type.
+        """
+        leaves, tree = pytrees.flatten((args, kwargs))
+        if tree != self.in_tree:
+            raise TreeMismatch(
+                f"{self.fun_name}: the compiled function takes arguments of structure {self.in_tree}, got {tree}.",
+                hint="leave out the static arguments; compile again for other structures.",
+            )
+        operands = [x if isinstance(x, Array) else as_array(x) for x in leaves]
+        self._check(operands, args, kwargs)
+        if current() is not BASE:
+            trace = self._trace
+            results = current().answer(CallOp((trace.program,), self.fun_name), (*trace.captured, *operands))
+            return trace.unflatten(results)
+        inputs = [concrete_operand(x) for x in operands]
+        device = self._binary.loaded.device
+        buffers = [runtime.copy_to_device(x.buffer, device) for x in inputs]
+        names = leaf_names(argument_names(self._jitted.fun), args, kwargs)
+        count = len(self._binary.captured)
+        loaded = self._binary.loaded
+        donated = [n - count for n, alias in zip(loaded.used_inputs, loaded.aliases) if alias is not None]
+        check_donation(buffers, donated, self.fun_name, names)
+        for i in donated:
+            if inputs[i]._value is not None:
+                buffers[i] = runtime.put(inputs[i]._value, device)
+        try:
+            results = self._binary.execute(buffers)
+        except Exception as error:
+            fail(error, self.fun_name, inputs, names)
+        for i in donated:
+            discard_data(inputs[i])
+        return self._trace.unflatten(results)
+
+    def _check(self, operands: Sequence[Array], args: Any, kwargs: Any) -> None:
+        """Raises: DTypeMismatch: an argument has another type than that for which the function was compiled."""
+        for i, (x, t) in enumerate(zip(operands, self._types)):
+            if x.type is not t and (x.type.shape, x.type.dtype) != (t.shape, t.dtype):
+                name = leaf_names(argument_names(self._jitted.fun), args, kwargs)(i)
+                raise DTypeMismatch(
+                    f"{self.fun_name}: argument {name} must be {t}, for which the function was compiled, got {x.type}.",
+                    hint="convert it, or compile again for this type.",
+                )
+
+
+def trace(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
+    """Trace a jitted function on arguments of which only the types matter."""
+    partition = split(jitted.fun, jitted.static, args, kwargs) if jitted.static else None
+    args, kwargs = pytrees.map(abstract, (args, kwargs) if partition is None else (partition.args, partition.kwargs))
+    request, _ = trace_cache.trace_request(jitted.fun, jitted.name, partition, args, kwargs)
+    donated = jitted.donated_leaves(args, kwargs, partition) if jitted.donate else ()
+    found = trace_cache.trace(request, jitted.traces)
+    return Traced(jitted, pytrees.structure((args, kwargs)), request.types, donated, found)
+
+
+def eval_shape(fun: Any, *args: Any, **kwargs: Any) -> Any:
+    """Shapes and dtypes of ``fun(*args, **kwargs)``, without computing it.
+
+        eval_shape(f, x).shape == f(x).shape
+
+    >>> eval_shape(lambda x: x + 1, ShapeDtypeStruct((3,), "float32"))
+    ShapeDtypeStruct(shape=(3,), dtype=float32)
+    """
+    need_function("eval_shape", fun)
+    known = jit_info(fun)
+    jitted = known if known is not None else Jitted(fun, ArgumentChoice(), ArgumentChoice(), False, None, False, None)
+    return trace(jitted, args, kwargs).out_info

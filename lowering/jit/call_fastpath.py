@@ -1,0 +1,112 @@
+"""The functions that replace jitted functions, with the paths of the most frequent calls written out for speed."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from ...effects.base import config
+from ...effects.base.stack import BASE, STACK
+from ...effects.core.arrays import ConcreteArray, UnsealedArray
+from ...effects.trees.frozen_tree import Frozen
+from ..xla.array_backend import PLACED
+from .dispatch import Jitted
+
+
+def fast_path(jitted: Jitted) -> Callable[..., Any]:
+    """The function that replaces a jitted one: a plain function, which binds as a method and pickles by name."""
+    if not jitted.plain:
+        return _partitioned_call(jitted)
+    general = _any_arguments(jitted)
+    return _single_argument(jitted, general) if takes_one_argument(jitted.fun) else general
+
+
+def _any_arguments(jitted: Jitted) -> Callable[..., Any]:
+    """Calls with any arguments, none of them static or donated."""
+    current, settings_here, process = STACK.get, config.CONFIG.get, config.PROCESS
+    base, placed, slow = BASE, PLACED, jitted.slow
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        settings, plans = jitted.active_plans
+        if current() is not base or placed:
+            return slow(args, kwargs)
+        if (settings_here() or process.settings) is not settings:
+            recalled = jitted.recall()
+            return slow(args, kwargs) if recalled is None else jitted.mixed(args, kwargs, recalled)
+        if kwargs or not args or type(args[0]) is not ConcreteArray:
+            return jitted.mixed(args, kwargs, plans)
+        try:
+            plan = plans.get(tuple([x.type for x in args]))
+            buffers = [x.buffer if x._buffer is None else x._buffer for x in args]
+        except (AttributeError, TypeError):  # not all are concrete arrays
+            return jitted.mixed(args, kwargs, plans)
+        return slow(args, kwargs) if plan is None else jitted.launch(plan, args, buffers)
+
+    return call
+
+
+_ABSENT = object()
+
+
+def _single_argument(jitted: Jitted, many: Callable[..., Any]) -> Callable[..., Any]:
+    """Calls with one positional argument: as a named parameter it needs no argument tuple."""
+    current, settings_here, process = STACK.get, config.CONFIG.get, config.PROCESS
+    base, placed, slow, absent = BASE, PLACED, jitted.slow, _ABSENT
+
+    def call(x: Any = absent, /, *more: Any, **kwargs: Any) -> Any:
+        if x is absent or more or kwargs or current() is not base or placed:
+            return many(*(() if x is absent else (x, *more)), **kwargs)
+        settings, plans = jitted.active_plans
+        if (settings_here() or process.settings) is not settings:
+            return many(x)
+        if type(x) is not ConcreteArray:
+            return jitted.one_frozen(x, plans) if type(x) is Frozen else many(x)
+        plan = plans.get(x.type)
+        if plan is None:
+            return slow((x,), kwargs)
+        prepare = plan.prepare
+        buffers = [x.buffer if x._buffer is None else x._buffer]
+        try:
+            results = plan.execute(buffers if prepare is None else prepare(buffers))
+        except Exception as error:
+            jitted.fail(error, (x,))
+        t = plan.result_type
+        if t is None:
+            return plan.finish(results)
+        y = UnsealedArray()  # ``concrete(t, None, results[0])``, inlined
+        y.type = t
+        y._value = None
+        (y._buffer,) = results
+        y.__class__ = ConcreteArray
+        return y
+
+    return call
+
+
+def _partitioned_call(jitted: Jitted) -> Callable[..., Any]:
+    """Calls with static or donated arguments."""
+    current, settings_here, process = STACK.get, config.CONFIG.get, config.PROCESS
+    base, placed, slow = BASE, PLACED, jitted.slow
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if current() is base and not placed:
+            settings, plans = jitted.active_plans
+            recalled = plans if (settings_here() or process.settings) is settings else jitted.recall()
+            if recalled is not None:
+                return jitted.partitioned(args, kwargs, recalled)
+        return slow(args, kwargs)
+
+    return call
+
+
+def takes_one_argument(fun: Any) -> bool:
+    """Whether a function has at most one required positional parameter; for a wrapper, the function that it wraps."""
+    try:
+        inner = inspect.unwrap(fun)
+    except ValueError:  # it wraps itself
+        return False
+    if not isinstance(inner, FunctionType) or inner.__code__.co_flags & inspect.CO_VARARGS:
+        return False
+    return inner.__code__.co_argcount - len(inner.__defaults__ or ()) <= 1

@@ -1,0 +1,405 @@
+"""Dispatch: from a call of a jitted function to the execution of its program.
+
+A call whose argument types are known is one look-up and one call of the runtime. Those fast paths are written out in
+``call_fastpath`` and in ``Jitted.mixed``, ``partitioned``, ``one_frozen`` and ``frozen``; all other calls take
+``Jitted.slow``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...effects.base import config
+from ...effects.base.caches import AttachedCache, Owners
+from ...effects.base.stack import BASE, STACK
+from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete
+from ...effects.programs.higher_order import Call as CallOp
+from ...effects.programs.program import interpret
+from ...effects.trees.frozen_tree import Frozen
+from ...effects.types.array_type import array_type
+from ...effects.types.dtypes import canonical
+from ..compile.compile import check_donation, compile_program, fail
+from ..xla.array_backend import PLACED, common_device, default_device
+from ..xla.lazy import runtime
+from ..xla.pinned_buffers import STAGED_BYTES, stage
+from . import debug_nans, trace_cache
+from .call_signature import (
+    CONCRETE,
+    FLAT,
+    MOST_ENTRIES,
+    NUMPY_TYPES,
+    PLAIN,
+    CompiledTrace,
+    DispatchPlan,
+    call_keys,
+    concrete_operand,
+    discard_data,
+    frozen_parts,
+    gather,
+    signature,
+)
+from .static_arguments import ArgumentChoice, PartitionedCall, argument_names, dynamic_positions, split
+from .trace_cache import TraceRequest, cpp_flatten
+
+
+class Jitted:
+    """A jitted function: the Python function, the options of ``jit``, and its caches.
+
+    ``compiled`` maps a call's key, device and donated leaves to its compiled trace, ``traces`` its key to its trace.
+    ``plans`` maps settings to the dispatch plans of the fast paths, by argument types; ``active_plans`` is the last
+    entry used, as settings and plans. ``positions`` maps a count of positional arguments to static and dynamic
+    positions. ``plain``: no argument is static or donated, and no device was chosen.
+    """
+
+    __slots__ = (
+        "fun", "name", "static", "donate", "keep_unused", "device", "inline", "options", "options_key",
+        "plain", "positions", "compiled", "traces", "plans", "active_plans", "__weakref__",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        static: ArgumentChoice,
+        donate: ArgumentChoice,
+        keep_unused: bool,
+        device: Any,
+        inline: bool,
+        options: Mapping[str, Any] | None,
+    ):
+        self.fun = fun
+        self.name = _name(fun)
+        self.static = static
+        self.donate = donate
+        self.keep_unused = keep_unused
+        self.device = device
+        self.inline = inline
+        self.options = dict(options) if options else None
+        self.options_key = (static, donate, keep_unused, inline, tuple(sorted((self.options or {}).items())))
+        self.plain = not (static or donate or device is not None)
+        self.positions: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+        self.compiled: dict[Any, CompiledTrace] = {}
+        self.traces: dict[Any, Any] = {}
+        self.plans: dict[Any, dict[Any, DispatchPlan]] = {}
+        self.active_plans: tuple[Any, dict[Any, DispatchPlan]] = (None, {})
+        _JITTED.add(self)
+
+    def clear(self) -> None:
+        """Drop every trace and compiled program of this function."""
+        self.compiled.clear()
+        self.traces.clear()
+        for plans in list(self.plans.values()):
+            plans.clear()
+
+    # fast paths
+
+    def mixed(self, args: tuple[Any, ...], kwargs: dict[str, Any], plans: dict[Any, DispatchPlan]) -> Any:
+        """A call with trees, NumPy arrays or numbers among its arguments."""
+        types: list[Any] = []
+        leaves: Sequence[Any] = args
+        if kwargs or not FLAT(map(type, args)):
+            if not kwargs and Frozen in map(type, args):
+                return self.frozen(args, plans)
+            try:
+                leaves, tree = cpp_flatten()((args, kwargs))
+            except (ValueError, TypeError):
+                return self.slow(args, kwargs)
+            if CONCRETE(map(type, leaves)):
+                plan = plans.get((tree, *[x.type for x in leaves]))
+                if plan is None:
+                    return self.slow(args, kwargs)
+                return self.launch(plan, leaves, [x.buffer if x._buffer is None else x._buffer for x in leaves])
+            types.append(tree)
+        gathered = gather(leaves, types)
+        plan = plans.get(tuple(types)) if gathered is not None else None
+        if plan is None:
+            return self.slow(args, kwargs)
+        buffers, host = gathered  # type: ignore[misc]
+        return self.launch_from_host(plan, leaves, buffers, host) if host else self.launch(plan, leaves, buffers)
+
+    def partitioned(self, args: tuple[Any, ...], kwargs: dict[str, Any], plans: dict[Any, DispatchPlan]) -> Any:
+        """A call with static or donated arguments."""
+        dynamic, named = args, kwargs
+        types: list[Any] = [None]
+        if self.static:
+            keyed = self.quick_partition(args) if not kwargs else None
+            if keyed is None:
+                partition = split(self.fun, self.static, args, kwargs)
+                keyed, named = (partition.key, partition.args), partition.kwargs
+            types[0], dynamic = keyed
+        try:
+            leaves, tree = cpp_flatten()((dynamic, named))
+        except (ValueError, TypeError):
+            return self.slow(args, kwargs)
+        types.append(tree)
+        gathered = gather(leaves, types)
+        plan = plans.get(tuple(types)) if gathered is not None else None
+        if plan is None:
+            return self.slow(args, kwargs)
+        buffers, host = gathered  # type: ignore[misc]
+        if not plan.donated:
+            return self.launch_from_host(plan, leaves, buffers, host) if host else self.launch(plan, leaves, buffers)
+        for i in host:
+            buffers[i] = plan.put(buffers[i])
+        check_donation(buffers, plan.donated, self.name, lambda i: f"leaf {i} of the arguments")
+        for i in plan.donated:
+            if type(leaves[i]) is not ConcreteArray or leaves[i]._value is not None:
+                buffers[i] = plan.put(leaves[i].value if type(leaves[i]) is ConcreteArray else np.asarray(buffers[i]))
+        results = self.launch(plan, leaves, buffers)
+        for i in plan.donated:
+            if type(leaves[i]) is ConcreteArray:
+                discard_data(leaves[i])
+        return results
+
+    def quick_partition(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]] | None:
+        """Key and dynamic arguments of a call whose static arguments equal by ``==`` and type; None for other calls."""
+        count = len(args)
+        positions = self.positions.get(count)
+        if positions is None:
+            fixed = sorted(self.static.at(count))
+            dynamic = tuple([i for i in range(count) if i not in fixed])
+            positions = _POSITIONS.add(self.positions, count, (tuple(fixed), dynamic))
+        values = tuple([args[i] for i in positions[0]])
+        kinds = tuple(map(type, values))
+        if not PLAIN(kinds):
+            return None
+        return (count, kinds, values), tuple([args[i] for i in positions[1]])
+
+    def one_frozen(self, x: Frozen, plans: dict[Any, DispatchPlan]) -> Any:
+        """A call with one frozen tree as its only argument."""
+        try:
+            signature, buffers = x._dispatch
+        except AttributeError:
+            signature, buffers = frozen_parts(x)
+        plan = plans.get(signature)
+        return self.slow((x,), {}) if plan is None else self.launch(plan, (x,), buffers)
+
+    def frozen(self, args: tuple[Any, ...], plans: dict[Any, DispatchPlan]) -> Any:
+        """A call with arrays and frozen trees, whose structure and buffers are cached on the trees."""
+        key: list[Any] = []
+        buffers: list[Any] = []
+        for x in args:
+            kind = type(x)
+            if kind is ConcreteArray:
+                key.append(x.type)
+                buffers.append(x.buffer)
+            elif kind is Frozen:
+                try:
+                    signature, more = x._dispatch
+                except AttributeError:
+                    signature, more = frozen_parts(x)
+                if signature is None:
+                    return self.slow(args, {})
+                key.append(signature)
+                buffers += more
+            else:
+                return self.slow(args, {})
+        plan = plans.get(tuple(key))
+        return self.slow(args, {}) if plan is None else self.launch(plan, args, buffers)
+
+    def launch(self, plan: DispatchPlan, leaves: Sequence[Any], buffers: list[Any]) -> Any:
+        """Execute a plan on the buffers of the arguments."""
+        prepare, t = plan.prepare, plan.result_type
+        try:
+            results = plan.execute(buffers if prepare is None else prepare(buffers))
+        except Exception as error:
+            self.fail(error, leaves)
+        return plan.finish(results) if t is None else concrete(t, None, results[0])
+
+    def launch_from_host(self, plan: DispatchPlan, leaves: Sequence[Any], buffers: list[Any], host: list[int]) -> Any:
+        """``launch`` where ``buffers`` has NumPy arrays at the indices ``host``."""
+        prepare, t, put, use_pinned = plan.prepare, plan.result_type, plan.put, plan.use_pinned
+        used = []
+        for i in host:
+            x = buffers[i]
+            pinned = stage(x) if use_pinned and x.nbytes <= STAGED_BYTES else None
+            if pinned is None:
+                buffers[i] = put(x)
+            else:
+                buffers[i] = pinned.buffer
+                used.append(pinned)
+        try:
+            results = plan.execute(buffers if prepare is None else prepare(buffers))
+        except Exception as error:
+            self.fail(error, leaves)
+        for pinned in used:
+            pinned.release(results)
+        return plan.finish(results) if t is None else concrete(t, None, results[0])
+
+    def fail(self, error: Exception, leaves: Sequence[Any]) -> NoReturn:
+        """Raise the error of a failed fast path, with the arguments by name."""
+        flat = [y for x in leaves for y in (x.leaves if type(x) is Frozen else (x,))]
+        fail(error, self.name, flat, argument_names(self.fun))
+
+    def recall(self) -> dict[Any, DispatchPlan] | None:
+        """The plans of the settings in force, made the active ones; None where there are none."""
+        settings = config.current()
+        plans = self.plans.get(settings)
+        if plans is not None:
+            self.active_plans = (settings, plans)  # this settings object, so that the next call's `is` check hits
+        return plans
+
+    # the slow path
+
+    def slow(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Any call, under any handlers."""
+        settings = config.current()
+        if settings.disable_jit:
+            return self.fun(*args, **kwargs)
+        partition = split(self.fun, self.static, args, kwargs) if self.static else None
+        all_args = args
+        if partition is not None:
+            args, kwargs = partition.args, partition.kwargs
+        request, leaves = trace_cache.trace_request(self.fun, self.name, partition, args, kwargs)
+        if STACK.get() is not BASE:
+            return self.nested(request, leaves)
+        operands = [x if type(x) is ConcreteArray else concrete_operand(x) for x in leaves]
+        buffers = [x.buffer for x in operands]
+
+        def names(i: int) -> str:
+            return trace_cache.leaf_name(self.fun, i, partition, args, kwargs)
+
+        committed = common_device(buffers, self.name, names) if PLACED else None
+        device = self.device or committed or default_device()
+        entry = self.entry(request, device, self.donated_leaves(args, kwargs, partition) if self.donate else ())
+        if self.device is None and not PLACED and not settings.debug_nans and not settings.debug_infs:
+            self.remember(settings, all_args, args, kwargs, partition, request, leaves, entry.plan)
+        return self.execute(entry, operands, buffers, leaves, committed is not None, names)
+
+    def nested(self, request: TraceRequest, leaves: Sequence[Any]) -> Any:
+        """A call under handlers: one operation with the trace as body; with ``inline`` those of the trace."""
+        trace = trace_cache.trace(request, self.traces)
+        operands = (*trace.captured, *[x if isinstance(x, Array) else as_array(x) for x in leaves])
+        if self.inline:
+            return trace.unflatten(interpret(trace.program, operands))
+        return trace.unflatten(STACK.get().answer(CallOp((trace.program,), self.name, False), operands))
+
+    def entry(self, request: TraceRequest, device: Any, donated: tuple[int, ...]) -> CompiledTrace:
+        """The compiled trace of a call on a device, from the cache or traced and compiled."""
+        key = (request.key, device, donated)
+        found = self.compiled.get(key)
+        if found is None:
+            trace = trace_cache.trace(request, self.traces)
+            marks = [i in donated for i in range(len(request.types))]
+            compiled = compile_program(
+                trace.recorded, module_name(self.name), marks if donated else (),
+                keep_unused=self.keep_unused, device=device, options=self.options,
+            )  # fmt: skip
+            if len(self.compiled) >= MOST_ENTRIES:
+                _COMPILED.drop_older_half(self.compiled)
+            _COMPILED.misses += 1
+            found = self.compiled.setdefault(key, CompiledTrace(trace, compiled, DispatchPlan(trace, compiled)))
+        return found
+
+    def donated_leaves(self, args: Any, kwargs: Any, partition: PartitionedCall | None) -> tuple[int, ...]:
+        """The indices of the donated leaves of the dynamic arguments."""
+        positions = dynamic_positions(partition, len(args))
+        donated = self.donate.at(len(args) + (0 if partition is None else len(partition.static_args)))
+        indices: list[int] = []
+        number = 0
+        positional = [(i in donated, x) for i, x in zip(positions, args)]
+        for yes, x in [*positional, *[(name in self.donate.names, kwargs[name]) for name in sorted(kwargs)]]:
+            size = len(cpp_flatten()(x)[0])
+            if yes:
+                indices.extend(range(number, number + size))
+            number += size
+        return tuple(indices)
+
+    def remember(
+        self,
+        settings: Any,
+        all_args: Any,
+        args: Any,
+        kwargs: Any,
+        partition: PartitionedCall | None,
+        request: TraceRequest,
+        leaves: Any,
+        plan: DispatchPlan,
+    ) -> None:
+        """Store the plan of a call, so that the next call of these types takes a fast path."""
+        plans = self.plans.get(settings)
+        if plans is None:
+            if len(self.plans) >= 64:
+                self.plans.clear()
+            plans = self.plans.setdefault(settings, {})
+        for x in leaves:
+            if type(x) is np.ndarray and x.dtype == canonical(x.dtype) and x.dtype.isnative:
+                NUMPY_TYPES.add((x.shape, x.dtype), array_type(x.shape, canonical(x.dtype)))
+        if not self.plain:
+            key = None if partition is None else partition.key
+            if partition is not None and not partition.static_kwargs and not kwargs:
+                keyed = self.quick_partition(all_args)
+                key = key if keyed is None else keyed[0]
+            keys = [(key, request.tree, *request.types)]
+        elif not kwargs and FLAT(map(type, args)):
+            keys = [*call_keys(request.types)]
+        else:
+            keys = [(request.tree, *request.types)]
+        if self.plain and not kwargs and Frozen in map(type, args):
+            types = [x.type if type(x) is ConcreteArray else signature(x) for x in args]
+            if None not in types:
+                keys += call_keys(types)
+        for key in keys:
+            _PLANS.add(plans, key, plan)
+        self.active_plans = (settings, plans)
+
+    def execute(
+        self,
+        entry: CompiledTrace,
+        operands: list[Any],
+        buffers: list[Any],
+        leaves: Sequence[Any],
+        committed: bool,
+        names: Any,
+    ) -> Any:
+        """Execute a compiled trace on the buffers of the arguments, and delete the donated arguments."""
+        donated = entry.plan.donated
+        if donated:
+            check_donation(buffers, donated, self.name, names)
+            for i in donated:
+                if operands[i]._value is not None:  # memory shared with NumPy cannot be donated: donate a copy
+                    buffers[i] = runtime.put(operands[i]._value, entry.compiled.loaded.device)
+        device = entry.compiled.loaded.device
+        if PLACED or self.device is not None:
+            buffers = [runtime.copy_to_device(b, device) for b in buffers]
+        try:
+            results = entry.compiled.execute(buffers, committed)
+        except Exception as error:
+            fail(error, self.name, operands, names)
+        for i in donated:
+            discard_data(operands[i])
+        settings = config.current()
+        if settings.debug_nans or settings.debug_infs:
+            debug_nans.check(entry.trace, operands, results, self.name, settings)
+        return entry.trace.unflatten(results)
+
+
+def _name(fun: Any) -> str:
+    """The name of a function, for a partial application that of the function applied."""
+    while isinstance(fun, functools.partial):
+        fun = fun.func
+    return getattr(fun, "__name__", type(fun).__name__)
+
+
+def module_name(name: str) -> str:
+    """The name of a function's StableHLO module, without angle brackets."""
+    return f"jit_{name.replace('<', '_').replace('>', '')}"
+
+
+class _Plans(AttachedCache):
+    """The dispatch plans of all jitted functions. Those of one function and settings are emptied, but not replaced:
+    ``active_plans`` holds them.
+    """
+
+    def parts(self) -> list[dict[Any, Any]]:
+        return [plans for by_settings in super().parts() for plans in list(by_settings.values())]
+
+
+_JITTED = Owners()
+_COMPILED = AttachedCache("compiled traces", "compiled", MOST_ENTRIES, _JITTED)
+_TRACES = AttachedCache("traces of jitted functions", "traces", MOST_ENTRIES, _JITTED)
+_POSITIONS = AttachedCache("positions of static arguments", "positions", MOST_ENTRIES, _JITTED)
+_PLANS = _Plans("dispatch", "plans", 1 << 14, _JITTED)

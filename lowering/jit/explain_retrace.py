@@ -1,0 +1,98 @@
+"""Explanations of retraces: which argument or setting changed, from what to what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ...effects.base.config import DEFAULTS
+from ...effects.base.errors import BadArgument
+from ...effects.functions.captured import jit_info
+from ...effects.types.array_type import ArrayType
+from .static_arguments import argument_names
+from .trace_cache import leaf_names
+
+
+def explain(f: Callable[..., Any]) -> str:
+    """The kinds of calls that a jitted function was compiled for, in order, each with its change from the one before.
+
+    Raises: BadArgument: the function is not jitted.
+
+    >>> from handlax import jit
+    >>> f = jit(lambda x: x + 1)
+    >>> y = f(1), f(2.0)
+    >>> print(explain(f))
+    <lambda>: compiled for 2 kinds of calls
+      1: x: i32[]~
+      2: x: f32[]~ (x: dtype from int32 to float32)
+    """
+    jitted = jit_info(f)
+    if jitted is None:
+        name = getattr(f, "__name__", type(f).__name__)
+        raise BadArgument(f"explain: the argument must be a jitted function, got {name}.", hint="pass jit(f).")
+    keys = list(jitted.compiled)
+    lines = [f"{jitted.name}: compiled for {len(keys)} kind{'s' if len(keys) != 1 else ''} of calls"]
+    before = None
+    for number, key in enumerate(keys, 1):
+        (_, static, tree, types), _, _ = key
+        names = _names(jitted, static, tree, len(types))
+        arguments = ", ".join([f"{name}: {t}" for name, t in zip(names, types)]) or "no arrays"
+        changes = "" if before is None else f" ({'; '.join(_changes(before, key, names))})"
+        lines.append(f"  {number}: {arguments}{_static(static)}{changes}")
+        before = key
+    return "\n".join(lines)
+
+
+def _names(jitted: Any, static: Any, tree: Any, count: int) -> list[str]:
+    """The names of the leaves of the dynamic arguments."""
+    args, kwargs = tree.unflatten(list(range(count)))
+    argument = argument_names(jitted.fun)
+    fixed = set() if static is None else jitted.static.at(static[0])
+    positions = [i for i in range(len(args) + len(fixed)) if i not in fixed]
+    name = leaf_names(lambda i: argument(positions[i]), args, kwargs)
+    return [name(i) for i in range(count)]
+
+
+def _static_or_defaults(static: Any) -> str:
+    return _static(static).removeprefix("; static ") or "the defaults"
+
+
+def _static(static: Any) -> str:
+    """The text of the key of static arguments."""
+    if static is None:
+        return ""
+    _, positional, named = static
+    values = [f"{name}={value!r}" for name, (_, value) in (*positional, *named)]
+    return f"; static {', '.join(values)}" if values else ""
+
+
+def _changes(before: Any, after: Any, names: list[str]) -> Iterator[str]:
+    """The differences between two keys of ``Jitted.compiled``."""
+    (settings, static, tree, types), device, donated = before
+    (new_settings, new_static, new_tree, new_types), new_device, new_donated = after
+    for name in DEFAULTS:
+        if getattr(settings, name) != getattr(new_settings, name):
+            yield f"setting {name} from {getattr(settings, name)!r} to {getattr(new_settings, name)!r}"
+    if static != new_static:
+        yield f"static arguments from {_static_or_defaults(static)} to {_static_or_defaults(new_static)}"
+    if tree != new_tree:
+        yield f"structure from {tree} to {new_tree}"
+    else:
+        for name, t, new in zip(names, types, new_types):
+            yield from _differences(name, t, new)
+    if device != new_device:
+        yield f"device from {device} to {new_device}"
+    if donated != new_donated:
+        yield "donated arguments"
+
+
+def _differences(name: str, t: ArrayType, new: ArrayType) -> Iterator[str]:
+    """The differences between two types of the argument ``name``."""
+    if t is new:
+        return
+    if t.shape != new.shape:
+        yield f"{name}: shape from {t.shape} to {new.shape}"
+    if t.dtype != new.dtype:
+        yield f"{name}: dtype from {t.dtype} to {new.dtype}"
+    if t.weak != new.weak and t.dtype == new.dtype:
+        yield f"{name}: from {'weak to strong' if t.weak else 'strong to weak'}"

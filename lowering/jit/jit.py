@@ -1,0 +1,99 @@
+"""jit: trace once, compile once, execute on the device.
+
+    jit(f)(x) == f(x)
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...effects.base.errors import BadArgument, need_function
+from ..xla.lazy import LazyModule, runtime
+from . import trace_cache
+from .call_fastpath import fast_path
+from .dispatch import Jitted
+from .static_arguments import check_disjoint, choose
+
+if TYPE_CHECKING:
+    from . import ahead_of_time
+else:
+    ahead_of_time = LazyModule("handlax.lowering.jit.ahead_of_time")
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: Mapping[str, Any] | None = None,
+) -> Any:
+    """Compile ``fun`` for the device: traced once for each combination of argument types, then executed as one program.
+
+        jit(f)(x) == f(x)
+
+    Under other transformations and inside other traces a call is one operation; its body is traced once all the same.
+
+    Args:
+        static_argnums, static_argnames: arguments that are hashable Python values, not arrays; a trace for each value.
+        donate_argnums, donate_argnames: arguments whose memory may be used for results; the call deletes them.
+        keep_unused: pass arguments to the device that the result does not depend on.
+        device, backend: the device; by default that of committed arguments, else the default device.
+        inline: under handlers, perform the operations of the body instead of one operation.
+        compiler_options: XLA's options by name.
+
+    Raises: BadArgument: a position or name that the function does not have. BadStaticArgument: a static argument that
+    is not hashable. NotAnArray: an argument or a result that is no array. DeviceMismatch: arguments on two devices.
+    DeletedArray: an argument was donated before. UnhandledEffect: an effect without a handler.
+
+    >>> jit(lambda x: x + 1)(2)
+    Array(3, dtype=int32, weak_type=True)
+    """
+    if fun is None:
+        options = dict(
+            in_shardings=in_shardings, out_shardings=out_shardings, static_argnums=static_argnums,
+            static_argnames=static_argnames, donate_argnums=donate_argnums, donate_argnames=donate_argnames,
+            keep_unused=keep_unused, device=device, backend=backend, inline=inline, compiler_options=compiler_options,
+        )  # fmt: skip
+        return lambda f: jit(f, **options)
+    need_function("jit", fun)
+    if in_shardings is not None or out_shardings is not None:
+        raise BadArgument("jit: in_shardings and out_shardings must be None here.", hint="use device_put on arguments.")
+    static = choose(fun, "static", static_argnums, static_argnames)
+    donate = choose(fun, "donate", donate_argnums, donate_argnames)
+    check_disjoint(fun, static, donate)
+    if device is not None and backend is not None:
+        raise BadArgument(f"jit: device or backend must be None, got {device} and {backend!r}.")
+    if backend is not None:
+        device = runtime.backend(backend).default_device
+    jitted = Jitted(fun, static, donate, keep_unused, device, inline, compiler_options)
+    return _with_methods(fast_path(jitted), jitted)
+
+
+def _with_methods(call: Any, jitted: Jitted) -> Any:
+    """``call`` with the name and documentation of the function, and the methods of a jitted function."""
+    functools.update_wrapper(call, jitted.fun)
+    call._jit_info = jitted
+    call._fun = jitted.fun
+    call.trace = lambda *args, **kwargs: ahead_of_time.trace(jitted, args, kwargs)
+    call.lower = lambda *args, **kwargs: ahead_of_time.trace(jitted, args, kwargs).lower()
+    call.eval_shape = lambda *args, **kwargs: ahead_of_time.trace(jitted, args, kwargs).out_info
+    call.clear_cache = call._clear_cache = lambda: clear(jitted)
+    call._cache_size = lambda: len(jitted.compiled)
+    return call
+
+
+def clear(jitted: Jitted) -> None:
+    """Drop every trace and compiled program of one function."""
+    jitted.clear()
+    trace_cache.forget(jitted.fun)

@@ -1,0 +1,182 @@
+"""Which arguments of a function are static, and which are donated."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ...effects.base.errors import BadArgument, BadStaticArgument
+from ...effects.base.value_identity import bits
+
+Positions = int | Sequence[int] | None
+ArgumentNames = str | Iterable[str] | None
+
+
+class ArgumentChoice(NamedTuple):
+    """Arguments chosen by position (negative ones count from the end) and by name."""
+
+    positions: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def at(self, count: int) -> frozenset[int]:
+        """The chosen positions of a call with ``count`` positional arguments."""
+        return frozenset([p + count if p < 0 else p for p in self.positions if -count <= p < count])
+
+    def __bool__(self) -> bool:
+        return bool(self.positions or self.names)
+
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
+    """The signature of a function; None where Python has none."""
+    try:
+        return inspect.signature(fun)
+    except (ValueError, TypeError):
+        return None
+
+
+def choose(fun: Callable[..., Any], what: str, positions: Positions, names: ArgumentNames) -> ArgumentChoice:
+    """The arguments chosen by position, by name, or both; those chosen by one alone get the other from the signature.
+
+    Raises: BadArgument: a position or name that the function does not have.
+    """
+    if positions is None and names is None:
+        return ArgumentChoice()
+    chosen = _positions(positions, what)
+    chosen_names = () if names is None else (names,) if isinstance(names, str) else tuple(names)
+    if not all(isinstance(name, str) for name in chosen_names):
+        raise BadArgument(f"{what}_argnames: names must be strings, got {names!r}.")
+    signature = signature_of(fun)
+    if signature is None:
+        return ArgumentChoice(chosen, chosen_names)
+    parameters = list(signature.parameters.values())
+    ordered = [p.name for p in parameters if p.kind in _POSITIONAL]
+    positional_only = {p.name for p in parameters if p.kind is inspect.Parameter.POSITIONAL_ONLY}
+    kinds = {p.kind for p in parameters}
+    if inspect.Parameter.VAR_POSITIONAL not in kinds:
+        for number in chosen:
+            if not -len(ordered) <= number < len(ordered):
+                raise BadArgument(
+                    f"{what}_argnums: {_called(fun)} has {len(ordered)} positional parameters, got {number}.",
+                    hint=f"name it by {what}_argnames if it is keyword-only.",
+                )
+    parameter_names = {p.name for p in parameters if p.kind in (*_POSITIONAL, inspect.Parameter.KEYWORD_ONLY)}
+    if inspect.Parameter.VAR_KEYWORD not in kinds:
+        for name in chosen_names:
+            if name not in parameter_names or name in positional_only:
+                raise BadArgument(
+                    f"{what}_argnames: {_called(fun)} must have a parameter that can be given as {name!r}, it has "
+                    f"{', '.join(map(str, signature.parameters)) or 'none'}."
+                )
+    if names is None:
+        found = [ordered[n] for n in chosen if -len(ordered) <= n < len(ordered)]
+        return ArgumentChoice(chosen, tuple([name for name in found if name not in positional_only]))
+    if positions is None:
+        return ArgumentChoice(tuple([i for i, name in enumerate(ordered) if name in chosen_names]), chosen_names)
+    return ArgumentChoice(chosen, chosen_names)
+
+
+def _positions(positions: Positions, what: str) -> tuple[int, ...]:
+    if positions is None:
+        return ()
+    listed = (positions,) if hasattr(positions, "__index__") else tuple(positions)
+    try:
+        return tuple([n.__index__() for n in listed])
+    except AttributeError:
+        raise BadArgument(f"{what}_argnums: positions must be integers, got {positions!r}.") from None
+
+
+def check_disjoint(fun: Callable[..., Any], static: ArgumentChoice, donated: ArgumentChoice) -> None:
+    """Raises BadArgument where an argument is both static and donated."""
+    both = [repr(n) for n in static.positions if n in donated.positions]
+    both += [repr(name) for name in static.names if name in donated.names]
+    if both:
+        raise BadArgument(
+            f"jit: an argument of {_called(fun)} cannot be both static and donated, got {', '.join(both)}.",
+            hint="only arrays can be donated.",
+        )
+
+
+class PartitionedCall(NamedTuple):
+    """A call partitioned into static arguments, with their key, and dynamic ones."""
+
+    key: Any
+    static_args: tuple[tuple[int, Any], ...]
+    static_kwargs: tuple[tuple[str, Any], ...]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def merge(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """All arguments of the call, with ``args`` and ``kwargs`` as the dynamic ones."""
+        merged = list(args)
+        for position, value in self.static_args:
+            merged.insert(position, value)
+        return merged, {**kwargs, **dict(self.static_kwargs)}
+
+
+def _by_value(x: Any) -> Any:
+    """The key of a static argument: its type and its value, bit by bit."""
+    return type(x), bits(x)
+
+
+def split(
+    fun: Callable[..., Any],
+    static: ArgumentChoice,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    key_of: Callable[[Any], Any] = _by_value,
+) -> PartitionedCall:
+    """Partition the arguments of a call; ``key_of`` maps a static argument to its part of the key.
+
+    Raises: BadStaticArgument: a static argument is not hashable.
+    """
+    positions = static.at(len(args))
+    fixed = tuple([(i, args[i]) for i in sorted(positions)])
+    named = tuple([(name, kwargs[name]) for name in sorted(kwargs) if name in static.names]) if kwargs else ()
+    try:
+        key = (len(args), tuple([(i, key_of(x)) for i, x in fixed]), tuple([(n, key_of(x)) for n, x in named]))
+        hash(key)
+    except TypeError:
+        raise _unhashable(fun, fixed, named) from None
+    rest = tuple([x for i, x in enumerate(args) if i not in positions])
+    return PartitionedCall(key, fixed, named, rest, {n: x for n, x in kwargs.items() if n not in static.names})
+
+
+def _unhashable(
+    fun: Callable[..., Any], fixed: tuple[tuple[int, Any], ...], named: tuple[tuple[str, Any], ...]
+) -> BadStaticArgument:
+    """The error that names the static argument which is not hashable."""
+    names = argument_names(fun)
+    arguments: list[tuple[Any, Any]] = [*fixed, *named]
+    for position, value in arguments:
+        try:
+            hash(bits(value))
+        except TypeError:
+            called = position if isinstance(position, str) else names(position)
+            return BadStaticArgument(
+                f"jit: static argument {called!r} of {_called(fun)} must be hashable, got {type(value).__name__}.",
+                hint="pass a tuple or a frozen value, or leave it dynamic.",
+            )
+    return BadStaticArgument(f"jit: static arguments of {_called(fun)} must be hashable.")
+
+
+def argument_names(fun: Callable[..., Any]) -> Callable[[int], str]:
+    """The map from the position of an argument to its name, such as ``x`` or ``args[0]``."""
+    signature = signature_of(fun)
+    parameters = [] if signature is None else list(signature.parameters.values())
+    ordered = [p.name for p in parameters if p.kind in _POSITIONAL]
+    spread = next((p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL), "args")
+    return lambda i: ordered[i] if i < len(ordered) else f"{spread}[{i - len(ordered)}]"
+
+
+def dynamic_positions(partition: PartitionedCall | None, count: int) -> list[int]:
+    """The positions, in the call, of its ``count`` dynamic positional arguments."""
+    fixed = set() if partition is None else {i for i, _ in partition.static_args}
+    return [i for i in range(count + len(fixed)) if i not in fixed]
+
+
+def _called(fun: Callable[..., Any]) -> str:
+    return getattr(fun, "__name__", type(fun).__name__)

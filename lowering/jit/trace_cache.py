@@ -1,0 +1,276 @@
+"""Traces: functions recorded on arguments of given types, once for all levels of nesting.
+
+The key of a trace is the function (by ``fingerprint``: equal functions share traces), the tree and types of the
+arguments, the configuration, and the enclosing named axes. A trace that captured a box of an enclosing trace is not
+cached. A trace with effects whose types were determined by enclosing handlers (``AnswerTyped``) is cached on the
+installation of the innermost handler alone.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from ...effects.base import config
+from ...effects.base.caches import AttachedCache, once
+from ...effects.base.errors import BadArgument, Leak, NotAnArray
+from ...effects.base.source_locations import starts_path, user_site
+from ...effects.base.stack import BASE, Run, current, installed
+from ...effects.base.value_identity import ByData
+from ...effects.core.arrays import Array, Box, ConcreteArray, as_array, type_of
+from ...effects.core.named_axes import named_axes
+from ...effects.functions.fingerprint import TRACES, fingerprint, own_traces
+from ...effects.programs.closure_conversion import close
+from ...effects.programs.program import Program
+from ...effects.trees import pytrees
+from ...effects.types.array_type import ArrayType
+from ...interpreters.core.record import Record
+from ...interpreters.handlers.answer_types import AnswerTyped
+from ..xla.lazy import runtime
+from .static_arguments import PartitionedCall, argument_names, dynamic_positions
+
+COUNTS: Counter[str] = Counter()
+"""Count of traces: "trace"."""
+_CONCRETE = frozenset((ConcreteArray,)).issuperset
+
+
+class Trace(NamedTuple):
+    """A recorded function.
+
+    ``program`` is closed: it takes the ``captured`` values, then the leaves of the arguments. ``recorded`` is the
+    program before closure conversion. ``is_leaf``: the result is a single array.
+    """
+
+    recorded: Program
+    program: Program
+    captured: tuple[Array, ...]
+    out_tree: Any
+    unflatten: Callable[[Sequence[Any]], Any]
+    is_leaf: bool
+
+
+# Flattening in C++
+
+
+def _mirror(cls: type, parts: Callable[[Any], Any], make: Callable[[Any, Any], Any]) -> None:
+    """Register a node type of the package's pytrees with the registry in C++."""
+    if cls is OrderedDict or cls is defaultdict:  # registered by the runtime
+        return
+
+    def to_iter(x: Any) -> tuple[Any, Any]:
+        children, data = parts(x)
+        return children, None if data is None else ByData(data)
+
+    runtime.register_node(cls, to_iter, lambda data, children: make(None if data is None else data.value, children))
+
+
+@once
+def cpp_flatten() -> Callable[[Any], tuple[list[Any], Any]]:
+    """The flattening function in C++, for the node types of the package's pytrees."""
+    pytrees.on_register(_mirror)
+    return runtime.flatten
+
+
+def flatten(tree: Any) -> tuple[list[Any], Any]:
+    """Leaves and structure, in C++; where that fails the Python implementation raises the error with its path."""
+    try:
+        return cpp_flatten()(tree)
+    except (ValueError, TypeError):
+        pytrees.flatten(tree)
+        raise
+
+
+def _unflattening(tree: Any, structure: Any) -> Callable[[Sequence[Any]], Any]:
+    """The fastest function that rebuilds results of this structure from their leaves."""
+    if structure is pytrees.LEAF:
+        return lambda leaves: leaves[0]
+    if structure == pytrees.structure((0,) * structure.num_leaves):
+        return tuple
+    return structure.unflatten if _has_frozen(structure) else tree.unflatten
+
+
+def _has_frozen(structure: Any) -> bool:
+    """Whether a node of the structure has its own rebuilding function, which the Python implementation alone calls."""
+    return structure.kind is not None and (
+        structure.kind.from_leaves is not None or any(_has_frozen(child) for child in structure.children())
+    )
+
+
+# Tracing
+
+
+class TraceRequest(NamedTuple):
+    """A function to trace, with the structure and types of its dynamic arguments; ``merge`` adds the static ones."""
+
+    fun: Callable[..., Any]
+    name: str
+    tree: Any
+    types: tuple[ArrayType, ...]
+    merge: Callable[[Any, Any], tuple[Any, Any]] | None
+    key: Any
+    label: str = "jit"
+
+
+_NO_TRACES: Mapping[Any, Trace] = MappingProxyType({})
+_ON_INSTALLATIONS = AttachedCache("traces under one run", "traces")
+
+
+def trace(request: TraceRequest, own: dict[Any, Any]) -> Trace:
+    """The trace of a request, from a cache or recorded. ``own`` is the cache of the jitted function."""
+    key = (request.key, tuple(named_axes()))
+    found = own.get(key)
+    if found is not None:
+        return found
+    mark = fingerprint(request.fun)
+    store = TRACES.entries if mark is not None else own_traces(request.fun, own)
+    full_key = key if mark is None else (mark, key)
+    found = store.get(full_key)
+    if found is None and current() is not BASE:
+        found = getattr(current(), "traces", _NO_TRACES).get((request.fun, key))
+        if found is not None:
+            return found
+    if found is None:
+        found = record(request)
+        if any(x.run is not None for x in found.captured):
+            return found
+        if any([isinstance(effect, AnswerTyped) for effect in found.program.effects]):
+            if current() is BASE:
+                return found
+            return _ON_INSTALLATIONS.add(_on_installation(current()), (request.fun, key), found)
+        TRACES.misses += 1
+        found = _add(store, full_key, found)
+    else:
+        TRACES.hits += 1
+    return found if store is own else _add(own, key, found)
+
+
+def _add(store: dict[Any, Any], key: Any, added: Trace) -> Trace:
+    """Add a trace to a bounded cache; the trace of another thread that was first."""
+    if len(store) >= TRACES.capacity:
+        TRACES.drop_older_half(store)
+    return store.setdefault(key, added)
+
+
+def _on_installation(run: Run) -> dict[Any, Trace]:
+    """The cache on the installation of a handler."""
+    if not hasattr(run, "traces"):
+        run.traces = {}
+        _ON_INSTALLATIONS.owners.add(run)
+    return run.traces
+
+
+@starts_path
+def record(request: TraceRequest) -> Trace:
+    """Record a function by calling it on boxes."""
+    COUNTS["trace"] += 1
+    run = Record(current(), request.label, user_site(2))
+    with installed(run):
+        args, kwargs = request.tree.unflatten([run.input(t) for t in request.types])
+        if request.merge is not None:
+            args, kwargs = request.merge(args, kwargs)
+        results = request.fun(*args, **kwargs)
+        leaves, tree = flatten(results)
+        structure = pytrees.structure(results)
+        recorded = run.freeze(box_results(leaves, results, request.name), request.name)
+    if config.current().check_leaks:
+        del args, kwargs, results, leaves
+        check_leaks(run, request.name)
+    closed = close(recorded)
+    unflatten = _unflattening(tree, structure)
+    return Trace(recorded, closed.program, closed.captured, structure, unflatten, structure is pytrees.LEAF)
+
+
+def box_results(leaves: Sequence[Any], results: Any, name: str) -> list[Array]:
+    """The results as arrays. Raises: NotAnArray: a result is neither an array nor a number; it is named by its path."""
+    arrays = []
+    for i, leaf in enumerate(leaves):
+        try:
+            arrays.append(leaf if isinstance(leaf, Array) else as_array(leaf))
+        except NotAnArray:
+            path = pytrees.leaves_with_path(results)[i][0]
+            where = f" at {pytrees.keystr(path)}" if path else ""
+            raise NotAnArray(
+                f"{name}: results must be arrays or numbers, got {type(leaf).__name__}{where}.",
+                hint="return arrays, and trees of them; keep other values outside.",
+            ) from None
+    return arrays
+
+
+def check_leaks(run: Record, name: str) -> None:
+    """Raises: Leak: a box of a trace that has ended is still referenced."""
+    gc.collect()
+    for x in gc.get_referrers(run):
+        if isinstance(x, Box):
+            raise Leak(
+                f"{name}: no value of a trace may outlive it, got {x.type}, made at {x.made_at}, still referenced.",
+                hint="return it, instead of keeping it in a variable outside the function.",
+            )
+
+
+def leaf_types(leaves: Sequence[Any], names: Callable[[int], str], name: str) -> tuple[ArrayType, ...]:
+    """The types of the leaves of the arguments. Raises: NotAnArray: a leaf is neither an array nor a number."""
+    types = []
+    for i, x in enumerate(leaves):
+        try:
+            types.append(x.type if isinstance(x, Array) or type(getattr(x, "type", None)) is ArrayType else type_of(x))
+        except NotAnArray:
+            raise NotAnArray(
+                f"{name}: arguments must be arrays or numbers, got {type(x).__name__} for {names(i)}.",
+                hint="make it static (static_argnums, static_argnames), or keep it outside.",
+            ) from None
+    return tuple(types)
+
+
+def trace_request(
+    fun: Callable[..., Any], name: str, partition: PartitionedCall | None, args: Any, kwargs: Any, label: str = "jit"
+) -> tuple[TraceRequest, Sequence[Any]]:
+    """The request to trace a call, and the leaves of its dynamic arguments ``args`` and ``kwargs``."""
+    leaves, tree = flatten((args, kwargs))
+    if _CONCRETE(map(type, leaves)):
+        types = tuple([x.type for x in leaves])
+    else:
+        types = leaf_types(leaves, lambda i: leaf_name(fun, i, partition, args, kwargs), name)
+    key = (config.current(), None if partition is None else partition.key, tree, types)
+    try:
+        hash(key)
+    except TypeError:
+        check_hashable(args, kwargs)
+    return TraceRequest(fun, name, tree, types, None if partition is None else partition.merge, key, label), leaves
+
+
+def leaf_name(
+    fun: Callable[..., Any], i: int, partition: PartitionedCall | None, args: Sequence[Any], kwargs: dict[str, Any]
+) -> str:
+    """The name of leaf ``i`` of the dynamic arguments."""
+    argument, positions = argument_names(fun), dynamic_positions(partition, len(args))
+    return leaf_names(lambda n: argument(positions[n]), args, kwargs)(i)
+
+
+def leaf_names(argument: Callable[[int], str], args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[[int], str]:
+    """The map from the index of a leaf of the arguments to its name, such as ``x`` or ``params['w'][0]``."""
+
+    def name(i: int) -> str:
+        path = pytrees.leaves_with_path((tuple(args), kwargs))[i][0]
+        first = argument(path[1].idx) if path[0].idx == 0 else path[1].key
+        return f"{first}{pytrees.keystr(path[2:])}"
+
+    return name
+
+
+def check_hashable(args: Any, kwargs: Any) -> None:
+    """Raises: TypeError, BadArgument: data in the structure of the arguments is not hashable."""
+    hash(pytrees.structure((args, kwargs)))
+    raise BadArgument("jit: the structure of the arguments must be hashable.")
+
+
+def forget(fun: Callable[..., Any]) -> None:
+    """Drop every trace of one function."""
+    mark = fingerprint(fun)
+    if mark is None:
+        own_traces(fun, {}).clear()
+    keys: list[Any] = list(TRACES.entries)
+    for key in [key for key in keys if key[0] == mark]:
+        TRACES.entries.pop(key, None)

@@ -1,0 +1,171 @@
+"""Buffers: transfer to and from devices, waiting, deletion.
+
+jaxlib's C++ imports jax wherever it has to invent the type of a buffer. Here every buffer is created with its ``aval``;
+the few calls where that is impossible are made under ``without_jax``.
+"""
+
+import ctypes
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...effects.base.caches import cached
+from ...effects.base.errors import DeletedArray
+from ...effects.types.array_type import Shape
+from .buffer_types import AVALS, PACKED, Device, aval, sharding
+from .jax_import_guard import without_jax
+from .jaxlib_modules import xc
+
+Buffer: TypeAlias = Any
+"""jaxlib's ``ArrayImpl``. Never hand one to a user: jax, once imported, takes it for its own."""
+
+_COPY = xc.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+_ALIAS = xc.HostBufferSemantics.ZERO_COPY
+_device_put: Callable[..., Buffer] = xc.batched_device_put
+
+
+@cached("transfers to a device", 256)
+def putter(device: Device, *, copy: bool = True, committed: bool = True) -> Callable[[Any], Buffer]:
+    """``put`` for one device with its look-ups done beforehand, for calls with NumPy arguments.
+
+        putter(device, copy=c)(x) == put(x, device, copy=c)
+
+    ``committed`` marks the buffer as put on its device by name; ``is_committed`` reads the mark.
+    """
+    devices, where, avals, numpy_array = [device], sharding(device), AVALS, np.ndarray
+    semantics = _COPY if copy else _ALIAS
+
+    def put_here(array: Any) -> Buffer:
+        if type(array) is numpy_array:
+            kind = avals.get((array.shape, array.dtype))
+            if kind is not None:
+                # The last argument keeps 64-bit types; without it jaxlib reads a switch that only jax sets.
+                return _device_put(kind, where, [array], devices, committed, False, semantics, True)
+        array = np.asarray(array)
+        kind = aval(array.shape, array.dtype)
+        if array.dtype is not kind.dtype:
+            array = array.astype(kind.dtype, copy=False)
+        return _device_put(kind, where, [array], devices, committed, False, semantics, True)
+
+    return put_here
+
+
+def put(array: Any, device: Device, *, copy: bool = True) -> Buffer:
+    """The elements of a NumPy array or scalar, on ``device``.
+
+        to_numpy(put(x, device)) == x
+
+    With ``copy`` a later change of ``array`` does not change the buffer. Without it the buffer may share the array's
+    memory (on a CPU it does for contiguous arrays aligned to 64 bytes): only for arrays that are no longer written.
+
+    Raises: DTypeMismatch: no device holds such elements.
+    """
+    return putter(device, copy=copy)(array)
+
+
+def copy_to_device(buffer: Buffer, device: Device) -> Buffer:
+    """A buffer of equal elements on ``device``; the same buffer where it is on ``device`` already."""
+    if device_of(buffer) == device:
+        return buffer
+    kind = buffer.aval
+    if device.client is not device_of(buffer).client:
+        return put(to_numpy(buffer, kind.dtype, kind.shape), device, copy=False)
+    return _device_put(kind, sharding(device), [buffer], [device], True, False, _ALIAS, True)
+
+
+# Transfer out
+
+
+def to_numpy(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[Any, Any]:
+    """The elements of a buffer as a read-only array, after waiting for them.
+
+    On a CPU the array shares the buffer's memory and keeps it alive; from a GPU it is a copy.
+
+    Raises: DeletedArray: the buffer was deleted or donated. RuntimeFailure: the program that computes it failed.
+    """
+    try:
+        return np.asarray(memoryview(buffer))
+    except BufferError:  # not a dtype of NumPy, or not in the memory of the host, or deleted
+        return _to_numpy_by_copy(buffer, dtype, shape)
+
+
+def _to_numpy_by_copy(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[Any, Any]:
+    if buffer.is_deleted():
+        raise DeletedArray("an array must be read before it is deleted or donated.", hint="copy it before.")
+    buffer.block_until_ready()
+    if hasattr(buffer, "_to_np_array_did_copy"):  # since 0.12
+        array = buffer._to_np_array_did_copy()[0]
+    elif dtype not in PACKED and device_of(buffer).platform == "cpu":
+        array = _view_memory(buffer, dtype, shape)
+    else:
+        with without_jax():
+            array = buffer._single_device_array_to_np_array_did_copy()[0]
+    array = array.view()
+    array.flags.writeable = False
+    return array
+
+
+def _view_memory(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[Any, Any]:
+    size = buffer.on_device_size_in_bytes()
+    if size == 0:
+        return np.empty(shape, dtype)
+    memory = (ctypes.c_char * size).from_address(pointer(buffer))
+    memory.owner = buffer  # the array's chain of bases now references the buffer
+    return np.frombuffer(memory, dtype=dtype).reshape(shape)
+
+
+def pointer(buffer: Buffer) -> int:
+    """The address of the first element. It keeps nothing alive: the buffer may be freed or donated later."""
+    with without_jax():
+        return int(buffer.unsafe_buffer_pointer())
+
+
+def block_until_ready(buffer: Buffer) -> None:
+    """Wait until the elements are computed. Raises: RuntimeFailure: the program that computes them failed."""
+    buffer.block_until_ready()
+
+
+def all_until_ready(buffers: list[Buffer]) -> None:
+    """``block_until_ready`` of each buffer, in one call of the runtime."""
+    xc.batched_block_until_ready(buffers)
+
+
+def device_of(buffer: Buffer) -> Device:
+    """The device of a single-device buffer."""
+    return buffer._sharding._device
+
+
+def is_committed(buffer: Buffer) -> bool:
+    """Whether the buffer was put on its device by name, so that computations with it must happen there."""
+    return bool(buffer._committed)
+
+
+def is_ready(buffer: Buffer) -> bool:
+    """Whether the elements are computed."""
+    return bool(buffer.is_ready())
+
+
+def is_device(x: Any) -> bool:
+    """Whether a value is a device of the runtime."""
+    return isinstance(x, xc.Device)
+
+
+def is_only_device(device: Device, default: Device) -> bool:
+    """Whether ``device`` is the only device of the platform of ``default``."""
+    return device.client is default.client and len(device.client.local_devices()) == 1
+
+
+def is_deleted(buffer: Buffer) -> bool:
+    """Whether the buffer was deleted, or donated to a program."""
+    return bool(buffer.is_deleted())
+
+
+def delete(buffer: Buffer) -> None:
+    """Free the elements now; NumPy arrays that share them stay valid."""
+    buffer.delete()
+
+
+def memory_stats(device: Device) -> dict[str, int] | None:
+    """The memory of a device in bytes: in use, at the peak, in total; None where the platform does not count (CPU)."""
+    return device.memory_stats()

@@ -1,0 +1,116 @@
+"""Compiled programs on disk, shared between processes: setting ``compilation_cache_dir``.
+
+The key of an entry is all that it depends on: the program's text, the compile options, the device, the machine and the
+version of jaxlib. An entry is written to a temporary file that is then renamed: readers see a complete entry or none,
+and concurrent writers do not conflict. An entry that is truncated, corrupt or of another machine is never loaded; its
+program is compiled again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pathlib
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from returns.result import Failure, Result, Success
+
+from ...effects.base.errors import CompileError
+from .lazy import runtime
+
+COUNTS: Counter[str] = Counter()
+"""Counts of look-ups and entries: "hit", "miss", "written", "rejected"."""
+
+_MAGIC = b"handlax program 1\n"
+_DIGEST = hashlib.sha256().digest_size
+
+
+def compile(
+    text: str,
+    device: Any,
+    results: Sequence[Any],
+    options: Mapping[str, Any] | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    calls: Sequence[Any] = (),
+) -> Any:
+    """``runtime.compile`` for one device, cached in ``folder`` if there is one.
+
+    A program with host functions (``calls``) is valid in this process alone: it is never written.
+    """
+    if not folder or calls:
+        return runtime.compile(text, devices=[device], results=results, options=options, calls=calls)
+    facts = runtime.cache_key_facts([device], options)
+    path = pathlib.Path(folder) / entry_name(text, facts)
+    found = load(path, facts)
+    if isinstance(found, Success):
+        try:
+            loaded = runtime.deserialize(found.unwrap(), devices=[device], results=results, options=options)
+        except CompileError as error:
+            _reject(path, str(error))
+        else:
+            COUNTS["hit"] += 1
+            return loaded
+    elif found.failure() is None:
+        COUNTS["miss"] += 1
+    else:
+        _reject(path, found.failure())
+    compiled = runtime.compile(text, devices=[device], results=results, options=options)
+    store(path, facts, compiled.serialize())
+    return compiled
+
+
+def entry_name(text: str, facts: bytes) -> str:
+    """The file name of a program: equal texts under equal facts have equal names."""
+    return hashlib.sha256(text.encode() + b"\0" + facts).hexdigest() + ".xla"
+
+
+def load(path: pathlib.Path, facts: bytes) -> Result[bytes, str | None]:
+    """The program that ``store`` wrote under equal facts; else a failure with its reason, None: no such file."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return Failure(None)
+    except OSError as error:
+        return Failure(f"it cannot be read: {error}")
+    if not content.startswith(_MAGIC):
+        return Failure("it is not a file of this cache")
+    head = len(_MAGIC)
+    body = head + 2 * _DIGEST
+    if len(content) < body:
+        return Failure("it is truncated")
+    if content[head : head + _DIGEST] != hashlib.sha256(facts).digest():
+        return Failure("it was written on another machine or by another version")
+    blob = content[body:]
+    if content[head + _DIGEST : body] != hashlib.sha256(blob).digest():
+        return Failure("its checksum does not match its content")
+    return Success(blob)
+
+
+def store(path: pathlib.Path, facts: bytes, blob: bytes) -> Result[pathlib.Path, str]:
+    """Write a complete entry or none. A folder that cannot be written to is a warning, not an error."""
+    content = _MAGIC + hashlib.sha256(facts).digest() + hashlib.sha256(blob).digest() + blob
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=".writing-", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.replace(temporary, path)
+        except BaseException:
+            pathlib.Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        warnings.warn(f"compilation cache: {path.parent} cannot be written to: {error}", stacklevel=2)
+        return Failure(str(error))
+    COUNTS["written"] += 1
+    return Success(path)
+
+
+def _reject(path: pathlib.Path, why: str | None) -> None:
+    """Count and warn of an entry that exists but is not loaded."""
+    COUNTS["rejected"] += 1
+    warnings.warn(f"compilation cache: the entry {path.name} is not used, {why}; the program is compiled", stacklevel=3)

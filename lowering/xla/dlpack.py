@@ -1,0 +1,52 @@
+"""DLPack: buffers shared with other libraries."""
+
+from typing import Any
+
+import numpy as np
+
+from .buffer_types import Device, aval, sharding
+from .buffers import Buffer, copy_to_device, device_of, put
+from .jax_import_guard import without_jax
+from .jaxlib_modules import _jax
+from .platforms import backend
+
+_DLPACK_CPU, _DLPACK_CUDA = 1, 2
+
+
+def to_dlpack(buffer: Buffer, *, stream: int | None = None) -> Any:
+    """A DLPack capsule of the buffer's own memory.
+
+    Raises: RuntimeFailure: DLPack has no name for the dtype (the 4-bit integers).
+    """
+    return _jax.buffer_to_dlpack_managed_tensor(buffer, stream=stream)
+
+
+def dlpack_device(buffer: Buffer) -> tuple[int, int]:
+    """The pair that ``__dlpack_device__`` returns: the kind of device and its ordinal."""
+    device = device_of(buffer)
+    return (_DLPACK_CPU, 0) if device.platform == "cpu" else (_DLPACK_CUDA, device.local_hardware_id)
+
+
+def from_dlpack(array: Any, device: Device) -> Buffer:
+    """A buffer on ``device`` of the elements of any object with ``__dlpack__``, sharing its memory where possible.
+
+    On a CPU memory aligned to 64 bytes is shared; a later change of ``array`` then changes the buffer.
+
+    Raises: RuntimeFailure: XLA lacks the dtype or the layout. BufferError: the exporter refuses.
+    """
+    kind, ordinal = array.__dlpack_device__()
+    on_gpu = kind == _DLPACK_CUDA
+    if not on_gpu:
+        try:
+            return put(np.from_dlpack(array), device, copy=False)
+        except (BufferError, RuntimeError):  # dtypes such as bfloat16 are unknown to NumPy, but not to XLA
+            pass
+    owner = device.client if (device.platform != "cpu") is on_gpu else backend("cuda" if on_gpu else "cpu").client
+    source = owner.device_from_local_hardware_id(ordinal) if on_gpu else owner.local_devices()[0]
+    # Reads on the legacy stream, which DLPack numbers 1, are ordered after the exporter's writes.
+    stream = 1 if on_gpu else None
+    capsule = array.__dlpack__() if stream is None else array.__dlpack__(stream=stream)
+    with without_jax():
+        found = _jax.dlpack_managed_tensor_to_buffer(capsule, source, stream)
+    typed = found._rewrap_with_aval_and_sharding(aval(found.aval.shape, found.aval.dtype), sharding(source))
+    return copy_to_device(typed, device)

@@ -1,0 +1,238 @@
+"""Executables: StableHLO compiled, executed, serialised and analysed by XLA."""
+
+import importlib
+import os
+import pathlib
+import platform as host_platform
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...effects.base.caches import cached, once
+from ...effects.base.errors import CompileError
+from .buffer_types import Aval, Device, Sharding, aval, sharding
+from .buffers import Buffer
+from .jaxlib_modules import JAXLIB_VERSION, _jax, xc
+from .platforms import COUNTS, Client
+
+ResultType: TypeAlias = tuple[Sequence[int], Any]
+
+
+class Executable:
+    """A program loaded on its devices, from buffers to buffers.
+
+    ``execute`` is ``bind()``, the cheapest call there is. XLA checks the sizes of the arguments in bytes, not their
+    types: the caller ensures the types.
+    """
+
+    __slots__ = ("_shardings", "devices", "execute", "loaded", "results")
+
+    def __init__(self, loaded: Any, devices: Sequence[Device], results: Sequence[ResultType], shardings: Any = None):
+        self.loaded = loaded
+        self.devices = tuple(devices)
+        self.results = tuple(aval(shape, dtype) for shape, dtype in results)
+        self._shardings = (sharding(self.devices[0]),) * len(self.results) if shardings is None else tuple(shardings)
+        self.execute: Callable[[Sequence[Buffer]], list[Buffer]] = self.bind()
+
+    def handlers(self, wrap: Callable[[Buffer], Any] | None = None, committed: bool = True) -> list[Any]:
+        """One result handler of jaxlib per output; with ``wrap`` it returns ``wrap(buffer)`` instead of the buffer."""
+        pairs = zip(self.results, self._shardings, strict=True)
+        handlers = [_result_handler(kind, where, committed) for kind, where in pairs]
+        return handlers if wrap is None else [handler.wrap(wrap) for handler in handlers]
+
+    def bind(
+        self, wrap: Callable[[Buffer], Any] | None = None, committed: bool = True
+    ) -> Callable[[Sequence[Buffer]], list[Any]]:
+        """The call as a function of the list of argument buffers.
+
+            bind(w)(buffers) == [w(b) for b in execute(buffers)]
+
+        It returns before the results are computed. Raises: RuntimeFailure: an argument is deleted, on another device,
+        of another size, or missing.
+        """
+        execute, handlers = self.loaded.execute_sharded, self.handlers(wrap, committed)
+
+        def call(buffers: Sequence[Buffer]) -> list[Any]:
+            return execute(buffers).consume_with_handlers(handlers)
+
+        return call
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimate: "flops", "bytes accessed", "transcendentals", ..."""
+        return dict(self.loaded.cost_analysis())
+
+    def memory_analysis(self) -> Any:
+        """XLA's memory plan, in attributes ``argument_size_in_bytes``, ``output_``, ``temp_``, ``alias_``, ..."""
+        return self.loaded.get_compiled_memory_stats()
+
+    def hlo_text(self) -> str:
+        """The program after XLA's optimisations, as HLO text."""
+        return "\n\n".join(module.to_string() for module in self.loaded.hlo_modules())
+
+    def serialize(self) -> bytes:
+        """Bytes for ``deserialize``, valid on machines with equal ``cache_key_facts``."""
+        return bytes(self.loaded.serialize())
+
+
+def _result_handler(kind: Aval, where: Sharding, committed: bool) -> Any:
+    if JAXLIB_VERSION.startswith("0.10."):
+        return xc.array_result_handler(kind, where, committed, _skip_checks=True)
+    return xc.array_result_handler(kind, where, committed)
+
+
+def compile(
+    text: str | bytes,
+    *,
+    devices: Sequence[Device],
+    results: Sequence[ResultType],
+    options: Mapping[str, Any] | None = None,
+    shardings: Sequence[Sharding] | None = None,
+    calls: Sequence[Callable[..., tuple[Any, ...]]] = (),
+) -> Executable:
+    """Compile StableHLO text (or bytecode) for ``devices``, one partition on each.
+
+    Args:
+        results: shape and dtype of each output of ``@main``, which are not checked.
+        calls: the host functions that the program calls by their index in this sequence; each maps NumPy arrays, which
+            it may keep, to a tuple of arrays. The executable keeps the functions alive.
+        options: XLA's debug options by name, such as ``{"xla_cpu_enable_fast_math": True}``.
+        shardings: of each output; without it all are on the first device.
+
+    Raises: CompileError: the text does not parse or verify, an option is unknown, or XLA cannot compile it.
+    """
+    client = devices[0].client
+    built = _compile_options(devices, options)
+    COUNTS["compile"] += 1
+    try:
+        if calls:
+            module = _with_host_calls(str(text), devices[0].platform)
+            _jax.collect_garbage()  # only this releases the host functions of deleted executables
+            loaded = client.compile_and_load(module, xc.DeviceList(tuple(devices)), built, list(calls))
+        else:
+            loaded = client.compile_and_load(text, xc.DeviceList(tuple(devices)), built)
+    except _jax.JaxRuntimeError as error:
+        raise _compile_error(str(error), text) from error
+    return Executable(loaded, devices, results, shardings)
+
+
+def _with_host_calls(text: str, platform: str) -> Any:
+    """The MLIR module of a text that calls the host: jaxlib accepts host functions with modules alone, not with text.
+
+    Each module has a context of its own, so that threads share none.
+    """
+    target = "xla_ffi_python_cpu_callback" if platform == "cpu" else "xla_ffi_python_gpu_callback"
+    context = _mlir().Context()
+    context.enable_multithreading(False)
+    context.append_dialect_registry(_dialects())
+    context.load_all_available_dialects()
+    for name in ("chlo", "stablehlo"):
+        importlib.import_module(f"jaxlib.mlir.dialects.{name}").register_dialect(context)
+    return _mlir().Module.parse(text.replace("@handlax_host_call(", f"@{target}("), context)
+
+
+def _mlir() -> Any:
+    return importlib.import_module("jaxlib.mlir.ir")
+
+
+@once
+def _dialects() -> Any:
+    """The dialects that MLIR's Python bindings know; loading the bindings takes a quarter of a second."""
+    registry = _mlir().DialectRegistry()
+    importlib.import_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
+    return registry
+
+
+def deserialize(
+    blob: bytes,
+    *,
+    devices: Sequence[Device],
+    results: Sequence[ResultType],
+    options: Mapping[str, Any] | None = None,
+    shardings: Sequence[Sharding] | None = None,
+) -> Executable:
+    """The program that ``Executable.serialize`` wrote.
+
+        deserialize(e.serialize(), devices=e.devices, results=...).execute(xs) == e.execute(xs)
+
+    Raises: CompileError: the bytes are not those of a program of this version of XLA for this platform.
+    """
+    client = devices[0].client
+    COUNTS["deserialize"] += 1
+    try:
+        loaded = client.deserialize_executable(blob, xc.DeviceList(tuple(devices)), _compile_options(devices, options))
+    except _jax.JaxRuntimeError as error:
+        raise CompileError(f"the bytes must be a serialized program of jaxlib {JAXLIB_VERSION}: {error}") from error
+    return Executable(loaded, devices, results, shardings)
+
+
+def _compile_options(devices: Sequence[Device], options: Mapping[str, Any] | None) -> Any:
+    built = xc.CompileOptions()
+    built.num_replicas, built.num_partitions = 1, len(devices)
+    ids = np.array([[device.id for device in devices]], np.int32)
+    built.device_assignment = xc.DeviceAssignment.create(ids)
+    build = built.executable_build_options
+    build.use_spmd_partitioning = build.use_shardy_partitioner = len(devices) > 1
+    if options:
+        built.env_option_overrides = list(options.items())
+    return built
+
+
+_ERROR_SITE = re.compile(r"-:(\d+):(\d+): error: (.*)")
+_NO_OPTION = re.compile(r"No such compile option: '(.*?)'")
+
+
+def _compile_error(message: str, text: str | bytes) -> CompileError:
+    option = _NO_OPTION.search(message)
+    if option:
+        return CompileError(f"compiler options must be XLA's, got {option[1]!r}", hint="see xla.proto for their names")
+    site = _ERROR_SITE.search(message)
+    if site and isinstance(text, str):
+        line = text.splitlines()[int(site[1]) - 1].strip()
+        return CompileError(f"the program text must be StableHLO, got {site[3]} in line {site[1]}: {line}")
+    return CompileError(f"XLA must be able to compile the program, got {message.strip()}")
+
+
+def unoptimized_hlo(text: str) -> str:
+    """StableHLO as HLO, before any optimisation."""
+    return str(_jax.mlir.mlir_module_to_xla_computation(text).as_hlo_text())
+
+
+def unoptimized_cost(text: str, device: Device) -> dict[str, float]:
+    """XLA's estimate for a program before any optimisation."""
+    module = _jax.mlir.mlir_module_to_xla_computation(text).get_hlo_module()
+    return dict(_jax.hlo_module_cost_analysis(device.client, module))
+
+
+def cache_key_facts(devices: Sequence[Device], options: Mapping[str, Any] | None = None) -> bytes:
+    """All but the program text on which a serialized program depends.
+
+    Programs of equal facts and equal text are interchangeable. The facts: version of jaxlib, platform and its version,
+    kind of device, the CPU's features, the environment that XLA reads, the compile options with the device numbers.
+    """
+    return _machine_facts(devices[0].client) + b"\0" + bytes(_compile_options(devices, options).SerializeAsString())
+
+
+@cached("machine facts", 16)
+def _machine_facts(client: Client) -> bytes:
+    device = client.local_devices()[0]
+    facts = [JAXLIB_VERSION, client.platform, client.platform_version, device.device_kind]
+    if client.platform == "cpu":
+        facts.append(str(xc.get_topology_for_devices([device]).fingerprint()))
+        facts.append(_cpu_features())
+    return "\0".join([*facts, *_environment()]).encode()
+
+
+@once
+def _environment() -> list[str]:
+    """The environment variables that XLA reads, as they are at the first call: XLA reads them once."""
+    read_by_xla = ("XLA_", "TF_XLA", "NCCL_", "LIBTPU_", "CUDA_", "NVIDIA_")
+    return [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(read_by_xla)]
+
+
+def _cpu_features() -> str:
+    table = pathlib.Path("/proc/cpuinfo")
+    lines = table.read_text().splitlines() if table.exists() else []
+    kinds = ("flags", "Features", "model name", "CPU part")
+    return host_platform.machine() + "\n".join(sorted({line for line in lines if line.startswith(kinds)}))

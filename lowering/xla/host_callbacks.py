@@ -1,0 +1,254 @@
+"""Host callbacks of compiled programs: their order, their execution and their errors.
+
+Ordered callbacks are discharged before a program is emitted, by a handler whose state is a token: each callback takes
+the token of the one before it and returns its own. The order is thus a data dependence, which loops, branches and calls
+carry as they carry any state. A program with ordered callbacks takes the token of the program before it, in the same
+thread and on the same device, as its last argument, and returns its own as its last result.
+"""
+
+from __future__ import annotations
+
+import atexit
+import re
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...effects.base.errors import BadCall, CallbackError, HandlaxError
+from ...effects.base.source_locations import Site
+from ...effects.base.stack import STACK, Run, installed, perform
+from ...effects.control.callbacks import TOKEN, Callback, Sequenced
+from ...effects.core.arrays import scalar
+from ...effects.programs.program import Program, interpret
+from ...interpreters.core.record import record
+from ...interpreters.handlers.handler import Handler, handler
+from ...interpreters.handlers.installation import HandlerRun
+from .lazy import runtime
+
+HOST_CALL = "handlax_host_call"
+"""The target of host calls in a program's text; the runtime replaces it with the platform's own target."""
+
+
+def is_ordered(program: Program) -> bool:
+    """Whether the program has an ordered callback."""
+    return any([isinstance(effect, Callback) and effect.ordered for effect in program.effects])
+
+
+def calls_host(program: Program) -> bool:
+    """Whether the program has callbacks in its effect row, ordered or not."""
+    return any([isinstance(effect, Callback) for effect in program.effects])
+
+
+def with_token(program: Program) -> Program:
+    """The program with one more result, a token that is ready when the program's callbacks have been called.
+
+    A program with ordered callbacks also takes a token, as its last input, and passes it from callback to callback.
+    """
+    if not is_ordered(program):
+        return record(lambda *xs: [*interpret(program, xs), scalar(0, TOKEN.dtype)], program.in_types, program.name)
+    kinds: Any = {type(effect) for effect in program.effects if isinstance(effect, Callback)}
+    order = handler(dict.fromkeys(kinds, _chained))
+
+    def ordered(*xs: Any) -> list[Any]:
+        run = _CallbackOrder(STACK.get(), order, xs[-1])
+        with installed(run):
+            results = interpret(program, xs[:-1])
+        return [*results, run.current]
+
+    return record(ordered, [*program.in_types, TOKEN], program.name)
+
+
+class _CallbackOrder(HandlerRun):
+    """The installation of the handler of ordered callbacks; without a label, so that errors do not mention it."""
+
+    __slots__ = ()
+
+    def __init__(self, outer: Run, order: Handler, token: Any):
+        super().__init__(outer, order, token)
+        self.label = ""
+
+    def fresh(self, outer: Run) -> _CallbackOrder:
+        return _CallbackOrder(outer, self.handler, self.current)
+
+
+def _chained(token: Any, op: Any, *xs: Any) -> tuple[Any, Any]:
+    """The clause of a callback: an ordered one takes the token and returns the next."""
+    if not op.ordered:
+        return token, perform(op, *xs)
+    token, *results = perform(Sequenced(op), token, *xs)
+    return token, tuple(results)
+
+
+# Errors
+
+
+class _Failure:
+    """An error raised in a callback, and whether it has been reported to the user."""
+
+    __slots__ = ("error", "reported")
+
+    def __init__(self, error: BaseException):
+        self.error = error
+        self.reported = False
+
+
+_FAILURES: OrderedDict[int, _Failure] = OrderedDict()
+_MOST_FAILURES = 64
+_LOCK = threading.Lock()
+_NUMBERED = re.compile(r"handlax callback failure (\d+)")
+
+
+class HostCall:
+    """The host function that a compiled program calls: the function of a callback, with the user's source site."""
+
+    __slots__ = ("op", "site")
+
+    def __init__(self, op: Callback, site: Any):
+        self.op = op
+        self.site = site
+
+    def __call__(self, *values: Any) -> tuple[np.ndarray[Any, Any], ...]:
+        outside, _THREAD.in_callback = _THREAD.in_callback, True
+        try:
+            return self.op.call(*values)
+        except BaseException as error:
+            # XLA passes on the text of an error alone
+            raise RuntimeError(f"handlax callback failure {_record_failure(self.located(error))}") from error
+        finally:
+            _THREAD.in_callback = outside
+
+    def located(self, error: BaseException) -> BaseException:
+        """The error with the site of the callback in place of that of the program's call."""
+        if isinstance(error, CallbackError) and self.site[0] is not None:
+            error.where = f"at {Site(*self.site).full}"
+            error.args = (str(error),)
+        return error
+
+
+def _record_failure(error: BaseException) -> int:
+    """Store an error until it is reported, and return its number."""
+    with _LOCK:
+        number = next(reversed(_FAILURES), 0) + 1
+        _FAILURES[number] = _Failure(error)
+        if len(_FAILURES) > _MOST_FAILURES:
+            _FAILURES.popitem(last=False)
+        return number
+
+
+def translated(error: Exception) -> BaseException:
+    """The error to raise for a failure of the runtime: that of the callback that failed, else the failure itself."""
+    found = _NUMBERED.search(str(error))
+    failure = _FAILURES.get(int(found[1])) if found else None
+    if failure is None:
+        return error
+    failure.reported = True
+    return _fresh_copy(failure.error)
+
+
+def raise_translated(error: Exception) -> NoReturn:
+    """Raise ``translated(error)``."""
+    found = translated(error)
+    raise found from found.__cause__
+
+
+def _fresh_copy(error: BaseException) -> BaseException:
+    """An equal error to raise again: with the same cause and without traceback."""
+    if not isinstance(error, HandlaxError):
+        return error.with_traceback(None)
+    function, arguments = error.__reduce__()
+    copy = function(*arguments)
+    copy.__cause__ = error.__cause__
+    return copy
+
+
+# Launching
+
+
+class _Thread(threading.local):
+    """Per thread: the token of the last ordered program on each device, and whether a callback is executing."""
+
+    def __init__(self) -> None:
+        self.tokens: dict[Any, Any] = {}
+        self.in_callback = False
+
+
+_THREAD = _Thread()
+_PENDING: deque[Any] = deque()
+_BARRIER_AT_EXIT: list[bool] = []
+
+
+class HostCallLaunch:
+    """The call of an executable whose program has host calls; it adds and removes the tokens of ``with_token``.
+
+    ``effects``: whether the program returns a token; ``ordered``: whether it takes one too.
+    """
+
+    __slots__ = ("execute", "device", "effects", "ordered")
+
+    def __init__(self, execute: Callable[[Sequence[Any]], list[Any]], device: Any, effects: bool, ordered: bool):
+        self.execute = execute
+        self.device = device
+        self.effects = effects
+        self.ordered = ordered
+
+    def __call__(self, buffers: Sequence[Any]) -> list[Any]:
+        try:
+            if self.ordered:
+                buffers = [*buffers, self.token()]
+            results = self.execute(buffers)
+        except runtime.RuntimeFailure as error:
+            raise_translated(error)
+        if not self.effects:
+            return results
+        *results, token = results
+        if self.ordered:
+            _THREAD.tokens[self.device] = token
+        _add_pending(token)
+        return results
+
+    def token(self) -> Any:
+        """The token of the ordered program before this one; a new one if that program has failed or there is none."""
+        last = _THREAD.tokens.get(self.device)
+        if last is not None and runtime.is_ready(last):
+            try:
+                runtime.block_until_ready(last)
+                return last
+            except runtime.RuntimeFailure:
+                last = None
+        return runtime.put(np.uint32(0), self.device) if last is None else last
+
+
+def _add_pending(token: Any) -> None:
+    """Add a program's token to those that ``effects_barrier`` waits for, and drop those that are ready."""
+    with _LOCK:
+        if not _BARRIER_AT_EXIT:
+            _BARRIER_AT_EXIT.append(True)
+            atexit.register(effects_barrier)
+        while _PENDING and runtime.is_ready(_PENDING[0]):
+            _PENDING.popleft()
+        if not runtime.is_ready(token):
+            _PENDING.append(token)
+
+
+def effects_barrier() -> None:
+    """Wait until the callbacks of all programs called so far have been executed.
+
+    Raises: CallbackError: one of them failed and its error has not been raised yet. BadCall: called in a callback.
+    """
+    if _THREAD.in_callback:
+        raise BadCall("effects_barrier: a callback cannot wait for callbacks, as it is one of them.")
+    while True:
+        with _LOCK:
+            if not _PENDING:
+                break
+            token = _PENDING.popleft()
+        with suppress(runtime.RuntimeFailure):  # reported below
+            runtime.block_until_ready(token)
+    for failure in list(_FAILURES.values()):
+        if not failure.reported:
+            failure.reported = True
+            raise _fresh_copy(failure.error) from failure.error.__cause__

@@ -1,0 +1,61 @@
+"""Keeps jaxlib's C++ from importing jax where it has to invent the type of a buffer."""
+
+import sys
+import threading
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ...effects.base.caches import once
+from ...effects.types.array_type import Shape
+from .buffer_types import Aval
+from .jaxlib_modules import _jax, xc
+
+
+def _shaped_array(shape: Shape, dtype: Any, weak_type: bool = False, *rest: Any, **more: Any) -> Any:
+    """What jaxlib caches as ``jax.core.ShapedArray``; it forwards to jax's own class once jax is imported."""
+    core = sys.modules.get("jax._src.core")
+    real = getattr(core, "ShapedArray", None)
+    return Aval(shape, dtype) if real is None else real(shape, dtype, weak_type, *rest, **more)
+
+
+_import_lock = threading.Lock()
+
+
+@once
+def _plant_shaped_array() -> None:
+    """Make jaxlib's one-time look-up of ``jax.core.ShapedArray`` find ``_shaped_array``.
+
+    jaxlib would cache a failed look-up as None until the process ends, which breaks a jax that is imported later.
+    """
+    package, core = types.ModuleType("jax"), types.ModuleType("jax.core")
+    core.ShapedArray = _shaped_array  # type: ignore[attr-defined]
+    package.core = core  # type: ignore[attr-defined]
+    package.__path__ = []
+    # jaxlib caches the aval of this buffer, so its shape is one that no other array is likely to have.
+    capsule = np.zeros((1,) * 7, np.int8).__dlpack__()
+    sys.modules.update({"jax": package, "jax.core": core})
+    try:
+        _jax.dlpack_managed_tensor_to_buffer(capsule, xc.make_cpu_client(num_devices=1).devices()[0], None)
+    finally:
+        for name in ("jax", "jax.core"):
+            sys.modules.pop(name, None)
+
+
+@contextmanager
+def without_jax() -> Iterator[None]:
+    """Keep calls of jaxlib that invent the type of a buffer from importing jax, unless it is imported already."""
+    with _import_lock:
+        if "jax" in sys.modules:
+            yield
+            return
+        # jaxlib imports this module too, at every call; None in sys.modules makes the import fail at once.
+        sys.modules["jax._src.sharding_impls"] = None  # type: ignore[assignment]
+        try:
+            _plant_shaped_array()
+            yield
+        finally:
+            sys.modules.pop("jax._src.sharding_impls", None)

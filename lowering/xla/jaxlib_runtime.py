@@ -1,0 +1,29 @@
+"""XLA's runtime in one namespace, loaded at first use (``lazy.runtime``).
+
+The files named here contain every call to jaxlib. They take and return NumPy dtypes, shapes, program texts and
+buffers; they do not know the package's arrays and programs.
+"""
+
+from .buffer_types import aval, sharding
+from .buffers import (
+    all_until_ready,
+    block_until_ready,
+    copy_to_device,
+    delete,
+    device_of,
+    is_committed,
+    is_deleted,
+    is_device,
+    is_only_device,
+    is_ready,
+    memory_stats,
+    pointer,
+    put,
+    putter,
+    to_numpy,
+)
+from .cpp_pytrees import flatten, flatten_with_path, register_dataclass, register_node
+from .dlpack import dlpack_device, from_dlpack, to_dlpack
+from .executables import Executable, cache_key_facts, compile, deserialize, unoptimized_cost, unoptimized_hlo
+from .jaxlib_modules import JAXLIB_VERSION, RuntimeFailure
+from .platforms import backend, register_lapack, set_cpu_device_count

@@ -1,0 +1,237 @@
+"""The platforms: one XLA client for each, created at first use.
+
+The CPU client is part of jaxlib. The CUDA client is a plug-in in the wheels ``jax_cuda13_plugin`` or
+``jax_cuda12_plugin``. Their Python package ``jax_plugins.xla_cudaNN`` imports jax: it is never imported, its shared
+library is loaded by path.
+"""
+
+import ctypes
+import functools
+import importlib
+import importlib.util
+import os
+import pathlib
+import sys
+import threading
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ...effects.base.caches import once
+from ...effects.base.errors import ConfigurationError
+from .buffer_types import Device
+from .jaxlib_modules import _profiler, xc
+
+Client: TypeAlias = Any
+
+PLATFORMS_VARIABLE = "HANDLAX_PLATFORMS"
+CPU_COUNT_VARIABLE = "HANDLAX_NUM_CPU_DEVICES"
+
+# In order of dependence: a library needs those before it to be loaded.
+_NVIDIA_LIBRARIES = {
+    "cu13": ("libcudart.so.13", "libnvrtc.so.13", "libnvJitLink.so.13", "libcublasLt.so.13", "libcublas.so.13",
+             "libcupti.so.13", "libcusparse.so.12", "libcusolver.so.12", "libcufft.so.12"),
+    "cuda_runtime": ("libcudart.so.12",),
+    "cuda_nvrtc": ("libnvrtc.so.12",),
+    "nvjitlink": ("libnvJitLink.so.12",),
+    "cublas": ("libcublasLt.so.12", "libcublas.so.12"),
+    "cuda_cupti": ("libcupti.so.12",),
+    "cusparse": ("libcusparse.so.12",),
+    "cusolver": ("libcusolver.so.11",),
+    "cufft": ("libcufft.so.11",),
+    "nccl": ("libnccl.so.2",),
+    "cudnn": ("libcudnn.so.9",),
+    "nvshmem": ("libnvshmem_host.so.3",),
+}  # fmt: skip
+_CUDA_TARGET_MODULES = ("_solver", "_linalg", "_sparse", "_prng", "_hybrid", "_rnn", "_triton")
+
+COUNTS: Counter[str] = Counter()
+"""Counts of costly operations: "client" (created), "compile", "deserialize"."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlatformClient:
+    """One platform's client and its devices."""
+
+    client: Client
+    platform: str
+    devices: tuple[Device, ...]
+    local_devices: tuple[Device, ...]
+    default_device: Device
+
+
+_backends: dict[str | None, PlatformClient] = {}
+_lock = threading.RLock()
+_cpu_count: int | None = None
+
+
+def backend(platform: str | None = None) -> PlatformClient:
+    """The client of ``platform`` and its devices, created at the first call; later calls return the same object.
+
+        backend(p) is backend(p)
+
+    By default: the first name in the environment variable ``HANDLAX_PLATFORMS`` ("cpu" or "cuda,cpu"); where
+    that is unset, "cuda" if a CUDA plug-in is installed and a GPU is present, else "cpu". "gpu" means "cuda".
+
+    Raises: ConfigurationError: the platform is unknown, or not in ``HANDLAX_PLATFORMS``, or does not start.
+
+    >>> backend("cpu").platform
+    'cpu'
+    """
+    found = _backends.get(platform)
+    if found is not None:
+        return found
+    with _lock:
+        name = _resolve(platform)
+        if name not in _backends:
+            _backends[name] = _make_backend(name)
+        return _backends.setdefault(platform, _backends[name])
+
+
+def set_cpu_device_count(count: int) -> None:
+    """Give the CPU platform ``count`` devices; only before its first use.
+
+    Raises: ConfigurationError: the CPU platform is in use with another count.
+    """
+    global _cpu_count
+    with _lock:
+        used = _backends.get("cpu")
+        if used is not None and len(used.local_devices) != count:
+            raise ConfigurationError(
+                f"the number of CPU devices is fixed at first use; it is {len(used.local_devices)}, got {count}",
+                hint=f"set it before the first array operation, or start with {CPU_COUNT_VARIABLE}={count}",
+            )
+        _cpu_count = count
+
+
+def _resolve(platform: str | None) -> str:
+    allowed = tuple(_canonical(p) for p in os.environ.get(PLATFORMS_VARIABLE, "").split(",") if p.strip())
+    if platform is None:
+        if allowed:
+            return allowed[0]
+        return "cuda" if _cuda_plugin() is not None and _gpu_present() else "cpu"
+    name = _canonical(platform)
+    if allowed and name not in allowed:
+        raise ConfigurationError(
+            f"the platform must be among {PLATFORMS_VARIABLE}={','.join(allowed)}, got {platform!r}",
+            hint=f"add {name!r} to {PLATFORMS_VARIABLE}",
+        )
+    return name
+
+
+def _canonical(platform: str) -> str:
+    name = platform.strip().lower()
+    return "cuda" if name == "gpu" else name
+
+
+def _make_backend(name: str) -> PlatformClient:
+    if name == "cpu":
+        client = xc.make_cpu_client(asynchronous=True, num_devices=_cpu_device_count())
+    elif name == "cuda":
+        client = _make_cuda_client()
+    else:
+        raise ConfigurationError(f"the platform must be 'cpu' or 'cuda', got {name!r}", hint="choose one of them")
+    COUNTS["client"] += 1
+    local = tuple(client.local_devices())
+    return PlatformClient(client, name, tuple(client.devices()), local, local[0])
+
+
+def _cpu_device_count() -> int:
+    text = os.environ.get(CPU_COUNT_VARIABLE, "1") if _cpu_count is None else str(_cpu_count)
+    if not text.isdecimal() or int(text) < 1:
+        raise ConfigurationError(
+            f"the number of CPU devices must be a positive integer, got {text!r}", hint=f"set {CPU_COUNT_VARIABLE}=1"
+        )
+    return int(text)
+
+
+def _gpu_present() -> bool:
+    """Whether the NVIDIA driver shows a device to this process, by the file system alone: no library is loaded."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "all").strip() in ("", "-1"):
+        return False
+    return any(pathlib.Path("/dev").glob("nvidia[0-9]*")) or pathlib.Path("/dev/dxg").exists()
+
+
+def _cuda_plugin() -> tuple[str, pathlib.Path] | None:
+    """The major CUDA version and the path of the plug-in library, newest first, without importing the package."""
+    for version in ("13", "12"):
+        folder = _package_folder("jax_plugins.xla_cuda" + version)
+        if folder is not None and (folder / "xla_cuda_plugin.so").exists():
+            return version, folder / "xla_cuda_plugin.so"
+    return None
+
+
+def _package_folder(name: str) -> pathlib.Path | None:
+    try:
+        spec = importlib.util.find_spec(name)
+    except ModuleNotFoundError:  # the parent package is absent
+        return None
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return pathlib.Path(next(iter(spec.submodule_search_locations)))
+
+
+def _make_cuda_client() -> Client:
+    found = _cuda_plugin()
+    if found is None:
+        raise ConfigurationError(
+            "platform 'cuda' needs a CUDA plug-in, none is installed",
+            hint=f'pip install "jax-cuda13-plugin[with-cuda]" of the version of jaxlib, or {PLATFORMS_VARIABLE}=cpu',
+        )
+    version, library = found
+    try:
+        _load_cuda_plugin(version, library)
+        options = xc.generate_pjrt_gpu_plugin_options()
+        if "jax" in sys.modules:  # two clients cannot both reserve most of the device's memory
+            options["preallocate"] = False
+        return xc.make_c_api_client("cuda", options, None)
+    except (xc.XlaRuntimeError, ImportError) as error:
+        raise ConfigurationError(
+            f"the CUDA plug-in at {library} does not start: {error}",
+            hint=f"match the plug-in's version to jaxlib's, check the driver, or set {PLATFORMS_VARIABLE}=cpu",
+        ) from error
+
+
+def _load_cuda_plugin(version: str, library: pathlib.Path) -> None:
+    if xc.pjrt_plugin_loaded("cuda"):  # by jax, which then has registered the same handlers
+        if not xc.pjrt_plugin_initialized("cuda"):
+            xc.initialize_pjrt_plugin("cuda")
+        return
+    _preload_nvidia_libraries()
+    api = xc.load_pjrt_plugin_dynamically("cuda", str(library))
+    _profiler.register_plugin_profiler(api)
+    if not xc.pjrt_plugin_initialized("cuda"):
+        xc.initialize_pjrt_plugin("cuda")
+    _register_cuda_targets(f"jax_cuda{version}_plugin", api)
+
+
+def _preload_nvidia_libraries() -> None:
+    for package, names in _NVIDIA_LIBRARIES.items():
+        folder = _package_folder("nvidia." + package)
+        for name in names:
+            if folder is not None and (folder / "lib" / name).exists():
+                ctypes.CDLL(str(folder / "lib" / name))
+
+
+def _register_cuda_targets(package: str, api: Any) -> None:
+    extension = importlib.import_module(package + ".cuda_plugin_extension")
+    xc.register_custom_type_handler("CUDA", functools.partial(extension.register_custom_type, api))
+    xc.register_custom_call_handler("CUDA", functools.partial(extension.register_custom_call_target, api))
+    for name, value in extension.ffi_types().items():
+        xc.register_custom_type(name, value, platform="CUDA")
+    targets = dict(extension.ffi_handlers())
+    for module in _CUDA_TARGET_MODULES:
+        targets.update(importlib.import_module(f"{package}.{module}").registrations())
+    for name, value in targets.items():
+        xc.register_custom_call_target(name, value, platform="CUDA", api_version=1)
+
+
+@once
+def register_lapack() -> None:
+    """Register the ``lapack_*_ffi`` custom calls of the CPU, once per process: it imports SciPy, which takes 0.3 s."""
+    lapack = importlib.import_module("jaxlib.lapack")
+    for platform, targets in lapack.registrations().items():
+        for name, value, version in targets:
+            xc.register_custom_call_target(name, value, platform=platform, api_version=version)
+    # The BLAS pointers come from SciPy and must be set before the first execution.
+    importlib.import_module("jaxlib.cpu._lapack").initialize()

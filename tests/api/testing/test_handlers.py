@@ -1,0 +1,146 @@
+"""The conformance kit: handlers that keep the law pass, one that does not is found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import lax
+from handlax import numpy as hnp
+from handlax.effects.trees import pytrees
+from handlax.library import fresh_key, reader, seed, state, writer
+from handlax.testing import check_handler
+
+
+@hx.effect(vmap="per_lane")
+class Count:
+    def result_type(op):
+        return None
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Mean:
+    def result_type(op, x):
+        return x
+
+
+def gather(log):
+    """The values of a log that were written, in one array whose order says nothing."""
+    parts = [np.zeros(0)]
+    for entry in log:
+        taken, value = (entry.taken, entry.value) if isinstance(entry, hx.When) else (True, entry)
+        value = np.asarray(pytrees.leaves(value)[0])
+        parts.append(value[np.broadcast_to(np.asarray(taken), value.shape)])
+    return np.sort(np.concatenate([part.reshape(-1) for part in parts]))
+
+
+def test_a_state_passes():
+    counter = hx.handler({Count: lambda n, op: (n + 1, None)})
+    check_handler(counter, 0, performs=lambda x: hx.perform(Count()), examples=8)
+
+
+def test_a_state_that_answers_passes():
+    running = hx.handler({Mean: lambda s, op, x: ({"n": s["n"] + 1, "sum": s["sum"] + hnp.sin(x)}, hnp.cos(s["sum"]))})
+    start = {"n": 0, "sum": np.zeros(())}
+    check_handler(running, start, performs=lambda x: hx.perform(Mean(), x), derivatives=False, examples=8)
+
+
+def test_a_clause_without_state_passes():
+    check_handler(hx.handler({Mean: lambda op, x: hnp.tanh(x)}), performs=lambda x: hx.perform(Mean(), x), examples=8)
+
+
+def test_the_states_of_the_library_pass():
+    add = lambda x: hx.modify("sum", lambda s: hnp.tanh(s + x))
+    check_handler(state, {"sum": np.zeros(())}, performs=add, examples=8)
+
+
+def test_the_reader_of_the_library_passes():
+    check_handler(reader(scale=np.array(0.5)), performs=lambda x: hx.ask("scale") * x, examples=6)
+
+
+def test_the_writer_of_the_library_passes_where_lengths_are_known():
+    check_handler(
+        writer, (), performs=lambda x: hx.tell(x), examples=6, lanes=False, derivatives=False, without=("while_loop",),
+        normal=lambda log: hnp.sort(hnp.concatenate([hnp.ravel(y) for y in sums(log)])),
+    )  # fmt: skip
+
+
+def sums(log):
+    """What a log comes to, however it is stacked."""
+    found = [hnp.zeros(1)]
+    for entry in log:
+        taken, value = (entry.taken, entry.value) if isinstance(entry, hx.When) else (True, entry)
+        found.append(hnp.sum(hnp.where(taken, pytrees.leaves(value)[0], 0.0)))
+    return [sum([hnp.sum(y) for y in found])]
+
+
+def test_checks_of_the_library_pass():
+    def noted(f):
+        error, y = hx.checkify(f)(np.float64(0.5))
+        return error.get(), float(y)
+
+    def f(x):
+        def body(c, _):
+            hx.check(c < 3.0, "small")
+            return c * 2.0, None
+
+        return lax.scan(body, x, None, 5)[0]
+
+    plain = noted(f)
+    assert plain == noted(hx.jit(f)) and "small" in plain[0] and plain[1] == 16.0
+
+
+def test_what_counts_costs_passes():
+    nest = lambda x: lax.scan(lambda c, _: (hnp.sin(c) * c, None), x, None, 5)[0]
+    flat = lambda x: (lambda y: [y := hnp.sin(y) * y for _ in range(5)][-1])(x)
+    one, two = (hx.library.count(f)(np.float64(0.5)) for f in (nest, flat))
+    assert one.flops == two.flops == 10
+
+
+def test_merging_and_tallying_leave_loops_as_carrying_does():
+    merged = hx.handler({Count: lambda n, op: (n + 1, None)}, moves=hx.merge(lambda a, b: a + b, 0))
+    check_handler(merged, 0, performs=lambda x: hx.perform(Count()), examples=8)
+
+
+def test_a_handler_that_draws_gives_every_compilation_the_same_numbers():
+    def draw(x):
+        return hx.random.uniform(fresh_key("draw"), dtype="float64")
+
+    def f(xs):
+        return lax.scan(lambda c, x: (c + draw(x), draw(x)), 0.0, xs)
+
+    xs = np.zeros(4)
+    run = seed(f, hx.random.key(0))
+    for one, two in zip(pytrees.leaves(run(xs)), pytrees.leaves(hx.jit(run)(xs))):
+        assert one == pytest.approx(two)
+
+
+def test_a_handler_that_breaks_the_law_is_found_and_the_nest_is_shown():
+    times = []
+
+    def forgetful(n, op):
+        times.append(1)
+        return n + (len(times) % 2), None  # no pure function of the state
+
+    with pytest.raises(AssertionError, match=r"(?s)Nest\("):
+        check_handler(hx.handler({Count: forgetful}), 0, performs=lambda x: hx.perform(Count()), examples=8)
+
+
+def test_logs_pass_where_lengths_are_known():
+    log = hx.handler({Mean: lambda log, op, x: ((*log, x), x)}, moves=hx.append)
+
+    def f(x):
+        def body(c, y):
+            return hx.perform(Mean(), c) * y, lax.cond(y > 1, lambda: hx.perform(Mean(), y), lambda: y)
+
+        return lax.scan(body, x, np.arange(1.0, 4.0))[0]
+
+    def unrolled(x):
+        for y in np.arange(1.0, 4.0):
+            x, _ = hx.perform(Mean(), x) * y, hx.perform(Mean(), lift(y)) if y > 1 else y
+        return x
+
+    lift = hnp.asarray
+    one, two = (gather(hx.handle(log, ())(g)(np.ones(()))[0]) for g in (f, unrolled))
+    assert one.tolist() == two.tolist()

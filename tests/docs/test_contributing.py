@@ -1,0 +1,80 @@
+"""The recipes of CONTRIBUTING.md: each diff applies to the tree, and the program below it runs on what that makes."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGE = (ROOT / "CONTRIBUTING.md").read_text()
+FOLDERS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-dir"]
+SECTION = re.compile(r"^### (.+)\n((?:(?!###).*\n)*)", re.MULTILINE)
+FENCE = re.compile(r"^```(diff|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+NUMBERS = {"One": 1, "Two": 2, "Three": 3, "Four": 4}
+RECIPES = {name: (text, dict(FENCE.findall(text))) for name, text in SECTION.findall(PAGE.partition("## Recipes")[2])}
+
+
+def run(command: list[str], cwd: Path, **more: str) -> None:
+    done = subprocess.run(command, cwd=cwd, env={**os.environ, **more}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def changed_copy(diff: str, where: Path) -> Path:
+    """A folder from which handlax is imported as it is after a diff."""
+    tree, site = where / "tree", where / "site"
+    for folder in ("effects", "interpreters", "lowering", "api", "tests/laws"):
+        shutil.copytree(ROOT / folder, tree / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (where / "recipe.diff").write_text(diff)
+    run(["git", "apply", "--verbose", "../recipe.diff"], tree, GIT_CEILING_DIRECTORIES=str(where))
+    for package, folder in FOLDERS.items():
+        shutil.copytree(tree / folder, site.joinpath(*package.split(".")), dirs_exist_ok=True)
+    return site
+
+
+# After the program: that it ran on the copy, and that the examples in the docstrings of what was changed are right.
+CHECKS = """
+import doctest, importlib, handlax
+assert handlax.__file__.startswith({site!r})
+for module in {modules!r}:
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    assert not doctest.testmod(importlib.import_module(module), optionflags=flags).failed
+"""
+
+
+def changed_modules(diff: str) -> list[str]:
+    packages = {folder: package for package, folder in FOLDERS.items()}
+    files = [Path(name) for name in re.findall(r"^\+\+\+ b/(.+)", diff, re.MULTILINE)]
+    return [f"{packages[file.parent.as_posix()]}.{file.stem}".removesuffix(".__init__")
+            for file in files if file.parent.as_posix() in packages]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_applies_and_its_program_runs(name, tmp_path):
+    blocks = RECIPES[name][1]
+    site = changed_copy(blocks["diff"], tmp_path)
+    checks = CHECKS.format(site=str(site), modules=changed_modules(blocks["diff"]))
+    (tmp_path / "program.py").write_text(blocks["python"] + checks)
+    run([sys.executable, "-P", "program.py"], tmp_path, PYTHONPATH=str(site))
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_counts_its_files(name):
+    text, blocks = RECIPES[name]
+    said = re.search(r"^(\w+) files?:", text, re.MULTILINE)
+    assert said is not None
+    assert NUMBERS[said[1]] == len(re.findall(r"^\+\+\+ b/", blocks["diff"], re.MULTILINE))
+
+
+def test_there_are_recipes():
+    assert len(RECIPES) == 7
+
+
+def test_a_recipe_for_another_tree_is_found(tmp_path):
+    diff = RECIPES["A handler"][1]["diff"].replace("nan_origin", "nowhere")
+    with pytest.raises(AssertionError, match="patch does not apply"):
+        changed_copy(diff, tmp_path)

@@ -1,0 +1,55 @@
+"""Settings: records in force for a scope, a thread, or the process."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax.effects.base.config import configure, current
+from handlax.errors import ConfigurationError
+
+
+def test_a_scope_ends_with_its_block_also_by_an_exception():
+    before = current()
+    with configure(default_float="float64") as outer:
+        with configure(numpy_dtype_promotion="strict") as inner:
+            assert (inner.default_float, inner.numpy_dtype_promotion) == (np.dtype("float64"), "strict")
+        assert current() is outer and outer.numpy_dtype_promotion == "standard"
+        with pytest.raises(ZeroDivisionError), configure(numpy_dtype_promotion="strict"):
+            1 / 0
+        assert current() is outer
+    assert current() is before
+
+
+def test_equal_settings_are_one_record():
+    with configure(default_int="int64") as one:
+        pass
+    with configure(default_int=np.int64) as other:
+        assert other is one
+    assert current().set(default_int=current().default_int) is current()
+
+
+def test_a_scope_is_that_of_its_thread_and_an_update_that_of_the_process():
+    seen = []
+    try:
+        with configure(default_float="float64"):
+            hx.config.update("jax_debug_nans", True)
+            thread = threading.Thread(target=lambda: seen.append((current().default_float.name, current().debug_nans)))
+            thread.start()
+            thread.join()
+            assert not current().debug_nans  # the scope was opened before
+        assert seen == [("float32", True)] and hx.config.jax_debug_nans
+    finally:
+        hx.config.update("debug_nans", False)
+
+
+@pytest.mark.parametrize(("changes", "words"), [
+    ({"default_floats": "float64"}, "no setting 'default_floats'"),
+    ({"default_float": "int32"}, "must be one of"),
+    ({"disable_jit": "yes"}, "must be one of False, True"),
+    ({"jax_enable_x64": True}, "default_float='float64'"),
+])
+def test_what_is_no_setting_is_refused(changes, words):
+    with pytest.raises(ConfigurationError, match=words), configure(**changes):
+        pass

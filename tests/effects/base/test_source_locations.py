@@ -1,0 +1,52 @@
+"""The user's line: found behind the frames of handlax, and named only when it is read."""
+
+import functools
+
+import numpy as np
+
+import handlax as hx
+from handlax import numpy as hnp
+from handlax.effects.base.source_locations import Site, Sites, enumerate_lines, is_internal, line_text, user_site
+
+
+def test_frames_of_handlax_and_of_functools_are_nobodys_lines():
+    assert is_internal(hnp.sin.__code__.co_filename) and is_internal(functools.__file__)
+    assert not is_internal(__file__) and not is_internal(np.__file__)
+
+
+def test_a_site_is_the_line_of_the_caller():
+    def here():
+        return Site(*user_site(1))
+
+    site = here()
+    assert str(site) == f"test_source_locations.py:{here.__code__.co_firstlineno + 1}"
+    assert line_text(__file__, here.__code__.co_firstlineno + 1) == "return Site(*user_site(1))"
+    assert line_text(__file__, 10**6) == ""
+
+
+def test_an_equation_has_the_line_that_performed_it():
+    def f(x):
+        y = hnp.sin(x)
+        return hnp.cos(y)
+
+    program = hx.make_program(hx.jit(f))(1.0).ops[0].bodies[0]
+    first = f.__code__.co_firstlineno
+    assert [str(program.site(i)) for i in range(2)] == [
+        f"test_source_locations.py:{first + 1}", f"test_source_locations.py:{first + 2}"]
+
+
+def test_the_lines_of_a_function_are_told_in_order():
+    def f(x):
+        if x:
+            return 1
+        return 2
+
+    ends = [end for end, _ in enumerate_lines(f.__code__)]
+    assert ends == sorted(ends) and ends[-1] == len(f.__code__.co_code)
+
+
+def test_sites_are_kept_in_order():
+    code = user_site.__code__
+    sites = Sites([(code, 4), (None, 0)])
+    sites.append((code, 8))
+    assert list(sites) == [(code, 4), (None, 0), (code, 8)] and sites[2] == (code, 8) and len(sites.copy()) == 3

@@ -1,0 +1,53 @@
+"""Branches: only the chosen one is performed, and the results of all have equal types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import errors, lax
+from handlax import numpy as hnp
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, hx.jit, lambda f: lambda i, x: hx.vmap(f, (0, None))(i[None], x)[0]])
+def test_an_index_outside_chooses_the_nearest_branch(wrap: Any) -> None:
+    choose = wrap(lambda i, x: lax.switch(i, [lambda x: x, lambda x: 2 * x, lambda x: 3 * x], x))
+    assert [float(choose(hnp.int32(i), 1.0)) for i in (-5, 0, 1, 2, 9)] == [1, 1, 2, 3, 3]
+
+
+def test_operands_and_results_are_trees() -> None:
+    swap = hx.jit(lambda p, t: lax.cond(p, lambda t: {"a": t["b"], "b": t["a"]}, lambda t: t, t))
+    t = {"a": hnp.ones(2), "b": hnp.zeros(2)}
+    np.testing.assert_array_equal(swap(True, t)["a"], [0, 0])
+    np.testing.assert_array_equal(swap(False, t)["a"], [1, 1])
+
+
+def test_the_derivative_is_that_of_the_branch_taken() -> None:
+    f = lambda x: lax.cond(x > 0, lambda x: x * x, lambda x: -x, x)
+    assert [float(hx.grad(f)(x)) for x in (3.0, -3.0)] == [6.0, -1.0]
+    np.testing.assert_array_equal(hx.vmap(hx.grad(f))(hnp.array([3.0, -3.0])), [6, -1])
+
+
+def test_branches_of_different_results_are_refused() -> None:
+    with pytest.raises(errors.HandlaxError, match="branch"):
+        lax.cond(hnp.array(True), lambda: hnp.ones(2), lambda: hnp.ones(3))
+
+
+CALLERS = [lambda f: f, hx.jit, lambda f: hx.jit(hx.grad(f)), lambda f: lambda x: hx.vmap(f)(x[None])]
+
+
+@pytest.mark.parametrize("wrap", CALLERS)
+def test_branches_that_only_call_the_host_compile(wrap: Any) -> None:
+    seen: list[float] = []
+
+    def f(x: Any) -> Any:
+        lax.cond(x > 0, lambda: hx.debug.callback(lambda v: seen.append(float(v)), x), lambda: None)
+        lax.switch(1, [lambda: None, lambda: hx.debug.callback(lambda v: seen.append(-float(v)), x)])
+        return x * x
+
+    wrap(f)(hnp.asarray(2.0))
+    hx.effects_barrier()
+    assert sorted(seen) == [-2.0, 2.0]

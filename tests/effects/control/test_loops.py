@@ -1,0 +1,65 @@
+"""Loops: the same as Python's, on trees, in both directions, with the types of their carries."""
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import errors, lax
+from handlax import numpy as hnp
+
+XS = np.arange(1.0, 6.0, dtype="float32")
+
+
+def step(c, x):
+    return {"sum": c["sum"] + x, "n": c["n"] + 1}, (c["sum"], x * x)
+
+
+def looped(xs, reverse):
+    c, ys = {"sum": np.float32(0), "n": 0}, []
+    for x in reversed(xs) if reverse else xs:
+        c, y = step(c, x)
+        ys.append(y)
+    return c, [np.stack(y[::-1] if reverse else y) for y in zip(*ys)]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("unroll", [1, 2, 3, True])
+def test_a_scan_is_the_loop_of_python(reverse, unroll, compiled):
+    f = lambda xs: lax.scan(step, {"sum": hnp.float32(0), "n": 0}, xs, reverse=reverse, unroll=unroll)
+    c, ys = (hx.jit(f) if compiled else f)(XS)
+    expected, stacked = looped(XS, reverse)
+    assert (float(c["sum"]), int(c["n"])) == (expected["sum"], expected["n"])
+    np.testing.assert_array_equal(np.stack(ys), np.stack(stacked))
+
+
+def test_a_scan_of_no_runs_gives_the_carry_and_empty_results():
+    c, ys = lax.scan(lambda c, x: (c + x, c * x), 1.0, np.zeros((0,), "float32"))
+    assert float(c) == 1.0 and ys.shape == (0,) and ys.dtype == c.dtype
+
+
+def test_a_counted_loop_is_that_of_range():
+    f = lambda a, b: lax.fori_loop(a, b, lambda i, c: 2 * c + i, 1)
+    for a, b in [(0, 5), (2, 4), (3, 3), (4, 1)]:
+        expected = 1
+        for i in range(a, b):
+            expected = 2 * expected + i
+        assert int(f(a, b)) == int(hx.jit(f)(a, b)) == expected
+
+
+def test_a_while_loop_tests_before_its_first_run():
+    f = lambda x: lax.while_loop(lambda c: c < 100, lambda c: c * c, x)
+    assert [float(hx.jit(f)(x)) for x in (2.0, 3.0, 100.0)] == [256.0, 6561.0, 100.0]
+
+
+@pytest.mark.parametrize("call", [
+    lambda: lax.scan(lambda c, x: (c, x), 0.0, None),
+    lambda: lax.scan(lambda c, x: (c, x), 0.0, (np.ones(2), np.ones(3))),
+    lambda: lax.scan(lambda c, x: (c, x), 0.0, np.ones(2), length=3),
+    lambda: lax.scan(lambda c, x: (c[None], x), 0.0, np.ones(2)),
+    lambda: lax.while_loop(lambda c: c, lambda c: c, 1.0),
+])
+def test_a_loop_whose_parts_do_not_fit_is_refused(call):
+    with pytest.raises(errors.HandlaxError) as caught:
+        call()
+    assert caught.value.where.startswith("at test_loops.py:")

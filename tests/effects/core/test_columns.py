@@ -1,0 +1,58 @@
+"""What is built in about an operation, and where it is written."""
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+
+from handlax.effects.core import columns
+from handlax.effects.core.operation import OPERATIONS, explain_rules, operation
+from handlax.effects.operations.elementwise.arithmetic import Add, Neg
+from handlax.effects.operations.foundations.elementwise_factory import elementwise
+from handlax.effects.operations.foundations.shapes import ReduceSum
+
+MATRIX = Path(__file__).resolve().parents[3] / "tools" / "rules_matrix.py"
+
+
+def rows(op):
+    return dict(line.split(maxsplit=1) for line in explain_rules(op).splitlines()[1:])
+
+
+def test_each_cell_is_named_with_its_file_and_line():
+    found = rows(ReduceSum((0,)))
+    assert list(found) == ["result_type", "evaluate", "batch", "jvp", "transpose", "lower", "flops"]
+    assert found["jvp"].endswith(f"columns.py:{columns.linear.__code__.co_firstlineno}  linear")
+    assert "shapes.py:" in found["transpose"] and rows(ReduceSum) == found
+
+
+def test_cells_that_are_no_functions_are_shown_as_they_are():
+    found = rows(Add)
+    assert found["evaluate"] == "numpy.add" and found["lower"] == "'add'"
+
+
+def test_a_third_party_operation_is_explained_too():
+    kind = elementwise("test_explained", [np.dtype("float32")], np.negative, lower="negate", jvp=columns.linear)
+    assert rows(kind)["evaluate"] == "numpy.negative"
+    columns.TRANSPOSE.rule(kind)(lambda op, ct, x: ct)
+    assert "test_columns.py:" in rows(kind)["transpose"]
+
+
+def test_a_missing_cell_says_why():
+    @operation
+    class Opaque:
+        exempt = {"jvp": "bits have no derivative", "finite_differences": "as jvp"}
+
+        def result_type(op, x):
+            return x
+
+    text = explain_rules(Opaque)
+    assert "  jvp          none: bits have no derivative" in text
+    assert text.endswith("  exempt from finite_differences: as jvp")
+
+
+def test_the_matrix_has_a_row_for_every_operation_of_the_library():
+    text = runpy.run_path(str(MATRIX))["matrix"]()
+    for kind in OPERATIONS.values():
+        if kind.__module__.startswith("handlax."):
+            assert f"| `{kind.name}`" in text
+    assert f"| `{Neg.name}` | rule | rule | linear |" in text

@@ -1,0 +1,109 @@
+"""Operations as blocks: their fields, and how one block extends another."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+
+import numpy as np
+
+import handlax as hx
+from handlax import probability as hp
+from handlax.effects.core import columns
+from handlax.effects.core.operation import Operation, operation
+
+
+@operation
+class Shorter:
+    by: int
+    axis: int = 0
+
+    def result_type(op, x):
+        return x
+
+
+@operation
+class Named(Shorter):
+    label: str = "it"
+    axis: int = 1
+
+
+def test_a_block_extends_another_by_fields_and_by_defaults():
+    assert repr(Named(3)) == "Named(by=3, axis=1, label='it')" and repr(Shorter(3)) == "Shorter(by=3, axis=0)"
+    assert [field.name for field in dataclasses.fields(Named(3))] == ["by", "axis", "label"]
+    op = dataclasses.replace(Named(3, 2), label="x")
+    assert op == Named(3, 2, "x") == pickle.loads(pickle.dumps(op))
+    assert Named(3, 0) != Shorter(3) and isinstance(Named(3), Shorter)
+
+
+def test_a_plate_is_made_of_lanes():
+    program = hx.make_program(hp.plate("rows", 2)(lambda: hp.sample("x", hp.Normal())))()
+    assert "plate[" in str(program) and hx.parse_program(str(program)).unwrap() == program
+
+
+def test_an_attribute_of_a_base_class_is_the_default_of_a_field():
+    """``HigherOrder`` declares ``shared = 0``, so that the text of a loop without shared operands has no such field."""
+    program = hx.make_program(lambda x: hx.lax.scan(lambda c, _: (c + 1.0, None), x, None, length=3)[0])(0.0)
+    assert "carry=1, length=3]" in str(program) and "shared" not in str(program)
+
+
+@hx.operation
+class Described:
+    """An operation whose result type is a ``ShapeDtypeStruct``."""
+
+    def result_type(op, x):
+        return hx.ShapeDtypeStruct((*x.shape, 2), "float32")
+
+    def evaluate(op, x):
+        return np.stack([x, x], axis=-1).astype(np.float32)
+
+
+@hx.effect
+class DescribedEffect:
+    """An effect whose result is a tree of an array type and a ``ShapeDtypeStruct``."""
+
+    def result_type(op, x):
+        return {"a": hx.ArrayType((3,), np.float32), "b": hx.ShapeDtypeStruct(x.shape, "int32")}
+
+
+def test_a_result_type_may_be_a_shape_dtype_struct():
+    x = np.ones(3, np.float32)
+    program = hx.make_program(lambda x: hx.perform(Described(), x))(x)
+    assert program.out_types == (hx.ArrayType((3, 2), "float32"),)
+    assert hx.perform(Described(), x).shape == (3, 2)
+    assert "test_operation.py" in hx.explain_rules(Described)
+
+
+def test_a_tree_of_an_effect_may_mix_both_descriptions_of_types():
+    program = hx.make_program(lambda x: hx.perform(DescribedEffect(), x))(np.ones(2, np.float32))
+    assert program.out_types == (hx.ArrayType((3,), "float32"), hx.ArrayType((2,), "int32"))
+
+
+def test_a_family_gives_its_operations_default_cells():
+    class Family(Operation):
+        __slots__ = ()
+        jvp = columns.zero
+
+        def result_type(self, x):
+            return x
+
+        def evaluate(op, x):
+            return x
+
+    @hx.operation
+    class Plain(Family):
+        pass
+
+    @hx.operation
+    class Own(Family):
+        jvp = columns.linear
+
+    @hx.operation
+    class Derived(Own):  # cells of an operation are its own
+        pass
+
+    assert columns.JVP.cells[Plain] is columns.JVP.cells[Derived] is columns.zero
+    assert columns.JVP.cells[Own] is columns.linear
+    assert columns.EVALUATE.cells[Own] is Family.evaluate
+    assert Family not in columns.JVP.cells
+    assert "columns.py" in next(line for line in hx.explain_rules(Plain).splitlines() if "jvp" in line)

@@ -1,0 +1,52 @@
+"""Operators of arrays: those of NumPy, in both orders, with Python numbers that are weak."""
+
+import operator
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import numpy as hnp
+
+X = np.array([-3, 1, 4], "int32")
+BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.eq,
+          operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
+BITS = [operator.and_, operator.or_, operator.xor]
+
+
+@pytest.mark.parametrize("op", [*BINARY, *BITS], ids=lambda op: op.__name__)
+def test_an_operator_is_numpys_in_both_orders(op):
+    y = hnp.asarray(X)
+    for other in (2, X[::-1] + 5):
+        for found, expected in [(op(y, other), op(X, other)), (op(other, y), op(other, X))]:
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
+            np.testing.assert_allclose(hx.jit(op)(y, other), op(X, other), rtol=1e-6)
+
+
+@pytest.mark.parametrize("op", [operator.neg, operator.pos, operator.invert, abs])
+def test_a_sign_is_numpys(op):
+    np.testing.assert_array_equal(op(hnp.asarray(X)), op(X))
+
+
+def test_a_python_number_does_not_widen():
+    for dtype in ("int8", "float16", "bfloat16", "complex64"):
+        assert (hnp.ones(2, dtype) + 1).dtype == (1 - hnp.ones(2, dtype)).dtype == dtype
+    assert (hnp.ones(2, "int8") * 1.5).dtype == "float32"
+
+
+def test_shifts_powers_and_products():
+    assert ((hnp.int32(5) << 2) >> 1).tolist() == 10
+    assert (2 ** hnp.asarray([1, 3])).tolist() == [2, 8] and (hnp.asarray([2.0, 3.0]) ** 2).tolist() == [4.0, 9.0]
+    a = np.arange(6.0, dtype="float32").reshape(2, 3)
+    np.testing.assert_allclose(hnp.asarray(a) @ a.T, a @ a.T)
+    assert [x.tolist() for x in divmod(hnp.asarray(X), 2)] == [x.tolist() for x in np.divmod(X, 2)]
+
+
+def test_what_is_no_operand_is_left_to_the_other():
+    class Other:
+        def __radd__(self, x):
+            return "other"
+
+    assert hnp.ones(2) + Other() == "other"
+    with pytest.raises(TypeError):
+        hnp.ones(2) + "text"

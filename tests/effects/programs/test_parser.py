@@ -1,0 +1,56 @@
+"""Parsing: a text that is no program is a ParseError with line and column."""
+
+import pytest
+from helpers.random_programs import programs
+from helpers.written_programs import program
+from hypothesis import given
+from hypothesis import strategies as st
+from returns.result import Success
+
+from handlax.effects.base.errors import ParseError
+from handlax.effects.operations.elementwise.arithmetic import Neg
+from handlax.effects.programs.parse_result import parse_program
+from handlax.effects.programs.program import Program
+
+
+def line(text):
+    """The text of a program with this second line."""
+    return f"program f(a: f32[3]) -> (f32[3]) {{\n  {text}\n  return (b)\n}}"
+
+
+@pytest.mark.parametrize(("text", "line", "column", "expected"), [
+    ("", 1, 1, "'program'"),
+    (line("b: f32[3] = neg x"), 2, 19, "a value defined above"),
+    (line("b: f32[3] = nag a"), 2, 15, "a known operation"),
+    (line("b: f33[3] = neg a"), 2, 6, "a type"),
+    ("program f(a: f32[3]) -> (f32[3]) {\n  a: f32[3] = neg a\n  return (a)\n}", 2, 3, "a new name"),
+    ("program f(a: f32[3]) -> (f32[]) {\n  return (a)\n}", 2, 3, "results of the types (f32[])"),
+    ("program f(a: f32[3]) -> (f32[3]) ! {Tick} {\n  return (a)\n}", 1, 36, "the effect row of the equations"),
+    (line("b: f32[3] = neg 2.0:i32[]"), 2, 19, "a constant"),
+    (line("b: f32[3] = neg [1.0, 2.0]:f32[3]"), 2, 19, "3 elements"),
+    (line("b: f32[3], c: f32[3] = neg a"), 2, 3, "one result of neg"),
+    (line("b: f32[3] = reduce_sum[axis=0] a"), 2, 15, "fields that"),
+    (line("b: f32[3] = neg a ; c"), 2, 21, "a name, number"),
+    ("program f(a: f32[3]) -> (f32[3]) {\n  return (a)\n} more", 3, 3, "the end of the text"),
+    ("program f(a: f32[3]) -> (f32[3]) {\n  return (a)\n", 3, 1, "'}'"),
+    (line("b: f32[3] = noted[note=os:system('x')] a"), 2, 26, "a named tuple"),
+    (line("b: f32[3] = noted[note=no.such:thing] a"), 2, 26, "a loaded module"),
+])  # fmt: skip
+def test_an_error_says_where_and_what_was_expected(text, line, column, expected):
+    error = parse_program(text).failure()
+    assert (error.line, error.column) == (line, column) and expected in error.what
+    with pytest.raises(ParseError, match=f"line {line}, column {column}: expected"):
+        Program.parse(text)
+
+
+@given(programs(effects=True, size=5, depth=1), st.integers(0, 10**6), st.integers(1, 4))
+def test_a_damaged_text_is_a_parse_error_or_a_program(p, at, length):
+    text = str(p)
+    at %= len(text)
+    found = parse_program(text[:at] + text[at + length :], p.constants)
+    assert isinstance(found.swap().value_or(None) or found.value_or(None), (ParseError, Program))
+
+
+def test_reading_is_insensitive_to_space_and_comments():
+    text = "program f ( a: f32[3] )  # inputs\n -> (f32[3],)\n{\n\n b:f32[3] = neg a # minus\n\n\n return (\n b,) }\n\n"
+    assert parse_program(text) == Success(program((Neg(), (0,)), outs=(1,)))

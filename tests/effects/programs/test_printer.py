@@ -1,0 +1,204 @@
+"""The text of programs: its form, and that it parses to the same program."""
+
+import enum
+import math
+import struct
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from helpers.random_programs import Announce, Tick, array, fields, programs
+from helpers.written_programs import V3, Noted, again, f32, program
+from hypothesis import given
+from returns.result import Success
+
+from handlax.effects.base.source_locations import user_site
+from handlax.effects.core.arrays import concrete, scalar
+from handlax.effects.core.named_axes import Axis
+from handlax.effects.core.operation import operation
+from handlax.effects.operations.elementwise.arithmetic import Add, Mul, Neg
+from handlax.effects.operations.foundations.shapes import ReduceSum
+from handlax.effects.programs.higher_order import Call
+from handlax.effects.programs.parse_result import parse_program
+from handlax.effects.programs.printer import RESERVED, letter
+from handlax.effects.programs.program import Builder, Program
+from handlax.effects.trees import pytrees
+from handlax.effects.trees.frozen_tree import freeze
+from handlax.effects.types import dtypes
+from handlax.effects.types.array_type import array_type
+
+
+class Mode(enum.Enum):
+    CLIP = "clip"
+    DROP = "drop"
+
+
+class Window(NamedTuple):
+    sizes: tuple[int, ...]
+    mode: Mode
+
+
+@dataclass(frozen=True)
+class Spec:
+    axes: tuple[int, ...]
+    scale: float = 1.0
+
+
+def a_function(x):
+    return x
+
+
+@operation
+class SplitPair:
+    multiple_results = True
+
+    def result_type(op, x):
+        return x, x
+
+
+def test_one_equation_stands_on_one_line():
+    p = program((Neg(), (0,)), (Mul(), (2, -1)), (ReduceSum((0,)), (3,)), (Tick(), ()),
+                types=(V3, V3.update(weak=True)), consts=(scalar(2.0, f32),), outs=(4, 0))
+    assert str(p) == """\
+program f(a: f32[3], b: f32[3]~) -> (f32[], f32[3]) ! {Tick} {
+  c: f32[3] = neg a
+  d: f32[3] = mul c 2.0:f32[]
+  e: f32[] = reduce_sum[axes=(0,)] d
+  tick
+  return (e, a)
+}"""
+    assert again(p) == Success(p)
+
+
+def test_several_results_stand_side_by_side():
+    p = program((SplitPair(), (0,)), outs=(2, 1))
+    assert "  b: f32[3], c: f32[3] = split_pair a\n" in str(p)
+    assert again(p) == Success(p)
+
+
+def test_sub_programs_stand_indented_where_they_are_performed():
+    inner = program((Neg(), (0,)), outs=(1,), name="inner")
+    p = program((Call((inner,), "step"), (0,)), outs=(1,))
+    assert str(p) == """\
+program f(a: f32[3]) -> (f32[3]) {
+  b: f32[3] = call[bodies=(program inner(a: f32[3]) -> (f32[3]) {
+    b: f32[3] = neg a
+    return (b)
+  },), label='step'] a
+  return (b)
+}"""
+    assert again(p) == Success(p)
+
+
+def test_a_sub_program_that_occurs_again_is_its_label():
+    p = program((Neg(), (0,)), outs=(1,), name="leaf")
+    for _ in range(40):  # written out, this were 2^40 lines
+        p = program((Call((p,)), (0,)), (Call((p,)), (1,)), outs=(2,))
+    assert str(p).count("@p") == 80
+    assert again(p) == Success(p)
+
+
+def test_the_source_line_stands_behind_as_a_comment():
+    builder = Builder()
+    builder.input(V3)
+    builder.append(Neg(), (0,), V3, user_site())
+    p = builder.freeze([1])
+    assert "  b: f32[3] = neg a  # test_printer.py:" in p.pretty_print(source_info=True)
+    assert "#" not in str(p)
+    assert parse_program(p.pretty_print(source_info=True)) == Success(p)
+
+
+def test_a_named_axis_stands_in_the_row():
+    @operation
+    class Over:
+        axes: tuple[str, ...]
+        named = True
+
+        def result_type(op, x):
+            return x
+
+        @property
+        def effects(op):
+            return frozenset(map(Axis, op.axes))
+
+    p = program((Over(("i",)), (0,)), (Tick(3), ()))
+    assert "-> (f32[3]) ! {Tick[by=3], axis i} {" in str(p)
+    assert again(p) == Success(p)
+
+
+def test_fields_that_have_their_default_are_left_out():
+    assert "tick\n" in str(program((Tick(1), ()))) and "tick[by=2]" in str(program((Tick(2), ())))
+    assert "tick[by=True]" in str(program((Tick(True), ())))
+
+
+def test_an_equation_has_a_text_of_its_own():
+    p = program((Mul(), (0, -1)), consts=(scalar(2.0, f32),))
+    (equation,) = p.eqns
+    assert str(equation) == repr(equation) == "b: f32[3] = mul a 2.0:f32[]"
+    assert [str(x) for x in equation.invars] == ["a", "2.0:f32[]"]
+
+
+def test_large_constants_of_sub_programs_stand_behind_those_of_the_program():
+    rng = np.random.default_rng(0)
+    large = array_type((17,), f32)
+    one, two, three = (array(large, rng) for _ in range(3))
+    inner = program((Add(), (-1, -2)), types=(), consts=(one, two), outs=(0,))
+    p = program((Call((inner,)), ()), (Add(), (0, -1)), types=(), consts=(three,), outs=(1,))
+    assert "add @c1:f32[17] @c2:f32[17]" in str(p) and "add a @c0:f32[17]" in str(p)
+    assert p.constants == (three, one, two) and again(p) == Success(p)
+
+
+def test_constants_beyond_sixteen_elements_stand_beside_the_text():
+    rng = np.random.default_rng(0)
+    small, large = (array(array_type((n,), f32), rng) for n in (16, 17))
+    p = program((Neg(), (-2,)), (Neg(), (-1,)), types=(), consts=(small, large), outs=(1, 0))
+    assert "neg @c1:f32[17]" in str(p) and "@c0" not in str(p)
+    assert again(p) == Success(p)
+    assert "constants passed" in parse_program(str(p)).failure().what
+    assert "f32[17]" in parse_program(str(p), (small, small)).failure().what
+
+
+@given(programs(effects=True))
+def test_every_program_reads_back(p):
+    assert again(p) == Success(p)
+    assert hash(Program.parse(str(p), p.constants)) == hash(p)
+    assert parse_program(p.pretty_print(source_info=True), p.constants) == Success(p)
+
+
+@given(fields())
+def test_every_value_of_a_field_reads_back_in_type_and_bits(value):
+    p = program((Announce(value), (0,)))
+    (op,) = again(p).unwrap().ops
+    assert op == Announce(value)
+
+
+@pytest.mark.parametrize("value", [
+    Mode.CLIP, Window((2, 3), Mode.DROP), Spec((1,), -0.0), a_function, Mode, Spec, (Mode.CLIP, (Spec((0,)),)),
+    frozenset({1, 2.0}), pytrees.structure({"b": [1, None], "a": (2, Window((1,), Mode.CLIP))}),
+    Noted(Noted(ReduceSum((0,)))), Noted, ReduceSum, freeze({"w": (1.0, "x")}), math.nan, -math.nan,
+    struct.unpack("d", struct.pack("Q", 0x7FF0000000000001))[0], complex(-0.0, math.inf),
+    dtypes.THREEFRY, dtypes.KeyDType("rbg"),
+])  # fmt: skip
+def test_named_values_read_back(value):
+    p = program((Noted(value), (0,)))
+    (op,) = again(p).unwrap().ops
+    assert op == Noted(value)
+
+
+def test_a_program_is_the_value_of_a_field_like_others():
+    inner = program((Neg(), (0,)), outs=(1,))
+    p = program((Noted((inner, ("x", inner))), (0,)))
+    assert again(p) == Success(p) and str(p).count("neg") == 1
+
+
+def test_names_of_values_are_distinct_and_no_words_of_the_language():
+    names = [letter(n) for n in range(20_000)]
+    assert names[:3] == ["a", "b", "c"] and names[26:28] == ["aa", "ab"]
+    assert len(set(names)) == len(names) and not RESERVED & set(names)
+
+
+def test_addition_of_a_constant_and_itself():
+    x = concrete(V3, np.arange(3, dtype=f32))
+    p = program((Add(), (-1, -1)), consts=(x,), outs=(1,))
+    assert "add [0.0, 1.0, 2.0]:f32[3] [0.0, 1.0, 2.0]:f32[3]" in str(p) and again(p) == Success(p)

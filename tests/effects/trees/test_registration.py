@@ -1,0 +1,156 @@
+"""Types registered as nodes of pytrees: their children, their keys, and mistakes in registering."""
+
+import dataclasses
+import functools
+import threading
+from collections import OrderedDict, defaultdict
+
+import pytest
+from helpers.own_pytree_nodes import Bag, Layer
+
+from handlax.effects.base.errors import BadArgument, BadStaticArgument
+from handlax.effects.trees import pytrees
+from handlax.effects.trees.pytrees import (
+    DictKey,
+    Frozen,
+    GetAttrKey,
+    Partial,
+    flatten,
+    keystr,
+    structure,
+)
+
+
+def test_an_exact_type_is_a_leaf_until_it_is_registered():
+    class Late:
+        def __init__(self, x):
+            self.x = x
+
+    assert structure([Late(1)]) == structure([0])
+    pytrees.register_pytree_node(Late, lambda late: ((late.x,), None), lambda _, xs: Late(*xs))
+    assert pytrees.leaves([Late(1), Late(None)]) == [1]
+
+
+def test_a_field_without_init_is_no_child_and_a_dropped_one_takes_its_default():
+    @functools.partial(pytrees.register_dataclass, data_fields=["x"], meta_fields=[], drop_fields=["cache"])
+    @dataclasses.dataclass
+    class Node:
+        x: object
+        cache: int = 0
+        double: object = dataclasses.field(init=False, default=None)
+
+    again = pytrees.map(lambda x: x, Node(1, 7))
+    assert (again.x, again.cache) == (1, 0)
+
+
+def test_register_static_makes_a_value_part_of_the_structure():
+    @pytrees.register_static
+    @dataclasses.dataclass(frozen=True)
+    class Mode:
+        name: str
+
+    assert flatten([Mode("a"), 1])[0] == [1]
+    assert structure(Mode("a")) == structure(Mode("a")) != structure(Mode("b"))
+    assert pytrees.map(lambda x: x, [Mode("a")]) == [Mode("a")]
+
+
+def test_registration_with_keys_names_the_children():
+    @pytrees.register_pytree_with_keys_class
+    class Pair:
+        def __init__(self, *xs):
+            self.xs = xs
+
+        def tree_flatten_with_keys(self):
+            return [(GetAttrKey("left"), self.xs[0]), (DictKey("r"), self.xs[1])], None
+
+        @classmethod
+        def tree_unflatten(cls, _, xs):
+            return cls(*xs)
+
+    assert [keystr(path) for path, _ in pytrees.leaves_with_path(Pair(1, [2]))] == [".left", "['r'][0]"]
+    assert pytrees.map(lambda x: -x, Pair(1, 2)).xs == (-1, -2)
+
+
+def test_a_listener_hears_of_every_registration_once():
+    heard = {}
+
+    def listen(cls, to_iter, from_iter):
+        assert cls not in heard
+        heard[cls] = to_iter, from_iter
+
+    pytrees.on_register(listen)
+    assert {OrderedDict, defaultdict, Partial, Frozen, Bag, Layer} <= set(heard)
+
+    class New:
+        pass
+
+    pytrees.register_pytree_node(New, lambda x: ((1, 2), "data"), lambda data, xs: (data, xs))
+    to_iter, from_iter = heard[New]
+    assert to_iter(New()) == ((1, 2), "data") and from_iter("data", (3, 4)) == ("data", (3, 4))
+
+
+def test_threads_register_and_flatten_at_the_same_time():
+    wrong = []
+
+    def work():
+        for _ in range(50):
+            class Own:
+                def __init__(self, x):
+                    self.x = x
+
+            before = flatten([Own(1)])[1].num_leaves
+            pytrees.register_pytree_node(Own, lambda own: ((own.x, own.x), None), lambda _, xs: xs[0])
+            after = pytrees.leaves({"a": Own(1), "b": (Own(2),)})
+            if (before, after) != (1, [1, 1, 2, 2]):
+                wrong.append((before, after))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_registering_twice_is_refused():
+    for register in (lambda: pytrees.register_static(Bag), lambda: pytrees.register_dataclass(Layer)):
+        with pytest.raises(BadArgument, match="registered already"):
+            register()
+    with pytest.raises(BadArgument, match="registered already"):
+        pytrees.register_pytree_node(tuple, lambda x: (x, None), lambda _, xs: xs)
+
+
+@dataclasses.dataclass
+class Loose:
+    x: object
+    y: object = 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ((["x"], []), r"missing \['y'\]"),
+        ((["x", "y"], ["y"]), "must not overlap"),
+        ((["x", "y", "z"], []), r"unknown \['z'\]"),
+        ((["x"], None), "must both be passed"),
+    ],
+)
+def test_register_dataclass_refuses_fields_that_do_not_fit(fields, message):
+    with pytest.raises(BadArgument, match=message):
+        pytrees.register_dataclass(Loose, *fields)
+    assert not pytrees.is_tree_node(Loose)
+
+
+def test_a_flatten_function_must_give_a_pair():
+    class Bad:
+        pass
+
+    pytrees.register_pytree_node(Bad, lambda x: 3, lambda _, xs: None)
+    with pytest.raises(BadArgument, match=r"Bad must return \(children, static data\), got 3"):
+        flatten([Bad()])
+
+
+def test_static_data_that_cannot_be_hashed_are_named():
+    treedef = structure(Layer(0, name=["a"]))
+    with pytest.raises(BadStaticArgument, match=r"unhashable type: 'list'"):
+        hash(treedef)

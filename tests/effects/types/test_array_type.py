@@ -1,0 +1,46 @@
+"""Types of arrays: interned, so that equal ones are one object, and what they are made from."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import errors
+from handlax import numpy as hnp
+from handlax.effects.types.array_type import array_type
+
+f32 = np.dtype("float32")
+
+
+def test_types_take_scalar_types_and_names():
+    assert array_type((), hnp.float32) is array_type((), "float32") is array_type((), np.dtype("float32"))
+
+
+def test_a_type_survives_pickle_and_copy_as_the_same_object():
+    for t in (array_type((2, 0), f32), array_type((), f32, True)):
+        assert pickle.loads(pickle.dumps(t)) is t is copy.deepcopy(t)
+
+
+def test_shape_dtype_and_weakness_tell_types_apart():
+    kinds = [array_type((), f32), array_type((1,), f32), array_type((), f32, True), array_type((), "int32")]
+    assert len(set(kinds)) == 4 and [str(t) for t in kinds] == ["f32[]", "f32[1]", "f32[]~", "i32[]"]
+    assert kinds[0].update(weak=True) is kinds[2] and kinds[1].update(shape=()) is kinds[0]
+
+
+def test_a_type_cannot_be_changed():
+    with pytest.raises(errors.Immutable):
+        array_type((), f32).shape = (3,)
+
+
+def test_effect_whose_answer_names_a_scalar_type_crosses_jit():
+    @hx.effect(vmap="once")
+    class Temperature:
+        def result_type(op):
+            return array_type((), hnp.float32)
+
+    warm = hx.handler({Temperature: lambda op: hnp.float32(2.0)})
+    softened = hx.jit(lambda x: x / hx.perform(Temperature()))
+    assert hx.handle(warm)(softened)(1.0) == 0.5
+    assert hx.handle(warm)(hx.grad(softened))(1.0) == 0.5

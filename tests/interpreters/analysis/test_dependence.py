@@ -1,0 +1,143 @@
+"""Which results depend on which inputs, and programs that are taken over whole."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import lax
+from handlax import numpy as hnp
+from handlax.interpreters.analysis.dependence import as_marks, body_dependence, dependence, union
+from handlax.interpreters.analysis.simplify import dead_code_elimination
+from handlax.interpreters.differentiation.partial_eval import partial_eval_program, split_operation
+
+
+def straight(a, b, c):
+    return a + b, hnp.sin(c), c * 0 + 1.0, a
+
+
+def shifted(a, b, c):
+    """What one run carries reaches the next carry only in the run after."""
+    (a, b, c), ys = lax.scan(lambda s, _: ((s[1], s[2], s[2] * 2), s[0]), (a, b, c), None, 4)
+    return a, b, c, ys
+
+
+def chosen(a, b, c):
+    return lax.cond(a > 0, lambda b, c: (b, c), lambda b, c: (c, c), b, c)
+
+
+def counted(a, b, c):
+    return lax.while_loop(lambda s: s[0] < 3.0, lambda s: (s[0] + 1.0, s[1] * c, s[2]), (a, b, c))
+
+
+def called(a, b, c):
+    return hx.jit(lambda x, y: (x * 2, y, x + y))(a, hx.jit(hnp.sin)(b))
+
+
+@pytest.mark.parametrize("f", [straight, shifted, chosen, counted, called])
+def test_it_is_what_partial_evaluation_leaves_unknown(f):
+    program = hx.make_program(f)(1.0, 2.0, 3.0)
+    for marks in itertools.product((False, True), repeat=3):
+        assert dependence(program).results(marks) == partial_eval_program(program, marks).unknown
+
+
+@pytest.mark.parametrize("f", [shifted, chosen, counted, called])
+def test_it_is_what_an_operation_in_two_parts_leaves_unknown(f):
+    program = hx.make_program(f)(1.0, 2.0, 3.0)
+    for op, args in zip(program.ops, program.args):
+        for marks in itertools.product((False, True), repeat=len(args) if op.bodied else 0):
+            if op.bodied:
+                known = [first is not None for first, _ in split_operation(op, marks).results]
+                assert [not yes for yes in body_dependence(op).reached(marks).results] == known
+
+
+@pytest.mark.parametrize("f", [shifted, chosen, counted, called])
+def test_what_results_need_is_what_they_depend_on(f):
+    program = hx.make_program(f)(1.0, 2.0, 3.0)
+    for used in itertools.product((False, True), repeat=len(program.outs)):
+        needed = dead_code_elimination(program, used).used_inputs
+        assert needed == as_marks(union(itertools.compress(dependence(program).outs, used)), 3)
+
+
+@hx.effect(vmap="once", diff="stop")
+class Ask:
+    def result_type(op, x):
+        return x
+
+
+def test_an_effect_within_a_body_comes_after_the_one_before_it():
+    """The second depends on nothing unknown, but stays behind the first, which does; so does what it gives."""
+
+    def f(a, b):
+        hx.perform(Ask(), a)
+        return hx.jit(lambda b: hx.perform(Ask(), b))(b), b * 2
+
+    def looped(a, b):
+        def step(s, _):
+            hx.perform(Ask(), a)
+            return (hx.jit(lambda b: hx.perform(Ask(), b))(s[1]), s[1]), None
+
+        return lax.scan(step, (b, b), None, 2)[0]
+
+    for whole in (f, looped):
+        program = hx.make_program(whole)(1.0, 2.0)
+        assert dependence(program).results((True, False)) == (True, False)
+        assert partial_eval_program(program, (True, False)).unknown == (True, False)
+        assert dependence(program).results((False, False)) == (False, False)
+        assert dependence(program).roots == 0b11
+
+
+@pytest.mark.parametrize("source", [lambda i: (i + 1) % 12, lambda i: (i - 1) % 12, lambda i: (i * i + 1) % 12])
+def test_what_goes_round_depends_on_all_that_reaches_it(source):
+    def step(s, _):
+        return tuple([s[source(i)] for i in range(12)]), None
+
+    program = hx.make_program(lambda *s: lax.scan(step, s, None, 3)[0])(*map(float, range(12)))
+    for i in range(12):
+        reaches, at = set(), i
+        while at not in reaches:
+            reaches.add(at)
+            at = source(at)
+        for k in range(12):
+            assert dependence(program).results([k == j for j in range(12)])[i] == (k in reaches)
+
+
+@pytest.mark.parametrize("f", [straight, shifted, chosen, counted, called])
+def test_a_program_performed_under_a_record_is_that_program(f):
+    program = hx.make_program(f)(1.0, 2.0, 3.0)
+    again = hx.make_program(lambda *xs: program(*xs))(1.0, 2.0, 3.0)
+    assert again == program
+    assert list(again.sites) == list(program.sites)
+    doubled = hx.make_program(lambda *xs: program(*program(*xs)[:2], xs[2]))(1.0, 2.0, 3.0)
+    np.testing.assert_array_equal(doubled(1.0, 2.0, 3.0)[0], program(*program(1.0, 2.0, 3.0)[:2], 3.0)[0])
+
+
+@pytest.mark.parametrize("computed", [False, True])
+def test_a_loop_that_computes_of_nothing_known_is_its_own_rest(computed):
+    """What its body broadcasts of known values is not kept; anything else that it computes of them is."""
+
+    def step(c, x):
+        return c * hnp.broadcast_to(hnp.sin(x) if computed else x, (3,)), c
+
+    program = hx.make_program(lambda c, xs: lax.scan(step, c, xs))(hnp.ones(3), hnp.ones(4))
+    (op,) = program.ops
+    parts = split_operation(op, (True, False))
+    assert (parts.rest is op) != computed
+    assert bool(parts.known) == computed
+    if not computed:
+        assert parts.sources == (0, 1)
+
+
+def test_what_has_no_results_depends_on_nothing():
+    ticked = []
+
+    def step(c, _):
+        hx.debug.callback(ticked.append, 1)
+        return c * 2.0, None
+
+    f = hx.grad(lambda x: lax.scan(step, x, None, 2)[0])
+    np.testing.assert_allclose(f(1.0), 4.0)
+    assert len(ticked) == 2

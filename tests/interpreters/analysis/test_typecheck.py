@@ -1,0 +1,90 @@
+"""Typecheck: what a record makes passes, and each way of being wrong is found."""
+
+import numpy as np
+import pytest
+from helpers.random_programs import Tick, programs
+from hypothesis import given
+from hypothesis import strategies as st
+from returns.result import Success
+
+from handlax.effects.base.errors import TypeCheckError
+from handlax.effects.base.source_locations import user_site
+from handlax.effects.core.arrays import scalar
+from handlax.effects.operations.elementwise.arithmetic import Add, Neg, add, mul, neg
+from handlax.effects.operations.foundations.shapes import ReduceSum
+from handlax.effects.programs.higher_order import Call
+from handlax.effects.programs.program import Program
+from handlax.effects.types.array_type import array_type
+from handlax.interpreters.analysis.typecheck import check_program, typecheck
+from handlax.interpreters.core.record import record
+
+f32, i32 = np.dtype("float32"), np.dtype("int32")
+V3, V4, S = array_type((3,), f32), array_type((4,), f32), array_type((), f32)
+negate = Program([V3], [Neg()], [(0,)], [V3], [1], name="negate")
+
+
+@given(programs(effects=True))
+def test_well_typed_programs_pass(p):
+    assert check_program(p) == Success(p)
+
+
+def test_what_is_recorded_passes():
+    p = record(lambda x, y: (add(neg(mul(x, y)), 2.0),), [V3, V3])
+    assert typecheck(p) is p and len(p) == 3
+
+
+@given(programs(effects=True, size=20), st.data())
+def test_a_changed_result_type_is_found(p, data):
+    singles = [i for i, op in enumerate(p.ops) if not op.multiple_results]
+    if not singles:
+        return
+    i = data.draw(st.sampled_from(singles))
+    types = list(p.types)
+    types[i] = array_type((7, *types[i].shape), i32)
+    wrong = Program(p.in_types, p.ops, p.args, types, p.outs, p.consts)
+    assert isinstance(check_program(wrong).failure(), TypeCheckError)
+
+
+@pytest.mark.parametrize(("wrong", "found"), [
+    (Program([V3], [Neg()], [(0,)], [V4], [1]), "equation 0, b: f32[4] = neg a: states f32[4], its type is f32[3]"),
+    (Program([V3], [Neg()], [(1,)], [V3], [1]), "operand number 1 is defined nowhere above"),
+    (Program([V3], [Neg()], [(-1,)], [V3], [1]), "operand number -1 is defined nowhere above"),
+    (Program([V3], [Neg()], [(0, 0)], [V3], [1]), "equation 0"),
+    (Program([V3], [ReduceSum((1,))], [(0,)], [V3], [1]), "axes must be distinct dimensions"),
+    (Program([V3, V4], [Add()], [(0, 1)], [V3], [2]), "equation 0, c: f32[3] = add a b"),
+    (Program([V3], [], [], [], [3]), "the output number 3 is defined nowhere"),
+    (Program([V3], [Neg()], [(0,), (0,)], [V3], [0]), "must be equally many"),
+    (Program([V4], [Call((negate,))], [(0,)], [(V3,)], [1]), "negate takes f32[3] as input 0, it is given f32[4]"),
+    (Program([V3], [Call((negate,))], [(0, 0)], [(V3,)], [1]), "negate takes 1 values, it is given 2"),
+    (Program([V3], [Call((negate,))], [(0,)], [(V4,)], [1]), "states (f32[4]), its type is (f32[3])"),
+    (Program([V3], [Call((Program([V3], [Neg()], [(0,)], [V4], [1], name="inner"),))], [(0,)], [(V4,)], [1]),
+     "inner: equation 0"),
+])  # fmt: skip
+def test_each_mistake_is_named(wrong, found):
+    error = check_program(wrong).failure()
+    assert found in error.what
+    with pytest.raises(TypeCheckError):
+        typecheck(wrong)
+
+
+def test_an_effect_row_that_is_not_that_of_the_equations_is_found():
+    p = Program([], [Tick()], [()], [()], [])
+    object.__setattr__(p, "effects", frozenset())
+    assert "states the effect row {}, its row is {Tick}" in check_program(p).failure().what
+
+
+def test_weakness_is_no_obstacle_at_a_boundary():
+    weak = array_type((3,), f32, True)
+    assert check_program(Program([weak], [Call((negate,))], [(0,)], [(V3,)], [1])) != Success(negate)
+    assert typecheck(Program([weak], [Call((negate,))], [(0,)], [(V3,)], [1]))
+
+
+def test_the_message_leads_to_the_recorded_line():
+    p = Program([S], [Neg()], [(0,)], [V3], [1], sites=[user_site()])
+    assert "test_typecheck.py:" in check_program(p).failure().hint
+
+
+def test_constants_have_types_too():
+    p = Program([], [Neg()], [(-1,)], [S], [0], [scalar(1.0, f32)])
+    assert typecheck(p) is p
+    assert check_program(Program([], [Neg()], [(-1,)], [V3], [0], [scalar(1.0, f32)])).failure()

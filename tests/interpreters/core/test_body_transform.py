@@ -1,0 +1,108 @@
+"""Nestings that once went wrong: each was found by the laws of generated nests."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import handlax as hx
+from handlax import lax
+from handlax import numpy as hnp
+from handlax.effects.operations.elementwise.arithmetic import Mul
+from handlax.effects.operations.elementwise.transcendental import Sin
+from handlax.interpreters.differentiation import partial_eval
+
+x = np.float32(0.5)
+
+
+@hx.effect(vmap="once", diff="stop")
+class Ask:
+    def result_type(op):
+        return hx.ShapeDtypeStruct((), "float32").type
+
+
+def test_a_linear_transpose_reads_values_of_transformations_around_it():
+    def scaled(x):
+        return hx.linear_transpose(lambda d: hnp.sin(x) * d, x)(1.0)[0]
+
+    np.testing.assert_allclose(hx.grad(scaled)(x), np.cos(x), rtol=1e-6)
+    np.testing.assert_allclose(hx.vmap(scaled)(hnp.arange(3.0)), np.sin(np.arange(3)), rtol=1e-6)
+    np.testing.assert_allclose(hx.jit(scaled)(x), np.sin(x), rtol=1e-6)
+
+
+def test_a_test_that_computes_more_than_it_needs_has_an_adjoint():
+    def more(carry):
+        hnp.tanh(carry[1])
+        return carry[0] < 3
+
+    def f(x):
+        return lax.while_loop(more, lambda c: (c[0] + 1, hnp.sin(c[1])), (0, x), max_steps=4)[1]
+
+    wanted = hx.grad(lambda x: hnp.sin(hnp.sin(hnp.sin(x))))(x)
+    np.testing.assert_allclose(hx.grad(f)(x), wanted, rtol=1e-6)
+    transposed = hx.linear_transpose(lambda dx: hx.jvp(f, (x,), (dx,))[1], x)
+    np.testing.assert_allclose(transposed(1.0)[0], wanted, rtol=1e-6)
+
+
+def test_a_rule_whose_results_are_the_same_in_all_lanes_fits_lanes_along_any_dimension():
+    f = hx.custom_vjp(lambda x: (x, hnp.float32(2.0)))
+    f.defvjp(lambda x: (f(x), None), lambda _, cts: (cts[0],))
+    w = np.arange(6, dtype=np.float32).reshape(2, 3)
+    ys, twos = hx.vmap(f, in_axes=1)(w)
+    np.testing.assert_array_equal(ys, w.T)
+    np.testing.assert_array_equal(twos, [2, 2, 2])
+
+
+def test_what_is_computed_again_is_known_to_the_adjoint_of_its_derivative():
+    f = hx.checkpoint(hnp.sin)
+    pulled = hx.linear_transpose(lambda ct: hx.vjp(f, x)[1](ct)[0], x)
+    np.testing.assert_allclose(pulled(2.0)[0], 2 * np.cos(x), rtol=1e-6)
+    ruled = hx.custom_vjp(f)
+    ruled.defvjp(lambda x: (f(x), x), lambda x, ct: hx.vjp(f, x)[1](ct))
+    np.testing.assert_allclose(hx.jvp(ruled, (x,), (hnp.float32(3.0),))[1], 3 * np.cos(x), rtol=1e-6)
+
+
+def test_a_crossing_is_remembered_for_equal_operations():
+    def f(x):
+        return hnp.sum(lax.scan(lambda c, w: (hnp.sin(c * w) + 0.125, c), x, hnp.ones(5))[1])
+
+    first = hx.make_program(hx.grad(f))(x)
+    before = hx.cache_info()["cross"]
+    again = hx.make_program(hx.grad(f))(x)
+    after = hx.cache_info()["cross"]
+    assert again == first
+    assert (after.hits - before.hits, after.misses - before.misses) == (1, 0)
+
+
+def test_what_a_crossing_remembers_is_split_once_for_each_setting(monkeypatch):
+    def f(x):
+        return hnp.sum(lax.scan(lambda c, w: (hnp.sin(c * w) + 0.375, c), x, hnp.ones(5))[1])
+
+    made = []
+    once = partial_eval.split_bodies
+    monkeypatch.setattr(partial_eval, "split_bodies", lambda *args: made.append(args) or once(*args))
+    first = hx.grad(f)(x)
+    assert hx.grad(f)(x) == first
+    assert len(made) == 1
+    with hx.rules(jvp={Sin: lambda op, xs, dxs: (hx.perform(op, *xs), dxs[0])}):
+        other = hx.grad(f)(x)
+    assert len(made) == 2
+    assert other != first
+    assert hx.grad(f)(x) == first
+
+
+def test_a_crossing_that_a_handler_around_has_a_part_in_is_not_remembered():
+    def f(x):
+        return lax.scan(lambda c, _: (c * hx.perform(Ask()), None), x, None, 2)[0]
+
+    for answer in (2.0, 3.0):
+        handled = hx.handle(hx.handler({Ask: lambda op, answer=answer: hnp.float32(answer)}))
+        np.testing.assert_allclose(handled(hx.grad(f))(x), answer**2)
+        np.testing.assert_allclose(handled(hx.vmap(f))(hnp.ones(3)), np.full(3, answer**2))
+
+
+def test_the_adjoint_of_a_loop_follows_the_rules_in_force():
+    slope = hx.grad(lambda x: lax.scan(lambda c, _: (c * 2.0, None), x, None, 3)[0])
+    assert slope(1.0) == 8.0
+    with hx.rules(transpose={Mul: lambda op, ct, x, y, *, wrt: ct}):
+        assert slope(1.0) == 1.0
+    assert slope(1.0) == 8.0

@@ -1,0 +1,253 @@
+"""custom_vmap: the rule is what vmap does, and derivatives keep it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import errors, lax
+from handlax import numpy as hnp
+from handlax.custom_batching import custom_vmap, sequential_vmap
+from handlax.effects.operations.elementwise.transcendental import Sin
+
+XS = np.linspace(0.2, 1.4, 3, dtype="float32")
+
+
+@hx.effect
+class Toll:
+    by: int = 1
+
+    def result_type(op):
+        return None
+
+
+counter = hx.handler({Toll: lambda n, op: (n + op.by, None)})
+twice_sin = hx.handler({Sin: lambda op, x: 2 * hx.perform(op, x)})
+calls: list[object] = []
+
+
+@custom_vmap
+def f(x, y):
+    return hnp.sin(x) * y
+
+
+@f.def_vmap
+def f_rule(size, in_batched, x, y):
+    """Three times the function, so that one sees whose it is."""
+    calls.append((size, in_batched))
+    assert [x.shape, y.shape] == [(size,) if mapped else () for mapped in in_batched]
+    return 3.0 * hnp.sin(x) * y, True
+
+
+def close(a, b):
+    np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=2e-5, atol=2e-5)
+
+
+def test_the_rule_maps_and_the_function_does_the_rest():
+    calls.clear()
+    for wrap in (lambda f: f, hx.jit):
+        close(wrap(f)(0.3, 2.0), 2.0 * np.sin(0.3))
+        close(wrap(hx.grad(f))(0.3, 2.0), 2.0 * np.cos(0.3))
+        assert calls == []
+        close(wrap(hx.vmap(f, (0, None)))(XS, 2.0), 6.0 * np.sin(XS))
+        close(hx.vmap(wrap(f), (0, None))(XS, 2.0), 6.0 * np.sin(XS))
+        assert calls.pop() == (3, [True, False])
+        calls.clear()
+
+
+@pytest.mark.parametrize(
+    ("derivative", "want"),
+    [
+        (hx.grad, np.cos),
+        (hx.jacfwd, np.cos),
+        (lambda f: lambda x, y: hx.jvp(lambda x: f(x, y), (x,), (1.0,))[1], np.cos),
+        (lambda f: lambda x, y: hx.linearize(lambda x: f(x, y), x)[1](1.0), np.cos),
+        (lambda f: hx.grad(hx.jit(f)), np.cos),
+        (lambda f: hx.grad(hx.checkpoint(f)), np.cos),
+        (lambda f: hx.grad(hx.grad(f)), lambda x: -np.sin(x)),
+        (hx.hessian, lambda x: -np.sin(x)),
+        (lambda f: hx.jacfwd(hx.jacfwd(f)), lambda x: -np.sin(x)),
+        (lambda f: hx.jacrev(hx.jacfwd(f)), lambda x: -np.sin(x)),
+    ],
+)
+@pytest.mark.parametrize("wrap", [lambda f: f, hx.jit])
+def test_derivatives_are_mapped_by_the_derivative_of_the_rule(derivative, want, wrap):
+    close(derivative(f)(0.3, 2.0), 2.0 * want(0.3))
+    close(wrap(hx.vmap(derivative(f), (0, None)))(XS, 2.0), 6.0 * want(XS))
+
+
+def test_a_mapped_function_is_differentiated_in_both_modes():
+    total = hx.grad(lambda xs, y: hx.vmap(f, (0, None))(xs, y).sum(), (0, 1))
+    for wrap in (lambda f: f, hx.jit):
+        by_x, by_y = wrap(total)(XS, 2.0)
+        close(by_x, 6.0 * np.cos(XS))
+        close(by_y, 3.0 * np.sin(XS).sum())
+        close(wrap(hx.jacfwd(hx.vmap(f, (0, None)), 1))(XS, 2.0), 3.0 * np.sin(XS))
+
+
+def test_the_derivative_by_an_argument_that_lanes_share_differs_from_lane_to_lane():
+    close(hx.vmap(hx.grad(f, 1), (0, None))(XS, 2.0), 3.0 * np.sin(XS))
+
+
+def test_the_rule_is_kept_in_loops_and_branches():
+    def looped(x, y):
+        return lax.scan(lambda c, _: (f(c, y), None), x, None, 2)[0]
+
+    def want(x):
+        return 6.0 * hnp.sin(6.0 * hnp.sin(x))
+
+    for wrap in (lambda f: f, hx.jit):
+        close(wrap(hx.vmap(looped, (0, None)))(XS, 2.0), want(XS))
+        close(wrap(hx.vmap(hx.grad(looped), (0, None)))(XS, 2.0), hx.vmap(hx.grad(want))(XS))
+        chosen = hx.vmap(lambda x: lax.cond(x > 0.5, lambda x: f(x, 2.0), lambda x: x, x))
+        close(wrap(chosen)(XS), np.where(XS > 0.5, 6.0 * np.sin(XS), XS))
+
+
+def test_two_axes_take_the_rule_once_for_the_inner_one():
+    calls.clear()
+    close(hx.vmap(hx.vmap(f, (0, None)), (None, 0))(XS, XS), 3.0 * np.sin(XS) * XS[:, None])
+    assert calls == [(3, [True, False])]
+
+
+def test_trees_and_results_that_lanes_share():
+    @custom_vmap
+    def g(tree, k):
+        return {"y": tree["a"] * k, "k": (k, tree["n"])}
+
+    @g.def_vmap
+    def rule(size, in_batched, tree, k):
+        assert in_batched == [{"a": True, "n": False}, False]
+        return g(tree, k), {"y": True, "k": (False, False)}
+
+    made = hx.vmap(g, ({"a": 0, "n": None}, None))({"a": XS, "n": 7}, 2.0)
+    close(made["y"], 2.0 * XS)
+    close(made["k"][0], [2.0] * 3)
+    assert made["k"][1].tolist() == [7] * 3
+    gradient = hx.vmap(hx.grad(lambda a, k: g({"a": a, "n": 7}, k)["y"] * g({"a": a, "n": 7}, k)["k"][0]), (0, None))
+    close(gradient(XS, 2.0), [4.0] * 3)
+
+
+def test_the_mapped_axis_comes_first():
+    @custom_vmap
+    def g(x):
+        return x.sum()
+
+    g.def_vmap(lambda size, in_batched, x: (x.sum(tuple(range(1, x.ndim))), True))
+    xs = np.arange(6, dtype="float32").reshape(2, 3)
+    close(hx.vmap(g, 1)(xs), xs.sum(0))
+    close(hx.vmap(hx.grad(g), 1, 1)(xs), np.ones((2, 3)))
+
+
+def test_sequential_vmap_runs_lane_after_lane():
+    g = sequential_vmap(lambda x, y: hnp.sin(x) * y)
+    for wrap in (lambda f: f, hx.jit):
+        close(wrap(hx.vmap(g, (0, None)))(XS, 2.0), 2.0 * np.sin(XS))
+        close(wrap(hx.vmap(hx.grad(g), (0, None)))(XS, 2.0), 2.0 * np.cos(XS))
+        close(wrap(hx.vmap(hx.vmap(g, (None, 0)), (0, None)))(XS, XS), np.sin(XS)[:, None] * XS)
+    assert "scan" in str(hx.make_program(hx.vmap(g, (0, None)))(XS, 2.0))
+
+
+# What is captured
+
+
+def test_a_captured_box_is_an_operand_unless_it_differs_from_lane_to_lane():
+    def outer(y):
+        @custom_vmap
+        def g(x):
+            return x * y
+
+        g.def_vmap(lambda size, in_batched, x: (10.0 * x * y, True))
+        return hx.vmap(g)(hnp.ones(2)).sum() + hx.vmap(hx.grad(g))(hnp.ones(2)).sum()
+
+    for wrap in (lambda f: f, hx.jit):
+        close(wrap(outer)(2.0), 80.0)
+        close(wrap(hx.grad(outer))(2.0), 40.0)
+        close(hx.grad(wrap(hx.grad(lambda y: y * outer(y))))(2.0), 80.0)
+
+    def shared(y):
+        g = custom_vmap(lambda x: x * y)
+        g.def_vmap(lambda size, in_batched, x: (x, True))
+        return g(1.0)
+
+    with pytest.raises(errors.CannotCross, match="make it an argument"):
+        hx.vmap(shared)(XS)
+
+
+# Handlers of the user's
+
+
+def test_effects_of_the_rule_replace_those_of_the_function():
+    g = custom_vmap(lambda x: (hx.perform(Toll(1)), hnp.sin(x))[1])
+    g.def_vmap(lambda size, in_batched, x: ((hx.perform(Toll(10)), hnp.sin(x))[1], True))
+    assert int(hx.handle(counter, 0)(g)(1.0)[0]) == 1
+    assert int(hx.handle(counter, 0)(hx.vmap(g))(XS)[0]) == 10
+    assert int(hx.handle(counter, 0)(hx.jit(hx.vmap(hx.jit(g))))(XS)[0]) == 10
+
+
+def test_a_clause_inside_vmap_applies_in_the_rule():
+    handled = hx.handle(twice_sin)(lambda x: f(x, 2.0))
+    for wrap in (lambda f: f, hx.jit):
+        close(wrap(hx.vmap(handled))(XS), 12.0 * np.sin(XS))
+        close(wrap(hx.vmap(hx.grad(handled)))(XS), 12.0 * np.cos(XS))
+
+
+def test_a_state_of_each_lane_cannot_be_moved_by_the_rule_for_all():
+    g = custom_vmap(lambda x: (hx.perform(Toll(1)), hnp.sin(x))[1])
+    g.def_vmap(lambda size, in_batched, x: (hnp.sin(x), True))
+    assert hx.vmap(hx.handle(counter, 5)(g))(XS)[0].tolist() == [5, 5, 5]
+    g.def_vmap(lambda size, in_batched, x: ((hx.perform(Toll(10)), hnp.sin(x))[1], True))
+    with pytest.raises(errors.CannotCross, match="custom_vmap of"):
+        hx.vmap(hx.handle(counter, 0)(g))(XS)
+
+
+# What a rule must return
+
+
+def no_pair(size, in_batched, x):
+    return (x,)
+
+
+def other_tree(size, in_batched, x):
+    return (x,), (True,)
+
+
+def other_marks(size, in_batched, x):
+    return x, [True]
+
+
+def other_shape(size, in_batched, x):
+    return x.sum(), True
+
+
+def not_marked(size, in_batched, x):
+    return x, False
+
+
+def other_dtype(size, in_batched, x):
+    return x.astype("float16"), True
+
+
+@pytest.mark.parametrize(
+    ("rule", "error"),
+    [
+        (no_pair, errors.TreeMismatch),
+        (other_tree, errors.TreeMismatch),
+        (other_marks, errors.TreeMismatch),
+        (other_shape, errors.ShapeMismatch),
+        (not_marked, errors.ShapeMismatch),
+        (other_dtype, errors.DTypeMismatch),
+    ],
+)
+def test_a_wrong_rule_is_named_with_its_line(rule, error):
+    g = custom_vmap(lambda x: x * 2.0)
+    g.def_vmap(rule)
+    named = rf"rule {rule.__name__} at test_custom_vmap.py:{rule.__code__.co_firstlineno}:"
+    for transform in (hx.vmap, lambda f: hx.vmap(hx.jit(f)), lambda f: hx.vmap(hx.grad(f))):
+        with pytest.raises(error, match=named):
+            transform(g)(XS)
+
+
+def test_a_function_without_a_rule_says_so():
+    with pytest.raises(errors.BadCall, match="def_vmap"):
+        custom_vmap(lambda x: x)(1.0)

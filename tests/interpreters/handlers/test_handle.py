@@ -1,0 +1,173 @@
+"""Handlers of the user's, in direct mode."""
+
+from __future__ import annotations
+
+import pytest
+
+import handlax as hx
+from handlax import errors, lax
+from handlax import numpy as hnp
+from handlax.effects.operations.elementwise.transcendental import Cos, Sin
+
+
+@hx.effect
+class Pulse:
+    by: int = 1
+
+    def result_type(op):
+        return None
+
+
+@hx.effect(vmap="once", diff="stop")
+class Ask:
+    like: object
+
+    def result_type(op):
+        return op.like
+
+
+counter = hx.handler({Pulse: lambda n, op: (n + op.by, None)})
+
+
+def ticking(x):
+    hx.perform(Pulse())
+    hx.perform(Pulse(3))
+    return hnp.sin(x)
+
+
+def counting(kind):
+    """A handler that counts what it forwards, and the list that counts."""
+    seen = []
+
+    def clause(op, *xs):
+        seen.append(op)
+        return hx.perform(op, *xs)
+
+    return hx.handler({kind: clause}), seen
+
+
+def test_a_state_is_handed_from_clause_to_clause():
+    n, y = hx.handle(counter, 10)(ticking)(1.0)
+    assert n == 14
+    assert float(y) == pytest.approx(0.8414710)
+
+
+def test_a_state_crosses_jit_by_interpreting_its_body():
+    jitted = hx.jit(ticking)
+    assert hx.handle(counter, 0)(jitted)(1.0)[0] == 4
+    assert hx.handle(counter, 0)(lambda x: jitted(jitted(x)))(1.0)[0] == 8
+
+
+def test_an_effect_that_nobody_handles_is_named():
+    with pytest.raises(errors.UnhandledEffect, match="pulse") as caught:
+        ticking(1.0)
+    assert len(str(caught.value).splitlines()) == 3
+    with pytest.raises(errors.UnhandledEffect, match="Pulse"):
+        hx.jit(ticking)(1.0)
+    assert hx.handle(counter, 0)(ticking)(1.0)[0] == 4
+
+
+def test_a_clause_forwards_to_the_handler_outside():
+    twice = hx.handler({Sin: lambda op, x: 2 * hx.perform(op, x)})
+    thrice = hx.handler({Sin: lambda op, x: 3 * hx.perform(op, x)})
+    y = hx.handle(thrice)(hx.handle(twice)(hnp.sin))(1.0)
+    assert float(y) == pytest.approx(6 * 0.8414710)
+
+
+def test_the_order_of_handlers_is_their_meaning():
+    """A clause outside grad sees what the rule of sin performs; inside, it sees what the function performs."""
+    handler, seen = counting(Cos)
+    hx.handle(handler)(hx.grad(hnp.sin))(1.0)
+    assert len(seen) == 1
+    seen.clear()
+    hx.grad(hx.handle(handler)(hnp.sin))(1.0)
+    assert seen == []
+
+
+@pytest.mark.parametrize(
+    ("transform", "argument"),
+    [
+        (lambda f: lambda x: hx.jvp(f, (x,), (x,))[1], 0.5),
+        (hx.grad, 0.5),
+        (hx.vmap, [0.5, 0.6]),
+        (lambda f: hx.vmap(hx.grad(f)), [0.5, 0.6]),
+        (lambda f: hx.grad(hx.grad(f)), 0.5),
+    ],
+)
+def test_a_clause_inside_any_transformation_answers_once(transform, argument):
+    handler, seen = counting(Cos)
+    argument = hnp.asarray(argument)
+    inside = transform(hx.handle(handler)(hnp.cos))(argument)
+    assert len(seen) == 1
+    assert hnp.allclose(inside, transform(hnp.cos)(argument))
+
+
+def test_a_replaced_operation_is_differentiated_as_replaced():
+    square = hx.handler({Sin: lambda op, x: x * x})
+    assert float(hx.grad(hx.handle(square)(hnp.sin))(3.0)) == 6.0
+    assert float(hx.handle(square)(hx.grad(hnp.sin))(3.0)) == pytest.approx(-0.9899925)
+
+
+def test_otherwise_counts_every_pure_operation():
+    def count(n, op, *xs):
+        return n + 1, hx.perform(op, *xs)
+
+    counts = hx.handler(otherwise=count, over=hx.is_pure)
+
+    def f(x):
+        return hnp.sin(x) * x + 1.0
+
+    n, y = hx.handle(counts, 0)(f)(2.0)
+    assert n == 3
+    assert hx.handle(counts, 0)(hx.jit(f))(2.0)[0] == 3
+    assert float(y) == pytest.approx(float(f(2.0)))
+
+
+def test_an_answer_has_the_type_of_the_operation():
+    wrong = hx.handler({Sin: lambda op, x: hnp.zeros((2,))})
+    with pytest.raises(errors.DTypeMismatch, match="sin"):
+        hx.handle(wrong)(hnp.sin)(1.0)
+    weak = hx.handler({Sin: lambda op, x: 1})
+    assert hx.handle(weak)(hnp.sin)(hnp.float32(2.0)).dtype == hnp.float32
+
+
+def test_an_effect_crosses_vmap_as_it_declares():
+    like = hx.make_program(lambda x: x)(1.0).in_avals[0]
+    ask = hx.handler({Ask: lambda op: 7.0})
+    y = hx.handle(ask)(hx.vmap(lambda x: x + hx.perform(Ask(like))))(hnp.arange(3.0))
+    assert y.tolist() == [7.0, 8.0, 9.0]
+    with pytest.raises(errors.CannotCross, match="vmap='refuse'"):
+        hx.handle(counter, 0)(hx.vmap(ticking))(hnp.arange(3.0))
+    n, _ = hx.vmap(hx.handle(counter, 0)(ticking))(hnp.arange(3.0))
+    assert n.tolist() == [4, 4, 4]
+
+
+def test_returns_sees_the_final_state():
+    h = hx.handler({Pulse: lambda n, op: (n + op.by, None)}, returns=lambda n, y: {"ticks": n, "value": y})
+    assert hx.handle(h, 0)(ticking)(0.0)["ticks"] == 4
+
+
+def test_what_the_test_of_a_loop_performs_changes_the_state_of_otherwise():
+    def count(n, op, *xs):
+        return n + 1, hx.perform(op, *xs)
+
+    counts = hx.handler(otherwise=count, over=lambda op: op.name == "lt")
+    f = lambda x: lax.while_loop(lambda c: c < 10.0, lambda c: c * 2.0, x)
+    n, y = hx.handle(counts, 0)(f)(1.0)
+    assert (int(n), float(y)) == (5, 16.0)
+
+
+@pytest.mark.parametrize("over", [lambda f: f, hx.vmap])
+def test_a_weak_answer_is_as_strong_as_the_result_of_its_operation(over):
+    half = hx.handler({Sin: lambda op, x: hnp.full(x.shape, 0.5)})
+    y = hx.handle(half)(over(lambda x: hnp.sin(x) * hnp.ones(2, "bfloat16")))(hnp.ones((3, 2)))
+    assert y.dtype == hnp.float32 and not y.weak_type
+
+
+def test_a_weak_answer_that_the_type_cannot_hold_is_refused():
+    like = hx.make_program(lambda x: x)(1).in_avals[0]
+    program = hx.make_program(lambda: hx.perform(Ask(like)) + 0)()
+    answering = lambda x: hx.handle(hx.handler({Ask: lambda op: x}))(lambda: program())()
+    assert int(answering(7)[0]) == 7
+    with pytest.raises(errors.DTypeMismatch, match="ask"):
+        answering(2.5)

@@ -1,0 +1,50 @@
+"""Handlers as values: clauses, merging, and what is no handler."""
+
+from __future__ import annotations
+
+import pytest
+
+import handlax as hx
+from handlax import errors
+from handlax import numpy as hnp
+from handlax.effects.operations.elementwise.transcendental import Cos, Sin
+
+
+@hx.effect
+class Pulse:
+    by: int = 1
+
+    def result_type(op):
+        return None
+
+
+def ticking(x):
+    hx.perform(Pulse())
+    hx.perform(Pulse(3))
+    return hnp.sin(x)
+
+
+def test_merged_handlers_prefer_the_right_one():
+    one = hx.handler({Sin: lambda op, x: x, Cos: lambda op, x: x})
+    both = one | hx.handler({Sin: lambda op, x: -x})
+    assert float(hx.handle(both)(hnp.sin)(2.0)) == -2.0
+    assert float(hx.handle(both)(hnp.cos)(2.0)) == 2.0
+    assert float(hx.handle(one.set(Cos, lambda op, x: x + 1))(hnp.cos)(2.0)) == 3.0
+
+
+@pytest.mark.parametrize("clauses", [{"sin": lambda op, x: x}, {Sin(): lambda op, x: x}, {Sin: 3}])
+def test_a_handler_of_something_else_is_refused(clauses):
+    with pytest.raises(errors.BadArgument):
+        hx.handler(clauses)
+
+
+def test_a_clause_with_state_gives_a_pair():
+    with pytest.raises(errors.BadArgument, match="state"):
+        hx.handle(hx.handler({Pulse: lambda n, op: None}), 0)(ticking)(1.0)
+
+
+def test_handlers_are_values():
+    h = hx.handler({Sin: abs})
+    assert h == hx.handler({Sin: abs}) and hash(h) == hash(hx.handler({Sin: abs}))
+    with pytest.raises(AttributeError):
+        h.clauses = {}

@@ -1,0 +1,146 @@
+"""Clauses that take the rest of the program, and clauses that end it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import lax
+from handlax import numpy as hnp
+
+
+@hx.effect
+class Pick:
+    def result_type(op, xs):
+        return xs.update(shape=xs.shape[1:])
+
+
+@hx.effect(vmap="per_lane")
+class Halt:
+    def result_type(op, x):
+        return None
+
+
+@hx.effect(vmap="per_lane")
+class Tock:
+    def result_type(op):
+        return None
+
+
+worlds = hx.handler({Pick: hx.ctl(lambda resume, op, xs: hnp.stack([resume(x) for x in xs]))})
+at_once = hx.handler({Pick: hx.ctl(lambda resume, op, xs: hx.vmap(resume)(xs))})
+never = hx.handler({Pick: hx.ctl(lambda resume, op, xs: xs.sum())})
+
+
+def pick(*xs):
+    return hx.perform(Pick(), hnp.array(xs, "float32"))
+
+
+def products():
+    return pick(1.0, 2.0) * pick(10.0, 20.0, 30.0)
+
+
+GRID = [[10, 20, 30], [20, 40, 60]]
+
+
+def test_resume_may_be_called_many_times():
+    assert hx.handle(worlds)(products)().tolist() == GRID
+
+
+def test_resume_may_be_mapped_so_that_all_choices_are_one_batch():
+    assert hx.handle(at_once)(products)().tolist() == GRID
+    assert hx.jit(hx.handle(at_once)(products))().tolist() == GRID
+
+
+def test_resume_may_never_be_called():
+    assert float(hx.handle(never)(products)()) == 3.0
+
+
+def test_resume_may_be_called_once_and_what_it_gives_be_used():
+    doubled = hx.handler({Pick: hx.ctl(lambda resume, op, xs: 2 * resume(xs[0]))})
+    assert float(hx.handle(doubled)(products)()) == 40.0
+
+
+def test_every_world_has_a_state_of_its_own_where_the_clause_says_so():
+    numbered = hx.handler(
+        {Pick: hx.ctl(lambda resume, s, op, xs: [resume(10 * s + i, x) for i, x in enumerate(xs)])}
+    )
+    answers = hx.handle(numbered, 0)(lambda: pick(1.0, 2.0) + pick(3.0, 4.0))()
+    assert [[(s, float(y)) for s, y in row] for row in answers] == [[(0, 4), (1, 5)], [(10, 5), (11, 6)]]
+
+
+def test_fun_clauses_work_beside_and_the_state_is_threaded_through_them():
+    both = worlds | hx.handler({Tock: lambda s, op: (s + 1, None)})
+    both = both.set(Pick, hx.ctl(lambda resume, s, op, xs: hnp.stack([resume(s, x)[0] for x in xs])))
+
+    def f():
+        hx.perform(Tock())
+        y = pick(1.0, 2.0)
+        lax.fori_loop(0, 3, lambda i, c: (hx.perform(Tock()), c)[1], 0.0)
+        return y
+
+    assert hx.handle(both, 0)(f)().tolist() == [4, 4]
+
+
+def test_returns_is_applied_in_every_world():
+    listed = hx.handler(
+        {Pick: hx.ctl(lambda resume, op, xs: resume(xs[0]) + resume(xs[1]))}, returns=lambda y: [float(y)]
+    )
+    assert hx.handle(listed)(lambda: pick(1.0, 2.0) + pick(10.0, 20.0))() == [11, 21, 12, 22]
+
+
+def test_both_branches_of_a_cond_may_ask_for_the_rest():
+    def f(x):
+        y = lax.cond(x > 0, lambda: pick(1.0, 2.0), lambda: pick(5.0, 6.0))
+        return y * x
+
+    handled = hx.handle(worlds)(f)
+    for run in (handled, hx.jit(handled)):
+        assert run(2.0).tolist() == [2, 4]
+        assert run(-1.0).tolist() == [-5, -6]
+    assert hx.vmap(handled)(np.float32([2.0, -1.0])).tolist() == [[2, 4], [-5, -6]]
+
+
+def test_a_jitted_body_is_entered():
+    assert hx.handle(worlds)(hx.jit(products))().tolist() == GRID
+
+
+def test_branches_whose_answers_differ_in_structure_are_refused():
+    f = lambda x: lax.cond(x > 0, lambda: pick(1.0, 2.0), lambda: pick(1.0, 2.0, 3.0))
+    with pytest.raises(hx.errors.DTypeMismatch, match="one type"):
+        hx.jit(hx.handle(worlds)(f))(2.0)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda: lax.scan(lambda c, _: (c + pick(1.0, 2.0), None), 0.0, None, 3),
+        lambda: lax.while_loop(lambda c: c < 3.0, lambda c: c + pick(1.0, 2.0), 0.0),
+    ],
+)
+def test_the_rest_of_a_loop_is_refused_with_the_remedy(f):
+    with pytest.raises(hx.errors.CannotCross, match=r"resume(.|\n)*unroll"):
+        hx.handle(worlds)(f)()
+
+
+def test_the_gradient_of_all_worlds_is_the_gradient_in_each():
+    slope = hx.jacrev(lambda x: hx.handle(worlds)(lambda: hnp.sin(x) * pick(1.0, 2.0))())(1.0)
+    assert slope == pytest.approx(np.cos(1.0) * np.array([1.0, 2.0]), rel=1e-6)
+
+
+def test_a_handler_that_resumes_records_first_so_python_cannot_ask_for_values():
+    with pytest.raises(hx.errors.TracerBoolConversionError):
+        hx.handle(worlds)(lambda: 1.0 if pick(1.0, 2.0) > 1 else 2.0)()
+
+
+# final
+
+
+def test_kinds_are_values():
+    f = lambda resume, op, xs: resume(xs[0])
+    assert hx.ctl(f) == hx.ctl(f) and hash(hx.ctl(f)) == hash(hx.ctl(f)) and hx.ctl(f) != hx.final(f)
+    with pytest.raises(hx.errors.BadArgument, match="callable"):
+        hx.ctl(3)
+    with pytest.raises(hx.errors.BadArgument, match="nest"):
+        hx.handler({Pick: hx.ctl(f), Halt: hx.final(lambda op, x: x)})

@@ -1,0 +1,33 @@
+"""Tallies: states that are counted before the program runs."""
+
+from __future__ import annotations
+
+import handlax as hx
+from handlax import lax
+
+
+@hx.effect(vmap="per_lane")
+class Step:
+    by: int = 1
+
+    def result_type(op):
+        return None
+
+
+def step(by=1):
+    hx.perform(Step(by))
+
+
+def test_a_tally_is_static_and_exact():
+    tally = hx.tally(0, lambda a, b: a + b, max, lambda n, times: n * times)
+    counting = hx.handler({Step: lambda op: op.by}, moves=tally)
+
+    def f(x):
+        lax.scan(lambda c, _: (step(3), (c, None))[1], x, None, 5)
+        lax.cond(x > 0, lambda: step(1), lambda: step(100))
+        return x
+
+    total, _ = hx.handle(counting, 0)(hx.handle(hx.handler({}))(lambda x: hx.make_program(f)(x)))(1.0)
+    outer = hx.handler({Step: lambda op: None})
+    total, _ = hx.handle(outer)(lambda x: hx.handle(counting, 0)(f)(x))(1.0)
+    assert total == 115

@@ -1,0 +1,285 @@
+"""Keyless random: every draw distinct, reproducible, and named by where it stands."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import errors, lax, random
+from handlax import numpy as hnp
+from handlax.interpreters.library.effectful.random_streams import fresh_key, seed
+
+KEY = random.key(7)
+
+
+def normal(shape=()):
+    return random.normal(fresh_key(), shape)
+
+
+def helper():
+    return lax.scan(lambda c, _: (c, normal()), 0.0, None, 2)[1]
+
+
+def twice():
+    return hnp.stack([normal() for _ in range(2)])
+
+
+def nested():
+    return lax.scan(lambda c, _: (c, lax.scan(lambda d, _: (d, normal()), 0.0, None, 3)[1]), 0.0, None, 2)[1]
+
+
+def until():
+    def body(s):
+        i, xs = s
+        return i + 1, xs.at[i].set(normal())
+
+    return lax.while_loop(lambda s: s[0] < 4, body, (0, hnp.zeros(4)))[1]
+
+
+def lanes():
+    return hx.vmap(lambda x: x + normal())(hnp.zeros(3))
+
+
+def lanes_of_loops():
+    return hx.vmap(lambda x: x + helper())(hnp.zeros(3))
+
+
+def loops_of_lanes():
+    return lax.scan(lambda c, _: (c, lanes()), 0.0, None, 2)[1]
+
+
+def branch():
+    return hnp.stack([lax.cond(hnp.array(flag), lambda: normal(), lambda: 2 * normal()) for flag in (True, False)])
+
+
+def calls():
+    drawn = hx.jit(lambda: normal())
+    return hnp.stack([drawn(), drawn(), hx.jit(drawn)()])
+
+
+PROGRAMS = [twice, helper, nested, until, lanes, lanes_of_loops, loops_of_lanes, branch, calls]
+
+
+def everything():
+    return hnp.concatenate([hnp.ravel(f()) for f in PROGRAMS])
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_all_draws_are_distinct(f):
+    drawn = np.ravel(seed(f, KEY)())
+    assert len(set(drawn.tolist())) == drawn.size
+
+
+STAGES = {
+    "jit_of_seed": lambda f: hx.jit(seed(f, KEY)),
+    "seed_of_jit": lambda f: seed(hx.jit(f), KEY),
+    "seed_of_jit_of_jit": lambda f: seed(hx.jit(hx.jit(f)), KEY),
+    "seed_of_checkpoint": lambda f: seed(hx.checkpoint(f), KEY),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_what_runs_once_changes_no_draw(stage):
+    drawn = np.asarray(seed(everything, KEY)())
+    np.testing.assert_allclose(np.asarray(STAGES[stage](everything)()), drawn, rtol=1e-5, atol=1e-6)
+
+
+def test_other_keys_give_other_draws():
+    one, other = (np.asarray(seed(everything, random.key(i))()) for i in (0, 1))
+    assert not np.isin(one, other).any()
+
+
+def test_a_stream_for_each_key_of_a_batch():
+    keys = random.split(KEY, 3)
+    drawn = np.asarray(hx.vmap(lambda key: seed(everything, key)())(keys))
+    alone = np.stack([np.asarray(seed(everything, key)()) for key in keys])
+    np.testing.assert_allclose(drawn, alone, rtol=1e-5, atol=1e-6)
+    assert len(set(drawn.ravel().tolist())) == drawn.size
+
+
+def test_words_of_a_key_are_a_key():
+    assert np.array_equal(seed(twice, random.PRNGKey(7))(), seed(twice, KEY)())
+
+
+def test_a_new_draw_shifts_no_other():
+    def before():
+        a = normal()
+        b = normal((1,))
+        return a, b, helper(), lanes()
+
+    def after():
+        first = normal((3,))
+        a = normal()
+        b = normal((1,))
+        return a, b, helper(), lanes(), first
+
+    # the two functions have one name, as the same function has before and after a change of its source
+    after.__code__ = after.__code__.replace(co_qualname=before.__code__.co_qualname)
+    later = seed(after, KEY)()[:-1]
+    # what follows `return` differs in its text: the loops stand on another line than before
+    for x, y in zip(seed(before, KEY)()[:2], later):
+        assert np.array_equal(x, y)
+
+
+SOURCE = """
+def draw():
+    {first}
+    a = normal()
+    xs = layer()
+    ys = lax.scan(lambda c, _: ({inside}c, (normal(), layer(), jitted())), 0.0, None, 2)[1] # the loop
+    zs = hx.vmap(lambda x: x + layer())(hnp.zeros(2))
+    return a, xs, ys, zs
+"""
+
+
+def made(first="", inside=""):
+    """The program with a draw more, read from its source as the same file before and after a change."""
+    names = {"normal": normal, "layer": helper, "jitted": hx.jit(helper), "hx": hx, "hnp": hnp, "lax": lax}
+    exec(compile(SOURCE.format(first=first, inside=inside), "<program>", "exec"), names)
+    return names["draw"]
+
+
+@pytest.mark.parametrize("stage", [lambda f: f, hx.jit], ids=["eager", "jit"])
+def test_a_new_call_of_a_helper_with_a_loop_shifts_no_other(stage, monkeypatch):
+    lines = []
+    monkeypatch.setattr("linecache.getline", lambda file, line: lines[line - 1] if file == "<program>" else "x")
+    found = []
+    for first in ("pass", "layer(), normal(), jitted()"):
+        lines[:] = SOURCE.format(first=first, inside="").splitlines()
+        found.append(hx.tree.leaves(seed(stage(made(first)), KEY)()))
+    for x, y in zip(*found, strict=True):
+        np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-5, atol=1e-6)
+
+
+def test_code_without_source_draws_by_its_instructions():
+    drawn = [np.asarray(x) for x in hx.tree.leaves(seed(made(), KEY)())]
+    again = [np.asarray(x) for x in hx.tree.leaves(seed(made(), KEY)())]
+    assert all(np.array_equal(x, y) for x, y in zip(drawn, again))
+    flat = np.concatenate([x.ravel() for x in drawn])
+    assert len(set(flat.tolist())) == flat.size
+
+
+def test_an_edit_of_the_source_of_a_running_program_changes_no_draw(monkeypatch):
+    drawn = [np.asarray(seed(everything, KEY)())]
+    monkeypatch.setattr("linecache.getline", lambda file, line: f"another line {line}")
+    drawn.append(np.asarray(seed(everything, KEY)()))
+    assert np.array_equal(*drawn)
+
+
+def test_a_name_stands_for_the_line():
+    def f():
+        a, b = fresh_key("a"), fresh_key("b")
+        return random.normal(a), random.normal(b)
+
+    def g():
+        return random.normal(fresh_key("b"))
+
+    g.__code__ = g.__code__.replace(co_qualname=f.__code__.co_qualname)
+    assert float(seed(f, KEY)()[1]) == float(seed(g, KEY)())
+
+
+def test_a_test_that_draws_draws_anew_each_time():
+    def f():
+        def going(s):
+            return (s[0] < 3) & (normal() > -9.0)
+
+        return lax.while_loop(going, lambda s: (s[0] + 1, s[1].at[s[0]].set(normal())), (0, hnp.zeros(3)))[1]
+
+    drawn = np.asarray(seed(f, KEY)()).tolist()
+    assert len(set(drawn)) == 3 and 0.0 not in drawn
+
+
+def test_lanes_that_go_different_ways_draw_for_themselves():
+    def f(x):
+        return lax.cond(x > 0, lambda: normal(), lambda: 10 + normal())
+
+    drawn = np.asarray(seed(hx.vmap(f), KEY)(hnp.array([1.0, -1.0, 1.0, -1.0])))
+    assert len(set((drawn % 10).tolist())) == 4 and (drawn > 5).tolist() == [False, True, False, True]
+
+
+def test_a_draw_is_a_constant_to_derivatives():
+    def loss(x):
+        return (x * normal((3,))).sum() + (x * helper().sum()).sum()
+
+    x = hnp.ones(3)
+    inside = hx.grad(lambda x: seed(loss, KEY)(x))(x)
+    outside = seed(hx.grad(loss), KEY)(x)
+    rematerialised = seed(hx.grad(hx.checkpoint(loss)), KEY)(x)
+    assert np.allclose(inside, outside) and np.allclose(inside, rematerialised)
+
+
+def test_a_loop_is_its_python_unrolling_in_nothing_but_distinctness():
+    drawn = np.asarray(seed(lambda: hnp.stack([helper() for _ in range(3)]), KEY)())
+    assert len(set(drawn.ravel().tolist())) == 6
+
+
+def test_the_inner_seed_answers():
+    inner = seed(twice, KEY)
+    assert np.array_equal(seed(lambda: inner(), random.key(99))(), inner())
+
+
+def test_a_handler_between_passes_draws_on():
+    def f():
+        hx.modify("n", lambda n: n + 1)
+        return twice()
+
+    counted = seed(lambda: hx.handle(hx.library.state, {"n": 0})(f)(), KEY)()
+    assert int(counted[0]["n"]) == 1 and len(set(np.asarray(counted[1]).tolist())) == 2
+
+
+def test_draws_are_normal():
+    drawn = np.asarray(seed(lambda: lax.scan(lambda c, _: (c, normal()), 0.0, None, 4000)[1], KEY)())
+    assert abs(drawn.mean()) < 4 / 4000**0.5 and abs(drawn.var() - 1) < 4 * (2 / 4000) ** 0.5
+
+
+PROCESS = """
+    import handlax as hx, numpy as np
+    from handlax import lax, random
+    from handlax.interpreters.library.effectful.random_streams import fresh_key, seed
+    def f():
+        loop = lax.scan(lambda c, _: (c, random.bits(fresh_key())), 0, None, 2)[1]
+        return random.bits(fresh_key()), loop, hx.vmap(lambda x: random.bits(fresh_key()))(np.zeros(2))
+    print(*[np.asarray(x).tolist() for x in seed(f, random.key(3))()])
+"""
+
+
+def test_two_processes_draw_the_same(tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(textwrap.dedent(PROCESS))
+    runs = [
+        subprocess.run(
+            [sys.executable, str(file)], env={"PYTHONHASHSEED": str(i)}, capture_output=True, text=True, check=True
+        ).stdout
+        for i in (1, 2)
+    ]
+    assert runs[0] == runs[1] and runs[0]
+
+
+def test_threads_draw_the_same():
+    found = {}
+
+    def run(i):
+        found[i] = np.asarray(seed(twice, KEY)()).tolist()
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4 and len({tuple(x) for x in found.values()}) == 1
+
+
+def test_without_a_seed_the_error_shows_the_way():
+    with pytest.raises(errors.UnhandledEffect, match="seed"):
+        normal()
+
+
+def test_many_keys_are_refused():
+    with pytest.raises(errors.BadArgument, match="one key"):
+        seed(twice, random.split(KEY, 2))

@@ -1,0 +1,90 @@
+"""Jacobians and Hessians: one primal pass for all columns, and functions of functions."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import errors, lax
+from handlax import numpy as hnp
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Click:
+    def result_type(op: Any) -> None:
+        return None
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Number:
+    def result_type(op: Any) -> Any:
+        return hnp.zeros((), "int32").type
+
+
+counter = hx.handler({Click: lambda n, op: (n + 1, None)})
+
+
+def tick() -> None:
+    hx.perform(Click())
+
+
+def counted(f: Any) -> Any:
+    return lambda *args: int(hx.handle(counter, 0)(f)(*args)[0])
+
+
+@pytest.mark.parametrize("derivative", [hx.jacfwd, hx.jacrev, hx.hessian, lambda f: hx.jacfwd(hx.jacfwd(f))])
+def test_all_columns_of_a_jacobian_share_one_primal_pass(derivative: Any) -> None:
+    def f(x: Any) -> Any:
+        tick()
+        return lax.scan(lambda c, y: ((tick(), c + y**2)[1], None), 0.0, x)[0]
+
+    xs = hnp.arange(1.0, 4.0)
+    assert counted(derivative(f))(xs) == counted(hx.jit(derivative(f)))(xs) == 4
+
+
+def test_a_jacobian_is_at_the_one_answer_that_an_effect_has() -> None:
+    numbers = hx.handler({Number: lambda n, op: (n + 1, n)})
+    jacobian = hx.handle(numbers, 3)(hx.jacfwd(lambda x: x**2 * hx.perform(Number())))
+    n, made = jacobian(hnp.array([1.0, 2.0]))
+    assert n == 4 and made.tolist() == [[6.0, 0.0], [0.0, 12.0]]
+
+
+def test_what_is_made_of_a_jitted_function_is_another_function() -> None:
+    f = hx.jit(lambda x: hnp.sum(x**2))
+    xs = hnp.arange(3.0)
+    assert hx.jit(f)(xs) == 5.0
+    assert hx.jit(hx.grad(f))(xs).tolist() == [0.0, 2.0, 4.0]
+    assert hx.jit(hx.hessian(f))(xs).tolist() == (2 * hnp.eye(3)).tolist()
+    assert hx.eval_shape(hx.hessian(f), xs).shape == (3, 3)
+
+    @functools.wraps(f)
+    def more(x: Any) -> Any:
+        return f(x) + 1
+
+    assert hx.jit(more)(xs) == 6.0
+
+
+@pytest.mark.parametrize("jacobian", [hx.jacfwd, hx.jacrev])
+def test_a_jacobian_has_the_axes_of_the_result_before_those_of_the_argument(jacobian: Any) -> None:
+    a, x = np.arange(6.0, dtype="float32").reshape(2, 3), np.ones(3, "float32")
+    np.testing.assert_allclose(jacobian(lambda x: hnp.asarray(a) @ x)(x), a)
+    by_two = jacobian(lambda x, y: {"s": x * y, "t": x}, (0, 1))(2.0, 3.0)
+    assert {k: tuple(map(float, v)) for k, v in by_two.items()} == {"s": (3.0, 2.0), "t": (1.0, 0.0)}
+
+
+def test_a_gradient_is_asked_of_a_scalar_and_of_inexact_arguments() -> None:
+    with pytest.raises(errors.HandlaxError, match="scalar"):
+        hx.grad(lambda x: x)(hnp.ones(3))
+    with pytest.raises(errors.HandlaxError, match="int32"):
+        hx.grad(lambda x: x * 2.0)(3)
+
+
+def test_what_is_beside_a_value_is_returned_beside_its_derivative() -> None:
+    value, slope = hx.value_and_grad(lambda x: (x * x, {"twice": 2 * x}), has_aux=True)(3.0)
+    assert (float(value[0]), float(value[1]["twice"]), float(slope)) == (9.0, 6.0, 6.0)
+    y, pull, aux = hx.vjp(lambda x: (x**3, x), 2.0, has_aux=True)
+    assert (float(y), float(pull(1.0)[0]), float(aux)) == (8.0, 12.0, 2.0)

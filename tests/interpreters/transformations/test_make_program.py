@@ -1,0 +1,55 @@
+"""make_program and what is made of it: programs, their types, their effects, and closures as functions."""
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import errors
+from handlax import numpy as hnp
+
+
+def test_types_alone_make_a_program():
+    f = lambda x, *, y: {"a": x @ y, "b": x.sum()}
+    x, y = np.ones((2, 3), "float32"), np.ones((3, 4), "float32")
+    program, shapes = hx.make_program(f, return_shape=True)(hx.ShapeDtypeStruct((2, 3), "float32"), y=y)
+    assert program == hx.make_program(f)(x, y=y)
+    assert {k: (v.shape, v.dtype) for k, v in shapes.items()} == {"a": ((2, 4), "float32"), "b": ((), "float32")}
+
+
+def test_static_arguments_are_python_values():
+    power = hx.make_program(lambda n, x: x if n == 0 else x * x, static_argnums=0)
+    assert len(power(0, 2.0)) == 0 and len(power(1, 2.0)) == 1
+
+
+def test_the_row_is_what_is_performed_unhandled():
+    @hx.effect(vmap="per_lane")
+    class Ping:
+        def result_type(op):
+            return None
+
+    def f(x):
+        hx.jit(lambda: hx.perform(Ping()))()
+        return x
+
+    assert [kind.name for kind in hx.effects_of(f)(1.0)] == ["ping"]
+    assert not hx.effects_of(hx.handle(hx.handler({Ping: lambda op: None}))(f))(1.0)
+
+
+def test_a_closure_is_a_function_of_what_it_captured():
+    def outer(y):
+        g, consts = hx.closure_convert(lambda x: hnp.sin(x) * y, 1.0)
+        assert len(consts) == 1
+        return g(2.0, *consts) + g(2.0, 3.0)
+
+    assert float(hx.grad(outer)(5.0)) == pytest.approx(np.sin(2.0), rel=1e-6)
+    converted, consts = hx.closure_convert(lambda x: x * 5.0, 1.0)
+    assert consts == [] and float(converted(2.0)) == 10.0
+
+
+def test_a_scope_is_named_among_the_handlers_in_force():
+    @hx.named_call
+    def layer(x):
+        return hnp.ones(2) + hnp.ones(3)
+
+    with pytest.raises(errors.ShapeMismatch, match="under layer"):
+        layer(1.0)

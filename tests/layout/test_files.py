@@ -1,0 +1,86 @@
+"""What every file of the repository keeps to: its length, that of its functions, and nothing left for later."""
+
+import ast
+import re
+import sys
+from importlib.metadata import packages_distributions
+
+import pytest
+from helpers.package_source import FILES, ROOT, name, tree
+
+MAX_LINES = 600
+MAX_FUNCTION = 50        # its decorators and docstring not counted
+LATER = re.compile(r"\b(TO(?:DO)|FIX(?:ME)|XX(?:X))\b|raise NotImplementedErro(?:r)")
+
+
+def too_long(lengths: dict[str, int]) -> list[str]:
+    return [f"{file}: {length} lines" for file, length in lengths.items() if length > MAX_LINES]
+
+
+def long_functions(file: str, module: ast.Module) -> list[str]:
+    """Give the functions that are too long, methods and functions within functions included."""
+    found = []
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = node.end_lineno - node.lineno + 1
+            if ast.get_docstring(node) is not None:
+                length -= node.body[0].end_lineno - node.body[0].lineno + 1
+            if length > MAX_FUNCTION:
+                found.append(f"{file}:{node.lineno} {node.name}: {length} lines")
+    return found
+
+
+def left_for_later(file: str, text: str) -> list[str]:
+    return [f"{file}:{number} {line.strip()}" for number, line in enumerate(text.splitlines(), 1) if LATER.search(line)]
+
+
+def test_files_are_short():
+    assert not too_long({name(file): len(file.read_text().splitlines()) for file in FILES})
+
+
+def test_functions_are_short():
+    assert not [mistake for file in FILES for mistake in long_functions(name(file), tree(file))]
+
+
+def test_contributors_are_told_the_limits():
+    said = f"{MAX_LINES} at most; a function about 40, {MAX_FUNCTION} at most"
+    assert said in (ROOT / "CONTRIBUTING.md").read_text()
+
+
+def test_nothing_is_left_for_later():
+    assert not [mistake for file in FILES for mistake in left_for_later(name(file), file.read_text())]
+
+
+def test_no_package_of_tests_hides_an_installed_one():
+    """tests/ is on the path, so a package ``tests/numpy`` would be found before NumPy."""
+    packages = {file.parent.name for file in (ROOT / "tests").glob("*/__init__.py")}
+    assert not packages & (set(packages_distributions()) | sys.stdlib_module_names)
+
+
+# The checks above hold of an empty tree too, so each is shown a mistake that it must find.
+
+def test_a_file_that_is_too_long_is_found():
+    assert too_long({"a.py": MAX_LINES, "b.py": MAX_LINES + 1}) == [f"b.py: {MAX_LINES + 1} lines"]
+
+
+@pytest.mark.parametrize(("before", "lines", "inside", "found"), [
+    ("def f():", MAX_FUNCTION - 1, "    ", False),
+    ("def f():", MAX_FUNCTION, "    ", True),
+    ("async def f():", MAX_FUNCTION, "    ", True),
+    ('def f():\n    """Says\n    what."""', MAX_FUNCTION - 1, "    ", False),
+    ('def f():\n    """Says\n    what."""', MAX_FUNCTION, "    ", True),
+    ("class A:\n    def f(self):", MAX_FUNCTION, "        ", True),
+    ("if x:\n    def f():", MAX_FUNCTION, "        ", True),
+])
+def test_a_function_that_is_too_long_is_found(before, lines, inside, found):
+    module = ast.parse("\n".join([before, *[f"{inside}x = {i}" for i in range(lines)]]))
+    assert bool(long_functions("a.py", module)) == found
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ("x = 1  # TO" + "DO: two", True),
+    ("def f():\n    raise NotImplementedErro" + "r", True),
+    ("x = 1", False),
+])
+def test_what_is_left_for_later_is_found(text, found):
+    assert bool(left_for_later("a.py", text)) == found

@@ -1,0 +1,126 @@
+"""Modules without a test file of their own: where in tests/ they are tested, and why there.
+
+A path that ends in / is a folder.
+"""
+
+LAWS = "laws/test_laws.py"
+NESTS = "laws/test_nests.py"
+GOLDEN = "golden/test_values.py"
+CONTROL = "golden/test_control.py"
+BLOCKS = "a block of operations: every law holds of each, its functions give the values recorded with JAX"
+
+TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
+    # effects
+    "effects/base/errors.py": (
+        ("errors/test_any_mistake.py", "errors/test_control_flow.py"), "a class of errors is a mistake made"),
+    "effects/base/immutables.py": (
+        ("public_interface/test_immutability.py",), "it is what makes values unassignable, class by class"),
+    "effects/base/stack.py": (
+        ("threads/test_transformations.py", "interpreters/core/test_record.py"),
+        "a stack shows in what handlers answer, in every thread and task"),
+    "effects/control/body_rules.py": ((NESTS, CONTROL), "rules of bodies, for all operations that have bodies"),
+    "effects/control/checkpoint.py": (
+        ("lowering/jit/test_checkpoint.py", LAWS), "the operation behind the public function"),
+    "effects/control/custom_rules.py": (
+        ("interpreters/custom/test_custom_jvp.py", "interpreters/custom/test_custom_vjp.py",
+         "interpreters/custom/test_custom_vmap.py", "interpreters/custom/test_implicit.py"),
+        "the operations behind the public decorators"),
+    "effects/control/lanes.py": (
+        ("interpreters/batching/test_divergent_lanes.py", "interpreters/handlers/test_state_movements.py"),
+        "the operation that batching makes of effects in lanes"),
+    "effects/core/array_backend.py": (
+        ("effects/core/test_arrays.py", "lowering/jit/test_devices.py"), "arrays use what implements it"),
+    "effects/core/named_axes.py": (("effects/operations/test_collectives.py",), "an axis is what collectives name"),
+    "effects/functions/unsupported.py": (
+        ("public_interface/test_unsupported_arguments.py",), "seen at the public functions that have the argument"),
+    "effects/operations/": ((LAWS, GOLDEN), BLOCKS),
+    "effects/operators/numpy_arithmetic.py": (
+        (GOLDEN, "effects/operators/test_array_operators.py"), "NumPy's functions, call by call"),
+    "effects/programs/equation_views.py": (("effects/programs/test_program.py",), "views that a program builds"),
+    "effects/programs/higher_order.py": ((NESTS,), "the law of operations with bodies, for all of them"),
+    "effects/programs/lexer.py": (("effects/programs/test_parser.py",), "tokens are seen by what is parsed"),
+    "effects/programs/parse_result.py": (("effects/programs/test_parser.py",), "the parser as a Result"),
+    "effects/trees/flatten.py": (("effects/trees/test_pytrees.py",), "laws of leaves and structures together"),
+    "effects/trees/paths.py": (("effects/trees/test_pytrees.py",), "laws of leaves and structures together"),
+    "effects/trees/structure.py": (("effects/trees/test_pytrees.py",), "laws of leaves and structures together"),
+
+    # interpreters
+    "interpreters/batching/batch.py": (
+        (LAWS, NESTS, "interpreters/transformations/test_vmap.py"), "batching is a law of every operation"),
+    "interpreters/core/evaluate.py": (
+        (LAWS, "lowering/compile/test_eager_compilation.py"), "evaluation is what laws compare with"),
+    "interpreters/core/rule_codegen.py": (
+        ("interpreters/core/test_rule_cache.py",), "the code that cached rules are executed by"),
+    "interpreters/custom/custom_call.py": (
+        ("interpreters/custom/test_custom_jvp.py", "interpreters/custom/test_custom_vjp.py",
+         "interpreters/custom/test_custom_vmap.py"), "the call that all of them share"),
+    "interpreters/custom/derivative_rules.py": (
+        ("interpreters/custom/test_custom_jvp.py", "interpreters/custom/test_custom_vjp.py"),
+        "the user's rules as operations perform them"),
+    "interpreters/differentiation/jvp.py": ((LAWS, NESTS), "forward mode is a law of every operation"),
+    "interpreters/differentiation/linearize.py": (
+        (NESTS, "laws/test_transformation_nests.py"), "reverse mode is a law of every nest"),
+    "interpreters/differentiation/partial_eval_bodies.py": (
+        ("interpreters/differentiation/test_partial_eval.py", NESTS), "partial evaluation of operations with bodies"),
+    "interpreters/differentiation/transpose.py": ((LAWS, NESTS), "the adjoint is a law of every linear operation"),
+    "interpreters/differentiation/transpose_bodies.py": (
+        (NESTS, "interpreters/core/test_body_transform.py"), "the adjoint of operations with bodies"),
+    "interpreters/handlers/installation.py": (("interpreters/handlers/test_handle.py",), "what handle installs"),
+    "interpreters/handlers/loop_rotation.py": (
+        ("interpreters/handlers/test_state_movements.py", "interpreters/handlers/test_handle.py"),
+        "loops whose test performs effects"),
+    "interpreters/inspection/body_iterations.py": (
+        ("interpreters/inspection/test_stepper.py",), "steps into loops and branches"),
+    "interpreters/inspection/compare_runs.py": (
+        ("interpreters/inspection/test_stepper.py",), "a comparison of two steppers"),
+    "interpreters/inspection/html.py": (("interpreters/inspection/test_draw.py",), "a page is drawn and opened"),
+    "interpreters/inspection/svg.py": (("interpreters/inspection/test_draw.py",), "a picture is drawn and opened"),
+    "interpreters/library/effectful/first_event.py": (
+        ("interpreters/library/effectful/test_failures.py", "interpreters/library/pure/test_nan_origin.py"),
+        "the state that both handlers keep"),
+    "interpreters/library/effectful/harvest_state.py": (
+        ("interpreters/library/effectful/test_harvest.py",), "the state of harvest"),
+    "interpreters/library/effectful/log_entries.py": (
+        ("interpreters/library/effectful/test_harvest.py",), "the entries of harvest"),
+    "interpreters/library/effectful/stop_at_failure.py": (
+        ("interpreters/library/effectful/test_failures.py",), "failures that end the program"),
+
+    # lowering
+    "lowering/compile/compile.py": (
+        ("lowering/xla/test_disk_cache.py", "lowering/jit/test_ahead_of_time.py"), "every compiled call"),
+    "lowering/compile/emitter.py": ((LAWS, GOLDEN), "that compiled programs give what is evaluated is a law"),
+    "lowering/jit/call_fastpath.py": (("lowering/jit/test_jit.py",), "the fast path of a call"),
+    "lowering/jit/call_signature.py": (
+        ("lowering/jit/test_jit.py", "lowering/jit/test_trace_cache.py"), "the key of a call"),
+    "lowering/jit/dispatch.py": (
+        ("lowering/jit/test_jit.py", "threads/test_compilation.py"), "a call from arguments to results"),
+    "lowering/jit/memory_plan.py": (
+        ("interpreters/differentiation/test_memory_budget.py",), "the consequences of a memory budget"),
+    "lowering/xla/array_backend.py": (
+        ("lowering/compile/test_eager_compilation.py", "effects/core/test_arrays.py"),
+        "the runtime as arrays use it"),
+    "lowering/xla/jaxlib_modules.py": (
+        ("lowering/xla/test_jax_import_guard.py", "lowering/xla/test_executables.py"), "jaxlib's own modules"),
+    "lowering/xla/jaxlib_runtime.py": (
+        ("lowering/xla/test_buffers.py", "lowering/xla/test_executables.py"), "the names of the runtime's files"),
+    "lowering/xla/lazy.py": (("public_interface/test_names.py",), "which modules a new process has imported"),
+
+    # api
+    "api/": (("public_interface/test_names.py",), "names of functions that are tested where they are written"),
+    "api/lax/": ((LAWS, GOLDEN), "the operations as functions"),
+    "api/nn/": (("api/test_nn.py", GOLDEN), "by area, and call by call"),
+    "api/numpy/": (
+        (GOLDEN, "api/test_numpy_creation.py", "api/test_numpy_elementwise.py",
+         "api/test_numpy_indexing.py", "api/test_numpy_products.py", "api/test_numpy_reductions.py",
+         "api/test_numpy_searching.py", "api/test_numpy_shaping.py"), "by area, and call by call"),
+    "api/probability/sites.py": (
+        ("api/probability/test_traces.py",), "a site is what handlers make of it"),
+    "api/random/": (("api/test_random.py", "golden/test_random.py"), "by area, and draw by draw"),
+    "api/testing/author.py": (("laws/test_nests.py",), "the writer of the nests"),
+    "api/testing/laws.py": ((LAWS,), "the laws themselves"),
+    "api/testing/nest_laws.py": ((NESTS,), "the laws themselves"),
+    "api/testing/nests.py": ((NESTS, "api/testing/test_handlers.py"), "the nests themselves"),
+    "api/testing/nodes.py": ((NESTS,), "the parts of the nests"),
+    "api/testing/reducing.py": (("api/testing/test_handlers.py", NESTS), "the smallest nest that breaks a law"),
+    "api/testing/unrolled.py": ((NESTS,), "nests as Python means them"),
+}

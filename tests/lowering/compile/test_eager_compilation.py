@@ -1,0 +1,152 @@
+"""Eager operations give the same, whoever computes them; where they lie follows from their operands."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax.interpreters.core import evaluate
+from handlax.lowering.compile import eager_compilation
+
+
+def device(x, dtype):
+    return hx.device_put(np.asarray(x).astype(dtype))
+
+
+def compiled(y):
+    return y._value is None
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.int32])
+def test_the_table_decides_by_size(dtype):
+    kind = eager_compilation.dtype_kind(np.dtype(dtype))
+    limit = eager_compilation.LIMITS["arithmetic"][kind]
+    small = device(np.ones(100), dtype)
+    assert not compiled(small + small)
+    large = device(np.ones(100_000), dtype)
+    assert compiled(large + large) == (limit <= 100_000)
+
+
+def test_functions_that_numpy_has_not_are_compiled():
+    x = device(np.linspace(-2, 2, 1000), np.float32)
+    y = hx.lax.erf(x)
+    assert compiled(y)
+    few = hx.lax.erf(device(np.linspace(-2, 2, 10), np.float32))
+    assert not compiled(few)
+    np.testing.assert_allclose(np.asarray(y)[[0, -1]], np.asarray(few)[[0, -1]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["sqrt", "rsqrt", "exp", "exp2", "logistic", "tanh", "sign", "round"])
+def test_what_several_cores_divide_is_compiled_from_a_size_on(name):
+    f = getattr(hx.lax, name)
+    x = np.random.default_rng(0).normal(size=600_000).astype(np.float32)
+    x[:9] = 0.0, -0.0, np.inf, -np.inf, np.nan, 0.5, -0.5, 1.5, 2.5
+    many, few = f(device(x, np.float32)), f(device(x[:9000], np.float32))
+    assert compiled(many) and not compiled(few)
+    np.testing.assert_allclose(np.asarray(many)[:9000], np.asarray(few), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["sqrt", "rsqrt", "exp", "tanh"])
+def test_functions_of_complex_numbers_are_numpys(name):
+    assert not compiled(getattr(hx.lax, name)(device(np.ones(600_000), np.complex64)))
+
+
+def test_a_large_mask_lies_where_it_is_used():
+    x, y = device(np.arange(600_000), np.float32), device(np.arange(600_000)[::-1], np.float32)
+    mask = x < y
+    assert compiled(mask) and compiled(hx.numpy.where(mask, x, y))
+    assert not compiled(x[:1000] < y[:1000])
+    np.testing.assert_array_equal(np.asarray(mask), np.arange(600_000) < 300_000)
+
+
+def test_products_of_integers_are_compiled_from_a_size_on():
+    x = device(np.arange(64 * 64).reshape(64, 64) % 7, np.int32)
+    y = hx.lax.dot(x, x)
+    assert compiled(y)
+    np.testing.assert_array_equal(np.asarray(y), np.asarray(x) @ np.asarray(x))
+    small = device(np.ones((4, 4)), np.int32)
+    assert not compiled(hx.lax.dot(small, small))
+
+
+def test_what_only_moves_elements_is_never_compiled():
+    x = device(np.ones((300, 300)), np.float16)
+    assert not compiled(hx.lax.transpose(x, (1, 0))) and not compiled(hx.lax.reshape(x, (90_000,)))
+
+
+def test_light_types_are_told_by_one_look():
+    light, heavy = device(np.ones(8), np.float32).type, device(np.ones(8000), np.float16).type
+    assert not eager_compilation.heavy(light) and eager_compilation.heavy(heavy)
+    assert not evaluate.HEAVY.isdisjoint((light, heavy))
+
+
+def test_a_compiled_result_has_the_promised_type():
+    x = device(np.ones(50_000), np.float16)
+    for y in (x * 2, x < x, x * np.ones((), np.float32).reshape(1), -x):
+        assert y.type.shape == (50_000,)
+        assert np.asarray(y).dtype == y.dtype
+
+
+def test_on_two_devices():
+    code = """
+import numpy as np, handlax as hx
+first, second = hx.devices()
+y = hx.numpy.ones(3)
+assert ((y + y) + (y + y))._buffer is None  # NumPy's, and settled
+x = hx.device_put(np.arange(3, dtype=np.float32), second)
+assert (x + x).devices() == (x + 1.0).devices() == {second}
+assert (hx.device_put(np.ones(70_001, np.float16), second) * 2).devices() == {second}  # a type met first now
+assert hx.jit(lambda x: x * 2)(x).devices() == {second}
+assert hx.jit(lambda x, y: x * y)(x, np.float32(2)).devices() == {second}
+try:
+    hx.jit(lambda x, y: x + y)(x, hx.device_put(np.ones(3, np.float32), first))
+except hx.errors.HandlaxError as error:
+    assert "x on" in str(error) and "y on" in str(error), error
+else:
+    raise SystemExit("two devices were mixed")
+with hx.default_device(second):
+    assert hx.jit(lambda x: x + 1)(np.ones(3)).devices() == {second}
+assert hx.jit(lambda x: x + 1)(np.ones(3)).devices() == {first}
+assert hx.device_put(x, first).devices() == {first}
+print("fine")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={"HANDLAX_NUM_CPU_DEVICES": "2", "HANDLAX_PLATFORMS": "cpu", "PATH": "/usr/bin:/bin"},
+    )
+    assert done.stdout.strip() == "fine", done.stderr
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("n", [500, 50_000])
+def test_sums_of_16_bits_are_rounded_once(dtype, n):
+    x = device(np.arange(n) % 3 / 2, dtype)
+    expected = (np.arange(n) % 3 / 2).sum().astype(dtype)
+    for f in (hx.numpy.sum, lambda x: hx.lax.reduce_sum(x, (0,)), hx.jit(hx.numpy.sum)):
+        assert f(x).dtype == expected.dtype and np.asarray(f(x)) == expected
+    assert compiled(hx.numpy.sum(x)) == (n > 500)
+
+
+def test_choices_are_compiled_from_a_size_on():
+    for dtype in (np.float16, np.float32, np.int32):
+        x, y = device(np.arange(10_000) % 100, dtype), device(np.ones(10_000), dtype)
+        z = hx.numpy.where(x > 50, x, y)
+        assert compiled(z) and not compiled(hx.numpy.where(x[:50] > 50, x[:50], y[:50]))
+        np.testing.assert_array_equal(np.asarray(z), np.where(np.asarray(x) > 50, np.asarray(x), np.asarray(y)))
+
+
+def test_waiting_for_what_numpy_made_loads_no_runtime():
+    code = (
+        "import sys, handlax as hx; y = hx.numpy.ones(8) + 1; assert hx.block_until_ready({'a': [y]})['a'][0] is y; "
+        "print([name for name in sys.modules if name.partition('.')[0] == 'jaxlib'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"

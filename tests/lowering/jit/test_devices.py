@@ -1,0 +1,51 @@
+"""Arrays on devices: put there, copied back, awaited; of the eight that the tests have."""
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import errors
+from handlax import numpy as hnp
+
+TREE = {"a": np.arange(3.0, dtype="float32"), "b": [np.float32(2.0), 1]}
+
+
+def test_the_tests_have_eight_devices_of_one_process():
+    assert len(hx.devices()) == hx.device_count() == hx.local_device_count() == 8
+    assert (hx.process_index(), hx.process_count(), hx.default_backend()) == (0, 1, "cpu")
+
+
+def test_what_is_put_on_a_device_stays_there_and_is_the_same():
+    device = hx.devices()[3]
+    there = hx.device_put(TREE, device)
+    assert all(x.devices() == {device} for x in hx.tree.leaves(there))
+    assert (there["a"] * 2).devices() == hx.jit(lambda t: t["a"] + t["b"][0])(there).devices() == {device}
+    back = hx.device_get(there)
+    assert type(back["a"]) is np.ndarray and back["a"].tolist() == [0, 1, 2] and back["b"][1].dtype == "int32"
+
+
+def test_a_donated_array_may_not_be_read_again():
+    x = hx.jit(lambda x: x + 1)(np.ones(3, "float32"))
+    y = hx.device_put(x, hx.devices()[1], donate=True)
+    assert y.tolist() == [2, 2, 2]
+    with pytest.raises(errors.DeletedArray):
+        x.tolist()
+
+
+def test_awaiting_and_copying_give_the_tree():
+    made = hx.jit(lambda x: {"y": x + 1})(1.0)
+    assert hx.block_until_ready(made) is made
+    assert hx.copy_to_host_async([hnp.ones(2), 3])[1] == 3
+
+
+def test_new_arrays_go_to_the_default_device():
+    device = hx.devices()[5]
+    with hx.default_device(device):
+        assert hx.jit(lambda x: x + 1)(1.0).devices() == {device}
+    assert hx.jit(lambda x: x + 1)(1.0).devices() == {hx.devices()[0]}
+
+
+@pytest.mark.parametrize("call", [lambda: hx.device_put(1.0, "cpu:0"), lambda: hx.default_device(3).__enter__()])
+def test_what_is_no_device_is_refused(call):
+    with pytest.raises(errors.BadArgument, match="device"):
+        call()

@@ -1,0 +1,283 @@
+"""jit: a call is one look-up, a body is traced once, and mistakes are reported before anything is executed."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax.effects.core.arrays import ConcreteArray
+from handlax.effects.trees.frozen_tree import deferred_tree
+from handlax.errors import (
+    BadArgument,
+    BadStaticArgument,
+    DeletedArray,
+    EscapedBox,
+    NotAFunction,
+    NotAnArray,
+    UnhandledEffect,
+)
+
+Point = namedtuple("Point", "x y")
+
+
+def array(*items, dtype="float32"):
+    return hx.device_put(np.array(items, dtype))
+
+
+@hx.jit
+def module_level(x):
+    """Twice x."""
+    return x * 2
+
+
+# Values
+
+
+@pytest.mark.parametrize("x", [2, 2.5, True, 1j, np.float32(3), np.int64(4), np.arange(3), np.float16(1)])
+def test_every_kind_of_number_goes_in_the_quick_way_and_the_slow_way(x):
+    f = hx.jit(lambda x: x + x)
+    slow, quick = f(x), f(x)
+    expected = (lambda x: x + x)(hx.device_put(x))
+    for y in (slow, quick):
+        assert type(y) is ConcreteArray and y.type is expected.type
+        np.testing.assert_array_equal(np.asarray(y), np.asarray(expected))
+
+
+def test_weak_and_strong_arguments_are_two_traces():
+    half = array(1, dtype="float16")
+    f = hx.jit(lambda x: x + half)
+    assert f(1.0).dtype == np.float16 and f(np.float32(1) * np.ones((), "float32").reshape(1)).dtype == np.float32
+    assert f._cache_size() == 2
+
+
+def test_trees_of_all_kinds_go_in_and_out():
+    f = hx.jit(lambda t, *, k: {"p": Point(t["a"] + k, t["b"][0]), "n": None, "l": [t["b"][1]]})
+    for _ in range(3):
+        y = f({"a": 1.0, "b": (2, np.arange(2))}, k=array(1))
+        assert y["n"] is None and isinstance(y["p"], Point) and y["p"].y == 2
+        assert float(np.asarray(y["p"].x)[0]) == 2.0 and list(np.asarray(y["l"][0])) == [0, 1]
+
+
+def test_static_data_of_nodes_is_told_apart_by_type():
+    class Box:
+        def __init__(self, x, data):
+            self.x, self.data = x, data
+
+    hx.tree_util.register_pytree_node(Box, lambda b: ((b.x,), b.data), lambda d, c: Box(c[0], d))
+    f = hx.jit(lambda b: b.x * b.data)
+    assert f(Box(array(2), 1)).dtype == np.float32
+    assert [float(np.asarray(f(Box(array(2), d)))[0]) for d in (1, 3, True)] == [2.0, 6.0, 2.0]
+    assert f._cache_size() == 3
+
+
+def test_a_frozen_tree_is_a_tree_and_stays_frozen():
+    tree = hx.tree.freeze({"w": array(1, 2), "b": array(3)})
+    f = hx.jit(lambda t, x: hx.tree.map(lambda y: y + x, t))
+    for _ in range(3):
+        y = f(tree, array(1))
+        assert isinstance(y, hx.Frozen) and list(np.asarray(y["w"])) == [2, 3]
+        assert y == y and y.leaves is y.leaves
+    again = f(f(tree, array(1)), array(1))
+    assert list(np.asarray(again["b"])) == [float(np.asarray(tree["b"])[0]) + 2]
+
+
+def test_a_frozen_tree_alone_is_told_apart_by_types_and_structure():
+    f = hx.jit(lambda t: hx.tree.map(lambda y: y + 1, t))
+    trees = [hx.tree.freeze(t) for t in ({"w": array(1, 2)}, {"w": array(1)}, {"v": array(1)}, {"w": 1})]
+    for _ in range(3):
+        assert [str(f(t)["v" if "v" in t else "w"]) for t in trees] == ["[2. 3.]", "[2.]", "[2.]", "2"]
+    assert str(f(f(f(trees[0])))["w"]) == "[4. 5.]" and f._cache_size() == 4
+
+
+def test_waiting_for_a_frozen_result_makes_no_arrays():
+    tree = hx.tree.freeze({"w": array(1, 2)})
+    made = []
+    y = deferred_tree(tree.treedef, lambda: made.append(1) or tree.leaves, (None, [x.buffer for x in tree.leaves]))
+    assert hx.block_until_ready(y) is y and not made
+    assert list(np.asarray(y["w"])) == [1, 2] and made
+
+
+def test_arguments_are_given_by_any_names_or_not_at_all():
+    f = hx.jit(lambda x=1, more=2, **named: [x, more, named["named"]])
+    for _ in range(3):
+        assert f(x=array(5), named=array(7)) == [5, 2, 7] and f(named=3) == [1, 2, 3]
+        assert f(array(5), more=array(6), named=array(7)) == [5, 6, 7] == f(array(5), array(6), named=array(7))
+
+
+def test_a_function_is_called_with_more_or_fewer_arguments_than_it_names():
+    def odd(*xs, scale=1):
+        return sum(xs) * scale
+
+    twice = hx.jit(lambda x, y=2, *rest: x * y + sum(rest))
+    odd.__wrapped__ = odd  # says nothing about its arguments
+    many = hx.jit(odd)
+    for _ in range(3):
+        for x in (array(3), 3, np.float32(3), np.full(1, 3, np.float32)):
+            assert twice(x) == 6 and twice(x, x) == 9 and twice(x, x, x) == 12 and twice(x, y=4) == 12
+            assert many(x) == 3 and many(x, x) == 6 and many(x, scale=2) == 6 and many() == 0
+
+
+def test_a_changed_numpy_argument_is_never_seen_later():
+    f = hx.jit(lambda x: x + 1)
+    x = np.zeros(4, np.float32)
+    results = []
+    for i in range(100):
+        x[:] = i
+        results.append(f(x))
+    assert [float(np.asarray(y)[0]) for y in results] == [i + 1.0 for i in range(100)]
+
+
+def test_unused_arguments_stay_away_from_the_device():
+    f, g = hx.jit(lambda x, y: x), hx.jit(lambda x, y: x, keep_unused=True)
+    assert "%arg1" not in f.lower(1.0, 2.0).as_text() and "%arg1" in g.lower(1.0, 2.0).as_text()
+    for h in (f, g):
+        assert [float(h(1.0, 2.0)) for _ in range(3)] == [1.0] * 3
+
+
+def test_captured_arrays_are_arguments_of_the_program():
+    big = array(*range(1000))
+    f = hx.jit(lambda x: x + big)
+    for _ in range(2):
+        np.testing.assert_array_equal(np.asarray(f(1.0)), np.arange(1000) + 1)
+    assert len(f.lower(1.0).as_text()) < 2000
+    np.testing.assert_array_equal(np.asarray(hx.jit(lambda x: f(x) * 2)(1.0)), (np.arange(1000) + 1) * 2)
+
+
+def test_results_without_arguments_and_without_results():
+    assert hx.jit(lambda: 3)() == 3
+    assert hx.jit(lambda x: None)(1.0) is None
+    assert hx.jit(lambda x: (x, x))(2.0) == (2.0, 2.0)
+
+
+# What it looks like
+
+
+def test_a_jitted_function_is_a_function():
+    assert module_level.__name__ == "module_level" and module_level.__doc__ == "Twice x."
+    assert pickle.loads(pickle.dumps(module_level)) is module_level and copy.deepcopy(module_level) is module_level
+    assert module_level.__wrapped__(3) == 6
+
+
+def test_it_binds_as_a_method():
+    class Model:
+        def __init__(self, w):
+            self.w = w
+
+        @staticmethod
+        @hx.jit
+        def add(x, y):
+            return x + y
+
+    hx.tree_util.register_pytree_node(Model, lambda m: ((m.w,), None), lambda _, c: Model(*c))
+    Model.scaled = hx.jit(lambda self, x: self.w * x)
+    assert float(Model(3.0).scaled(2.0)) == 6.0 and float(Model.add(1, 2)) == 3
+
+
+def test_keywords_without_a_function_make_a_decorator():
+    @hx.jit(static_argnums=1)
+    def power(x, n):
+        return x**n
+
+    assert float(power(2.0, 3)) == 8.0
+
+
+# Static and donated arguments
+
+
+@pytest.mark.parametrize(("call", "error", "words"), [
+    (lambda: hx.jit(lambda x, n: x, static_argnums=1)(1.0, [1]), BadStaticArgument, "'n'.*hashable.*list"),
+    (lambda: hx.jit(lambda x: x, static_argnums=3), BadArgument, "1 positional parameters, got 3"),
+    (lambda: hx.jit(lambda x: x, static_argnums=-2), BadArgument, "got -2"),
+    (lambda: hx.jit(lambda x: x, static_argnames="q"), BadArgument, "'q'"),
+    (lambda: hx.jit(lambda x: x, static_argnums=0, donate_argnums=0), BadArgument, "both static and donated"),
+    (lambda: hx.jit(lambda x, t: x)(1.0, {"a": ["s"]}), NotAnArray, r"t\['a'\]\[0\]"),
+    (lambda: hx.jit(lambda x: {"k": "s"})(1.0), NotAnArray, r"str at \['k'\]"),
+    (lambda: hx.jit(3), NotAFunction, "function"),
+    (lambda: hx.jit(lambda x: x, in_shardings=1), BadArgument, "in_shardings"),
+])  # fmt: skip
+def test_what_is_wrong_is_named(call, error, words):
+    with pytest.raises(error, match=words) as caught:
+        call()
+    assert str(caught.value).splitlines()[1].startswith("  at test_jit.py:")
+
+
+def test_a_donated_array_is_gone_and_says_so():
+    f = hx.jit(lambda x, y: x + y, donate_argnums=0)
+    for i in range(3):
+        x, y = array(1, 2), array(3, 4)
+        if i == 2:
+            np.asarray(x)
+        np.testing.assert_array_equal(np.asarray(f(x, y)), [4, 6])
+        assert x.is_deleted() and not y.is_deleted()
+        with pytest.raises(DeletedArray):
+            np.asarray(x)
+        with pytest.raises(DeletedArray, match="x must not be deleted"):
+            f(x, y)
+
+
+def test_an_array_cannot_be_donated_and_used():
+    f = hx.jit(lambda x, y: (x + 1, y + 1), donate_argnames="x")
+    for _ in range(2):
+        x = array(1, 2)
+        with pytest.raises(BadArgument, match="single argument"):
+            f(x, x)
+        assert not x.is_deleted()
+        f(x, array(1, 2))
+
+
+def test_donating_a_number_leaves_equal_numbers_alone():
+    f = hx.jit(lambda x: x + 1, donate_argnums=0)
+    assert [float(f(7.5)) for _ in range(3)] == [8.5] * 3
+    assert float(hx.jit(lambda x: x)(7.5)) == 7.5
+
+
+def test_memory_that_no_result_can_use_is_kept():
+    f = hx.jit(lambda x: x < x, donate_argnums=0)
+    x = array(1, 2)
+    with pytest.warns(UserWarning, match="not usable"):
+        f(x)
+    assert not x.is_deleted()
+
+
+# Failure, and looking closely
+
+
+def test_an_effect_that_nobody_handles_is_refused():
+    @hx.effect
+    class Shout:
+        def result_type(op):
+            return hx.device_put(1.0).type
+
+    with pytest.raises(UnhandledEffect, match="Shout"):
+        hx.jit(lambda: hx.perform(Shout()))()
+
+
+def test_a_box_that_escaped_is_refused():
+    kept = []
+    hx.jit(lambda x: kept.append(x) or x)(1.0)
+    with pytest.raises(EscapedBox, match="jit"):
+        hx.jit(lambda x: x + 1)(kept[0])
+
+
+def test_disable_jit_runs_the_function_as_it_is_written():
+    seen = []
+    f = hx.jit(lambda x: seen.append(type(x)) or x + 1)
+    with hx.disable_jit():
+        f(np.float32(1))
+    assert seen == [np.float32]
+
+
+def test_lowering_many_arguments_is_linear():
+    def f(*xs):
+        total = xs[0]
+        for x in xs[1:]:
+            total = total + x
+        return total
+
+    text = hx.jit(f).lower(*[np.float32(1)] * 1000).as_text()
+    assert text.count("stablehlo.add") == 999

@@ -1,0 +1,28 @@
+"""Static arguments: chosen by position or name, distinguished by type and bits."""
+
+from __future__ import annotations
+
+import handlax as hx
+
+
+def test_static_arguments_by_position_by_name_and_from_the_end():
+    def f(x, n, *, mode="up"):
+        return x * n if mode == "up" else x / n
+
+    for g in (
+        hx.jit(f, static_argnums=1, static_argnames="mode"),
+        hx.jit(f, static_argnames=("n", "mode")),
+        hx.jit(f, static_argnums=(-1,), static_argnames=["mode"]),
+    ):
+        for _ in range(2):
+            assert float(g(6.0, 3)) == 18.0
+            assert float(g(6.0, 3, mode="down")) == 2.0
+        assert g._cache_size() == 2
+    named = hx.jit(f, static_argnums=1)
+    assert float(named(6.0, n=3)) == 18.0
+
+
+def test_static_values_are_told_apart_by_type_and_bits():
+    f = hx.jit(lambda x, n: x + (1 if str(n).startswith("-") else 2), static_argnums=1)
+    assert [float(f(0.0, n)) for n in (0.0, -0.0, 0, False, "-")] == [2.0, 1.0, 2.0, 2.0, 1.0]
+    assert f._cache_size() == 5

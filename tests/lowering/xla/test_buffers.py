@@ -1,0 +1,111 @@
+"""Buffers: transfer to and from a device, sharing of memory, deletion."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from helpers.device_buffers import cpu_device, read, samples
+from helpers.new_process import in_new_process
+
+from handlax.effects.base.errors import DeletedArray, DTypeMismatch
+from handlax.lowering.xla import jaxlib_runtime
+from handlax.lowering.xla.buffer_types import EXTENDED, NATIVE
+
+DTYPES = sorted(NATIVE | EXTENDED, key=str)
+SHAPES = [(), (0,), (5,), (2, 3), (3, 0, 2)]
+
+
+@pytest.fixture(scope="module")
+def device():
+    return cpu_device()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("copy", [True, False], ids=["copy", "alias"])
+def test_reading_gives_back_what_was_put(device, dtype, shape, copy):
+    x = samples(shape, dtype)
+    y = read(jaxlib_runtime.put(x, device, copy=copy))
+    assert (y.dtype, y.shape, y.tobytes()) == (x.dtype, x.shape, x.tobytes())
+    assert not y.flags.writeable
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.float4_e2m1fn, ml_dtypes.bfloat16])
+def test_extreme_values_of_small_dtypes_survive(device, dtype):
+    x = np.asarray([15, 8, 0, 1, 7] if dtype is ml_dtypes.uint4 else [-8, 7, 3, -1, 0]).astype(dtype)
+    assert read(jaxlib_runtime.put(x, device)).tolist() == x.tolist()
+
+
+@pytest.mark.parametrize("size", [1, 8, 1000, 1 << 20])
+def test_a_change_of_the_array_after_put_is_not_seen(device, size):
+    x = np.ones(size, np.float32)
+    buffer = jaxlib_runtime.put(x, device)
+    x[:] = 7
+    assert (read(buffer) == 1).all()
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float64, bool])
+def test_a_change_after_put_is_not_seen_whatever_the_dtype(device, dtype):
+    x = np.ones(4096, dtype)
+    buffer = jaxlib_runtime.put(x, device)
+    x[:] = 0
+    assert (read(buffer).astype(np.float64) == 1).all()
+
+
+def test_put_without_copy_shares_aligned_memory(device):
+    memory = np.zeros(4096 + 64, np.uint8)
+    x = memory[-memory.ctypes.data % 64 :][:4096].view(np.float32)
+    assert jaxlib_runtime.pointer(jaxlib_runtime.put(x, device, copy=False)) == x.ctypes.data
+    assert jaxlib_runtime.pointer(jaxlib_runtime.put(x, device)) != x.ctypes.data
+
+
+@pytest.mark.parametrize(
+    "array", [np.arange(12.0).reshape(3, 4).T, np.arange(12)[::-2], np.arange(3, dtype=">f4"), np.float32(2.5), 3, True]
+)
+def test_any_strides_byte_order_and_scalar_can_be_put(device, array):
+    for _ in range(2):  # the second call takes the path of the interned type
+        y = read(jaxlib_runtime.put(array, device))
+        assert y.tolist() == np.asarray(array).tolist() and y.dtype == np.asarray(array).dtype.newbyteorder("=")
+
+
+@pytest.mark.parametrize(
+    "array", [np.array(["a"]), np.array([None]), np.array([1], "M8[s]"), np.zeros(1, np.longdouble)]
+)
+def test_an_array_that_no_device_holds_is_refused(device, array):
+    with pytest.raises(DTypeMismatch, match="a device holds booleans and numbers"):
+        jaxlib_runtime.put(array, device)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+def test_an_array_read_from_a_buffer_outlives_it(device, dtype):
+    buffer = jaxlib_runtime.put(np.ones(1000, dtype), device)
+    x = read(buffer)
+    del buffer
+    assert (x == 1).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+def test_a_deleted_buffer_cannot_be_read(device, dtype):
+    buffer = jaxlib_runtime.put(np.ones(4, dtype), device)
+    assert not jaxlib_runtime.is_deleted(buffer)
+    jaxlib_runtime.delete(buffer)
+    assert jaxlib_runtime.is_deleted(buffer)
+    with pytest.raises(DeletedArray):
+        read(buffer)
+
+
+def test_a_cpu_does_not_count_its_memory(device):
+    assert jaxlib_runtime.memory_stats(device) is None
+
+
+def test_a_copy_to_another_device_lies_there_and_equals_the_source():
+    code = """
+import numpy as np
+from handlax.lowering.xla import jaxlib_runtime as r
+r.set_cpu_device_count(2)
+a, b = r.backend('cpu').devices
+x = r.put(np.arange(5), a)
+y = r.copy_to_device(x, b)
+r.delete(x)
+print(r.device_of(y) == b, r.copy_to_device(y, b) is y, r.to_numpy(y, y.aval.dtype, y.aval.shape).tolist())
+"""
+    assert in_new_process(code) == "True True [0, 1, 2, 3, 4]"

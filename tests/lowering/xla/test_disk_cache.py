@@ -1,0 +1,112 @@
+"""Compiled programs in memory and on disk."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from returns.result import Failure, Success
+
+import handlax as hx
+from handlax.effects.base.caches import cache_info
+from handlax.lowering.xla import disk_cache, platforms
+
+X = np.arange(5, dtype=np.float32)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    hx.clear_caches()
+    disk_cache.COUNTS.clear()
+    with hx.configure(compilation_cache_dir=str(tmp_path)):
+        yield tmp_path
+
+
+def compiles(f):
+    before = platforms.COUNTS["compile"]
+    f()
+    return platforms.COUNTS["compile"] - before
+
+
+def test_equal_programs_are_compiled_once():
+    hx.clear_caches()
+    assert compiles(lambda: (hx.jit(lambda x: x * 41)(X), hx.jit(lambda y: y * 41)(X))) == 1
+    assert cache_info()["compile"].size >= 1
+
+
+def run(factor=3):
+    return np.asarray(hx.jit(lambda x: x * factor + 1)(X))
+
+
+def test_the_second_process_loads(folder):
+    assert compiles(run) == 1 and disk_cache.COUNTS["written"] == 1
+    hx.clear_caches()
+    assert compiles(run) == 0 and disk_cache.COUNTS["hit"] == 1
+    np.testing.assert_array_equal(run(), X * 3 + 1)
+
+
+@pytest.mark.parametrize("damage", [
+    lambda content: content[:100],
+    lambda content: b"",
+    lambda content: content[:-1] + bytes([content[-1] ^ 1]),
+    lambda content: b"another tool's file" + content,
+    lambda content: content[: len(b"handlax program 1\n")] + bytes(32) + content[len(b"handlax program 1\n") + 32 :],
+    lambda content: content + b"x",
+])  # fmt: skip
+def test_a_damaged_or_foreign_entry_is_not_loaded(folder, damage):
+    run()
+    (entry,) = folder.iterdir()
+    whole = entry.read_bytes()
+    entry.write_bytes(damage(whole))
+    hx.clear_caches()
+    with pytest.warns(UserWarning, match="is not used"):
+        assert compiles(run) == 1
+    assert disk_cache.COUNTS["rejected"] == 1 and len(entry.read_bytes()) >= len(whole) // 2
+    hx.clear_caches()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert compiles(run) == 0
+
+
+def test_a_folder_that_cannot_be_written_costs_a_warning(tmp_path):
+    (tmp_path / "file").write_text("")
+    hx.clear_caches()
+    folder = str(tmp_path / "file" / "below")
+    with hx.configure(compilation_cache_dir=folder), pytest.warns(UserWarning, match="cannot"):
+        np.testing.assert_array_equal(run(), X * 3 + 1)
+
+
+def test_writers_at_once_lose_nothing(folder):
+    facts, blob = b"facts", b"program" * 100_000
+    path = folder / "entry.xla"
+
+    def store() -> None:
+        for _ in range(20):
+            disk_cache.store(path, facts, blob)
+
+    threads = [threading.Thread(target=store) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    seen = [disk_cache.load(path, facts) for _ in range(200)]
+    for thread in threads:
+        thread.join()
+    assert all(found == Success(blob) or found == Failure(None) for found in seen)
+    assert [entry.name for entry in folder.iterdir()] == ["entry.xla"]
+
+
+def test_two_processes_share_a_folder(folder):
+    code = (
+        "import numpy as np, handlax as hx\n"
+        f"hx.config.update('compilation_cache_dir', {str(folder)!r})\n"
+        "print(float(np.asarray(hx.jit(lambda x: x * 7)(np.ones(5, np.float32))).sum()))\n"
+        "from handlax.lowering.xla import disk_cache; print(dict(disk_cache.COUNTS))"
+    )
+    both = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    out = [process.communicate(timeout=120)[0] for process in both]
+    assert all(text.startswith("35.0") for text in out)
+    last = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert "'hit': 1" in last.stdout

@@ -1,0 +1,156 @@
+"""Executables: compiling, executing, serialising and analysing programs."""
+
+import threading
+
+import ml_dtypes
+import numpy as np
+import pytest
+from helpers.device_buffers import cpu_device, read
+
+from handlax.effects.base.errors import CompileError
+from handlax.lowering.xla import jaxlib_runtime, platforms
+
+
+@pytest.fixture(scope="module")
+def device():
+    return cpu_device()
+
+
+def add_text(size=8, body="%0 = stablehlo.add %a, %b"):
+    t = f"tensor<{size}xf32>"
+    return f"func.func public @main(%a: {t}, %b: {t}) -> {t} {{\n  {body} : {t}\n  return %0 : {t}\n}}"
+
+
+def compile_add(device, size=8, **options):
+    results = [((size,), np.float32)]
+    return jaxlib_runtime.compile(add_text(size), devices=[device], results=results, options=options)
+
+
+def test_a_program_computes_on_buffers(device):
+    x = np.arange(8, dtype=np.float32)
+    (out,) = compile_add(device).execute([jaxlib_runtime.put(x, device), jaxlib_runtime.put(2 * x, device)])
+    jaxlib_runtime.block_until_ready(out)
+    assert read(out).tolist() == (3 * x).tolist()
+    assert out.aval is jaxlib_runtime.aval((8,), np.float32) and jaxlib_runtime.device_of(out) == device
+
+
+class Wrapper:
+    __slots__ = ("buffer",)
+
+    def __init__(self, buffer):
+        self.buffer = buffer
+
+
+def test_results_come_out_in_the_caller_s_class(device):
+    executable = compile_add(device)
+    x = jaxlib_runtime.put(np.ones(8, np.float32), device)
+    (out,) = executable.bind(Wrapper)([x, x])
+    assert type(out) is Wrapper and (read(out.buffer) == 2).all()
+    (plain,) = executable.execute([x, x])
+    assert type(plain) is type(x)
+
+
+def test_outputs_come_in_order_with_their_own_types(device):
+    text = """func.func public @main(%a: tensor<2xf32>) -> (tensor<2xi4>, tensor<2x1xbf16>, tensor<i1>) {
+      %0 = stablehlo.convert %a : (tensor<2xf32>) -> tensor<2xi4>
+      %1 = stablehlo.reshape %a : (tensor<2xf32>) -> tensor<2x1xf32>
+      %2 = stablehlo.convert %1 : (tensor<2x1xf32>) -> tensor<2x1xbf16>
+      %3 = stablehlo.constant dense<true> : tensor<i1>
+      return %0, %2, %3 : tensor<2xi4>, tensor<2x1xbf16>, tensor<i1>
+    }"""
+    results = [((2,), ml_dtypes.int4), ((2, 1), ml_dtypes.bfloat16), ((), bool)]
+    executable = jaxlib_runtime.compile(text, devices=[device], results=results)
+    outs = executable.execute([jaxlib_runtime.put(np.float32([-3, 5]), device)])
+    assert [(read(o).dtype, read(o).tolist()) for o in outs] == [
+        (np.dtype(ml_dtypes.int4), [-3, 5]),
+        (np.dtype(ml_dtypes.bfloat16), [[-3], [5]]),
+        (np.dtype(bool), True),
+    ]
+
+
+def test_a_donated_argument_is_deleted_and_its_memory_used_again(device):
+    donated = add_text().replace("%a: tensor<8xf32>", "%a: tensor<8xf32> {tf.aliasing_output = 0 : i32}")
+    executable = jaxlib_runtime.compile(donated, devices=[device], results=[((8,), np.float32)])
+    a, b = (jaxlib_runtime.put(np.ones(8, np.float32), device) for _ in range(2))
+    where = jaxlib_runtime.pointer(a)
+    (out,) = executable.execute([a, b])
+    assert jaxlib_runtime.is_deleted(a) and not jaxlib_runtime.is_deleted(b)
+    assert (read(out) == 2).all() and jaxlib_runtime.pointer(out) == where
+    with pytest.raises(jaxlib_runtime.RuntimeFailure):
+        executable.execute([a, b])
+
+
+def test_a_wrong_text_is_refused_with_its_line(device):
+    text = add_text(body="%0 = stablehlo.add %a, %q")
+    with pytest.raises(CompileError, match=r"undeclared SSA value name in line 2: %0 = stablehlo.add %a, %q"):
+        jaxlib_runtime.compile(text, devices=[device], results=[((8,), np.float32)])
+
+
+def test_an_unknown_compiler_option_is_refused_by_name(device):
+    with pytest.raises(CompileError, match="compiler options must be XLA's, got 'no_such_option'"):
+        compile_add(device, no_such_option=True)
+
+
+def test_a_known_compiler_option_is_taken(device):
+    x = jaxlib_runtime.put(np.ones(8, np.float32), device)
+    (out,) = compile_add(device, xla_cpu_enable_fast_math=True).execute([x, x])
+    assert (read(out) == 2).all()
+
+
+def test_an_unknown_custom_call_is_a_compile_error(device):
+    call = "%0 = stablehlo.custom_call @nowhere(%a) {api_version = 4 : i32} : (tensor<8xf32>) ->"
+    text = add_text(body=call).replace("-> :", "->")
+    with pytest.raises(CompileError, match="nowhere"):
+        jaxlib_runtime.compile(text, devices=[device], results=[((8,), np.float32)])
+
+
+def test_a_missing_argument_is_a_runtime_failure(device):
+    with pytest.raises(jaxlib_runtime.RuntimeFailure):
+        compile_add(device).execute([jaxlib_runtime.put(np.ones(8, np.float32), device)])
+
+
+def test_analyses_describe_the_program(device):
+    executable = compile_add(device, size=16)
+    assert executable.cost_analysis()["flops"] == 16
+    assert executable.memory_analysis().argument_size_in_bytes == 2 * 16 * 4
+    assert "HloModule" in executable.hlo_text() and "f32[16]" in executable.hlo_text()
+
+
+def test_a_serialized_program_computes_the_same(device):
+    compiled = platforms.COUNTS["compile"]
+    executable = compile_add(device)
+    again = jaxlib_runtime.deserialize(executable.serialize(), devices=[device], results=[((8,), np.float32)])
+    x = jaxlib_runtime.put(np.arange(8, dtype=np.float32), device)
+    assert read(again.execute([x, x])[0]).tolist() == read(executable.execute([x, x])[0]).tolist()
+    assert platforms.COUNTS["compile"] == compiled + 1
+
+
+def test_bytes_that_are_no_program_are_refused(device):
+    with pytest.raises(CompileError, match="must be a serialized program"):
+        jaxlib_runtime.deserialize(b"nonsense", devices=[device], results=[])
+
+
+def test_key_facts_follow_options_and_nothing_else(device):
+    facts = jaxlib_runtime.cache_key_facts([device])
+    assert facts == jaxlib_runtime.cache_key_facts([device], {})
+    assert facts != jaxlib_runtime.cache_key_facts([device], {"xla_cpu_enable_fast_math": True})
+    assert jaxlib_runtime.JAXLIB_VERSION.encode() in facts
+
+
+def test_threads_may_compile_and_execute_at_once(device):
+    wrong = []
+
+    def work(size):
+        executable = compile_add(device, size)
+        x = np.full(size, size, np.float32)
+        for _ in range(200):
+            (out,) = executable.execute([jaxlib_runtime.put(x, device), jaxlib_runtime.put(x, device)])
+            if read(out).tolist() != [2.0 * size] * size:
+                wrong.append(size)
+
+    threads = [threading.Thread(target=work, args=(size,)) for size in range(1, 7)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []

@@ -1,0 +1,68 @@
+"""jaxlib does not import jax on our behalf, and both libraries work in one process."""
+
+import pytest
+from helpers.new_process import in_new_process
+
+
+def test_no_call_of_the_runtime_looks_for_jax():
+    code = """
+import sys, numpy as np, ml_dtypes
+class Watch:
+    seen = []
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name.partition('.')[0] == 'jax': cls.seen.append(name)
+sys.meta_path.insert(0, Watch)
+from handlax.lowering.xla import buffer_types as b, jaxlib_runtime as r
+class Exporter:
+    def __dlpack__(self, **_): return r.to_dlpack(x)
+    def __dlpack_device__(self): return r.dlpack_device(x)
+r.set_cpu_device_count(2)
+d, d2 = r.backend('cpu').devices
+t = 'tensor<8xf32>'
+text = f'func.func public @main(%a: {t}) -> {t} {{ %0 = stablehlo.add %a, %a : {t}\\n return %0 : {t} }}'
+e = r.compile(text, devices=[d], results=[((8,), np.float32)])
+e = r.deserialize(e.serialize(), devices=[d], results=[((8,), np.float32)])
+e.cost_analysis(), e.memory_analysis(), e.hlo_text(), r.cache_key_facts([d]), r.memory_stats(d), r.register_lapack()
+y = e.execute([r.put(np.ones(8, np.float32), d)])[0]
+for dtype in sorted(b.NATIVE | b.EXTENDED, key=str):
+    x = r.put(np.ones(8, dtype), d)
+    r.to_numpy(x, x.aval.dtype, x.aval.shape), r.pointer(x), r.copy_to_device(x, d2), r.block_until_ready(x)
+    if dtype not in b.PACKED and dtype.itemsize > 1: r.from_dlpack(Exporter(), d)
+r.delete(x)
+print(Watch.seen)
+"""
+    assert in_new_process(code) == "[]"
+
+
+COEXIST = """
+import sys, numpy as np, ml_dtypes
+from handlax.lowering.xla import jaxlib_runtime as r
+class Exporter:
+    def __init__(self, x): self.x = x
+    def __dlpack__(self, **_): return r.to_dlpack(self.x)
+    def __dlpack_device__(self): return r.dlpack_device(self.x)
+def ours():
+    d = r.backend('cpu').default_device
+    t = 'tensor<2xf64>'
+    e = r.compile(f'func.func public @main(%a: {t}) -> {t} {{ %0 = stablehlo.add %a, %a : {t}\\n return %0 : {t} }}',
+                  devices=[d], results=[((2,), np.float64)])
+    (y,) = e.execute([r.put(np.array([1.0, 2.0]), d)])
+    assert r.to_numpy(y, y.aval.dtype, (2,)).tolist() == [2.0, 4.0] and y.aval is r.aval((2,), np.float64)
+    b = r.put(np.ones(3, ml_dtypes.bfloat16), d)
+    c = r.from_dlpack(Exporter(b), d)
+    assert r.to_numpy(c, c.aval.dtype, c.aval.shape).tolist() == [1, 1, 1] and c.aval is b.aval
+    return Exporter(y)
+def theirs(x=None):
+    import jax, jax.numpy as jnp
+    assert jax.jit(lambda a: jnp.sin(a) + a)(jnp.arange(8.0)).dtype == np.float32
+    assert jax.grad(lambda a: (a ** 2).sum())(jnp.ones(3)).tolist() == [2, 2, 2]
+    if x is not None: assert jax.dlpack.from_dlpack(x).tolist() == [2.0, 4.0]
+"""
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("order", ["theirs(); theirs(ours()); theirs()", "x = ours(); theirs(x); theirs(ours())"])
+def test_we_and_jax_work_in_one_process_in_either_order(order):
+    pytest.importorskip("jax")
+    assert in_new_process(COEXIST + order + "\nprint('done')", JAX_PLATFORMS="cpu") == "done"

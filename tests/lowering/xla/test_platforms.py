@@ -1,0 +1,97 @@
+"""Platforms: which there are, how one is chosen, and how many devices it has."""
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+from helpers.new_process import in_new_process
+
+from handlax.effects.base.errors import ConfigurationError
+from handlax.lowering.xla import jaxlib_runtime, platforms
+
+
+@pytest.fixture(scope="module")
+def device():
+    return jaxlib_runtime.backend("cpu").default_device
+
+
+def read(buffer):
+    return jaxlib_runtime.to_numpy(buffer, buffer.aval.dtype, buffer.aval.shape)
+
+
+def test_a_backend_is_made_once_by_however_many_threads(device):
+    made = platforms.COUNTS["client"]
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(jaxlib_runtime.backend("cpu"))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(b) for b in found}) == 1 and found[0].default_device == device
+    assert platforms.COUNTS["client"] == made
+
+
+def test_an_unknown_platform_is_refused_by_name():
+    with pytest.raises(ConfigurationError, match="'cpu' or 'cuda', got 'tpu'"):
+        jaxlib_runtime.backend("tpu")
+
+
+def test_the_cpu_device_count_is_fixed_at_first_use(device):
+    count = len(jaxlib_runtime.backend("cpu").local_devices)
+    jaxlib_runtime.set_cpu_device_count(count)
+    with pytest.raises(ConfigurationError, match="fixed at first use"):
+        jaxlib_runtime.set_cpu_device_count(count + 1)
+
+
+def test_the_environment_chooses_platform_and_device_count():
+    code = (
+        "from handlax.lowering.xla.jaxlib_runtime import backend as b; "
+        "print(b().platform, len(b().devices), b() is b('cpu'))"
+    )
+    assert in_new_process(code, HANDLAX_PLATFORMS="cpu", HANDLAX_NUM_CPU_DEVICES="3") == "cpu 3 True"
+
+
+def test_a_platform_outside_the_environment_s_list_is_refused():
+    code = """
+from handlax.lowering.xla.jaxlib_runtime import backend
+from handlax.effects.base.errors import ConfigurationError
+try: backend('cuda')
+except ConfigurationError as error: print(error.what)
+"""
+    assert in_new_process(code, HANDLAX_PLATFORMS="cpu").startswith("the platform must be among HANDLAX_PLATFORMS=cpu")
+
+
+def test_an_installed_plugin_without_a_gpu_is_not_chosen(monkeypatch, tmp_path):
+    monkeypatch.delenv(platforms.PLATFORMS_VARIABLE, raising=False)
+    monkeypatch.setattr(platforms, "_cuda_plugin", lambda: ("13", tmp_path / "xla_cuda_plugin.so"))
+    monkeypatch.setattr(platforms, "_gpu_present", lambda: False)
+    assert platforms._resolve(None) == "cpu"
+    monkeypatch.setattr(platforms, "_gpu_present", lambda: True)
+    assert platforms._resolve(None) == "cuda"
+    monkeypatch.setenv(platforms.PLATFORMS_VARIABLE, "cpu")
+    assert platforms._resolve(None) == "cpu"
+
+
+def test_the_cuda_plugin_is_found_by_path_without_running_its_package(monkeypatch, tmp_path):
+    package = tmp_path / "jax_plugins" / "xla_cuda13"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise AssertionError('imported')")
+    (package / "xla_cuda_plugin.so").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "jax_plugins", raising=False)
+    assert platforms._cuda_plugin() == ("13", package / "xla_cuda_plugin.so")
+
+
+def test_lapack_is_callable_once_registered(device):
+    jaxlib_runtime.register_lapack()
+    text = """func.func public @main(%a: tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<i32>) {
+      %0:2 = stablehlo.custom_call @lapack_spotrf_ffi(%a) {api_version = 4 : i32, backend_config = {uplo = 76 : ui8},
+        operand_layouts = [dense<[0,1]> : tensor<2xindex>],
+        result_layouts = [dense<[0,1]> : tensor<2xindex>, dense<> : tensor<0xindex>]}
+        : (tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<i32>)
+      return %0#0, %0#1 : tensor<2x2xf32>, tensor<i32>
+    }"""
+    executable = jaxlib_runtime.compile(text, devices=[device], results=[((2, 2), np.float32), ((), np.int32)])
+    factor, info = executable.execute([jaxlib_runtime.put(np.float32([[4, 2], [2, 5]]), device)])
+    assert np.tril(read(factor)).tolist() == [[2, 0], [1, 2]] and read(info) == 0
