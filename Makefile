@@ -21,13 +21,16 @@ PEER := $(VENV)-peer
 BENCH := $(VENV)-bench
 DEMO := $(VENV)-demo
 
-.PHONY: help test check demo bench peer clean
+.PHONY: help test sweep check demo bench peer clean
 
 help:          ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
 
 test: $(DEV)/ready          ## all tests, doctests and examples of the documentation, on CPU
 	$(DEV)/bin/pytest -n $(JOBS) --durations=10 $(ARGS)
+
+sweep: $(DEV)/ready          ## the long comparisons with oracles, over special values and random programs
+	$(DEV)/bin/pytest -m sweep -n $(JOBS) --durations=10 $(ARGS)
 
 check: $(DEV)/ready          ## lint, types, documentation
 	$(DEV)/bin/ruff check .
