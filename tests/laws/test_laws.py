@@ -58,7 +58,7 @@ def pure_operations():
 
 
 def stands_in_its_module(kind):
-    """Whether the package has this operation: one of a docstring's example is in no module, as when doctests ran first."""
+    """Whether the package has this operation: one of an example in a docstring is in no module."""
     return kind in vars(sys.modules[kind.__module__]).values()
 
 
