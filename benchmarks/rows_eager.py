@@ -27,12 +27,13 @@ def call(f: Callable[..., Any], *arrays: np.ndarray[Any, Any]) -> Callable[[Side
     return make
 
 
-SMALL, SQUARE = seeded(8), seeded(32, 32)
+SMALL, SQUARE, LARGER_SQUARE = seeded(8), seeded(32, 32), seeded(128, 128)
 
 SINGLE = [
     Row("eager x + y, f32[8]", 0.30, timed(call(lambda s, x, y: x + y, SMALL, SMALL)), 0.12),
     Row("eager sum, f32[8]", 0.70, timed(call(lambda s, x: s.np.sum(x), SMALL)), 0.33),
     Row("eager matmul, f32[32,32]", 0.70, timed(call(lambda s, x, y: x @ y, SQUARE, SQUARE)), 0.33),
+    Row("eager matmul, f32[128,128]", 1.00, timed(call(lambda s, x, y: x @ y, LARGER_SQUARE, LARGER_SQUARE))),
 ]
 
 

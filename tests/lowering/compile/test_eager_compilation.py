@@ -73,6 +73,17 @@ def test_products_of_integers_are_compiled_from_a_size_on():
     assert not compiled(hx.lax.dot(small, small))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+def test_products_that_blas_shares_among_threads_are_compiled(dtype):
+    x = np.random.default_rng(0).normal(size=(128, 128)).astype(dtype)
+    small = x[:64, :64].copy()
+    assert not compiled(hx.lax.dot(small, small))
+    for left, right in [(x, x), (np.tile(x, (6, 6)), np.tile(x[0], 6)), (x[:, :10], np.tile(x[:10], (1, 6)))]:
+        y = hx.lax.dot(left, right)
+        assert compiled(y) == (left.shape[0] * left.shape[1] * right.size // right.shape[0] > 460_000)
+        np.testing.assert_allclose(np.asarray(y), left @ right, rtol=1e-3, atol=1e-3)
+
+
 def test_what_only_moves_elements_is_never_compiled():
     x = device(np.ones((300, 300)), np.float16)
     assert not compiled(hx.lax.transpose(x, (1, 0))) and not compiled(hx.lax.reshape(x, (90_000,)))
