@@ -166,7 +166,7 @@ _LATER = {
 # Operations of modules that are loaded later: their names in the texts of programs are theirs from the start.
 _DECLARED = {
     "effects.control.debug_callbacks": "DebugCallback DebugPrint",
-    "effects.operations.collectives": "Psum Pmax Pmin Ppermute AllGather AxisIndex",
+    "effects.operations.collectives": "Psum Pmax Pmin Ppermute AllGather PsumScatter AllToAll AxisIndex",
     "effects.operations.reductions.generic_reduce": "Reduce",
     "effects.operations.random_bits": "Threefry2x32 RandomBits RandomSplit RandomFoldIn RandomSeed RandomWrap "
     "RandomUnwrap",

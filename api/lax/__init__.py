@@ -8,13 +8,17 @@ from ..effects.control.loops import scan as scan
 from ..effects.control.loops import while_loop as while_loop
 from ..effects.core.named_axes import axis_size as axis_size
 from ..effects.operations.collectives import all_gather as all_gather
+from ..effects.operations.collectives import all_to_all as all_to_all
 from ..effects.operations.collectives import axis_index as axis_index
+from ..effects.operations.collectives import pbroadcast as pbroadcast
 from ..effects.operations.collectives import pmax as pmax
 from ..effects.operations.collectives import pmean as pmean
 from ..effects.operations.collectives import pmin as pmin
 from ..effects.operations.collectives import ppermute as ppermute
 from ..effects.operations.collectives import pshuffle as pshuffle
 from ..effects.operations.collectives import psum as psum
+from ..effects.operations.collectives import psum_scatter as psum_scatter
+from ..effects.operations.collectives import pswapaxes as pswapaxes
 from ..effects.operations.dot_general import DotAlgorithm as DotAlgorithm
 from ..effects.operations.dot_general import DotAlgorithmPreset as DotAlgorithmPreset
 from ..effects.operations.dot_general import Precision as Precision

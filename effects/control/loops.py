@@ -67,7 +67,7 @@ def scan(
     Args:
         xs: arrays with one leading size; None with ``length``.
         reverse: from the last slice to the first; ``ys[i]`` still belongs to ``xs[i]``.
-        unroll: the number of iterations in one iteration of the compiled loop; True: all of them.
+        unroll: the number of iterations in one iteration of the compiled loop; True or 0: all of them.
 
     Raises: ShapeMismatch: leading sizes differ. StateTypeError: the carry changes its type; the message has its path.
     TreeMismatch: the carry changes its structure, or ``f`` gives no pair.
@@ -152,12 +152,12 @@ def _length(slices: list[Any], tree: Any, length: Any) -> int:
 
 
 def _unroll_count(name: str, unroll: int | bool, length: int) -> int:
-    if unroll is True:
-        return max(length, 1)
-    count = _static_integer(name, "unroll", unroll)
-    if count < 0 or (unroll is not False and count < 1):
-        raise BadArgument(f"{name}: unroll must be a positive integer or a bool, got {unroll!r}.")
-    return max(count, 1)
+    if unroll is False:
+        return 1
+    count = 0 if unroll is True else _static_integer(name, "unroll", unroll)
+    if count < 0:
+        raise BadArgument(f"{name}: unroll must be a bool or an integer that is not negative, got {unroll!r}.")
+    return count or max(length, 1)
 
 
 def while_loop(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from ..base.errors import BadArgument
+from ..base.errors import BadArgument, ShapeMismatch
 from ..base.stack import perform
 from ..core import columns
 from ..core.arrays import Array, as_array, scalar
@@ -19,10 +19,10 @@ from ..trees.pytrees import map as tree_map
 from ..types.array_type import array_type
 from ..types.dtypes import int32
 from .elementwise.arithmetic import mul
-from .foundations.shapes import broadcast_in_dim, move_axis, reduce_sum, reshape, zeros
+from .foundations.shapes import broadcast_in_dim, canonical_axis, move_axis, reduce_sum, reshape, zeros
 from .indexing.dynamic_slicing import dynamic_index_in_dim
 from .manipulation.creation import iota
-from .manipulation.slicing import concatenate, slice_in_dim
+from .manipulation.slicing import axis_at, concatenate, slice_in_dim
 from .reductions.reductions import reduce_max, reduce_min
 
 
@@ -35,6 +35,10 @@ def _over_other_axes(op: Any, axis: Hashable, y: Any) -> Any:
     """The operation over its axes but this one, or ``y`` if there are no others."""
     rest = tuple(a for a in op.axes if a != axis)
     return perform(type(op)(rest, *op.fields[1:]), y) if rest else y
+
+
+def _sum_of_lanes(x: Any, dim: int | None, size: int) -> Any:
+    return mul(x, scalar(size, x.type.dtype)) if dim is None else reduce_sum(x, (dim,))
 
 
 # y = sum of x over the lanes of the axes
@@ -52,9 +56,7 @@ class Psum(Collective):
         return perform(op, ct)
 
     def collective(op, axis, size, dims, x):
-        if dims[0] is None:
-            return _over_other_axes(op, axis, mul(x, scalar(size, x.type.dtype))), None
-        return _over_other_axes(op, axis, reduce_sum(x, (dims[0],))), None
+        return _over_other_axes(op, axis, _sum_of_lanes(x, dims[0], size)), None
 
 
 class ExtremeCollective(Collective):
@@ -136,16 +138,55 @@ class AllGather(Collective):
     jvp = linear
 
     def transpose(op, ct, x):
-        total = perform(Psum(op.axes), ct)
-        lane = perform(AxisIndex(op.axes))
-        return dynamic_index_in_dim(total, lane, op.dimension, keepdims=False)
+        return perform(PsumScatter(op.axes, op.dimension), ct)
 
     def collective(op, axis, size, dims, x):
-        if dims[0] is None:
-            shape = (*x.type.shape[: op.dimension], size, *x.type.shape[op.dimension :])
-            dims = [d + (d >= op.dimension) for d in range(len(x.type.shape))]
-            return broadcast_in_dim(x, shape, dims), None
-        return move_axis(x, dims[0], op.dimension), None
+        return axis_at(x, dims[0], op.dimension, size), None
+
+
+# y = the sum over all lanes of x[..., lane, ...], the index along one dimension
+@operation
+class PsumScatter(Collective):
+    axes: tuple[Hashable, ...]
+    dimension: int
+
+    def result_type(op, x):
+        return x.update(shape=x.shape[: op.dimension] + x.shape[op.dimension + 1 :])
+
+    def batch(op, dims, x):
+        (d,) = dims
+        shifted = PsumScatter(op.axes, op.dimension + (op.dimension >= d))
+        return perform(shifted, x), d - (op.dimension < d)
+
+    jvp = linear
+
+    def transpose(op, ct, x):
+        return perform(AllGather(op.axes, op.dimension, x.shape[op.dimension]), ct)
+
+    def collective(op, axis, size, dims, x):
+        return _sum_of_lanes(x, dims[0], size), op.dimension
+
+
+# y[..., j, ...] = x[..., lane, ...] of lane j, the indices along one dimension
+@operation
+class AllToAll(Collective):
+    axes: tuple[Hashable, ...]
+    dimension: int
+
+    def result_type(op, x):
+        return x
+
+    def batch(op, dims, x):
+        (d,) = dims
+        return perform(AllToAll(op.axes, op.dimension + (op.dimension >= d)), x), d
+
+    jvp = linear
+
+    def transpose(op, ct, x):
+        return perform(op, ct)
+
+    def collective(op, axis, size, dims, x):
+        return axis_at(x, dims[0], op.dimension, size), op.dimension + 1
 
 
 # y = the index of this lane
@@ -264,6 +305,89 @@ def all_gather(
         return reshape(y, (*shape[:at], total, *after)) if len(joined) > 1 else y
 
     return tree_map(gather_leaf, x)
+
+
+def _size_along(where: str, x: Any, dimension: int, axis_name: Any, tiled: bool) -> tuple[int, int]:
+    """Dimension, counted from 0, and its size divided by that of the named axis, which is 1 unless ``tiled``.
+
+    Raises: BadArgument: there is no such dimension. ShapeMismatch: its size does not fit the axis.
+    """
+    d = canonical_axis(dimension, len(x.type.shape), where)
+    blocks, rest = divmod(x.type.shape[d], axis_size(axis_name))
+    if rest or (blocks != 1 and not tiled):
+        must = "be a multiple of" if tiled else "equal"
+        raise ShapeMismatch(
+            f"{where}: the size of dimension {d} must {must} that of the axis, {axis_size(axis_name)}, got {x.type}.",
+            hint=None if rest else "tiled=True splits it into blocks.",
+        )
+    return d, blocks
+
+
+def psum_scatter(
+    x: Any, axis_name: Any, *, scatter_dimension: int = 0, axis_index_groups: Any = None, tiled: bool = False
+) -> Any:
+    """The sum of ``x`` over all lanes, of which each lane keeps its index along ``scatter_dimension``.
+
+        psum_scatter(x, "i") == psum(x, "i")[axis_index("i")]
+
+    The dimension, whose size is that of the axis, is dropped; where ``tiled`` it is a multiple, and each lane keeps a
+    block. Raises: ShapeMismatch: the size does not fit.
+    """
+    axes = _checked_axes("psum_scatter", axis_name, axis_index_groups)
+
+    def scatter_leaf(leaf: Any) -> Any:
+        y = as_array(leaf)
+        d, block = _size_along("psum_scatter", y, scatter_dimension, axis_name, tiled)
+        before, after = y.type.shape[:d], y.type.shape[d + 1 :]
+        y = reshape(y, (*before, *map(axis_size, axes), *([block] if tiled else []), *after))
+        for name in axes:
+            y = perform(PsumScatter((name,), d), y)
+        return y
+
+    return tree_map(scatter_leaf, x)
+
+
+def all_to_all(
+    x: Any, axis_name: Any, split_axis: int, concat_axis: int, *, axis_index_groups: Any = None, tiled: bool = False
+) -> Any:
+    """Exchange the mapped axis for a dimension: lane ``j`` sends its index ``i`` along ``split_axis`` to lane ``i``.
+
+        all_to_all(x, "i", 0, 0)[j] of lane i == x[i] of lane j
+
+    The lanes that the values came from are indexed by a new dimension ``concat_axis`` in place of ``split_axis``; where
+    ``tiled``, blocks of ``split_axis`` are sent, and joined along ``concat_axis``.
+
+    Raises: ShapeMismatch: the size of ``split_axis`` is not that of the axis, or no multiple of it.
+    """
+    axes = _checked_axes("all_to_all", axis_name, axis_index_groups)
+
+    def exchange_leaf(leaf: Any) -> Any:
+        y = as_array(leaf)
+        rank = len(y.type.shape)
+        split, block = _size_along("all_to_all", y, split_axis, axis_name, tiled)
+        concat = canonical_axis(concat_axis, rank, "all_to_all")
+        rows = move_axis(y, split, 0).type.shape[1:]
+        y = reshape(move_axis(y, split, 0), (*map(axis_size, axes), block, *rows))
+        for k, name in enumerate(axes):
+            y = perform(AllToAll((name,), k), y)
+        y = reshape(y, (axis_size(axis_name), block, *rows))
+        if not tiled:
+            return move_axis(reshape(y, (axis_size(axis_name), *rows)), 0, concat)
+        y = move_axis(move_axis(y, 1, split + 1), 0, concat)
+        shape = y.type.shape
+        return reshape(y, (*shape[:concat], shape[concat] * shape[concat + 1], *shape[concat + 2 :]))
+
+    return tree_map(exchange_leaf, x)
+
+
+def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
+    """The mapped axis and dimension ``axis`` exchanged: ``all_to_all(x, axis_name, axis, axis)``."""
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
+def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+    """``x`` of lane ``source``, in all lanes."""
+    return tree_map(lambda leaf: index_first(leaf, source), all_gather(x, axis_name))
 
 
 def stack_arrays(xs: Sequence[Any]) -> Any:

@@ -24,7 +24,7 @@ def looped(xs, reverse):
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("unroll", [1, 2, 3, True])
+@pytest.mark.parametrize("unroll", [0, 1, 2, 3, True])
 def test_a_scan_is_the_loop_of_python(reverse, unroll, compiled):
     f = lambda xs: lax.scan(step, {"sum": hnp.float32(0), "n": 0}, xs, reverse=reverse, unroll=unroll)
     c, ys = (hx.jit(f) if compiled else f)(XS)

@@ -88,6 +88,8 @@ def test_collectives_cross_jit():
         lambda x: lax.ppermute(x, "i", [(0, 1), (1, 0)]) * x,
         lambda x: hnp.sum(lax.all_gather(x, "i") ** 2) * x,
         lambda x: lax.pmax(x, "i") * x,
+        lambda x: lax.psum_scatter(x * hnp.array([1.0, 2.0, -1.0]), "i") ** 2,
+        lambda x: hnp.sum(lax.all_to_all(x * hnp.array([1.0, 2.0, -1.0]), "i", 0, 0) ** 2) * x,
     ],
 )
 def test_the_gradient_of_lanes_is_the_gradient_of_the_stack(f):
@@ -109,3 +111,58 @@ def test_an_axis_that_nobody_binds_is_named():
         over(lambda x: lax.psum(x, "k"), X)
     with pytest.raises(NameError):
         lax.axis_index("i")
+
+
+def exchanged(x, split, concat, tiled):
+    """``all_to_all`` of the lanes in dimension 0 of ``x``, by its definition."""
+    n = x.shape[0]
+    blocks = [np.split(lane, n, split) for lane in x]
+    if not tiled:
+        blocks = [[block.squeeze(split) for block in lane] for lane in blocks]
+    join = np.concatenate if tiled else np.stack
+    return np.stack([join([blocks[source][lane] for source in range(n)], concat) for lane in range(n)])
+
+
+@pytest.mark.parametrize("tiled", [False, True])
+@pytest.mark.parametrize("split", [0, 1, -1])
+@pytest.mark.parametrize("concat", [0, 1, 2])
+@pytest.mark.parametrize("lanes", [0, 1, 3])
+def test_all_to_all_exchanges_the_axis_for_a_dimension(tiled, split, concat, lanes):
+    x = np.arange(81 if not tiled else 324, dtype=np.float32).reshape(3, 3, *((3, 3) if not tiled else (6, 6)))
+    found = hx.vmap(
+        lambda x: lax.all_to_all(x, "i", split, concat, tiled=tiled), axis_name="i", in_axes=lanes
+    )(np.moveaxis(x, 0, lanes))
+    assert np.array_equal(found, exchanged(x, split, concat, tiled))
+
+
+def test_exchanges_and_scattered_sums_over_two_axes_are_those_over_their_product():
+    x = np.arange(6 * 12 * 2, dtype=np.float32).reshape(6, 12, 2)
+    for f in (
+        lambda x, name: lax.all_to_all(x, name, 0, 1, tiled=True),
+        lambda x, name: lax.all_to_all(x[:6], name, 0, 1),
+        lambda x, name: lax.psum_scatter(x, name, tiled=True),
+        lambda x, name: lax.psum_scatter(x.T[:, :6], name, scatter_dimension=1),
+    ):
+        one = over(lambda x, f=f: f(x, "i"), x)
+        both = hx.vmap(hx.vmap(lambda x, f=f: f(x, ("i", "j")), axis_name="j"), axis_name="i")(x.reshape(2, 3, 12, 2))
+        assert np.array_equal(np.asarray(both).reshape(one.shape), one)
+
+
+def test_a_scattered_sum_is_the_lane_of_the_sum():
+    x = np.arange(18.0, dtype=np.float32).reshape(3, 2, 3)
+    found = over(lambda x: lax.psum_scatter(x, "i", scatter_dimension=1), x)
+    assert np.array_equal(found, x.sum(0).T)
+    same = hx.vmap(lambda x: lax.psum_scatter(x, "i"), axis_name="i", in_axes=None, axis_size=3)(x[0].T)
+    assert np.array_equal(same, 3 * x[0].T)
+    tiled = over(lambda x: lax.psum_scatter(x, "i", tiled=True), np.ones((3, 6), np.float32))
+    assert tiled.tolist() == [[3.0, 3.0]] * 3
+    assert over(lambda x: lax.pbroadcast(x, "i", 2), X).tolist() == [4.0] * 3
+    assert np.array_equal(over(lambda x: lax.pswapaxes(x, "i", 1), x.reshape(3, 2, 3)), x.transpose(2, 1, 0))
+
+
+@pytest.mark.parametrize("name", ["psum_scatter", "all_to_all"])
+@pytest.mark.parametrize("tiled", [False, True])
+def test_sizes_that_do_not_fit_the_axis_are_refused(name, tiled):
+    where = (0, 0) if name == "all_to_all" else ()
+    with pytest.raises(errors.ShapeMismatch, match="multiple of" if tiled else "must equal"):
+        over(lambda x: getattr(lax, name)(x, "i", *where, tiled=tiled), np.ones((3, 4), np.float32))
