@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -99,9 +98,10 @@ class UnsealedArray(Array):
     ``__init__``; ``ConcreteArray`` must have no slots of its own, or ``__class__`` could not be assigned.
     """
 
-    __slots__ = ("type", "_value", "_buffer")
+    __slots__ = ("type", "_value", "_buffer", "_shared")
     _value: np.ndarray[Any, Any] | None
     _buffer: Any
+    _shared: bool  # set by ``share`` alone
 
 
 class ConcreteArray(UnsealedArray, ImmutableObject):
@@ -140,9 +140,11 @@ class ConcreteArray(UnsealedArray, ImmutableObject):
             return value.astype(dtype)
         if copy:
             return value.copy()
-        view = value.view()
-        view.flags.writeable = False
-        return view
+        owner: Any = value
+        while isinstance(owner, np.ndarray):  # while an owner is writeable, NumPy lets its views become so again
+            owner.setflags(write=False)
+            owner = owner.base
+        return value.view()
 
     def _keys_error(self, where: str) -> DTypeMismatch:
         hint = "random.key_data(keys) is an array of integers."
@@ -181,12 +183,10 @@ class ConcreteArray(UnsealedArray, ImmutableObject):
         return self._value is None and InstalledBackend.backend.is_deleted(self._buffer)
 
     def delete(self) -> None:
-        if self._buffer is not None:
-            InstalledBackend.backend.delete(self._buffer)
-        else:
-            _set_buffer(self, InstalledBackend.backend.to_buffer(self._value, self.type))  # type: ignore[arg-type]
-            InstalledBackend.backend.delete(self._buffer)
-        _set_value(self, None)
+        """Free the data now; a later use raises DeletedArray. What the package shares is left alone: ``share``."""
+        if not is_shared(self):
+            InstalledBackend.backend.delete(self.buffer)
+            _set_value(self, None)
 
     def devices(self) -> set[Any]:
         return InstalledBackend.backend.devices(self.buffer)
@@ -292,6 +292,7 @@ class ConcreteArray(UnsealedArray, ImmutableObject):
 
 _set_value = setter(UnsealedArray, "_value")
 _set_buffer = setter(UnsealedArray, "_buffer")
+_set_shared = setter(UnsealedArray, "_shared")
 
 
 def concrete(type: ArrayType, value: np.ndarray[Any, Any] | None, buffer: Any = None) -> ConcreteArray:
@@ -419,9 +420,21 @@ def from_numpy(x: np.ndarray[Any, Any], *, copy: bool | None = None, weak: bool 
     return concrete(array_type(x.shape, dtype, weak), x)
 
 
-# (Python type, number, dtype, weak) -> array of rank 0; and those arrays by identity
-_CONSTANTS = Cache("numbers")
-_SHARED_NUMBERS: weakref.WeakValueDictionary[int, ConcreteArray] = weakref.WeakValueDictionary()
+def share(x: ConcreteArray) -> ConcreteArray:
+    """``x``, marked as an array that the package keeps and may return again: a number, a constant of a program.
+
+    From now on ``x.delete()`` does nothing, and a call to which ``x`` is donated gets a copy of its data.
+    """
+    _set_shared(x, True)
+    return x
+
+
+def is_shared(x: Array) -> bool:
+    """Whether the package keeps this array: ``share``."""
+    return hasattr(x, "_shared")
+
+
+_CONSTANTS = Cache("numbers")  # (Python type, number, dtype, weak) -> array of rank 0
 
 
 def scalar(value: Any, dtype: Any = None, weak: bool = False) -> ConcreteArray:
@@ -437,14 +450,8 @@ def scalar(value: Any, dtype: Any = None, weak: bool = False) -> ConcreteArray:
         if dtype is None:
             dtype, weak = dtypes.scalar_type(value)
         data = np.asarray(value).astype(dtype) if kind is not int else _checked_integer(value, dtype)
-        found = _CONSTANTS.add(key, concrete(array_type((), dtype, weak), data))
-        _SHARED_NUMBERS[id(found)] = found
+        found = _CONSTANTS.add(key, share(concrete(array_type((), dtype, weak), data)))
     return found
-
-
-def is_shared_number(x: Array) -> bool:
-    """Whether ``scalar`` interned this array, so that other references may exist and it must not be donated."""
-    return _SHARED_NUMBERS.get(id(x)) is x
 
 
 def _checked_integer(value: int, dtype: Any) -> np.ndarray[Any, Any]:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.errors import HandlaxError, ParseError
-from ..core.arrays import Array, as_array, concrete
+from ..core.arrays import Array, as_array, concrete, share
 from ..core.operation import OPERATIONS, Operation
 from ..trees.structure import LEAF, TreeDef, assemble, kind_of
 from ..types import dtypes
@@ -430,7 +430,7 @@ class BodyParser:
                 data = array_of(items, type)
             except (ValueError, OverflowError) as error:
                 reader.fail("a constant", got=str(error), at=at)
-            const = reader.literals[key] = concrete(type, data)
+            const = reader.literals[key] = share(concrete(type, data))
         number = self.numbers[written] = self.const_number(const)
         return number
 

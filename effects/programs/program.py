@@ -21,7 +21,7 @@ from ..base.immutables import ImmutableObject, setter
 from ..base.source_locations import NOWHERE, Site, Sites, starts_path
 from ..base.stack import current
 from ..base.value_identity import array_key
-from ..core.arrays import Array, ConcreteArray, as_array
+from ..core.arrays import Array, ConcreteArray, as_array, share
 from ..core.operation import EMPTY_ROW, Operation
 from ..types.array_type import ArrayType
 from .diff import ProgramDifference, difference
@@ -403,6 +403,11 @@ def bind(program: Program, args: Sequence[Array]) -> list[Any]:
     return [*args, *[None] * (program.count - len(args)), *reversed(program.consts)]
 
 
+# Larger constants become inputs: their text is slow to write and parse, their bytes slow to compare. Smaller ones are
+# compared by their bytes, so that equal programs share traces and compiled programs.
+MAX_CONSTANT_BYTES = 1024
+
+
 class Builder(Equations):
     """A program under construction: equations are appended, ``freeze`` gives the program."""
 
@@ -430,6 +435,8 @@ class Builder(Equations):
         """The number of a constant; the same object has the same number."""
         number = self._numbers.get(id(value))
         if number is None:
+            if value.__class__ is ConcreteArray and value.type.nbytes <= MAX_CONSTANT_BYTES:
+                share(value)
             self.consts.append(value)
             number = self._numbers[id(value)] = -len(self.consts)
         return number

@@ -260,25 +260,30 @@ def check_donation(buffers: Sequence[Any], donated: Sequence[int], name: str, na
             )
 
 
-def fail(error: Exception, name: str, leaves: Sequence[Any], names: NameOfArgument) -> NoReturn:
+def fail(
+    error: Exception, name: str, leaves: Sequence[Any], names: NameOfArgument, captured: Sequence[Array]
+) -> NoReturn:
     """Raise ``failure`` of an error."""
-    explained = failure(error, name, leaves, names)
+    explained = failure(error, name, leaves, names, captured)
     if explained is error:
         raise error
     raise explained from explained.__cause__ or error
 
 
-def failure(error: Exception, name: str, leaves: Sequence[Any], names: NameOfArgument) -> BaseException:
-    """The error to raise when a call failed: a callback's, that an argument was deleted, else the error itself."""
+def failure(
+    error: Exception, name: str, leaves: Sequence[Any], names: NameOfArgument, captured: Sequence[Array]
+) -> BaseException:
+    """The error to raise when a call failed: a callback's, that an array was deleted, else the error itself."""
     if isinstance(error, HandlaxError):
         return error
     translation = translated(error)
     if translation is not error:
         return translation
-    for i, x in enumerate(leaves):
+    for i, x in enumerate([*leaves, *captured]):
         if isinstance(x, ConcreteArray) and x.is_deleted():
+            which = names(i) if i < len(leaves) else "an array that the function captured"
             return DeletedArray(
-                f"{name}: {names(i)} must not be deleted or donated before the call, got {x.type} without data.",
+                f"{name}: {which} must not be deleted or donated before the call, got {x.type} without data.",
                 hint="use the result of the call that it was donated to, or do not donate it.",
             )
     return error

@@ -27,7 +27,7 @@ from ..compile.compile import check_donation, compile_program, fail, lower
 from ..xla.array_backend import default_device
 from ..xla.lazy import runtime
 from . import trace_cache
-from .call_signature import concrete_operand, discard_data
+from .call_signature import concrete_operand, donated_buffer
 from .dispatch import Jitted, module_name
 from .static_arguments import ArgumentChoice, argument_names, split
 from .trace_cache import Trace, leaf_names
@@ -222,14 +222,13 @@ class Compiled(_Stage):
         donated = [n - count for n, alias in zip(loaded.used_inputs, loaded.aliases) if alias is not None]
         check_donation(buffers, donated, self.fun_name, names)
         for i in donated:
-            if inputs[i]._value is not None:
-                buffers[i] = runtime.put(inputs[i]._value, device)
+            buffers[i] = runtime.copy_to_device(donated_buffer(inputs[i], runtime.putter(device)), device)
         try:
             results = self._binary.execute(buffers)
         except Exception as error:
-            fail(error, self.fun_name, inputs, names)
+            fail(error, self.fun_name, inputs, names, self._binary.captured)
         for i in donated:
-            discard_data(inputs[i])
+            inputs[i].delete()
         return self._trace.unflatten(results)
 
     def _check(self, operands: Sequence[Array], args: Any, kwargs: Any) -> None:

@@ -71,7 +71,7 @@ def _single_argument(jitted: Jitted, many: Callable[..., Any]) -> Callable[..., 
         try:
             results = plan.execute(buffers if prepare is None else prepare(buffers))
         except Exception as error:
-            jitted.fail(error, (x,))
+            jitted.fail(error, (x,), plan)
         t = plan.result_type
         if t is None:
             return plan.finish(results)

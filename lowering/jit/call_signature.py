@@ -38,10 +38,11 @@ class DispatchPlan:
     ``execute`` maps argument buffers to result buffers. ``prepare`` selects the buffers that it takes; None: all.
     ``result_type`` is the type of the result where that is one array, else None; ``finish`` then makes the results of
     their buffers. ``put`` transfers NumPy arrays; ``use_pinned``: small ones may be copied to pinned buffers instead.
-    ``donated`` are the indices of the donated leaves of the arguments.
+    ``donated`` are the indices of the donated leaves of the arguments, ``captured`` the arrays that the function took
+    from its surroundings.
     """
 
-    __slots__ = ("execute", "result_type", "finish", "prepare", "put", "use_pinned", "donated")
+    __slots__ = ("execute", "result_type", "finish", "prepare", "put", "use_pinned", "donated", "captured")
 
     def __init__(self, trace: Trace, compiled: LoadedProgram):
         loaded = compiled.loaded
@@ -53,6 +54,7 @@ class DispatchPlan:
         self.put = runtime.putter(loaded.device, committed=False)
         small = sum([t.nbytes for t in types]) <= STAGED_BYTES and bool(types)
         self.use_pinned = small and loaded.device == stage_device()
+        self.captured = compiled.captured
         count = len(compiled.captured)
         self.donated = tuple([n - count for n, alias in zip(loaded.used_inputs, loaded.aliases) if alias is not None])
 
@@ -166,10 +168,6 @@ def concrete_operand(x: Any) -> ConcreteArray:
     return array  # type: ignore[return-value]
 
 
-def discard_data(x: ConcreteArray) -> None:
-    """Delete the data of a donated array, unless other arrays share them."""
-    if arrays.is_shared_number(x):
-        return
-    if x._buffer is not None and not runtime.is_deleted(x._buffer):
-        runtime.delete(x._buffer)
-    arrays._set_value(x, None)
+def donated_buffer(x: ConcreteArray, put: Callable[[np.ndarray[Any, Any]], Any]) -> Any:
+    """The buffer of a donated array that a program may overwrite: a copy where NumPy or the package share its data."""
+    return x.buffer if x._value is None and not arrays.is_shared(x) else put(x.value)

@@ -17,7 +17,7 @@ from ...effects.trees.frozen_tree import Frozen
 from ..xla.array_backend import default_device as _default_device
 from ..xla.array_backend import note_placement, platform_in_force
 from ..xla.lazy import runtime
-from .call_signature import concrete_operand, discard_data
+from .call_signature import concrete_operand
 
 
 def devices(backend: str | None = None) -> list[Any]:
@@ -91,7 +91,7 @@ def device_put(
             return y
         moved = _on(y, device)
         if donate and moved is not leaf and isinstance(leaf, ConcreteArray):
-            discard_data(leaf)
+            leaf.delete()
         return moved
 
     return pytrees.map(put, x)

@@ -37,7 +37,7 @@ from .call_signature import (
     DispatchPlan,
     call_keys,
     concrete_operand,
-    discard_data,
+    donated_buffer,
     frozen_parts,
     gather,
     signature,
@@ -146,12 +146,12 @@ class Jitted:
             buffers[i] = plan.put(buffers[i])
         check_donation(buffers, plan.donated, self.name, lambda i: f"leaf {i} of the arguments")
         for i in plan.donated:
-            if type(leaves[i]) is not ConcreteArray or leaves[i]._value is not None:
-                buffers[i] = plan.put(leaves[i].value if type(leaves[i]) is ConcreteArray else np.asarray(buffers[i]))
+            if i not in host:
+                buffers[i] = donated_buffer(as_array(leaves[i]), plan.put)  # type: ignore[arg-type]
         results = self.launch(plan, leaves, buffers)
         for i in plan.donated:
             if type(leaves[i]) is ConcreteArray:
-                discard_data(leaves[i])
+                leaves[i].delete()
         return results
 
     def quick_partition(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]] | None:
@@ -206,7 +206,7 @@ class Jitted:
         try:
             results = plan.execute(buffers if prepare is None else prepare(buffers))
         except Exception as error:
-            self.fail(error, leaves)
+            self.fail(error, leaves, plan)
         return plan.finish(results) if t is None else concrete(t, None, results[0])
 
     def launch_from_host(self, plan: DispatchPlan, leaves: Sequence[Any], buffers: list[Any], host: list[int]) -> Any:
@@ -224,15 +224,15 @@ class Jitted:
         try:
             results = plan.execute(buffers if prepare is None else prepare(buffers))
         except Exception as error:
-            self.fail(error, leaves)
+            self.fail(error, leaves, plan)
         for pinned in used:
             pinned.release(results)
         return plan.finish(results) if t is None else concrete(t, None, results[0])
 
-    def fail(self, error: Exception, leaves: Sequence[Any]) -> NoReturn:
+    def fail(self, error: Exception, leaves: Sequence[Any], plan: DispatchPlan) -> NoReturn:
         """Raise the error of a failed fast path, with the arguments by name."""
         flat = [y for x in leaves for y in (x.leaves if type(x) is Frozen else (x,))]
-        fail(error, self.name, flat, argument_names(self.fun))
+        fail(error, self.name, flat, argument_names(self.fun), plan.captured)
 
     def recall(self) -> dict[Any, DispatchPlan] | None:
         """The plans of the settings in force, made the active ones; None where there are none."""
@@ -360,17 +360,16 @@ class Jitted:
         if donated:
             check_donation(buffers, donated, self.name, names)
             for i in donated:
-                if operands[i]._value is not None:  # memory shared with NumPy cannot be donated: donate a copy
-                    buffers[i] = runtime.put(operands[i]._value, entry.compiled.loaded.device)
+                buffers[i] = donated_buffer(operands[i], entry.plan.put)
         device = entry.compiled.loaded.device
         if PLACED or self.device is not None:
             buffers = [runtime.copy_to_device(b, device) for b in buffers]
         try:
             results = entry.compiled.execute(buffers, committed)
         except Exception as error:
-            fail(error, self.name, operands, names)
+            fail(error, self.name, operands, names, entry.compiled.captured)
         for i in donated:
-            discard_data(operands[i])
+            operands[i].delete()
         settings = config.current()
         if settings.debug_nans or settings.debug_infs:
             debug_nans.check(entry.trace, operands, results, self.name, settings)

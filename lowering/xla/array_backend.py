@@ -111,5 +111,5 @@ class XlaBackend:
     def is_deleted(self, buffer: Any) -> bool:
         return runtime.is_deleted(buffer)
 
-    def copy_to_device(self, buffer: Any, type: ArrayType, device: Any) -> Any:
-        return runtime.copy_to_device(buffer, device)
+    def duplicate(self, buffer: Any) -> Any:
+        return runtime.duplicate(buffer)

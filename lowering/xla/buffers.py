@@ -74,6 +74,12 @@ def copy_to_device(buffer: Buffer, device: Device) -> Buffer:
     return _device_put(kind, sharding(device), [buffer], [device], True, False, _ALIAS, True)
 
 
+def duplicate(buffer: Buffer) -> Buffer:
+    """A buffer of equal elements on the same device, in memory of its own."""
+    where, devices, always = buffer._sharding, xc.DeviceList((device_of(buffer),)), xc.ArrayCopySemantics.ALWAYS_COPY
+    return xc.batched_copy_array_to_devices_with_sharding([buffer], [devices], [where], [always])[0]
+
+
 # Transfer out
 
 

@@ -11,6 +11,7 @@ from .buffers import (
     copy_to_device,
     delete,
     device_of,
+    duplicate,
     is_committed,
     is_deleted,
     is_device,

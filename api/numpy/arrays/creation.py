@@ -94,11 +94,12 @@ def _made(x: Any, dtype: Any, copy: bool | None) -> Any:
         return duplicate(x) if copy else x
     if kind in _PLAIN or isinstance(x, np.generic):
         found, weak = dtypes.scalar_type(x, dtype) if dtype is None or kind is not float else (dtype, False)
-        return scalar(x if kind in _PLAIN else x.item(), found, weak)
+        number = scalar(x if kind in _PLAIN else x.item(), found, weak)
+        return concrete(number.type, number.value) if copy else number
     if isinstance(x, np.ndarray):
         if dtype is not None and dtype != x.dtype:
             return from_numpy(converted(x, dtype), copy=False)
-        return from_numpy(x, copy=copy)
+        return from_numpy(x if copy is not False else _memory_of(x), copy=copy)
     if kind is list or kind is tuple or isinstance(x, (list, tuple)):
         return _from_sequence(x, dtype)
     if x is None:
@@ -115,14 +116,18 @@ def converted(x: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
         return x.astype(dtype)
 
 
+def _memory_of(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A view of the user's memory, which it does not name as a base: arrays make their bases read-only."""
+    return np.lib.stride_tricks.as_strided(x)
+
+
 def duplicate(x: Any) -> Any:
     """A copy in its own buffer: donating one of the two leaves the other valid."""
     if not isinstance(x, ConcreteArray):
         return x
     if x._value is not None:
         return concrete(x.type, x._value.copy())
-    (device,) = x.devices()
-    return concrete(x.type, None, backend().copy_to_device(x.buffer, x.type, device))
+    return concrete(x.type, None, backend().duplicate(x.buffer))
 
 
 def _from_sequence(items: Sequence[Any], dtype: Any) -> Any:

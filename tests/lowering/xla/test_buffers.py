@@ -83,6 +83,17 @@ def test_an_array_read_from_a_buffer_outlives_it(device, dtype):
     assert (x == 1).all()
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_duplicate_has_memory_of_its_own(device, dtype):
+    x = samples((5,), dtype)
+    buffer = jaxlib_runtime.put(x, device)
+    copy = jaxlib_runtime.duplicate(buffer)
+    assert jaxlib_runtime.device_of(copy) == device
+    assert jaxlib_runtime.is_committed(copy) == jaxlib_runtime.is_committed(buffer)
+    jaxlib_runtime.delete(buffer)
+    assert read(copy).tobytes() == x.tobytes()
+
+
 @pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
 def test_a_deleted_buffer_cannot_be_read(device, dtype):
     buffer = jaxlib_runtime.put(np.ones(4, dtype), device)
