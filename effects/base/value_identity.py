@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from .errors import BadStaticArgument
+
 _OWN_KEY = frozenset((int, str, bytes, type(None)))  # within each of these types, equal values have the same bits
 _NUMBERS_AND_STRINGS = _OWN_KEY | {bool, float, complex}
 _COPIED = 1024  # arrays of at most so many bytes: the key is a copy of the bytes
@@ -51,15 +53,31 @@ def bits(value: Any) -> Any:
 
 
 def same_data(a: Any, b: Any) -> bool:
-    """Whether type and value are equal; by ``bits`` if hashable, so that ``0.0`` and ``-0.0`` differ."""
+    """Whether type and value are equal; by ``bits`` if hashable, so that ``0.0`` and ``-0.0`` differ.
+
+    Raises: BadStaticArgument: ``a == b`` is no truth value.
+    """
     if a is b:
         return True
     cls = a.__class__
     if cls is not b.__class__:
         return False
-    if cls is tuple:
+    if cls is tuple or cls is list:
         return len(a) == len(b) and all([same_data(x, y) for x, y in zip(a, b)])
-    equal = bool(a == b)
+    if cls is dict:
+        others = {bits(key): item for key, item in b.items()}
+        return len(a) == len(b) and all([
+            bits(key) in others and same_data(item, others[bits(key)]) for key, item in a.items()
+        ])
+    if isinstance(a, np.ndarray):
+        return bool(a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
+    try:
+        equal = bool(a == b)
+    except Exception as error:
+        raise BadStaticArgument(
+            f"structure: static data must compare by ==, got {cls.__name__}, whose == raised {error!r}.",
+            hint="keep arrays among the children, or give the class an __eq__ that returns a bool.",
+        ) from error
     if not equal or cls in _OWN_KEY:
         return equal
     try:

@@ -16,7 +16,7 @@ from itertools import islice
 from types import NoneType
 from typing import Any
 
-from ..base.errors import BadArgument, BadStaticArgument, TreeMismatch
+from ..base.errors import BadArgument, TreeMismatch
 from ..base.immutables import ImmutableObject
 from ..base.value_identity import same_data
 from .paths import FlattenedIndexKey, GetAttrKey, KeyPath, keystr
@@ -58,7 +58,8 @@ class _Draft:
 class TreeDef(_Draft, ImmutableObject):
     """The structure of a tree: its nodes, with ``*`` in place of each leaf. Immutable, hashable.
 
-    Static data compare by type and value, so ``1``, ``1.0`` and ``True`` are three structures.
+    Static data compare by type and value, so ``1``, ``1.0`` and ``True`` are three structures. Those that cannot be
+    hashed count in ``==`` alone; they must not change, for caches keep them.
 
     It prints as ``PyTreeDef({'a': *, 'b': (*, None)})``.
     """
@@ -129,12 +130,10 @@ class TreeDef(_Draft, ImmutableObject):
         except AttributeError:
             pass
         try:
-            result = hash((self.kind, self.data, self._children))
-        except TypeError as error:
-            raise BadStaticArgument(
-                f"hash of a structure: static data of every node must be hashable, got {error} in {self}.",
-                hint="keep arrays and containers among the children, and only hashable values in the static data.",
-            ) from None
+            number = hash(self.data)
+        except TypeError:
+            number = 0
+        result = hash((self.kind, number, self._children))
         object.__setattr__(self, "_hash", result)
         return result
 

@@ -154,10 +154,11 @@ def _unhashable(
     for position, value in arguments:
         try:
             hash(bits(value))
-        except TypeError:
+        except TypeError as error:
             called = position if isinstance(position, str) else names(position)
+            found = f"{type(value).__name__} ({error})"
             return BadStaticArgument(
-                f"jit: static argument {called!r} of {_called(fun)} must be hashable, got {type(value).__name__}.",
+                f"jit: static argument {called!r} of {_called(fun)} must be hashable, got {found}.",
                 hint="pass a tuple or a frozen value, or leave it dynamic.",
             )
     return BadStaticArgument(f"jit: static arguments of {_called(fun)} must be hashable.")

@@ -38,7 +38,6 @@ STATE = {
     "effects.trees.structure:WALKS": "the registry of nodes",
     "effects.trees.structure:_KINDS": "the registry of nodes",
     "effects.types.array_type:_INTERNED": "interned: equal types are one object",
-    "effects.core.arrays:_SHARED_NUMBERS": "what must not be donated; holds nothing alive",
     "lowering.jit.call_signature:_SIGNATURES": "interned: equal signatures are one object; holds nothing alive",
     "lowering.xla.disk_cache:COUNTS": "a counter",
     "lowering.xla.platforms:COUNTS": "a counter",

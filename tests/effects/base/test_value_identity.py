@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import handlax.numpy as hnp
+from handlax.effects.base.errors import BadStaticArgument
 from handlax.effects.base.value_identity import (
     ByBytes,
     ByData,
@@ -48,10 +49,27 @@ def test_what_cannot_be_hashed_has_no_bits():
 
 
 def test_data_is_compared_by_type_and_value():
-    assert same_data((1, ("a", [2])), (1, ("a", [2])))
-    for x, y in ((1, True), (0.0, -0.0), ((1,), (1.0,)), ((1,), (1, 2)), ([1], (1,))):
+    for x, y in (
+        ((1, ("a", [2])), (1, ("a", [2]))), ({"a": [1], 2: 0.0}, {2: 0.0, "a": [1]}), ([NAN], [NAN]),
+        (np.array([1.0, NAN]), np.array([1.0, NAN])),
+    ):  # fmt: skip
+        assert same_data(x, y)
+    for x, y in (
+        (1, True), (0.0, -0.0), ((1,), (1.0,)), ((1,), (1, 2)), ([1], (1,)), ([1], [1.0]), ([0.0], [-0.0]),
+        ({"a": 1}, {"a": True}), ({1: 2}, {True: 2}), ({1: 2}, {}), (np.zeros(2), -np.zeros(2)),
+        (np.zeros(2), np.zeros(2, "float32")), (np.zeros(2), np.zeros((2, 1))),
+    ):  # fmt: skip
         assert not same_data(x, y)
     assert ByData((1, 2)) == ByData((1, 2)) != ByData((1, 2.0))
+
+
+def test_what_has_no_truth_in_its_comparison_is_named():
+    class Vague:
+        def __eq__(self, other):
+            return np.zeros(2)
+
+    with pytest.raises(BadStaticArgument, match="Vague"):
+        same_data([Vague()], [Vague()])
 
 
 def test_identity_keeps_its_value_alive_and_compares_nothing():

@@ -1,14 +1,17 @@
 """Types registered as nodes of pytrees: their children, their keys, and mistakes in registering."""
 
+import copy
 import dataclasses
 import functools
 import threading
 from collections import OrderedDict, defaultdict
 
+import numpy as np
 import pytest
 from helpers.own_pytree_nodes import Bag, Layer
 
-from handlax.effects.base.errors import BadArgument, BadStaticArgument
+import handlax as hx
+from handlax.effects.base.errors import BadArgument
 from handlax.effects.trees import pytrees
 from handlax.effects.trees.pytrees import (
     DictKey,
@@ -150,7 +153,37 @@ def test_a_flatten_function_must_give_a_pair():
         flatten([Bad()])
 
 
-def test_static_data_that_cannot_be_hashed_are_named():
-    treedef = structure(Layer(0, name=["a"]))
-    with pytest.raises(BadStaticArgument, match=r"unhashable type: 'list'"):
-        hash(treedef)
+@pytest.mark.parametrize("data", [["a"], {"a": [1]}, (1, {2}), np.ones(3), bytearray(b"a")], ids=str)
+def test_structures_with_static_data_that_cannot_be_hashed_are_hashed_without(data):
+    first, second, other = (structure(Layer(0, name=x)) for x in (data, copy.deepcopy(data), [1.5]))
+    assert first == second != other
+    assert hash(first) == hash(second)
+    assert {first: 1, other: 2}[second] == 1
+
+
+def test_static_data_that_cannot_be_hashed_cross_every_transformation():
+    traces = []
+
+    def f(layer):
+        traces.append(layer.name)
+        return Layer(layer.w * len(layer.name), name=layer.name)
+
+    layer = Layer(hx.numpy.arange(3.0), name=["a", {"b": 1}])
+    loss = hx.custom_jvp(lambda layer: f(layer).w.sum())
+    loss.defjvp(lambda primals, tangents: (loss(*primals), f(*tangents).w.sum()))
+    static = hx.jit(lambda x, tree: hx.tree.unflatten(tree, [x]), static_argnums=1)
+    for again in (layer, Layer(layer.w, name=copy.deepcopy(layer.name))):
+        results = (
+            hx.jit(f)(again), hx.vmap(f)(again), hx.jvp(f, (again,), (again,))[1], hx.checkpoint(f)(again),
+            hx.lax.cond(True, f, f, again), hx.lax.scan(lambda c, _: (f(c), None), again, None, length=1)[0],
+            hx.jit(hx.vmap(hx.jit(f)))(again), hx.vjp(f, again)[1](again)[0], f(static(again.w, structure(again))),
+        )  # fmt: skip
+        for result in results:
+            assert (result.w.tolist(), result.name) == ([0, 2, 4], layer.name)
+        for grad in (hx.grad(loss), hx.jit(hx.grad(loss))):
+            assert (grad(again).w.tolist(), grad(again).name) == ([2, 2, 2], layer.name)
+    g = hx.jit(f)
+    traces.clear()
+    for name in (["a"], ["a"], [1], [1.0], ["a"]):
+        g(Layer(layer.w, name=name))
+    assert [[*map(type, name)] for name in traces] == [[str], [int], [float]]
