@@ -69,7 +69,7 @@ class IntegerOverflow(HandlaxError, OverflowError):
     """An integer that its dtype cannot hold."""
 
 
-class TreeMismatch(HandlaxError, ValueError):
+class TreeMismatch(HandlaxError, TypeError, ValueError):
     """Pytrees whose structures must agree, and do not."""
 
 
@@ -87,6 +87,10 @@ class BadArgument(HandlaxError, ValueError):
 
 class BadCall(HandlaxError, TypeError):
     """Too many arguments, too few, or ``perform`` of what is no operation."""
+
+
+class MissingUserRule(BadCall, AttributeError):
+    """A call of a function with a custom rule before that rule is defined."""
 
 
 class BadIndex(HandlaxError, IndexError):

@@ -54,10 +54,11 @@ class BoundArguments:
         except TypeError as error:
             raise BadCall(f"{self.where}: {self.name}: {error}.") from None
         bound.apply_defaults()
-        if bound.kwargs:
+        named = [name for name in bound.kwargs if name in kwargs]  # defaults are the function's own business
+        if named:
             raise BadCall(
                 f"{self.where}: arguments of {self.name} are passed to its rule by position, got keyword-only "
-                f"{', '.join(bound.kwargs)}.",
+                f"{', '.join(named)}.",
                 hint="make them positional parameters.",
             )
         return bound.args
@@ -86,6 +87,9 @@ class BoundArguments:
         return merge_arguments(self.static, statics, values)
 
 
+_DEFINITIONS = frozenset(("defjvp", "defjvps", "defvjp", "def_vmap"))
+
+
 class CustomFunction:
     """The base of functions with a custom rule: the function, and how its arguments are bound."""
 
@@ -103,6 +107,12 @@ class CustomFunction:
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        """Methods that define a rule of another kind are those of the function inside, if it takes such rules."""
+        if name in _DEFINITIONS and isinstance(fun := self.__dict__.get("fun"), CustomFunction):
+            return getattr(fun, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
 
 def merge_arguments(positions: Sequence[int], statics: Sequence[Any], values: Sequence[Any]) -> list[Any]:

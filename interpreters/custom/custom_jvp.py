@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ...effects.base.errors import BadCall, need_function
+from ...effects.base.errors import BadCall, MissingUserRule, need_function
 from ...effects.control.custom_rules import CustomJvp
 from ...effects.core.columns import add_tangents, zeros_like
 from ...effects.trees import pytrees
@@ -72,7 +72,7 @@ class custom_jvp(CustomFunction):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None:
-            raise BadCall(
+            raise MissingUserRule(
                 f"custom_jvp: {self._arguments.name} has no rule yet.", hint="define one with defjvp or defjvps."
             )
         arguments, fun, rule = self._arguments, self.fun, self.jvp

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...effects.base.errors import BadCall, TreeMismatch, need_function
+from ...effects.base.errors import MissingUserRule, TreeMismatch, need_function
 from ...effects.base.stack import perform
 from ...effects.base.wrapping import wraps
 from ...effects.control.custom_rules import Adjoint, CustomVjp
@@ -70,7 +70,9 @@ class custom_vjp(CustomFunction):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
-            raise BadCall(f"custom_vjp: {self._arguments.name} has no rules yet.", hint="define them with defvjp.")
+            raise MissingUserRule(
+                f"custom_vjp: {self._arguments.name} has no rules yet.", hint="define them with defvjp."
+            )
         arguments, fun, fwd, bwd = self._arguments, self.fun, self.fwd, self.bwd
         statics, xs, tree = arguments.split(arguments.positional(args, kwargs))
         static_values = [static.value for static in statics]
@@ -101,6 +103,8 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        single = len(args) == 1
+
         def value(*args: Any) -> Any:
             return fun(*args, **kwargs)[0]
 
@@ -113,7 +117,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(fun)
         def bwd(residuals: Any, ct: Any) -> Any:
             cts = residuals.func(ct, *residuals.args)
-            alone = len(args) == 1 and not (isinstance(cts, tuple) and len(cts) == 1)
+            alone = single and not (isinstance(cts, tuple) and len(cts) == 1)
             return (cts,) if alone else cts
 
         value.__name__ = getattr(fun, "__name__", "custom_gradient")

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...effects.base import config
 from ...effects.base.caches import Cache
-from ...effects.base.errors import BadCall, CannotCross, TreeMismatch, need_function
+from ...effects.base.errors import CannotCross, MissingUserRule, TreeMismatch, need_function
 from ...effects.base.stack import current, installed, perform
 from ...effects.control.custom_rules import CustomVmap
 from ...effects.control.loops import scan
@@ -66,7 +66,9 @@ class custom_vmap(CustomFunction):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.vmap_rule is None:
-            raise BadCall(f"custom_vmap: {self._arguments.name} has no rule yet.", hint="define one with def_vmap.")
+            raise MissingUserRule(
+                f"custom_vmap: {self._arguments.name} has no rule yet.", hint="define one with def_vmap."
+            )
         arguments, fun, vmap_rule = self._arguments, self.fun, self.vmap_rule
         _, xs, tree = arguments.split(arguments.positional(args, kwargs))
 

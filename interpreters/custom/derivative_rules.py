@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from ...effects.base import config
 from ...effects.base.caches import Cache
@@ -16,10 +18,13 @@ from ...effects.core.arrays import as_array
 from ...effects.core.columns import EVALUATE, JVP, LOWER, TRANSPOSE, add_tangents, zeros_like
 from ...effects.functions.captured import replaced
 from ...effects.functions.fingerprint import KeyedValue
+from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.program import Program, interpret
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType, array_type
-from ...effects.types.dtypes import float0, is_inexact
+from ...effects.types.dtypes import float0, is_floating, is_inexact
+from ..analysis.dependence import dependence
+from ..analysis.simplify import dead_code_elimination
 from ..core.record import record
 from ..differentiation.deferred_rules import DeferredRule, DerivativeRule, checked, describe_function, full
 from ..differentiation.jvp import Jvp, jvp_program
@@ -91,6 +96,12 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     return pytrees.map(lambda x: shown_zero(as_array(x).type, symbolic_zeros), val)
 
 
+def in_format(ct: Any, t: ArrayType) -> Any:
+    """A cotangent of another floating-point format, as mixed precision gives it, in that of ``t``."""
+    dtype = getattr(ct, "dtype", t.dtype)
+    return convert(ct, t.dtype) if dtype != t.dtype and is_floating(dtype) and is_floating(t.dtype) else ct
+
+
 def with_placeholders(value: Any, placeholder_of: Mapping[int, Any]) -> KeyedValue:
     """A function or static argument of a deferred rule, with a placeholder for each box that it captured."""
     return KeyedValue(replaced(value, placeholder_of), reads=True)
@@ -124,19 +135,28 @@ class UserRule(DerivativeRule):
         last = self.first + len(self.boxes)
         captured, xs, dxs = operands[self.first : last], operands[last:], tangents[last:]
         if all([dx is None for dx in tangents[self.first : last]]):
-            return self.apply(captured, xs, dxs)
+            return self.apply(captured, xs, dxs, lambda y: y)
         inner = Jvp(current(), "")
+
+        def primal(y: Any) -> Any:
+            return inner.unbox(y)[0]
+
         with installed(inner):
             pairs = [inner.pair(x, dx) for x, dx in zip(captured, tangents[self.first : last])]
-            outs, douts, tree = self.apply(pairs, xs, dxs)
+            outs, douts, tree = self.apply(pairs, xs, dxs, primal)
         by_captured = [inner.unbox(y) for y in outs]
-        by_arguments = [None if dy is None else inner.unbox(dy)[0] for dy in douts]
+        by_arguments = [None if dy is None else primal(dy) for dy in douts]
         dys = [add_tangents(a, b) for a, (_, b) in zip(by_arguments, by_captured)]
         return RuleResults([y for y, _ in by_captured], dys, tree)
 
     @abstractmethod
-    def apply(self, captured: Sequence[Any], xs: Sequence[Any], dxs: Sequence[Any]) -> RuleResults:
-        """Call the user's function with these captured values, argument leaves and tangents (None: zero)."""
+    def apply(
+        self, captured: Sequence[Any], xs: Sequence[Any], dxs: Sequence[Any], primal: Callable[[Any], Any]
+    ) -> RuleResults:
+        """Call the user's function with these captured values, argument leaves and tangents (None: zero).
+
+        ``primal``: a value without the tangent that it may have by the captured values; tangents need none.
+        """
 
     def results(self, returned: Any) -> tuple[list[Any], Any]:
         """The leaves and treedef of the results that the rule returned.
@@ -164,7 +184,9 @@ class UserJvp(UserRule):
     def shown(self) -> str:
         return f"custom_jvp of {self.function}, rule {describe_function(self.rule.value)}"
 
-    def apply(self, captured: Sequence[Any], xs: Sequence[Any], dxs: Sequence[Any]) -> RuleResults:
+    def apply(
+        self, captured: Sequence[Any], xs: Sequence[Any], dxs: Sequence[Any], primal: Callable[[Any], Any]
+    ) -> RuleResults:
         values = substitution(self.boxes, captured)
         f = replaced(self.rule.value, values)
         statics = [replaced(static.value, values) for static in self.statics]
@@ -208,7 +230,9 @@ class UserVjp(UserRule):
     def shown(self) -> str:
         return f"custom_vjp of {self.function}, forward rule {describe_function(self.fwd.value)}"
 
-    def apply(self, captured: Sequence[Any], xs: Sequence[Any], dxs: Sequence[Any]) -> RuleResults:
+    def apply(
+        self, captured: Sequence[Any], xs: Sequence[Any], dxs: Sequence[Any], primal: Callable[[Any], Any]
+    ) -> RuleResults:
         values = substitution(self.boxes, captured)
         wrt = tuple([dx is not None for dx in dxs])
         args = [CustomVJPPrimal(x, yes) for x, yes in zip(xs, wrt)] if self.symbolic else xs
@@ -229,7 +253,8 @@ class UserVjp(UserRule):
             tuple([x.type for x in xs]), wrt,
         )  # fmt: skip
         op = Adjoint(backward, None, len(captured) + len(residuals), inexact)
-        tangents = iter(perform(op, *captured, *residuals, *[dx for dx in dxs if dx is not None]))
+        stored = map(primal, (*captured, *residuals))
+        tangents = iter(perform(op, *stored, *[dx for dx in dxs if dx is not None]))
         return RuleResults(outs, [next(tangents) if is_inexact(t.dtype) else None for t in types], tree)
 
 
@@ -318,7 +343,7 @@ class UserBackward(DeferredRule):
             return None
         if getattr(ct, "dtype", None) == float0:
             return None
-        return checked(self.shown, "cotangents", ct, t)
+        return checked(self.shown, "cotangents", in_format(ct, t), t)
 
 
 # Rules of the operations
@@ -362,6 +387,7 @@ def _forward_program(op: Any, types: Sequence[ArrayType]) -> Program:
         )
         linear = [i >= count for i in range(len(backward.in_types))]
         try:
+            _check_no_constants(backward, linear)
             adjoint, marks = transpose_program(backward, linear, [True] * (len(types) - count))
         except NotDifferentiable as error:
             raise NotDifferentiable(
@@ -375,6 +401,14 @@ def _forward_program(op: Any, types: Sequence[ArrayType]) -> Program:
             return [next(nonzero) if yes else zeros_like(t) for yes, t in zip(marks, op.types)]
 
         return record(forward, types, "linear")
+
+
+def _check_no_constants(backward: Program, linear: Sequence[bool]) -> None:
+    """Raises NotDifferentiable: a cotangent depends on no linear input of the backward rule, and is not zero."""
+    constant = [not yes for yes in dependence(backward).results(linear)]
+    program, used = dead_code_elimination(backward, constant)
+    if program.outs and (any(used) or any([np.any(y.value) for y in interpret(program, ())])):
+        raise NotDifferentiable("A cotangent that it gives does not depend on it.")
 
 
 @EVALUATE.rule(Adjoint)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ...effects.base.errors import need_function
+import numpy as np
+
+from ...effects.base.errors import BadArgument, DTypeMismatch, RankMismatch, TreeMismatch, need_function
 from ...effects.base.immutables import ImmutableObject
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK, Run, installed
 from ...effects.base.wrapping import wraps
-from ...effects.core.arrays import Box, as_array
+from ...effects.core.arrays import Box, as_array, type_of
 from ...effects.functions.unsupported import must_be_empty
 from ...effects.programs.program import Program
 from ...effects.trees import pytrees
@@ -24,14 +27,33 @@ F = Callable[..., Any]
 
 
 class ShapeDtypeStruct(ImmutableObject):
-    """A shape and a dtype, accepted in place of an array where only its type is used. Immutable."""
+    """A shape and a dtype, accepted in place of an array where only its type is used. Immutable.
+
+    A dtype that arrays cannot have, such as that of bytes, is kept, and refused where the type is used.
+
+    >>> ShapeDtypeStruct.like(2.5).update(shape=(3,))
+    ShapeDtypeStruct(shape=(3,), dtype=float32, weak_type=True)
+    """
 
     __slots__ = ("shape", "dtype", "weak_type", "sharding")
-    _guard = ("types", "make another ShapeDtypeStruct.")
+    _guard = ("types", "make another: s.update(shape=...).")
 
     def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False):
-        for name, value in zip(self.__slots__, (tuple(shape), dtypes.canonical(dtype), weak_type, sharding)):
+        if dtype is None:
+            raise BadArgument("ShapeDtypeStruct: the dtype must be given, got None.")
+        for name, value in zip(self.__slots__, (tuple(shape), _any_dtype(dtype), weak_type, sharding)):
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """Shape, dtype and weakness of an array, a number, or anything with ``shape`` and ``dtype``."""
+        t = x if hasattr(x, "shape") and hasattr(x, "dtype") else type_of(x)
+        weak, sharding = bool(getattr(t, "weak_type", False)), getattr(x, "sharding", None)
+        return cls(t.shape, t.dtype, weak_type=weak, sharding=sharding)
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """The same with other ``shape``, ``dtype``, ``weak_type`` or ``sharding``."""
+        return type(self)(**{**{name: getattr(self, name) for name in self.__slots__}, **changes})
 
     shape: tuple[int, ...]
     dtype: Any
@@ -44,23 +66,36 @@ class ShapeDtypeStruct(ImmutableObject):
 
     @property
     def size(self) -> int:
-        return self.type.size
+        return math.prod(self.shape)
 
     @property
     def type(self) -> ArrayType:
         return array_type(self.shape, self.dtype, self.weak_type)
 
     def __len__(self) -> int:
+        if not self.shape:
+            raise RankMismatch("len: a shape of rank 0 has no length, got ().", hint="its size is 1.")
         return self.shape[0]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShapeDtypeStruct) and self.type is other.type
+        return isinstance(other, ShapeDtypeStruct) and all(
+            [getattr(self, name) == getattr(other, name) for name in self.__slots__]
+        )
 
     def __hash__(self) -> int:
-        return hash(self.type)
+        return hash((self.shape, self.dtype, self.weak_type, self.sharding))
 
     def __repr__(self) -> str:
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype})"
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype}{weak})"
+
+
+def _any_dtype(dtype: Any) -> Any:
+    """A dtype in its one form; one that arrays cannot have as NumPy has it."""
+    try:
+        return dtypes.canonical(dtype)
+    except DTypeMismatch:
+        return np.dtype(dtype)
 
 
 def trace(fun: F, args: tuple[Any, ...], kwargs: dict[str, Any], static: Sequence[int] = ()) -> tuple[Program, Any]:
@@ -136,6 +171,11 @@ def closure_convert(fun: F, *example_args: Any) -> tuple[F, list[Any]]:
     count = len(example_args)
 
     def converted(*args: Any) -> Any:
+        if len(args) != count + len(captured) or pytrees.structure(args[:count]) != in_tree:
+            raise TreeMismatch(
+                f"closure_convert: the function takes {in_tree} and {len(captured)} constants, got "
+                f"{pytrees.structure(args)}."
+            )
         consts = list(program.consts)
         for i, const in zip(captured, args[count:]):
             consts[i] = as_array(const)

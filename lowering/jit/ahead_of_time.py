@@ -15,8 +15,10 @@ import numpy as np
 
 from ...effects.base.errors import BadArgument, DTypeMismatch, TreeMismatch, need_function
 from ...effects.base.stack import BASE, current
+from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import Array, as_array
 from ...effects.functions.captured import jit_info
+from ...effects.operations.foundations.shapes import zeros
 from ...effects.programs.closure_conversion import close
 from ...effects.programs.higher_order import Call as CallOp
 from ...effects.programs.program import Program
@@ -253,7 +255,7 @@ def trace(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Trac
 
 
 def eval_shape(fun: Any, *args: Any, **kwargs: Any) -> Any:
-    """Shapes and dtypes of ``fun(*args, **kwargs)``, without computing it.
+    """Shapes and dtypes of ``fun(*args, **kwargs)``, without computing it; a ``ShapeDtypeStruct`` is a result too.
 
         eval_shape(f, x).shape == f(x).shape
 
@@ -262,5 +264,12 @@ def eval_shape(fun: Any, *args: Any, **kwargs: Any) -> Any:
     """
     need_function("eval_shape", fun)
     known = jit_info(fun)
-    jitted = known if known is not None else Jitted(fun, ArgumentChoice(), ArgumentChoice(), False, None, False, None)
+
+    @wraps(fun)
+    def typed(*args: Any, **kwargs: Any) -> Any:
+        return pytrees.map(
+            lambda y: zeros(y.type) if isinstance(y, ShapeDtypeStruct) else y, fun(*args, **kwargs)
+        )
+
+    jitted = known if known is not None else Jitted(typed, ArgumentChoice(), ArgumentChoice(), False, None, False, None)
     return trace(jitted, args, kwargs).out_info

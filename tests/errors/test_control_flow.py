@@ -76,7 +76,7 @@ OPERANDS = {
         "known while tracing, got i32[]~", "static_argnums",
     ),
     "negative length": (lambda: lax.scan(same, 0.0, None, -1), errors.BadArgument, ValueError, "got -1", ""),
-    "unroll": (lambda: lax.scan(same, 0.0, x, unroll=0), errors.BadArgument, ValueError, "positive integer", ""),
+    "unroll": (lambda: lax.scan(same, 0.0, x, unroll=-1), errors.BadArgument, ValueError, "not negative", ""),
     "unroll of text": (lambda: lax.scan(same, 0.0, x, unroll="a"), errors.BadArgument, ValueError, "got 'a'", ""),
     "unroll with computed bounds": (
         lambda: hx.jit(lambda n: lax.fori_loop(0, n, lambda i, c: c, 1.0, unroll=2))(3), errors.BadArgument,

@@ -19,7 +19,7 @@ from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_shape
 from ...effects.operations.manipulation.creation import iota
 from ...effects.types import dtypes
-from ...effects.types.array_type import array_type
+from ...effects.types.array_type import ArrayType, array_type
 from ...interpreters.transformations.vmap import vmap
 from ...lowering.jit.devices import device_put
 from .joining_splitting import stack
@@ -217,7 +217,14 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
 
 def _full(shape: Any, dtype: Any, value: Any, device: Any, where: str) -> Any:
     kind = config.current().default_float if dtype is None else dtypes.canonical(dtype)
-    return placed(shapes.full(array_type(shape_of(shape, where), kind), value), device)
+    return _filled(array_type(shape_of(shape, where), kind), value, device)
+
+
+def _filled(type: ArrayType, value: Any, device: Any) -> Any:
+    """The array of this type whose elements are all ``value``; of the dtype float0, which has none, NumPy's array."""
+    if type.dtype == dtypes.float0:
+        return np.zeros(type.shape, type.dtype)
+    return placed(shapes.full(type, value), device)
 
 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
@@ -280,7 +287,7 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
     Array([0, 0], dtype=int32)
     """
     no_sharding("zeros_like", out_sharding)
-    return placed(shapes.full(_like(a, dtype, shape, "zeros_like"), 0), device)
+    return _filled(_like(a, dtype, shape, "zeros_like"), 0, device)
 
 
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
@@ -290,7 +297,7 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
     Array(1., dtype=float32, weak_type=True)
     """
     no_sharding("ones_like", out_sharding)
-    return placed(shapes.full(_like(a, dtype, shape, "ones_like"), 1), device)
+    return _filled(_like(a, dtype, shape, "ones_like"), 1, device)
 
 
 def empty_like(

@@ -146,7 +146,7 @@ def iscomplexobj(x: Any) -> bool:
     >>> iscomplexobj(1.0)
     False
     """
-    return x is not None and dtypes.is_complex(array_of(x).type.dtype)
+    return x is not None and dtypes.is_complex(dtypes.canonical(x.dtype) if hasattr(x, "dtype") else array_of(x).dtype)
 
 
 def isrealobj(x: Any) -> bool:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import handlax as hx
-from handlax import errors, lax
+from handlax import dtypes, errors, lax
 from handlax import numpy as hnp
+from handlax.custom_batching import custom_vmap
 from handlax.custom_derivatives import SymbolicZero, zero_from_primal
 from handlax.effects.operations.elementwise.transcendental import Sin
 
@@ -562,3 +563,43 @@ def test_a_rule_is_traced_once_for_equal_programs():
     hx.grad(thrice(g))(1.0)
     hx.grad(thrice(g))(1.0)
     assert first == len(calls) > 0
+
+
+def test_defaults_of_keyword_only_parameters_stay_where_they_are():
+    fixed = functools.partial(lambda x, y, a: x + y * a, a=0.5)
+    f = hx.custom_jvp(fixed)
+    f.defjvp(lambda primals, tangents: hx.jvp(fixed, primals, tangents))
+    assert hx.grad(f, (0, 1))(1.0, 2.0) == (1.0, 0.5)
+    with pytest.raises(errors.BadCall, match="keyword-only a"):
+        f(1.0, 2.0, a=3.0)
+
+
+@pytest.mark.parametrize("inner", [hx.custom_jvp, hx.custom_vjp])
+def test_rules_of_two_kinds_are_defined_on_either_decorator(inner):
+    define = "defjvp" if inner is hx.custom_jvp else "defvjp"
+    for outer_first in (True, False):
+        make = (lambda f: custom_vmap(inner(f))) if outer_first else (lambda f: inner(custom_vmap(f)))
+        f = make(lambda x: 2.0 * x)
+        f.def_vmap(lambda size, mapped, xs: (2.0 * xs, True))
+        if inner is hx.custom_jvp:
+            f.defjvp(lambda primals, tangents: (f(*primals), 3.0 * tangents[0]))
+        else:
+            f.defvjp(lambda x: (f(x), None), lambda _, ct: (3.0 * ct,))
+        assert hx.vmap(f)(np.float32([1.0])).tolist() == [2.0]
+        assert outer_first or hx.grad(f)(1.0) == 3.0
+        with pytest.raises(AttributeError, match="defnothing"):
+            f.defnothing
+    with pytest.raises(AttributeError, match=define):
+        getattr(custom_vmap(lambda x: x), define)
+    with pytest.raises(AttributeError, match=r"no rule"):
+        inner(lambda x: x)(1.0)
+
+
+def test_zeros_of_float0_are_a_tangent():
+    f = hx.custom_jvp(lambda x, i: (x * 2.0, i))
+    f.defjvp(lambda xs, dxs: (f(*xs), (dxs[0] * 2.0, hx.lax.stop_gradient(dxs[1]))))
+    zero = hnp.zeros((), dtypes.float0)
+    for call in (lambda g: g, hx.jit):
+        assert call(lambda *x: hx.jvp(f, x, (1.0, zero))[1][0])(1.0, 3) == 2.0
+    assert hx.jvp(f, (1.0, 3), (1.0, zero))[1][1].dtype == dtypes.float0
+    assert hnp.zeros_like(zero).dtype == dtypes.float0 and hnp.zeros((2,), dtypes.float0).shape == (2,)

@@ -394,7 +394,7 @@ def other_tree(r, ct):
 
 
 def other_dtype(r, ct):
-    return (hnp.ones((), "float16"),)
+    return (hnp.ones((), "int32"),)
 
 
 @pytest.mark.parametrize(
@@ -456,3 +456,48 @@ def test_linear_call_is_transposed_by_the_rule():
     transposed = hx.linear_transpose(lambda x: divide(2.0, x), 1.0)
     close(transposed(1.0)[0], 2.5)
     close(hx.linear_transpose(lambda ct: transposed(ct)[0], 1.0)(1.0)[0], 0.5)
+
+
+@pytest.mark.parametrize("given", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_a_cotangent_of_another_float_format_is_converted(given, dtype):
+    """As mixed precision gives it: each argument has the gradient of its own dtype."""
+    f = hx.custom_vjp(lambda x: x * 2)
+    f.defvjp(lambda x: (x * 2, None), lambda _, ct: (3 * ct.astype(given),))
+    x = hnp.ones(2, dtype)
+    for grad in (hx.grad, lambda f: hx.jit(hx.grad(f))):
+        found = grad(lambda x: (f(x * 2) + x).sum())(x)
+        assert found.dtype == dtype and found.tolist() == [7.0, 7.0]
+
+
+def test_a_pullback_of_custom_gradient_need_not_use_its_cotangent():
+    f = hx.custom_gradient(lambda x, y: (x * y, lambda ct: (y, x)))
+    for grad in (hx.grad, lambda f, n: hx.jit(hx.grad(f, n)), lambda f, n: hx.grad(hx.jit(f), n)):
+        assert grad(f, (0, 1))(3.0, 4.0) == (4.0, 3.0)
+    g = hx.custom_gradient(lambda x: (hnp.sum(hnp.sin(x)), lambda ct: (hnp.cos(x) * hnp.arange(3.0, 6.0),)))
+    x = np.arange(3, dtype=np.float32)
+    assert np.allclose(hx.grad(g)(x), np.cos(x) * np.arange(3.0, 6.0))
+
+
+@pytest.mark.parametrize("constant", [lambda r: 4.0, lambda r: r, lambda r: hnp.ones_like(r)])
+def test_forward_mode_is_refused_where_the_backward_rule_ignores_its_cotangent(constant):
+    f = hx.custom_vjp(lambda x: x * 2.0)
+    f.defvjp(lambda x: (x * 2.0, x), lambda r, ct: (constant(r),))
+    assert float(hx.grad(f)(1.0)) in (1.0, 4.0)
+    with pytest.raises(errors.NotDifferentiable, match="not linear"):
+        hx.jvp(f, (1.0,), (1.0,))
+
+
+def test_a_cotangent_that_is_zero_is_linear():
+    f = hx.custom_vjp(lambda x, y: x * 2.0)
+    f.defvjp(lambda x, y: (x * 2.0, y), lambda y, ct: (2.0 * ct, hnp.zeros_like(y)))
+    assert hx.jvp(f, (1.0, 3.0), (1.0, 1.0))[1] == 2.0
+
+
+def test_a_captured_value_does_not_ask_the_backward_rule_to_be_linear():
+    def loss(x):
+        f = hx.custom_vjp(lambda y: y * x)
+        f.defvjp(lambda y: (y * x, y), lambda y, ct: (hnp.sign(ct) * x,))
+        return f(3.0 * x)
+
+    assert hx.grad(loss)(2.0) == 3 * 2.0 + 6.0

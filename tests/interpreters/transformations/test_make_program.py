@@ -53,3 +53,39 @@ def test_a_scope_is_named_among_the_handlers_in_force():
 
     with pytest.raises(errors.ShapeMismatch, match="under layer"):
         layer(1.0)
+
+
+def test_a_shape_and_dtype_is_taken_from_what_has_them():
+    Struct = hx.ShapeDtypeStruct
+    s = Struct((2, 3), "float32")
+    assert Struct.like(np.ones((2, 3), "float32")) == s == s.like(s) and hash(Struct.like(s)) == hash(s)
+    assert repr(Struct.like(1.0)) == "ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)"
+    assert Struct.like(1.0) != Struct((), "float32") != Struct((), "int32")
+    assert s.update(shape=(5,)) == Struct((5,), "float32") and s.update(dtype=int, weak_type=True).dtype == "int32"
+    assert len(s) == 2 and s.size == 6
+    for wrong, error in [
+        (lambda: len(Struct((), "float32")), TypeError),
+        (lambda: Struct((2,), None), ValueError),
+        (lambda: hx.make_program(hnp.sin)(Struct((), "S8")), TypeError),
+    ]:
+        with pytest.raises(error):
+            wrong()
+    assert Struct((), "S8").dtype == np.dtype("S8") and Struct((), object).dtype == object
+
+
+def test_a_shape_and_dtype_stands_for_an_array_where_only_its_type_counts():
+    s = hx.ShapeDtypeStruct((2,), "complex64")
+    assert hnp.iscomplexobj(s) and not hnp.isrealobj(s)
+    assert hnp.zeros_like(s).tolist() == [0, 0] and hnp.full_like(s, 2).dtype == "complex64"
+    assert hnp.shape(s) == (2,) and hnp.ndim(s) == 1 and hnp.result_type(s) == "complex64"
+    assert hx.eval_shape(lambda x: {"a": s, "b": x}, 1.0) == {"a": s, "b": hx.ShapeDtypeStruct.like(1.0)}
+
+
+def test_a_converted_closure_takes_its_arguments_and_constants():
+    _, pull = hx.vjp(lambda x, z: z * x, 2.0, 3.0)
+    converted, constants = hx.closure_convert(pull, 1.0)
+    assert converted(1.0, *constants) == (3.0, 2.0)
+    with pytest.raises(errors.TreeMismatch, match="constants"):
+        converted(1.0, [*constants])
+    with pytest.raises(TypeError, match="constants"):
+        converted((1.0,), *constants)
