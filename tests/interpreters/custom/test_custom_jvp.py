@@ -11,7 +11,6 @@ import pytest
 import handlax as hx
 from handlax import dtypes, errors, lax
 from handlax import numpy as hnp
-from handlax.custom_batching import custom_vmap
 from handlax.custom_derivatives import SymbolicZero, zero_from_primal
 from handlax.effects.operations.elementwise.transcendental import Sin
 
@@ -572,27 +571,6 @@ def test_defaults_of_keyword_only_parameters_stay_where_they_are():
     assert hx.grad(f, (0, 1))(1.0, 2.0) == (1.0, 0.5)
     with pytest.raises(errors.BadCall, match="keyword-only a"):
         f(1.0, 2.0, a=3.0)
-
-
-@pytest.mark.parametrize("inner", [hx.custom_jvp, hx.custom_vjp])
-def test_rules_of_two_kinds_are_defined_on_either_decorator(inner):
-    define = "defjvp" if inner is hx.custom_jvp else "defvjp"
-    for outer_first in (True, False):
-        make = (lambda f: custom_vmap(inner(f))) if outer_first else (lambda f: inner(custom_vmap(f)))
-        f = make(lambda x: 2.0 * x)
-        f.def_vmap(lambda size, mapped, xs: (2.0 * xs, True))
-        if inner is hx.custom_jvp:
-            f.defjvp(lambda primals, tangents: (f(*primals), 3.0 * tangents[0]))
-        else:
-            f.defvjp(lambda x: (f(x), None), lambda _, ct: (3.0 * ct,))
-        assert hx.vmap(f)(np.float32([1.0])).tolist() == [2.0]
-        assert outer_first or hx.grad(f)(1.0) == 3.0
-        with pytest.raises(AttributeError, match="defnothing"):
-            f.defnothing
-    with pytest.raises(AttributeError, match=define):
-        getattr(custom_vmap(lambda x: x), define)
-    with pytest.raises(AttributeError, match=r"no rule"):
-        inner(lambda x: x)(1.0)
 
 
 def test_zeros_of_float0_are_a_tangent():

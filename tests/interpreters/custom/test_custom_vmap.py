@@ -251,3 +251,24 @@ def test_a_wrong_rule_is_named_with_its_line(rule, error):
 def test_a_function_without_a_rule_says_so():
     with pytest.raises(errors.BadCall, match="def_vmap"):
         custom_vmap(lambda x: x)(1.0)
+
+
+@pytest.mark.parametrize("inner", [hx.custom_jvp, hx.custom_vjp])
+def test_rules_of_two_kinds_are_defined_on_either_decorator(inner):
+    define = "defjvp" if inner is hx.custom_jvp else "defvjp"
+    for outer_first in (True, False):
+        make = (lambda f: custom_vmap(inner(f))) if outer_first else (lambda f: inner(custom_vmap(f)))
+        f = make(lambda x: 2.0 * x)
+        f.def_vmap(lambda size, mapped, xs: (2.0 * xs, True))
+        if inner is hx.custom_jvp:
+            f.defjvp(lambda primals, tangents: (f(*primals), 3.0 * tangents[0]))
+        else:
+            f.defvjp(lambda x: (f(x), None), lambda _, ct: (3.0 * ct,))
+        assert hx.vmap(f)(np.float32([1.0])).tolist() == [2.0]
+        assert outer_first or hx.grad(f)(1.0) == 3.0
+        with pytest.raises(AttributeError, match="defnothing"):
+            f.defnothing
+    with pytest.raises(AttributeError, match=define):
+        getattr(custom_vmap(lambda x: x), define)
+    with pytest.raises(AttributeError, match=r"no rule"):
+        inner(lambda x: x)(1.0)
