@@ -294,13 +294,7 @@ def _build(cls: type, effectful: bool, **declarations: Any) -> type[Operation]:
 def _class_with_slots(cls: type, namespace: dict[str, Any]) -> Any:
     """A subclass of ``Operation`` with this namespace, its fields as slots, which ``dataclasses.fields`` reads."""
     annotations = namespace.get("__annotations__", {})
-    names = tuple(name for name, kind in annotations.items() if "ClassVar" not in str(kind))
-    for name in names:
-        if hasattr(Operation, name):
-            raise RegistrationError(
-                f"{cls.__name__}: a field must not be called {name!r}, which every operation has.",
-                hint="choose another name for the field.",
-            )
+    names = _field_names(cls)
     # Attributes of base classes are defaults too: HigherOrder declares those of shared, carry and length.
     defaults = {name: getattr(cls, name) for name in names if hasattr(cls, name)}
     for name in defaults:  # a default and a slot cannot share a name, so they stand in __dataclass_fields__ alone
@@ -320,6 +314,28 @@ def _class_with_slots(cls: type, namespace: dict[str, Any]) -> Any:
     kind.__dataclass_params__ = _FROZEN
     kind.__qualname__ = cls.__qualname__
     return kind
+
+
+def _field_names(block: type) -> tuple[str, ...]:
+    """The names of the fields of a block.
+
+    Raises: RegistrationError: every operation has an attribute of that name; or the default of a field stands where a
+    rule of that name would.
+    """
+    annotations = vars(block).get("__annotations__", {})
+    names = tuple(name for name, kind in annotations.items() if "ClassVar" not in str(kind))
+    for name in names:
+        if hasattr(Operation, name):
+            reason = "which every operation has"
+        elif name in COLUMNS and name in vars(block) and not callable(vars(block)[name]):
+            reason = f"with a default, since what stands there is the rule of the column {name}"
+        else:
+            continue
+        raise RegistrationError(
+            f"{block.__name__}: a field must not be called {name!r}, {reason}.",
+            hint="choose another name for the field.",
+        )
+    return names
 
 
 def _dataclass_fields(annotations: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from ...effects.control.checkpoint_policies import (
     WholeBodyPolicy,
     nothing_saveable,
 )
+from ...effects.core.columns import FLOPS
 from ...effects.core.operation import Operation
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
@@ -80,7 +81,7 @@ class MemoryBudget(WholeBodyPolicy):
 
     def plan(self, program: Program, unknown: tuple[bool, ...]) -> BudgetPlan:
         """The plan for a program where these inputs are unknown; that of the fewest bytes where none fits. Cached."""
-        key = (program, unknown, self.bytes, config.current())
+        key = (program, unknown, self.bytes, len(FLOPS.registry), config.current())
         return _PLANS.get(key, lambda: _plan(program, unknown, self.bytes))
 
     def resolved(self, program: Program, unknown: tuple[bool, ...]) -> Policy:

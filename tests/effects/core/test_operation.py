@@ -6,6 +6,7 @@ import dataclasses
 import pickle
 
 import numpy as np
+import pytest
 
 import handlax as hx
 from handlax import probability as hp
@@ -107,3 +108,26 @@ def test_a_family_gives_its_operations_default_cells():
     assert columns.EVALUATE.cells[Own] is Family.evaluate
     assert Family not in columns.JVP.cells
     assert "columns.py" in next(line for line in hx.explain_rules(Plain).splitlines() if "jvp" in line)
+
+
+def test_a_field_may_be_called_like_a_column_unless_its_default_would_be_the_rule():
+    @operation
+    class Halved:
+        batch: int
+
+        def result_type(op, x):
+            return x
+
+    assert Halved(3).batch == 3
+    with pytest.raises(hx.errors.RegistrationError, match="must not be called 'batch', with a default") as found:
+
+        @operation
+        class Divided:
+            batch: int = 2
+
+    assert "choose another name" in str(found.value)
+    with pytest.raises(hx.errors.RegistrationError, match="must not be called 'memo', which every operation has"):
+
+        @operation
+        class Remembered:
+            memo: int

@@ -11,6 +11,9 @@ import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
 from handlax.ad_checkpoint import checkpoint_name, memory_budget, memory_plan, saved_residuals
+from handlax.effects.base.stack import perform
+from handlax.effects.core.columns import FLOPS, linear
+from handlax.effects.core.operation import operation
 from handlax.interpreters.differentiation.jvp import jvp_program
 from handlax.interpreters.differentiation.memory_budget import SavingChoices
 from handlax.testing.nest_laws import evaluated
@@ -137,3 +140,26 @@ def test_at_every_price_of_memory_no_other_choice_is_cheaper(sizes, others, pric
     minimum = choices.bytes(choices.cheapest(1, 0))
     assert minimum <= min(map(choices.bytes, everything))
     assert memory_budget(minimum).plan(program, (False, True)).bytes == minimum
+
+
+def test_a_cost_that_is_told_later_is_counted():
+    @operation
+    class Costly:
+        def result_type(op, x):
+            return x
+
+        def evaluate(op, x):
+            return x * 1
+
+        jvp = linear
+
+        def transpose(op, ct, x):
+            return perform(op, ct)
+
+        def lower(op, emit, x):
+            return x
+
+    f = lambda x: hnp.sin(perform(Costly(), hnp.sin(x)))
+    before = memory_plan(f, X.nbytes)(X).flops
+    FLOPS.rule(Costly)(lambda op, operands, results: 1000 * results[0].size)
+    assert memory_plan(f, X.nbytes)(X).flops - before >= 999 * X.size
