@@ -73,7 +73,13 @@ class SiteLog(Movement):
 
 
 class LoggedSites(AppendedState):
-    """The sites of all bodies leave as results; those of one name in several branches become one entry."""
+    """The sites of all bodies leave as results; those of one name in several branches become one entry.
+
+    Clauses read the names of the sites before, those of their own body.
+    """
+
+    def begin(self, run: Any, values: Sequence[Any]) -> None:
+        run.current = ()
 
     def in_branch(self, entry: Any) -> SiteEntry:
         sure = entry.taken is None

@@ -19,6 +19,7 @@ from ..effects.trees import pytrees
 from ..interpreters.handlers.handle import handle
 from ..interpreters.handlers.handler import Handler
 from ..interpreters.handlers.installation import NO_STATE
+from ..interpreters.handlers.state_movements import MergeMovement
 from ..interpreters.transformations.derivatives import jacfwd
 from ..interpreters.transformations.vmap import vmap
 from ..lowering.jit.jit import jit
@@ -49,6 +50,11 @@ def check_handler(
         jit(handle(h, s)(f)) == handle(h, s)(jit(f)) == handle(h, s)(f)
         vmap(handle(h, s)(f)) == the lanes one after the other
         jacobian(handle(h, s)(f)) == jacobian(handle(h, s)(f with its loops unrolled))
+
+    Where the state is merged, ``moves=merge(op, unit)``, with ``t`` the state that ``handle(h, unit)(f)`` gives::
+
+        op(unit, t) == t == op(t, unit),   op(s, t) == op(t, s),   op(op(s, t), t) == op(s, op(t, t))
+        handle(h, s)(f) == (op(s, t), y)    where handle(h, unit)(f) == (t, y): no answer reads the state
 
     Args:
         performs: a function of a float64 scalar that performs effects of the handler, at least once; its result, a
@@ -100,6 +106,8 @@ def _check(
         _equal(nest, "unrolled", y, handled(unrolled)(*inputs))
         _equal(nest, "jit outside", y, jit(f)(*inputs))
         _equal(nest, "jit inside", y, handled(jit(crossed))(*inputs))
+        if isinstance(handler.moves, MergeMovement):
+            _check_merge(nest, handler, state, crossed, inputs, normal)
         if lanes:
             rows = [nest.inputs(k), nest.inputs(k + 1000)]
             stacked = [np.stack(column) for column in zip(*rows)]
@@ -109,6 +117,25 @@ def _check(
             argnums = tuple(SMOOTH)
             pair = [jacfwd(lambda *xs, g=g: handled(g)(*xs)[1], argnums)(*inputs) for g in (crossed, unrolled)]
             _equal(nest, "derivative", *pair)
+
+
+def _check_merge(
+    nest: Nest, handler: Handler, s: Any, f: Callable[..., Any], inputs: Any, normal: Callable[[Any], Any]
+) -> None:
+    """The laws of ``merge(op, unit)`` on the states that a nest reaches from ``s`` and from the unit."""
+    moves: Any = handler.moves
+    op, unit = moves.op, moves.unit
+    after, y = handle(handler, s)(f)(*inputs)
+    t, alone = handle(handler, unit)(f)(*inputs)
+    for law, actual, expected in (
+        ("the unit of merge, left", op(unit, t), t),
+        ("the unit of merge, right", op(t, unit), t),
+        ("merge is commutative", op(s, t), op(t, s)),
+        ("merge is associative", op(op(s, t), t), op(s, op(t, t))),
+        ("a merged state", after, op(s, t)),
+    ):
+        _equal(nest, law, normal(actual), normal(expected))
+    _equal(nest, "an answer reads the state that is merged", y, alone)
 
 
 def _equal(nest: Nest, law: str, actual: Any, expected: Any) -> None:

@@ -235,7 +235,8 @@ def _text(op: Operation, operands: Arrays) -> None:
     program = record(lambda *xs: results(op, xs), [as_array(x).type for x in operands])
     parsed = parse_program(str(program), program.consts).unwrap()
     assert parsed == program, program.diff(parsed)
-    assert pickle.loads(pickle.dumps(program)) == program
+    if "<locals>" not in type(op).__qualname__:  # pickle finds a class by its name in a module
+        assert pickle.loads(pickle.dumps(program)) == program
     assert typecheck(program) is program
 
 

@@ -120,6 +120,11 @@ class Run:
         return labeller.get(id(code)) or labeller.add(code), offset
 
     @property
+    def described(self) -> str:
+        """Its label, in messages about its boxes; of a part of another handler, that handler's."""
+        return self.label
+
+    @property
     def installed_at(self) -> Site:
         return Site(*self.site) if self.site is not None else NOWHERE
 

@@ -338,7 +338,7 @@ class Box(Array):
         return NOWHERE
 
     def _unknown(self, error: ErrorClass, what: str, hint: str) -> Any:
-        raise error(f"{what}, got {self.type} under {self.run.label}, made at {self.made_at}.", hint=hint)
+        raise error(f"{what}, got {self.type} under {self.run.described}, made at {self.made_at}.", hint=hint)
 
     def __bool__(self) -> bool:
         return self._unknown(

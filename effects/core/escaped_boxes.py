@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..base.errors import EscapedBox
+from ..base.source_locations import NOWHERE
 from ..base.stack import Run, in_force
 
 
@@ -22,8 +23,9 @@ def escaped_box_error(box: Any) -> EscapedBox:
     """The error for an escaped box: names its run, where that was installed, and where the box was created."""
     run = box.run
     why = "which has ended" if run.ended else "which is not in this thread's stack"
+    installed = "" if run.site is None else f", installed at {run.installed_at}"
+    made = "" if box.made_at == NOWHERE else f"; it was made at {box.made_at}"
     return EscapedBox(
-        f"escaped box: a value {box.type} of {run.label}, installed at {run.installed_at}, {why}, was used again; "
-        f"it was made at {box.made_at}.",
+        f"escaped box: a value {box.type} of {run.described}{installed}, {why}, was used again{made}.",
         hint="return values from the transformed function instead of storing them in variables outside it.",
     )

@@ -40,10 +40,15 @@ def every_operation() -> set[type[Operation]]:
     return {kind for name in list(OPERATIONS) if (kind := operation_called(name)) is not None}
 
 
+def is_ours(module: str) -> bool:
+    """Whether a module is one of this package."""
+    return module.partition(".")[0] == _OURS
+
+
 def find_object(module: str, qualname: str) -> Any:
     """The object ``module:qualname``, or None. A module that is not loaded is imported only if of this package."""
     found = resolve(module, qualname)
-    if found is None and module.partition(".")[0] == _OURS:
+    if found is None and is_ours(module):
         with suppress(ModuleNotFoundError):
             importlib.import_module(module)
             found = resolve(module, qualname)

@@ -28,7 +28,7 @@ from ..types import dtypes
 from ..types.array_type import ArrayType
 from .lexer import TYPE, Tokens
 from .literals import array_of, number_of
-from .operation_names import find_object, operation_called
+from .operation_names import find_object, is_ours, operation_called
 from .printer import row_text, types_text
 
 # the common line, parsed in one step if its operation and type have occurred before: one result, plain fields
@@ -140,7 +140,7 @@ class ProgramParser(Tokens):
             fields = dict(self.listed(self.field, "]"))
             end = self.text.rindex("]", start, self.start) + 1
         op = self.build(kind, fields, start)
-        if not op.bodied:
+        if not op.bodied and is_ours(kind.__module__):
             self.known_ops[self.text[start:end]] = op
         return op
 
@@ -363,11 +363,29 @@ class BodyParser:
         types = tuple([type for _, type, _ in results])
         if not op.multiple_results and len(types) != 1:
             reader.fail(f"one result of {op.name}", got=f"{len(types)}", at=first)
+        if not is_ours(op.__module__):
+            self.check_results(op, args, types, first)
         parts.ops.append(op)
         parts.args.append(tuple(args))
         parts.types.append(op.from_results(types))
         for name, type, at in results:
             self.define(name, type, at)
+
+    def check_results(self, op: Operation, args: Sequence[int], types: tuple[ArrayType, ...], at: int) -> None:
+        """Check stated types by the block of a user's operation: another one of its name may have replaced it."""
+        try:
+            declared = tuple(op.as_results(op.result_type(*map(self.type_of, args))))
+            declared_text = types_text(declared)
+        except (TypeError, ValueError, LookupError, AttributeError, HandlaxError) as error:
+            declared, declared_text = None, f"none: {error.what if isinstance(error, HandlaxError) else error}"
+        if declared != types:
+            expected = f"results of {op.name} as its block declares them, {declared_text}"
+            hint = "another operation of this name may have been defined since."
+            self.reader.fail(expected, got=types_text(types), at=at, hint=hint)
+
+    def type_of(self, n: int) -> ArrayType:
+        """The type of value ``n``; of a constant for a negative number."""
+        return self.value_types[n] if n >= 0 else self.parts.consts[-1 - n].type
 
     def colon_follows(self) -> bool:
         reader = self.reader
@@ -442,8 +460,7 @@ class BodyParser:
         return number
 
     def out_types(self) -> list[Any]:
-        consts = self.parts.consts
-        return [self.value_types[n] if n >= 0 else consts[-1 - n].type for n in self.parts.outs]
+        return [self.type_of(n) for n in self.parts.outs]
 
 
 def _tree(cls: Any = LEAF, data: Any = None, children: tuple[TreeDef, ...] = ()) -> TreeDef:

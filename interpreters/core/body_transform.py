@@ -229,8 +229,9 @@ def _transform(
     outer: Run,
 ) -> TransformedBody:
     """``transform_body``, uncached: interprets the body under a new run of the handler, over a new record."""
-    recorder = Record(outer, "")
+    recorder = Record(outer, "", run.site, run)
     inner = run.fresh(recorder)
+    inner.site = run.site
     state_input, state_result = positions
     inputs = []
     try:

@@ -43,11 +43,16 @@ def box(type: ArrayType, run: Record, number: int) -> RecordBox:
 class Record(Run):
     """A run that records a program in ``builder``. It answers every operation, with boxes of its variables."""
 
-    __slots__ = ("builder",)
+    __slots__ = ("builder", "owner")
 
-    def __init__(self, outer: Run, label: str, site: tuple[Any, int] | None = None):
+    def __init__(self, outer: Run, label: str, site: tuple[Any, int] | None = None, owner: Run | None = None):
         super().__init__(outer, label, site)
         self.builder = Builder()
+        self.owner = owner  # the run that transforms a body by this record
+
+    @property
+    def described(self) -> str:
+        return self.label or ("a rule" if self.owner is None else self.owner.described)
 
     @property
     def records_everything(self) -> bool:

@@ -21,6 +21,7 @@ from ...effects.types.array_type import ArrayType
 from ..core.record import Record
 from .handler import ClauseKind, ctl
 from .installation import NO_STATE, HandlerRun, pair
+from .open_log import OpenLog
 
 
 class _UnresolvedType(BadCall):
@@ -103,8 +104,11 @@ def _like(op: Any, answer: Any) -> Any:
 
 def _answer(run: Any, clause: Any, op: Operation, operands: tuple[Any, ...]) -> Any:
     """The answer of a clause on the current state, recorded and discarded: only its types are used."""
-    state = () if run.current is NO_STATE else (run.current,)
-    with installed(Record(run.outer, "")):
+    current_state = run.current
+    if type(current_state) is OpenLog:
+        current_state = OpenLog(current_state.label, current_state.entries)
+    state = () if current_state is NO_STATE else (current_state,)
+    with installed(Record(run.outer, "", run.site, run)):
         if not isinstance(clause, ClauseKind):
             answer = clause(*state, op, *operands)
             return pair(op, answer)[1] if state else answer

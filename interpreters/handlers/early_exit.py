@@ -12,7 +12,6 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...effects.base.errors import DTypeMismatch
 from ...effects.base.stack import current
 from ...effects.control.branches import Cond
 from ...effects.core.arrays import as_array
@@ -26,16 +25,16 @@ from ...effects.programs.program import Program, bind, interpret
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import int32
 from ..core.record import record
+from .answer_conversion import as_result
 
 
 # ends the program, with the operands as its results
 @effect(vmap="per_lane", diff="stop")
 class Abort:
+    by: str  # name of the operation whose clause ends it
+
     def result_type(op, *answer):
         return ()
-
-
-ABORT = Abort()
 
 
 def with_exit_flag(program: Program) -> Program:
@@ -66,7 +65,7 @@ def _evaluate_from(
         op = program.ops[i]
         xs = tuple([env[n] for n in program.args[i]])
         if isinstance(op, Abort):
-            return [*_zeros(program.out_types), *_as_payload(xs, payload), as_array(True)]
+            return [*_zeros(program.out_types), *_as_payload(op, xs, payload), as_array(True)]
         if op.bodied and _may_abort(op):
             results = _higher_order(op, xs, payload)
             count = len(program.types[i])
@@ -87,15 +86,9 @@ def _may_abort(op: Any) -> bool:
     return any([Abort in body.operations for body in op.bodies])
 
 
-def _as_payload(xs: Sequence[Any], payload: Sequence[ArrayType]) -> list[Any]:
+def _as_payload(op: Any, xs: Sequence[Any], payload: Sequence[ArrayType]) -> list[Any]:
     """The operands of an abort, converted to the payload's types. Raises: DTypeMismatch: they do not fit."""
-    for x, t in zip(xs, payload):
-        if x.type.shape != t.shape or (x.type.dtype != t.dtype and not x.type.weak):
-            raise DTypeMismatch(
-                f"final: a clause must give what the handled function gives, {t}, got {x.type}.",
-                hint="convert with astype, or broadcast, in the clause or in returns=.",
-            )
-    return [convert(x, t.dtype, t.weak) for x, t in zip(xs, payload)]
+    return [as_result(op.by, x, t, "what the handled function gives") for x, t in zip(xs, payload)]
 
 
 def _branch(flag: Any, ended: Callable[[], list[Any]], rest: Callable[[], list[Any]]) -> list[Any]:

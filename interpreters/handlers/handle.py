@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...effects.base.errors import BadArgument, CannotCross
+from ...effects.base.errors import BadArgument, BadCall, CannotCross
+from ...effects.base.immutables import ImmutableObject
 from ...effects.base.source_locations import user_site
-from ...effects.base.stack import STACK, installed, runs
+from ...effects.base.stack import STACK, Run, installed, runs
 from ...effects.base.wrapping import wraps
 from ..core.record import Record
 from .handler import Handler
@@ -18,15 +19,20 @@ from .installation import NO_STATE, HandlerRun, final_answer
 from .resumable import run_reified
 
 
-class Installation:
-    """A handler with its initial state: call it on a function, ``handle(h)(f)``, or enter it as a ``with`` block."""
+class Installation(ImmutableObject):
+    """A handler with its initial state: call it on a function, ``handle(h)(f)``, or enter it as a ``with`` block.
 
-    __slots__ = ("handler", "state", "_opened")
+    A value: each call and each block starts from the same state.
+    """
+
+    __slots__ = ("handler", "state")
+    _guard = ("installations", "handle(h, state) makes another one.")
+    handler: Handler
+    state: Any
 
     def __init__(self, handler: Handler, state: Any):
-        self.handler = handler
-        self.state = state
-        self._opened: list[tuple[installed, HandlerRun]] = []
+        object.__setattr__(self, "handler", handler)
+        object.__setattr__(self, "state", state)
 
     def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
         if not callable(f):
@@ -56,16 +62,45 @@ class Installation:
                 "handle: a with block inside a traced function would not be in force when the program is executed.",
                 hint="put the block into a function: hx.handle(h)(f).",
             )
-        run = HandlerRun(top, self.handler, self.state, user_site(2))
-        block = installed(run)
-        block.__enter__()
-        self._opened.append((block, run))
+        run = BlockRun(top, self.handler, self.state, user_site(2))
+        run.installation = self
+        STACK.set(run)
         return run
 
     def __exit__(self, *error: object) -> None:
-        block, run = self._opened.pop()
-        block.__exit__(*error)
-        self.state = run.current
+        opened: list[Run] = []  # the runs up to that of this block
+        for run in runs():
+            opened.append(run)
+            if isinstance(run, BlockRun) and run.installation is self:
+                break
+        else:
+            if error[0] is None:
+                raise BadCall(
+                    f"handle: a with block of {self.handler} is closed that is not open here.",
+                    hint="it is closed once, in the thread that opened it; blocks in it are closed before.",
+                )
+            return
+        if not all([isinstance(run, BlockRun) for run in opened]):
+            raise BadCall(
+                f"handle: a with block of {self.handler} is closed inside {opened[0].label}, which it contains.",
+                hint="open and close it in the same function.",
+            )
+        for run in opened:
+            run.ended = True
+        STACK.set(opened[-1].outer)
+        if len(opened) > 1 and error[0] is None:
+            raise BadCall(
+                f"handle: the with block of {self.handler} is closed before that of {opened[0].label} in it; now both "
+                "are.",
+                hint="close the innermost block first, as contextlib.ExitStack does.",
+            )
+
+
+class BlockRun(HandlerRun):
+    """The run of a ``with`` block of ``installation``."""
+
+    __slots__ = ("installation",)
+    installation: Installation
 
 
 def handle(handler: Handler, state: Any = NO_STATE) -> Installation:
@@ -76,7 +111,7 @@ def handle(handler: Handler, state: Any = NO_STATE) -> Installation:
     The order of handlers is their meaning: in ``handle(h)(grad(f))`` the clauses answer what the rules of ``grad``
     perform, ``grad(handle(h)(f))`` differentiates what the clauses perform. A handler with a ``ctl`` or ``final``
     clause records the function first: Python's ``if`` then has no values to branch on. Outside of tracing it also works
-    as a block: after ``with handle(h, s) as run: ...`` the state is ``run.current``.
+    as a block: after ``with handle(h, s) as run: ...`` the state is ``run.current``, and ``handle(h, s)`` is as before.
     """
     if not isinstance(handler, Handler):
         raise BadArgument(

@@ -7,21 +7,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...effects.base.errors import BadArgument, DTypeMismatch
+from ...effects.base.errors import BadArgument
 from ...effects.base.stack import BASE, STACK, Run
-from ...effects.core.arrays import Array, as_array
-from ...effects.core.operation import Operation, result_type
+from ...effects.core.operation import Operation
 from ...effects.functions.fingerprint import fingerprint
-from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program
-from ...effects.trees import pytrees
-from ...effects.types.array_type import ArrayType
-from ...effects.types.dtype_promotion import promote
 from ..core.body_transform import STATELESS, BodyTransformer, StateFlow, cross
 from ..differentiation.deferred_rules import cross_linear
+from .answer_conversion import fit_answer
 from .handler import ClauseKind, Handler, check_arity
 from .loop_rotation import rotate
+from .open_log import OpenLog
+from .state_movements import leaves_of
 from .static_tally import tally_bodies, weight_of
 
 
@@ -75,14 +73,18 @@ class HandlerRun(BodyTransformer):
                     return self.outer.answer(op, operands)
                 if isinstance(clause, ClauseKind):
                     return self.reified(self, op, clause, operands)
-            if self.current is NO_STATE:
+            before = self.current
+            if before is NO_STATE:
                 y = clause(op, *operands)
             else:
-                self.current, y = pair(op, clause(self.current, op, *operands))
+                state, y = pair(op, clause(before, op, *operands))
+                self.current = before.extended(state) if type(before) is OpenLog else state
             return fit_answer(op, operands, y)
         except (TypeError, AttributeError):
             stateful = self.current is not NO_STATE and not self.handler.tallies
             check_arity(op, clause, [x.type for x in operands], stateful)
+            if stateful and type(self.current) is not OpenLog:
+                leaves_of(self.current)
             raise
         finally:
             STACK.reset(token)
@@ -146,40 +148,6 @@ def pair(op: Operation, answer: Any) -> tuple[Any, Any]:
     raise BadArgument(
         f"{op.name}: the clause of a handler with a state must return (state, answer), got {type(answer).__name__}.",
         hint="a handler without state is installed by hx.handle(h), without a second argument.",
-    )
-
-
-def fit_answer(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
-    """The answer ``y`` of a clause as the operation's results, each of exactly the type of the result.
-
-    A weakly typed number is converted to the dtype of the result. Raises: DTypeMismatch: number or types differ.
-    """
-    types = (operands[0].type,) if len(operands) == 1 else tuple([x.type for x in operands])
-    memo = op.memo
-    expected = (memo.result_types.get(types) or result_type(op, types)) if memo is not None else op.result_type(*types)
-    if not op.multiple_results:
-        return y if isinstance(y, Array) and y.type is expected else _fit(op, y, expected)
-    if not expected and y is None:
-        return ()
-    if len(expected) == 1 and isinstance(y, Array):
-        return (y,) if y.type is expected[0] else (_fit(op, y, expected[0]),)
-    parts = list(y) if isinstance(y, tuple) and not op.effectful else pytrees.leaves(y)
-    if len(parts) != len(expected):
-        raise DTypeMismatch(f"{op.name}: the clause must give {len(expected)} results, got {len(parts)}.")
-    return tuple([_fit(op, part, t) for part, t in zip(parts, expected)])
-
-
-def _fit(op: Operation, y: Any, expected: ArrayType) -> Any:
-    """One result, converted to its type; of another shape or dtype it is refused."""
-    x = y if isinstance(y, Array) else as_array(y)
-    if x.type is expected:
-        return x
-    weak = x.type.weak and promote(expected.dtype, False, x.type.dtype, True)[0] == expected.dtype
-    if x.type.shape == expected.shape and (weak or x.type.dtype == expected.dtype):
-        return convert(x, expected.dtype, expected.weak)
-    raise DTypeMismatch(
-        f"{op.name}: the answer of a clause must have the type of the operation's result, {expected}, got {x.type}.",
-        hint=f"convert with astype, or broadcast, in the clause; a state is started with the type {x.type}.",
     )
 
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...effects.base.errors import CannotCross, DTypeMismatch, TreeMismatch
+from ...effects.base.errors import BadCall, CannotCross, DTypeMismatch, TreeMismatch
 from ...effects.base.source_locations import Site, user_site
 from ...effects.base.stack import STACK, SiteCell, current, installed
 from ...effects.control.body_rules import branch_index
 from ...effects.control.branches import Cond
 from ...effects.control.recorded_bodies import with_types
-from ...effects.core.arrays import ConcreteArray, as_array
+from ...effects.core.arrays import Array, ConcreteArray, as_array
 from ...effects.core.columns import zeros_like
 from ...effects.core.operation import Operation, result_type
 from ...effects.operations.elementwise.comparison import select_n
@@ -26,9 +26,10 @@ from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.program import Program, bind, derived_once, interpret
 from ...effects.trees import pytrees
 from ..core.record import Record, record
-from .early_exit import ABORT, with_exit_flag
+from .answer_conversion import as_wide_array, fit_answer
+from .early_exit import Abort, with_exit_flag
 from .handler import Handler, ctl
-from .installation import NO_STATE, HandlerRun, final_answer, fit_answer, pair
+from .installation import NO_STATE, HandlerRun, final_answer, pair
 
 
 def run_reified(handler: Handler, state: Any, f: Callable[..., Any], args: Any, kwargs: Any, site: Any) -> Any:
@@ -50,12 +51,14 @@ def run_reified(handler: Handler, state: Any, f: Callable[..., Any], args: Any, 
         program = recorder.freeze(flat(*[recorder.input(x.type) for x in xs]), getattr(f, "__name__", "program"))
     (structure,) = structures
     if handler.aborts:
-        return _with_early_exit(handler, state, program, xs, structure)
+        return _with_early_exit(handler, state, program, xs, structure, site)
     end = lambda outs, s: final_answer(handler, s, pytrees.unflatten(structure, outs))
     return _Frame(handler, program, bind(program, xs), end).evaluate(0, state)
 
 
-def _with_early_exit(handler: Handler, state: Any, program: Program, xs: Sequence[Any], structure: Any) -> Any:
+def _with_early_exit(
+    handler: Handler, state: Any, program: Program, xs: Sequence[Any], structure: Any, site: Any
+) -> Any:
     """The result of a program under a handler with ``final`` clauses: that of the first such clause, else its own."""
     answers: list[Any] = []
 
@@ -63,11 +66,11 @@ def _with_early_exit(handler: Handler, state: Any, program: Program, xs: Sequenc
         answer = clause.f(op, *operands) if run.current is NO_STATE else clause.f(run.current, op, *operands)
         leaves, tree = pytrees.flatten(answer)
         answers.append((op, tree))
-        current().answer(ABORT, tuple([as_array(x) for x in leaves]))
+        current().answer(Abort(op.name), tuple([as_wide_array(op.name, x) for x in leaves]))
         return _zero_results(op, operands)
 
-    recorder = Record(STACK.get(), "handle")
-    run = HandlerRun(recorder, handler, state, None, abort)
+    recorder = Record(STACK.get(), "handle", site)
+    run = HandlerRun(recorder, handler, state, site, abort)
     with installed(run):
         outs = interpret(program, [recorder.input(t) for t in program.in_types])
     with installed(recorder):
@@ -152,14 +155,23 @@ class _Frame:
 
     def call_clause(self, clause: ctl, i: int, op: Operation, xs: tuple[Any, ...], state: Any) -> Any:
         """The answer of a ``ctl`` clause, which is called with the continuation of equation ``i``."""
-        resume = self.rest(i)
+        rest = self.rest(i)
+        names = ("y",) if state is NO_STATE else ("s", "y")
+        silent = not op.as_results(self.program.types[i])
 
-        def results(y: Any) -> Sequence[Any]:
-            return op.as_results(fit_answer(op, xs, y))
+        def resume(*args: Any, **named: Any) -> Any:
+            given = {**dict(zip(names, args)), **named}
+            fits = {*given} == {*names} or (silent and {*given} == {*names[:-1]})
+            if not fits or len(given) != len(args) + len(named):
+                shown = ", ".join([*map(_short, args), *[f"{name}={_short(x)}" for name, x in named.items()]])
+                raise BadCall(
+                    f"{op.name}: a handler {'with' if len(names) > 1 else 'without'} a state resumes by "
+                    f"resume({', '.join(names)}), got resume({shown}).",
+                    hint="the clause is (resume, op, *operands), and (resume, s, op, *operands) under hx.handle(h, s).",
+                )
+            return rest(op.as_results(fit_answer(op, xs, given.get("y"))), given.get("s", NO_STATE))
 
-        if state is NO_STATE:
-            return clause.f(lambda y=None: resume(results(y), NO_STATE), op, *xs)
-        return clause.f(lambda s, y=None: resume(results(y), s), state, op, *xs)
+        return clause.f(resume, *([state] if len(names) > 1 else []), op, *xs)
 
     def resumes_in(self, op: Any) -> bool:
         """Whether a body of the operation performs an operation with a ``ctl`` clause."""
@@ -220,6 +232,11 @@ class _Frame:
         bodies, captured = close_all([with_types(program, types) for program in programs])
         results = current().answer(Cond(bodies, len(captured)), (index, *captured, *operands, *state_leaves))
         return pytrees.unflatten(trees[0], results)
+
+
+def _short(x: Any) -> str:
+    """A value in a message: an array as its type."""
+    return str(x.type) if isinstance(x, Array) else repr(x)
 
 
 @derived_once

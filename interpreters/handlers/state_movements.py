@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...effects.base.errors import BadArgument, CannotCross, StateTypeError
+from ...effects.base.errors import BadArgument, CannotCross, NotAnArray, StateTypeError
 from ...effects.base.frozen_values import Value
 from ...effects.control.loops import scan
 from ...effects.control.recorded_bodies import absorbs, at_path
@@ -24,6 +24,7 @@ from ...effects.trees.registration import register_dataclass
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtype_promotion import promote
 from ..core.body_transform import StateFlow, StateLayout, TransformedBody
+from .open_log import OpenLog, known_entries, with_entries
 
 
 @register_dataclass
@@ -55,6 +56,7 @@ class CarryMovement(Movement):
 class AppendMovement(Movement):
     """The state is a log, a tuple. What a body appends is stacked over the iterations of a loop, or over lanes.
 
+    A clause returns ``(*log, entry)``; in a body it cannot read the log, whose earlier entries are not known there.
     After a branch the log has the entries of all branches, each as ``When(taken, value)``.
     """
 
@@ -124,9 +126,15 @@ def tally(
 
 
 def leaves_of(state: Any) -> tuple[list[Any], Any]:
-    """The leaves of a state as arrays, and its tree structure."""
+    """The leaves of a state as arrays, and its tree structure. Raises: StateTypeError: a leaf is no array."""
     leaves, structure = pytrees.flatten(state)
-    return [as_array(x) for x in leaves], structure
+    try:
+        return [as_array(x) for x in leaves], structure
+    except NotAnArray as error:
+        raise StateTypeError(
+            f"handle: the state of a handler must be a tree of arrays, got {state!r:.60}.",
+            hint="what is no array is a field of an operation, or is closed over by the clause.",
+        ) from error
 
 
 class CarriedState(StateFlow):
@@ -187,16 +195,16 @@ def _joined_type(run: Any, op: HigherOrder, structure: Any, i: int, types: Seque
 
 
 class AppendedState(StateFlow):
-    """A body starts with an empty log; the entries it appends leave as results."""
+    """A body starts with an open log; the entries it appends leave as results."""
 
     def __init__(self, op: HigherOrder):
         self.branches = op.runs == "one"
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
-        run.current = ()
+        run.current = OpenLog(run.label, ())
 
     def end(self, run: Any) -> tuple[Sequence[Any], Any]:
-        entries = run.current
+        entries = known_entries(run.current)
         return leaves_of(tuple(map(self.in_branch, entries)) if self.branches else entries)
 
     def in_branch(self, entry: Any) -> Any:
@@ -206,7 +214,7 @@ class AppendedState(StateFlow):
     def extend(self, run: Any, bodies: Sequence[Sequence[Any]]) -> None:
         """Append the entries of each body to the log of ``run``."""
         for entries in bodies:
-            run.current = (*run.current, *entries)
+            run.current = with_entries(run.current, entries)
 
     def join(
         self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]

@@ -14,6 +14,7 @@ from ....effects.programs.program import Program
 from ....effects.trees import pytrees
 from ....effects.types.array_type import ArrayType
 from ...core.body_transform import StateFlow, StateLayout, TransformedBody
+from ...handlers.open_log import with_entries
 from ...handlers.state_movements import AppendMovement, Movement, When
 from .log_entries import SownEntry, entries_of, last_of
 
@@ -175,4 +176,4 @@ class LatestValues(StateFlow):
         return StateLayout(transformed[0].state, None, (0,))
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
-        run.current = (*run.current, *self.entries(values))
+        run.current = with_entries(run.current, self.entries(values))

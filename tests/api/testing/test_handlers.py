@@ -103,6 +103,35 @@ def test_merging_and_tallying_leave_loops_as_carrying_does():
     check_handler(merged, 0, performs=lambda x: hx.perform(Count()), examples=8)
 
 
+def maximum(s, op, x):
+    return hnp.maximum(s, hnp.sin(x)), hnp.cos(x)
+
+
+def test_a_maximum_is_merged():
+    highest = hx.handler({Mean: maximum}, moves=hx.merge(hnp.maximum, -np.inf))
+    check_handler(highest, np.zeros(()), performs=lambda x: hx.perform(Mean(), x), examples=4, derivatives=False)
+
+
+@pytest.mark.parametrize(
+    ("clause", "op", "unit", "law"),
+    [
+        (lambda s, op, x: (s + 1.0, x), lambda a, b: a + b, 1.0, "unit of merge"),
+        (maximum, hnp.maximum, 8.0, "a merged state"),
+        (lambda s, op, x: (s + 1.0, x), lambda a, b: 2.0 * a + b, 0.0, "unit of merge|commutative"),
+        (lambda s, op, x: (s - 1.0, x), lambda a, b: a - b, 0.0, "unit of merge|commutative"),
+        (lambda s, op, x: (s + 1.0, x), lambda a, b: hnp.where(b == 0, a, hnp.where(a == 0, b, a - b)), 0.0, "commut"),
+        (lambda s, op, x: (s + 1.0, hnp.cos(x + s)), lambda a, b: a + b, 0.0, "unrolled|reads the state"),
+        (lambda s, op, x: (2.0 * s + 1.0, x), lambda a, b: a + b, 0.0, "a merged state"),
+    ],
+)
+def test_a_merge_that_breaks_a_law_is_found(clause, op, unit, law):
+    merged = hx.handler({Mean: clause}, moves=hx.merge(op, unit))
+    with pytest.raises(AssertionError, match=law):
+        check_handler(
+            merged, np.full((), 3.5), performs=lambda x: hx.perform(Mean(), x), examples=6, derivatives=False, lanes=False
+        )
+
+
 def test_a_handler_that_draws_gives_every_compilation_the_same_numbers():
     def draw(x):
         return hx.random.uniform(fresh_key("draw"), dtype="float64")

@@ -105,3 +105,36 @@ def test_an_exception_inside_a_trace_leaves_nothing_behind():
             transform(broken)(hnp.ones(()) if transform is not hx.vmap else hnp.ones(2))
     assert hx.handlers() == ()
     assert float(hx.jit(lambda x: x + 1)(1.0)) == 2.0
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Keep:
+    def result_type(op, x):
+        return None
+
+
+@pytest.mark.parametrize("kind", [lambda clause: clause, hx.final])
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda f: lambda x: hx.lax.scan(lambda c, _: (f(c), None), x, None, 2)[0],
+        lambda f: lambda x: hx.lax.cond(x > 0, f, lambda x: x, x),
+        hx.jit,
+    ],
+    ids=["scan", "cond", "jit"],
+)
+def test_a_box_that_escapes_from_a_clause_names_its_handler(around, kind):
+    kept = []
+
+    def keep(s, op, x):
+        kept.append(x)
+        return (s, x) if kind is hx.final else (s, None)
+
+    keeping = hx.handler({Keep: kind(keep)}, **({"returns": lambda s, y: (s, y)} if kind is hx.final else {}))
+    hx.handle(keeping, 0)(around(lambda x: (hx.perform(Keep(), x), x + 1.0)[1]))(1.0)
+    with pytest.raises(errors.EscapedBox) as caught:
+        kept[0] + 1
+    message = str(caught.value)
+    assert "test_escaped_boxes.py:" in message.split("installed at")[1].split(",")[0]
+    assert "unknown" not in message
+    assert "handler(Keep)" in message or kind is hx.final

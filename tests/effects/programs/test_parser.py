@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from returns.result import Success
 
+import handlax as hx
 from handlax.effects.base.errors import ParseError
 from handlax.effects.operations.elementwise.arithmetic import Neg
 from handlax.effects.programs.parse_result import parse_program
@@ -54,3 +55,29 @@ def test_a_damaged_text_is_a_parse_error_or_a_program(p, at, length):
 def test_reading_is_insensitive_to_space_and_comments():
     text = "program f ( a: f32[3] )  # inputs\n -> (f32[3],)\n{\n\n b:f32[3] = neg a # minus\n\n\n return (\n b,) }\n\n"
     assert parse_program(text) == Success(program((Neg(), (0,)), outs=(1,)))
+
+
+def asking(dtype):
+    """An effect, always of the same name, whose result has this dtype."""
+
+    @hx.effect
+    class AskedAgain:
+        def result_type(op):
+            return hx.ShapeDtypeStruct((), dtype)
+
+    return AskedAgain()
+
+
+@pytest.mark.parametrize("qualified", [False, True])
+def test_an_effect_that_replaced_another_of_its_name_must_fit_the_types_of_the_text(qualified):
+    older = asking("float32")
+    text = str(hx.make_program(lambda: hx.perform(older))())
+    if qualified:
+        text = text.replace("= asked_again", f"= {__name__}:asking.<locals>.AskedAgain")
+    assert parse_program(text).unwrap().effects == {older}
+    newer = asking("int32")
+    assert "results of asked_again as its block declares them, (i32[])" in parse_program(text).failure().what
+    again = parse_program(text.replace("f32", "i32")).unwrap()
+    assert again.effects == {newer}
+    same = asking("int32")
+    assert parse_program(str(again)).unwrap().effects == {same}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 import handlax as hx
@@ -171,3 +173,90 @@ def test_a_weak_answer_that_the_type_cannot_hold_is_refused():
     assert int(answering(7)[0]) == 7
     with pytest.raises(errors.DTypeMismatch, match="ask"):
         answering(2.5)
+
+
+# with blocks
+
+
+def test_an_installation_is_a_value_that_every_block_and_call_starts_from():
+    installation = hx.handle(counter, 5)
+    for _ in range(2):
+        with installation as run:
+            hx.perform(Pulse())
+        assert run.current == 6
+        assert installation(lambda: hx.perform(Pulse()))()[0] == 6
+    with pytest.raises(AttributeError):
+        installation.state = 0
+
+
+def test_one_installation_opened_twice_is_two_runs():
+    installation = hx.handle(counter, 0)
+    with installation as outer, installation as inner:
+        hx.perform(Pulse())
+    assert (outer.current, inner.current) == (0, 1)
+
+
+def test_blocks_of_one_installation_in_two_threads_are_apart():
+    installation, barrier, seen = hx.handle(counter, 0), threading.Barrier(2), []
+
+    def work(times):
+        with installation as run:
+            barrier.wait()
+            for _ in range(times):
+                hx.perform(Pulse())
+            barrier.wait()
+            seen.append((times, run.current))
+        barrier.wait()
+
+    threads = [threading.Thread(target=work, args=(times,)) for times in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(seen) == [(1, 1), (2, 2)]
+    assert hx.handlers() == ()
+
+
+def test_blocks_closed_out_of_order_are_all_closed_and_refused():
+    outer, inner = hx.handle(counter, 0), hx.handle(counter, 10)
+    outer.__enter__()
+    run = inner.__enter__()
+    with pytest.raises(errors.BadCall, match="closed before"):
+        outer.__exit__(None, None, None)
+    assert hx.handlers() == () and run.ended
+    with pytest.raises(errors.BadCall, match="not open"):
+        inner.__exit__(None, None, None)
+    with pytest.raises(errors.UnhandledEffect):
+        hx.perform(Pulse())
+
+
+def test_an_error_in_a_block_is_not_hidden_by_the_order_of_blocks():
+    outer, inner = hx.handle(counter, 0), hx.handle(counter, 10)
+    outer.__enter__()
+    inner.__enter__()
+    assert outer.__exit__(ZeroDivisionError, None, None) is None
+    assert inner.__exit__(ZeroDivisionError, None, None) is None
+    assert hx.handlers() == ()
+
+
+def test_a_block_is_not_closed_inside_a_transformation_in_it():
+    block = hx.handle(counter, 0)
+    block.__enter__()
+    with pytest.raises(errors.BadCall, match="contains"):
+        hx.vmap(lambda x: (block.__exit__(None, None, None), x)[1])(hnp.arange(2.0))
+    hx.perform(Pulse())
+    block.__exit__(None, None, None)
+    assert hx.handlers() == ()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda: hx.perform(Pulse()),
+        lambda: hx.lax.fori_loop(0, 2, lambda i, c: (hx.perform(Pulse()), c)[1], 0.0),
+        lambda: hx.jit(lambda: hx.perform(Pulse()))(),
+    ],
+)
+def test_a_state_that_is_no_tree_of_arrays_is_refused_by_name(f):
+    with pytest.raises(errors.StateTypeError, match="state of a handler must be a tree of arrays, got 'a'"):
+        hx.handle(counter, "a")(f)()

@@ -144,3 +144,24 @@ def test_kinds_are_values():
         hx.ctl(3)
     with pytest.raises(hx.errors.BadArgument, match="nest"):
         hx.handler({Pick: hx.ctl(f), Halt: hx.final(lambda op, x: x)})
+
+
+@pytest.mark.parametrize(
+    ("state", "arguments"),
+    [((), (1, 2.0)), ((), ()), ((), (1, 2, 3)), ((0,), (2.0,)), ((0,), ()), ((0,), (1, 2, 3))],
+)
+def test_resume_with_other_arguments_is_refused_and_shown(state, arguments):
+    clause = (lambda resume, s, op, xs: resume(*arguments)) if state else (lambda resume, op, xs: resume(*arguments))
+    shown = "resume(s, y)" if state else "resume(y)"
+    with pytest.raises(hx.errors.BadCall) as caught:
+        hx.handle(hx.handler({Pick: hx.ctl(clause)}), *state)(products)()
+    assert shown in str(caught.value) and f"got resume({', '.join(map(repr, arguments))})" in str(caught.value)
+
+
+def test_resume_takes_its_arguments_by_name_and_none_where_there_is_no_result():
+    named = hx.handler({Pick: hx.ctl(lambda resume, s, op, xs: resume(y=xs[0], s=s + 1))})
+    assert [float(x) for x in hx.handle(named, 0)(products)()] == [2, 10]
+    going_on = hx.handler({Tock: hx.ctl(lambda resume, op: resume())})
+    assert float(hx.handle(going_on)(lambda x: (hx.perform(Tock()), x)[1])(3.0)) == 3.0
+    counting = hx.handler({Tock: hx.ctl(lambda resume, s, op: resume(s + 1))})
+    assert [float(x) for x in hx.handle(counting, 0)(lambda x: (hx.perform(Tock()), x)[1])(3.0)] == [1, 3]

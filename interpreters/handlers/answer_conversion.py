@@ -1,0 +1,142 @@
+"""Answers of clauses, converted to the types of the results that they stand for, or refused.
+
+A Python number is converted by value: it must be one that the dtype can hold. An array of which only the type may be
+known is converted by type: it has the dtype, or is weak, promotes to it, and no integer of it can wrap around.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...effects.base.errors import DTypeMismatch, NotAnArray
+from ...effects.core.arrays import Array, ConcreteArray, as_array, scalar
+from ...effects.core.operation import Operation, result_type
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.trees import pytrees
+from ...effects.types import dtypes
+from ...effects.types.array_type import ArrayType
+from ...effects.types.dtype_promotion import promote
+
+_WIDEST = {int: dtypes.int64, float: dtypes.float64, complex: dtypes.complex128}
+
+
+def fit_answer(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
+    """The answer ``y`` of a clause as the operation's results, each of exactly the type of the result.
+
+    Raises: DTypeMismatch: number or types differ, see ``as_type``. NotAnArray: a part is neither number nor array.
+    """
+    types = (operands[0].type,) if len(operands) == 1 else tuple([x.type for x in operands])
+    memo = op.memo
+    expected = (memo.result_types.get(types) or result_type(op, types)) if memo is not None else op.result_type(*types)
+    if not op.multiple_results:
+        return y if isinstance(y, Array) and y.type is expected else as_result(op.name, y, expected)
+    if not expected and y is None:
+        return ()
+    if len(expected) == 1 and isinstance(y, Array):
+        return (y,) if y.type is expected[0] else (as_result(op.name, y, expected[0]),)
+    parts = list(y) if isinstance(y, tuple) and not op.effectful else pytrees.leaves(y)
+    if len(parts) != len(expected):
+        raise DTypeMismatch(f"{op.name}: the clause must give {len(expected)} results, got {len(parts)}.")
+    return tuple([as_result(op.name, part, t) for part, t in zip(parts, expected)])
+
+
+def as_result(name: str, y: Any, expected: ArrayType, what: str = "the operation's result") -> Any:
+    """One answer of the clause for operation ``name`` as an array of exactly this type.
+
+    Raises: DTypeMismatch: it cannot be converted, see ``as_type``. NotAnArray: it is neither number nor array.
+    """
+    fitted = as_type(_checked(name, y), expected)
+    if fitted is None:
+        number = _number(y)
+        got = as_array(y).type if number is None else f"the number {number}"
+        raise DTypeMismatch(
+            f"{name}: the answer of a clause must have the type of {what}, {expected}, got {got}.",
+            hint="convert with astype, or broadcast, in the clause; a state is started with such a type.",
+        )
+    return fitted
+
+
+def as_type(y: Any, expected: ArrayType) -> Any:
+    """``y`` as an array of exactly this type; None if that changes its shape, its kind or, of an integer, its value.
+
+    Floats are rounded. A finite number that rounds to infinity is changed; an array of floats is rounded as ever.
+    """
+    if isinstance(y, Array) and y.type is expected:
+        return y
+    dtype = expected.dtype
+    number = _number(y)
+    if number is not None and not isinstance(dtype, dtypes.ExtendedDType):
+        if expected.shape or not _holds(dtype, number):
+            return None
+        return scalar(number, dtype, expected.weak)
+    x = y if isinstance(y, Array) else as_array(y)
+    if x.type.shape != expected.shape:
+        return None
+    if x.type.dtype == dtype or (x.type.weak and _absorbs(dtype, x.type.dtype)):
+        return convert(x, dtype, expected.weak)
+    return None
+
+
+def as_wide_array(name: str, x: Any) -> Array:
+    """``x`` as an array; a Python number as one of 64 bits, weakly typed, which keeps its value for ``as_type``.
+
+    Raises: DTypeMismatch: it is an answer, of the clause for operation ``name``, that no dtype holds.
+    """
+    number = None if isinstance(x, Array) else _number(x)
+    wide = _WIDEST.get(type(number))
+    if wide is None:
+        return as_array(_checked(name, x))
+    for dtype in (wide, dtypes.uint64):
+        if _holds(dtype, number):
+            return scalar(number, dtype, True)
+    raise DTypeMismatch(f"{name}: the answer of a clause must have the type of a result, got the number {number}.")
+
+
+def _checked(name: str, y: Any) -> Any:
+    """The answer ``y``, a number as it is, else as an array. Raises: NotAnArray: it is neither."""
+    if isinstance(y, Array) or _number(y) is not None:
+        return y
+    try:
+        return as_array(y)
+    except NotAnArray as error:
+        raise NotAnArray(
+            f"{name}: the answer of a clause must be a tree of arrays, got {type(y).__name__}.",
+            hint="what is no array is a field of an operation, or is closed over.",
+        ) from error
+
+
+def _number(y: Any) -> Any:
+    """The Python number that a weakly typed scalar is, if its value is known; else None."""
+    if type(y) in (bool, int, float, complex):
+        return y
+    if isinstance(y, ConcreteArray):
+        return y.item() if y.type.weak and y.type.shape == () else None
+    return None if isinstance(y, Array) or not isinstance(y, np.generic) or y.dtype.kind not in "biufc" else y.item()
+
+
+def _holds(dtype: Any, number: Any) -> bool:
+    """Whether a dtype promotes with the class of a Python number to itself, and has this one in its range."""
+    if type(number) is bool or dtype == dtypes.bool_:
+        return type(number) is bool and dtype == dtypes.bool_
+    if promote(dtype, False, _WIDEST[type(number)], True)[0] != dtype:
+        return False
+    if dtypes.is_integer(dtype):
+        limits = dtypes.iinfo(dtype)
+        return bool(limits.min <= number <= limits.max)
+    try:
+        with np.errstate(all="ignore"):
+            return bool(np.isfinite(np.asarray(number, dtype)) or not np.isfinite(complex(number)))
+    except OverflowError:  # an integer beyond every float
+        return False
+
+
+def _absorbs(dtype: Any, weak: Any) -> bool:
+    """Whether every weakly typed array of dtype ``weak`` is converted to ``dtype`` without wrapping around."""
+    if isinstance(dtype, dtypes.ExtendedDType) or promote(dtype, False, weak, True)[0] != dtype:
+        return False
+    if not (dtypes.is_integer(dtype) and dtypes.is_integer(weak)):
+        return True
+    own, other = dtypes.iinfo(dtype), dtypes.iinfo(weak)
+    return bool(own.min <= other.min and other.max <= own.max)
