@@ -117,7 +117,6 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("api/probability/test_traces.py",), "a site is what handlers make of it"),
     "api/random/": (("api/test_random.py", "golden/test_random.py"), "by area, and draw by draw"),
     "api/testing/author.py": (("laws/test_nests.py",), "the writer of the nests"),
-    "api/testing/laws.py": ((LAWS,), "the laws themselves"),
     "api/testing/nest_laws.py": ((NESTS,), "the laws themselves"),
     "api/testing/nests.py": ((NESTS, "api/testing/test_handlers.py"), "the nests themselves"),
     "api/testing/nodes.py": ((NESTS,), "the parts of the nests"),

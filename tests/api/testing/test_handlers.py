@@ -126,10 +126,9 @@ def test_a_maximum_is_merged():
 )
 def test_a_merge_that_breaks_a_law_is_found(clause, op, unit, law):
     merged = hx.handler({Mean: clause}, moves=hx.merge(op, unit))
+    perform = lambda x: hx.perform(Mean(), x)
     with pytest.raises(AssertionError, match=law):
-        check_handler(
-            merged, np.full((), 3.5), performs=lambda x: hx.perform(Mean(), x), examples=6, derivatives=False, lanes=False
-        )
+        check_handler(merged, np.full((), 3.5), performs=perform, examples=6, derivatives=False, lanes=False)
 
 
 def test_a_handler_that_draws_gives_every_compilation_the_same_numbers():
