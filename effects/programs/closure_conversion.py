@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 
 from ..core.arrays import Array
 from ..types.array_type import ArrayType
-from .program import MAX_CONSTANT_BYTES, Program, derived_once
+from .program import Program, derived_once
+
+# Larger constants become inputs: their text is slow to write and parse, their bytes slow to compare.
+MAX_CONSTANT_BYTES = 1024
 
 
 class Closed(NamedTuple):

@@ -204,11 +204,14 @@ class Program(Equations, ImmutableObject):
         return args, outs, tuple(order)
 
     def const_key(self, number: int) -> Hashable:
-        """The key of the constant with this (negative) number: type and bits of an array, identity of a box."""
+        """The key of the constant with this (negative) number: type and bits of an array, identity of a box.
+
+        Equal programs are one in every cache, so from then on the array is the package's.
+        """
         const = self.consts[-1 - number]
         if not isinstance(const, ConcreteArray):
             return (const.type, id(const))
-        return array_key(const)
+        return array_key(share(const))
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -319,6 +322,9 @@ class Program(Equations, ImmutableObject):
         if [(x.type.shape, x.type.dtype) for x in operands] != [(t.shape, t.dtype) for t in self.in_types]:
             expected, got = (", ".join(map(str, types)) for types in (self.in_types, [x.type for x in operands]))
             raise BadArgument(f"{self.name}: the program takes ({expected}), got ({got}).", hint="record it for these.")
+        for n in self.outs:
+            if n < 0 and isinstance(self.consts[-1 - n], ConcreteArray):
+                share(self.consts[-1 - n])  # each call returns it
         return interpret(self, operands)
 
 
@@ -403,11 +409,6 @@ def bind(program: Program, args: Sequence[Array]) -> list[Any]:
     return [*args, *[None] * (program.count - len(args)), *reversed(program.consts)]
 
 
-# Larger constants become inputs: their text is slow to write and parse, their bytes slow to compare. Smaller ones are
-# compared by their bytes, so that equal programs share traces and compiled programs.
-MAX_CONSTANT_BYTES = 1024
-
-
 class Builder(Equations):
     """A program under construction: equations are appended, ``freeze`` gives the program."""
 
@@ -435,8 +436,6 @@ class Builder(Equations):
         """The number of a constant; the same object has the same number."""
         number = self._numbers.get(id(value))
         if number is None:
-            if value.__class__ is ConcreteArray and value.type.nbytes <= MAX_CONSTANT_BYTES:
-                share(value)
             self.consts.append(value)
             number = self._numbers[id(value)] = -len(self.consts)
         return number

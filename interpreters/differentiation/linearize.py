@@ -15,40 +15,67 @@ from typing import Any, NamedTuple
 
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK, inside
-from ...effects.programs.program import Builder, interpret
+from ...effects.core.arrays import as_array, is_shared
+from ...effects.programs.closure_conversion import with_inputs
+from ...effects.programs.program import Builder, Program, interpret
 from ...effects.types.array_type import ArrayType
+from ..analysis.simplify import dead_code_elimination
 from .jvp import Jvp
 from .partial_eval import Tape
 from .transpose import backward
 
 
 class Linearized(NamedTuple):
-    """The results ``outs`` of a function, and the tape from input tangents to output tangents.
+    """A linear map: the tape from input tangents to output tangents, or its program, which takes ``residuals`` first.
 
     ``tangents``: for each output the tape's variable of its tangent, None where it is zero.
     """
 
-    outs: list[Any]
-    tape: Builder
-    tangents: list[int | None]
-    run: Jvp
+    tape: Builder | Program
+    tangents: Sequence[int | None]
+    residuals: tuple[Any, ...] = ()
 
     def pushforward(self, dxs: Sequence[Any]) -> list[Any]:
         """The tangents of the outputs, None for zero, from those of the inputs."""
-        outs = [n for n in self.tangents if n is not None]
-        results = iter(interpret(self.tape.freeze(outs), dxs))
+        results = iter(interpret(self.program(), [*map(as_array, self.residuals), *dxs]))
         return [None if n is None else next(results) for n in self.tangents]
 
     def pullback(self, cts: Sequence[Any]) -> list[Any]:
         """The cotangents of the inputs from those of the outputs; None is zero."""
         pairs = [(n, ct) for n, ct in zip(self.tangents, cts) if n is not None]
-        known = [None] * len(self.tape.in_types)
-        return backward(self.tape, known, [n for n, _ in pairs], [ct for _, ct in pairs], self.tape.consts)
+        count = len(self.residuals)
+        known = [*map(as_array, self.residuals), *[None] * (len(self.tape.in_types) - count)]
+        return backward(self.tape, known, [n for n, _ in pairs], [ct for _, ct in pairs], self.tape.consts)[count:]
+
+    def program(self) -> Program:
+        """The program of the map, to the tangents that are not zero."""
+        tape = self.tape
+        return tape if isinstance(tape, Program) else tape.freeze([n for n in self.tangents if n is not None], "linear")
+
+    def closed(self) -> Linearized:
+        """The same map with its residuals apart: of the constants of its program none are left but numbers of ``f``."""
+        program = self.program()
+        values = {id(x): x for x in program.consts if x.run is not None or x.type.shape or not is_shared(x)}
+        residuals = tuple(values.values())
+        closed = with_inputs(program, residuals, [x.type for x in residuals])
+        keep = [False] * len(residuals) + [True] * len(program.in_types)
+        closed, used = dead_code_elimination(closed, instantiate=keep)
+        numbers = iter(closed.outs)
+        tangents = [None if n is None else next(numbers) for n in self.tangents]
+        return Linearized(closed, tangents, tuple([x for x, yes in zip(residuals, used) if yes]))
+
+
+class LinearizedCall(NamedTuple):
+    """The results of a function, its derivative there, and the run of jvp that gave both."""
+
+    outs: list[Any]
+    derivative: Linearized
+    run: Jvp
 
 
 def linearize(
     f: Callable[..., Sequence[Any]], primals: Sequence[Any], types: Sequence[ArrayType | None], label: str = "linearize"
-) -> Linearized:
+) -> LinearizedCall:
     """Linearize a flat function at ``primals``; ``types[i]`` is the type of tangent ``i``, None where it is zero."""
     site = user_site(2)
     tape = Tape(STACK.get(), "", site)
@@ -64,4 +91,4 @@ def linearize(
             tangents.append(None if tangent is None else tape.number(tangent))
     finally:
         run.ended = tape.ended = True
-    return Linearized(outs, tape.builder, tangents, run)
+    return LinearizedCall(outs, Linearized(tape.builder, tangents), run)

@@ -11,7 +11,6 @@ import numpy as np
 from ...effects.base.errors import (
     BadArgument,
     BadCall,
-    DTypeMismatch,
     NotDifferentiable,
     ShapeMismatch,
     TreeMismatch,
@@ -20,8 +19,7 @@ from ...effects.base.errors import (
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK
 from ...effects.base.wrapping import wraps
-from ...effects.core.arrays import Array, Box, as_array, concrete, scalar
-from ...effects.core.columns import zeros_like
+from ...effects.core.arrays import Array, Box, as_array, concrete, is_shared, scalar
 from ...effects.functions.unsupported import must_be_empty
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.shapes import reshape
@@ -31,47 +29,21 @@ from ...effects.types import dtypes
 from ...effects.types.array_type import ArrayType, array_type
 from ..core.record import record
 from ..differentiation.jvp import Jvp
-from ..differentiation.linearize import Linearized
 from ..differentiation.linearize import linearize as linearize_flat
 from ..differentiation.transpose import transpose_program
+from .linear_functions import (
+    LinearSignature,
+    Pullback,
+    Pushforward,
+    materialised,
+    tangent_of,
+    tangent_type,
+    zero_tangent,
+)
 from .vmap import directions, vmap
 
 F = Callable[..., Any]
 _REDUCE = "sum the derivative over named axes with lax.psum."
-
-
-def tangent_type(t: ArrayType) -> ArrayType | None:
-    """The type of the tangents of values of this type; None for a dtype without tangents: integers, booleans, keys."""
-    return t if dtypes.is_inexact(t.dtype) else None
-
-
-def zero_tangent(t: ArrayType) -> Any:
-    """The zero tangent of a value: zeros of its type, or of ``float0``."""
-    if dtypes.is_inexact(t.dtype):
-        return zeros_like(t)
-    return np.zeros(t.shape, dtypes.float0)
-
-
-def _tangent(where: str, x: Array, dx: Any) -> Any:
-    """The argument ``dx`` as a tangent of ``x``, checked and converted; None for one of ``float0``."""
-    if isinstance(dx, Array) and dx.type is x.type and dtypes.is_inexact(x.type.dtype):
-        return dx
-    if tangent_type(x.type) is None:
-        dtype = getattr(dx, "dtype", None)
-        if dtype != dtypes.float0:
-            raise DTypeMismatch(
-                f"{where}: the tangent of {x.type} has dtype float0, got {dtype or type(dx).__name__}.",
-                hint="np.zeros(x.shape, handlax.dtypes.float0), or leave the integer out of the derivative.",
-            )
-        return None
-    dx = as_array(dx)
-    if dx.type.shape != x.type.shape:
-        raise ShapeMismatch(f"{where}: a tangent has its primal's shape {x.type.shape}, got {dx.type.shape}.")
-    if dx.type.dtype != x.type.dtype:
-        if not dx.type.weak:
-            raise DTypeMismatch(f"{where}: a tangent has its primal's dtype {x.type.dtype}, got {dx.type.dtype}.")
-        dx = convert(dx, x.type.dtype)
-    return dx
 
 
 def jvp(fun: F, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
@@ -100,7 +72,7 @@ def jvp(fun: F, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
         raise TreeMismatch(f"jvp: primals and tangents must have one structure, got {tree} and {tangent_tree}.")
     xs = [x if isinstance(x, Array) else _differentiable("jvp", x) for x in xs]
     run = Jvp(STACK.get(), "jvp", user_site(2))
-    boxes = [run.pair(x, _tangent("jvp", x, dx)) for x, dx in zip(xs, dxs)]
+    boxes = [run.pair(x, tangent_of("jvp", x.type, dx)) for x, dx in zip(xs, dxs)]
     token = STACK.set(run)  # ``with installed(run)``, which takes as long as an operation
     try:
         results = fun(*tree.unflatten(boxes))
@@ -125,6 +97,11 @@ def _differentiable(where: str, x: Any) -> Array:
         raise NotDifferentiable(f"{where}: arguments must be arrays or numbers, got {type(x).__name__}.") from error
 
 
+def _unshared(x: Array) -> Array:
+    """``x``, as another array where it is a number's: an argument is a residual, a number that ``fun`` names is not."""
+    return concrete(x.type, x.value) if is_shared(x) else x  # type: ignore[attr-defined]
+
+
 def _pair(where: str, results: Any) -> tuple[Any, Any]:
     if isinstance(results, (tuple, list)) and len(results) == 2:
         return results[0], results[1]
@@ -140,7 +117,7 @@ class _LinearizedCall:
 
     def __init__(self, where: str, fun: F, args: tuple[Any, ...], has_aux: bool):
         xs, self.tree = pytrees.flatten(args)
-        self.xs = [_differentiable(where, x) for x in xs]
+        self.xs = [_unshared(_differentiable(where, x)) for x in xs]
         self.types = [tangent_type(x.type) for x in self.xs]
         self.aux: Any = None
 
@@ -151,22 +128,23 @@ class _LinearizedCall:
             ys, self.out_tree = pytrees.flatten(results)
             return [as_array(y) for y in ys]
 
-        self.linear: Linearized = linearize_flat(flat, self.xs, self.types, where)
+        self.linear = linearize_flat(flat, self.xs, self.types, where)
         if has_aux:
             self.aux = _unboxed(self.linear.run, self.aux)
         self.outs = self.linear.outs
+
+    def signature(self) -> LinearSignature:
+        """The structures and types of arguments and result."""
+        types = tuple([x.type for x in self.xs]), tuple([y.type for y in self.outs])
+        return LinearSignature(self.tree, types[0], self.out_tree, types[1])
 
     def result(self) -> Any:
         return pytrees.unflatten(self.out_tree, self.outs)
 
     def pullback(self, cts: Sequence[Any]) -> list[Any]:
         """The cotangent of every argument leaf, None being zero."""
-        cotangents = iter(self.linear.pullback(cts))
+        cotangents = iter(self.linear.derivative.pullback(cts))
         return [None if t is None else next(cotangents) for t in self.types]
-
-
-def _materialised(grads: Sequence[Any], xs: Sequence[Array]) -> list[Any]:
-    return [zero_tangent(x.type) if g is None else g for g, x in zip(grads, xs)]
 
 
 def vjp(fun: F, *primals: Any, has_aux: bool = False, reduce_axes: Any = ()) -> Any:
@@ -174,7 +152,8 @@ def vjp(fun: F, *primals: Any, has_aux: bool = False, reduce_axes: Any = ()) -> 
 
         y, pull = vjp(f, x);  pull(ct) = (f'(x)^T ct,)
 
-    The function is called once; the pullback may be called any number of times.
+    The function is called once; the pullback may be called any number of times. It is a tree of its residuals: it can
+    leave ``jit``, be mapped and carried; ``pull.program`` is the program that it performs.
 
     >>> from handlax import numpy as hnp
     >>> y, pull = vjp(lambda x: x * x, 3.0)
@@ -184,34 +163,8 @@ def vjp(fun: F, *primals: Any, has_aux: bool = False, reduce_axes: Any = ()) -> 
     need_function("vjp", fun)
     must_be_empty("vjp", "reduce_axes", reduce_axes, _REDUCE)
     traced = _LinearizedCall("vjp", fun, primals, has_aux)
-    pull = Pullback(traced)
+    pull = Pullback(traced.linear.derivative, traced.signature())
     return (traced.result(), pull, traced.aux) if has_aux else (traced.result(), pull)
-
-
-class Pullback:
-    """``pull(ct)``: the cotangents of the arguments from the cotangent of the result; linear, may be called again."""
-
-    __slots__ = ("_traced",)
-
-    def __init__(self, traced: _LinearizedCall):
-        self._traced = traced
-
-    def __call__(self, *ct: Any) -> tuple[Any, ...]:
-        traced = self._traced
-        if len(ct) != 1:
-            raise BadCall(
-                f"vjp: the pullback takes one cotangent, with the structure of the result, got {len(ct)} arguments.",
-                hint=f"pull(({', '.join(['ct'] * len(ct))})) for a result that is a tuple." if ct else None,
-            )
-        (ct,) = ct
-        cts, tree = pytrees.flatten(ct)
-        if tree != traced.out_tree:
-            raise TreeMismatch(
-                f"vjp: the cotangent must have the structure of the result, {traced.out_tree}, got {tree}."
-            )
-        checked = [_tangent("vjp", y, leaf) for y, leaf in zip(traced.outs, cts)]
-        grads = _materialised(traced.pullback(checked), traced.xs)
-        return pytrees.unflatten(traced.tree, grads)
 
 
 def linearize(fun: F, *primals: Any, has_aux: bool = False) -> Any:
@@ -219,21 +172,11 @@ def linearize(fun: F, *primals: Any, has_aux: bool = False) -> Any:
 
         y, push = linearize(f, x);  push(dx) = f'(x) dx
 
-    The function is called once; the linear map stores its residuals.
+    The function is called once. The linear map is a tree of its residuals, as the pullback of ``vjp`` is.
     """
     need_function("linearize", fun)
     traced = _LinearizedCall("linearize", fun, primals, has_aux)
-
-    def push(*tangents: Any) -> Any:
-        dxs, tree = pytrees.flatten(tuple(tangents))
-        if tree != traced.tree:
-            raise TreeMismatch(f"linearize: tangents must have the primals' structure {traced.tree}, got {tree}.")
-        checked = [_tangent("linearize", x, dx) for x, dx in zip(traced.xs, dxs)]
-        d_outs = traced.linear.pushforward([dx for dx in checked if dx is not None])
-        return pytrees.unflatten(
-            traced.out_tree, [zero_tangent(y.type) if dy is None else dy for y, dy in zip(traced.outs, d_outs)]
-        )
-
+    push = Pushforward(traced.linear.derivative, traced.signature())
     return (traced.result(), push, traced.aux) if has_aux else (traced.result(), push)
 
 
@@ -328,7 +271,9 @@ def _value_and_grad(
         traced = _LinearizedCall("grad", of_chosen, chosen, has_aux)
         value = traced.result()
         y = _check_output(value, traced.outs, holomorphic)
-        grads = _materialised(traced.pullback([scalar(1.0, y.type.dtype, y.type.weak)]), traced.xs)
+        grads = materialised(
+            traced.pullback([scalar(1.0, y.type.dtype, y.type.weak)]), [x.type for x in traced.xs]
+        )
         tree = pytrees.unflatten(traced.tree, grads)
         grad = tree[0] if isinstance(argnums, int) else tree
         return ((value, traced.aux), grad) if has_aux else (value, grad)

@@ -145,7 +145,7 @@ def functions():
     for module in (hnp, hnp.linalg, lax, nn, random):
         for name in sorted(vars(module)):
             f = getattr(module, name)
-            if callable(f) and not isinstance(f, type) and not name.startswith(("_", "save", "load")):
+            if callable(f) and not isinstance(f, type) and not name.startswith(("_", "save", "load", "set_", "print")):
                 yield f
 
 

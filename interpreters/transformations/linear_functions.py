@@ -1,0 +1,181 @@
+"""Derivatives at a point as values: the functions that ``linearize`` and ``vjp`` return.
+
+    y, push = linearize(f, x);  push(dx) = f'(x) dx
+    y, pull = vjp(f, x);        pull(ct) = (f'(x)^T ct,)
+
+Each is a node of pytrees: its children are the residuals, its static data the linear program that reads them. So it
+leaves ``jit``, is a residual or a carry, and is mapped by ``vmap``, as any other tree of arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ...effects.base.errors import BadCall, DTypeMismatch, ShapeMismatch, TreeMismatch
+from ...effects.base.frozen_values import Value
+from ...effects.base.immutables import ImmutableObject, setter
+from ...effects.core.arrays import Array, as_array
+from ...effects.core.columns import zeros_like
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.programs.program import Program
+from ...effects.trees import pytrees
+from ...effects.types import dtypes
+from ...effects.types.array_type import ArrayType
+from ..differentiation.linearize import Linearized
+from ..differentiation.transpose import transpose_program
+
+F = TypeVar("F", bound="LinearFunction")
+
+
+def tangent_type(t: ArrayType) -> ArrayType | None:
+    """The type of the tangents of values of this type; None for a dtype without tangents: integers, booleans, keys."""
+    return t if dtypes.is_inexact(t.dtype) else None
+
+
+def zero_tangent(t: ArrayType) -> Any:
+    """The zero tangent of a value: zeros of its type, or of ``float0``."""
+    if dtypes.is_inexact(t.dtype):
+        return zeros_like(t)
+    return np.zeros(t.shape, dtypes.float0)
+
+
+def tangent_of(where: str, t: ArrayType, dx: Any) -> Any:
+    """The argument ``dx`` as a tangent of a value of type ``t``, checked and converted; None for one of ``float0``."""
+    if isinstance(dx, Array) and dx.type is t and dtypes.is_inexact(t.dtype):
+        return dx
+    if tangent_type(t) is None:
+        dtype = getattr(dx, "dtype", None)
+        if dtype != dtypes.float0:
+            raise DTypeMismatch(
+                f"{where}: the tangent of {t} has dtype float0, got {dtype or type(dx).__name__}.",
+                hint="np.zeros(x.shape, handlax.dtypes.float0), or leave the integer out of the derivative.",
+            )
+        return None
+    dx = as_array(dx)
+    if dx.type.shape != t.shape:
+        raise ShapeMismatch(f"{where}: a tangent has its primal's shape {t.shape}, got {dx.type.shape}.")
+    if dx.type.dtype != t.dtype:
+        if not dx.type.weak:
+            raise DTypeMismatch(f"{where}: a tangent has its primal's dtype {t.dtype}, got {dx.type.dtype}.")
+        dx = convert(dx, t.dtype)
+    return dx
+
+
+def materialised(tangents: Sequence[Any], types: Sequence[ArrayType]) -> list[Any]:
+    """Tangents of values of these types, with arrays of zeros for the symbolic ones."""
+    return [zero_tangent(t) if dx is None else dx for dx, t in zip(tangents, types)]
+
+
+class LinearSignature(Value):
+    """Structures and types of the arguments and of the result of the function that was linearized."""
+
+    in_tree: Any
+    in_types: tuple[ArrayType, ...]
+    out_tree: Any
+    out_types: tuple[ArrayType, ...]
+
+
+class LinearFunction(ImmutableObject):
+    """The derivative of a function at a point: a node with its residuals as children."""
+
+    __slots__ = ("linear", "signature")
+    _guard = ("derivatives", "linearize at another point.")
+    linear: Linearized
+    signature: LinearSignature
+
+    def __init__(self, linear: Linearized, signature: LinearSignature):
+        _set_linear(self, linear)
+        _set_signature(self, signature)
+
+    @property
+    def residuals(self) -> tuple[Any, ...]:
+        """The values that the derivative depends on."""
+        return self._closed().residuals
+
+    @property
+    def program(self) -> Program:
+        """The program that a call performs, from the residuals and the argument to the result."""
+        return self._closed().tape  # type: ignore[return-value]
+
+    @property
+    def jaxpr(self) -> Program:
+        return self.program
+
+    def _closed(self) -> Linearized:
+        """The derivative with its program and residuals apart; from then on it is stored so."""
+        if not isinstance(self.linear.tape, Program):
+            _set_linear(self, self.linear.closed())
+        return self.linear
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__} of {len(self.residuals)} residuals by {self.program}"
+
+
+_set_linear, _set_signature = (setter(LinearFunction, name) for name in ("linear", "signature"))
+
+
+class Pushforward(LinearFunction):
+    """``push(*dxs)``: the tangent of the result from tangents of the arguments; linear, may be called again."""
+
+    __slots__ = ()
+
+    def __call__(self, *tangents: Any) -> Any:
+        of = self.signature
+        dxs, tree = pytrees.flatten(tangents)
+        if tree != of.in_tree:
+            raise TreeMismatch(f"linearize: tangents must have the primals' structure {of.in_tree}, got {tree}.")
+        checked = [tangent_of("linearize", t, dx) for t, dx in zip(of.in_types, dxs)]
+        dys = self.linear.pushforward([dx for dx in checked if dx is not None])
+        return pytrees.unflatten(of.out_tree, materialised(dys, of.out_types))
+
+
+class Pullback(LinearFunction):
+    """``pull(ct)``: the cotangents of the arguments from the cotangent of the result; linear, may be called again."""
+
+    __slots__ = ()
+
+    def __call__(self, *ct: Any) -> tuple[Any, ...]:
+        of = self.signature
+        if len(ct) != 1:
+            raise BadCall(
+                f"vjp: the pullback takes one cotangent, with the structure of the result, got {len(ct)} arguments.",
+                hint=f"pull(({', '.join(['ct'] * len(ct))})) for a result that is a tuple." if ct else None,
+            )
+        cts, tree = pytrees.flatten(ct[0])
+        if tree != of.out_tree:
+            raise TreeMismatch(f"vjp: the cotangent must have the structure of the result, {of.out_tree}, got {tree}.")
+        checked = [tangent_of("vjp", t, leaf) for t, leaf in zip(of.out_types, cts)]
+        found = iter(self.linear.pullback(checked))
+        grads = [None if tangent_type(t) is None else next(found) for t in of.in_types]
+        return pytrees.unflatten(of.in_tree, materialised(grads, of.in_types))
+
+    @property
+    def program(self) -> Program:
+        tape: Any = self._closed().tape
+        known = len(self.residuals)
+        linear = [i >= known for i in range(len(tape.in_types))]
+        return transpose_program(tape, linear, [True] * len(tape.outs))[0]
+
+
+def _register(cls: type[F]) -> None:
+    """Make a class of linear functions a node."""
+
+    def flatten(x: F) -> tuple[Sequence[Any], Any]:
+        linear = x._closed()
+        nonzero = tuple([n is not None for n in linear.tangents])
+        return linear.residuals, (linear.tape, nonzero, x.signature)
+
+    def unflatten(data: Any, residuals: Sequence[Any]) -> F:
+        program, nonzero, signature = data
+        numbers = iter(program.outs)
+        tangents = [next(numbers) if yes else None for yes in nonzero]
+        return cls(Linearized(program, tangents, tuple(residuals)), signature)
+
+    pytrees.register_pytree_node(cls, flatten, unflatten)
+
+
+_register(Pushforward)
+_register(Pullback)

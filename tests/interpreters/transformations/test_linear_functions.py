@@ -1,0 +1,160 @@
+"""The functions that vjp and linearize return are trees: of their residuals, around a linear program."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import lax
+from handlax import numpy as hnp
+from handlax.errors import BadCall, TreeMismatch
+
+X, Y = hnp.array(0.5), hnp.array([1.0, 2.0, 3.0])
+DX, DY = hnp.array(2.0), hnp.array([1.0, -1.0, 0.5])
+CT = {"a": hnp.array([1.0, 2.0, -1.0]), "n": np.zeros((), hx.dtypes.float0)}
+
+
+def f(x, y):
+    return {"a": 3.0 * hnp.sin(x) * y, "n": 7}
+
+
+def pullback(x, y):
+    return hx.vjp(f, x, y)[1]
+
+
+def pushforward(x, y):
+    return hx.linearize(f, x, y)[1]
+
+
+def pulled(pull):
+    return [np.asarray(g) for g in pull(CT)]
+
+
+def pushed(push):
+    return [np.asarray(push(DX, DY)["a"])]
+
+
+EXPECTED = {
+    pullback: [3 * np.cos(0.5) * (1 + 4 - 3), 3 * np.sin(0.5) * np.array([1.0, 2.0, -1.0])],
+    pushforward: [3 * np.cos(0.5) * 2 * np.asarray(Y) + 3 * np.sin(0.5) * np.asarray(DY)],
+}
+CALLS = {pullback: pulled, pushforward: pushed}
+BOTH = pytest.mark.parametrize("make", [pullback, pushforward])
+
+
+def check(make, derivative):
+    for got, expected in zip(CALLS[make](derivative), EXPECTED[make], strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+WAYS = {
+    "as it is": lambda make: make(X, Y),
+    "again a tree": lambda make: hx.tree.map(lambda x: x, make(X, Y)),
+    "out of jit": lambda make: hx.jit(make)(X, Y),
+    "into jit": lambda make: hx.jit(lambda d: d)(make(X, Y)),
+    "cond": lambda make: hx.jit(lambda p: lax.cond(p, make, make, X, Y))(True),
+    "cond of residuals": lambda make: lax.cond(False, lambda d: make(X, Y), lambda d: d, make(X, Y)),
+    "carry": lambda make: lax.fori_loop(0, 3, lambda i, d: make(X, Y), make(2 * X, Y)),
+    "stacked": lambda make: hx.tree.map(lambda x: x[1], lax.map(lambda x: make(x, Y), hnp.array([2.0, 0.5]))),
+    "lane": lambda make: hx.tree.map(lambda x: x[1], hx.vmap(make, (0, None))(hnp.array([2.0, 0.5]), Y)),
+    "checkpoint": lambda make: hx.checkpoint(make)(X, Y),
+    "aux": lambda make: hx.grad(lambda x: (x, make(X, Y)), has_aux=True)(1.0)[1],
+    "primal of jvp": lambda make: hx.jvp(make, (X, Y), (DX, DY))[0],
+    "program": lambda make: hx.tree.unflatten(
+        hx.tree.structure(make(X, Y)), hx.make_program(make)(X, Y)(X, Y)
+    ),
+    "pickled": lambda make: hx.tree.map(lambda x: pickle.loads(pickle.dumps(x)), make(X, Y)),
+    "handler": lambda make: hx.handle(hx.handler({}))(make)(X, Y),
+}  # fmt: skip
+
+
+@BOTH
+@pytest.mark.parametrize("way", WAYS)
+def test_a_derivative_crosses(make, way):
+    check(make, WAYS[way](make))
+
+
+@BOTH
+def test_calls_of_a_derivative_are_transformed(make):
+    derivative = make(X, Y)
+    call = {pullback: lambda d, c: d({"a": c, "n": CT["n"]})[1], pushforward: lambda d, c: d(DX, c)["a"]}[make]
+    direct = call(derivative, DY)
+    for transformed in (hx.jit(call), lambda d, c: hx.vmap(call, (None, 0))(d, c[None])[0]):
+        np.testing.assert_allclose(transformed(derivative, DY), direct, rtol=1e-6)
+    linear = hx.jvp(lambda c: call(derivative, c), (DY,), (Y,))[1]
+    np.testing.assert_allclose(linear, call(derivative, DY + Y) - direct, rtol=1e-5)
+    by_residual = hx.grad(lambda d: call(d, DY).sum())(derivative)
+    assert hx.tree.structure(by_residual) == hx.tree.structure(derivative)
+
+
+@BOTH
+def test_the_children_are_the_residuals_and_the_program_is_shown(make):
+    derivative = make(X, Y)
+    leaves = hx.tree.leaves(derivative)
+    assert all(x is y for x, y in zip(leaves, derivative.residuals, strict=True))
+    numbers = sorted(float(x) for x in leaves if x.shape == ())
+    np.testing.assert_allclose(numbers, sorted((np.cos(0.5), 3 * np.sin(0.5))), rtol=1e-6)
+    assert 3.0 not in [x.tolist() for x in leaves], "a number of the function stands in the program"
+    assert str(derivative.program) in repr(derivative)
+    assert derivative.jaxpr == derivative.program
+    argument = [CT["a"]] if make is pullback else [DX, DY]
+    results = derivative.program(*derivative.residuals, *argument)
+    for got, expected in zip(results, EXPECTED[make], strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+@BOTH
+def test_equal_programs_are_one_structure(make):
+    first, second = make(X, Y), make(2 * X, Y + 1)
+    assert hx.tree.structure(first) == hx.tree.structure(second)
+    assert hash(hx.tree.structure(first)) == hash(hx.tree.structure(second))
+    assert hx.tree.structure(make(X, Y[:2])) != hx.tree.structure(first)
+    traces = []
+    g = hx.jit(lambda d: traces.append(1) or d.residuals[0])
+    g(first), g(second)
+    assert len(traces) == 1
+
+
+@pytest.mark.parametrize("x", [2.0, hnp.array(2.0), hnp.asarray(2.0), np.float32(2.0)])
+def test_a_number_that_is_an_argument_is_a_residual(x):
+    (residual,) = hx.tree.leaves(hx.vjp(lambda x: 5.0 * x * x, x)[1])[:1]
+    assert float(residual) in (2.0, 10.0)
+    assert hx.tree.structure(hx.vjp(hnp.sin, 1.0)[1]) == hx.tree.structure(hx.vjp(hnp.sin, 2.0)[1])
+
+
+def test_without_residuals_there_are_no_children():
+    for fun in (lambda x: x, lambda x: 2.0 * x, lambda x: 4.0):
+        _, pull = hx.jit(lambda x, fun=fun: hx.vjp(fun, x))(3.0)
+        assert hx.tree.leaves(pull) == []
+        assert float(pull(1.0)[0]) == float(hx.grad(fun)(3.0))
+
+
+@pytest.mark.parametrize("wrap", [
+    lambda g: g, hx.jit, lambda g: lambda x: hx.vmap(g)(x[None])[0], hx.checkpoint,
+    lambda g: lambda x: lax.scan(lambda c, x: (c, g(x)), 0.0, x[None])[1][0],
+])  # fmt: skip
+def test_a_pullback_is_the_residual_of_a_custom_rule(wrap):
+    g = hx.custom_vjp(lambda x: hnp.sin(x) * x)
+    g.defvjp(lambda x: hx.vjp(lambda x: hnp.sin(x) * x, x), lambda pull, ct: pull(3.0 * ct))
+    expected = 3 * (np.cos(0.5) * 0.5 + np.sin(0.5))
+    np.testing.assert_allclose(hx.grad(wrap(g))(X), expected, rtol=1e-6)
+    np.testing.assert_allclose(wrap(hx.grad(g))(X), expected, rtol=1e-6)
+
+
+def test_a_loop_of_the_linear_part_is_in_the_program():
+    _, pull = hx.jit(lambda x: hx.vjp(lambda x: lax.scan(lambda c, _: (c * x, None), x, None, length=3)[0], x))(X)
+    np.testing.assert_allclose(pull(1.0)[0], 4 * 0.5**3)
+    assert any(op.bodied for op in pull.linear.tape.ops)
+
+
+def test_mistakes_are_named_after_a_crossing_too():
+    for pull, push in ((pullback(X, Y), pushforward(X, Y)), (hx.jit(pullback)(X, Y), hx.jit(pushforward)(X, Y))):
+        with pytest.raises(TreeMismatch, match="structure of the result"):
+            pull([1.0])
+        with pytest.raises(BadCall, match="one cotangent"):
+            pull(CT, CT)
+        with pytest.raises(TreeMismatch, match="structure"):
+            push(DX)
+        with pytest.raises(hx.errors.Immutable):
+            pull.linear = None
