@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..base.errors import BadArgument, DTypeMismatch, ShapeMismatch, need_function
-from ..base.stack import perform
 from ..core.arrays import as_array
 from ..core.operation import operation
 from ..operations.elementwise.comparison import clamp
@@ -17,7 +16,7 @@ from ..programs.program import Program
 from ..trees import pytrees
 from ..types.dtypes import bool_, int32
 from .eager_control import concrete_or_none, unrolls
-from .recorded_bodies import body_of, same_results
+from .recorded_bodies import body_of, perform_bodies, same_results
 
 NOT_GIVEN = pytrees.Unspecified()
 
@@ -101,5 +100,5 @@ def _one_of(name: str, index: Any, branches: Sequence[Callable[..., Any]], opera
         for f in branches
     ]
     programs, captured = close_all(same_results(name, bodies))
-    results = perform(Cond(programs, len(captured)), index, *captured, *xs)
+    results = perform_bodies(Cond(programs, len(captured)), index, *captured, *xs)
     return pytrees.unflatten(bodies[0].structure, results)

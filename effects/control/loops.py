@@ -7,9 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..base import config
-from ..base.errors import BadArgument, DTypeMismatch, ShapeMismatch, TreeMismatch, need_function
-from ..base.stack import perform
-from ..core.arrays import Array, ConcreteArray, as_array, scalar
+from ..base.errors import (
+    BadArgument,
+    DTypeMismatch,
+    ShapeMismatch,
+    TracerIntegerConversionError,
+    TreeMismatch,
+    need_function,
+)
+from ..core.arrays import Array, Box, ConcreteArray, as_array, scalar
 from ..core.operation import operation
 from ..operations.elementwise.arithmetic import add
 from ..operations.elementwise.bitwise import bitwise_and
@@ -23,7 +29,16 @@ from ..trees.structure import describe
 from ..types.dtype_promotion import promote
 from ..types.dtypes import iinfo, int32
 from .eager_control import EagerCarry, concrete_or_none, unrolled_scan, unrolls
-from .recorded_bodies import RecordedBody, at_path, body_of, initial_carry, same_carry, stable_carry, with_carry_types
+from .recorded_bodies import (
+    RecordedBody,
+    at_path,
+    body_of,
+    initial_carry,
+    perform_bodies,
+    same_carry,
+    stable_carry,
+    with_carry_types,
+)
 
 
 # c[i + 1], y[i] = body(s, c[i], x[i])  for i = 0, 1, ..., length - 1, or downwards
@@ -113,16 +128,21 @@ def _scan(
     bodies, captured = close_all([with_carry_types(body.program, inside, outside)])
     start = [initial_carry(c, t) for c, t in zip(carries, outside)]
     op = Scan(bodies, len(captured), count, size, bool(reverse), unrolled)
-    return pytrees.unflatten(body.structure, perform(op, *captured, *start, *slices))
+    return pytrees.unflatten(body.structure, perform_bodies(op, *captured, *start, *slices))
 
 
 def _static_integer(name: str, what: str, value: Any, hint: str | None = None) -> int:
-    """The argument ``what`` as an integer. Raises BadArgument where it is none, or not known while tracing."""
+    """The argument ``what`` as an integer.
+
+    Raises: BadArgument: it is none. TracerIntegerConversionError: its value is unknown while tracing.
+    """
     try:
         return operator.index(value)
     except TypeError:
+        traced = isinstance(value, Box) and value.type.dtype.kind in "iub"
+        error = TracerIntegerConversionError if traced else BadArgument
         shown = value.type if isinstance(value, Array) else repr(value)
-        raise BadArgument(f"{name}: {what} must be an integer known while tracing, got {shown}.", hint=hint) from None
+        raise error(f"{name}: {what} must be an integer known while tracing, got {shown}.", hint=hint) from None
 
 
 def _length(slices: list[Any], tree: Any, length: Any) -> int:
@@ -231,7 +251,7 @@ def _recorded_while(carry: EagerCarry, more: Callable[..., Any], step: Callable[
     test = body_of(more.__name__, more, inside)
     bodies, captured = close_all([with_carry_types(part.program, inside, outside) for part in (test, body)])
     start = [initial_carry(c, t) for c, t in zip(carry.values, outside)]
-    return perform(While(bodies, len(captured), len(start), slots), *captured, *start)
+    return perform_bodies(While(bodies, len(captured), len(start), slots), *captured, *start)
 
 
 def _unrolled_while(carry: EagerCarry, more: Callable[..., Any], step: Callable[..., Any], slots: int) -> Sequence[Any]:

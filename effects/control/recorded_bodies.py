@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from ..base.errors import DTypeMismatch, StateTypeError, TreeMismatch
 from ..base.source_locations import user_site
+from ..base.stack import perform
 from ..core.arrays import Array, ConcreteArray, as_array, scalar
 from ..operations.elementwise.conversion import ConvertElementType, convert
-from ..programs.higher_order import record_body
+from ..programs.higher_order import HigherOrder, record_body
 from ..programs.program import Builder, Program
 from ..trees import pytrees
 from ..trees.structure import mismatches
@@ -34,6 +35,13 @@ def body_of(name: str, f: Callable[..., Any], types: Sequence[ArrayType]) -> Rec
         return [as_array(y) for y in leaves]
 
     return RecordedBody(record_body(flat, types, name), structures[0])
+
+
+def perform_bodies(op: HigherOrder, *operands: Array) -> list[Array]:
+    """Perform an operation with bodies; results that every body takes from an operand are that operand."""
+    results = perform(op, *operands)
+    sources = [op.forwards(i) for i in range(len(results))]
+    return [y if source is None else operands[source] for y, source in zip(results, sources)]
 
 
 def with_types(program: Program, types: Sequence[ArrayType]) -> Program:

@@ -95,6 +95,18 @@ class HigherOrder(Operation):
             list(items[:first]), list(items[first:second]), list(items[second:third]), list(items[third:])
         )
 
+    def forwards(self, result: int) -> int | None:
+        """The operand that this result always equals, since every body returns that input; None if there is none."""
+        numbers = {body.outs[result] for body in self.main}
+        number = numbers.pop()
+        if numbers or not 0 <= number < len(self.main[0].in_types):
+            return None
+        if self.loops and result < self.carry:
+            same = number == self.shared + result
+        else:
+            same = not self.stacks or number >= self.shared + self.carry
+        return self.selects + number if same else None
+
     def result_type(op, *operands: ArrayType) -> tuple[ArrayType, ...]:
         types = op.main[0].out_types
         return (*types[: op.carry], *map(op.stacked, types[op.carry :])) if op.stacks else types

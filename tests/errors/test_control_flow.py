@@ -72,7 +72,7 @@ OPERANDS = {
     ),
     "nothing to go over": (lambda: lax.scan(same, 0.0), errors.BadArgument, ValueError, "xs or length", "length=n"),
     "computed length": (
-        lambda: hx.jit(lambda n: lax.scan(same, 0.0, None, n))(3), errors.BadArgument, ValueError,
+        lambda: hx.jit(lambda n: lax.scan(same, 0.0, None, n))(3), errors.TracerIntegerConversionError, TypeError,
         "known while tracing, got i32[]~", "static_argnums",
     ),
     "negative length": (lambda: lax.scan(same, 0.0, None, -1), errors.BadArgument, ValueError, "got -1", ""),

@@ -51,3 +51,12 @@ def test_branches_that_only_call_the_host_compile(wrap: Any) -> None:
     wrap(f)(hnp.asarray(2.0))
     hx.effects_barrier()
     assert sorted(seen) == [-2.0, 2.0]
+
+
+def test_what_all_branches_return_unchanged_is_the_operand_itself():
+    x, y = hnp.arange(3.0), hnp.ones(2)
+    branches = [lambda x, y: (y, x + 1, x), lambda x, y: (y, x, 2 * x)]
+    same, *_ = lax.switch(hnp.int32(1), branches, x, y)
+    assert same is y
+    outs = hx.vmap(lambda i: lax.switch(i, branches, x, y), out_axes=(None, 0, 0))(hnp.arange(2))
+    assert [out.tolist() for out in outs] == [[1, 1], [[1, 2, 3], [0, 1, 2]], [[0, 1, 2], [0, 2, 4]]]

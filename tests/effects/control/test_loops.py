@@ -63,3 +63,23 @@ def test_a_loop_whose_parts_do_not_fit_is_refused(call):
     with pytest.raises(errors.HandlaxError) as caught:
         call()
     assert caught.value.where.startswith("at test_loops.py:")
+
+
+def test_what_the_body_returns_unchanged_is_the_operand_itself():
+    x, xs = hnp.arange(3.0), hnp.ones((4, 3))
+    (same, _), (rows, _) = lax.scan(lambda c, x: ((c[0], c[1] + 1), (x, c[1])), (x, 0), xs, reverse=True)
+    assert same is x and rows is xs
+    (swapped, _), _ = lax.scan(lambda c, _: ((c[1], c[0]), None), (x, 2 * x), length=1)
+    assert swapped.tolist() == [0.0, 2.0, 4.0]
+    assert lax.while_loop(lambda c: c[1] < 3, lambda c: (c[0], c[1] + 1), (x, 0))[0] is x
+    assert lax.scan(lambda c, x: (c, c), x, length=2)[1].shape == (2, 3)
+
+
+def test_what_the_body_returns_unchanged_stays_shared_between_lanes():
+    def f(w, x, most):
+        _, x, w = lax.while_loop(lambda c: c[0] < most, lambda c: (c[0] + 1, c[1] @ c[2], c[2]), (0, x, w))
+        return w, x
+
+    w, xs = hnp.eye(2) * 2, hnp.ones((3, 2))
+    same, ys = hx.jit(hx.vmap(f, in_axes=(None, 0, 0), out_axes=(None, 0)))(w, xs, hnp.arange(3))
+    assert same.tolist() == w.tolist() and ys.tolist() == [[1.0, 1.0], [2.0, 2.0], [4.0, 4.0]]
