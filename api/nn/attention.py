@@ -107,7 +107,7 @@ def _check(q: Any, k: Any, v: Any, mask: Any) -> None:
 
 def _within(lengths: Any, shape: tuple[int, ...], axis: int) -> Any:
     """The mask of positions along an axis that are below the sequence length of their batch element."""
-    n = convert(array_of(lengths), dtypes.int32)
+    n = convert(lengths, dtypes.int32)
     where = shapes.broadcast_in_dim(iota("int32", shape[axis]), shape, (axis,))
     return lt(where, shapes.broadcast_in_dim(n, shape, (0,)))
 

@@ -15,11 +15,17 @@ from ..effects.operations.elementwise.transcendental import cos, log1p, sin
 from ..effects.operations.foundations import shapes
 from ..effects.types import dtypes
 from ..effects.types.dtypes import canonical, default_float
-from ..numpy.arrays.argument_conversion import array_of, like
+from ..numpy.arrays.argument_conversion import like
 from ..random import normal as _normal
 from ..random import split
 from ..random import truncated_normal as _truncated_normal
 from ..random import uniform as _uniform
+
+__all__ = [
+    "Initializer", "constant", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform", "kaiming_normal",
+    "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal", "ones", "truncated_normal", "uniform",
+    "variance_scaling", "xavier_normal", "xavier_uniform", "zeros",
+]  # fmt: skip
 
 Initializer = Callable[..., Any]
 
@@ -59,7 +65,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
         no_sharding("initializers", out_sharding)
         made = _dtype(default if dtype is None else dtype)
-        return shapes.broadcast(convert(array_of(value), made), shapes.canonical_shape(shape))
+        return shapes.broadcast(convert(value, made), shapes.canonical_shape(shape))
 
     return init
 
@@ -99,7 +105,7 @@ def _scaled(draw: Callable[..., Any], factor: Any, default: Any) -> Initializer:
         no_sharding("initializers", out_sharding)
         made = _dtype(default if dtype is None else dtype)
         x = draw(key, shapes.canonical_shape(shape), made)
-        return mul(x, convert(array_of(factor), made))
+        return mul(x, convert(factor, made))
 
     return init
 

@@ -15,6 +15,7 @@ from ..effects.operations.elementwise.transcendental import exp, log
 from ..effects.operations.foundations import shapes
 from ..effects.operations.foundations.shapes import canonical_axis
 from ..effects.operations.manipulation.creation import iota
+from ..effects.operations.manipulation.operand_promotion import promote
 from ..effects.types import dtypes
 from ..effects.types.dtypes import canonical, default_float
 from ..numpy.arrays.argument_conversion import array_of, axes_of, choose, inexact, inexact_together, like
@@ -156,11 +157,13 @@ def standardize(
     axes = axes_of(axis, len(x.type.shape), "standardize")
     if mean is None:
         mean = averages.mean(x, axes, keepdims=True, where=where)
+    x, mean = promote(x, mean)
     if variance is None:
         if algorithm == "robust":
             variance = averages.var(x, axes, keepdims=True, where=where, mean=mean)
         else:
             variance = sub(averages.mean(square(x), axes, keepdims=True, where=where), square(mean))
+    x, mean, variance = promote(x, mean, variance)
     centred = inexact_together("standardize", x, mean)
     spread = inexact_together("standardize", variance, epsilon)
     return mul(*inexact_together("standardize", sub(*centred), rsqrt(add(*spread))))

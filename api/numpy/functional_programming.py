@@ -205,7 +205,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         )
 
     def value(f: Callable[..., Any] | Any) -> Any:
-        y = as_array(f(x, *args, **kw) if callable(f) else f)
+        y = f(x, *args, **kw) if callable(f) else f
         return broadcast_to(convert(y, x.dtype, x.weak_type), x.shape)
 
     result = value(functions[-1])

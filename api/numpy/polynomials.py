@@ -152,11 +152,10 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     if m < 0:
         raise BadArgument(f"polyint: the order must not be negative, got {m}.")
     x = inexact(_vector("polyint", p))
-    constants = array_of(0 if k is None else k)
+    constants = convert(0 if k is None else k, x.type.dtype)
     constants = shapes.reshape(constants, (constants.size,))
     if constants.size not in (1, m) and m:
         raise ShapeMismatch(f"polyint: there must be one constant, or {m}, got {constants.type}.")
-    constants = convert(constants, x.type.dtype)
     for i in range(m):
         c = slice_in_dim(constants, i if constants.size > 1 else 0, (i if constants.size > 1 else 0) + 1)
         powers = [float(x.size - j) for j in range(x.size)]

@@ -62,7 +62,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
                 raise BadArgument(f"interp: outside is a number or 'extrapolate', got {side!r}.")
             continue
         end = index_in_dim(
-            ys if side is None else shapes.broadcast(convert(array_of(side), y.type.dtype), (size,)), i, keepdims=False
+            ys if side is None else shapes.broadcast(convert(side, y.type.dtype), (size,)), i, keepdims=False
         )
         edge = shapes.broadcast(index_in_dim(xs, i, keepdims=False), at.type.shape)
         y = select_n(compare(at, edge), y, shapes.broadcast(convert(end, y.type.dtype, y.type.weak), y.type.shape))
@@ -71,7 +71,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 
 def _round(at: Any, xs: Any, ys: Any, period: Any) -> tuple[Any, Any, Any]:
     """The points modulo the period, sorted, and extended by one point at either end."""
-    from_period = _abs(convert(array_of(period), xs.type.dtype))
+    from_period = _abs(convert(period, xs.type.dtype))
     at, xs = remainder(at, from_period), remainder(xs, from_period)
     order = argsort(xs)
     xs, ys = take(xs, order), take(ys, order)

@@ -68,7 +68,7 @@ def fitted(name: str, shape: tuple[int, ...], *bounds: Any) -> None:
 
 def parameters(name: str, shape: Any, dtype: Any, *values: Any) -> tuple[tuple[int, ...], list[Any]]:
     """The shape, by default that to which all parameters broadcast, and these as arrays of ``dtype``."""
-    arrays = [convert(as_array(x), dtype) for x in values]
+    arrays = [convert(x, dtype) for x in values]
     if shape is None:
         return broadcast_shape(name, *[x.type.shape for x in arrays]), arrays
     found = canonical_shape(shape, name)
@@ -165,7 +165,7 @@ def uniform(
     shape = canonical_shape(shape, "random.uniform")
     if type(minval) in (int, float) and type(maxval) in (int, float) and minval == 0 and maxval == 1:
         return unit(one, shape, dtype)
-    low, high = convert(as_array(minval), dtype), convert(as_array(maxval), dtype)
+    low, high = convert(minval, dtype), convert(maxval, dtype)
     fitted("random.uniform", shape, low, high)
     return between(one, shape, dtype, low, high)
 

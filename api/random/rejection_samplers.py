@@ -168,7 +168,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
     """
     no_sharding("dirichlet", out_sharding)
     dtype = floating("random.dirichlet", dtype)
-    weights = convert(as_array(alpha), _wide(dtype))
+    weights = convert(alpha, _wide(dtype))
     if not weights.type.shape:
         raise ShapeMismatch(f"random.dirichlet: alpha must have a dimension, got {weights.type}.")
     *lead, n = weights.type.shape

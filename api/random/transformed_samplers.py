@@ -206,7 +206,7 @@ def multivariate_normal(
     dtype = floating("random.multivariate_normal", dtype)
     if method != "cholesky":
         raise BadArgument(f"random.multivariate_normal: method must be 'cholesky', got {method!r}.")
-    middle, spreading = convert(as_array(mean), dtype), convert(as_array(cov), dtype)
+    middle, spreading = convert(mean, dtype), convert(cov, dtype)
     n = middle.type.shape[-1:]
     if not n or spreading.type.shape[-2:] != (*n, *n):
         raise ShapeMismatch(

@@ -84,7 +84,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
     if len(functions) == 1:
         return functions[0](*arguments)
     last = as_array(len(functions) - 1)
-    nearest = clamp(convert(as_array(0), x.type.dtype, x.type.weak), x, convert(last, x.type.dtype, x.type.weak))
+    nearest = clamp(convert(0, x.type.dtype, x.type.weak), x, convert(last, x.type.dtype, x.type.weak))
     return _one_of("switch", convert(nearest, int32), functions, arguments)
 
 

@@ -24,7 +24,6 @@ from ..base.errors import (
     ConcretizationTypeError,
     DTypeMismatch,
     HandlaxError,
-    IntegerOverflow,
     NotAnArray,
     RankMismatch,
     TracerArrayConversionError,
@@ -37,6 +36,7 @@ from ..base.stack import Run
 from ..trees import pytrees
 from ..types import dtypes
 from ..types.array_type import ArrayType, array_type
+from ..types.casting import number_data
 from .array_backend import InstalledBackend
 
 
@@ -438,8 +438,16 @@ _CONSTANTS = Cache("numbers")  # (Python type, number, dtype, weak) -> array of 
 
 
 def scalar(value: Any, dtype: Any = None, weak: bool = False) -> ConcreteArray:
-    """The array of rank 0 of a Python number, interned: equal numbers of equal dtype are one object."""
+    """The array of rank 0 of a Python or NumPy number, interned: equal numbers of equal dtype are one object.
+
+    Without a dtype it has the default one of its class, weakly; with one it is rounded once, from its full value.
+    """
     kind = type(value)
+    if kind not in _SCALARS:
+        if dtype is None:
+            dtype, weak = dtypes.scalar_type(value)
+        value = dtypes.scalar_type_of(value)(value)
+        kind = type(value)
     if dtype is None and (config.CONFIG.get() or config.PROCESS.settings) is not config.DEFAULT:
         dtype, weak = dtypes.scalar_type(value)  # default dtypes depend on the settings
     key = (kind, value, dtype, weak)
@@ -449,25 +457,9 @@ def scalar(value: Any, dtype: Any = None, weak: bool = False) -> ConcreteArray:
     if found is None:
         if dtype is None:
             dtype, weak = dtypes.scalar_type(value)
-        data = np.asarray(value).astype(dtype) if kind is not int else _checked_integer(value, dtype)
+        data = number_data(value, dtype)
         found = _CONSTANTS.add(key, share(concrete(array_type((), dtype, weak), data)))
     return found
-
-
-def _checked_integer(value: int, dtype: Any) -> np.ndarray[Any, Any]:
-    """A Python integer as ``dtype``: wraps around if it fits the default integer dtype, else it must fit ``dtype``.
-
-    Raises: IntegerOverflow: it fits neither.
-    """
-    try:
-        return np.asarray(value, dtype)
-    except OverflowError:
-        try:
-            return np.asarray(value, dtypes.default_int()).astype(dtype)
-        except OverflowError:
-            raise IntegerOverflow(
-                f"an integer must fit its dtype, got {value} for {dtype}.", hint="convert the array to a wider dtype."
-            ) from None
 
 
 _SCALARS: frozenset[type] = frozenset((bool, int, float, complex))
@@ -485,14 +477,13 @@ def as_array(x: Any) -> Array:
     if isinstance(x, np.ndarray):
         return from_numpy(x)
     if isinstance(x, np.generic):
-        dtype, weak = dtypes.scalar_type(x)
-        return concrete(array_type((), dtype, weak), np.asarray(x, dtype))
+        return scalar(x)
     for protocol in ("__handlax_array__", "__jax_array__"):
         convert = getattr(type(x), protocol, None)
         if convert is not None:
             return as_array(convert(x))
-    if isinstance(x, (bool, int, float, complex)):  # subclasses: enums and the like
-        return scalar(_builtin_number(x))
+    if dtypes.is_number_class(x.__class__):  # subclasses: enums and the like
+        return scalar(x)
     if hasattr(type(x), "__array__") and not isinstance(x, (str, bytes)):
         return from_numpy(np.asarray(x))
     if hasattr(type(x), "__dlpack__"):
@@ -503,19 +494,24 @@ def as_array(x: Any) -> Array:
     )
 
 
+def is_number(x: Any) -> bool:
+    """Whether ``x`` is a Python or NumPy number, which takes the dtype of the arrays that it meets."""
+    return type(x) in _SCALARS or dtypes.is_number_class(x.__class__)
+
+
 def as_arrays(*xs: Any) -> list[Array]:
-    """All as arrays; a Python number gets the dtype of the first array, if promotion would give that dtype."""
-    arrays = [x if isinstance(x, Array) else as_array(x) for x in xs]
-    strong = next((x.type.dtype for x in arrays if not x.type.weak), None)
+    """All as arrays; a number gets the dtype of the first array, if promotion would give that dtype."""
+    operands = [x if isinstance(x, Array) or is_number(x) else as_array(x) for x in xs]
+    kinds = [(x.type.dtype, x.type.weak) if isinstance(x, Array) else dtypes.number_type(x) for x in operands]
+    strong = next((dtype for dtype, weak in kinds if not weak), None)
     weak = strong is None
     if weak:
-        strong = next((x.type.dtype for x in xs if isinstance(x, Array)), None)
-        if strong is None:
-            return arrays
+        strong = next((x.type.dtype for x in operands if isinstance(x, Array)), None)
     return [
-        y if type(x) not in _SCALARS or y.type.dtype == strong or not _absorbs(strong, y.type.dtype)
-        else scalar(x, strong, weak)
-        for x, y in zip(xs, arrays)
+        x if isinstance(x, Array)
+        else scalar(x, strong, weak) if strong is not None and _absorbs(strong, dtype)
+        else scalar(x)
+        for x, (dtype, _) in zip(operands, kinds)
     ]
 
 
@@ -561,15 +557,6 @@ def _check_operands(op: Any, operands: Sequence[Array]) -> None:
     except TypeError:
         names = ', '.join(inspect.signature(typed).parameters)
         raise BadCall(f"{op.name}: its operands are ({names}), got {len(operands)}.") from None
-
-
-def _builtin_number(x: Any) -> Any:
-    """An instance of a subclass of a number type as an instance of that type."""
-    kinds: tuple[Any, ...] = (bool, int, float, complex)
-    for kind in kinds:
-        if isinstance(x, kind):
-            return kind(x)
-    return x
 
 
 def _short_repr(x: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from ..base.caches import cached
 from ..base.errors import DTypeMismatch
 from ..base.stack import perform
-from ..core.arrays import Array, as_array
+from ..core.arrays import Array, as_array, is_number
 from ..operations.elementwise import arithmetic, complex_parts
 from ..operations.elementwise.arithmetic import IntegerPow, RoundingMethod, div, like, mul, rem, sign, sub
 from ..operations.elementwise.bitwise import (
@@ -140,7 +140,7 @@ def power(x: Any, y: Any, /) -> Array:
         base = as_array(x)
         base = convert(base, dtypes.default_int()) if base.type.dtype == dtypes.bool_ else base
         return perform(_integer_powers(y), base)
-    if not isinstance(y, (bool, int, float, complex)):
+    if not is_number(x) and not is_number(y):
         x, y = as_array(x), as_array(y)
         if dtypes.is_integer(y.type.dtype) and x.type.dtype in dtypes.INEXACT:
             return pow(*broadcast_together("power", [x, y]))

@@ -138,7 +138,7 @@ def scalar_type(value: Any, dtype: Any = None) -> tuple[np.dtype[Any], bool]:
             return current().default_float, True
         if value.__class__ is int and -(2**31) <= value < 2**31:
             return current().default_int, True
-    result, weak = _scalar_type(value)
+    result, weak = number_type(value)
     if dtype is not None:
         result, weak = canonical(dtype), False
         if result not in EVERY:
@@ -159,7 +159,12 @@ def _range(dtype: np.dtype[Any]) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
-def _scalar_type(value: Any) -> tuple[np.dtype[Any], bool]:
+def is_number_class(cls: type) -> bool:
+    """Whether the class is one of Python's or NumPy's numbers, or a subclass of those."""
+    return _scalar_kind(cls) is not None
+
+
+def number_type(value: Any) -> tuple[np.dtype[Any], bool]:
     """``scalar_type`` without the check of the range, for promotion, which depends on the class of the value alone."""
     kind = _scalar_kind(value.__class__)
     if kind is None:
@@ -244,7 +249,7 @@ def _pair(arg: Any) -> tuple[Any, bool]:
     if isinstance(arg, (type, str, np.dtype, ExtendedDType)):
         return _named(arg)
     if _scalar_kind(arg.__class__) is not None:
-        return _scalar_type(arg)
+        return number_type(arg)
     return canonical(arg), bool(getattr(arg, "weak_type", False))
 
 

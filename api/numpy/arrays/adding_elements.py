@@ -105,7 +105,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     >>> append(np.zeros(2, "int32"), 1)
     Array([0, 0, 1], dtype=int32)
     """
-    return concatenate([as_array(arr), as_array(values)], axis)
+    return concatenate([arr, values], axis)
 
 
 def static_positions(obj: Any, size: int, where: str) -> np.ndarray[Any, Any]:
@@ -128,7 +128,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     >>> insert(np.zeros(2, "int32"), 1, 7)
     Array([0, 7, 0], dtype=int32)
     """
-    x, values = as_array(arr), as_array(values)
+    x, values = promote(arr, values)
     if axis is None:
         x, axis = shapes.reshape(x, (x.size,)), 0
         values = shapes.reshape(values, (values.size,))
@@ -147,7 +147,6 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         values = shapes.move_axis(wide, x.ndim - 1, axis)
     positions = np.where(positions < 0, positions + size, positions)
     positions[np.argsort(positions, kind="stable")] += np.arange(positions.size)
-    x, values = promote(x, values)
     values = shapes.broadcast(values, (*x.shape[:axis], positions.size, *x.shape[axis + 1 :]))
     source = np.empty(size + positions.size, np.int64)
     old = np.ones(source.size, bool)

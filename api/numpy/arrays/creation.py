@@ -20,6 +20,7 @@ from ...effects.operations.foundations.shapes import canonical_shape
 from ...effects.operations.manipulation.creation import iota
 from ...effects.types import dtypes
 from ...effects.types.array_type import ArrayType, array_type
+from ...effects.types.casting import cast
 from ...interpreters.transformations.vmap import vmap
 from ...lowering.jit.devices import device_put
 from .joining_splitting import stack
@@ -98,7 +99,7 @@ def _made(x: Any, dtype: Any, copy: bool | None) -> Any:
         return concrete(number.type, number.value) if copy else number
     if isinstance(x, np.ndarray):
         if dtype is not None and dtype != x.dtype:
-            return from_numpy(converted(x, dtype), copy=False)
+            return from_numpy(cast(x, dtype), copy=False)
         return from_numpy(x if copy is not False else _memory_of(x), copy=copy)
     if kind is list or kind is tuple or isinstance(x, (list, tuple)):
         return _from_sequence(x, dtype)
@@ -106,14 +107,6 @@ def _made(x: Any, dtype: Any, copy: bool | None) -> Any:
         raise NotAnArray("array: a number, an array or a list is needed, got None.")
     y = as_array(x) if not isinstance(x, memoryview) else from_numpy(np.asarray(x), copy=copy)
     return y if dtype is None else convert(y, dtype)
-
-
-def converted(x: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
-    """NumPy data converted by the rules of ``convert_element_type``: complex to real drops the imaginary part."""
-    if x.dtype.kind == "c" and dtype.kind not in "cb":
-        x = x.real
-    with np.errstate(all="ignore"):
-        return x.astype(dtype)
 
 
 def _memory_of(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -136,14 +129,12 @@ def _from_sequence(items: Sequence[Any], dtype: Any) -> Any:
     if kinds <= _PLAIN:
         return from_numpy(_of_numbers(items, dtype, bool(kinds)), copy=False)
     if any(issubclass(kind, Array) or hasattr(kind, "__handlax_array__") for kind in kinds):
-        y = stack([_made(item, dtype, False) for item in items])
-        return convert(y, y.type.dtype)
+        found = dtypes.result_type(*_leaves(items)) if dtype is None else dtype
+        return convert(stack([_made(item, found, False) for item in items]), found)
     if any(issubclass(kind, (str, bytes)) or kind is type(None) for kind in kinds):
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise NotAnArray(f"array: lists must hold numbers or arrays, got {names}.")
-    leaves: list[Any] = []
-    _collect_leaves(items, leaves)
-    found = dtypes.result_type(*leaves) if dtype is None else dtype
+    found = dtypes.result_type(*_leaves(items)) if dtype is None else dtype
     return from_numpy(_numpy(items, found), copy=False)
 
 
@@ -159,12 +150,15 @@ def _collect(items: Sequence[Any], update: Callable[[Any], None]) -> None:
             _collect(item, update)
 
 
-def _collect_leaves(items: Sequence[Any], leaves: list[Any]) -> None:
-    for item in items:
-        if isinstance(item, (list, tuple)):
-            _collect_leaves(item, leaves)
-        else:
-            leaves.append(item)
+def _leaves(items: Any) -> list[Any]:
+    return [leaf for item in items for leaf in _leaves(item)] if isinstance(items, (list, tuple)) else [items]
+
+
+def array_beside(x: Any, values: Any) -> Any:
+    """Nested lists of numbers as an array of the dtype to which they and ``x`` promote; other values as they are."""
+    if not isinstance(values, (list, tuple)):
+        return values
+    return array(values, dtypes.result_type(x, *_leaves(values)))
 
 
 def _numpy(items: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
@@ -189,7 +183,7 @@ def _of_numbers(items: Sequence[Any], dtype: Any, any_leaf: bool) -> np.ndarray[
     if kind in "iuO" and data.size and dtype.kind in "iu":
         dtypes.scalar_type(int(data.min()), dtype)
         dtypes.scalar_type(int(data.max()), dtype)
-    return converted(data, dtype)
+    return cast(data, dtype)
 
 
 def copy(a: Any, order: str | None = None) -> Any:
@@ -266,7 +260,9 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, 
     Array([3, 3], dtype=int32, weak_type=True)
     """
     no_sharding("full", out_sharding)
-    value = asarray(fill_value, dtype)
+    if isinstance(fill_value, (list, tuple)):
+        fill_value = asarray(fill_value, dtype)
+    value = as_array(fill_value) if dtype is None else convert(fill_value, dtypes.canonical(dtype))
     sizes = shape_of(shape, "full")
     return placed(shapes.broadcast(value, sizes) if sizes != value.type.shape else value, device)
 
@@ -322,7 +318,7 @@ def full_like(
     """
     no_sharding("full_like", out_sharding)
     made = _like(a, dtype, shape, "full_like")
-    value = convert(as_array(fill_value), made.dtype, made.weak)
+    value = convert(fill_value, made.dtype, made.weak)
     return placed(shapes.broadcast(value, made.shape) if made.shape != value.type.shape else value, device)
 
 

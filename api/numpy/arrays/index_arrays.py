@@ -95,7 +95,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
     if len(fills) != x.ndim:
         raise ShapeMismatch(f"nonzero: one fill value for each of {x.ndim} axes is needed, got {len(fills)}.")
-    fills = tuple([convert(as_array(0 if fill is None else fill), kind) for fill in fills])
+    fills = tuple([convert(0 if fill is None else fill, kind) for fill in fills])
     if not size or not x.size:
         return tuple([broadcast_to(fill, (size,)) for fill in fills])
     flat = _first_true(shapes.reshape(truth(x), (x.size,)), size, kind)

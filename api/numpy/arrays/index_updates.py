@@ -17,7 +17,7 @@ import numpy as np
 
 from ...effects.base.errors import BadArgument, BadIndex, DTypeMismatch, ShapeMismatch
 from ...effects.base.stack import perform
-from ...effects.core.arrays import Array, as_array, scalar
+from ...effects.core.arrays import Array, as_array, as_arrays, scalar
 from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.elementwise import arithmetic, comparison
 from ...effects.operations.elementwise.arithmetic import add
@@ -38,7 +38,9 @@ from ...effects.operations.indexing.gather_windows import ScatterDimensionNumber
 from ...effects.operations.indexing.scatter_functions import scatter_apply
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
 from ...effects.operations.reductions.cumulative import cumsum
+from ...effects.types.dtypes import result_type
 from .adding_elements import resize
+from .creation import array_beside
 from .index_arrays import diag_indices
 from .index_reading import (
     CLIP,
@@ -202,16 +204,17 @@ def _distinct(parts: list[Any], outer: tuple[int, ...]) -> bool:
 
 def _promoted(x: Any, values: Any) -> tuple[Any, Any]:
     """Array and updates in one dtype; a warning where the array's own cannot hold the updates'."""
-    values = values if isinstance(values, Array) else as_array(values)
-    if x.type.dtype is values.type.dtype and x.type.weak is values.type.weak:
+    if isinstance(values, Array) and values.type.dtype is x.type.dtype and values.type.weak is x.type.weak:
         return x, values
-    y, values = promote(x, values)
+    values = array_beside(x, values)
+    y, new = promote(x, values)
     if y.type.dtype != x.type.dtype:
         warnings.warn(
-            f"at: updates of {values.type.dtype} are rounded to the array's {x.type.dtype}; convert them with astype.",
+            f"at: updates of {result_type(values)} are rounded to the array's {x.type.dtype}; "
+            "convert them with astype.",
             FutureWarning, stacklevel=4,
         )  # fmt: skip
-    return y, values
+    return y, new
 
 
 def _mask(index: Any, shape: tuple[int, ...]) -> Any:
@@ -310,16 +313,16 @@ class IndexUpdateRef:
         own = x.type
         mask = _mask(self.index, own.shape)
         if mask is not None:
-            return _where(mask, convert(as_array(func(x)), own.dtype, own.weak), x)
+            return _where(mask, convert(func(x), own.dtype, own.weak), x)
         items = entries(self.index, own.shape)
         if any([item.__class__ is BooleanIndex for item in items]):
             raise DTypeMismatch("at: apply takes no boolean scalars as indices.", hint="choose with where.")
         known = window(items, own.shape, wrap_negative_indices)
         if known is not None and not outside(items, own.shape, wrap_negative_indices):
-            return _replaced(x, known[0], known[1], x, lambda old, _: convert(as_array(func(old)), own.dtype, own.weak))
+            return _replaced(x, known[0], known[1], x, lambda old, _: convert(func(old), own.dtype, own.weak))
         found = places(items, own.shape, wrap_negative_indices)
         return scatter_apply(
-            x, found.vectors, lambda old: convert(as_array(func(old)), own.dtype, own.weak), found.numbers,
+            x, found.vectors, lambda old: convert(func(old), own.dtype, own.weak), found.numbers,
             update_shape=found.updates, indices_are_sorted=indices_are_sorted,
             unique_indices=unique_indices or found.unique, mode=mode_of(mode, FILL),
         )  # fmt: skip
@@ -422,7 +425,8 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     Array([4, 0, 5], dtype=int32)
     """
     _not_in_place(inplace, "put")
-    x, values = as_array(a), ravel(v)
+    x, values = as_arrays(a, v)
+    values = ravel(values)
     i = positions(ind, "put")
     if not prod(i.shape) or not values.size:
         return x
@@ -439,7 +443,8 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     Array([4, 0, 5], dtype=int32)
     """
     _not_in_place(inplace, "place")
-    x, values, flags = as_array(arr), ravel(vals), ravel(mask)
+    x, values = as_arrays(arr, vals)
+    values, flags = ravel(values), ravel(mask)
     if flags.size != x.size:
         raise ShapeMismatch(f"place: the mask must have as many elements as the array, got {flags.size} for {x.type}.")
     if not values.size:
@@ -461,7 +466,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
            [0, 3]], dtype=int32)
     """
     _not_in_place(inplace, "fill_diagonal")
-    x, values = as_array(a), as_array(val)
+    x, values = as_arrays(a, val)
     if wrap:
         raise BadArgument("fill_diagonal: wrap must be False.")
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) != 1):

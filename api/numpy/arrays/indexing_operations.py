@@ -129,7 +129,7 @@ def compress(
     made = take(x, chosen, axis, mode="clip", indices_are_sorted=True)
     row = tuple([size if d == axis else 1 for d in range(x.ndim)])
     filled = shapes.reshape(eq(chosen, scalar(n, chosen.dtype)), row)
-    return where(filled, convert(as_array(fill_value), x.dtype, x.weak_type), made)
+    return where(filled, convert(fill_value, x.dtype, x.weak_type), made)
 
 
 def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -25,29 +26,17 @@ __all__ = [
 ]  # fmt: skip
 
 
-def operands(arrays: Any, where: str) -> list[Any]:
-    """The items of a sequence of arrays, or the slices of one array, along its first axis, as arrays."""
+def operands(arrays: Any, where: str, dtype: Any = None) -> list[Any]:
+    """The items of a sequence of arrays, or the slices of one array along its first axis, as arrays of one dtype."""
     if isinstance(arrays, Array):
-        return list(unstack(arrays))
-    try:
-        xs = [x if isinstance(x, Array) else as_array(x) for x in arrays]
-    except TypeError as error:
-        if hasattr(arrays, "__iter__"):
-            raise
-        raise BadArgument(f"{where}: a sequence of arrays is needed, got {type(arrays).__name__}.") from error
+        xs = list(unstack(arrays))
+    elif hasattr(arrays, "__iter__"):
+        xs = list(arrays)
+    else:
+        raise BadArgument(f"{where}: a sequence of arrays is needed, got {type(arrays).__name__}.")
     if not xs:
         raise BadArgument(f"{where}: at least one array is needed, got none.")
-    return xs
-
-
-def _one_dtype(xs: list[Any], dtype: Any) -> list[Any]:
-    if dtype is not None:
-        kind = dtypes.canonical(dtype)
-        return [convert(x, kind) for x in xs]
-    first = xs[0].type
-    if all([x.type.dtype is first.dtype and x.type.weak is first.weak for x in xs]):
-        return xs
-    return promote(*xs)
+    return promote(*xs) if dtype is None else [convert(x, dtypes.canonical(dtype)) for x in xs]
 
 
 def joined_along(xs: list[Any], axis: int) -> Any:
@@ -65,7 +54,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     """
     if isinstance(arrays, Array) and axis is not None and dtype is None and arrays.ndim > 1:
         return _of_slices(arrays, axis)
-    xs = operands(arrays, "concatenate")
+    xs = operands(arrays, "concatenate", dtype)
     if axis is None:
         xs, axis = [shapes.reshape(x, (x.size,)) for x in xs], 0
     rank = len(xs[0].type.shape)
@@ -75,7 +64,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
             hint="stack puts scalars into an array.",
         )
     axis = axis if axis.__class__ is int and 0 <= axis < rank else canonical_axis(axis, rank, "concatenate")
-    return joined_along(_one_dtype(xs, dtype), axis)
+    return joined_along(xs, axis)
 
 
 def _of_slices(x: Any, axis: int) -> Any:
@@ -105,7 +94,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     Array([1., 2.], dtype=float32, weak_type=True)
     """
     no_out(out, "stack")
-    xs = _one_dtype(operands(arrays, "stack"), dtype)
+    xs = operands(arrays, "stack", dtype)
     shape = xs[0].type.shape
     if any([x.type.shape != shape for x in xs]):
         raise ShapeMismatch(f"stack: arrays must have one shape, got {', '.join(str(x.type) for x in xs)}.")
@@ -152,8 +141,8 @@ def _each(arys: tuple[Any, ...], f: Any) -> Any:
     return made[0] if len(made) == 1 else made
 
 
-def _rows(arrays: Any, at_least: Any, where: str) -> list[Any]:
-    return [at_least(x) for x in operands(arrays, where)]
+def _rows(arrays: Any, at_least: Any, where: str, dtype: Any) -> list[Any]:
+    return [at_least(x) for x in operands(arrays, where, dtype)]
 
 
 def vstack(tup: Any, dtype: Any = None) -> Any:
@@ -162,7 +151,7 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
     >>> vstack([np.zeros(3), np.ones((2, 3))]).shape
     (3, 3)
     """
-    return concatenate(_rows(tup, atleast_2d, "vstack"), 0, dtype)
+    return concatenate(_rows(tup, atleast_2d, "vstack", dtype))
 
 
 def hstack(tup: Any, dtype: Any = None) -> Any:
@@ -171,8 +160,8 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
     >>> hstack([np.zeros((2, 1)), np.ones((2, 3))]).shape
     (2, 4)
     """
-    xs = _rows(tup, atleast_1d, "hstack")
-    return concatenate(xs, 0 if xs[0].ndim == 1 else 1, dtype)
+    xs = _rows(tup, atleast_1d, "hstack", dtype)
+    return concatenate(xs, 0 if xs[0].ndim == 1 else 1)
 
 
 def dstack(tup: Any, dtype: Any = None) -> Any:
@@ -181,7 +170,7 @@ def dstack(tup: Any, dtype: Any = None) -> Any:
     >>> dstack([np.zeros(3), np.ones(3)]).shape
     (1, 3, 2)
     """
-    return concatenate(_rows(tup, atleast_3d, "dstack"), 2, dtype)
+    return concatenate(_rows(tup, atleast_3d, "dstack", dtype), 2)
 
 
 def column_stack(tup: Any) -> Any:
@@ -200,7 +189,11 @@ def block(arrays: Any) -> Any:
     >>> block([[np.ones((2, 2)), np.zeros((2, 1))]]).shape
     (2, 3)
     """
-    return _block(arrays, _rank(arrays), _depth(arrays), 0)
+    depth = _depth(arrays)
+    leaves: list[Any] = []
+    _collect(arrays, leaves)
+    xs = promote(*leaves)
+    return _block(arrays, iter(xs), max(depth, *[x.ndim for x in xs]), depth)
 
 
 def _depth(arrays: Any) -> int:
@@ -212,15 +205,20 @@ def _depth(arrays: Any) -> int:
     return 1 + depths.pop()
 
 
-def _rank(arrays: Any) -> int:
-    return max(map(_rank, arrays), default=0) if isinstance(arrays, list) else as_array(arrays).ndim
-
-
-def _block(arrays: Any, rank: int, depth: int, level: int) -> Any:
+def _collect(arrays: Any, leaves: list[Any]) -> None:
     if isinstance(arrays, list):
-        return concatenate([_block(item, rank, depth, level + 1) for item in arrays], -(depth - level))
-    x = as_array(arrays)
-    return shapes.reshape(x, (1,) * (max(rank, depth) - x.ndim) + x.shape)
+        for item in arrays:
+            _collect(item, leaves)
+    else:
+        leaves.append(arrays)
+
+
+def _block(arrays: Any, leaves: Iterator[Any], rank: int, depth: int) -> Any:
+    """The nested lists joined, their leaves replaced by these, which have one dtype."""
+    if isinstance(arrays, list):
+        return concatenate([_block(item, leaves, rank, depth - 1) for item in arrays], -depth)
+    x = next(leaves)
+    return shapes.reshape(x, (1,) * (rank - x.ndim) + x.shape)
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:

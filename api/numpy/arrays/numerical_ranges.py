@@ -62,7 +62,7 @@ def arange(
         return placed(from_numpy(np.arange(low, high, by, dtype=kind), copy=False), device)
     y = iota(kind, max(0, -((low - high) // by)))
     if by != 1:
-        y = y * convert(as_array(by), kind)
+        y = y * convert(by, kind)
     return placed(y + array(low, kind) if low else y, device)
 
 
@@ -82,8 +82,8 @@ def linspace(
         raise BadArgument(f"linspace: num must not be negative, got {num}.")
     found = dtypes.to_inexact(dtypes.result_type(start, stop))
     kind = found if dtype is None else dtypes.canonical(dtype)
-    work = dtypes.to_inexact(dtypes.promote_types(found, kind))
-    first, last = convert(as_array(start), work), convert(as_array(stop), work)
+    work = dtypes.promote_types(found, dtypes.to_inexact(kind))
+    first, last = convert(start, work), convert(stop, work)
     bounds = broadcast_shape("linspace", first.shape, last.shape)
     first, last = broadcast_to(first, bounds), broadcast_to(last, bounds)
     parts = num - 1 if endpoint else num
@@ -113,7 +113,7 @@ def logspace(
     """
     found = dtypes.to_inexact(dtypes.result_type(start, stop, base))
     kind = found if dtype is None else dtypes.canonical(dtype)
-    work = dtypes.to_inexact(dtypes.promote_types(found, kind))
+    work = dtypes.promote_types(found, dtypes.to_inexact(kind))
     steps = linspace(start, stop, num, endpoint, dtype=work, axis=axis)
     return convert(asarray(base, work) ** steps, kind)
 
@@ -126,8 +126,8 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     """
     found = dtypes.to_inexact(dtypes.result_type(start, stop))
     kind = found if dtype is None else dtypes.canonical(dtype)
-    work = dtypes.to_inexact(dtypes.promote_types(found, kind))
-    first, last = convert(as_array(start), work), convert(as_array(stop), work)
+    work = dtypes.promote_types(found, dtypes.to_inexact(kind))
+    first, last = convert(start, work), convert(stop, work)
     negative = (1 - sign(_real(first))) * (1 - sign(_real(last)))
     flip = convert(1 - floor(negative / 2), work)  # -1 where both are negative, else 1
     ten = float(np.log(10.0))

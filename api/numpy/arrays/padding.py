@@ -105,7 +105,7 @@ def _widths(given: Any, rank: int) -> list[Width]:
 
 def _constant(x: Any, widths: list[Width], values: Any) -> Any:
     def fill(value: Any) -> Any:
-        return convert(as_array(value), x.dtype, x.weak_type)
+        return convert(value, x.dtype, x.weak_type)
 
     if not isinstance(values, (list, tuple)) and not getattr(values, "ndim", 0):
         return slicing.pad(x, fill(values), [(before, after, 0) for before, after in widths])

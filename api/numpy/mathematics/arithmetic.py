@@ -20,6 +20,7 @@ from ...effects.operators import numpy_arithmetic
 from ...effects.types import dtypes
 from ...effects.types.dtypes import bool_, finfo
 from ..arrays.argument_conversion import array_of, choose, inexact, inexact_together, like, numeric_together
+from ..arrays.creation import array_beside
 from . import reductions
 from .universal_functions import binary, either, named, ufunc
 
@@ -322,6 +323,6 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     )
     y = x
     for mask, value in replaced:
-        new = convert(array_of(value), dtype, x.type.weak)
+        new = convert(array_beside(x, value), dtype, x.type.weak)
         y = select_n(mask, y, shapes.broadcast(new, x.type.shape) if new.type.shape else new)
     return y

@@ -43,23 +43,15 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     if not x.type.shape:
         raise ShapeMismatch("diff: at least one dimension is needed, got a scalar.")
     axis = canonical_axis(axis, len(x.type.shape), "diff")
-    ends = [_end(part, x, axis) for part in (prepend, append)]
     if prepend is not None or append is not None:
-        x = concatenate(promote(*[part for part in (ends[0], x, ends[1]) if part is not None]), axis)
+        parts = promote(*[part for part in (prepend, x, append) if part is not None])
+        row = (*x.type.shape[:axis], 1, *x.type.shape[axis + 1 :])
+        x = concatenate([part if part.type.shape else shapes.broadcast(part, row) for part in parts], axis)
     for _ in range(n):
         size = x.type.shape[axis]
         late, early = slice_in_dim(x, min(1, size), size, axis=axis), slice_in_dim(x, 0, max(0, size - 1), axis=axis)
         x = bitwise_xor(late, early) if x.type.dtype is bool_ else sub(late, early)
     return x
-
-
-def _end(part: Any, x: Any, axis: int) -> Any:
-    if part is None:
-        return None
-    part = array_of(part)
-    if part.type.shape:
-        return part
-    return shapes.broadcast(part, (*x.type.shape[:axis], 1, *x.type.shape[axis + 1 :]))
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
@@ -74,7 +66,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     parts = []
     for part in (to_begin, y, to_end):
         if part is not None:
-            flat = convert(array_of(part), y.type.dtype, y.type.weak)
+            flat = convert(part, y.type.dtype, y.type.weak)
             parts.append(shapes.reshape(flat, (flat.size,)))
     return concatenate(parts, 0)
 
@@ -117,12 +109,11 @@ def _slope(x: Any, axis: int, span: Any) -> Any:
     def part(start: int, stop: int) -> Any:
         return slice_in_dim(x, start, stop, axis=axis)
 
-    h = array_of(span)
+    x, h = promote(x, span)
     first, last = sub(part(1, 2), part(0, 1)), sub(part(size - 1, size), part(size - 2, size - 1))
     if not h.type.shape:
-        first, last = (div(*together("gradient", end, h)) for end in (first, last))
-        middle = div(*together("gradient", sub(part(2, size), part(0, size - 2)), mul(h, like(h, 2))))
-        return concatenate(promote(first, middle, last), axis)
+        middle = div(sub(part(2, size), part(0, size - 2)), mul(h, like(h, 2)))
+        return concatenate([div(first, h), middle, div(last, h)], axis)
     if h.type.shape != (size,):
         raise ShapeMismatch(f"gradient: there must be a coordinate for each of {size} samples, got {h.type}.")
     steps = shapes.reshape(diff(h), tuple([size - 1 if d == axis else 1 for d in range(len(x.type.shape))]))
@@ -157,7 +148,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     samples = inexact(y)
     axis = canonical_axis(axis, len(samples.type.shape), "trapezoid")
     if x is None:
-        width: Any = array_of(dx)
+        width = dx
     else:
         width = array_of(x)
         width = diff(width) if width.ndim == 1 else diff(width, axis=axis)
@@ -192,7 +183,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * pi) ->
     near = sub(remainder(add(steps, half), turn), half)
     near = select_n(eq(near, -half) & gt(steps, like(steps, 0)), near, shapes.broadcast(half, near.type.shape))
     extra = sub(near, steps)
-    limit = half if discont is None else convert(array_of(discont), x.type.dtype)
+    limit = half if discont is None else convert(discont, x.type.dtype)
     extra = select_n(lt(_abs(steps), limit), extra, like(extra, 0))
     size = x.type.shape[axis]
     moved = add(slice_in_dim(x, min(1, size), size, axis=axis), reductions.cumsum(extra, axis))

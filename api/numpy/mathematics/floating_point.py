@@ -139,7 +139,7 @@ def _power_of_two(n: Any, dtype: Any) -> Any:
     """2**n exactly, for integers n in the range of the exponent: the bits of the float."""
     info = finfo(dtype)
     bits = dtypes.canonical(f"int{dtype.itemsize * 8}")
-    shifted = bitwise.shift_left(convert(n, bits) + int(1 - info.minexp), convert(array_of(int(info.nmant)), bits))
+    shifted = bitwise.shift_left(convert(n, bits) + int(1 - info.minexp), convert(int(info.nmant), bits))
     return perform(BitcastConvertType(dtype), shifted)
 
 
@@ -181,7 +181,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     small = lt(size, like(x, float(info.smallest_normal)))
     lifted = select_n(small, x, mul(x, like(x, 2.0 ** int(info.nmant + 1))))
     words = perform(BitcastConvertType(bits), lifted)
-    places, mask = convert(array_of(int(info.nmant)), bits), convert(array_of(int(info.maxexp) * 2 - 1), bits)
+    places, mask = convert(int(info.nmant), bits), convert(int(info.maxexp) * 2 - 1, bits)
     field = bitwise.bitwise_and(bitwise.shift_right_logical(words, places), mask)
     e = convert(field, dtypes.int32) + int(info.minexp)
     e = e - convert(small, dtypes.int32) * int(info.nmant + 1)

@@ -14,11 +14,12 @@ from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_or
 from ...effects.operations.elementwise.comparison import eq, le, ne
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
-from ...effects.operations.manipulation.operand_promotion import broadcast_shape, together
+from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote, together
 from ...effects.operators import numpy_arithmetic
 from ...effects.types import dtypes
 from ...effects.types.dtypes import bool_
 from ..arrays.argument_conversion import array_of, like, no_out
+from ..arrays.creation import array_beside
 from . import reductions
 from .universal_functions import binary, ufunc
 
@@ -168,14 +169,14 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     if not dtypes.is_inexact(x.type.dtype):
         return eq(x, y)
     size = arithmetic.abs(y)
-    reach = add(*together("isclose", convert(array_of(atol), size.type.dtype), mul(*_pair(rtol, size))))
+    reach = add(*together("isclose", convert(atol, size.type.dtype), mul(*_pair(rtol, size))))
     close = bitwise_and(le(arithmetic.abs(sub(x, y)), reach), isfinite(y))
     close = bitwise_or(close, eq(x, y))
     return bitwise_or(close, bitwise_and(ne(x, x), ne(y, y))) if equal_nan else close
 
 
 def _pair(number: Any, x: Any) -> list[Any]:
-    return together("isclose", convert(array_of(number), x.type.dtype), x)
+    return together("isclose", convert(number, x.type.dtype), x)
 
 
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
@@ -201,7 +202,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     >>> array_equal(1, 1.0)
     Array(True, dtype=bool)
     """
-    x, y = array_of(a1), array_of(a2)
+    x, y = promote(array_beside(a2, a1), array_beside(a1, a2))
     return _equal(x, y, equal_nan) if x.type.shape == y.type.shape else array_of(False)
 
 
@@ -212,7 +213,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     >>> array_equiv(ones(3), 1)
     Array(True, dtype=bool)
     """
-    x, y = array_of(a1), array_of(a2)
+    x, y = promote(a1, a2)
     try:
         broadcast_shape("array_equiv", x.type.shape, y.type.shape)
     except ShapeMismatch:

@@ -9,7 +9,7 @@ from ...effects.base import config
 from ...effects.base.caches import cached
 from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.base.stack import perform
-from ...effects.core.arrays import Array
+from ...effects.core.arrays import Array, as_arrays
 from ...effects.core.operation import shared
 from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.dot_general import DotGeneral, DotNumbers, dot_general
@@ -201,7 +201,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     >>> vdot(array([1j]), array([1j]))
     Array(1.+0.j, dtype=complex64)
     """
-    x, y = array_of(a), array_of(b)
+    x, y = as_arrays(a, b)
     if dtypes.is_complex(x.type.dtype):
         x = conj(x)
     flat_x, flat_y = shapes.reshape(x, (x.size,)), shapes.reshape(y, (y.size,))
@@ -369,7 +369,7 @@ def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
         raise BadArgument(f"trace: the axes must differ, got {axis1} and {axis2}.")
     sizes = (x.type.shape[p], x.type.shape[q])
     rows, columns = (broadcasted_iota("int32", sizes, d) for d in (0, 1))
-    shift = add(rows, convert(array_of(offset), dtypes.int32))
+    shift = add(rows, convert(offset, dtypes.int32))
     mask = shift == columns if p < q else shapes.permute(shift == columns, (1, 0))
     mask = shapes.broadcast_in_dim(mask, x.type.shape, (p, q) if p < q else (q, p))
     return reductions.sum(select_n(mask, like(x, 0), x), (p, q), dtype)

@@ -82,7 +82,7 @@ def _fold(
         x = choose(where, x, like(x, unit), name)
     y = _perform(kind, x, axes_of(axis, len(x.type.shape), name), keepdims)
     if initial is not None:
-        y = times(*together(name, convert(array_of(initial), y.type.dtype), y))
+        y = times(*together(name, convert(initial, y.type.dtype), y))
     return convert(y, made)
 
 
@@ -147,7 +147,7 @@ def _extreme(
     if where is not None:
         x = choose(where, x, like(x, unit(dtype)), name)
     y = _perform(kind, convert(x, dtype), axes, keepdims)
-    return y if initial is None else choose_one(*together(name, convert(array_of(initial), dtype), y))
+    return y if initial is None else choose_one(*together(name, convert(initial, dtype), y))
 
 
 def max(

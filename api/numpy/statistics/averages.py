@@ -123,7 +123,7 @@ def _variance(
     made = to_inexact(x.type.dtype) if dtype is None else canonical(dtype)
     x = convert(x, _computed(made))
     axes = axes_of(axis, len(x.type.shape), "var")
-    middle = _mean_kept(x, axes, where) if center is None else convert(array_of(center), x.type.dtype)
+    middle = _mean_kept(x, axes, where) if center is None else convert(center, x.type.dtype)
     away = sub(*together("var", x, middle if not middle.type.shape else shapes.broadcast(middle, x.type.shape)))
     squares = real(mul(away, conj(away))) if is_complex(made) else mul(away, away)
     total = reductions.sum(squares, axes, None, None, keepdims, None, where)
@@ -132,7 +132,7 @@ def _variance(
         if free is not None:
             return div(total, like(total, free if free > 0 else float("nan"))), dtypes.to_real(made)
     count = _number(x, axes, keepdims, where, total)
-    free = sub(*together("var", count, convert(array_of(ddof), total.type.dtype)))
+    free = sub(*together("var", count, convert(ddof, total.type.dtype)))
     y = div(total, free)
     return select_n(gt(free, like(free, 0)), like(y, float("nan")), y), dtypes.to_real(made)
 
@@ -191,7 +191,7 @@ def cov(
     w = None
     for weights in (fweights, aweights):
         if weights is not None:
-            part = convert(array_of(weights), dtypes.to_real(x.type.dtype))
+            part = convert(weights, dtypes.to_real(x.type.dtype))
             if part.type.shape != (x.type.shape[1],):
                 raise ShapeMismatch(f"cov: there must be a weight for each observation, got {part.type} for {x.type}.")
             w = part if w is None else mul(w, part)
@@ -203,7 +203,7 @@ def cov(
         total = reductions.sum(w)
         wide = convert(shapes.broadcast(w, x.type.shape), x.type.dtype)
         center = div(*together("cov", reductions.sum(mul(x, wide), 1, keepdims=True), convert(total, x.type.dtype)))
-        taken = reductions.sum(mul(w, convert(array_of(aweights), w.type.dtype))) if aweights is not None else total
+        taken = reductions.sum(mul(w, convert(aweights, w.type.dtype))) if aweights is not None else total
         factor = sub(total, div(mul(like(total, free), taken), total)) if free else total
     away = sub(x, shapes.broadcast(center, x.type.shape))
     other = shapes.permute(conj(away) if dtypes.is_complex(x.type.dtype) else away, (1, 0))
@@ -226,7 +226,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     if not c.type.shape:
         return div(c, c)
     size = c.type.shape[0]
-    mask = convert(array_of(np.eye(size, dtype=bool)), dtypes.bool_)
+    mask = convert(np.eye(size, dtype=bool), dtypes.bool_)
     d = sqrt(reductions.sum(select_n(mask, like(c, 0), c), 1))
     c = div(c, shapes.broadcast_in_dim(d, c.type.shape, (0,)))
     c = div(c, shapes.broadcast_in_dim(d, c.type.shape, (1,)))

@@ -96,7 +96,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     if range is None:
         low, high = (reductions.min(x), reductions.max(x)) if x.size else (like(x, 0), like(x, 1))
     else:
-        low, high = (convert(array_of(end), x.type.dtype) for end in range)
+        low, high = (convert(end, x.type.dtype) for end in range)
     flat = eq(low, high)
     half = like(low, 0.5)
     low, high = select_n(flat, low, sub(low, half)), select_n(flat, high, add(high, half))

@@ -201,7 +201,7 @@ def _places_by_row(x: Any, q: Any, method: str, ignore_nan: bool) -> Any:
     lead, size = x.type.shape[:-1], x.type.shape[-1]
     kind = x.type.dtype
     shape = (*q.shape, *lead)
-    part = convert(array_of(q), kind)
+    part = convert(q, kind)
     part = shapes.broadcast_in_dim(part, shape, (0,)) if part.type.shape else part
     if ignore_nan:
         count = shapes.broadcast(reductions.sum(eq(x, x), -1, dtype=kind), shape)
@@ -238,7 +238,7 @@ def _row_elements(x: Any, places: Any) -> Any:
 def _row_weights(name: str, weights: Any, x: Any, axes: tuple[int, ...]) -> Any:
     if weights is None:
         return shapes.full(_in_one(x, axes).type, 1)
-    w = convert(array_of(weights), x.type.dtype)
+    w = convert(weights, x.type.dtype)
     if w.type.shape != x.type.shape:
         if len(axes) != 1 or w.type.shape != (x.type.shape[axes[0]],):
             raise ShapeMismatch(f"{name}: weights must have the shape of a, or of one axis, got {w.type} for {x.type}.")
@@ -255,7 +255,7 @@ def _by_weight(name: str, x: Any, q: Any, weights: Any, ignore_nan: bool) -> Any
     lead, size = x.type.shape[:-1], x.type.shape[-1]
     total = index_in_dim(sums, size - 1, -1, keepdims=False)
     shape = (*q.shape, *lead)
-    part = convert(array_of(q), x.type.dtype)
+    part = convert(q, x.type.dtype)
     part = shapes.broadcast_in_dim(part, shape, (0,)) if part.type.shape else part
     goal = mul(part, shapes.broadcast(total, shape))
     below = lt(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...effects.base.errors import BadArgument
+from ...effects.core.arrays import as_arrays
 from ...effects.operations.elementwise.arithmetic import sub
 from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
 from ...effects.operations.elementwise.comparison import eq, lt, ne, select_n
@@ -103,7 +104,7 @@ def unique(
     values = take(rows, places, 0, mode="clip") if total else rows
     missing = None if size is None or fill_value is None else bitwise_not(lt(starts, like(starts, total)))
     if missing is not None:
-        fill = convert(array_of(fill_value), values.type.dtype, values.type.weak)
+        fill = convert(fill_value, values.type.dtype, values.type.weak)
         gone = shapes.broadcast_in_dim(missing, values.type.shape, (0,))
         values = select_n(gone, values, shapes.broadcast(fill, values.type.shape) if fill.type.shape else fill)
     found = [values if axis is None else shapes.move_axis(values, 0, canonical_axis(axis, whole.ndim, "unique"))]
@@ -197,7 +198,7 @@ def _chosen(name: str, x: Any, mask: Any, size: int | None, fill_value: Any) -> 
         if fill_value is None
         else fill_value
     )
-    fill = shapes.broadcast(_scalar(convert(array_of(fill), y.type.dtype)), (size,))
+    fill = shapes.broadcast(_scalar(convert(fill, y.type.dtype)), (size,))
     if total < size:
         y = concatenate([convert(y, y.type.dtype), slice_in_dim(fill, 0, size - total)], 0)
     index = iota(default_int(), size)
@@ -258,7 +259,7 @@ def setdiff1d(
     >>> setdiff1d(array([3, 1, 2]), array([1]))
     Array([2, 3], dtype=int32)
     """
-    x, y = _flat(array_of(ar1)), _flat(array_of(ar2))
+    x, y = [_flat(part) for part in as_arrays(ar1, ar2)]
     if assume_unique and size is None:
         return take(x, flatnonzero(isin(x, y, invert=True)), mode="clip")
     a, mask = _distinct(x, assume_unique)

@@ -8,11 +8,12 @@ import numpy as np
 
 from ...base.errors import DTypeMismatch, ShapeMismatch
 from ...base.stack import perform
-from ...core.arrays import as_array
+from ...core.arrays import Array, as_array, is_number, scalar
 from ...core.columns import data_movement
 from ...core.operation import operation, shared
 from ...types import dtypes
 from ...types.array_type import array_type
+from ...types.casting import cast
 from ..foundations.elementwise_factory import Elementwise
 from ..foundations.shapes import move_axis
 
@@ -32,13 +33,7 @@ class ConvertElementType(Elementwise):
         return array_type(x.shape, op.dtype, op.weak)
 
     def evaluate(op, x):
-        if x.dtype.kind == "c" and op.dtype.kind != "c" and op.dtype.kind != "b":
-            x = x.real
-        with np.errstate(all="ignore"):
-            if dtypes.is_integer(op.dtype) and dtypes.is_floating(x.dtype):
-                return saturated(x, op.dtype)
-            return x.astype(op.dtype)
-
+        return cast(x, op.dtype)
 
     def jvp(op, primals, tangents):
         y = perform(op, *primals)
@@ -90,19 +85,16 @@ class BitcastConvertType:
     flops = data_movement
 
 
-def saturated(x: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
-    """Floats as integers: truncated, clamped to the range of ``dtype``, 0 for NaN; NumPy defines the first alone."""
-    info = dtypes.iinfo(dtype)
-    wide_x = x.astype(np.float64)
-    low, high = wide_x <= float(info.min), wide_x >= float(int(info.max) + 1)
-    truncated = np.where(low | high | np.isnan(wide_x), 0.0, wide_x).astype(np.int64 if info.min < 0 else np.uint64)
-    least, most = (np.asarray(int(bound), truncated.dtype) for bound in (info.min, info.max))
-    return np.where(low, least, np.where(high, most, truncated)).astype(dtype)
-
-
 def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
-    """``x`` converted to this dtype (an ``np.dtype``) and weakness; ``x`` itself where it has them."""
-    x = as_array(x)
+    """``x`` converted to this dtype (an ``np.dtype``) and weakness; ``x`` itself where it has them.
+
+    A Python or NumPy number is rounded once, from its full value, whatever the default dtypes are. This is how an
+    argument takes the dtype of the array that it meets: ``convert(value, x.type.dtype, x.type.weak)``.
+
+    Raises: IntegerOverflow: a Python integer fits neither ``dtype`` nor the default integer dtype.
+    """
+    if not isinstance(x, Array):
+        x = scalar(x, dtype, weak) if is_number(x) else as_array(x)
     return x if x.type.dtype == dtype and x.type.weak == weak else perform(shared(ConvertElementType, dtype, weak), x)
 
 
@@ -115,7 +107,12 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     >>> convert_element_type(np.array([1.7, -300.0, np.nan]), "int8")
     Array([   1, -128,    0], dtype=int8)
     """
-    return convert(operand, dtypes.canonical(new_dtype))
+    dtype = dtypes.canonical(new_dtype)
+    if type(operand) is int and dtypes.is_integer(dtype):
+        bits = dtypes.itemsize_bits(dtype)
+        operand = operand % (1 << bits)
+        operand -= 1 << bits if dtypes.is_signed(dtype) and operand >> (bits - 1) else 0
+    return convert(operand, dtype)
 
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:

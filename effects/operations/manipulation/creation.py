@@ -8,7 +8,7 @@ import numpy as np
 
 from ...base.errors import BadArgument, DTypeMismatch
 from ...base.stack import perform
-from ...core.arrays import Array, as_array, type_of
+from ...core.arrays import as_array, type_of
 from ...core.columns import data_movement
 from ...core.operation import operation
 from ...functions.unsupported import no_sharding
@@ -81,13 +81,9 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     """
     no_sharding("full", sharding)
     shape = canonical_shape(shape, "full")
-    if type_of(fill_value).shape:
-        raise BadArgument(f"full: the fill value must be a scalar, got {type_of(fill_value)}.")
-    if dtype is not None and not isinstance(fill_value, Array):
-        return _full(array_type(shape, dtypes.canonical(dtype)), fill_value)
-    value = as_array(fill_value)
-    if dtype is not None:
-        value = convert(value, dtypes.canonical(dtype))
+    value = as_array(fill_value) if dtype is None else convert(fill_value, dtypes.canonical(dtype))
+    if value.type.shape:
+        raise BadArgument(f"full: the fill value must be a scalar, got {value.type}.")
     return broadcast_in_dim(value, shape, ()) if shape else value
 
 
@@ -102,8 +98,6 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sha
     weak = dtype is None and bool(getattr(like, "weak_type", False))
     kind = dtypes.canonical(like.dtype if dtype is None else dtype)
     result = array_type(canonical_shape(like.shape if shape is None else shape, "full_like"), kind, weak)
-    if not isinstance(fill_value, Array):
-        return _full(result, fill_value)
     value = convert(fill_value, kind, weak)
     return broadcast_in_dim(value, result.shape, ()) if result.shape else value
 

@@ -13,7 +13,7 @@ from ...base import config
 from ...base.caches import Cache
 from ...base.errors import DTypeMismatch, ShapeMismatch
 from ...base.stack import perform
-from ...core.arrays import Array, as_array, scalar
+from ...core.arrays import Array, as_array, is_number, scalar
 from ...core.operation import shared
 from ...types import dtypes
 from ..elementwise.conversion import ConvertElementType, convert
@@ -95,23 +95,20 @@ def _with_number(x: Array, number: Any, first: bool) -> list[Array]:
 
 
 def promote(*xs: Any) -> list[Array]:
-    """The operands as arrays of one dtype, shapes untouched."""
-    arrays = [as_array(x) for x in xs]
-    dtype, weak = arrays[0].type.dtype, arrays[0].type.weak
+    """The operands as arrays of one dtype, shapes untouched; a number is rounded to it once, from its full value."""
+    operands = [x if isinstance(x, Array) or is_number(x) else as_array(x) for x in xs]
+    kinds = [(x.type.dtype, x.type.weak) if isinstance(x, Array) else dtypes.number_type(x) for x in operands]
+    dtype, weak = kinds[0]
     strict = config.current().numpy_dtype_promotion == "strict"
-    for x in arrays[1:]:
-        if strict and x.type.dtype != dtype and not (x.type.weak or weak):
+    for other, other_weak in kinds[1:]:
+        if strict and other != dtype and not (other_weak or weak):
             raise DTypeMismatch(
                 "promotion: under numpy_dtype_promotion='strict' dtypes must be equal, "
-                f"got {dtype} and {x.type.dtype}.",
+                f"got {dtype} and {other}.",
                 hint="convert with astype.",
             )
-        dtype, weak = dtypes.promote(dtype, weak, x.type.dtype, x.type.weak)
-    # a number is rounded to the common dtype, not first to its own
-    return [
-        scalar(number, dtype, weak) if type(number) in _NUMBERS else convert(x, dtype, weak)
-        for number, x in zip(xs, arrays)
-    ]
+        dtype, weak = dtypes.promote(dtype, weak, other, other_weak)
+    return [convert(x, dtype, weak) for x in operands]
 
 
 def broadcast_together(name: str, arrays: Sequence[Array]) -> list[Array]:

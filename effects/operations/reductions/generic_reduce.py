@@ -9,7 +9,7 @@ import numpy as np
 
 from ...base.errors import BadArgument, CannotCross, DTypeMismatch, ShapeMismatch, need_function
 from ...base.stack import BASE, inside, perform
-from ...core.arrays import ConcreteArray, as_array, concrete, scalar
+from ...core.arrays import ConcreteArray, as_array, concrete, is_number
 from ...core.columns import zeros_like
 from ...core.operation import Operation, operation, shared
 from ...functions.unsupported import no_sharding
@@ -224,8 +224,8 @@ def reduce(
 
 def _start(value: Any, x: Any) -> Any:
     """The start as an array; a Python number or a weak array gets the dtype and weakness of the operand ``x``."""
-    if isinstance(value, (bool, int, float, complex)):
-        return scalar(value, x.type.dtype, x.type.weak)
+    if is_number(value):
+        return convert(value, x.type.dtype, x.type.weak)
     start = as_array(value)
     return convert(start, x.type.dtype, x.type.weak) if start.type.weak or start.type.dtype == x.type.dtype else start
 

@@ -1,0 +1,80 @@
+"""NumPy data of one dtype as another, by the rules of ``convert_element_type``; and Python numbers as data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..base.errors import IntegerOverflow
+from .dtypes import default_int, iinfo, is_complex, is_floating, is_integer
+
+
+def cast(x: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
+    """``x`` as ``dtype``: integers wrap around, floats are clamped to integers, complex numbers give their real part.
+
+    >>> cast(np.array([1.7, -300.0, np.nan]), np.dtype("int8"))
+    array([   1, -128,    0], dtype=int8)
+    """
+    if is_complex(x.dtype) and not is_complex(dtype) and dtype.kind != "b":
+        x = x.real
+    with np.errstate(all="ignore"):
+        return _saturated(x, dtype) if is_integer(dtype) and is_floating(x.dtype) else x.astype(dtype)
+
+
+def _saturated(x: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
+    """Floats as integers: truncated, clamped to the range of ``dtype``, 0 for NaN; NumPy defines the first alone."""
+    info = iinfo(dtype)
+    wide_x = x.astype(np.float64)
+    low, high = wide_x <= float(info.min), wide_x >= float(int(info.max) + 1)
+    truncated = np.where(low | high | np.isnan(wide_x), 0.0, wide_x).astype(np.int64 if info.min < 0 else np.uint64)
+    least, most = (np.asarray(int(bound), truncated.dtype) for bound in (info.min, info.max))
+    return np.where(low, least, np.where(high, most, truncated)).astype(dtype)
+
+
+def number_data(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
+    """A Python number as an array of rank 0, rounded once; integers that fit the default integer dtype wrap around.
+
+    Raises: IntegerOverflow: an integer fits neither the default integer dtype nor ``dtype``.
+
+    >>> number_data(300, np.dtype("int8")), number_data(2**70, np.dtype("float64"))
+    (array(44, dtype=int8), array(1.18059162e+21))
+    """
+    if type(value) is int and is_integer(dtype):
+        if not _holds(dtype, value):
+            if not _holds(default_int(), value):
+                raise _too_large(value, dtype)
+            return np.asarray(value, default_int()).astype(dtype)
+        return np.asarray(value).astype(dtype)
+    try:
+        return cast(_odd(value) if _is_rounded_twice(dtype, value) else np.asarray(value), dtype)
+    except OverflowError:
+        raise _too_large(value, dtype) from None
+
+
+def _holds(dtype: Any, value: int) -> bool:
+    info = iinfo(dtype)
+    return int(info.min) <= value <= int(info.max)
+
+
+def _too_large(value: int, dtype: Any) -> IntegerOverflow:
+    hint = "convert the array to a wider dtype."
+    return IntegerOverflow(f"an integer must fit its dtype, got {value} for {dtype}.", hint=hint)
+
+
+def _is_rounded_twice(dtype: Any, value: Any) -> bool:
+    """Whether ml_dtypes converts a double to ``dtype`` by way of a float."""
+    return type(value) is float and is_floating(dtype) and dtype.kind != "f"
+
+
+def _odd(value: float) -> Any:
+    """``value`` as a float32 rounded to odd, which rounds to narrower formats as ``value`` does.
+
+    Source: Boldo and Melquiond, "When double rounding is odd", 2005.
+    """
+    with np.errstate(all="ignore"):
+        near = np.float32(value)
+        if not np.isfinite(value) or float(near) == value:
+            return np.asarray(near)
+        below = np.nextafter(near, np.float32(0)) if abs(float(near)) > abs(value) else near
+        return (np.asarray(below).view(np.uint32) | np.uint32(1)).view(np.float32)
