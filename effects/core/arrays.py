@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -500,24 +501,30 @@ def is_number(x: Any) -> bool:
 
 
 def as_arrays(*xs: Any) -> list[Array]:
-    """All as arrays; a number gets the dtype of the first array, if promotion would give that dtype."""
+    """All as arrays; a number gets the dtype of the first array, the first strong one if any, that can represent it."""
     operands = [x if isinstance(x, Array) or is_number(x) else as_array(x) for x in xs]
-    kinds = [(x.type.dtype, x.type.weak) if isinstance(x, Array) else dtypes.number_type(x) for x in operands]
-    strong = next((dtype for dtype, weak in kinds if not weak), None)
-    weak = strong is None
-    if weak:
-        strong = next((x.type.dtype for x in operands if isinstance(x, Array)), None)
-    return [
-        x if isinstance(x, Array)
-        else scalar(x, strong, weak) if strong is not None and _absorbs(strong, dtype)
-        else scalar(x)
-        for x, (dtype, _) in zip(operands, kinds)
-    ]
+    like: ArrayType | None = None
+    for x in operands:
+        if isinstance(x, Array) and (like is None or (like.weak and not x.type.weak)):
+            like = x.type
+    return [x if isinstance(x, Array) else _number_beside(x, like) for x in operands]
 
 
-def _absorbs(dtype: Any, number: Any) -> bool:
-    """Whether ``dtype`` and a weak ``number`` dtype promote to ``dtype``."""
-    return not isinstance(dtype, dtypes.ExtendedDType) and dtypes.promote(dtype, False, number, True)[0] == dtype
+def _number_beside(number: Any, like: ArrayType | None) -> ConcreteArray:
+    if like is None:
+        return scalar(number)
+    rank = _RANKS.get(type(number))
+    if rank is None:
+        rank = _RANKS[dtypes.number_type(number)[0]]
+    return scalar(number, like.dtype, like.weak) if _RANKS.get(like.dtype, -1) >= rank else scalar(number)
+
+
+# classes of numbers and dtypes -> the kind of number: each kind represents those of lower rank
+_RANKS: Mapping[Any, int] = MappingProxyType(
+    {bool: 0, int: 1, float: 2, complex: 3}
+    | {d: 0 if d == dtypes.bool_ else 1 for d in (dtypes.bool_, *dtypes.ANY_INTEGER)}
+    | {d: 2 if dtypes.is_floating(d) else 3 for d in dtypes.ANY_INEXACT}
+)
 
 
 def perform(op: Any, *operands: Any) -> Any:

@@ -383,15 +383,16 @@ WITHOUT = {
         while_loop
     """,
     "it communicates along axes": """
-        lax: all_gather axis_index axis_size pmax pmean pmin ppermute pshuffle psum
+        lax: all_gather all_to_all axis_index axis_size pbroadcast pmax pmean pmin ppermute pshuffle psum psum_scatter
+        pswapaxes
     """,
     "its softmax is computed in float32, as in JAX": """
         nn: dot_product_attention
     """,
     "its number is a parameter that meets no array and no dtype": """
         numpy: bartlett blackman hamming hanning kaiser
-        nn.initializers: Initializer glorot_normal glorot_uniform he_normal he_uniform kaiming_normal kaiming_uniform lecun_normal
-        lecun_uniform ones xavier_normal xavier_uniform zeros
+        nn.initializers: Initializer glorot_normal glorot_uniform he_normal he_uniform kaiming_normal kaiming_uniform
+        lecun_normal lecun_uniform ones xavier_normal xavier_uniform zeros
         random: PRNGKey bernoulli bits categorical cauchy choice clone exponential fold_in geometric gumbel key key_data
         key_impl laplace logistic maxwell normal permutation poisson rademacher split wrap_key_data
     """,

@@ -96,6 +96,13 @@ def _with_number(x: Array, number: Any, first: bool) -> list[Array]:
 
 def promote(*xs: Any) -> list[Array]:
     """The operands as arrays of one dtype, shapes untouched; a number is rounded to it once, from its full value."""
+    if len(xs) == 2:
+        first, second = xs
+        if isinstance(first, Array):
+            if type(second) in _NUMBERS:
+                return _with_number(first, second, False)
+        elif type(first) in _NUMBERS and isinstance(second, Array):
+            return _with_number(second, first, True)
     operands = [x if isinstance(x, Array) or is_number(x) else as_array(x) for x in xs]
     kinds = [(x.type.dtype, x.type.weak) if isinstance(x, Array) else dtypes.number_type(x) for x in operands]
     dtype, weak = kinds[0]

@@ -39,17 +39,19 @@ def test_the_ends_of_the_range_are_those_of_a_conversion_of_arrays(dtype, value)
     np.testing.assert_array_equal(number_data(value, dtype).astype("float64"), right.astype("float64"))
 
 
-@pytest.mark.parametrize("value, dtype, right", [
-    (300, "int8", 44), (-1, "uint8", 255), (2**40, "int64", 2**40), (2**64 - 1, "uint64", 2**64 - 1), (300.7, "int8", 127),
-    (np.nan, "int8", 0), (2**70, "float32", 2.0**70), (2**24 + 1, "float64", 2**24 + 1), (2, "bool", True),
-    (0.5 + 2j, "float32", 0.5), (True, "float16", 1.0),
+@pytest.mark.parametrize(("value", "dtype", "right"), [
+    (300, "int8", 44), (-1, "uint8", 255), (2**40, "int64", 2**40), (2**64 - 1, "uint64", 2**64 - 1),
+    (300.7, "int8", 127), (np.nan, "int8", 0), (2**70, "float32", 2.0**70), (2**24 + 1, "float64", 2**24 + 1),
+    (2, "bool", True), (0.5 + 2j, "float32", 0.5), (True, "float16", 1.0),
 ])  # fmt: skip
 def test_numbers_are_converted_by_value_and_integers_by_bits(value, dtype, right):
     found = number_data(value, np.dtype(dtype))
     assert found.dtype == dtype and found == right
 
 
-@pytest.mark.parametrize("value, dtype", [(2**40, "int8"), (2**63, "int64"), (-(2**40), "uint64"), (10**400, "float32")])
+@pytest.mark.parametrize(("value", "dtype"), [
+    (2**40, "int8"), (2**63, "int64"), (-(2**40), "uint64"), (10**400, "float32"),
+])  # fmt: skip
 def test_integers_beyond_the_dtype_and_the_default_are_refused(value, dtype):
     with pytest.raises(IntegerOverflow, match=f"an integer must fit its dtype, got {value} for {dtype}"):
         number_data(value, np.dtype(dtype))
