@@ -154,15 +154,21 @@ def _adapt_transpose(op: type[Any], cell: Any) -> Callable[..., Any]:
 
 
 class ElementwiseLowering:
-    """The rule of ``lower`` for a cell that is a string: the name of an elementwise operation of StableHLO or CHLO."""
+    """The rule of ``lower`` for a cell that is a string: the name of an elementwise operation of StableHLO or CHLO.
 
-    __slots__ = ("name", "is_stablehlo")
+    ``of_complex`` is the rule for complex operands, if they have another one.
+    """
 
-    def __init__(self, name: str):
+    __slots__ = ("name", "is_stablehlo", "of_complex")
+
+    def __init__(self, name: str, of_complex: Callable[..., Any] | None = None):
         self.name = name
         self.is_stablehlo = not name.startswith("chlo.")
+        self.of_complex = of_complex
 
     def __call__(self, op: Any, emit: Any, *values: Any) -> Any:
+        if self.of_complex is not None and values[0].type.dtype.kind == "c":
+            return self.of_complex(op, emit, *values)
         return emit.elementwise(self.name, *values)
 
 

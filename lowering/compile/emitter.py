@@ -307,12 +307,13 @@ class Emitter:
         types: list[Any] = [*[v.type for v in values], *[None] * outputs, *[v.type for v in reversed(consts)]]
         number = len(values)
         lines = self.lines
-        rules: dict[Any, tuple[Any, str | None]] = {}
+        rules: dict[Any, tuple[Any, str | None, bool]] = {}
         for i, (op, args, out) in enumerate(zip(program.ops, program.args, program.types)):
             kind = type(op)
-            rule, mnemonic = rules.get(kind) or rules.setdefault(kind, _rule(kind))
+            rule, mnemonic, every = rules.get(kind) or rules.setdefault(kind, _rule(kind))
             # most equations are plain operations on one or two operands of the result's type: emitted inline, for speed
-            if mnemonic is not None and 0 < len(args) < 3 and types[args[0]] is out is types[args[-1]]:
+            plain = mnemonic is not None and 0 < len(args) < 3 and types[args[0]] is out is types[args[-1]]
+            if plain and (every or out.dtype.kind != "c"):
                 name = names[number] = f"%{self.count}"
                 types[number] = out
                 self.count += 1
@@ -435,10 +436,12 @@ class Emitter:
         return [SsaValue(f"%{number}#{i}" if many else f"%{number}", t) for i, t in enumerate(types)]
 
 
-def _rule(kind: Any) -> tuple[Any, str | None]:
-    """The lowering rule in force; with the StableHLO operation if the rule only applies that to its operands."""
+def _rule(kind: Any) -> tuple[Any, str | None, bool]:
+    """The lowering rule in force; the StableHLO operation that it only applies; whether to complex operands too."""
     rule = LOWER.find(kind)
-    return rule, f"stablehlo.{rule.name}" if type(rule) is ElementwiseLowering and rule.is_stablehlo else None
+    if type(rule) is ElementwiseLowering and rule.is_stablehlo:
+        return rule, f"stablehlo.{rule.name}", rule.of_complex is None
+    return rule, None, True
 
 
 def _identifier(label: str) -> str:

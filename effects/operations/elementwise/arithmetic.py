@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ from ...types.dtypes import ANY, EVERY, FLOATING, INEXACT, INTEGER, NUMERIC, SIG
 from ..foundations.elementwise_factory import Elementwise, Function, elementwise, surface, unbroadcast
 from ..foundations.half_precision import wide
 from ..foundations.shapes import broadcast
+from . import complex_functions as formulas
 from .comparison import eq, ge, select_n
+from .complex_functions import assembled, by_parts, corrected, evaluated
 from .complex_parts import complex, conj, real
 
 
@@ -45,6 +48,8 @@ def _jvp_quotient(op, primals, tangents):
 
 def _divide(x, y):
     """x / y; of integers as StableHLO defines it: towards zero, -1 for x / 0, and the least integer by -1 is itself."""
+    if x.dtype.kind == "c":
+        return _divide_complex(x, y)
     if x.dtype.kind not in "iu":
         return np.divide(x, y)
     by_zero = y == 0
@@ -53,6 +58,20 @@ def _divide(x, y):
     if x.dtype.kind == "i":
         below = below + ((x != below * divisor) & ((x < 0) != (divisor < 0)))
     return np.where(by_zero, np.asarray(-1).astype(x.dtype), below)
+
+
+def _divide_complex(x, y):
+    """x / y; infinite or 0, not NaN, where one of them is infinite or y is 0, as C99's Annex G recommends."""
+    z = np.divide(x, y)
+    lost = np.isnan(z.real) & np.isnan(z.imag)
+    if not lost.any():
+        return z
+    above, below = np.isinf(x), np.isinf(y)
+    known = (above & np.isfinite(y)) | (below & np.isfinite(x)) | ((y == 0) & ~np.isnan(x))
+    return np.where(lost & known, _boxed_quotient(*np.broadcast_arrays(x, y)), z)
+
+
+_boxed_quotient = assembled(formulas.boxed_quotient)
 
 
 def _remainder(x, y):
@@ -111,10 +130,7 @@ def _sign(x):
     """x / |x|; of a zero that zero, of NaN NaN."""
     if dtypes.is_floating(x.dtype):
         return np.copysign(np.abs(np.sign(x)), x)
-    if x.dtype.kind != "c":
-        return np.sign(x)
-    size = np.abs(x)
-    return np.where(size == 0, x, x / np.where(size == 0, np.ones((), size.dtype), size))
+    return np.sign(x) if x.dtype.kind != "c" else _complex_sign(x)
 
 
 def _jvp_sign(op, primals, tangents):
@@ -140,10 +156,14 @@ def _jvp_abs(op, primals, tangents):
     return y, real(mul(dx, mul(conj(x), complex(over, like(over, 0)))))
 
 
+_complex_sign = assembled(formulas.sign)
+_sign_rule = by_parts("sign", formulas.sign)
+
+
 def _lower_sign(op, emit, x):
     """StableHLO's sign does not take unsigned integers: theirs is 0 for 0, else 1."""
     if not dtypes.is_unsigned(x.type.dtype):
-        return emit.elementwise("sign", x)
+        return _sign_rule(op, emit, x)
     zero = emit.full(0, x.type)
     return emit.select(emit.compare("EQ", x, zero), zero, emit.full(1, x.type))
 
@@ -170,7 +190,7 @@ Sign = elementwise(
     doc="``y[i] = x[i] / |x[i]|``, and 0 where ``x[i]`` is 0; complex numbers keep their direction.",
 )  # fmt: skip
 Abs = elementwise(
-    "abs", SIGNED | INEXACT, np.abs, result=dtypes.to_real, jvp=_jvp_abs, lower="abs",
+    "abs", SIGNED | INEXACT, np.abs, result=dtypes.to_real, jvp=_jvp_abs, lower=corrected("abs", formulas.size),
     doc="``y[i] = |x[i]|``, real. The derivative at 0 is that from above, of complex numbers 0.",
 )  # fmt: skip
 Floor = elementwise("floor", FLOATING, wide(np.floor), lower="floor", doc="The largest integer not above ``x[i]``.")
@@ -223,14 +243,24 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     return perform(Round(RoundingMethod(rounding_method)), as_array(x))
 
 
+_square = evaluated(np.square, assembled(formulas.square))
+_complex_square = by_parts("multiply", formulas.square)
+
+
+def _lower_square(op, emit, x):
+    return _complex_square(op, emit, x) if dtypes.is_complex(x.type.dtype) else emit.binary("multiply", x, x)
+
+
 # y = sqrt(x), 1 / sqrt(x), cbrt(x), x^2
 Sqrt = elementwise(
-    "sqrt", INEXACT, wide(np.sqrt), jvp=lambda x, dx, y: mul(dx, div(like(y, 0.5), y)), lower="sqrt",
-    workload="root", doc="The square root: ``y[i]**2 == x[i]``, ``Re y[i] >= 0``; NaN where ``x[i] < 0``.",
+    "sqrt", INEXACT, wide(np.sqrt), jvp=lambda x, dx, y: mul(dx, div(like(y, 0.5), y)),
+    lower=by_parts("sqrt", formulas.sqrt), workload="root",
+    doc="The square root: ``y[i]**2 == x[i]``, ``Re y[i] >= 0``; NaN where ``x[i] < 0``.",
 )  # fmt: skip
 Rsqrt = elementwise(
-    "rsqrt", INEXACT, wide(lambda x: 1 / np.sqrt(x)), jvp=lambda x, dx, y: mul(dx, mul(like(y, -0.5), div(y, x))),
-    lower="rsqrt", workload="root", doc="``y[i] = 1 / sqrt(x[i])``.",
+    "rsqrt", INEXACT, evaluated(lambda x: 1 / np.sqrt(x), assembled(formulas.rsqrt)),
+    jvp=lambda x, dx, y: mul(dx, mul(like(y, -0.5), div(y, x))),
+    lower=by_parts("rsqrt", formulas.rsqrt), workload="root", doc="``y[i] = 1 / sqrt(x[i])``.",
 )  # fmt: skip
 Cbrt = elementwise(
     "cbrt", FLOATING, wide(np.cbrt),
@@ -238,8 +268,8 @@ Cbrt = elementwise(
     workload="logarithm", doc="The real cube root: ``y[i]**3 == x[i]``.",
 )  # fmt: skip
 Square = elementwise(
-    "square", NUMERIC, np.square, jvp=lambda x, dx: mul(dx, mul(like(x, 2), x)),
-    lower=lambda op, emit, x: emit.binary("multiply", x, x), doc="``y[i] = x[i] x[i]``.",
+    "square", NUMERIC, _square, jvp=lambda x, dx: mul(dx, mul(like(x, 2), x)),
+    lower=_lower_square, doc="``y[i] = x[i] x[i]``.",
 )  # fmt: skip
 sqrt: Function = surface(Sqrt, accuracy=True)
 rsqrt: Function = surface(Rsqrt, accuracy=True)
@@ -274,12 +304,13 @@ class IntegerPow(Elementwise):
     def lower(op, emit, x):
         if op.y == 0:
             return emit.full(1, x.type)
-        y = power_by_squaring(x, -op.y if op.y < 0 else op.y, lambda a, b: emit.binary("multiply", a, b))
+        times, squared = partial(emit.binary, "multiply"), partial(_lower_square, op, emit)
+        y = power_by_squaring(x, -op.y if op.y < 0 else op.y, times, squared)
         return emit.binary("divide", emit.full(1, x.type), y) if op.y < 0 else y
 
 
-def power_by_squaring(x: Any, n: int, times: Any) -> Any:
-    """``x**n`` for n > 0 in about log n products, each by ``times``."""
+def power_by_squaring(x: Any, n: int, times: Any, squared: Any) -> Any:
+    """``x**n`` for n > 0 in about log n products, by ``times``, and squares, by ``squared``."""
     result = None
     while True:
         if n & 1:
@@ -287,7 +318,7 @@ def power_by_squaring(x: Any, n: int, times: Any) -> Any:
         n >>= 1
         if not n:
             return result
-        x = times(x, x)
+        x = squared(x)
 
 
 def _integer_pow(n):
@@ -296,7 +327,7 @@ def _integer_pow(n):
     def power(x):
         if n == 0:
             return np.ones_like(x)
-        y = power_by_squaring(x, -n if n < 0 else n, np.multiply)
+        y = power_by_squaring(x, -n if n < 0 else n, np.multiply, _square)
         return np.divide(np.ones((), x.dtype), y) if n < 0 else y
 
     return wide(power)

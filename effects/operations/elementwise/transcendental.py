@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,11 @@ from ...types.dtypes import FLOATING, INEXACT
 from ..foundations.elementwise_factory import Elementwise, Function, elementwise, surface
 from ..foundations.half_precision import scipy_special, wide
 from ..foundations.shapes import broadcast
+from . import complex_functions as formulas
 from .arithmetic import abs as absolute
 from .arithmetic import add, div, like, mul, neg, rsqrt, square, sub
 from .comparison import eq, max, ne, select_n
+from .complex_functions import assembled, by_parts, composed, corrected, evaluated
 from .conversion import convert
 
 
@@ -27,8 +30,13 @@ def _one_plus(x: Any) -> Any:
     return like(x, 1) + x
 
 
+_complex_logistic = by_parts("logistic", formulas.logistic)
+
+
 def _logistic(op, emit, x):
     """1 / (1 + exp(-x))."""
+    if dtypes.is_complex(x.type.dtype):
+        return _complex_logistic(op, emit, x)
     one = emit.full(1, x.type)
     return emit.binary("divide", one, emit.binary("add", one, emit.unary("exponential", emit.unary("negate", x))))
 
@@ -40,7 +48,8 @@ def _exp2(op, emit, x):
 
 # y = e^x, 2^x, e^x - 1, log x, log(1 + x), 1 / (1 + e^-x)
 Exp = elementwise(
-    "exp", INEXACT, wide(np.exp), jvp=lambda x, dx, y: mul(dx, y), lower="exponential", workload="exponential",
+    "exp", INEXACT, wide(np.exp), jvp=lambda x, dx, y: mul(dx, y),
+    lower=by_parts("exponential", formulas.exp), workload="exponential",
     doc="``y[i] = e**x[i]``.",
 )  # fmt: skip
 Exp2 = elementwise(
@@ -48,19 +57,21 @@ Exp2 = elementwise(
     workload="exponential", doc="``y[i] = 2**x[i]``.",
 )  # fmt: skip
 Expm1 = elementwise(
-    "expm1", INEXACT, wide(np.expm1), jvp=lambda x, dx, y: mul(dx, _one_plus(y)), lower="exponential_minus_one",
+    "expm1", INEXACT, evaluated(np.expm1, assembled(formulas.expm1)), jvp=lambda x, dx, y: mul(dx, _one_plus(y)),
+    lower=by_parts("exponential_minus_one", formulas.expm1),
     workload="logarithm", doc="``y[i] = e**x[i] - 1``, exact near 0.",
 )  # fmt: skip
 Log = elementwise(
-    "log", INEXACT, wide(np.log), jvp=lambda x, dx: div(dx, x), lower="log",
+    "log", INEXACT, wide(np.log), jvp=lambda x, dx: div(dx, x), lower=corrected("log", formulas.log),
     workload="logarithm", doc="The natural logarithm, the inverse of ``exp``; its imaginary part lies in (-pi, pi].",
 )  # fmt: skip
 Log1p = elementwise(
-    "log1p", INEXACT, wide(np.log1p), jvp=lambda x, dx: div(dx, _one_plus(x)), lower="log_plus_one",
+    "log1p", INEXACT, evaluated(np.log1p, assembled(formulas.log1p)), jvp=lambda x, dx: div(dx, _one_plus(x)),
+    lower=by_parts("log_plus_one", formulas.log1p),
     workload="logarithm", doc="``y[i] = log(1 + x[i])``, exact near 0.",
 )  # fmt: skip
 Logistic = elementwise(
-    "logistic", INEXACT, wide(lambda x: 1 / (1 + np.exp(-x))),
+    "logistic", INEXACT, evaluated(lambda x: 1 / (1 + np.exp(-x)), assembled(formulas.logistic)),
     jvp=lambda x, dx, y: mul(dx, mul(y, sub(like(y, 1), y))), lower=_logistic, workload="logistic",
     doc="``y[i] = 1 / (1 + e**-x[i])``.",
 )  # fmt: skip
@@ -72,10 +83,13 @@ log1p: Function = surface(Log1p, accuracy=True)
 logistic: Function = surface(Logistic, accuracy=True)
 
 
+_complex_asin = corrected("chlo.asin", formulas.asin)
+
+
 def _asin(op, emit, x):
     """atan2(x, sqrt((1 - x)(1 + x))) for real x: exact near 1 and -1."""
     if dtypes.is_complex(x.type.dtype):
-        return emit.elementwise("chlo.asin", x)
+        return _complex_asin(op, emit, x)
     one = emit.full(1, x.type)
     inner = emit.binary("multiply", emit.binary("subtract", one, x), emit.binary("add", one, x))
     return emit.binary("atan2", x, emit.unary("sqrt", inner))
@@ -86,21 +100,18 @@ def _inverse_slope(x: Any, sign: int) -> Any:
     return rsqrt(_one_plus(square(x)) if sign > 0 else sub(like(x, 1), square(x)))
 
 
-def _atan2(x, y):
-    """The angle of y + ix; for complex x and y by the logarithm."""
-    return -1j * np.log((y + 1j * x) / np.sqrt(x * x + y * y)) if x.dtype.kind == "c" else np.arctan2(x, y)
-
-
 # y = sin x, cos x, tan x and their inverses; z = the angle of y + ix
 Sin = elementwise(
-    "sin", INEXACT, wide(np.sin), jvp=lambda x, dx: dx * cos(x), lower="sine", workload="circular", doc="The sine.",
+    "sin", INEXACT, wide(np.sin), jvp=lambda x, dx: dx * cos(x),
+    lower=by_parts("sine", formulas.sin), workload="circular", doc="The sine.",
 )  # fmt: skip
 Cos = elementwise(
-    "cos", INEXACT, wide(np.cos), jvp=lambda x, dx: dx * -sin(x), lower="cosine", workload="circular",
+    "cos", INEXACT, wide(np.cos), jvp=lambda x, dx: dx * -sin(x),
+    lower=by_parts("cosine", formulas.cos), workload="circular",
     doc="The cosine.",
 )  # fmt: skip
 Tan = elementwise(
-    "tan", INEXACT, wide(np.tan), jvp=lambda x, dx, y: dx * _one_plus(square(y)), lower="tan",
+    "tan", INEXACT, wide(np.tan), jvp=lambda x, dx, y: dx * _one_plus(square(y)), lower=by_parts("tan", formulas.tan),
     workload="inverse", doc="The tangent: ``tan(x) == sin(x) / cos(x)``.",
 )  # fmt: skip
 Asin = elementwise(
@@ -108,17 +119,19 @@ Asin = elementwise(
     workload="inverse", doc="The inverse of ``sin``, with real part in [-pi/2, pi/2].",
 )  # fmt: skip
 Acos = elementwise(
-    "acos", INEXACT, wide(np.arccos), jvp=lambda x, dx: dx * -_inverse_slope(x, -1), lower="chlo.acos",
+    "acos", INEXACT, wide(np.arccos), jvp=lambda x, dx: dx * -_inverse_slope(x, -1),
+    lower=corrected("chlo.acos", formulas.acos),
     workload="inverse", doc="The inverse of ``cos``, with real part in [0, pi].",
 )  # fmt: skip
 Atan = elementwise(
-    "atan", INEXACT, wide(np.arctan), jvp=lambda x, dx: div(dx, _one_plus(square(x))), lower="chlo.atan",
+    "atan", INEXACT, wide(np.arctan), jvp=lambda x, dx: div(dx, _one_plus(square(x))),
+    lower=by_parts("chlo.atan", formulas.atan),
     workload="hyperbolic", doc="The inverse of ``tan``, with real part in [-pi/2, pi/2].",
 )  # fmt: skip
 Atan2 = elementwise(
-    "atan2", INEXACT, wide(_atan2), arity=2,
+    "atan2", INEXACT, evaluated(np.arctan2, partial(formulas.atan2, np)), arity=2,
     jvp=(lambda x, y, dx: dx * div(y, square(x) + square(y)), lambda x, y, dy: dy * div(neg(x), square(x) + square(y))),
-    lower="atan2", workload="inverse",
+    lower=composed("atan2", formulas.atan2), workload="inverse",
     doc="The angle of ``y[i] + i x[i]`` in [-pi, pi]: ``tan(atan2(x, y)) == x / y``, right by quadrant.",
 )  # fmt: skip
 sin: Function = surface(Sin, accuracy=True)
@@ -131,28 +144,31 @@ atan2: Function = surface(Atan2)
 
 # y = sinh x, cosh x, tanh x and their inverses
 Sinh = elementwise(
-    "sinh", INEXACT, wide(np.sinh), jvp=lambda x, dx: dx * cosh(x), lower="chlo.sinh",
+    "sinh", INEXACT, wide(np.sinh), jvp=lambda x, dx: dx * cosh(x), lower=by_parts("chlo.sinh", formulas.sinh),
     workload="hyperbolic", doc="``y[i] = (e**x[i] - e**-x[i]) / 2``.",
 )  # fmt: skip
 Cosh = elementwise(
-    "cosh", INEXACT, wide(np.cosh), jvp=lambda x, dx: dx * sinh(x), lower="chlo.cosh",
+    "cosh", INEXACT, wide(np.cosh), jvp=lambda x, dx: dx * sinh(x), lower=by_parts("chlo.cosh", formulas.cosh),
     workload="hyperbolic", doc="``y[i] = (e**x[i] + e**-x[i]) / 2``.",
 )  # fmt: skip
 Tanh = elementwise(
-    "tanh", INEXACT, wide(np.tanh), jvp=lambda x, dx, y: dx * mul(_one_plus(y), sub(like(y, 1), y)), lower="tanh",
+    "tanh", INEXACT, wide(np.tanh), jvp=lambda x, dx, y: dx * mul(_one_plus(y), sub(like(y, 1), y)),
+    lower=by_parts("tanh", formulas.tanh),
     workload="rational", doc="The hyperbolic tangent: ``tanh(x) == sinh(x) / cosh(x)``.",
 )  # fmt: skip
 Asinh = elementwise(
-    "asinh", INEXACT, wide(np.arcsinh), jvp=lambda x, dx: dx * _inverse_slope(x, 1), lower="chlo.asinh",
+    "asinh", INEXACT, wide(np.arcsinh), jvp=lambda x, dx: dx * _inverse_slope(x, 1),
+    lower=corrected("chlo.asinh", formulas.asinh),
     workload="hyperbolic", doc="The inverse of ``sinh``.",
 )  # fmt: skip
 Acosh = elementwise(
     "acosh", INEXACT, wide(np.arccosh), jvp=lambda x, dx: dx * mul(rsqrt(sub(x, like(x, 1))), rsqrt(_one_plus(x))),
-    lower="chlo.acosh", workload="hyperbolic", doc="The inverse of ``cosh``, with real part not below 0.",
+    lower=corrected("chlo.acosh", formulas.acosh), workload="hyperbolic",
+    doc="The inverse of ``cosh``, with real part not below 0.",
 )  # fmt: skip
 Atanh = elementwise(
     "atanh", INEXACT, wide(np.arctanh), jvp=lambda x, dx: div(dx, mul(_one_plus(x), sub(like(x, 1), x))),
-    lower="chlo.atanh", workload="hyperbolic", doc="The inverse of ``tanh``.",
+    lower=by_parts("chlo.atanh", formulas.atanh), workload="hyperbolic", doc="The inverse of ``tanh``.",
 )  # fmt: skip
 sinh: Function = surface(Sinh)
 cosh: Function = surface(Cosh)
@@ -186,10 +202,19 @@ class Pow(Elementwise):
         return z, columns.add_tangents(by_base, by_exponent)
 
     def lower(op, emit, x, y):
-        return emit.elementwise("power", x, emit.convert(y, x.type.dtype))
+        return _lower_power(op, emit, x, emit.convert(y, x.type.dtype))
 
 
-_power = wide(np.power)
+def _power_of_complex(x, y):
+    """The power as NumPy's, by products for small integer exponents, where all is finite."""
+    z = np.power(x, y)
+    finite = np.isfinite(x) & np.isfinite(y) & np.isfinite(z)
+    return z if finite.all() else np.where(finite, z, _power_by_parts(x, y))
+
+
+_power_by_parts = assembled(formulas.power)
+_power = evaluated(np.power, _power_of_complex)
+_lower_power = by_parts("power", formulas.power)
 _pow = Pow()
 
 

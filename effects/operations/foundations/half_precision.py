@@ -33,13 +33,19 @@ def wide(f: NumPyFunction) -> NumPyFunction:
         y = f(*[x.astype(float32) if x.dtype in HALF else x for x in operands])
         return np.asarray(y).astype(dtype) if y.dtype == float32 else y
 
-    function.narrow = f  # type: ignore[attr-defined]
+    return with_narrow(function, f, HALF)
+
+
+def with_narrow(function: NumPyFunction, f: NumPyFunction, own: frozenset[Any]) -> NumPyFunction:
+    """``function``, which is ``f`` for all dtypes but its ``own``."""
+    function.narrow, function.own = f, own  # type: ignore[attr-defined]
     return function
 
 
 def narrow(f: NumPyFunction, types: Iterable[Any]) -> NumPyFunction:
-    """The function that ``wide`` was applied to, unless an operand is a 16-bit float; else ``f``."""
-    return f if any([t.dtype in HALF for t in types]) else getattr(f, "narrow", f)
+    """``f``, or what it is for these types, such as the function that ``wide`` was applied to."""
+    own = getattr(f, "own", None)
+    return f if own is None or any([t.dtype in own for t in types]) else f.narrow  # type: ignore[attr-defined]
 
 
 def scipy_special(name: str) -> NumPyFunction:
