@@ -63,12 +63,11 @@ def _divide(x, y):
 def _divide_complex(x, y):
     """x / y; infinite or 0, not NaN, where one of them is infinite or y is 0, as C99's Annex G recommends."""
     z = np.divide(x, y)
-    lost = np.isnan(z.real) & np.isnan(z.imag)
-    if not lost.any():
+    if np.isfinite(z).all():
         return z
-    above, below = np.isinf(x), np.isinf(y)
-    known = (above & np.isfinite(y)) | (below & np.isfinite(x)) | ((y == 0) & ~np.isnan(x))
-    return np.where(lost & known, _boxed_quotient(*np.broadcast_arrays(x, y)), z)
+    lost, by_zero = np.isnan(z.real) & np.isnan(z.imag), (y == 0) & ~np.isnan(x)
+    directed = (np.isinf(x) & np.isfinite(y)) | (np.isinf(y) & np.isfinite(x))
+    return np.where(by_zero | (lost & directed), _boxed_quotient(*np.broadcast_arrays(x, y)), z)
 
 
 _boxed_quotient = assembled(formulas.boxed_quotient)
@@ -305,8 +304,11 @@ class IntegerPow(Elementwise):
         if op.y == 0:
             return emit.full(1, x.type)
         times, squared = partial(emit.binary, "multiply"), partial(_lower_square, op, emit)
-        y = power_by_squaring(x, -op.y if op.y < 0 else op.y, times, squared)
-        return emit.binary("divide", emit.full(1, x.type), y) if op.y < 0 else y
+        one, n = emit.full(1, x.type), -op.y if op.y < 0 else op.y
+        if op.y < 0 and dtypes.is_complex(x.type.dtype):  # the power of an overflow is NaN, of an underflow 0
+            return power_by_squaring(emit.binary("divide", one, x), n, times, squared)
+        y = power_by_squaring(x, n, times, squared)
+        return emit.binary("divide", one, y) if op.y < 0 else y
 
 
 def power_by_squaring(x: Any, n: int, times: Any, squared: Any) -> Any:
@@ -327,6 +329,8 @@ def _integer_pow(n):
     def power(x):
         if n == 0:
             return np.ones_like(x)
+        if n < 0 and x.dtype.kind == "c":
+            return power_by_squaring(_divide(np.ones((), x.dtype), x), -n, np.multiply, _square)
         y = power_by_squaring(x, -n if n < 0 else n, np.multiply, _square)
         return np.divide(np.ones((), x.dtype), y) if n < 0 else y
 

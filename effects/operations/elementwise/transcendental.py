@@ -22,12 +22,23 @@ from .arithmetic import abs as absolute
 from .arithmetic import add, div, like, mul, neg, rsqrt, square, sub
 from .comparison import eq, max, ne, select_n
 from .complex_functions import assembled, by_parts, composed, corrected, evaluated
+from .complex_parts import complex, imag, real
 from .conversion import convert
 
 
 def _one_plus(x: Any) -> Any:
-    """1 + x."""
-    return like(x, 1) + x
+    """1 + x; an imaginary part keeps its sign, also where it is 0."""
+    return sub(x, like(x, -1)) if dtypes.is_complex(x.type.dtype) else like(x, 1) + x
+
+
+def _one_minus(x: Any) -> Any:
+    """1 - x; an imaginary part changes its sign, also where it is 0."""
+    return neg(sub(x, like(x, 1))) if dtypes.is_complex(x.type.dtype) else sub(like(x, 1), x)
+
+
+def _turned(z: Any) -> Any:
+    """iz."""
+    return complex(neg(imag(z)), real(z))
 
 
 _complex_logistic = by_parts("logistic", formulas.logistic)
@@ -57,7 +68,7 @@ Exp2 = elementwise(
     workload="exponential", doc="``y[i] = 2**x[i]``.",
 )  # fmt: skip
 Expm1 = elementwise(
-    "expm1", INEXACT, evaluated(np.expm1, assembled(formulas.expm1)), jvp=lambda x, dx, y: mul(dx, _one_plus(y)),
+    "expm1", INEXACT, evaluated(np.expm1, assembled(formulas.expm1)), jvp=lambda x, dx: mul(dx, exp(x)),
     lower=by_parts("exponential_minus_one", formulas.expm1),
     workload="logarithm", doc="``y[i] = e**x[i] - 1``, exact near 0.",
 )  # fmt: skip
@@ -72,7 +83,7 @@ Log1p = elementwise(
 )  # fmt: skip
 Logistic = elementwise(
     "logistic", INEXACT, evaluated(lambda x: 1 / (1 + np.exp(-x)), assembled(formulas.logistic)),
-    jvp=lambda x, dx, y: mul(dx, mul(y, sub(like(y, 1), y))), lower=_logistic, workload="logistic",
+    jvp=lambda x, dx, y: mul(dx, _logistic_slope(x, y)), lower=_logistic, workload="logistic",
     doc="``y[i] = 1 / (1 + e**-x[i])``.",
 )  # fmt: skip
 exp: Function = surface(Exp, accuracy=True)
@@ -96,8 +107,30 @@ def _asin(op, emit, x):
 
 
 def _inverse_slope(x: Any, sign: int) -> Any:
-    """1 / sqrt(1 + sign x^2)."""
+    """1 / sqrt(1 + sign x^2), of complex numbers by the factors of 1 + sign x^2, which have the cuts of the inverse."""
+    if dtypes.is_complex(x.type.dtype):
+        z = _turned(x) if sign > 0 else x
+        return mul(rsqrt(_one_minus(z)), rsqrt(_one_plus(z)))
     return rsqrt(_one_plus(square(x)) if sign > 0 else sub(like(x, 1), square(x)))
+
+
+def _tangent_slope(x: Any, y: Any, sign: int) -> Any:
+    """1 + sign y^2 for y = tan x (sign 1) or tanh x (sign -1), of complex numbers as 1 / cos^2 x or 1 / cosh^2 x."""
+    if dtypes.is_complex(x.type.dtype):
+        return square(div(like(x, 1), cos(x) if sign > 0 else cosh(x)))
+    return _one_plus(square(y)) if sign > 0 else mul(_one_plus(y), sub(like(y, 1), y))
+
+
+def _logistic_slope(x: Any, y: Any) -> Any:
+    """y (1 - y), of complex numbers with 1 - y = logistic(-x)."""
+    return mul(y, logistic(neg(x)) if dtypes.is_complex(x.type.dtype) else sub(like(y, 1), y))
+
+
+def _atan_divisor(x: Any) -> Any:
+    """1 + x^2, of complex numbers (1 - ix)(1 + ix)."""
+    if dtypes.is_complex(x.type.dtype):
+        return mul(_one_minus(_turned(x)), _one_plus(_turned(x)))
+    return _one_plus(square(x))
 
 
 # y = sin x, cos x, tan x and their inverses; z = the angle of y + ix
@@ -111,7 +144,8 @@ Cos = elementwise(
     doc="The cosine.",
 )  # fmt: skip
 Tan = elementwise(
-    "tan", INEXACT, wide(np.tan), jvp=lambda x, dx, y: dx * _one_plus(square(y)), lower=by_parts("tan", formulas.tan),
+    "tan", INEXACT, wide(np.tan), jvp=lambda x, dx, y: dx * _tangent_slope(x, y, 1),
+    lower=by_parts("tan", formulas.tan),
     workload="inverse", doc="The tangent: ``tan(x) == sin(x) / cos(x)``.",
 )  # fmt: skip
 Asin = elementwise(
@@ -124,7 +158,7 @@ Acos = elementwise(
     workload="inverse", doc="The inverse of ``cos``, with real part in [0, pi].",
 )  # fmt: skip
 Atan = elementwise(
-    "atan", INEXACT, wide(np.arctan), jvp=lambda x, dx: div(dx, _one_plus(square(x))),
+    "atan", INEXACT, wide(np.arctan), jvp=lambda x, dx: div(dx, _atan_divisor(x)),
     lower=by_parts("chlo.atan", formulas.atan),
     workload="hyperbolic", doc="The inverse of ``tan``, with real part in [-pi/2, pi/2].",
 )  # fmt: skip
@@ -152,7 +186,7 @@ Cosh = elementwise(
     workload="hyperbolic", doc="``y[i] = (e**x[i] + e**-x[i]) / 2``.",
 )  # fmt: skip
 Tanh = elementwise(
-    "tanh", INEXACT, wide(np.tanh), jvp=lambda x, dx, y: dx * mul(_one_plus(y), sub(like(y, 1), y)),
+    "tanh", INEXACT, wide(np.tanh), jvp=lambda x, dx, y: dx * _tangent_slope(x, y, -1),
     lower=by_parts("tanh", formulas.tanh),
     workload="rational", doc="The hyperbolic tangent: ``tanh(x) == sinh(x) / cosh(x)``.",
 )  # fmt: skip
@@ -167,7 +201,7 @@ Acosh = elementwise(
     doc="The inverse of ``cosh``, with real part not below 0.",
 )  # fmt: skip
 Atanh = elementwise(
-    "atanh", INEXACT, wide(np.arctanh), jvp=lambda x, dx: div(dx, mul(_one_plus(x), sub(like(x, 1), x))),
+    "atanh", INEXACT, wide(np.arctanh), jvp=lambda x, dx: div(dx, mul(_one_plus(x), _one_minus(x))),
     lower=by_parts("chlo.atanh", formulas.atanh), workload="hyperbolic", doc="The inverse of ``tanh``.",
 )  # fmt: skip
 sinh: Function = surface(Sinh)
