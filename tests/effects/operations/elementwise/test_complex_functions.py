@@ -66,7 +66,7 @@ BY_SIZE = ("expm1", "logistic", "integer_pow(-2)")
 def points(parts, dtype):
     """All numbers x + iy of these parts."""
     real = np.finfo(dtype).dtype
-    held = [x for x in parts if not np.isfinite(x) or abs(x) < np.finfo(real).max]
+    held = [x for x in parts if not np.isfinite(x) or abs(x) < float(np.finfo(real).max)]
     z = np.empty(len(held) ** 2, dtype)
     for i, (x, y) in enumerate(itertools.product(held, held)):
         z.real[i], z.imag[i] = x, y
