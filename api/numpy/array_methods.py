@@ -14,6 +14,7 @@ from ..effects.operations.elementwise.complex_parts import complex as complex_
 from ..effects.operations.elementwise.complex_parts import imag, real
 from ..effects.operations.elementwise.conversion import BitcastConvertType, convert
 from ..effects.operations.foundations import shapes
+from ..effects.operations.manipulation.slicing import rev
 from ..effects.types import dtypes
 from .arrays import shape_manipulation
 from .arrays.creation import astype as _astype
@@ -96,6 +97,19 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     return _bits(self, target, dtypes.itemsize_bits(own), dtypes.itemsize_bits(target))
 
 
+def _byteswap(self: Any, inplace: bool = False) -> Any:
+    """The array with the bytes of each element, or of each part of a complex one, in reverse order."""
+    if inplace:
+        raise Immutable("byteswap: arrays are immutable, so inplace must be False.", hint="use the result.")
+    dtype = self.type.dtype
+    if dtypes.is_complex(dtype):
+        return complex_(_byteswap(real(self)), _byteswap(imag(self)))
+    if dtype.itemsize == 1:
+        return self
+    octets = perform(BitcastConvertType(dtypes.uint8), self)
+    return perform(BitcastConvertType(dtype), rev(octets, (octets.ndim - 1,)))
+
+
 def _pairs(z: Any) -> Any:
     """Complex numbers as pairs (real, imaginary), interleaved along the last axis."""
     parts = shape_manipulation.expand_dims(real(z), -1), shape_manipulation.expand_dims(imag(z), -1)
@@ -153,8 +167,8 @@ def _matrices_transposed(self: Any) -> Any:
 
 _OWN: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "reshape": _reshape, "transpose": _transpose, "flatten": _flatten, "astype": _as_type, "compress": _compress_method,
-    "view": _view, "to_device": _to_device, "copy": duplicate, "clone": duplicate, "__getitem__": getitem,
-    "__setitem__": _set_item,
+    "view": _view, "byteswap": _byteswap, "to_device": _to_device, "copy": duplicate, "clone": duplicate,
+    "__getitem__": getitem, "__setitem__": _set_item,
 })  # fmt: skip
 _PROPERTIES: Mapping[str, Callable[[Any], Any]] = MappingProxyType({
     "T": _reversed, "mT": _matrices_transposed, "real": _real_part, "imag": _imaginary_part, "at": IndexUpdateHelper,

@@ -18,7 +18,7 @@ from ..effects.operations.manipulation.operand_promotion import promote, togethe
 from ..effects.operations.manipulation.slicing import concatenate, index_in_dim, pad, rev, slice_in_dim
 from ..effects.operators.numpy_arithmetic import remainder
 from ..effects.types import dtypes
-from ..effects.types.dtypes import bool_, canonical, default_float
+from ..effects.types.dtypes import canonical, default_float
 from .arrays.argument_conversion import array_of, inexact, like
 from .arrays.indexing_operations import take
 from .mathematics.elementary_functions import i0
@@ -103,22 +103,25 @@ def _convolved(name: str, x: Any, y: Any, mode: str, precision: Any, preferred: 
     return contract(y, rows, (((0,), (0,)), ((), ())), precision, preferred)
 
 
-def _vectors(name: str, a: Any, v: Any) -> list[Any]:
+def _vectors(name: str, a: Any, v: Any, preferred: Any) -> list[Any]:
     x, y = promote(a, v)
     for part in (x, y):
         if part.ndim != 1 or not part.size:
             raise ShapeMismatch(f"{name}: operands must be vectors with elements, got {x.type} and {y.type}.")
-    return [convert(part, canonical("int32")) if part.type.dtype is bool_ else part for part in (x, y)]
+    whole = preferred is not None and dtypes.is_integer(canonical(preferred))
+    return [x, y] if whole and dtypes.is_integer(x.type.dtype) else [inexact(x), inexact(y)]
 
 
 def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """``convolve(a, v)[k] == sum over j of a[j] * v[k - j]``; "same": the longer size, "valid": full overlaps.
 
+    As in JAX the results of integers are floats, unless ``preferred_element_type`` is an integer dtype.
+
     >>> from handlax.numpy import array
     >>> convolve(array([1, 2, 3]), array([1, 1]))
-    Array([1, 3, 5, 3], dtype=int32)
+    Array([1., 3., 5., 3.], dtype=float32)
     """
-    x, y = _vectors("convolve", a, v)
+    x, y = _vectors("convolve", a, v, preferred_element_type)
     if x.size < y.size:
         x, y = y, x
     return _convolved("convolve", x, rev(y, (0,)), mode, precision, preferred_element_type)
@@ -127,11 +130,13 @@ def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, prefe
 def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """``correlate(a, v)[k] == sum over j of a[j + k] * conj(v[j])``, k from the first overlap. Source: NumPy.
 
+    As in JAX the results of integers are floats, unless ``preferred_element_type`` is an integer dtype.
+
     >>> from handlax.numpy import array
     >>> correlate(array([1, 2, 3]), array([1, 1]))
-    Array([3, 5], dtype=int32)
+    Array([3., 5.], dtype=float32)
     """
-    x, y = _vectors("correlate", a, v)
+    x, y = _vectors("correlate", a, v, preferred_element_type)
     if dtypes.is_complex(y.type.dtype):
         y = conj(y)
     if x.size >= y.size:

@@ -27,6 +27,7 @@ from ..base.errors import (
     HandlaxError,
     NotAnArray,
     RankMismatch,
+    ShapeMismatch,
     TracerArrayConversionError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
@@ -262,6 +263,13 @@ class ConcreteArray(UnsealedArray, ImmutableObject):
     def __contains__(self, item: Any) -> bool:
         if isinstance(self.type.dtype, dtypes.ExtendedDType):
             raise self._keys_error("in")
+        if not isinstance(item, (Array, np.ndarray, np.generic, int, float, complex)):
+            raise NotAnArray(f"in: only numbers are looked for in an array, got {type(item).__name__}.")
+        if len(self.type.shape) != 1 or np.ndim(item):
+            raise ShapeMismatch(
+                f"in: one number is looked for in a vector, got shape {np.shape(item)} in {self.type}.",
+                hint="(x == y).any() compares all elements, or rows.",
+            )
         return bool(np.any(self.value == np.asarray(item)))
 
     def __repr__(self) -> str:
@@ -377,6 +385,9 @@ class Box(Array):
     def tolist(self) -> Any:
         return self._scalar("tolist")
 
+    def tobytes(self, order: str = "C") -> bytes:
+        return self._scalar("tobytes")
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return self._unknown(
             TracerArrayConversionError,
@@ -412,13 +423,28 @@ def _is_read_only(x: np.ndarray[Any, Any]) -> bool:
 
 
 def from_numpy(x: np.ndarray[Any, Any], *, copy: bool | None = None, weak: bool = False) -> ConcreteArray:
-    """The array of NumPy's data: a copy, unless the data are read-only or ``copy=False``."""
+    """The array of NumPy's data: a copy, unless the data are read-only or ``copy=False``.
+
+    Raises: BadArgument: the array is masked, so that some of its elements have no value.
+    """
+    if x.__class__ is not np.ndarray:
+        x = without_subclass(x)
     dtype = dtypes.canonical(x.dtype)
     if x.dtype is not dtype and x.dtype != dtype:
         x = x.astype(dtype)
     elif copy or (copy is None and not _is_read_only(x)):
         x = x.copy()
     return concrete(array_type(x.shape, dtype, weak), x)
+
+
+def without_subclass(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The data of a ``np.matrix``, ``np.memmap`` or another subclass, whose own arithmetic must not take effect."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise BadArgument(
+            "array: every element must have a value, got a masked array.",
+            hint="x.filled(value), or x.data with where=~x.mask.",
+        )
+    return np.asarray(x)
 
 
 def share(x: ConcreteArray) -> ConcreteArray:

@@ -1,5 +1,7 @@
 """Creation agrees with NumPy, but for dtypes, which are JAX's."""
 
+from array import array as python_array
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -199,3 +201,59 @@ def test_full_broadcasts_and_converts():
 def test_conversion_from_complex_warns_and_keeps_the_real_part():
     with pytest.warns(np.exceptions.ComplexWarning):
         same(hnp.array([1 + 2j]).astype("float32"), [1], "float32")
+
+
+@pytest.mark.parametrize("make", [hnp.array, hnp.asarray, hnp.sin, hx.jit(lambda x: x), lambda x: hnp.array([x, x])])
+def test_a_masked_array_has_no_values_to_take(make):
+    with pytest.raises(hx.errors.BadArgument, match="masked"):
+        make(np.ma.array([1.0, 2.0], mask=[False, True]))
+
+
+@pytest.mark.parametrize("f", [lambda x: hnp.asarray(x) * hnp.asarray(x), lambda x: hx.jit(lambda y: y * y)(x)])
+def test_a_matrix_is_an_array_without_the_arithmetic_of_matrices(f):
+    x = np.array([[1.0, 2.0], [3.0, 4.0]])
+    same(f(x.view(np.matrix)), x * x)
+    same(hnp.sum(x.view(np.matrix), 0), x.sum(0))
+
+
+def test_what_holds_numbers_in_a_buffer_is_an_array():
+    numbers = python_array("h", [1, -2, 3])
+    same(hnp.array(numbers), [1, -2, 3], "int16")
+    same(hnp.asarray(numbers, "float32"), [1, -2, 3], "float32")
+    same(hnp.array([numbers, numbers]), [[1, -2, 3]] * 2, "int16")
+    same(hnp.array(bytearray(b"ab")), [97, 98], "uint8")
+    same(hnp.array(range(3)), [0, 1, 2], "int32")
+    same(hnp.array([range(2), range(2, 4)]), [[0, 1], [2, 3]], "int32")
+
+
+def test_a_vector_is_asked_for_a_number():
+    x = hnp.arange(4)
+    assert 3 in x and np.int32(0) in x and 7 not in x and 2.5 not in x
+    for array, number in ((hnp.array(1), 1), (hnp.ones((2, 2)), 1), (x, np.arange(2))):
+        with pytest.raises(hx.errors.ShapeMismatch):
+            number in array  # noqa: B015
+    for number in ("abc", None):
+        with pytest.raises(hx.errors.NotAnArray):
+            number in x  # noqa: B015
+
+
+@pytest.mark.parametrize("k", [-4, -1, 0, 2])
+def test_the_number_of_a_diagonal_may_be_unknown(k):
+    for f, ours, known in (
+        (lambda k: hnp.eye(3, 4, k=k), hnp.eye, np.eye(3, 4, k)),
+        (lambda k: hnp.tri(3, 4, k=k), hnp.tri, np.tri(3, 4, k)),
+        (lambda k: hnp.tril(hnp.ones((3, 4)), k), hnp.tril, np.tril(np.ones((3, 4)), k)),
+        (lambda k: hnp.triu(hnp.ones((3, 4)), k), hnp.triu, np.triu(np.ones((3, 4)), k)),
+    ):
+        same(hx.jit(f)(k), known)
+        same(hx.vmap(f)(hnp.array([k, 0]))[0], known)
+        same(f(k), known)
+        with pytest.raises(hx.errors.BadArgument, match=f"{ours.__name__}: k must be an integer"):
+            f(1.5)
+
+
+@pytest.mark.parametrize("args", [(5, np.int16), (1, np.float16), (2, "int32")])
+def test_the_dtype_asked_for_is_no_promotion(args):
+    with hx.configure(numpy_dtype_promotion="strict"):
+        same(hnp.linspace(1, args[0], 5, dtype=args[1]), np.linspace(1, args[0], 5).astype(args[1]), args[1])
+        assert hnp.pad(np.ones(2, args[1]), 2, mode="linear_ramp", end_values=args[0]).dtype == args[1]

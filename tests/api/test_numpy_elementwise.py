@@ -198,3 +198,16 @@ def test_heaviside_of_nan():
     x = np.array([-1.0, -0.0, 0.0, 2.0, np.nan, np.inf], "float32")
     for f in hnp.heaviside, hx.jit(hnp.heaviside):
         np.testing.assert_array_equal(f(x, np.float32(0.5)), np.heaviside(x, np.float32(0.5)))
+
+
+@pytest.mark.parametrize(("a", "b"), [(6, 10), ([6, -6, 0], [10, -10, 1]), (True, False), (2.0, 3), (250, 3)])
+@pytest.mark.parametrize("how", [{}, {"rtol": 0.5}, {"atol": 4}, {"rtol": 0.1, "atol": 3.2}])
+def test_integers_are_close_as_floats_are(a, b, how):
+    assert hnp.isclose(np.array(a), np.array(b), **how).tolist() == np.isclose(a, b, **how).tolist()
+    assert bool(hnp.allclose(np.array(a), np.array(b), **how)) == np.allclose(a, b, **how)
+
+
+def test_logaddexp2_of_complex_numbers(rng):
+    x, y = rng.normal(size=(2, 5)) + 1j * rng.normal(size=(2, 5))
+    np.testing.assert_allclose(hnp.logaddexp2(x, y), np.log2(2**x + 2**y), rtol=1e-13)
+    assert np.isfinite(hnp.logaddexp2(2000 + 1j, 2001 - 1j))

@@ -383,3 +383,18 @@ def test_the_derivative_of_an_entry_of_a_weak_array_is_one_there():
     assert weak.weak_type
     np.testing.assert_array_equal(hx.grad(lambda x: x[0])(weak), [1, 0, 0])
     assert hx.lax.pad(weak, 0, [(1, 0, 0)]).dtype == weak.dtype
+
+
+@pytest.mark.parametrize("mode", [None, "clip", "fill", "promise_in_bounds"])
+def test_negative_indices_along_an_axis_count_from_the_end_unless_that_is_declined(mode):
+    x, i = hnp.array([10, 20, 30]), hnp.array([-1, -2])
+    assert hnp.take_along_axis(x, i, 0, mode=mode).tolist() == [30, 20]
+    assert hnp.take_along_axis(x, hnp.array([-7, 9]), 0, mode="clip").tolist() == [10, 30]
+    assert hnp.take_along_axis(x, i, 0, mode="clip", wrap_negative_indices=False).tolist() == [10, 10]
+
+
+def test_flat_positions_are_computed_unchecked_where_that_is_asked_for():
+    i = hnp.array([0, 1], "int8")
+    flat = lambda i: hnp.ravel_multi_index((i, i), (2, 3), mode="ignore")
+    for found in (flat(i), hx.jit(flat)(i)):
+        assert found.dtype == "int8" and found.tolist() == [0, 4]

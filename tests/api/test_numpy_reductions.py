@@ -173,3 +173,68 @@ def test_running_products_keep_the_width_of_integers():
 def test_counts_of_points_are_integers():
     assert hnp.histogramdd(np.ones((3, 2), "float32"))[0].dtype == "int32"
     assert hnp.histogramdd(np.ones((3, 2), "float32"), density=True)[0].dtype == "float32"
+
+
+WITH_MASK = [*FOLDS, "nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd"]
+
+
+@pytest.mark.parametrize("name", WITH_MASK)
+def test_what_says_which_elements_count_is_a_mask_that_fits(name, rng):
+    x, mask = rng.normal(size=(4, 3)), np.array([True, False, True])
+    extra = {"initial": -9.0} if name.endswith(("max", "min")) else {}
+    with hx.configure(numpy_rank_promotion="raise"):  # the mask of a row is no operand whose rank is promoted
+        close(getattr(hnp, name)(x, where=mask, **extra), getattr(np, name)(x, where=mask, **extra))
+    with pytest.raises(hx.errors.BadArgument, match="where must be boolean"):
+        getattr(hnp, name)(x, where=mask.astype(int), **extra)
+    with pytest.raises(hx.errors.ShapeMismatch, match="where must broadcast"):
+        getattr(hnp, name)(x, where=np.ones((2, 4, 3), bool), **extra)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "cumsum", "cumprod"])
+def test_booleans_are_folded_to_booleans_where_that_is_asked_for(name):
+    x = np.array([[1.0, 0.0, 2.0], [0.5, -1.0, 3.0]])
+    found, wanted = [getattr(m, name)(x, axis=1, dtype=bool) for m in (hnp, np)]
+    assert found.dtype == bool and found.tolist() == wanted.tolist()
+    assert hnp.sum(x[0] > 9, dtype=bool, initial=True).tolist() is True
+
+
+@pytest.mark.parametrize("axis", [(0, 2), (2, 0), (2, 1, 0), (-1, 0), 1, (1,), [2, 1]])
+def test_weights_belong_to_the_axes_in_the_order_in_which_they_are_named(axis, rng):
+    x = rng.normal(size=(3, 3, 3))
+    named = axis if isinstance(axis, (tuple, list)) else (axis,)
+    weights = rng.random((3,) * len(named))
+    along = tuple(axis) if isinstance(axis, list) else axis
+    for found, wanted in zip(
+        hnp.average(x, axis, weights, returned=True), np.average(x, along, weights, returned=True), strict=True
+    ):
+        close(found, wanted)
+
+
+@pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd"])
+@pytest.mark.parametrize("dtype", [None, "complex128"])
+@pytest.mark.parametrize("kind", [float, complex])
+def test_the_variance_is_real_unless_a_complex_dtype_is_asked_for(name, dtype, kind, rng):
+    x = rng.normal(size=(4, 5)).astype(kind) * (1 + (1j if kind is complex else 0))
+    found = getattr(hnp, name)(x, axis=0, dtype=dtype)
+    assert found.dtype == (dtype or "float64")
+    close(found, getattr(np, name)(x, axis=0))
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("name", ["convolve", "correlate"])
+def test_convolutions_of_integers_are_floats_unless_integers_are_asked_for(name, mode):
+    x, y = np.array([1, 2, 3, 4], "int16"), np.array([1, -1, 2], "int16")
+    found = getattr(hnp, name)(x, y, mode=mode)
+    assert found.dtype == "float32"
+    close(found, getattr(np, name)(x, y, mode=mode))
+    assert getattr(hnp, name)(x, y, mode=mode, preferred_element_type="int16").dtype == "int16"
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "float64"])
+@pytest.mark.parametrize("period", [4, 5])
+@pytest.mark.parametrize("discont", [None, 3])
+def test_integers_are_unwrapped_as_integers(dtype, period, discont):
+    x = np.array([0, 1, 5, 6, 3, 7, 5], dtype)
+    found = hnp.unwrap(x, discont, period=period)
+    assert found.dtype == dtype
+    close(found, np.unwrap(x, discont, period=period).astype(dtype))

@@ -249,3 +249,29 @@ def test_insertion_of_several_values():
 def test_trimming_of_zeros(values, trim):
     x = np.array(values, "int32")
     np.testing.assert_array_equal(np.asarray(hnp.trim_zeros(x, trim)), np.trim_zeros(x, trim))
+
+
+@pytest.mark.parametrize("axis", [(0, 0), (0, -3), 5])
+def test_the_axes_that_are_counted_are_distinct_and_there(axis):
+    assert hnp.size(np.zeros((2, 3, 4)), (0, -1)) == 8
+    with pytest.raises(hx.errors.BadArgument):
+        hnp.size(np.zeros((2, 3, 4)), axis)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "uint32", "int64", "float16", "float64", "complex64", "bool"])
+def test_bytes_are_swapped(dtype):
+    x = np.array([[1, 0, 3], [7, 300, 2]]).astype(dtype)
+    assert np.asarray(hnp.asarray(x).byteswap()).tobytes() == x.byteswap().tobytes()
+    assert np.asarray(hx.jit(lambda x: x.byteswap())(x)).tobytes() == x.byteswap().tobytes()
+    with pytest.raises(hx.errors.Immutable):
+        hnp.asarray(x).byteswap(inplace=True)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("gone", [[], [0], [2, -3], [[1, 0], [3, -2]]])
+def test_distinct_positions_that_are_unknown_are_deleted(axis, gone, rng):
+    x, gone = rng.normal(size=(6, 6)), np.array(gone, int)
+    found = hx.jit(lambda x, i: hnp.delete(x, i, axis, assume_unique_indices=True))(x, gone)
+    np.testing.assert_array_equal(found, np.delete(x, gone, axis))
+    with pytest.raises(hx.errors.ConcretizationError):
+        hx.jit(lambda x, i: hnp.delete(x, i, axis))(x, gone)

@@ -10,20 +10,24 @@ import numpy as np
 
 from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch
 from ...effects.base.stack import perform
-from ...effects.core.arrays import Array, ConcreteArray, as_array
+from ...effects.core.arrays import Array, Box, ConcreteArray, as_array
 from ...effects.functions.unsupported import no_sharding
+from ...effects.operations.elementwise.comparison import ge
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axes, canonical_axis
 from ...effects.operations.indexing.gather_scatter import ScatterAdd
 from ...effects.operations.indexing.gather_windows import ScatterDimensionNumbers
 from ...effects.operations.manipulation import slicing
+from ...effects.operations.manipulation.creation import broadcasted_iota, iota
 from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.operations.manipulation.slicing import Concatenate
 from ...effects.operations.reductions.cumulative import cumsum
+from ...effects.operations.reductions.sorting import sort
+from ...effects.types import dtypes
 from .argument_conversion import rows_of
 from .creation import shape_of
-from .index_reading import FILL, INT32
+from .index_reading import FILL, INT32, wrapped
 from .indexing_operations import take
 from .joining_splitting import concatenate, joined_along
 from .shape_manipulation import ravel
@@ -157,7 +161,10 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
 
 
 def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Any:
-    """``arr`` without the positions ``obj``, concrete integers, along ``axis``; flattened for ``axis=None``.
+    """``arr`` without the positions ``obj`` along ``axis``; flattened for ``axis=None``.
+
+    The positions are known, unless ``assume_unique_indices`` says that they are distinct: then their number says how
+    many elements remain.
 
     >>> delete(np.arange(4, dtype="int32"), [1, 2])
     Array([0, 3], dtype=int32)
@@ -167,10 +174,21 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
         x, axis = shapes.reshape(x, (x.size,)), 0
     axis = canonical_axis(axis, x.ndim, "delete")
     size = x.shape[axis]
+    if assume_unique_indices and isinstance(obj, Box) and dtypes.is_integer(obj.type.dtype):
+        return take(x, _remaining(obj, size), axis)
     gone = static_positions(obj, size, "delete")
     if gone.size and (gone.min() < -size or gone.max() >= size):
         raise BadArgument(f"delete: positions must lie in [-{size}, {size}), got {gone.tolist()}.")
     return pieces(x, np.delete(np.arange(size), gone), axis)
+
+
+def _remaining(gone: Any, size: int) -> Any:
+    """The positions below ``size`` that are not among ``gone``, distinct ones."""
+    gone = sort(ravel(wrapped(gone, size)))
+    i = broadcasted_iota(INT32, (size - gone.size, gone.size), 0)
+    before = convert(gone, INT32) - iota(INT32, gone.size)  # how many positions remain before each that goes
+    passed = ge(i, shapes.broadcast(before, i.shape))
+    return iota(INT32, size - gone.size) + shapes.reduce_sum(convert(passed, INT32), (1,))
 
 
 def pieces(x: Any, source: Sequence[int] | np.ndarray[Any, Any], axis: int) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...effects.base.errors import BadArgument
+from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.base.stack import current
 from ...effects.core.arrays import Array, as_array, scalar
 from ...effects.operations.elementwise.comparison import SelectN, ne
@@ -77,6 +77,28 @@ def choose(condition: Any, x: Any, y: Any, name: str = "where") -> Any:
         if which.type.shape != full and which.type.shape and full:
             which = shapes.broadcast(which, broadcast_shape(name, which.type.shape, full))
     return current().answer(_select, (which, y, x))
+
+
+def mask_for(where: Any, shape: tuple[int, ...], name: str) -> Any:
+    """The argument ``where`` of a reduction, broadcast to the shape of its array.
+
+    Raises: BadArgument: it is not boolean. ShapeMismatch: it does not broadcast to this shape.
+    """
+    mask = array_of(where)
+    if mask.type.dtype is not bool_:
+        raise BadArgument(
+            f"{name}: where must be boolean, got {mask.type}.", hint="say which elements count, as in where=mask != 0."
+        )
+    if broadcast_shape(name, mask.type.shape, shape) != shape:
+        raise ShapeMismatch(f"{name}: where must broadcast to the shape {shape} of the array, got {mask.type}.")
+    return shapes.broadcast(mask, shape)
+
+
+def masked(x: Any, where: Any, filler: Any, name: str) -> Any:
+    """``x`` with a number, of its dtype, in place of the elements that do not count; None: all do."""
+    if where is None:
+        return x
+    return current().answer(_select, (mask_for(where, x.type.shape, name), like(x, filler), x))
 
 
 def axes_of(axis: Any, rank: int, name: str) -> tuple[int, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from ...effects.base.errors import BadArgument, ShapeMismatch
-from ...effects.core.arrays import as_array
+from ...effects.core.arrays import Box, as_array
 from ...effects.operations.elementwise.comparison import eq, ge, select_n
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
@@ -26,10 +27,20 @@ __all__ = ["diag", "diagflat", "diagonal", "eye", "identity", "tri", "tril", "tr
 _INDEX = np.dtype("int32")
 
 
-def _compared(compare: Callable[..., Any], shape: tuple[int, ...], k: int) -> Any:
+def _compared(compare: Callable[..., Any], shape: tuple[int, ...], k: Any) -> Any:
     """``compare(i + k, j)`` for every index ``i, j`` of a matrix."""
     rows, columns = broadcasted_iota(_INDEX, shape, 0), broadcasted_iota(_INDEX, shape, 1)
-    return compare(rows + k if k else rows, columns)
+    return compare(rows if k.__class__ is int and not k else rows + k, columns)
+
+
+def _offset(k: Any, where: str) -> Any:
+    """The number of a diagonal: an int, or an integer whose value may be unknown."""
+    if isinstance(k, Box) and dtypes.is_integer(k.type.dtype) and not k.type.shape:
+        return convert(k, _INDEX)
+    try:
+        return index(k)
+    except TypeError as error:
+        raise BadArgument(f"{where}: k must be an integer, got {k!r}.") from error
 
 
 def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
@@ -41,7 +52,7 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = N
     """
     shape = shapes.canonical_shape((N, N if M is None else M), "eye")
     kind = dtypes.default_float() if dtype is None else dtypes.canonical(dtype)
-    return placed(convert(_compared(eq, shape, k.__index__()), kind), device)
+    return placed(convert(_compared(eq, shape, _offset(k, "eye")), kind), device)
 
 
 def identity(n: Any, dtype: Any = None) -> Any:
@@ -63,7 +74,7 @@ def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
     """
     shape = shapes.canonical_shape((N, N if M is None else M), "tri")
     kind = dtypes.default_float() if dtype is None else dtypes.canonical(dtype)
-    return convert(_compared(ge, shape, k.__index__()), kind)
+    return convert(_compared(ge, shape, _offset(k, "tri")), kind)
 
 
 def _part(m: Any, k: int, lower: bool, where: str) -> Any:
@@ -71,7 +82,7 @@ def _part(m: Any, k: int, lower: bool, where: str) -> Any:
     shape = x.type.shape
     if len(shape) < 2:
         raise ShapeMismatch(f"{where}: a matrix is needed, got {x.type} of rank {len(shape)}.")
-    k = k.__index__()
+    k = _offset(k, where)
     mask = _compared(ge, shape[-2:], k if lower else k - 1)
     if len(shape) > 2:
         mask = shapes.broadcast(mask, shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from array import array as python_array
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -12,7 +13,16 @@ import numpy as np
 from ...effects.base import config
 from ...effects.base.errors import BadArgument, IntegerOverflow, NotAnArray, ShapeMismatch
 from ...effects.core.array_backend import backend
-from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete, from_numpy, scalar, type_of
+from ...effects.core.arrays import (
+    Array,
+    ConcreteArray,
+    as_array,
+    concrete,
+    from_numpy,
+    scalar,
+    type_of,
+    without_subclass,
+)
 from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
@@ -32,6 +42,8 @@ __all__ = [
 
 
 _PLAIN = frozenset((bool, int, float, complex))
+_BUFFERS = (memoryview, bytearray, python_array)  # Python's own arrays of numbers
+_WHOLE = (np.ma.MaskedArray, range, *_BUFFERS)  # what is made an array by itself where it stands in a list
 
 
 def shape_of(shape: Any, where: str) -> tuple[int, ...]:
@@ -105,13 +117,17 @@ def _made(x: Any, dtype: Any, copy: bool | None) -> Any:
         return _from_sequence(x, dtype)
     if x is None:
         raise NotAnArray("array: a number, an array or a list is needed, got None.")
-    y = as_array(x) if not isinstance(x, memoryview) else from_numpy(np.asarray(x), copy=copy)
+    if kind is range:
+        return _from_sequence(list(x), dtype)
+    if isinstance(x, _BUFFERS):
+        return _made(np.asarray(memoryview(x)), dtype, copy)
+    y = as_array(x)
     return y if dtype is None else convert(y, dtype)
 
 
 def _memory_of(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A view of the user's memory, which it does not name as a base: arrays make their bases read-only."""
-    return np.lib.stride_tricks.as_strided(x)
+    return np.lib.stride_tricks.as_strided(without_subclass(x))
 
 
 def duplicate(x: Any) -> Any:
@@ -128,6 +144,8 @@ def _from_sequence(items: Sequence[Any], dtype: Any) -> Any:
     _collect(items, kinds.update)
     if kinds <= _PLAIN:
         return from_numpy(_of_numbers(items, dtype, bool(kinds)), copy=False)
+    if any(issubclass(kind, _WHOLE) for kind in kinds):
+        return _from_sequence(_with_arrays(items), dtype)
     if any(issubclass(kind, Array) or hasattr(kind, "__handlax_array__") for kind in kinds):
         found = dtypes.result_type(*_leaves(items)) if dtype is None else dtype
         return convert(stack([_made(item, found, False) for item in items]), found)
@@ -136,6 +154,18 @@ def _from_sequence(items: Sequence[Any], dtype: Any) -> Any:
         raise NotAnArray(f"array: lists must hold numbers or arrays, got {names}.")
     found = dtypes.result_type(*_leaves(items)) if dtype is None else dtype
     return from_numpy(_numpy(items, found), copy=False)
+
+
+def _with_arrays(items: Sequence[Any]) -> list[Any]:
+    """The nested lists with arrays in place of ranges and buffers."""
+    return [
+        _with_arrays(item)
+        if isinstance(item, (list, tuple))
+        else _made(item, None, None)
+        if isinstance(item, _WHOLE)
+        else item
+        for item in items
+    ]
 
 
 def _collect(items: Sequence[Any], update: Callable[[Any], None]) -> None:

@@ -208,7 +208,8 @@ def ravel_multi_index(
 ) -> Any:
     """The flat position, in row-major order (``order="F"``: column-major), of the element at ``multi_index``.
 
-    ``mode`` is what happens to indices out of bounds: ``raise`` (which needs concrete indices), ``clip`` or ``wrap``.
+    ``mode`` is what happens to indices out of bounds: ``raise`` (which needs concrete indices), ``clip`` or ``wrap``,
+    or ``ignore``.
 
     >>> ravel_multi_index((np.array([1, 0]), np.array([2, 1])), (2, 3))
     Array([5, 1], dtype=int64)
@@ -229,7 +230,7 @@ def ravel_multi_index(
                 raise BadArgument(
                     f"ravel_multi_index: entries must lie in [0, {n}).", hint="mode='clip' or 'wrap' allows others."
                 )
-        else:
+        elif how != "ignore":
             part = as_array(limited(on_host(part), n, how, "ravel_multi_index")[0])
         result = result * scalar(n, kind) + convert(part, kind)
     return result

@@ -436,7 +436,10 @@ def positions(indices: Any, where: str) -> Any:
 
 
 def limited(i: Any, n: int, mode: Any, where: str) -> tuple[Any, Any]:
-    """Indices with negative ones and the modes ``wrap`` and ``clip`` resolved, and the mode for gather or scatter."""
+    """Indices with the modes ``wrap`` and ``clip`` resolved, and the mode for gather or scatter.
+
+    Negative indices count from the end, but for ``clip``, which takes the nearest index instead.
+    """
     host = not isinstance(i, Array)
     dtype = i.dtype
     if mode == "wrap":

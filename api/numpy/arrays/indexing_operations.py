@@ -20,7 +20,7 @@ from ...effects.operations.manipulation import slicing
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
 from .argument_conversion import no_out
 from .index_arrays import flatnonzero, where
-from .index_reading import FILL, INT32, gathered, limited, mode_of, on_host, positions, reader
+from .index_reading import FILL, INT32, gathered, limited, mode_of, on_host, positions, reader, wrapped
 from .shape_manipulation import broadcast_to, ravel
 
 __all__ = ["choose", "compress", "extract", "select", "take", "take_along_axis"]
@@ -57,6 +57,8 @@ def take_along_axis(
 ) -> Any:  # fmt: skip
     """``take_along_axis(x, i, axis=1)[a, b] == x[a, i[a, b]]``; all other axes broadcast.
 
+    Negative indices count from the end in every mode, unless ``wrap_negative_indices`` is false.
+
     >>> take_along_axis(np.array([[3, 4], [5, 6]], "int32"), np.array([[1], [0]]), axis=1)
     Array([[4],
            [5]], dtype=int32)
@@ -72,6 +74,8 @@ def take_along_axis(
         raise ShapeMismatch(f"take_along_axis: array and indices must have one rank, got {x.type} and shape {i.shape}.")
     axis = canonical_axis(axis, rank, "take_along_axis")
     n = x.shape[axis]
+    if wrap_negative_indices and mode == "clip":
+        i = wrapped(i, n)
     if mode in ("wrap", "clip") or wrap_negative_indices:
         i, left = limited(i, n, mode, "take_along_axis")
     else:

@@ -17,6 +17,7 @@ from ...effects.operations.foundations import shapes
 from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
 from ...effects.types import dtypes
+from ...effects.types.dtype_promotion import promote_all
 from .creation import array, asarray, placed
 from .joining_splitting import concatenate, stack
 from .shape_manipulation import broadcast_to, moveaxis
@@ -66,6 +67,11 @@ def arange(
     return placed(y + array(low, kind) if low else y, device)
 
 
+def _computed(found: Any, asked: Any) -> Any:
+    """The dtype in which numbers are computed that are then converted to the dtype asked for: that is no promotion."""
+    return dtypes.to_inexact(promote_all(((found, False), (asked, False)), strict=False)[0])
+
+
 def linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
     axis: int = 0, *, device: Any = None,
@@ -82,7 +88,7 @@ def linspace(
         raise BadArgument(f"linspace: num must not be negative, got {num}.")
     found = dtypes.to_inexact(dtypes.result_type(start, stop))
     kind = found if dtype is None else dtypes.canonical(dtype)
-    work = dtypes.promote_types(found, dtypes.to_inexact(kind))
+    work = _computed(found, kind)
     first, last = convert(start, work), convert(stop, work)
     bounds = broadcast_shape("linspace", first.shape, last.shape)
     first, last = broadcast_to(first, bounds), broadcast_to(last, bounds)
@@ -113,7 +119,7 @@ def logspace(
     """
     found = dtypes.to_inexact(dtypes.result_type(start, stop, base))
     kind = found if dtype is None else dtypes.canonical(dtype)
-    work = dtypes.promote_types(found, dtypes.to_inexact(kind))
+    work = _computed(found, kind)
     steps = linspace(start, stop, num, endpoint, dtype=work, axis=axis)
     return convert(asarray(base, work) ** steps, kind)
 
@@ -126,7 +132,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     """
     found = dtypes.to_inexact(dtypes.result_type(start, stop))
     kind = found if dtype is None else dtypes.canonical(dtype)
-    work = dtypes.promote_types(found, dtypes.to_inexact(kind))
+    work = _computed(found, kind)
     first, last = convert(start, work), convert(stop, work)
     negative = (1 - sign(_real(first))) * (1 - sign(_real(last)))
     flip = convert(1 - floor(negative / 2), work)  # -1 where both are negative, else 1

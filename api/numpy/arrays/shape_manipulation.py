@@ -57,7 +57,7 @@ def size(a: Any, axis: Any = None) -> int:
     sizes = shape(a)
     if axis is None:
         return math.prod(sizes)
-    return math.prod([sizes[d] for d in (axis if isinstance(axis, (tuple, list)) else (axis,))])
+    return math.prod([sizes[d] for d in shapes.canonical_axes(axis, len(sizes), "size")])
 
 
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:

@@ -216,18 +216,18 @@ LN2 = 0.6931471805599453
 
 def _logaddexp(x: Any, y: Any, /) -> Any:
     x, y = inexact_together("logaddexp", x, y)
-    if dtypes.is_complex(x.type.dtype):
-        top = arithmetic.stop_gradient(_max(complex_parts.real(x), complex_parts.real(y)))
-        top = complex_parts.complex(top, like(top, 0))
-        return _add(transcendental.log(_add(exp(sub(x, top)), exp(sub(y, top)))), top)
-    return transcendental.logaddexp(x, y)
+    return (_complex_logaddexp if dtypes.is_complex(x.type.dtype) else transcendental.logaddexp)(x, y)
+
+
+def _complex_logaddexp(x: Any, y: Any) -> Any:
+    top = arithmetic.stop_gradient(_max(complex_parts.real(x), complex_parts.real(y)))
+    top = complex_parts.complex(top, like(top, 0))
+    return _add(transcendental.log(_add(exp(sub(x, top)), exp(sub(y, top)))), top)
 
 
 def _logaddexp2(x: Any, y: Any, /) -> Any:
     x, y = inexact_together("logaddexp2", x, y)
-    if dtypes.is_complex(x.type.dtype):
-        raise DTypeMismatch(f"logaddexp2: operands must be real, got {x.type}.")
-    natural = transcendental.logaddexp(mul(x, like(x, LN2)), mul(y, like(y, LN2)))
+    natural = _logaddexp(mul(x, like(x, LN2)), mul(y, like(y, LN2)))
     return div(natural, like(natural, LN2))
 
 

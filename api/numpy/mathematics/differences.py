@@ -7,20 +7,20 @@ from math import pi
 from typing import Any
 
 from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
-from ...effects.operations.elementwise.arithmetic import abs as _abs
 from ...effects.operations.elementwise.arithmetic import add, div, mul, sub
 from ...effects.operations.elementwise.bitwise import bitwise_xor
 from ...effects.operations.elementwise.comparison import eq, gt, lt, select_n
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axis
-from ...effects.operations.manipulation.operand_promotion import promote, together
+from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
-from ...effects.operators.numpy_arithmetic import remainder
+from ...effects.operators.numpy_arithmetic import floor_divide, remainder
 from ...effects.types import dtypes
 from ...effects.types.dtypes import bool_
-from ..arrays.argument_conversion import array_of, inexact, inexact_together, like
+from ..arrays.argument_conversion import array_of, inexact, inexact_together, like, numeric_together
 from . import reductions
+from .arithmetic import absolute
 
 __all__ = ["diff", "ediff1d", "gradient", "trapezoid", "unwrap"]
 
@@ -174,17 +174,16 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * pi) ->
     x = array_of(p)
     if dtypes.is_complex(x.type.dtype):
         raise DTypeMismatch(f"unwrap: angles must be real, got {x.type}.")
-    x, turn = (
-        together("unwrap", x, period) if dtypes.is_inexact(x.type.dtype) else inexact_together("unwrap", x, period)
-    )
+    x, turn = numeric_together("unwrap", x, period)
     axis = canonical_axis(axis, len(x.type.shape), "unwrap")
-    half = div(turn, like(turn, 2))
+    half = floor_divide(turn, 2) if dtypes.is_integer(x.type.dtype) else div(turn, like(turn, 2))
     steps = diff(x, axis=axis)
     near = sub(remainder(add(steps, half), turn), half)
-    near = select_n(eq(near, -half) & gt(steps, like(steps, 0)), near, shapes.broadcast(half, near.type.shape))
+    down = eq(near, -half) & gt(steps, like(steps, 0)) & eq(add(half, half), turn)
+    near = select_n(down, near, shapes.broadcast(half, near.type.shape))
     extra = sub(near, steps)
     limit = half if discont is None else convert(discont, x.type.dtype)
-    extra = select_n(lt(_abs(steps), limit), extra, like(extra, 0))
+    extra = select_n(lt(absolute(steps), limit), extra, like(extra, 0))
     size = x.type.shape[axis]
     moved = add(slice_in_dim(x, min(1, size), size, axis=axis), reductions.cumsum(extra, axis))
     return concatenate(

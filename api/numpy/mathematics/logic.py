@@ -18,7 +18,7 @@ from ...effects.operations.manipulation.operand_promotion import broadcast_shape
 from ...effects.operators import numpy_arithmetic
 from ...effects.types import dtypes
 from ...effects.types.dtypes import bool_
-from ..arrays.argument_conversion import array_of, like, no_out
+from ..arrays.argument_conversion import array_of, inexact_together, like, no_out
 from ..arrays.creation import array_beside
 from . import reductions
 from .universal_functions import binary, ufunc
@@ -160,14 +160,14 @@ def isrealobj(x: Any) -> bool:
 
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Whether ``|a - b| <= atol + rtol * |b|``; infinities and integers are close if they are equal.
+    """Whether ``|a - b| <= atol + rtol * |b|``; infinities are close if they are equal.
 
-    >>> isclose(1.0, 1.000001)
-    Array(True, dtype=bool)
+    Integers are compared as floats.
+
+    >>> isclose(1.0, 1.000001), isclose(6, 10, rtol=0.5)
+    (Array(True, dtype=bool), Array(True, dtype=bool))
     """
-    x, y = together("isclose", a, b)
-    if not dtypes.is_inexact(x.type.dtype):
-        return eq(x, y)
+    x, y = inexact_together("isclose", a, b)
     size = arithmetic.abs(y)
     reach = add(*together("isclose", convert(atol, size.type.dtype), mul(*_pair(rtol, size))))
     close = bitwise_and(le(arithmetic.abs(sub(x, y)), reach), isfinite(y))

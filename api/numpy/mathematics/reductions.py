@@ -14,6 +14,7 @@ from ...effects.base.stack import BASE, current
 from ...effects.core.arrays import Array
 from ...effects.core.operation import shared
 from ...effects.operations.elementwise.arithmetic import mul
+from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_or
 from ...effects.operations.elementwise.comparison import max as _max
 from ...effects.operations.elementwise.comparison import min as _min
 from ...effects.operations.elementwise.conversion import convert
@@ -34,7 +35,7 @@ from ...effects.operations.reductions.reductions import (
 )
 from ...effects.types import dtypes
 from ...effects.types.dtypes import bool_, canonical, default_int, float32
-from ..arrays.argument_conversion import array_of, axes_of, choose, kept_shape, like, no_out, rows_of, to_bool
+from ..arrays.argument_conversion import array_of, axes_of, kept_shape, masked, no_out, rows_of, to_bool
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumprod", "cumsum", "cumulative_prod",
@@ -75,12 +76,12 @@ def _fold(
     x = a if isinstance(a, Array) else array_of(a)
     own = x.type.dtype
     made = canonical(dtype) if dtype is not None else summed_dtype(own) if promote_integers or own is bool_ else own
+    if made is bool_:  # the sums and products of booleans are booleans only where that is asked for
+        kind, times = (ReduceOr, bitwise_or) if kind is ReduceSum else (ReduceAnd, bitwise_and)
     # run at once, a sum of 16-bit floats adds in 32 bits by itself: one operation instead of three
     alone = made in HALF and own == made and kind is ReduceSum and initial is None and current() is BASE
     x = convert(x, float32 if made in HALF and not alone else made)
-    if where is not None:
-        x = choose(where, x, like(x, unit), name)
-    y = _perform(kind, x, axes_of(axis, len(x.type.shape), name), keepdims)
+    y = _perform(kind, masked(x, where, unit, name), axes_of(axis, len(x.type.shape), name), keepdims)
     if initial is not None:
         y = times(*together(name, convert(initial, y.type.dtype), y))
     return convert(y, made)
@@ -144,9 +145,7 @@ def _extreme(
             raise BadArgument(
                 f"{name}: of no elements there is none, got {x.type} along {axes}.", hint="give initial=."
             )
-    if where is not None:
-        x = choose(where, x, like(x, unit(dtype)), name)
-    y = _perform(kind, convert(x, dtype), axes, keepdims)
+    y = _perform(kind, masked(convert(x, dtype), where, unit(dtype), name), axes, keepdims)
     return y if initial is None else choose_one(*together(name, convert(initial, dtype), y))
 
 
@@ -184,9 +183,7 @@ amax, amin = max, min
 def _truth(name: str, kind: Any, unit: bool, a: Any, axis: Any, out: Any, keepdims: bool, where: Any) -> Any:
     no_out(out, name)
     x = to_bool(a)
-    if where is not None:
-        x = choose(where, x, unit, name)
-    return _perform(kind, x, axes_of(axis, len(x.type.shape), name), keepdims)
+    return _perform(kind, masked(x, where, unit, name), axes_of(axis, len(x.type.shape), name), keepdims)
 
 
 def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
@@ -266,6 +263,8 @@ def _running(name: str, function: Any, a: Any, axis: Any, dtype: Any, out: Any, 
         if own is bool_
         else own
     )
+    if made is bool_:
+        function = cumulative.cummax if function is cumulative.cumsum else cumulative.cummin
     return function(convert(x, made), axis)
 
 

@@ -20,7 +20,7 @@ from ...effects.operations.manipulation.operand_promotion import together
 from ...effects.operations.manipulation.slicing import concatenate
 from ...effects.types import dtypes
 from ...effects.types.dtypes import canonical, float32, is_complex, to_inexact
-from ..arrays.argument_conversion import array_of, axes_of, inexact, inexact_together, like, no_out, to_bool
+from ..arrays.argument_conversion import array_of, axes_of, inexact, inexact_together, like, mask_for, no_out
 from ..mathematics import reductions
 from ..mathematics.matrix_products import dot
 
@@ -30,7 +30,7 @@ __all__ = ["average", "corrcoef", "cov", "mean", "std", "var"]
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
     """``sum(weights * a) / sum(weights)`` along the axes; with ``returned`` the sum of the weights too.
 
-    Shapes: ``weights`` has the shape of ``a``, or of the axis.
+    Shapes: ``weights`` has the shape of ``a``, or of the axes, in the order in which they are named.
     Raises: ShapeMismatch: it has another shape. Source: NumPy, ``average``.
 
     >>> from handlax.numpy import array
@@ -45,11 +45,15 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     else:
         w = array_of(weights)
         if w.type.shape != x.type.shape:
-            if axis is None or w.type.shape != tuple([x.type.shape[d] for d in axes]):
+            listed = () if axis is None else (axis,) if np.ndim(axis) == 0 else axis
+            named = [shapes.canonical_axis(d, len(x.type.shape), "average") for d in listed]
+            if axis is None or w.type.shape != tuple([x.type.shape[d] for d in named]):
                 raise ShapeMismatch(
-                    f"average: weights must have the shape of a, or of its axis, got {w.type} for {x.type}."
+                    f"average: weights must have the shape of a, or of its axes in the order in which they are named, "
+                    f"got {w.type} for {x.type}{f' along {axis}' if axis is not None else ''}."
                 )
-            w = shapes.broadcast_in_dim(w, x.type.shape, axes)
+            order = tuple(sorted(range(len(named)), key=named.__getitem__))
+            w = shapes.broadcast_in_dim(shapes.permute(w, order), x.type.shape, axes)
         x, w = inexact_together("average", x, w)
         total = reductions.sum(w, axes, keepdims=keepdims)
         y = div(reductions.sum(mul(x, w), axes, keepdims=keepdims), total)
@@ -70,6 +74,7 @@ def mean(
     made = to_inexact(x.type.dtype) if dtype is None else canonical(dtype)
     inner = _computed(made)
     axes = axes_of(axis, len(x.type.shape), "mean")
+    where = None if where is None else mask_for(where, x.type.shape, "mean")
     total = reductions.sum(x, axes, inner, None, keepdims, None, where)
     return convert(div(total, _number(x, axes, keepdims, where, total)), made)
 
@@ -87,8 +92,7 @@ def _number(x: Any, axes: tuple[int, ...], keepdims: bool, where: Any, total: An
     """The number of elements that are summed, in the dtype of their sum."""
     if where is None:
         return like(total, _count(x, axes))
-    mask = shapes.broadcast(to_bool(where), x.type.shape)
-    counted = reductions.sum(mask, axes, dtypes.to_real(total.type.dtype), None, keepdims)
+    counted = reductions.sum(where, axes, dtypes.to_real(total.type.dtype), None, keepdims)
     return convert(counted, total.type.dtype)
 
 
@@ -96,7 +100,7 @@ def var(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
     where: Any = None, mean: Any = None, correction: Any = None,
 ) -> Any:  # fmt: skip
-    """The variance: ``sum(abs(a - mean(a))**2) / (n - ddof)``, real also of complex numbers.
+    """The variance: ``sum(abs(a - mean(a))**2) / (n - ddof)``, real unless ``dtype`` is complex.
 
     ``correction`` is another name of ``ddof``; ``mean`` is the mean if it is known, with size 1 along the axes.
     NaN where ``n - ddof <= 0``. Source: NumPy, ``var``.
@@ -120,21 +124,22 @@ def _variance(
     x = array_of(a)
     if dtype is not None and dtypes.is_complex(x.type.dtype) and not is_complex(canonical(dtype)):
         raise DTypeMismatch(f"var: complex numbers need a complex dtype, got {x.type} and dtype={dtype}.")
-    made = to_inexact(x.type.dtype) if dtype is None else canonical(dtype)
-    x = convert(x, _computed(made))
+    made = to_inexact(dtypes.to_real(x.type.dtype)) if dtype is None else canonical(dtype)
+    x = convert(x, _computed(to_inexact(x.type.dtype) if dtype is None else made))
     axes = axes_of(axis, len(x.type.shape), "var")
+    where = None if where is None else mask_for(where, x.type.shape, "var")
     middle = _mean_kept(x, axes, where) if center is None else convert(center, x.type.dtype)
     away = sub(*together("var", x, middle if not middle.type.shape else shapes.broadcast(middle, x.type.shape)))
-    squares = real(mul(away, conj(away))) if is_complex(made) else mul(away, away)
+    squares = real(mul(away, conj(away))) if is_complex(away.type.dtype) else mul(away, away)
     total = reductions.sum(squares, axes, None, None, keepdims, None, where)
     if where is None:
         free = _count(x, axes) - ddof if not isinstance(ddof, Array) else None
         if free is not None:
-            return div(total, like(total, free if free > 0 else float("nan"))), dtypes.to_real(made)
+            return div(total, like(total, free if free > 0 else float("nan"))), made
     count = _number(x, axes, keepdims, where, total)
     free = sub(*together("var", count, convert(ddof, total.type.dtype)))
     y = div(total, free)
-    return select_n(gt(free, like(free, 0)), like(y, float("nan")), y), dtypes.to_real(made)
+    return select_n(gt(free, like(free, 0)), like(y, float("nan")), y), made
 
 
 def _mean_kept(x: Any, axes: tuple[int, ...], where: Any) -> Any:

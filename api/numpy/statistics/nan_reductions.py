@@ -7,11 +7,9 @@ from typing import Any
 from ...effects.operations.elementwise.arithmetic import sqrt
 from ...effects.operations.elementwise.bitwise import bitwise_and
 from ...effects.operations.elementwise.comparison import eq, ne, select_n
-from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.reductions import reductions as folds
 from ...effects.types import dtypes
-from ...effects.types.dtypes import canonical, to_inexact
-from ..arrays.argument_conversion import array_of, choose, inexact, like, no_out, to_bool
+from ..arrays.argument_conversion import array_of, inexact, like, mask_for, no_out
 from ..mathematics import reductions
 from . import averages
 
@@ -27,10 +25,10 @@ def _filled(a: Any, value: Any) -> Any:
     return select_n(ne(x, x), x, like(x, value)) if dtypes.is_inexact(x.type.dtype) else x
 
 
-def _present(x: Any, where: Any) -> Any:
+def _present(x: Any, where: Any, name: str) -> Any:
     """The mask of elements to reduce: those that are not NaN, and where ``where`` is true."""
     mask = eq(x, x)
-    return mask if where is None else bitwise_and(mask, choose(mask, to_bool(where), False))
+    return mask if where is None else bitwise_and(mask, mask_for(where, x.type.shape, name))
 
 
 def nansum(
@@ -107,23 +105,21 @@ def nanmean(
     if not dtypes.is_inexact(x.type.dtype):
         return averages.mean(x, axis, dtype, out, keepdims, where=where)
     no_out(out, "nanmean")
-    return averages.mean(_filled(x, 0), axis, dtype, None, keepdims, where=_present(x, where))
+    return averages.mean(_filled(x, 0), axis, dtype, None, keepdims, where=_present(x, where, "nanmean"))
 
 
 def _variance(
     name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: int, keepdims: bool, where: Any, mean: Any
-) -> tuple[Any, Any]:
-    """The variance of the elements that are not NaN, and the dtype of its computation."""
+) -> Any:
+    """The variance of the elements that are not NaN."""
     no_out(out, name)
     x = inexact(a)
-    made = to_inexact(x.type.dtype) if dtype is None else canonical(dtype)
-    present = _present(x, where)
+    present = _present(x, where, name)
     center = nanmean(x, axis, None, None, True, where) if mean is None else mean
     x = _filled(x, 0)
     if mean is None:
         center = select_n(ne(center, center), center, like(center, 0))
-    y = averages.var(x, axis, made, None, ddof, keepdims, where=present, mean=center)
-    return y, made
+    return averages.var(x, axis, dtype, None, ddof, keepdims, where=present, mean=center)
 
 
 def nanvar(
@@ -136,7 +132,7 @@ def nanvar(
     >>> nanvar(array([1.0, float("nan"), 3.0]))
     Array(1., dtype=float32)
     """
-    return _variance("nanvar", a, axis, dtype, out, ddof, keepdims, where, mean)[0]
+    return _variance("nanvar", a, axis, dtype, out, ddof, keepdims, where, mean)
 
 
 def nanstd(
@@ -149,8 +145,7 @@ def nanstd(
     >>> nanstd(array([1.0, float("nan"), 5.0]))
     Array(2., dtype=float32)
     """
-    y, made = _variance("nanstd", a, axis, dtype, out, ddof, keepdims, where, mean)
-    return convert(sqrt(y), dtypes.to_real(made))
+    return sqrt(_variance("nanstd", a, axis, dtype, out, ddof, keepdims, where, mean))
 
 
 def _place(f: Any, unit: Any, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
