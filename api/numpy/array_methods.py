@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ..effects.base.errors import BadArgument, Immutable, ShapeMismatch
+import numpy as np
+
+from ..effects.base.errors import BadArgument, Immutable, NotAnArray, ShapeMismatch
 from ..effects.base.stack import perform
-from ..effects.core.arrays import Array, Box, no_rows_error
+from ..effects.core.arrays import Array, Box, as_array, no_rows_error
 from ..effects.functions.unsupported import no_sharding
 from ..effects.operations.elementwise.complex_parts import complex as complex_
 from ..effects.operations.elementwise.complex_parts import imag, real
@@ -129,6 +131,19 @@ def _bits(x: Any, dtype: Any, old: int, new: int) -> Any:
     return shapes.reshape(perform(op, x), (*x.shape[:-1], x.shape[-1] * (old // new)))
 
 
+def _contains(self: Any, item: Any) -> bool:
+    """Whether an element of a vector is equal to a number."""
+    if not isinstance(item, (Array, np.ndarray, np.generic, int, float, complex)):
+        raise NotAnArray(f"in: only numbers are looked for in an array, got {type(item).__name__}.")
+    number = as_array(item)
+    if len(self.type.shape) != 1 or number.type.shape:
+        raise ShapeMismatch(
+            f"in: one number is looked for in a vector, got {number.type} in {self.type}.",
+            hint="(x == y).any() compares all elements, or rows.",
+        )
+    return bool((self == number).any())
+
+
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
     """The array on another device."""
     return placed(self, device)
@@ -168,7 +183,7 @@ def _matrices_transposed(self: Any) -> Any:
 _OWN: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "reshape": _reshape, "transpose": _transpose, "flatten": _flatten, "astype": _as_type, "compress": _compress_method,
     "view": _view, "byteswap": _byteswap, "to_device": _to_device, "copy": duplicate, "clone": duplicate,
-    "__getitem__": getitem, "__setitem__": _set_item,
+    "__getitem__": getitem, "__contains__": _contains, "__setitem__": _set_item,
 })  # fmt: skip
 _PROPERTIES: Mapping[str, Callable[[Any], Any]] = MappingProxyType({
     "T": _reversed, "mT": _matrices_transposed, "real": _real_part, "imag": _imaginary_part, "at": IndexUpdateHelper,

@@ -27,7 +27,6 @@ from ..base.errors import (
     HandlaxError,
     NotAnArray,
     RankMismatch,
-    ShapeMismatch,
     TracerArrayConversionError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
@@ -259,18 +258,6 @@ class ConcreteArray(UnsealedArray, ImmutableObject):
                 hint="format its elements, or numpy.array2string.",
             )
         return format(value, spec)
-
-    def __contains__(self, item: Any) -> bool:
-        if isinstance(self.type.dtype, dtypes.ExtendedDType):
-            raise self._keys_error("in")
-        if not isinstance(item, (Array, np.ndarray, np.generic, int, float, complex)):
-            raise NotAnArray(f"in: only numbers are looked for in an array, got {type(item).__name__}.")
-        if len(self.type.shape) != 1 or np.ndim(item):
-            raise ShapeMismatch(
-                f"in: one number is looked for in a vector, got shape {np.shape(item)} in {self.type}.",
-                hint="(x == y).any() compares all elements, or rows.",
-            )
-        return bool(np.any(self.value == np.asarray(item)))
 
     def __repr__(self) -> str:
         if isinstance(self.type.dtype, dtypes.ExtendedDType):

@@ -7,7 +7,7 @@ from math import pi
 from typing import Any
 
 from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
-from ...effects.operations.elementwise.arithmetic import add, div, mul, sub
+from ...effects.operations.elementwise.arithmetic import add, div, mul, neg, sub
 from ...effects.operations.elementwise.bitwise import bitwise_xor
 from ...effects.operations.elementwise.comparison import eq, gt, lt, select_n
 from ...effects.operations.elementwise.conversion import convert
@@ -179,7 +179,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * pi) ->
     half = floor_divide(turn, 2) if dtypes.is_integer(x.type.dtype) else div(turn, like(turn, 2))
     steps = diff(x, axis=axis)
     near = sub(remainder(add(steps, half), turn), half)
-    down = eq(near, -half) & gt(steps, like(steps, 0)) & eq(add(half, half), turn)
+    down = eq(near, neg(half)) & gt(steps, like(steps, 0)) & eq(add(half, half), turn)
     near = select_n(down, near, shapes.broadcast(half, near.type.shape))
     extra = sub(near, steps)
     limit = half if discont is None else convert(discont, x.type.dtype)
