@@ -38,7 +38,8 @@ def is_root(op: Operation) -> bool:
 class Dependence(NamedTuple):
     """The sets of inputs that the variables of a program, its results and its effects depend on.
 
-    ``effects``: by class. Effects of one class stay in order, so each one depends on what its predecessors depend on.
+    ``effects``: by class, those before it included. Effects of one class stay in order, so each one depends on what its
+    predecessors depend on.
     """
 
     values: list[int]
@@ -81,8 +82,24 @@ def union(sets: Iterable[int]) -> int:
 @derived_once
 def dependence(program: Program) -> Dependence:
     """The dependence of a program, in one pass over its equations."""
+    return _dependence(program, {})
+
+
+def _iterated(bodies: Sequence[Program]) -> list[Dependence]:
+    """The dependence of the bodies of a loop: an effect depends on those of its class in earlier iterations too."""
+    found = [dependence(body) for body in bodies]
+    before: dict[Any, int] = {}
+    while (after := found[-1].effects) != before:
+        before, found = after, []
+        for body in bodies:
+            found.append(_dependence(body, found[-1].effects if found else before))
+    return found
+
+
+def _dependence(program: Program, earlier: dict[Any, int]) -> Dependence:
+    """The dependence of a program that is executed after effects which depend on these sets."""
     values = [1 << i for i in range(len(program.in_types))]
-    effects: dict[Any, int] = {}
+    effects = dict(earlier)
     performs = bool(program.effects)
     for op, args, types in zip(program.ops, program.args, program.types):
         if op.bodied:
@@ -123,7 +140,7 @@ class BodyDependence:
 
     def __init__(self, op: Any):
         self.op = op
-        bodies = [dependence(body) for body in op.bodies]
+        bodies = _iterated(op.bodies) if op.loops else [dependence(body) for body in op.bodies]
         tests, main = bodies[: len(op.tests)], bodies[len(op.tests) :]
         self.outs = main[0].outs if len(main) == 1 else tuple(map(union, zip(*[each.outs for each in main])))
         self.test = union(tests[0].outs) if tests else 0
@@ -149,6 +166,11 @@ class BodyDependence:
             results = tuple([out & marked != 0 for out in self.outs[count:]])
             results = (*inputs[self.first : self.first + count], *results)
         return Reached(tuple(inputs), results, test)
+
+    def late_effects(self, inputs: Sequence[bool]) -> frozenset[Any]:
+        """The classes of effects of a loop that depend on these inputs of its body, perhaps of an earlier iteration."""
+        marked = as_set(inputs) if self.op.loops else 0
+        return frozenset([kind for kind, numbers in self.effects.items() if numbers & marked])
 
     def needed(self, used: Sequence[bool]) -> tuple[Marks, Marks]:
         """The inputs of the bodies that used results, the test or effects need; and the results that are then live.

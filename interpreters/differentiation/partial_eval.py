@@ -107,18 +107,29 @@ def split_program(
     forced: Sequence[bool] | None,
     policy: Policy | None,
     all_results: bool,
+    effects: frozenset[type] = frozenset(),
 ) -> SplitProgram:
-    """As ``partial_eval_program``; where ``all_results``, the rest has every result, known ones too. Cached."""
+    """As ``partial_eval_program``; where ``all_results``, the rest has every result, known ones too. Cached.
+
+    ``effects``: classes of effects that are unknown from the start, as in a loop whose rest performs such effects.
+    """
     wanted = (False,) * len(program.outs) if forced is None else tuple(forced)
-    key = (program, tuple(unknown), wanted, policy, all_results, config.current())
-    return _PROGRAMS.get(key, lambda: _split_program(program, unknown, wanted, policy, all_results))
+    key = (program, tuple(unknown), wanted, policy, all_results, effects, config.current())
+    return _PROGRAMS.get(key, lambda: _split_program(program, unknown, wanted, policy, all_results, effects))
 
 
 def _split_program(
-    program: Program, unknown: Sequence[bool], forced: Sequence[bool], policy: Policy | None, all_results: bool
+    program: Program,
+    unknown: Sequence[bool],
+    forced: Sequence[bool],
+    policy: Policy | None,
+    all_results: bool,
+    effects: frozenset[type] = frozenset(),
 ) -> SplitProgram:
     """``split_program``, uncached."""
-    return Splitter(program, unknown, policy).split(forced, all_results)
+    splitter = Splitter(program, unknown, policy)
+    splitter.effects |= effects
+    return splitter.split(forced, all_results)
 
 
 def split_operation(op: Any, unknown: Sequence[bool], policy: Policy | None = None) -> SplitOperation:

@@ -121,7 +121,8 @@ def split_bodies(
         return _all_unknown(op, len(unknown)) if reached.test else _split_while(op, unknown, reached.results, policy)
     if policy is None and not op.effects and body.entire(reached.inputs):
         return _all_unknown(op, len(unknown))
-    halves = [split_program(body, reached.inputs, reached.results, policy, all_results) for body in op.bodies]
+    late = body.late_effects(reached.inputs)
+    halves = [split_program(body, reached.inputs, reached.results, policy, all_results, late) for body in op.bodies]
     return _Assembly(op, reached.inputs, reached.results, halves, all_results, split_program).parts()
 
 

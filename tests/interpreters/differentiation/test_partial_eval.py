@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pytest
 
@@ -176,3 +178,117 @@ def test_what_only_performs_on_unknown_operands_stays_in_the_rest():
     program = hx.make_program(only_performs)(1.0)
     split = hx.partial_eval_program(program, [True])
     assert [effect.name for effect in split.rest.effects] == ["tap"] and not split.known.effects
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Shout:
+    def result_type(op, x):
+        return x
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Whisper:
+    def result_type(op, x):
+        return x
+
+
+def heard(s, op, x):
+    """The last twenty values that were heard, and an answer that depends on them all."""
+    return hnp.concatenate([s[1:], hnp.reshape(x, (1,))]), x + hnp.sum(s * hnp.linspace(0.1, 0.9, 20))
+
+
+def statement(draw, depth):
+    """A random function ``(known, unknown) -> (known, unknown)`` that performs effects of two kinds."""
+    around = ["jit", "cond", "scan", "scan", "checkpoint"] * (depth > 0)
+    kind = draw.choice(["known", "unknown", "unknown", "mixed", *around])
+    if kind in ("known", "unknown", "mixed"):
+        op, rate = draw.choice([Shout, Shout, Whisper])(), draw.randint(1, 9) / 10
+
+        def performing(k, u):
+            if kind == "known":
+                return hx.perform(op, rate * k), u
+            return k, hx.perform(op, rate * u) if kind == "unknown" else u + hx.perform(op, rate * (k + u))
+
+        return performing
+    parts = [statement(draw, depth - 1) for _ in range(draw.randint(1, 3))]
+
+    def inner(k, u):
+        for part in parts:
+            k, u = part(k, u)
+        return k, u
+
+    if kind == "cond":
+        return lambda k, u: lax.cond(k > 0.3, inner, lambda k, u: (k, u), k, u)
+    if kind == "scan":
+        return lambda k, u: lax.scan(lambda c, x: (inner(c[0] + x, c[1]), None), (k, u), np.float64([0.1, 0.2]))[0]
+    return {"jit": hx.jit, "checkpoint": hx.checkpoint}[kind](inner)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_effects_of_one_kind_stay_in_order_known_or_not(seed):
+    draw = Random(seed)
+    parts = [statement(draw, 2) for _ in range(3)]
+
+    def f(k, u):
+        for part in parts:
+            k, u = part(k, u)
+        return k, u
+
+    inputs = np.full((), 0.7), np.full((), 1.3)
+    program = hx.make_program(f)(*inputs)
+    split = partial_eval_program(program, [False, True])
+
+    def in_two_parts(k, u):
+        made = split.known(k)
+        rest, known = iter(split.rest(*split.residual_values([k], made), u)), iter(made)
+        return [next(rest) if yes else next(known) for yes in split.unknown]
+
+    hearing = lambda op: hx.handler({op: heard})
+    for first, second in ((Shout, Whisper), (Whisper, Shout)):
+        runs = [
+            hx.handle(hearing(first), np.zeros(20))(hx.handle(hearing(second), np.zeros(20))(g))(*inputs)
+            for g in (program, in_two_parts)
+        ]
+        for expected, found in zip(*map(hx.tree.leaves, runs)):
+            np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=1e-12)
+
+
+@pytest.mark.parametrize("around", ["nothing", "jit", "while"])
+def test_a_known_effect_behind_an_unknown_one_of_its_kind_waits_for_it(around):
+    def first(u):
+        return hx.perform(Shout(), u)
+
+    def f(x, u):
+        y = hx.jit(first)(u) if around == "jit" else first(u)
+        z = hx.perform(Shout(), x)
+        if around == "while":
+            z = lax.while_loop(lambda c: c < 4.0, lambda c: hx.perform(Shout(), c + 1.0), x)
+        return y, z, hx.perform(Whisper(), x)
+
+    split = partial_eval_program(hx.make_program(f)(1.0, 2.0), [False, True])
+    assert split.unknown == (True, True, False)
+    assert {effect.name for effect in split.known.effects} == {"whisper"}
+    assert {effect.name for effect in split.rest.effects} == {"shout"}
+
+
+def test_in_a_loop_a_known_effect_before_an_unknown_one_of_its_kind_waits_for_it():
+    def body(c, x):
+        return c, (hx.perform(Shout(), x), hx.perform(Shout(), c + x), hx.perform(Whisper(), x))
+
+    program = hx.make_program(lambda u: lax.scan(body, u, X))(1.0)
+    split = partial_eval_program(program, [True])
+    assert split.unknown == (True, True, True, False)
+    assert {effect.name for effect in split.known.effects} == {"whisper"}
+
+
+@pytest.mark.parametrize("outside", [lambda f: f, hx.jit, hx.checkpoint], ids=["nothing", "jit", "checkpoint"])
+def test_what_waits_with_an_effect_of_another_kind_is_waited_for_too(outside):
+    def both(x):
+        return hx.perform(Shout(), x) + hx.perform(Whisper(), x)
+
+    def f(x, u):
+        return hx.perform(Shout(), u), hx.jit(both)(x), hx.perform(Whisper(), x)
+
+    split = partial_eval_program(hx.make_program(outside(f))(1.0, 2.0), [False, True])
+    assert split.unknown == (True, True, True)
+    assert not split.known.effects
