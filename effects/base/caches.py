@@ -17,6 +17,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+from .deep_calls import on_deep_stack
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -78,13 +80,16 @@ class Cache(AnyCache):
         self.entries: dict[Any, Any] = {}
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """The value of ``key``; on a miss, ``make()``, called without a lock, and stored unless it raises."""
+        """The value of ``key``; on a miss, ``make()``, called without a lock, and stored unless it raises.
+
+        ``make`` may nest as deeply as a program does: it is called by ``on_deep_stack``.
+        """
         try:
             found = self.entries[key]
             self.hits += 1
             return found
         except KeyError:
-            return self.add(key, make())
+            return self.add(key, on_deep_stack(make))
 
     def add(self, key: Hashable, value: Any) -> Any:
         """Store ``value`` under ``key``, unless another thread has stored one; return the value stored."""

@@ -16,6 +16,7 @@ from types import CodeType
 from typing import Any, NamedTuple, TypeVar
 
 from .caches import Cache
+from .deep_calls import caller_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 RawSite = tuple[Any, int]  # (code object or LabelledCode, offset of an instruction)
@@ -258,7 +259,7 @@ def call_path(name: str | None = None) -> tuple[str, ...] | None:
             if not path and not _STARTS[id(code)].by_user:
                 return None
             break
-        frame = frame.f_back
+        frame = caller_of(frame)
     return tuple(reversed(path))
 
 

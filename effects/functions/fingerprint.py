@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..base.caches import Cache, WeakCache
+from ..base.deep_calls import on_deep_stack
 from ..base.value_identity import ByEquality, ByIdentity, bits
 from ..core.arrays import Array, ConcreteArray
 from ..core.operation import Operation
@@ -33,6 +34,7 @@ _OURS = __name__.split(".")[0] + "."
 _BUILTINS = vars(builtins)
 _BY_IDENTITY = frozenset((type, types.ModuleType, types.BuiltinFunctionType))  # their own == compares identity, in C
 _MAX_FUNCTIONS = 2000  # that one fingerprint may reach
+_MAX_DEPTH = 80  # of functions that reach one another: the fingerprints of n nested ones take linear time in all
 
 
 class MutableFound(Exception):
@@ -148,13 +150,22 @@ def _code(code: types.CodeType) -> _Code:
 def fingerprint(fun: Callable[..., Any]) -> Fingerprint | None:
     """The fingerprint that equal functions share; None for a function that equals only itself."""
     try:
-        return Fingerprint(_key(fun, {}))
+        return Fingerprint(on_deep_stack(_key, fun, _Reached()))
     except MutableFound:
         return None
 
 
-def _key(x: Any, seen: dict[int, int]) -> Any:
-    """The key of a value that a function reads; ``seen`` numbers the functions that were entered.
+class _Reached(dict[int, int]):
+    """The numbers of the functions that were entered, by identity; ``depth``: how many of them were not yet left."""
+
+    __slots__ = ("depth",)
+
+    def __init__(self) -> None:
+        self.depth = 0
+
+
+def _key(x: Any, seen: _Reached) -> Any:
+    """The key of a value that a function reads.
 
     Raises: MutableFound.
     """
@@ -177,7 +188,7 @@ def _key(x: Any, seen: dict[int, int]) -> Any:
     raise MutableFound
 
 
-def _ruled_key(x: Any, seen: dict[int, int]) -> Any:
+def _ruled_key(x: Any, seen: _Reached) -> Any:
     """The key of a function with custom rules: its public attributes, the rules among them, in their present state."""
     number = seen.get(id(x))
     if number is not None:
@@ -187,13 +198,20 @@ def _ruled_key(x: Any, seen: dict[int, int]) -> Any:
     return type(x), tuple([(name, _key(part, seen)) for name, part in public])
 
 
-def _function_key(f: types.FunctionType, seen: dict[int, int]) -> Any:
+def _function_key(f: types.FunctionType, seen: _Reached) -> Any:
     number = seen.get(id(f))
     if number is not None:
         return "again", number
-    if len(seen) > _MAX_FUNCTIONS:
+    if len(seen) > _MAX_FUNCTIONS or seen.depth == _MAX_DEPTH:
         raise MutableFound
     seen[id(f)] = len(seen)
+    seen.depth += 1
+    key = _entered_key(f, seen)
+    seen.depth -= 1
+    return key
+
+
+def _entered_key(f: types.FunctionType, seen: _Reached) -> Any:
     jitted = jit_info(f)
     if jitted is not None:
         return "jit", _key(jitted.fun, seen), jitted.options_key
@@ -223,7 +241,7 @@ def _is_plain(f: types.FunctionType) -> bool:
     return copied and isinstance(inner, types.FunctionType) and (jit_info(inner) is not None or _is_plain(inner))
 
 
-def _globals_key(f: types.FunctionType, names: tuple[str, ...], seen: dict[int, int]) -> Any:
+def _globals_key(f: types.FunctionType, names: tuple[str, ...], seen: _Reached) -> Any:
     """Name and key of each global or builtin whose name occurs in the code, be it only as an attribute."""
     known = f.__globals__
     keys = []

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..base.deep_calls import on_deep_stack
 from ..base.source_locations import Site, Sites
 from ..base.value_identity import bits
 from ..core.arrays import ConcreteArray
@@ -148,7 +149,7 @@ class Printer:
             for inner in programs_in(op):
                 self.uses[inner] += 1
                 if self.uses[inner] == 1:
-                    self.count(inner)
+                    on_deep_stack(self.count, inner)
 
     def type(self, type: Any) -> str:
         text = self.types.get(type)
@@ -169,7 +170,7 @@ class Printer:
         row = f" ! {row_text(program.effects)}" if program.effects else ""
         lines = [f"program {name}({params}) -> ({', '.join(map(self.type, program.out_types))}){row} {{"]
         self.depth += 1
-        self.equations(program, operand, names, lines)
+        on_deep_stack(self.equations, program, operand, names, lines)
         indent = "  " * self.depth
         lines.append(f"{indent}return ({', '.join([operand(n) for n in program.outs])})")
         self.depth -= 1

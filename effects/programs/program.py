@@ -10,12 +10,14 @@ every number. Equations and variables are views, built on demand.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from inspect import CO_VARARGS
 from types import CodeType
 from typing import Any, TypeVar, TypeVarTuple
 
 from ..base.caches import AttachedCache, Part
+from ..base.deep_calls import on_deep_stack
 from ..base.errors import BadArgument
 from ..base.immutables import ImmutableObject, setter
 from ..base.source_locations import NOWHERE, Site, Sites, starts_path
@@ -219,7 +221,7 @@ class Program(Equations, ImmutableObject):
         if not isinstance(other, Program) or hash(self) != hash(other):
             return False
         if self.key is not other.key:
-            if self.key != other.key:
+            if on_deep_stack(operator.ne, self.key, other.key):
                 return False
             # share the key of equal programs: else nested shared sub-programs are compared once per path to them
             _set_key(other, self._key)
@@ -229,7 +231,7 @@ class Program(Equations, ImmutableObject):
         try:
             return self._hash
         except AttributeError:
-            number = hash(self.key)
+            number = on_deep_stack(hash, self.key)
             _set_hash(self, number)
             return number
 
@@ -349,14 +351,14 @@ def derived_once(function: Callable[[Program, *Ts], R]) -> Callable[[Program, *T
             return program.facts[function, args]
         except KeyError:
             pass
-        return _FACTS.add(_facts_of(program), (function, args), function(program, *args))
+        return _FACTS.add(_facts_of(program), (function, args), on_deep_stack(function, program, *args))
 
     def derived_alone(program: Program) -> Any:  # without further arguments: the hottest paths
         try:
             return program.facts[function]
         except KeyError:
             pass
-        return _FACTS.add(_facts_of(program), function, function(program))  # type: ignore[call-arg]
+        return _FACTS.add(_facts_of(program), function, on_deep_stack(function, program))
 
     alone = function.__code__.co_argcount == 1 and not function.__code__.co_flags & CO_VARARGS
     wrapper: Any = derived_alone if alone else derived
@@ -369,7 +371,7 @@ def memoised(program: Program, key: Hashable, make: Callable[[], Any]) -> Any:
     try:
         return program.facts[key]
     except KeyError:
-        return _FACTS.add(_facts_of(program), key, make())
+        return _FACTS.add(_facts_of(program), key, on_deep_stack(make))
 
 
 def _facts_of(program: Program) -> Part:
@@ -398,7 +400,7 @@ WRITERS[Program] = lambda printer, program: printer.program(program)
 def interpret(program: Program, args: Sequence[Array]) -> tuple[Any, ...]:
     """Perform a program's equations in order under the handlers in force, each at its own source line."""
     run = current()
-    return run.inline(program, args, program.sites.labelled_by(run.labeller))
+    return on_deep_stack(run.inline, program, args, program.sites.labelled_by(run.labeller))
 
 
 starts_path(interpret, by_user=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.source_locations import Site, starts_path, user_site, with_calls
 from ...effects.base.stack import STACK, Run, installed
 from ...effects.core.arrays import Box
@@ -160,4 +161,4 @@ def record(
     """The program of ``f``, which maps flat arrays to flat arrays, recorded over the handlers in force."""
     run = Record(STACK.get(), label, user_site(2))
     with installed(run):
-        return run.freeze(f(*[run.input(t) for t in in_types]), name)
+        return run.freeze(on_deep_stack(f, *[run.input(t) for t in in_types]), name)

@@ -17,6 +17,7 @@ from typing import Any
 
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache, Cache
+from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.stack import Run
 from ...effects.control.checkpoint_policies import Policy, Recompute, exceeded_budget, plan_of
 from ...effects.core.operation import MEMOS, Operation
@@ -142,7 +143,9 @@ def split_operation(op: Any, unknown: Sequence[bool], policy: Policy | None = No
         return _OPERATIONS.get((op, *key), lambda: split_bodies(op, unknown, policy, split_program))
     splits = op.memo.splits
     parts = splits.get(key)
-    return _SPLITS.add(splits, key, split_bodies(op, unknown, policy, _split_program)) if parts is None else parts
+    if parts is not None:
+        return parts
+    return _SPLITS.add(splits, key, on_deep_stack(split_bodies, op, unknown, policy, _split_program))
 
 
 class ResidualConstant:

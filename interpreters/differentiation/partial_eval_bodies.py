@@ -15,6 +15,7 @@ A ``while`` cannot stack: its known carries are computed by a loop of their own,
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -231,7 +232,9 @@ class _Assembly:
         self.split_program = split_program
         self.inputs = [k for k, yes in enumerate(unknown) if not yes]  # the known inputs of a body
         self.outs = len(unknown_results) - sum(unknown_results)  # the number of known results
+        self.results = range(op.carry - sum(unknown_results[: op.carry]), self.outs)  # known results not carried
         self.slots: list[ArrayType] = []  # types of the residuals that leave the bodies
+        self.slots_of: dict[ArrayType, list[Slot]] = {}  # the slots of each type
         self.hoisted: Any = None  # the operation performed before a loop, and its operands
         self.renamed: dict[Source, Source] = {}  # slot -> its source after hoisting
         counts = (op.shared, op.carry, len(unknown) - op.shared - op.carry)
@@ -283,6 +286,7 @@ class _Assembly:
         carries it again.
         """
         leaving: dict[Slot, int] = {}
+        filled: Counter[ArrayType] = Counter()  # how many slots of each type this body fills
         sources: list[Source] = []
         for residual in half.residuals:
             is_input, n = type(residual) is Operand, residual.number
@@ -292,23 +296,24 @@ class _Assembly:
                 sources.append(residual)
             else:
                 number = n if is_input else half.known.outs[n]
-                slot = self.slot(half.known.type_of(number), leaving)
+                kind = half.known.type_of(number)
+                slot = self.slot(kind, filled[kind])
+                filled[kind] += 1
                 leaving[slot] = number
                 sources.append(slot)
         return leaving, sources
 
     def is_result(self, n: int) -> bool:
         """Whether result ``n`` of the only known body is an ``out`` of the operation: it needs no slot."""
-        carried = self.op.carry - sum(self.unknown_results[: self.op.carry])
-        return len(self.halves) == 1 and carried <= n < self.outs
+        return len(self.halves) == 1 and n in self.results
 
-    def slot(self, type: ArrayType, used: dict[Slot, int]) -> Slot:
-        """A slot of this type that this body does not use; branches share slots, since one of them is executed."""
-        for i, slot_type in enumerate(self.slots):
-            if slot_type is type and Slot(i) not in used:
-                return Slot(i)
-        self.slots.append(type)
-        return Slot(len(self.slots) - 1)
+    def slot(self, type: ArrayType, k: int) -> Slot:
+        """Slot ``k`` of this type: branches share slots, since one of them is executed."""
+        slots = self.slots_of.setdefault(type, [])
+        if k == len(slots):
+            slots.append(Slot(len(self.slots)))
+            self.slots.append(type)
+        return slots[k]
 
     def known_body(self, program: Program, leaving: dict[Slot, int]) -> Program:
         """The known half with its known results, then the slots; zeros in slots of other branches."""

@@ -2,15 +2,16 @@
 
     with_exit_flag(p)  :  inputs of p -> (results of p, payload of the abort, whether it aborted)
 
-The equations after one that may abort stand in a branch that is executed only if it did not; so does the body of a
-loop. A ``while`` also tests the flag, so it ends at the abort. Lanes become a loop, so that the first one aborts.
+The program is cut after each equation that may abort. Every segment but the first is executed in a branch, only if no
+segment before it aborted: a flat chain of guards. So is the body of a loop. A ``while`` also tests the flag, so it ends
+at the abort. Lanes become a loop, so that the first one aborts.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...effects.base.stack import current
 from ...effects.control.branches import Cond
@@ -40,46 +41,90 @@ class Abort:
 def with_exit_flag(program: Program) -> Program:
     """The program that gives results, payload and flag; the payload has the types of the results.
 
-    Without an abort the payload is zero; after one the results are.
+    Without an abort the payload is zero; after one the results have no meaning.
     """
     return _with_exit_flag(program, program.out_types)
 
 
 def _with_exit_flag(program: Program, payload: Sequence[ArrayType]) -> Program:
     def flat(*xs: Any) -> list[Any]:
-        return _evaluate_from(program, bind(program, xs), 0, len(xs), payload)
+        env = bind(program, xs)
+        status = [*_zeros(payload), as_array(False)]
+        for segment in _segments(program):
+            perform = _perform_guarded if segment.first else _perform
+            status = perform(program, env, segment, status)
+        outs = zip([env[n] for n in program.outs], program.out_types)
+        return [*[zeros_like(t) if y is None else y for y, t in outs], *status]  # None: after an unconditional abort
 
     return record(flat, program.in_types, program.name, "")
+
+
+class _Segment(NamedTuple):
+    """Equations ``first`` to ``last``, of which only the last may abort. ``number``: of their first result.
+
+    ``live``: the numbers of their results that later segments, or the results of the program, use.
+    """
+
+    first: int
+    last: int
+    number: int
+    live: list[int]
+
+
+def _segments(program: Program) -> list[_Segment]:
+    """The segments of a program; those after an equation that always aborts are left out."""
+    end = len(program.ops)
+    last_use = {n: i for i, numbers in enumerate(program.args) for n in numbers} | dict.fromkeys(program.outs, end)
+    starts = program.starts()
+    segments = []
+    first = 0
+    for i, op in enumerate(program.ops):
+        always = isinstance(op, Abort)
+        if i + 1 == end or always or (op.bodied and _may_abort(op)):
+            live = [n for n in range(starts[first], starts[i + 1]) if last_use.get(n, 0) > i]
+            segments.append(_Segment(first, i, starts[first], live))
+            first = i + 1
+        if always:
+            break
+    return segments
 
 
 def _zeros(types: Sequence[ArrayType]) -> list[Any]:
     return [zeros_like(t) for t in types]
 
 
-def _evaluate_from(
-    program: Program, env: list[Any], at: int, number: int, payload: Sequence[ArrayType]
-) -> list[Any]:
-    """Results, payload and flag of the equations from ``at`` on, of which the first result is value ``number``."""
+def _perform(program: Program, env: list[Any], segment: _Segment, status: list[Any]) -> list[Any]:
+    """Perform the equations of a segment, and set their results in ``env``; payload and flag after it."""
     answer = current().answer
-    for i in range(at, len(program.ops)):
+    number = segment.number
+    for i in range(segment.first, segment.last + 1):
         op = program.ops[i]
         xs = tuple([env[n] for n in program.args[i]])
         if isinstance(op, Abort):
-            return [*_zeros(program.out_types), *_as_payload(op, xs, payload), as_array(True)]
+            return [*_as_payload(op, xs, [x.type for x in status[:-1]]), as_array(True)]
         if op.bodied and _may_abort(op):
-            results = _higher_order(op, xs, payload)
+            results = _higher_order(op, xs, [x.type for x in status[:-1]])
             count = len(program.types[i])
             env[number : number + count] = results[:count]
-            flag, leaving = results[-1], results[count:-1]
-            if i + 1 == len(program.ops):
-                return [*[env[n] for n in program.outs], *leaving, flag]
-            rest = lambda: _evaluate_from(program, list(env), i + 1, number + count, payload)
-            return _branch(flag, lambda: [*_zeros(program.out_types), *leaving, flag], rest)
-        y = answer(op, xs)
-        results = op.as_results(y)
+            return results[count:]
+        results = op.as_results(answer(op, xs))
         env[number : number + len(results)] = results
         number += len(results)
-    return [*[env[n] for n in program.outs], *_zeros(payload), as_array(False)]
+    return status
+
+
+def _perform_guarded(program: Program, env: list[Any], segment: _Segment, status: list[Any]) -> list[Any]:
+    """The same in a branch that is executed if the flag is False; else its results are zeros."""
+    types = [program.type_of(n) for n in segment.live]
+
+    def rest() -> list[Any]:
+        after = _perform(program, env, segment, status)
+        return [*[env[n] for n in segment.live], *after]
+
+    results = _branch(status[-1], lambda: [*_zeros(types), *status], rest)
+    for n, y in zip(segment.live, results):
+        env[n] = y
+    return results[len(types) :]
 
 
 def _may_abort(op: Any) -> bool:

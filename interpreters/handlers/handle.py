@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadArgument, BadCall, CannotCross
 from ...effects.base.immutables import ImmutableObject
 from ...effects.base.source_locations import user_site
@@ -45,7 +46,7 @@ class Installation(ImmutableObject):
                 return run_reified(self.handler, self.state, f, args, kwargs, site)
             run = HandlerRun(STACK.get(), self.handler, self.state, site)
             with installed(run):
-                y = f(*args, **kwargs)
+                y = on_deep_stack(f, *args, **kwargs)
             return final_answer(self.handler, run.current, y)
 
         return handled

@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...effects.base.errors import BadCall, CannotCross, DTypeMismatch, TreeMismatch
+from ...effects.base.deep_calls import on_deep_stack
+from ...effects.base.errors import BadCall, CannotCross, TreeMismatch
 from ...effects.base.source_locations import Site, user_site
 from ...effects.base.stack import STACK, SiteCell, current, installed
 from ...effects.control.body_rules import branch_index
-from ...effects.control.branches import Cond
-from ...effects.control.recorded_bodies import with_types
 from ...effects.core.arrays import Array, ConcreteArray, as_array
 from ...effects.core.columns import zeros_like
 from ...effects.core.operation import Operation, result_type
@@ -25,11 +24,12 @@ from ...effects.operations.elementwise.comparison import select_n
 from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.program import Program, bind, derived_once, interpret
 from ...effects.trees import pytrees
-from ..core.record import Record, record
+from ..core.record import Record
 from .answer_conversion import as_wide_array, fit_answer
 from .early_exit import Abort, with_exit_flag
 from .handler import Handler, ctl
 from .installation import NO_STATE, HandlerRun, final_answer, pair
+from .resumed_branches import joined_branch, parted_branch
 
 
 def run_reified(handler: Handler, state: Any, f: Callable[..., Any], args: Any, kwargs: Any, site: Any) -> Any:
@@ -98,7 +98,8 @@ def _zero_results(op: Operation, operands: tuple[Any, ...]) -> Any:
 class _Frame:
     """An activation of a program: its values so far, and the continuation ``then`` of its results and the state.
 
-    ``resume`` copies the values, so one frame can be resumed many times.
+    Values are assigned once, so the first resumption at an equation goes on in the same frame. Each later one, whose
+    values differ from there on, goes on in a copy: one frame can be resumed many times.
     """
 
     __slots__ = ("handler", "program", "env", "then")
@@ -123,7 +124,11 @@ class _Frame:
             if isinstance(clause, ctl):
                 return self.call_clause(clause, i, op, xs, state)
             if op.bodied and self.resumes_in(op):
-                return self.enter_body(i, op, xs, state)
+                joined = self.joined(op, xs, state)
+                if joined is None:
+                    return self.enter_body(i, op, xs, state)
+                env[starts[i] : starts[i + 1]], state = joined
+                continue
             outside, cell.site = cell.site, program.sites[i]
             try:
                 if clause is None and op.bodied:
@@ -145,11 +150,12 @@ class _Frame:
     def rest(self, i: int) -> Callable[[Sequence[Any], Any], Any]:
         """The continuation of equation ``i``: a function of its results and the state."""
         first = _starts(self.program)[i]
+        unused = [self]
 
         def resume(results: Sequence[Any], state: Any) -> Any:
-            env = list(self.env)
-            env[first : first + len(results)] = results
-            return _Frame(self.handler, self.program, env, self.then).evaluate(i + 1, state)
+            frame = unused.pop() if unused else _Frame(self.handler, self.program, list(self.env), self.then)
+            frame.env[first : first + len(results)] = results
+            return on_deep_stack(frame.evaluate, i + 1, state)
 
         return resume
 
@@ -178,20 +184,28 @@ class _Frame:
         kinds = {kind for kind, clause in self.handler.clauses.items() if isinstance(clause, ctl)}
         return any(not kinds.isdisjoint(body.operations) for body in op.bodies)
 
+    def evaluate_body(self, body: Program, values: Sequence[Any], state: Any, then: Callable[..., Any]) -> Any:
+        """The answer of a body that ``then`` follows."""
+        return on_deep_stack(_Frame(self.handler, body, bind(body, values), then).evaluate, 0, state)
+
+    def joined(self, op: Any, xs: tuple[Any, ...], state: Any) -> tuple[Any, Any] | None:
+        """Results and state after a branch with ``ctl`` clauses whose index is traced, if one rest can follow it."""
+        traced = op.runs == "one" and not isinstance(xs[0], ConcreteArray)
+        return joined_branch(op, xs, state, self.evaluate_body) if traced else None
+
     def enter_body(self, i: int, op: Any, xs: tuple[Any, ...], state: Any) -> Any:
-        """Evaluate a body with ``ctl`` clauses: inlined if it runs once; of a branch the rest moves into every body.
+        """Evaluate a body with ``ctl`` clauses: inlined if it runs once; in a branch every body calls the rest.
 
         Raises: CannotCross: the continuation of one iteration of a loop, or of one lane, is not a function.
         """
         if op.runs == "once":
-            body = op.bodies[0]
-            return _Frame(self.handler, body, bind(body, xs), self.rest(i)).evaluate(0, state)
+            return self.evaluate_body(op.bodies[0], xs, state, self.rest(i))
         if op.runs == "one":
             index, *operands = xs
             if isinstance(index, ConcreteArray):
                 body = op.bodies[branch_index(index, len(op.bodies))]
-                return _Frame(self.handler, body, bind(body, operands), self.rest(i)).evaluate(0, state)
-            return self.branch(i, op, index, operands, state)
+                return self.evaluate_body(body, operands, state, self.rest(i))
+            return parted_branch(op, xs, state, self.evaluate_body, self.rest(i))
         kinds: list[Any] = [kind for kind, clause in self.handler.clauses.items() if isinstance(clause, ctl)]
         names = sorted([kind.name for kind in kinds])
         raise CannotCross(
@@ -200,38 +214,6 @@ class _Frame:
             hint=f"unroll the loop in Python, or handle it by a clause that answers once; it is at "
             f"{Site(*self.program.sites[i])}.",
         )
-
-    def branch(self, i: int, op: Any, index: Any, operands: Sequence[Any], state: Any) -> Any:
-        """The answer of a ``Cond`` whose every branch goes on with the rest of the program."""
-        leaves, structure = pytrees.flatten(() if state is NO_STATE else state)
-        state_leaves = [as_array(x) for x in leaves]
-        trees: list[Any] = []
-
-        def with_rest(body: Program) -> Program:
-            def flat(*values: Any) -> list[Any]:
-                inputs, inner = values[: len(operands)], values[len(operands) :]
-                s = NO_STATE if state is NO_STATE else pytrees.unflatten(structure, inner)
-                answer = _Frame(self.handler, body, bind(body, inputs), self.rest(i)).evaluate(0, s)
-                ends, tree = pytrees.flatten(answer)
-                trees.append(tree)
-                return [as_array(y) for y in ends]
-
-            return record(flat, [x.type for x in (*operands, *state_leaves)], body.name, "handle")
-
-        programs = [with_rest(body) for body in op.bodies]
-        for tree, program in zip(trees, programs):
-            if tree != trees[0]:
-                raise TreeMismatch(
-                    f"{op.name}: the branches must give answers of one structure, got {trees[0]} and {tree}.",
-                    hint="resume equally often in every branch.",
-                )
-            for t, u in zip(program.out_types, programs[0].out_types):
-                if t.shape != u.shape or t.dtype != u.dtype:
-                    raise DTypeMismatch(f"{op.name}: the branches must give answers of one type, got {u} and {t}.")
-        types = programs[0].out_types
-        bodies, captured = close_all([with_types(program, types) for program in programs])
-        results = current().answer(Cond(bodies, len(captured)), (index, *captured, *operands, *state_leaves))
-        return pytrees.unflatten(trees[0], results)
 
 
 def _short(x: Any) -> str:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...effects.base.deep_calls import on_deep_stack
 from ...effects.control.callbacks import Callback
 from ...effects.core.arrays import Array, ConcreteArray
 from ...effects.core.columns import LOWER, ElementwiseLowering
@@ -286,7 +287,7 @@ class Emitter:
         self.count += len(types)
         values = [SsaValue(f"%{first + i}", t) for i, t in enumerate(types)]
         try:
-            results = body(*values)
+            results = on_deep_stack(body, *values)
             inner = self.lines
         finally:
             self.lines, self.constants, self.made = outer, outer_constants, outer_made
@@ -424,7 +425,7 @@ class Emitter:
         if found is None:
             name = f"{_identifier(label)}_{len(self.functions)}"
             self.functions[program] = found = [name, ""]
-            found[1] = function(Emitter(self.functions, self.calls), program, f"private @{name}")
+            found[1] = on_deep_stack(function, Emitter(self.functions, self.calls), program, f"private @{name}")
         types = program.out_types
         takes = ", ".join([tensor(v.type) for v in values])
         gives = ", ".join(map(tensor, types))

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache, once
+from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadArgument, Leak, NotAnArray
 from ...effects.base.source_locations import starts_path, user_site
 from ...effects.base.stack import BASE, Run, current, installed
@@ -171,7 +172,7 @@ def record(request: TraceRequest) -> Trace:
         args, kwargs = request.tree.unflatten([run.input(t) for t in request.types])
         if request.merge is not None:
             args, kwargs = request.merge(args, kwargs)
-        results = request.fun(*args, **kwargs)
+        results = on_deep_stack(request.fun, *args, **kwargs)
         leaves, tree = flatten(results)
         structure = pytrees.structure(results)
         recorded = run.freeze(box_results(leaves, results, request.name), request.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.program_sizes import equations_in, is_linear, programs_in
 
 import handlax as hx
 from handlax import lax
@@ -123,3 +124,51 @@ def test_an_early_end_without_results_is_seen_through_grad():
     ended = hx.handler({Click: hx.final(lambda op: (False, 0.0))}, returns=lambda y: (True, y))
     slope = hx.handle(ended)(hx.grad(only_performs))
     assert [bool(x) for x in (slope(3.0)[0], slope(-3.0)[0])] == [False, True]
+
+
+def many_failure_points(n):
+    def f(x):
+        for i in range(n):
+            halt_above(100.0 + i, x)
+            x = x * 1.5
+        return x
+
+    return hx.handle(safely)(f)
+
+
+def in_one_lane(f):
+    return lambda x: [y[0] for y in hx.vmap(f)(hx.numpy.stack([x]))]
+
+
+@pytest.mark.parametrize("x", [1.0, 20.0, 1e3])
+@pytest.mark.parametrize("wrap", [lambda f: f, hx.jit, in_one_lane])
+def test_a_row_of_failure_points_ends_at_the_first(x, wrap):
+    after = x
+    for i in range(8):
+        if after > 100.0 + i:
+            break
+        after *= 1.5
+    ok, y = wrap(many_failure_points(8))(x)
+    assert (bool(ok), float(y)) == (after == x * 1.5**8, after)
+    slope = hx.grad(lambda x: wrap(many_failure_points(8))(x)[1])(x)
+    assert float(slope) == pytest.approx(after / x)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, lambda f: hx.grad(hx.jit(lambda x: f(x)[1]))])
+def test_a_row_of_failure_points_is_a_flat_chain_of_guards(wrap):
+    assert is_linear(lambda n: equations_in(hx.make_program(wrap(many_failure_points(n)))(1.0)))
+
+
+def test_a_thousand_failure_points_are_a_flat_chain_of_guards():
+    program = hx.make_program(many_failure_points(1000))(1.0)
+    assert sum(op.name == "cond" for op in program.ops) == 1001
+    assert len(programs_in(program)) < 5000
+
+
+def test_what_follows_an_unconditional_end_is_left_out():
+    def f(x):
+        hx.perform(Halt(), x)
+        return lax.while_loop(lambda c: c > 0, lambda c: c, x) + 1.0
+
+    ok, y = hx.handle(safely)(f)(2.0)
+    assert (bool(ok), float(y)) == (False, 2.0)

@@ -70,6 +70,27 @@ def test_every_world_has_a_state_of_its_own_where_the_clause_says_so():
     assert [[(s, float(y)) for s, y in row] for row in answers] == [[(0, 4), (1, 5)], [(10, 5), (11, 6)]]
 
 
+def test_a_continuation_that_was_kept_goes_on_with_the_values_of_its_world():
+    kept = []
+    keeping = hx.handler({Pick: hx.ctl(lambda resume, op, xs: (kept.append(resume), [resume(x) for x in xs])[1])})
+    answers = hx.handle(keeping)(products)()
+    assert [[float(y) for y in row] for row in answers] == GRID
+    first, world_of_1, world_of_2 = kept
+    assert [float(y) for y in first(hnp.float32(3.0))] == [30, 60, 90]
+    assert (float(world_of_1(hnp.float32(7.0))), float(world_of_2(hnp.float32(7.0)))) == (7, 14)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, hx.jit])
+def test_a_thousand_operations_may_resume_one_after_the_other(wrap):
+    counted = hx.handler({Pick: hx.ctl(lambda resume, s, op, xs: resume(s + 1, xs[0]))})
+
+    def f():
+        return sum([pick(float(i % 7)) for i in range(1000)])
+
+    count, total = wrap(hx.handle(counted, 0)(f))()
+    assert (int(count), float(total)) == (1000, sum(i % 7 for i in range(1000)))
+
+
 def test_fun_clauses_work_beside_and_the_state_is_threaded_through_them():
     both = worlds | hx.handler({Tock: lambda s, op: (s + 1, None)})
     both = both.set(Pick, hx.ctl(lambda resume, s, op, xs: hnp.stack([resume(s, x)[0] for x in xs])))

@@ -1,0 +1,69 @@
+"""Calls at any depth: where Python's stack is nearly used up, a call goes on with a stack of its own.
+
+    on_deep_stack(f, *args) == f(*args)
+
+What nests in a program, such as 1,000 jitted functions that call each other or 1,000 operations whose clauses resume,
+nests in Python too, which allows 1,000 frames. Each thread has a stack of its own, so the call goes on in a new thread,
+for which the caller waits.
+"""
+
+from __future__ import annotations
+
+import _thread
+import sys
+from collections.abc import Callable
+from contextvars import copy_context
+from functools import partial
+from typing import Any, TypeVar
+
+R = TypeVar("R")
+
+RESERVE = 400  # frames for what a call does until the next call that goes through here, the user's code included
+
+
+def on_deep_stack(f: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
+    """``f(*args, **kwargs)``, on the stack of a new thread if fewer than ``RESERVE`` frames are left on this one.
+
+    The thread has the context of the caller; an exception is raised in the caller.
+    """
+    try:
+        sys._getframe(max(sys.getrecursionlimit() - RESERVE, 1))
+    except ValueError:  # the stack is not that deep
+        return f(*args, **kwargs)
+    call = _Call(partial(copy_context().run, f, *args, **kwargs))
+    _thread.start_new_thread(_bottom, (call, sys._getframe()))
+    call.running.acquire()
+    if call.error is None:
+        return call.result
+    try:
+        raise call.error
+    finally:
+        call.error = None  # its traceback refers to this frame
+
+
+class _Call:
+    """A call on another stack: ``running`` is locked until it has a result or an error."""
+
+    __slots__ = ("f", "result", "error", "running")
+    result: Any
+
+    def __init__(self, f: Callable[[], Any]):
+        self.f = f
+        self.error: BaseException | None = None
+        self.running = _thread.allocate_lock()
+        self.running.acquire()
+
+
+def _bottom(call: _Call, caller: Any) -> None:
+    """The outermost frame of a new thread; ``caller`` is the frame that waits for it."""
+    try:
+        call.result = call.f()
+    except BaseException as error:
+        call.error = error
+    finally:
+        call.running.release()
+
+
+def caller_of(frame: Any) -> Any:
+    """The frame that called ``frame``, which may be on another stack; None for the outermost."""
+    return frame.f_locals["caller"] if frame.f_code is _bottom.__code__ else frame.f_back

@@ -1,0 +1,123 @@
+"""Clauses that take the rest of the program, in branches chosen by a traced value: the program stays linear in them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers.program_sizes import equations_in, is_linear, programs_in
+
+import handlax as hx
+from handlax import lax
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Ask:
+    def result_type(op, x):
+        return x
+
+
+@hx.effect(vmap="per_lane")
+class Tock:
+    def result_type(op):
+        return None
+
+
+one = hx.handler({Ask: hx.ctl(lambda resume, op, x: resume(x + 1.0))})
+doubled = hx.handler({Ask: hx.ctl(lambda resume, op, x: 2 * resume(x + 1.0))})
+both = hx.handler({Ask: hx.ctl(lambda resume, op, x: resume(x + 1.0) - resume(3 * x))})
+counting = hx.handler({Ask: hx.ctl(lambda resume, n, op, x: resume(n + x, x + 1.0))})
+never = hx.handler({Ask: hx.ctl(lambda resume, op, x: 7 * x)})
+
+
+def choices(n):
+    def f(x):
+        for i in range(n):
+            x = lax.cond(x > i, lambda y: hx.perform(Ask(), y), lambda y: y * 2.0, x)
+        return x
+
+    return f
+
+
+def expected(n, x, clause, i=0):
+    """The answer by plain Python: ``clause(resume, x)``."""
+    if i == n:
+        return x
+    rest = lambda y: expected(n, y, clause, i + 1)
+    return clause(rest, x) if x > i else rest(x * 2.0)
+
+
+CLAUSES = {
+    "once": (one, lambda rest, x: rest(x + 1.0)),
+    "once, and the answer is used": (doubled, lambda rest, x: 2 * rest(x + 1.0)),
+    "twice": (both, lambda rest, x: rest(x + 1.0) - rest(3 * x)),
+    "never": (never, lambda rest, x: 7 * x),
+}
+
+
+@pytest.mark.parametrize("which", CLAUSES)
+@pytest.mark.parametrize("x", [0.5, 1.25, -3.0])
+def test_the_answer_is_that_of_the_path_taken(which, x):
+    h, clause = CLAUSES[which]
+    handled = hx.handle(h)(choices(4))
+    assert float(hx.jit(handled)(x)) == float(handled(x)) == expected(4, x, clause)
+    assert hx.vmap(handled)(np.float32([x, 2.0])).tolist() == [expected(4, x, clause), expected(4, 2.0, clause)]
+
+
+@pytest.mark.parametrize("which", CLAUSES)
+def test_the_program_is_linear_in_the_choices(which):
+    h = CLAUSES[which][0]
+    assert is_linear(lambda n: equations_in(hx.make_program(hx.handle(h)(choices(n)))(1.0)))
+
+
+def test_a_thousand_choices_are_one_flat_program():
+    program = hx.make_program(hx.handle(one)(choices(1000)))(1.0)
+    assert len(programs_in(program)) <= 2001 and sum(op.name == "cond" for op in program.ops) == 1000
+
+
+def test_the_state_goes_on_from_the_branch():
+    total, y = hx.jit(hx.handle(counting, 0.0)(choices(3)))(1.5)
+    assert (float(total), float(y)) == (1.5 + 2.5 + 3.5, 4.5)
+
+
+def test_what_a_clause_performs_after_it_resumed_comes_after_the_rest():
+    late = hx.handler({Ask: hx.ctl(lambda resume, op, x: [resume(x), hx.perform(Tock())][0])})
+
+    @hx.effect(vmap="per_lane")
+    class Rest:
+        def result_type(op):
+            return None
+
+    order = hx.handler({Tock: lambda s, op: (s * 10 + 1, None), Rest: lambda s, op: (s * 10 + 2, None)})
+
+    def f(x):
+        y = lax.cond(x > 0, lambda y: hx.perform(Ask(), y), lambda y: y, x)
+        hx.perform(Rest())
+        return y
+
+    assert int(hx.jit(hx.handle(order, 0)(hx.handle(late)(f)))(1.0)[0]) == 21
+    assert int(hx.jit(hx.handle(order, 0)(hx.handle(late)(f)))(-1.0)[0]) == 2
+
+
+def test_a_clause_may_resume_under_another_handler():
+    @hx.effect(vmap="per_lane")
+    class Scale:
+        def result_type(op, x):
+            return x
+
+    inner = hx.handler({Scale: lambda op, x: 10 * x})
+    outer = hx.handler({Scale: lambda op, x: 2 * x})
+    under = hx.handler({Ask: hx.ctl(lambda resume, op, x: hx.handle(inner)(resume)(x))})
+
+    def f(x):
+        return hx.perform(Scale(), lax.cond(x > 0, lambda y: hx.perform(Ask(), y), lambda y: y, x))
+
+    handled = hx.jit(hx.handle(outer)(hx.handle(under)(f)))
+    assert (float(handled(1.0)), float(handled(-1.0))) == (10.0, -2.0)
+
+
+def test_an_error_of_a_clause_is_raised():
+    def wrong(resume, op, x):
+        raise ValueError("the clause is wrong")
+
+    with pytest.raises(ValueError, match="the clause is wrong"):
+        hx.jit(hx.handle(hx.handler({Ask: hx.ctl(wrong)}))(choices(2)))(1.0)
