@@ -120,6 +120,7 @@ from ..effects.operations.manipulation.creation import empty as empty
 from ..effects.operations.manipulation.creation import full as full
 from ..effects.operations.manipulation.creation import full_like as full_like
 from ..effects.operations.manipulation.creation import iota as iota
+from ..effects.operations.manipulation.operand_promotion import broadcast_shapes as broadcast_shapes
 from ..effects.operations.manipulation.rearranging import broadcast as broadcast
 from ..effects.operations.manipulation.rearranging import broadcast_in_dim as broadcast_in_dim
 from ..effects.operations.manipulation.rearranging import broadcast_to_rank as broadcast_to_rank

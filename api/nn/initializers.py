@@ -116,7 +116,7 @@ def _fans(shape: tuple[int, ...], in_axis: Any, out_axis: Any, batch_axis: Any) 
         raise ShapeMismatch(f"variance_scaling: the shape must have two dimensions, or in_axis be named, got {shape}.")
 
     def size(axes: Any) -> int:
-        return math.prod([shape[d] for d in (axes if isinstance(axes, (tuple, list)) else (axes,))])
+        return math.prod([shape[d] for d in shapes.axes_listed(axes)])
 
     inputs, outputs = size(in_axis), size(out_axis)
     field = math.prod(shape) / inputs / outputs / size(batch_axis)

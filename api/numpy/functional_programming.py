@@ -168,7 +168,7 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
     """
     x = array_of(a)
     rank = x.ndim
-    for axis in (axes,) if hasattr(axes, "__index__") else axes:
+    for axis in shapes.axes_listed(axes):
         y = array_of(func(x, axis))
         if y.ndim == rank - 1:
             d = canonical_axis(axis, rank, "apply_over_axes")

@@ -13,7 +13,7 @@ from ..effects.operations.elementwise.comparison import ne
 from ..effects.operations.elementwise.complex_parts import conj, real
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.foundations import shapes
-from ..effects.operations.foundations.shapes import canonical_axis
+from ..effects.operations.foundations.shapes import axes_listed, canonical_axis
 from ..effects.types import dtypes
 from .arrays import building_matrices, shape_manipulation
 from .arrays.argument_conversion import array_of, axes_of, inexact, kept_shape, like
@@ -59,7 +59,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
 def _given(axis: Any, rank: int) -> tuple[int, ...]:
     """Axes counted from the front, in the order in which they are given."""
-    return tuple([canonical_axis(d, rank, "norm") for d in (axis if isinstance(axis, (tuple, list)) else (axis,))])
+    return tuple([canonical_axis(d, rank, "norm") for d in axes_listed(axis)])
 
 
 def _kept(y: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:

@@ -38,6 +38,7 @@ def cond(
 
         cond(p, f, g, *xs) == (f if p else g)(*xs)
 
+    JAX's old form is ``cond(p, x, f, y, g) == (f(x) if p else g(y))``.
     Under ``vmap`` with a mapped predicate both are computed, and the results are selected per lane.
 
     Raises: ShapeMismatch: the predicate is no scalar. DTypeMismatch: it is complex or a key. TreeMismatch,
@@ -46,6 +47,9 @@ def cond(
     >>> cond(True, lambda x: x + 1.0, lambda x: x * 2.0, 3.0)
     Array(4., dtype=float32, weak_type=True)
     """
+    if not callable(true_fun) and callable(false_fun) and len(operands) == 2 and callable(operands[1]):
+        x, f, y, g = true_fun, false_fun, *operands
+        return cond(pred, lambda x, _: f(x), lambda _, y: g(y), x, y)
     need_function("cond", true_fun)
     need_function("cond", false_fun)
     x = as_array(pred)

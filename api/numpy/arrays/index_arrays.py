@@ -194,7 +194,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     i = positions(indices, "unravel_index")
     dtype = i.dtype
     total = prod(sizes)
-    i = as_array(limited(wrapped(i, total), total, "clip", "unravel_index")[0])
+    i = convert(limited(wrapped(i, total), total, "clip", "unravel_index")[0], dtype)
     results, stride = [], total
     for n in sizes:
         stride //= max(n, 1)

@@ -14,10 +14,17 @@ from ...effects.base.stack import current, perform
 from ...effects.core.arrays import Array, ConcreteArray, as_array
 from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.foundations import shapes
-from ...effects.operations.foundations.shapes import Reshape, Transpose, canonical_axes, canonical_axis, canonical_shape
+from ...effects.operations.foundations.shapes import (
+    Reshape,
+    Transpose,
+    axes_listed,
+    canonical_axes,
+    canonical_axis,
+    canonical_shape,
+)
 from ...effects.operations.indexing.dynamic_slicing import dynamic_slice_in_dim
 from ...effects.operations.manipulation import slicing
-from ...effects.operations.manipulation.operand_promotion import broadcast_shape
+from ...effects.operations.manipulation.operand_promotion import broadcast_shape, broadcast_shapes
 from ...effects.operations.manipulation.slicing import Concatenate, Rev
 from .argument_conversion import array_of
 from .creation import duplicate, shape_of
@@ -132,9 +139,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
     rank = len(x.type.shape)
     if axes is None:
         return x if rank < 2 else current().answer(Transpose(tuple(range(rank))[::-1]), (x,))
-    if not isinstance(axes, (tuple, list)):
-        axes = tuple(axes) if hasattr(axes, "__iter__") else (axes,)
-    return shapes.permute(x, tuple([canonical_axis(axis, rank, "transpose") for axis in axes]))
+    return shapes.permute(x, tuple([canonical_axis(axis, rank, "transpose") for axis in axes_listed(axes)]))
 
 
 def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
@@ -213,7 +218,7 @@ def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
     (1, 3, 1)
     """
     x = a if isinstance(a, Array) else as_array(a)
-    listed = axis if isinstance(axis, (tuple, list)) else (axis,)
+    listed = axes_listed(axis)
     rank = len(x.type.shape) + len(listed)
     new = canonical_axes(listed, rank, "expand_dims")
     sizes = iter(x.type.shape)
@@ -271,15 +276,6 @@ def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
     xs = [as_array(x) for x in args]
     shape = broadcast_shape("broadcast_arrays", *[x.shape for x in xs])
     return tuple([broadcast_to(x, shape) for x in xs])
-
-
-def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """The shape to which these shapes broadcast together.
-
-    >>> broadcast_shapes((2, 1), 3)
-    (2, 3)
-    """
-    return broadcast_shape("broadcast_shapes", *[shape_of(shape, "broadcast_shapes") for shape in shapes])
 
 
 def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
@@ -343,7 +339,7 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     x = as_array(a)
     if axis is None:
         return shapes.reshape(roll(shapes.reshape(x, (x.size,)), shift, 0), x.shape)
-    axes = list(axis) if isinstance(axis, (tuple, list)) else [axis]
+    axes = axes_listed(axis)
     steps = list(_steps(shift))
     if len(steps) == 1:
         steps = steps * len(axes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import pi
 from typing import Any
 
@@ -90,7 +89,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
     axes = (
         list(range(rank))
         if axis is None
-        else [canonical_axis(d, rank, "gradient") for d in (axis if isinstance(axis, Sequence) else (axis,))]
+        else [canonical_axis(d, rank, "gradient") for d in shapes.axes_listed(axis)]
     )
     spans = varargs if len(varargs) == len(axes) else varargs * len(axes) if len(varargs) == 1 else (1.0,) * len(axes)
     if len(varargs) not in (0, 1, len(axes)):
@@ -98,7 +97,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
             f"gradient: distances are one for all, or one for each of {len(axes)} axes, got {len(varargs)}."
         )
     found = [_slope(x, d, span) for d, span in zip(axes, spans)]
-    return found[0] if len(found) == 1 and (axis is None or not isinstance(axis, Sequence)) else found
+    return found[0] if len(found) == 1 and (axis is None or not hasattr(axis, "__iter__")) else found
 
 
 def _slope(x: Any, axis: int, span: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ...effects.base import config
@@ -179,7 +178,7 @@ def tensordot(
     no_sharding("tensordot", out_sharding)
     x, y = _pair(a, b)
     left, right = len(x.type.shape), len(y.type.shape)
-    if hasattr(axes, "__index__"):
+    if not hasattr(axes, "__iter__") or getattr(axes, "shape", None) == ():
         count = axes.__index__()
         if not 0 <= count <= min(left, right):
             raise BadArgument(f"tensordot: the number of axes must be at most {min(left, right)}, got {count}.")
@@ -188,7 +187,7 @@ def tensordot(
         if len(axes) != 2:
             raise BadArgument(f"tensordot: axes are a number, or axes of a and axes of b, got {axes!r}.")
         inner = tuple([
-            tuple([canonical_axis(d, rank, "tensordot") for d in (side if isinstance(side, Sequence) else (side,))])
+            tuple([canonical_axis(d, rank, "tensordot") for d in shapes.axes_listed(side)])
             for side, rank in zip(axes, (left, right))
         ])  # fmt: skip
     return contract(x, y, (inner, ((), ())), precision, preferred_element_type)

@@ -9,21 +9,22 @@ from typing import Any
 import numpy as np
 
 from ...base.errors import BadArgument, DTypeMismatch
-from ...base.stack import perform
+from ...base.stack import current, perform
 from ...core import columns
-from ...core.arrays import as_array, as_arrays, scalar
+from ...core.arrays import Array, as_array, scalar
 from ...core.columns import linear, multilinear
 from ...core.operation import operation
 from ...trees.pytrees import tree_map
 from ...types import dtypes
 from ...types.dtypes import ANY, EVERY, FLOATING, INEXACT, INTEGER, NUMERIC, SIGNED
-from ..foundations.elementwise_factory import Elementwise, Function, elementwise, surface, unbroadcast
+from ..foundations.elementwise_factory import Elementwise, Function, elementwise, repeated, surface, unbroadcast
 from ..foundations.half_precision import wide
 from ..foundations.shapes import broadcast
 from . import complex_functions as formulas
 from .comparison import eq, ge, select_n
 from .complex_functions import assembled, by_parts, corrected, evaluated
 from .complex_parts import complex, conj, real
+from .conversion import convert
 
 
 def _jvp_sum(op, primals, tangents):
@@ -90,20 +91,42 @@ Neg = elementwise(
 Add = elementwise(
     "add", ANY, np.add, arity=2, jvp=_jvp_sum,
     transpose=lambda op, ct, x, y, *, wrt: unbroadcast(ct, (x, y)[wrt]), lower="add",
-    doc="``z[i] = x[i] + y[i]``; of booleans ``or``.\n\n    Shapes: equal, or rank 0; one dtype. Integers wrap around.",
+    doc="``z[i] = x[i] + y[i]``; of booleans ``or``.\n\n    Shapes: equal but for sizes 1, or rank 0; one dtype. "
+    "Integers wrap around.",
 )  # fmt: skip
 Sub = elementwise(
     "sub", NUMERIC, np.subtract, arity=2, jvp=_jvp_sum,
     transpose=lambda op, ct, x, y, *, wrt: unbroadcast(ct, x) if wrt == 0 else unbroadcast(neg(ct), y),
     lower="subtract",
-    doc="``z[i] = x[i] - y[i]``.\n\n    Shapes: equal, or rank 0; one dtype. Integers wrap around.",
+    doc="``z[i] = x[i] - y[i]``.\n\n    Shapes: equal but for sizes 1, or rank 0; one dtype. "
+    "Integers wrap around.",
 )  # fmt: skip
 Mul = elementwise(
     "mul", ANY, np.multiply, arity=2, jvp=multilinear,
     transpose=lambda op, ct, x, y, *, wrt: unbroadcast(mul(ct, y), x) if wrt == 0 else unbroadcast(mul(x, ct), y),
     lower="multiply",
-    doc="``z[i] = x[i] y[i]``; of booleans ``and``.\n\n    Shapes: equal, or rank 0; one dtype. Integers wrap around.",
+    doc="``z[i] = x[i] y[i]``; of booleans ``and``.",
 )  # fmt: skip
+_mul, _product = Mul(), surface(Mul)
+
+
+def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+    """``z[i] = x[i] y[i]``; of booleans ``and``.
+
+    Shapes: equal but for sizes 1, or rank 0. One dtype, and the result has it: integers wrap
+    around. With ``out_dtype`` both factors are converted to it first.
+
+    >>> mul(np.array([100], "int8"), np.array([2], "int8")), mul(np.int8(100), np.int8(2), out_dtype="int32")
+    (Array([-56], dtype=int8), Array(200, dtype=int32))
+    """
+    if out_dtype is not None:
+        dtype = dtypes.canonical(out_dtype)
+        x, y = convert(x, dtype), convert(y, dtype)
+    if isinstance(x, Array) and isinstance(y, Array) and x.type is y.type:
+        return current().answer(_mul, (x, y))
+    return _product(x, y)
+
+
 Div = elementwise(
     "div", NUMERIC, _divide, arity=2,
     jvp=_jvp_quotient,
@@ -119,7 +142,6 @@ Rem = elementwise(
 neg: Function = surface(Neg)
 add: Function = surface(Add)
 sub: Function = surface(Sub)
-mul: Function = surface(Mul)
 div: Function = surface(Div)
 rem: Function = surface(Rem)
 columns.provide_add(add)
@@ -386,12 +408,12 @@ _nextafter_op = Nextafter()
 def nextafter(x1: Any, x2: Any) -> Any:
     """The float next to ``x1[i]`` in the direction of ``x2[i]``, and ``x2[i]`` where they are equal.
 
-    Shapes: equal, or rank 0. The derivative by ``x1`` is 1: the step is one unit in the last place.
+    Shapes: equal but for sizes 1, or rank 0. The derivative by ``x1`` is 1: the step is one unit in the last place.
 
     >>> nextafter(np.float16(1.0), np.float16(2.0))
     Array(1.001, dtype=float16, weak_type=True)
     """
-    return perform(_nextafter_op, *as_arrays(x1, x2))
+    return perform(_nextafter_op, *repeated(x1, x2))
 
 
 # y = x rounded to a format of fewer bits

@@ -40,7 +40,8 @@ def _comparison(
     else:
         order = "" if symbol in ("==", "!=") else "; false where one is NaN, complex by real, then imaginary parts"
     workload = "arithmetic" if total else "comparison"
-    doc = f"``z[i] = x[i] {symbol} y[i]``{order}.\n\n    Shapes: equal, or rank 0. The result is boolean."
+    shape = "Shapes: equal but for sizes 1, or rank 0"
+    doc = f"``z[i] = x[i] {symbol} y[i]``{order}.\n\n    {shape}. The result is boolean."
     return elementwise(name, family, evaluate, arity=2, result=_boolean, lower=lower, workload=workload, doc=doc)
 
 

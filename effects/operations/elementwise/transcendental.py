@@ -10,11 +10,10 @@ import numpy as np
 
 from ...base.stack import perform
 from ...core import columns
-from ...core.arrays import as_arrays
 from ...core.operation import operation
 from ...types import dtypes
 from ...types.dtypes import FLOATING, INEXACT
-from ..foundations.elementwise_factory import Elementwise, Function, elementwise, surface
+from ..foundations.elementwise_factory import Elementwise, Function, elementwise, repeated, surface
 from ..foundations.half_precision import scipy_special, wide
 from ..foundations.shapes import broadcast
 from . import complex_functions as formulas
@@ -272,12 +271,12 @@ def _broadcast_to(dz: Any, z: Any) -> Any:
 def pow(x: Any, y: Any) -> Any:
     """``z[i] = x[i]**y[i]``; NaN where a negative real base has a fractional exponent.
 
-    Shapes: equal, or rank 0. The exponent has the dtype of the base, or is an integer.
+    Shapes: equal but for sizes 1, or rank 0. The exponent has the dtype of the base, or is an integer.
 
     >>> pow(np.array([2.0, 3.0]), np.array([2, 3]))
     Array([ 4., 27.], dtype=float64)
     """
-    return perform(_pow, *as_arrays(x, y))
+    return perform(_pow, *repeated(x, y))
 
 
 # y = the error function, 1 minus it, its inverse

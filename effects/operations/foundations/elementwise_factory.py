@@ -83,7 +83,7 @@ class Elementwise(Operation):
                 if shape:
                     raise ShapeMismatch(
                         f"{self.name}: shapes must be equal, got {' and '.join(map(str, types))}.",
-                        hint="hx.numpy broadcasts; lax is strict: use lax.broadcast_in_dim.",
+                        hint="hx.numpy broadcasts; lax repeats sizes 1 of equal ranks: use lax.broadcast_in_dim.",
                     )
                 shape = other.shape
             weak = weak and other.weak
@@ -194,6 +194,25 @@ def unbroadcast(ct: Any, type: ArrayType) -> Any:
     return sum_all(ct) if not type.shape and ct.type.shape else ct
 
 
+def repeated(*xs: Any) -> Sequence[Array]:
+    """All as arrays, in which dimensions of size 1 are repeated to the size that others of the same rank have there.
+
+    Arrays whose shapes still differ are returned as they are: the operation refuses them.
+    """
+    return _repeated(as_arrays(*xs))
+
+
+def _repeated(arrays: Sequence[Array]) -> Sequence[Array]:
+    found = {x.type.shape for x in arrays if x.type.shape}
+    if len(found) < 2 or len(set(map(len, found))) > 1:
+        return arrays
+    sizes = [set(column) - {1} or {1} for column in zip(*found)]
+    if any(len(size) > 1 for size in sizes):
+        return arrays
+    shape = tuple([size.pop() for size in sizes])
+    return [broadcast(x, shape) if x.type.shape else x for x in arrays]
+
+
 def surface(kind: type[Operation], name: str | None = None, *, accuracy: bool = False) -> Callable[..., Any]:
     """The public function of an operation without fields: it performs the operation on ``as_array`` of its arguments.
 
@@ -219,12 +238,15 @@ def surface(kind: type[Operation], name: str | None = None, *, accuracy: bool = 
         def function(x: Any, y: Any) -> Any:  # type: ignore[misc]
             if not (isinstance(x, Array) and isinstance(y, Array)):
                 x, y = as_arrays(x, y)
+            s, t = x.type.shape, y.type.shape
+            if s != t and s and t:
+                x, y = _repeated((x, y))
             return current().answer(op, (x, y))
 
     else:
 
         def function(*operands: Any) -> Any:  # type: ignore[misc]
-            return perform(op, *as_arrays(*operands))
+            return perform(op, *repeated(*operands))
 
     function.__name__ = function.__qualname__ = name or kind.name
     function.__doc__ = kind.__doc__

@@ -37,12 +37,16 @@ def _traced(message: str) -> TracerIntegerConversionError:
     return TracerIntegerConversionError(message, hint=hint)
 
 
+def axes_listed(axes: Any) -> tuple[Any, ...]:
+    """One axis, or any sequence or vector of them, as a tuple."""
+    return tuple(axes) if hasattr(axes, "__iter__") and getattr(axes, "shape", None) != () else (axes,)
+
+
 def canonical_axes(axes: Any, rank: int, name: str) -> tuple[int, ...]:
     """Sorted, distinct axes counted from the front; None is all of them, an int one."""
     if axes is None:
         return tuple(range(rank))
-    listed = axes if isinstance(axes, (tuple, list, range, set, frozenset, np.ndarray)) else (axes,)
-    result = tuple(sorted(canonical_axis(axis, rank, name) for axis in listed))
+    result = tuple(sorted(canonical_axis(axis, rank, name) for axis in axes_listed(axes)))
     if len(set(result)) != len(result):
         raise BadArgument(f"{name}: axes must be distinct, got {axes}.")
     return result

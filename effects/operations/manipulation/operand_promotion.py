@@ -17,7 +17,7 @@ from ...core.arrays import Array, as_array, is_number, scalar
 from ...core.operation import shared
 from ...types import dtypes
 from ..elementwise.conversion import ConvertElementType, convert
-from ..foundations.shapes import BroadcastInDim, broadcast_in_dim
+from ..foundations.shapes import BroadcastInDim, broadcast_in_dim, canonical_shape
 
 # Python's numbers -> (dtype, weak)
 _NUMBERS: Mapping[type, Callable[[], tuple[Any, bool]]] = {
@@ -154,6 +154,17 @@ def broadcast_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
             if n != 1:
                 result[d] = n
     return tuple(result)
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape to which arrays of these shapes broadcast.
+
+    Raises: ShapeMismatch: there is none.
+
+    >>> broadcast_shapes((2, 1), 3)
+    (2, 3)
+    """
+    return broadcast_shape("broadcast_shapes", *[canonical_shape(shape, "broadcast_shapes") for shape in shapes])
 
 
 def _rank_promotion(name: str, shapes: set[tuple[int, ...]]) -> None:

@@ -10,7 +10,7 @@ from ...base.errors import BadArgument, ShapeMismatch
 from ...core.arrays import as_array
 from ...functions.unsupported import no_sharding
 from ..foundations import shapes
-from ..foundations.shapes import as_tuple, canonical_axes, canonical_axis, canonical_shape, permute
+from ..foundations.shapes import as_tuple, axes_listed, canonical_axes, canonical_axis, canonical_shape, permute
 from .slicing import concatenate
 
 
@@ -24,7 +24,9 @@ def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Sequence[in
     """
     if out_sharding is not None:
         no_sharding("broadcast_in_dim", out_sharding)
-    return shapes.broadcast_in_dim(operand, canonical_shape(shape, "broadcast_in_dim"), tuple(broadcast_dimensions))
+    sizes = canonical_shape(shape, "broadcast_in_dim")
+    dims = [canonical_axis(d, len(sizes), "broadcast_in_dim") for d in axes_listed(broadcast_dimensions)]
+    return shapes.broadcast_in_dim(operand, sizes, dims)
 
 
 def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
@@ -126,7 +128,7 @@ def expand_dims(array: Any, dimensions: Any) -> Any:
     (1, 3, 1)
     """
     x = as_array(array)
-    dims = tuple(dimensions) if not isinstance(dimensions, int) else (dimensions,)
+    dims = axes_listed(dimensions)
     if not dims:
         return x
     rank = x.ndim + len(dims)

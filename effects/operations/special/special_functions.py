@@ -10,14 +10,13 @@ import numpy as np
 from ...base.caches import cached
 from ...base.errors import NotDifferentiable
 from ...base.stack import perform
-from ...core.arrays import as_arrays
 from ...core.operation import Operation
 from ...types.dtypes import FLOATING, float32, float64
 from ..elementwise.arithmetic import abs, div, like, mul, neg, rsqrt, sign, sub
 from ..elementwise.comparison import eq, le, max, select_n
 from ..elementwise.conversion import convert
 from ..elementwise.transcendental import exp, log, log1p
-from ..foundations.elementwise_factory import Function, elementwise, surface
+from ..foundations.elementwise_factory import Function, elementwise, repeated, surface
 from ..foundations.half_precision import scipy_special, wide
 from ..foundations.shapes import full
 from ..reductions.reductions import reduce_or
@@ -85,17 +84,17 @@ _polygamma_op, _zeta_op = Polygamma(), Zeta()
 def polygamma(m: Any, x: Any) -> Any:
     """The ``m``-th derivative of ``digamma`` at ``x``; NaN where ``m`` is no natural number.
 
-    Shapes: equal, or rank 0. Raises: NotDifferentiable: a derivative by ``m``.
+    Shapes: equal but for sizes 1, or rank 0. Raises: NotDifferentiable: a derivative by ``m``.
     """
-    return perform(_polygamma_op, *as_arrays(m, x))
+    return perform(_polygamma_op, *repeated(m, x))
 
 
 def zeta(x: Any, q: Any) -> Any:
     """Hurwitz' zeta: the sum over n = 0, 1, ... of ``(n + q)**-x``.
 
-    Shapes: equal, or rank 0. Raises: NotDifferentiable: a derivative by ``x``.
+    Shapes: equal but for sizes 1, or rank 0. Raises: NotDifferentiable: a derivative by ``x``.
     """
-    return perform(_zeta_op, *as_arrays(x, q))
+    return perform(_zeta_op, *repeated(x, q))
 
 
 # The functions of ``PERFORMED``, with the signatures of NumPy.
@@ -200,19 +199,19 @@ _igamma, _igammac, _igamma_grad_a, _random_gamma_grad = Igamma(), Igammac(), Iga
 def igamma(a: Any, x: Any) -> Any:
     """The regularized lower incomplete gamma function P: the integral of ``t**(a-1) e**-t`` to ``x`` over ``Gamma(a)``.
 
-    Shapes: equal, or rank 0. It is NaN for a negative ``a`` or ``x``.
+    Shapes: equal but for sizes 1, or rank 0. It is NaN for a negative ``a`` or ``x``.
     """
-    return perform(_igamma, *as_arrays(a, x))
+    return perform(_igamma, *repeated(a, x))
 
 
 def igammac(a: Any, x: Any) -> Any:
     """``igammac(a, x) == 1 - igamma(a, x)``, exact where that is small."""
-    return perform(_igammac, *as_arrays(a, x))
+    return perform(_igammac, *repeated(a, x))
 
 
 def igamma_grad_a(a: Any, x: Any) -> Any:
     """The derivative of ``igamma(a, x)`` by ``a``. Raises: NotDifferentiable: a derivative of it by ``a``."""
-    return perform(_igamma_grad_a, *as_arrays(a, x))
+    return perform(_igamma_grad_a, *repeated(a, x))
 
 
 def random_gamma_grad(a: Any, x: Any) -> Any:
@@ -220,7 +219,7 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
 
     Source: Figurnov, Mohamed & Mnih 2018, implicit reparameterization gradients.
     """
-    return perform(_random_gamma_grad, *as_arrays(a, x))
+    return perform(_random_gamma_grad, *repeated(a, x))
 
 
 def _beta_density(a: Any, b: Any, x: Any) -> Any:
@@ -247,9 +246,9 @@ _betainc_op = RegularizedIncompleteBeta()
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """The regularized incomplete beta function: the integral of ``t**(a-1) (1-t)**(b-1)`` to ``x``, over ``B(a, b)``.
 
-    Shapes: equal, or rank 0. Raises: NotDifferentiable: a derivative by ``a`` or ``b``.
+    Shapes: equal but for sizes 1, or rank 0. Raises: NotDifferentiable: a derivative by ``a`` or ``b``.
     """
-    return perform(_betainc_op, *as_arrays(a, b, x))
+    return perform(_betainc_op, *repeated(a, b, x))
 
 
 regularized_incomplete_beta = betainc

@@ -60,3 +60,10 @@ def test_what_all_branches_return_unchanged_is_the_operand_itself():
     assert same is y
     outs = hx.vmap(lambda i: lax.switch(i, branches, x, y), out_axes=(None, 0, 0))(hnp.arange(2))
     assert [out.tolist() for out in outs] == [[1, 1], [[1, 2, 3], [0, 1, 2]], [[0, 1, 2], [0, 2, 4]]]
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+@pytest.mark.parametrize("transformed", [lambda f: f, hx.jit], ids=["eager", "compiled"])
+def test_cond_takes_an_operand_for_each_branch(chosen, transformed):
+    f = transformed(lambda p: hx.lax.cond(p, (1.0,), lambda x: x[0] + 1.0, {"a": 2.0}, lambda y: y["a"] * 3.0))
+    assert f(chosen) == (2.0 if chosen else 6.0)

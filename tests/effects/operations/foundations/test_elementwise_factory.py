@@ -1,0 +1,56 @@
+"""Public functions of elementwise operations: dimensions of size 1 are repeated where the ranks are equal."""
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import lax
+from handlax.errors import ShapeMismatch
+
+A, B = np.array([[0.5], [1.5]]), np.array([[0.25, 0.75, 1.0]])
+BINARY = (
+    "add", "sub", "mul", "div", "rem", "pow", "max", "min", "atan2", "nextafter", "eq", "ne", "lt", "le", "gt", "ge",
+    "complex", "igamma", "igammac", "zeta", "random_gamma_grad", "igamma_grad_a",
+)  # fmt: skip
+INTEGERS = ("bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right_logical", "mulhi")
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("transformed", [lambda f: f, hx.jit], ids=["eager", "compiled"])
+def test_sizes_of_one_are_repeated(name, transformed):
+    f = transformed(getattr(lax, name))
+    np.testing.assert_array_equal(f(A, B), f(np.broadcast_to(A, (2, 3)), np.broadcast_to(B, (2, 3))))
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_sizes_of_one_are_repeated_for_integers(name):
+    f, a, b = getattr(lax, name), np.array([[3], [5]]), np.array([[1, 2, 6]])
+    np.testing.assert_array_equal(f(a, b), f(np.broadcast_to(a, (2, 3)), np.broadcast_to(b, (2, 3))))
+
+
+def test_the_derivative_by_a_repeated_operand_is_summed():
+    dx, dy = hx.grad(lambda x, y: lax.mul(x, y).sum(), (0, 1))(A, B)
+    np.testing.assert_array_equal(dx, [[2.0], [2.0]])
+    np.testing.assert_array_equal(dy, [[2.0, 2.0, 2.0]])
+
+
+@pytest.mark.parametrize(("x", "y"), [
+    ((2, 1), (3,)), ((2, 3), (3, 2)), ((2, 3), (2, 2)), ((1, 2, 1), (2, 1)),
+])  # fmt: skip
+def test_other_shapes_that_differ_are_refused(x, y):
+    with pytest.raises(ShapeMismatch, match="shapes must be equal"):
+        lax.add(np.zeros(x), np.zeros(y))
+
+
+@pytest.mark.parametrize("call", [lax.clamp, lambda x, y, z: lax.select(x > 0, y, z)])
+def test_clamp_and_select_repeat_nothing(call):
+    with pytest.raises(ShapeMismatch):
+        call(A, B, B)
+
+
+def test_a_product_in_another_dtype_is_that_of_converted_factors():
+    x = np.array([100, -3], "int8")
+    assert lax.mul(x, x).tolist() == [16, 9]
+    wide = lax.mul(x, x, out_dtype="int32")
+    assert wide.dtype == "int32" and wide.tolist() == [10000, 9]
+    assert lax.mul(np.float32(1.7), np.float32(2.7), out_dtype="int32") == 2
