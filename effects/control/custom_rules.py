@@ -67,7 +67,7 @@ class CustomVmap(HigherOrder):
 class Adjoint(Operation):
     backward: Any
     forward: Any
-    residuals: int
+    residuals: tuple[ArrayType, ...]  # types of r
     types: tuple[ArrayType, ...]  # of y
     runs = "once"
     multiple_results = True

@@ -184,5 +184,6 @@ def linear_call(
     forward = UserLinear(with_placeholders(fun, placeholder_of), held, residual_tree, tree, body.structure, out_types)
     adjoint = with_placeholders(fun_transpose, placeholder_of)
     backward = UserLinear(adjoint, held, residual_tree, body.structure, tree, types)
-    results = perform(Adjoint(backward, forward, len(boxes) + count, out_types), *boxes, *xs)
+    fixed = tuple([x.type for x in (*boxes, *xs[:count])])
+    results = perform(Adjoint(backward, forward, fixed, out_types), *boxes, *xs)
     return pytrees.unflatten(body.structure, results)

@@ -252,7 +252,8 @@ class UserVjp(UserRule):
             self.function, self.bwd, self.statics, self.symbolic, self.boxes, tree, types, residual_tree, self.tree,
             tuple([x.type for x in xs]), wrt,
         )  # fmt: skip
-        op = Adjoint(backward, None, len(captured) + len(residuals), inexact)
+        fixed = tuple([x.type for x in (*captured, *residuals)])
+        op = Adjoint(backward, None, fixed, inexact)
         stored = map(primal, (*captured, *residuals))
         tangents = iter(perform(op, *stored, *[dx for dx in dxs if dx is not None]))
         return RuleResults(outs, [next(tangents) if is_inexact(t.dtype) else None for t in types], tree)
@@ -378,7 +379,7 @@ def forward_program(op: Any, types: Sequence[ArrayType]) -> Program:
 
 
 def _forward_program(op: Any, types: Sequence[ArrayType]) -> Program:
-    count = op.residuals
+    count = len(op.residuals)
     with inside(BASE):
         if op.forward is not None:
             return record(lambda *xs: full(op.forward(xs[:count], xs[count:]), op.types), types, "linear")
@@ -413,7 +414,9 @@ def _check_no_constants(backward: Program, linear: Sequence[bool]) -> None:
 
 @EVALUATE.rule(Adjoint)
 def _(op, *values):
-    return evaluate_body(forward_program(op, [array_type(x.shape, x.dtype) for x in values]), values)
+    count = len(op.residuals)  # their types are declared: NumPy's dtype is not that of a key
+    types = [*op.residuals, *[array_type(x.shape, x.dtype) for x in values[count:]]]
+    return evaluate_body(forward_program(op, types), values)
 
 
 @LOWER.rule(Adjoint)
@@ -423,21 +426,23 @@ def _(op, emit, *values):
 
 @JVP.rule(Adjoint)
 def _(op, primals, tangents):
-    if any([dx is not None for dx in tangents[: op.residuals]]):
+    count = len(op.residuals)
+    if any([dx is not None for dx in tangents[:count]]):
         return by_program(forward_program(op, [x.type for x in primals]), primals, tangents)
-    dxs = full(tangents[op.residuals :], [x.type for x in primals[op.residuals :]])
-    return perform(op, *primals), perform(op, *primals[: op.residuals], *dxs)
+    dxs = full(tangents[count:], [x.type for x in primals[count:]])
+    return perform(op, *primals), perform(op, *primals[:count], *dxs)
 
 
 @TRANSPOSE.rule(Adjoint)
 def _(op, cts, *operands, wrt):
-    residuals, values = operands[: op.residuals], operands[op.residuals :]
-    if any(wrt[: op.residuals]):
+    count = len(op.residuals)
+    residuals, values = operands[:count], operands[count:]
+    if any(wrt[:count]):
         raise NotDifferentiable(f"{op.backward.shown}: the map is linear in its values, not in its residuals.")
     if op.forward is None:
         in_cts = op.backward(residuals, cts)
     else:
         types = tuple([x if isinstance(x, ArrayType) else x.type for x in values])
         in_cts = perform(Adjoint(op.forward, op.backward, op.residuals, types), *residuals, *full(cts, op.types))
-    return [*[None] * op.residuals, *[ct if yes else None for ct, yes in zip(in_cts, wrt[op.residuals :])]]
+    return [*[None] * count, *[ct if yes else None for ct, yes in zip(in_cts, wrt[count:])]]
 

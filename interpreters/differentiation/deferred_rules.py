@@ -317,7 +317,8 @@ class TransformedLinearRule(DeferredRule):
 def cross_linear(run: BodyTransformer, op: Any, operands: tuple[Any, ...]) -> Any:
     """Answer a linear map with deferred rules: perform the same map outside, with rules under the handler."""
     flow = run.flow(op)
-    residuals, values = operands[: op.residuals], operands[op.residuals :]
+    count = len(op.residuals)
+    residuals, values = operands[:count], operands[count:]
     partitioned = [run.split(x) for x in residuals]
     marks = [mark for mark, _ in partitioned]
     mark = run.carried(run.join([*marks, *[run.split(x)[0] for x in values]]))
@@ -327,7 +328,7 @@ def cross_linear(run: BodyTransformer, op: Any, operands: tuple[Any, ...]) -> An
     rules = [
         None if each is None else TransformedLinearRule(each, template, mark) for each in (op.backward, op.forward)
     ]
-    transformed = type(op)(*rules, len(parts), tuple(types))
+    transformed = type(op)(*rules, tuple([x.type for x in parts]), tuple(types))
     results = run.outer.answer(transformed, (*parts, *[run.force(x, mark)[0] for x in values]))
     return tuple([run.box(mark, [y]) for y in results])
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...effects.base.errors import BadArgument
+from ...effects.base.errors import BadArgument, HandlaxError
 from ...effects.base.stack import BASE, STACK, Run
 from ...effects.core.operation import Operation
 from ...effects.functions.fingerprint import fingerprint
@@ -19,7 +19,7 @@ from .answer_conversion import fit_answer
 from .handler import ClauseKind, Handler, check_arity
 from .loop_rotation import rotate
 from .open_log import OpenLog
-from .state_movements import leaves_of
+from .state_movements import CarryMovement, MergeMovement, leaves_of
 from .static_tally import tally_bodies, weight_of
 
 
@@ -80,21 +80,26 @@ class HandlerRun(BodyTransformer):
                 state, y = pair(op, clause(before, op, *operands))
                 self.current = before.extended(state) if type(before) is OpenLog else state
             return fit_answer(op, operands, y)
-        except (TypeError, AttributeError):
-            stateful = self.current is not NO_STATE and not self.handler.tallies
-            check_arity(op, clause, [x.type for x in operands], stateful)
-            if stateful and type(self.current) is not OpenLog:
-                leaves_of(self.current)
+        except (TypeError, AttributeError) as error:
+            if not isinstance(error, HandlaxError):
+                self.explain(op, clause, operands)
             raise
         finally:
             STACK.reset(token)
             cell.site = site
 
+    def explain(self, op: Operation, clause: Any, operands: tuple[Any, ...]) -> None:
+        """After a TypeError in a clause: raise BadCall if it has another signature, StateTypeError if its state has."""
+        stateful = self.current is not NO_STATE and not self.handler.tallies
+        check_arity(op, clause, [x.type for x in operands], stateful)
+        if stateful and type(self.handler.moves) in (CarryMovement, MergeMovement):
+            leaves_of(self.current)
+
     def concerns(self, op: Any) -> bool:
         """Whether a body, or a deferred rule, may perform an operation that has a clause here."""
         if self.handler.otherwise is not None or op.deferred:  # what a deferred rule performs is not known yet
             return True
-        return any(kind in self.clauses for body in op.bodies for kind in body.operations)
+        return any([kind in self.clauses or kind.deferred for body in op.bodies for kind in body.operations])
 
     def cross(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """Answer a higher-order operation, or an operation with a deferred rule, that this handler concerns."""

@@ -31,7 +31,7 @@ BACKWARD = UserLinear(KeyedValue(gathered), (), ONE, ONE, ONE, (NUMBER,))
 FLOAT64 = frozenset((np.dtype("float64"),))
 
 CASES = [
-    Case(Adjoint(BACKWARD, FORWARD, 1, (ROW,)), (REAL, REAL), (((3,), ()),), FLOAT64),
-    Case(Adjoint(BACKWARD, None, 1, (ROW,)), (REAL, REAL), (((3,), ()),), FLOAT64),
-    Case(Adjoint(FORWARD, None, 1, (NUMBER,)), (REAL, REAL), (((3,), (3,)),), FLOAT64),
+    Case(Adjoint(BACKWARD, FORWARD, (ROW,), (ROW,)), (REAL, REAL), (((3,), ()),), FLOAT64),
+    Case(Adjoint(BACKWARD, None, (ROW,), (ROW,)), (REAL, REAL), (((3,), ()),), FLOAT64),
+    Case(Adjoint(FORWARD, None, (ROW,), (NUMBER,)), (REAL, REAL), (((3,), (3,)),), FLOAT64),
 ]

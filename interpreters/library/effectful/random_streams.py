@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyrsistent import PMap, pmap
@@ -43,6 +43,7 @@ class Stream:
     key: Any
     used: PMap[Any, int] = field(default_factory=pmap)
     within: SitePath = ()
+    entered: Sequence[Any] = ()  # into the iteration of a loop of unknown length: its key and number
 
     def next(self, path: SitePath) -> tuple[Stream, Any]:
         """The stream after a draw of this name, and the key of the draw."""
@@ -51,7 +52,7 @@ class Stream:
         while number in self.used:  # another name has this checksum
             number = (number + 1) % 2**32
         used = self.used.set(path, count + 1).set(number, 1)
-        return Stream(self.key, used, self.within), random_fold_in(self.key, scalar(number, uint32))
+        return replace(self, used=used), random_fold_in(self.key, scalar(number, uint32))
 
 
 class Keyed(Operation):
@@ -107,7 +108,7 @@ class ThreadedStream(StateFlow):
         return StateLayout((), transformed[0].structure, (0,))
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
-        run.current = Stream(self.before.key, structure, self.before.within)
+        run.current = replace(self.before, used=structure)
 
 
 class DivergedStream(StateFlow):
@@ -126,20 +127,18 @@ class DivergedStream(StateFlow):
         elif op.stacks:
             self.operands = (random_fold_in(key, iota(uint32, op.length)),)
         self.stacked = op.stacks
-        self.entered: Sequence[Any] = ()
 
     def inner_types(self) -> list[ArrayType]:
         types = [x.type for x in self.operands]
         return [t.update(shape=t.shape[1:]) for t in types] if self.stacked else types
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
-        self.entered = values
-        run.current = Stream(random_fold_in(*values) if self.in_carry else values[0])
+        run.current = Stream(random_fold_in(*values), entered=values) if self.in_carry else Stream(values[0])
 
     def end(self, run: Any) -> tuple[Sequence[Any], Any]:
         if not self.in_carry:
             return (), None
-        key, count = self.entered
+        key, count = run.current.entered
         return (key, count + scalar(1, uint32)), None
 
     def join(

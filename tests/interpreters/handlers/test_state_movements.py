@@ -473,3 +473,18 @@ def test_a_gradient_of_a_jitted_function_does_not_pass_for_it():
 def test_a_movement_prints_as_it_is_written():
     assert repr(hx.carry) == "carry"
     assert repr(hx.append) == "append"
+
+
+def test_what_a_rule_performs_is_answered_inside_a_compiled_function_too():
+    @hx.custom_jvp
+    def stepping(x):
+        return x * x
+
+    @stepping.defjvp
+    def _(primals, tangents):
+        step(10)
+        return primals[0] ** 2, 2 * primals[0] * tangents[0]
+
+    for compiled in (stepping, hx.jit(stepping), hx.jit(hx.jit(stepping))):
+        value, slope = hx.value_and_grad(lambda x, f=compiled: hx.handle(counter, 0)(f)(x)[1])(3.0)
+        assert (float(value), float(slope)) == (9.0, 6.0)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ import pytest
 import handlax as hx
 from handlax import errors, lax, random
 from handlax import numpy as hnp
-from handlax.interpreters.library.effectful.random_streams import fresh_key, seed
+from handlax.effects.control.loops import While
+from handlax.interpreters.library.effectful.random_streams import DivergedStream, Stream, fresh_key, seed
 
 KEY = random.key(7)
 
@@ -283,3 +285,31 @@ def test_without_a_seed_the_error_shows_the_way():
 def test_many_keys_are_refused():
     with pytest.raises(errors.BadArgument, match="one key"):
         seed(twice, random.split(KEY, 2))
+
+
+DERIVATIVES = {
+    "jvp": lambda f: lambda x: hx.jvp(f, (x,), (x,)),
+    "linearize": lambda f: lambda x: hx.linearize(f, x)[1](x),
+    "jacfwd": hx.jacfwd,
+    "vmap": lambda f: lambda x: hx.vmap(lambda x: hx.jvp(f, (x,), (x,)))(hnp.stack([x, x])),
+}
+
+
+@pytest.mark.parametrize("compiled", [lambda f: f, hx.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("derivative", DERIVATIVES)
+def test_a_backward_rule_that_draws_has_no_forward_derivative(derivative, compiled):
+    @hx.custom_vjp
+    def noisy(x):
+        return 2 * x
+
+    noisy.defvjp(lambda x: (2 * x, None), lambda _, ct: (ct * random.normal(fresh_key("noise")),))
+    with pytest.raises(errors.CannotCross, match="backward rule"):
+        seed(compiled(DERIVATIVES[derivative](noisy)), KEY)(hnp.asarray(3.0))
+
+
+def test_the_streams_of_two_iterations_are_apart_whichever_ends_first():
+    flow = DivergedStream(SimpleNamespace(current=Stream(KEY), cell=SimpleNamespace(site=None)), While((), 0, 0))
+    one, two = SimpleNamespace(current=None), SimpleNamespace(current=None)
+    flow.begin(one, (KEY, hnp.uint32(1)))
+    flow.begin(two, (KEY, hnp.uint32(5)))
+    assert [int(flow.end(each)[0][1]) for each in (one, two)] == [2, 6]
