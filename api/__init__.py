@@ -170,6 +170,7 @@ _DECLARED = {
     "effects.operations.reductions.generic_reduce": "Reduce",
     "effects.operations.random_bits": "Threefry2x32 RandomBits RandomSplit RandomFoldIn RandomSeed RandomWrap "
     "RandomUnwrap",
+    "interpreters.library.effectful.error_values": "DebugCheck Reported",
     "interpreters.library.effectful.failures": "Check",
     "interpreters.library.effectful.harvest": "Sow",
     "interpreters.library.effectful.progress": "ProgressTick ProgressReport",

@@ -262,9 +262,16 @@ class Program(Equations, ImmutableObject):
         """An HTML page for notebooks, in which sub-programs can be folded."""
         return _Installed.page(self)
 
-    def pretty_print(self, *, source_info: bool = False) -> str:
-        """The text; with ``source_info`` each equation is followed by the user's source line."""
-        return program_text(self, source_info)
+    def pretty_print(
+        self, *, source_info: bool = False, print_shapes: bool = True, custom_pp_eqn_rules: bool = True,
+        name_stack: bool = False, print_effects: bool = False, **layout: Any,
+    ) -> str:  # fmt: skip
+        """The text; with ``source_info`` or ``name_stack`` each equation is followed by the user's source line.
+
+        JAX's other options, those of its layout among them (``use_color``, ``width``, ...), change nothing: the text is
+        one that can be parsed, and always has types and effects.
+        """
+        return program_text(self, source_info or name_stack)
 
     @classmethod
     def parse(cls, text: str, consts: Sequence[Any] = ()) -> Program:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -44,8 +45,11 @@ class Use(NamedTuple):
         return f"{self.operation} at {self.site}"
 
 
-class Residual(NamedTuple):
-    """A primal value that the reverse mode of a function stores.
+@dataclasses.dataclass(frozen=True, repr=False)
+class Residual:
+    """A primal value that the reverse mode of a function stores; as a pair, its type and where it comes from.
+
+        type, where = residual
 
     ``source``: "argument", "constant" or "operation". ``name``: of the argument or operation. ``label``: the name given
     by ``checkpoint_name``. ``policy``: the checkpoint policy that saved it, with its ``verdict``; None where none
@@ -65,12 +69,28 @@ class Residual(NamedTuple):
     def bytes(self) -> int:
         return self.type.nbytes
 
-    def __str__(self) -> str:
+    @property
+    def where(self) -> str:
+        """Where it comes from, in words."""
         if self.source == "operation":
             what = f"named {self.label!r}" if self.label is not None else f"output of {self.name}"
-            what += f" at {self.site} ({self.site.function})"
-        else:
-            what = f"the {self.source} {self.name}".rstrip()
+            return f"{what} at {self.site} ({self.site.function})"
+        return f"the {self.source} {self.name}".rstrip()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.type, self.where))
+
+    def __getitem__(self, index: int) -> Any:
+        return (self.type, self.where)[index]
+
+    def __len__(self) -> int:
+        return 2
+
+    def __repr__(self) -> str:
+        return f"({self.type}, {self.where!r})"
+
+    def __str__(self) -> str:
+        what = self.where
         if self.policy is not None:
             how = f"offloadable to {self.verdict.dst}" if isinstance(self.verdict, Offloadable) else "kept"
             what += f", {how} by {policy_text(self.policy)}"

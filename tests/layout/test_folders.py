@@ -56,6 +56,7 @@ LINE = (
     "api/nn",
     "api/probability",
     "api/lax",
+    "api/experimental",
     "api/testing",
     "api",
 )

@@ -107,6 +107,9 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
 
     # api
     "api/": (("public_interface/test_names.py",), "names of functions that are tested where they are written"),
+    "api/experimental/": (
+        ("interpreters/library/effectful/test_error_values.py", "effects/control/test_callbacks.py"),
+        "names of functions that are tested where they are written"),
     "api/lax/": ((LAWS, GOLDEN), "the operations as functions"),
     "api/nn/": (("api/test_nn.py", GOLDEN), "by area, and call by call"),
     "api/numpy/": (

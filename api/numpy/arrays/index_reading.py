@@ -160,7 +160,7 @@ def _row(x: Any, i: int, shape: tuple[int, ...]) -> Any:
     n = shape[0]
     i = i + n if i < 0 else i
     if not 0 <= i < n:
-        i = clipped(i, n)
+        return _dynamic(x, [_computed(i) if n else clipped(i, n), *[FULL] * (len(shape) - 1)], False)
     rest = shape[1:]
     run = current()
     zeros = (0,) * len(rest)
@@ -185,13 +185,21 @@ def read(x: Any, items: list[Any], mode: Any, fill: Any, is_sorted: bool, unique
             plain = False
             break
     if plain:
-        if mode is not FILL or not outside(items, x.type.shape, wrap):
+        if not outside(items, x.type.shape, wrap):
             return static(x, items, wrap)
+        if mode is not FILL:  # clipped by an operation, which a handler may watch
+            items = [_computed(item) if item.__class__ is int else item for item in items]
     elif any([item.__class__ is BooleanIndex for item in items]):
         x, items = without_flags(x, items)
     if mode is not FILL and all([not hasattr(item, "ndim") or not item.ndim for item in items]):
         return _dynamic(x, items, wrap)
     return _advanced(x, items, mode, fill, is_sorted, unique, wrap)
+
+
+def _computed(i: int) -> Any:
+    """A Python integer as an index that is known to the program alone."""
+    i = min(max(i, -(2**62)), 2**62)
+    return from_numpy(np.array(i, np.int32 if abs(i) < 2**31 else np.int64))
 
 
 def outside(items: list[Any], shape: tuple[int, ...], wrap: bool = True) -> bool:

@@ -43,8 +43,8 @@ class Check:
     remedy = "look at it around the function: error, y = hx.checkify(f)(x); error.throw()."
 
     def result_type(op, ok, *values):
-        if ok.shape or ok.dtype != bool_ or any(x.shape for x in values):
-            raise DTypeMismatch(f"check: a bool and scalars are needed, got {', '.join(map(str, (ok, *values)))}.")
+        if ok.shape or ok.dtype != bool_:
+            raise DTypeMismatch(f"check: a scalar bool is needed, got {ok}.")
         return None
 
     def evaluate(op, ok, *values):

@@ -1,7 +1,7 @@
 """The first of the events that may happen in a program, such as a failed check, as a state of fixed type.
 
 Each possible event has a static note, numbered when the program is traced. The state on the device is the number of the
-first event that happened, 0 for none, and a payload of 64 bytes with the values that its message shows.
+first event that happened, 0 for none, and a payload with the values that its message shows, 64 bytes by default.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ....effects.types.dtypes import float32, int32, itemsize_bits, uint32
 from ...core.body_transform import StateFlow, StateLayout, TransformedBody
 from ...handlers.state_movements import CarriedState, Movement
 
-PAYLOAD = 16  # uint32 words of a payload
+PAYLOAD = 16  # uint32 words of a payload, unless a handler makes room for more
 LANE = array_type((), int32)
 EventState = dict[str, Any]
 
@@ -54,7 +54,7 @@ class EventNote(NamedTuple):
         index = ", ".join([str(int(x)) for x in values[self.lanes : inner]])
         text = self.message.format(*[np.asarray(x)[()] for x in values[inner:]])
         lanes = [int(x) for x in values[: self.lanes]]
-        return text + (f" at index [{index}]" if index else "") + self._in_lane(lanes, outer) + "."
+        return text.removesuffix(".") + (f" at index [{index}]" if index else "") + self._in_lane(lanes, outer) + "."
 
     def _in_lane(self, lanes: Sequence[int], outer: Sequence[int]) -> str:
         groups = [[lane] for lane in lanes[: self.split]]
@@ -131,9 +131,9 @@ class FirstEvent:
 register_dataclass(FirstEvent, ("number", "payload"), ("notes", "error"))
 
 
-def no_event(lanes: Sequence[Any] = ()) -> EventState:
+def no_event(lanes: Sequence[Any] = (), words: int = PAYLOAD) -> EventState:
     """The state without event; ``lanes`` are the numbers of the lanes, under effectful ``vmap``, that it belongs to."""
-    return {"number": scalar(0, int32), "payload": full((PAYLOAD,), 0, uint32), "lanes": tuple(lanes)}
+    return {"number": scalar(0, int32), "payload": full((words,), 0, uint32), "lanes": tuple(lanes)}
 
 
 class FirstEventMovement(Movement):
@@ -156,7 +156,7 @@ class FirstEventInLanes(StateFlow):
         return [LANE]
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
-        run.current = no_event((*self.state["lanes"], values[0]))
+        run.current = no_event((*self.state["lanes"], values[0]), self.state["payload"].type.size)
 
     def end(self, run: Any) -> tuple[Sequence[Any], Any]:
         return (run.current["number"], run.current["payload"]), None
@@ -192,22 +192,27 @@ def after_event(
     now = bitwise_and(happens, eq(state["number"], scalar(0, int32)))
     return {
         "number": select(now, scalar(number, int32), state["number"]),
-        "payload": select(now, packed([*lanes, *values]), state["payload"]),
+        "payload": select(now, packed([*lanes, *values], state["payload"].type.size), state["payload"]),
         "lanes": lanes,
     }
 
 
-def packed(values: Sequence[Any]) -> Any:
-    """Scalars as a payload, uint32[16]. Raises: BadArgument: they do not fit."""
+def words_of(t: ArrayType) -> int:
+    """The number of words that a value of this type takes in a payload."""
+    return t.size * max(1, itemsize_bits(t.dtype) // 32)
+
+
+def packed(values: Sequence[Any], words: int = PAYLOAD) -> Any:
+    """Values as a payload, ``uint32[words]``. Raises: BadArgument: they do not fit."""
     pieces = [piece for x in values for piece in _as_uint32(as_array(x))]
     count = sum([piece.type.size for piece in pieces])
-    if count > PAYLOAD:
-        raise BadArgument(f"check: values must fit into {4 * PAYLOAD} bytes, got {4 * count}.", hint="show fewer.")
-    return concatenate([*pieces, full((PAYLOAD - count,), 0, uint32)], 0) if count else full((PAYLOAD,), 0, uint32)
+    if count > words:
+        raise BadArgument(f"check: values must fit into {4 * words} bytes, got {4 * count}.", hint="show fewer.")
+    return concatenate([*pieces, full((words - count,), 0, uint32)], 0) if count else full((words,), 0, uint32)
 
 
 def _as_uint32(x: Any) -> list[Any]:
-    """The bits of a scalar as vectors of uint32; dtypes under 32 bits are widened first."""
+    """The bits of a value as vectors of uint32; dtypes under 32 bits are widened first."""
     dtype = x.type.dtype
     if getattr(dtype, "kind", None) == "c":
         return [*_as_uint32(real(x)), *_as_uint32(imag(x))]
@@ -215,18 +220,21 @@ def _as_uint32(x: Any) -> list[Any]:
     if bits < 32:
         x = convert(x, uint32 if dtype.kind in "bu" else int32 if dtype.kind == "i" else float32)
     bits_of_x = bitcast_convert_type(convert(x, x.type.dtype), uint32)
-    return [reshape(bits_of_x, (max(1, bits // 32),))]
+    return [reshape(bits_of_x, (bits_of_x.type.size,))]
 
 
 def unpacked(payload: np.ndarray[Any, Any], types: Sequence[ArrayType]) -> list[Any]:
-    """The scalars of these types in a payload, the inverse of ``packed``."""
+    """The values of these types in a payload, the inverse of ``packed``."""
     values, at = [], 0
     for t in types:
-        kind, count = t.dtype.kind, max(1, itemsize_bits(t.dtype) // 32)
+        kind, count = t.dtype.kind, words_of(t)
         piece = np.ascontiguousarray(payload[at : at + count])
         narrow = itemsize_bits(t.dtype) < 32
         wide: Any = (np.uint32 if kind in "bu" else np.int32 if kind == "i" else np.float32) if narrow else t.dtype
-        values.append(piece.view(wide)[0].astype(t.dtype))
+        parts = piece.view(wide)
+        if kind == "c":  # all real parts, then all imaginary parts
+            parts = np.stack(np.split(piece.view(f"f{t.dtype.itemsize // 2}"), 2), -1).reshape(-1).view(t.dtype)
+        values.append(parts.astype(t.dtype).reshape(t.shape)[()])
         at += count
     return values
 

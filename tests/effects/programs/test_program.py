@@ -180,3 +180,9 @@ def test_an_effect_is_in_the_row_of_all_programs_around_it():
     inner = Program([], [Tick(2)], [()], [()], [])
     outer = Program([], [Call((inner,))], [()], [()], [])
     assert outer.effects == inner.effects == frozenset({Tick(2)})
+
+
+def test_the_options_of_jax_for_printing_are_taken():
+    p = Program.parse("program f(a: f32[]) -> (f32[]) { b: f32[] = sin a\n return (b) }")
+    assert p.pretty_print(use_color=False, print_shapes=False, width=40) == str(p)
+    assert p.pretty_print(source_info=True) == p.pretty_print(name_stack=True)

@@ -120,3 +120,11 @@ def test_it_prints_one_a_line(capsys):
 def test_nothing_but_a_function_has_residuals():
     with pytest.raises(errors.NotAFunction):
         saved_residuals(3)
+
+
+def test_a_residual_is_a_pair_of_its_type_and_where_it_comes_from():
+    for residual in saved_residuals(lambda x: hnp.sum(hnp.sin(x) * x), X):
+        kind, where = residual
+        assert (kind, where) == (residual.type, residual.where) == tuple(residual) and len(residual) == 2
+        assert residual[0] is kind and residual[1] == where and where in str(residual)
+    assert where.startswith(("output of", "the argument x"))

@@ -1,3 +1,0 @@
-"""``handlax.experimental``: functions that JAX has in ``jax.experimental``."""
-
-from .effects.control.callbacks import io_callback as io_callback

@@ -1,0 +1,282 @@
+"""Errors as values under JAX's names: the functions of ``handlax.experimental.checkify``.
+
+    error, y = checkify(f, errors)(*xs):  y == f(*xs),  error.throw() raises the first of these errors that happened
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....effects.base.errors import BadCall, CheckFailed, DTypeMismatch, NotAnArray, ShapeMismatch, need_function
+from ....effects.base.stack import current
+from ....effects.base.wrapping import wraps
+from ....effects.core.arrays import as_array, perform, scalar
+from ....effects.core.operation import effect, is_pure
+from ....effects.operations.elementwise.bitwise import bitwise_and, bitwise_not
+from ....effects.operations.elementwise.comparison import eq, gt, select
+from ....effects.operations.elementwise.conversion import convert
+from ....effects.operations.foundations.shapes import reshape
+from ....effects.operations.indexing.dynamic_slicing import dynamic_index_in_dim
+from ....effects.operations.manipulation.creation import full
+from ....effects.operations.manipulation.slicing import axis_at, concatenate
+from ....effects.operations.reductions.reductions import argmax
+from ....effects.trees import pytrees
+from ....effects.trees.registration import register_dataclass
+from ....effects.types.dtypes import bool_, int32, uint32
+from ...handlers.answer_types import user_line
+from ...handlers.handle import handle
+from ...handlers.handler import handler
+from .automatic_checks import ErrorCategory, failures_of
+from .failures import Check, failure
+from .first_event import PAYLOAD, EventNote, EventState, FirstEvent, FirstEventMovement, after_event, no_event, words_of
+
+user_checks: frozenset[ErrorCategory] = frozenset({ErrorCategory.USER})
+nan_checks: frozenset[ErrorCategory] = frozenset({ErrorCategory.NAN})
+div_checks: frozenset[ErrorCategory] = frozenset({ErrorCategory.DIV})
+index_checks: frozenset[ErrorCategory] = frozenset({ErrorCategory.INDEX})
+float_checks: frozenset[ErrorCategory] = nan_checks | div_checks
+automatic_checks: frozenset[ErrorCategory] = float_checks | index_checks
+all_checks: frozenset[ErrorCategory] = automatic_checks | user_checks
+
+
+class Error(FirstEvent):
+    """The error of a checkified function, or none: ``get()`` is its message, ``throw()`` raises it. A pytree.
+
+    A result of ``vmap`` has one for each lane, and its message has a line for each lane that failed.
+    """
+
+    def get_exception(self) -> Any:
+        """The error as an exception, which is not raised; None if there is none."""
+        return self.exception()
+
+    def exception(self) -> Any:
+        first = super().exception()  # None, or raises where the value is unknown
+        numbers = np.asarray(self.number)
+        if first is None or not numbers.shape:
+            return first
+        payloads = np.asarray(self.payload)
+        others = [
+            FirstEvent(numbers[lane], payloads[lane], self.notes, self.error).exception()
+            for lane in map(tuple, np.argwhere(numbers))
+        ]
+        lanes = [", ".join(map(str, lane)) for lane in np.argwhere(numbers)]
+        text = "\n".join([f"in lane {lane}: {other}" for lane, other in zip(lanes, others)])
+        first.args = (text,)
+        first.__class__ = _SeveralFailed
+        return first
+
+
+class _SeveralFailed(CheckFailed):
+    """Checks that failed in several lanes; its text has a line for each."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+register_dataclass(Error, ("number", "payload"), ("notes", "error"))
+
+init_error = Error(scalar(0, int32), as_array(np.zeros(PAYLOAD, np.uint32)), (), failure)
+
+
+# as Check; without checkify around it, it does nothing
+@effect(vmap="per_lane", diff="stop")
+class DebugCheck(Check):
+    message: str
+    where: str
+    lanes: int = 0
+    rank: int = 0
+
+    def evaluate(op, ok, *values):
+        return ()
+
+    def lower(op, emit, ok, *values):
+        return ()
+
+
+# performs the event with this number, if it is not 0; the operands are an error's number and payload
+@effect(vmap="per_lane", diff="stop")
+class Reported:
+    notes: tuple[EventNote, ...]
+    remedy = "look at it around the function: error, y = checkify(f)(x); error.throw()."
+
+    def result_type(op, number, payload):
+        return None
+
+    def evaluate(op, number, payload):
+        Error(number, payload, op.notes, failure).throw()
+        return ()
+
+    def batch(op, dims, number, payload):
+        """One report, of the first lane with an error."""
+        size = next(x.type.shape[d] for x, d in zip((number, payload), dims) if d is not None)
+        first = _first_lane(*[axis_at(x, d, 0, size) for x, d in zip((number, payload), dims)])
+        return current().answer(op, first), ()
+
+
+def _first_lane(numbers: Any, payloads: Any) -> tuple[Any, Any]:
+    """Number and payload of the first lane with an error, or of the first lane."""
+    first = argmax(convert(gt(numbers, scalar(0, int32)), int32), 0, int32)
+    return dynamic_index_in_dim(numbers, first, 0, False), dynamic_index_in_dim(payloads, first, 0, False)
+
+
+class _Text:
+    """A leaf of a tree that a message shows: the place of its value."""
+
+    def __init__(self, index: int):
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"\0{self.index}\1"
+
+
+def _positional(message: str, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[str, list[Any]]:
+    """A message of which each field is the number of one array, and these arrays."""
+    leaves, tree = pytrees.flatten((tuple(args), kwargs))
+    try:
+        values = [as_array(x) for x in leaves]
+    except NotAnArray as error:
+        raise NotAnArray(f"check: values of the message must be trees of arrays. {error.what}") from None
+    places, named = pytrees.unflatten(tree, map(_Text, range(len(leaves))))
+    parts, following = [], 0
+    for literal, field, spec, conversion in string.Formatter().parse(message):
+        parts.append(literal.replace("{", "{{").replace("}", "}}"))
+        if field is None:
+            continue
+        if field == "":
+            field, following = str(following), following + 1
+        try:
+            place, _ = string.Formatter().get_field(field, places, named)
+        except (IndexError, KeyError, AttributeError) as error:
+            raise BadCall(f"check: the message must have a value for each field, got none for {field!r}.") from error
+        ending = (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "")
+        shown = repr(place).replace("{", "{{").replace("}", "}}")
+        parts.append(shown.replace("\0", "{").replace("\1", ending + "}"))
+    return "".join(parts), values
+
+
+def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
+    """Check that ``pred``, a scalar, is true: outside of tracing a failure is raised, under ``checkify`` it is a value.
+
+    Args:
+        msg: what must hold; ``{}`` and ``{name}`` show the further arguments, trees of arrays.
+        debug: do nothing without ``checkify`` around it.
+
+    Raises: CheckFailed: it is false. ShapeMismatch, DTypeMismatch: it is no scalar bool. NotAnArray, BadCall: the
+    arguments do not fit the message.
+
+    >>> error, _ = checkify(lambda x: check(x > 0, "x must be positive, got {x:.1f}", x=x))(-1.0)
+    >>> error.get().splitlines()[0]
+    'x must be positive, got -1.0.'
+    """
+    name = "debug_check" if debug else "check"
+    ok = as_array(pred)
+    if ok.type.shape:
+        raise ShapeMismatch(f"{name}: the predicate must be a scalar, got {ok.type}.", hint="reduce it: pred.all().")
+    if ok.type.dtype != bool_:
+        raise DTypeMismatch(f"{name}: the predicate must be a bool, got {ok.type}.")
+    message, values = _positional(msg, fmt_args, fmt_kwargs)
+    perform((DebugCheck if debug else Check)(message, user_line()), ok, *values)
+
+
+def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+    """``check(..., debug=True)``: it does nothing without ``checkify`` around it."""
+    check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
+
+
+def check_error(error: Error) -> None:
+    """Raise an error that a checkified function returned: at once, or as a value under another ``checkify``.
+
+    Raises: CheckFailed: the error happened.
+    """
+    number, payload = as_array(error.number), as_array(error.payload)
+    if number.type.size == 0 or not error.notes:
+        return
+    if number.type.shape:
+        lanes = number.type.size
+        number, payload = _first_lane(reshape(number, (lanes,)), reshape(payload, (lanes, payload.type.shape[-1])))
+    perform(Reported(error.notes), number, payload)
+
+
+class _TooSmall(Exception):
+    """The payload of an error has to have so many words."""
+
+    def __init__(self, words: int):
+        self.words = words
+
+
+def checkify(
+    f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_checks
+) -> Callable[..., tuple[Error, Any]]:
+    """``checkify(f, errors)(*args)`` gives ``(error, f(*args))``, the first error of these categories, if there is one.
+
+    Args:
+        errors: a union of ``user_checks``, ``nan_checks``, ``div_checks``, ``index_checks``; ``float_checks`` are the
+            second and third, ``automatic_checks`` all but the first, ``all_checks`` all.
+
+    >>> from handlax import numpy as hnp
+    >>> error, y = checkify(lambda x, i: hnp.sin(x)[i], index_checks)(hnp.arange(3.0), 5)
+    >>> error.get().splitlines()[0]
+    'out-of-bounds indexing of f32[3]: index 5 on axis 0 with size 3.'
+    """
+    need_function("checkify", f)
+
+    @wraps(f)
+    def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
+        words = PAYLOAD
+        while True:
+            try:
+                return _checked(f, frozenset(errors), words, args, kwargs)
+            except _TooSmall as error:
+                words = error.words
+
+    return checked
+
+
+def _checked(
+    f: Callable[..., Any], errors: frozenset[ErrorCategory], words: int, args: Any, kwargs: Any
+) -> tuple[Error, Any]:
+    notes: dict[EventNote, int] = {}
+
+    def event(state: EventState, message: str, where: str, happens: Any, values: Sequence[Any], *at: int) -> EventState:
+        types = tuple([x.type for x in values])
+        needed = len(state["lanes"]) + sum(map(words_of, types))
+        if needed > words:
+            raise _TooSmall(needed)
+        return after_event(state, notes, EventNote(message, where, *(at or (0, 0)), types), happens, values)
+
+    def user_check(state: EventState, op: Any, ok: Any, *values: Any) -> Any:
+        if ErrorCategory.USER not in errors:
+            return state, None
+        return event(state, op.message, op.where, bitwise_not(ok), values, op.lanes, op.rank), None
+
+    def reported(state: EventState, op: Any, number: Any, payload: Any) -> Any:
+        if payload.type.size > words:
+            raise _TooSmall(payload.type.size)
+        table = np.array([0, *[notes.setdefault(note, len(notes) + 1) for note in op.notes]], np.int32)
+        now = bitwise_and(eq(state["number"], scalar(0, int32)), gt(number, scalar(0, int32)))
+        wide = concatenate([payload, full((words - payload.type.size,), 0, uint32)], 0)
+        known = dynamic_index_in_dim(as_array(table), number, 0, False)
+        return {
+            "number": select(now, known, state["number"]),
+            "payload": select(now, wide, state["payload"]),
+            "lanes": state["lanes"],
+        }, None
+
+    def automatic(state: EventState, op: Any, *operands: Any) -> Any:
+        y = perform(op, *operands)
+        for found in failures_of(op, operands, y, errors):
+            state = event(state, found.message, user_line(), found.happens, found.values)
+        return state, y
+
+    watched = handler(
+        {Check: user_check, DebugCheck: user_check, Reported: reported},
+        otherwise=automatic if errors & automatic_checks else None,
+        over=lambda op: is_pure(op) and not op.bodied,
+        moves=FirstEventMovement(),
+    )
+    state, y = handle(watched, no_event(words=words))(f)(*args, **kwargs)
+    return Error(state["number"], state["payload"], tuple(notes), failure), y
