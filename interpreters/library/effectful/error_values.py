@@ -241,17 +241,17 @@ def _checked(
 ) -> tuple[Error, Any]:
     notes: dict[EventNote, int] = {}
 
-    def event(state: EventState, message: str, where: str, happens: Any, values: Sequence[Any], *at: int) -> EventState:
-        types = tuple([x.type for x in values])
-        needed = len(state["lanes"]) + sum(map(words_of, types))
+    def event(state: EventState, note: EventNote, happens: Any, values: Sequence[Any]) -> EventState:
+        needed = len(state["lanes"]) + sum(map(words_of, note.types))
         if needed > words:
             raise _TooSmall(needed)
-        return after_event(state, notes, EventNote(message, where, *(at or (0, 0)), types), happens, values)
+        return after_event(state, notes, note, happens, values)
 
     def user_check(state: EventState, op: Any, ok: Any, *values: Any) -> Any:
         if ErrorCategory.USER not in errors:
             return state, None
-        return event(state, op.message, op.where, bitwise_not(ok), values, op.lanes, op.rank), None
+        types = tuple([x.type for x in values])
+        return event(state, EventNote(op.message, op.where, op.lanes, op.rank, types), bitwise_not(ok), values), None
 
     def reported(state: EventState, op: Any, number: Any, payload: Any) -> Any:
         if payload.type.size > words:
@@ -269,7 +269,8 @@ def _checked(
     def automatic(state: EventState, op: Any, *operands: Any) -> Any:
         y = perform(op, *operands)
         for found in failures_of(op, operands, y, errors):
-            state = event(state, found.message, user_line(), found.happens, found.values)
+            types = tuple([x.type for x in found.values])
+            state = event(state, EventNote(found.message, user_line(), 0, 0, types), found.happens, found.values)
         return state, y
 
     watched = handler(
