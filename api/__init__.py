@@ -17,6 +17,8 @@ from .effects.base.caches import clear_caches as clear_caches
 from .effects.base.config import config as config
 from .effects.base.config import configure as configure
 from .effects.base.config import default_matmul_precision as default_matmul_precision
+from .effects.base.config import numpy_dtype_promotion as numpy_dtype_promotion
+from .effects.base.config import numpy_rank_promotion as numpy_rank_promotion
 from .effects.base.stack import BASE as _BASE
 from .effects.control import body_rules as _modes  # what the ways of running mean
 from .effects.control.callbacks import IoCallback as IoCallback
@@ -120,8 +122,10 @@ if _typing.TYPE_CHECKING:
     from . import library as library
     from . import nn as nn
     from . import operations as operations
+    from . import ops as ops
     from . import probability as probability
     from . import random as random
+    from . import test_util as test_util
     from .effects.programs.parse_result import parse_program as parse_program
     from .interpreters.analysis.typecheck import check_program as check_program
     from .interpreters.analysis.typecheck import typecheck as typecheck
@@ -153,7 +157,7 @@ _LATER = {
     name: module
     for module, names in {
         ".": "ad_checkpoint checkpoint_policies custom_batching custom_derivatives debug experimental extend lax "
-        "library nn operations probability random",
+        "library nn operations ops probability random test_util",
         ".effects.programs.parse_result": "parse_program",
         ".interpreters.inspection.draw": "Drawing draw",
         ".interpreters.inspection.stepper": "Stepper step",

@@ -28,6 +28,7 @@ NAMESPACES = (
     "handlax.checkpoint_policies", "handlax.debug", "handlax.experimental",
     "handlax.experimental.checkify", "handlax.extend", "handlax.tree",
     "handlax.tree_util", "handlax.dtypes", "handlax.columns", "handlax.errors", "handlax.testing",
+    "handlax.ops", "handlax.test_util",
 )  # fmt: skip
 
 

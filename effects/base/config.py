@@ -194,3 +194,13 @@ def configure(**changes: Any) -> Iterator[Configuration]:
 def default_matmul_precision(new_val: str | None) -> Any:
     """Set the precision of matrix products that specify none, for the extent of a ``with`` block."""
     return configure(default_matmul_precision=new_val)
+
+
+def numpy_dtype_promotion(new_val: str) -> Any:
+    """Set which dtypes promote without being told, ``standard`` or ``strict``, for the extent of a ``with`` block."""
+    return configure(numpy_dtype_promotion=new_val)
+
+
+def numpy_rank_promotion(new_val: str) -> Any:
+    """Set whether ranks are promoted: ``allow``, ``warn`` or ``raise``, for the extent of a ``with`` block."""
+    return configure(numpy_rank_promotion=new_val)

@@ -398,3 +398,13 @@ def test_flat_positions_are_computed_unchecked_where_that_is_asked_for():
     flat = lambda i: hnp.ravel_multi_index((i, i), (2, 3), mode="ignore")
     for found in (flat(i), hx.jit(flat)(i)):
         assert found.dtype == "int8" and found.tolist() == [0, 4]
+
+
+@pytest.mark.parametrize("entry", [lambda i: slice(i, 2), lambda i: slice(0, i), lambda i: slice(0, 4, i)])
+@pytest.mark.parametrize("index", [lambda s: s, lambda s: (0, s), lambda s: ([0, 1], s), lambda s: (s, None, 1)])
+@pytest.mark.parametrize("use", [lambda x, index: x[index], lambda x, index: x.at[index].set(0)])
+def test_the_ends_of_a_slice_are_known(entry, index, use):
+    x = hnp.arange(20).reshape(4, 5)
+    with pytest.raises(hx.errors.BadIndex, match="slice must be known, got i32") as caught:
+        hx.jit(lambda i: use(x, index(entry(i))))(1)
+    assert "dynamic_slice" in str(caught.value)

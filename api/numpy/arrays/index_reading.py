@@ -16,9 +16,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, BadIndex, DTypeMismatch, NonConcreteBooleanIndexError, NotAnArray
+from ...effects.base.errors import (
+    BadArgument,
+    BadIndex,
+    ConcretizationError,
+    DTypeMismatch,
+    NonConcreteBooleanIndexError,
+    NotAnArray,
+)
 from ...effects.base.stack import current
-from ...effects.core.arrays import Array, ConcreteArray, as_array, from_numpy, scalar
+from ...effects.core.arrays import Array, Box, ConcreteArray, as_array, from_numpy, scalar
 from ...effects.core.operation import shared
 from ...effects.operations.elementwise.arithmetic import add, rem
 from ...effects.operations.elementwise.comparison import clamp, lt, select_n
@@ -213,6 +220,18 @@ def outside(items: list[Any], shape: tuple[int, ...], wrap: bool = True) -> bool
     return False
 
 
+def bounds(item: slice, n: int) -> tuple[int, int, int]:
+    """The start, stop and step of a slice of an axis of size ``n``. Raises BadIndex: they are unknown."""
+    try:
+        return item.indices(n)
+    except ConcretizationError:
+        unknown = next(end for end in (item.start, item.stop, item.step) if isinstance(end, Box))
+        raise BadIndex(
+            f"index: the start, stop and step of a slice must be known, got {unknown.type} under {unknown.run.label}.",
+            hint="lax.dynamic_slice takes unknown starts; or make the argument static (static_argnums).",
+        ) from None
+
+
 def static(x: Any, items: list[Any], wrap: bool = True) -> Any:
     """``x`` at integers and slices."""
     shape = x.type.shape
@@ -235,7 +254,7 @@ def static(x: Any, items: list[Any], wrap: bool = True) -> Any:
             if item is FULL:
                 a, b, step, count = 0, n, 1, n
             else:
-                a, b, step = item.indices(n)
+                a, b, step = bounds(item, n)
                 count = len(range(a, b, step))
                 if not count:
                     a, b, step = 0, 0, 1
@@ -371,7 +390,7 @@ def _advanced(x: Any, items: list[Any], mode: Any, fill: Any, is_sorted: bool, u
         dim += 1
         if item.__class__ is slice:
             basic.append(item)
-            out.append(len(range(*item.indices(n))))
+            out.append(len(range(*bounds(item, n))))
             before += k < first
             kept += 1
         elif item.__class__ is int and (mode is not FILL or (-n if wrap else 0) <= item < n):

@@ -49,6 +49,7 @@ from .index_reading import (
     INT32,
     INT64,
     BooleanIndex,
+    bounds,
     entries,
     layout,
     limited,
@@ -114,7 +115,7 @@ def window(items: list[Any], shape: tuple[int, ...], wrap: bool) -> Any:
             continue
         if item.__class__ is not slice:
             return None
-        first, stop, step = item.indices(n)
+        first, stop, step = bounds(item, n)
         count = len(range(first, stop, step))
         if count > 1 and step != 1:
             return None
@@ -148,7 +149,7 @@ def places(items: list[Any], shape: tuple[int, ...], wrap: bool) -> ScatterPlan:
             continue
         n = shape[dim]
         if item.__class__ is slice:
-            start, stop, step = item.indices(n)
+            start, stop, step = bounds(item, n)
             count = len(range(start, stop, step))
             if step == 1 or count <= 1:
                 if start and count:

@@ -69,7 +69,7 @@ def arange(
 
 def _computed(found: Any, asked: Any) -> Any:
     """The dtype in which numbers are computed that are then converted to the dtype asked for: that is no promotion."""
-    return dtypes.to_inexact(promote_all(((found, False), (asked, False)), strict=False)[0])
+    return promote_all(((found, False), (dtypes.to_inexact(asked), False)), strict=False)[0]
 
 
 def linspace(

@@ -53,3 +53,12 @@ def test_a_scope_is_that_of_its_thread_and_an_update_that_of_the_process():
 def test_what_is_no_setting_is_refused(changes, words):
     with pytest.raises(ConfigurationError, match=words), configure(**changes):
         pass
+
+
+def test_how_operands_are_promoted_is_set_for_a_block():
+    x = hx.numpy.ones((2, 2), "float32")
+    with hx.numpy_dtype_promotion("strict"), pytest.raises(hx.errors.DTypeMismatch):
+        x + hx.numpy.ones((2, 2), "float16")
+    with hx.numpy_rank_promotion("raise"), pytest.raises(hx.errors.ShapeMismatch):
+        x + hx.numpy.ones(2, "float32")
+    assert (x + hx.numpy.ones(2, "float16")).dtype == "float32"

@@ -1,0 +1,121 @@
+"""``handlax.ops``: reductions of segments of an array, whose elements say to which segment they belong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch
+from .effects.core.arrays import Box
+from .effects.functions.unsupported import no_sharding
+from .effects.operations.elementwise.conversion import convert
+from .effects.operations.foundations import shapes
+from .effects.operations.manipulation.creation import iota
+from .effects.operations.reductions.reductions import highest, lowest
+from .numpy.arrays.argument_conversion import array_of
+from .numpy.arrays.index_updates import IndexUpdateHelper
+from .numpy.mathematics import reductions
+
+__all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
+
+
+def _segments(segment_ids: Any, num_segments: Any) -> int:
+    if num_segments is None:
+        if isinstance(segment_ids, Box):
+            raise ConcretizationError(
+                f"segment: the number of segments must be known, got the unknown {segment_ids.type}.",
+                hint="num_segments=.",
+            )
+        return int(np.max(np.asarray(segment_ids), initial=-1)) + 1
+    count: int = num_segments.__index__()
+    if count < 0:
+        raise BadArgument(f"segment: num_segments must not be negative, got {count}.")
+    return count
+
+
+def _reduced(
+    update: str, unit: Callable[[Any], Any], fold: Callable[..., Any], data: Any, segment_ids: Any, num_segments: Any,
+    indices_are_sorted: bool, unique_indices: bool, bucket_size: int | None, mode: Any, out_sharding: Any,
+) -> Any:  # fmt: skip
+    no_sharding(f"segment_{update}", out_sharding)
+    x, i = array_of(data), array_of(segment_ids)
+    if x.type.shape[: len(i.type.shape)] != i.type.shape:
+        raise ShapeMismatch(f"segment: the shape of data must begin with that of segment_ids, got {x.type}, {i.type}.")
+    rows: tuple[int, ...] = (_segments(i, num_segments), *x.type.shape[len(i.type.shape) :])
+    index: Any = i
+    if bucket_size is not None:
+        rows = (-(-i.size // bucket_size), *rows)
+        index = (iota(np.dtype("int32"), i.size) // bucket_size, i)
+    start = shapes.full(x.type.update(shape=rows, weak=False), unit(x.type.dtype))
+    y = getattr(IndexUpdateHelper(start)[index], update)(
+        convert(x, x.type.dtype), indices_are_sorted=indices_are_sorted, unique_indices=unique_indices,
+        mode="drop" if mode is None else mode, wrap_negative_indices=False,
+    )  # fmt: skip
+    return y if bucket_size is None else convert(fold(y, 0), x.type.dtype)
+
+
+def segment_sum(
+    data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
+    unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """``segment_sum(x, i)[k] == sum of x[j] for all j where i[j] == k``; 0 for a segment without elements.
+
+    Shapes: ``data: a[n, *s]``, ``segment_ids: i32[n]`` give ``a[num_segments, *s]``.
+    Elements whose segment is none of ``0, ..., num_segments - 1`` take no part, unless ``mode`` says otherwise.
+    ``num_segments`` is by default the largest number of a segment plus 1, which must be known then.
+    With ``bucket_size`` partial sums of so many elements are added up, which rounds less.
+
+    >>> segment_sum(np.array([5, 1, 7, 2], "int32"), np.array([0, 0, 1, 1]))
+    Array([6, 9], dtype=int32)
+    """
+    return _reduced(
+        "add", lambda dtype: 0, reductions.sum, data, segment_ids, num_segments, indices_are_sorted, unique_indices,
+        bucket_size, mode, out_sharding,
+    )  # fmt: skip
+
+
+def segment_prod(
+    data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
+    unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """The product of each segment, 1 for one without elements; see ``segment_sum``.
+
+    >>> segment_prod(np.array([5, 1, 7, 2], "int32"), np.array([0, 0, 1, 1]))
+    Array([ 5, 14], dtype=int32)
+    """
+    return _reduced(
+        "multiply", lambda dtype: 1, reductions.prod, data, segment_ids, num_segments, indices_are_sorted,
+        unique_indices, bucket_size, mode, out_sharding,
+    )  # fmt: skip
+
+
+def segment_max(
+    data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
+    unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """The largest element of each segment, the lowest number of the dtype for one without; see ``segment_sum``.
+
+    >>> segment_max(np.array([5, 1, 7, 2], "int32"), np.array([0, 0, 1, 1]))
+    Array([5, 7], dtype=int32)
+    """
+    return _reduced(
+        "max", lowest, reductions.max, data, segment_ids, num_segments, indices_are_sorted, unique_indices,
+        bucket_size, mode, out_sharding,
+    )  # fmt: skip
+
+
+def segment_min(
+    data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
+    unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """The smallest element of each segment, the highest number of the dtype for one without; see ``segment_sum``.
+
+    >>> segment_min(np.array([5, 1, 7, 2], "int32"), np.array([0, 0, 1, 1]))
+    Array([1, 2], dtype=int32)
+    """
+    return _reduced(
+        "min", highest, reductions.min, data, segment_ids, num_segments, indices_are_sorted, unique_indices,
+        bucket_size, mode, out_sharding,
+    )  # fmt: skip
