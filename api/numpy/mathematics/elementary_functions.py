@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 from ...effects.operations.elementwise import transcendental
-from ...effects.operations.elementwise.arithmetic import Cbrt, Sqrt, div, integer_pow, mul, sub
+from ...effects.operations.elementwise.arithmetic import Cbrt, Sqrt, div, integer_pow, mul, polynomial
 from ...effects.operations.elementwise.arithmetic import abs as _abs
-from ...effects.operations.elementwise.comparison import eq, select_n
+from ...effects.operations.elementwise.bitwise import bitwise_or
+from ...effects.operations.elementwise.comparison import eq, lt, select_n
 from ...effects.operations.elementwise.complex_parts import imag as _imag
 from ...effects.operations.elementwise.complex_parts import real as _real
 from ...effects.operations.elementwise.conversion import convert
@@ -140,12 +141,17 @@ def sinc(x: Any, /) -> Any:
     """
     x = inexact(x)
     y = mul(x, like(x, math.pi))
-    none = eq(x, like(x, 0))
-    safe = select_n(none, y, like(y, 1))
-    # the series about 0, whose value there is 1: second and fourth derivative come from it
-    square = mul(y, y)
-    series = sub(like(x, 1), mul(square, sub(like(x, 1 / 6), mul(square, like(x, 1 / 120)))))
-    return select_n(none, div(transcendental.sin(safe), safe), series)
+    size = _abs(y)
+    near, far = lt(size, like(size, 1)), eq(size, like(size, math.inf))
+    safe = select_n(bitwise_or(near, far), y, like(y, 1))
+    y = select_n(near, like(y, 0), y)
+    series = polynomial(mul(y, y), _SINC)
+    return select_n(near, select_n(far, div(transcendental.sin(safe), safe), like(y, 0)), series)
+
+
+# the series about 0 of sinc(x) in (pi x)^2 and of i0(x) in x^2, exact to 1 in 64 bits: all derivatives come from them
+_SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(11)]
+_I0 = [0.25**k / math.factorial(k) ** 2 for k in range(11)]
 
 
 def i0(x: Any) -> Any:
@@ -155,4 +161,6 @@ def i0(x: Any) -> Any:
     Array(1., dtype=float32, weak_type=True)
     """
     x = inexact(x)
-    return mul(_exp(_abs(x)), bessel_i0e(x))
+    near = lt(_abs(x), like(x, 1))
+    inner, outer = select_n(near, like(x, 0), x), select_n(near, x, like(x, 1))
+    return select_n(near, mul(_exp(_abs(outer)), bessel_i0e(outer)), polynomial(mul(inner, inner), _I0))

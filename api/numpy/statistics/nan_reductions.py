@@ -117,8 +117,8 @@ def _variance(
     present = _present(x, where, name)
     center = nanmean(x, axis, None, None, True, where) if mean is None else mean
     x = _filled(x, 0)
-    if mean is None:
-        center = select_n(ne(center, center), center, like(center, 0))
+    if mean is None:  # where no element is present; a mean of both infinities stays NaN
+        center = select_n(reductions.any(present, axis, keepdims=True), like(center, 0), center)
     return averages.var(x, axis, dtype, None, ddof, keepdims, where=present, mean=center)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -192,6 +193,14 @@ def _lower_sign(op, emit, x):
 def like(x: Any, number: Any) -> Any:
     """``number`` as a scalar with the dtype and weakness of ``x``; an elementwise operation broadcasts it to ``x``."""
     return scalar(number, x.type.dtype, x.type.weak)
+
+
+def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    """c[0] + c[1] x + c[2] x^2 + ..., by Horner's rule."""
+    y = like(x, coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        y = add(mul(y, x), like(x, c))
+    return y
 
 
 def _round_away(x):

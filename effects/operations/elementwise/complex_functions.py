@@ -53,14 +53,14 @@ class _Operations:
         return self.is_finite(x)
 
 
-_OPERATIONS = _Operations()
+PERFORMED = _Operations()
 
 
 def by_parts(word: str, formula: Callable[..., Parts]) -> ElementwiseLowering:
     """The rule of ``lower``: the operation ``word`` of StableHLO or CHLO, and ``formula`` for complex operands."""
 
     def lower(op: Any, emit: Any, *zs: Any) -> Any:
-        return emit.decompose(lambda *zs: complex(*formula(_OPERATIONS, *_parts(*zs))), *emit.spread(*zs))
+        return emit.decompose(lambda *zs: complex(*formula(PERFORMED, *_parts(*zs))), *emit.spread(*zs))
 
     return ElementwiseLowering(word, lower)
 
@@ -69,7 +69,7 @@ def composed(word: str, formula: Callable[..., Any]) -> ElementwiseLowering:
     """The rule of ``lower``: the operation ``word``, and for complex operands ``formula``, of complex numbers."""
 
     def lower(op: Any, emit: Any, *zs: Any) -> Any:
-        return emit.decompose(lambda *zs: formula(_OPERATIONS, *zs), *emit.spread(*zs))
+        return emit.decompose(lambda *zs: formula(PERFORMED, *zs), *emit.spread(*zs))
 
     return ElementwiseLowering(word, lower)
 
@@ -79,7 +79,7 @@ def corrected(word: str, formula: Callable[..., Any]) -> ElementwiseLowering:
 
     def correct(z: Any, w: Any) -> Any:
         parts = _parts(w) if is_complex(w.dtype) else (w,)
-        result = formula(_OPERATIONS, *_parts(z), *parts)
+        result = formula(PERFORMED, *_parts(z), *parts)
         return complex(*result) if isinstance(result, tuple) else result
 
     return ElementwiseLowering(word, lambda op, emit, z: emit.decompose(correct, z, emit.elementwise(word, z)))

@@ -14,15 +14,17 @@ from ...core.operation import operation
 from ...types import dtypes
 from ...types.dtypes import FLOATING, INEXACT
 from ..foundations.elementwise_factory import Elementwise, Function, elementwise, repeated, surface
-from ..foundations.half_precision import scipy_special, wide
+from ..foundations.half_precision import lower_wide, scipy_special, wide
 from ..foundations.shapes import broadcast
 from . import complex_functions as formulas
+from . import real_functions
 from .arithmetic import abs as absolute
 from .arithmetic import add, div, like, mul, neg, rsqrt, square, sub
-from .comparison import eq, max, ne, select_n
-from .complex_functions import assembled, by_parts, composed, corrected, evaluated
+from .comparison import clamp, eq, gt, max, ne, select_n
+from .complex_functions import PERFORMED, assembled, by_parts, composed, corrected, evaluated
 from .complex_parts import complex, imag, real
 from .conversion import convert
+from .real_functions import by_formula
 
 
 def _one_plus(x: Any) -> Any:
@@ -51,7 +53,7 @@ def _logistic(op, emit, x):
     return emit.binary("divide", one, emit.binary("add", one, emit.unary("exponential", emit.unary("negate", x))))
 
 
-def _exp2(op, emit, x):
+def _complex_exp2(op, emit, x):
     """2^x = e^(x log 2)."""
     return emit.unary("exponential", emit.binary("multiply", emit.full(math.log(2), x.type), x))
 
@@ -63,8 +65,8 @@ Exp = elementwise(
     doc="``y[i] = e**x[i]``.",
 )  # fmt: skip
 Exp2 = elementwise(
-    "exp2", INEXACT, wide(np.exp2), jvp=lambda x, dx, y: mul(dx, mul(like(y, math.log(2)), y)), lower=_exp2,
-    workload="exponential", doc="``y[i] = 2**x[i]``.",
+    "exp2", INEXACT, wide(np.exp2), jvp=lambda x, dx, y: mul(dx, mul(like(y, math.log(2)), y)),
+    lower=by_formula(real_functions.exp2, _complex_exp2), workload="exponential", doc="``y[i] = 2**x[i]``.",
 )  # fmt: skip
 Expm1 = elementwise(
     "expm1", INEXACT, evaluated(np.expm1, assembled(formulas.expm1)), jvp=lambda x, dx: mul(dx, exp(x)),
@@ -82,7 +84,7 @@ Log1p = elementwise(
 )  # fmt: skip
 Logistic = elementwise(
     "logistic", INEXACT, evaluated(lambda x: 1 / (1 + np.exp(-x)), assembled(formulas.logistic)),
-    jvp=lambda x, dx, y: mul(dx, _logistic_slope(x, y)), lower=_logistic, workload="logistic",
+    jvp=lambda x, dx, y: mul(dx, _logistic_slope(x, y)), lower=lower_wide(_logistic), workload="logistic",
     doc="``y[i] = 1 / (1 + e**-x[i])``.",
 )  # fmt: skip
 exp: Function = surface(Exp, accuracy=True)
@@ -110,7 +112,17 @@ def _inverse_slope(x: Any, sign: int) -> Any:
     if dtypes.is_complex(x.type.dtype):
         z = _turned(x) if sign > 0 else x
         return mul(rsqrt(_one_minus(z)), rsqrt(_one_plus(z)))
-    return rsqrt(_one_plus(square(x)) if sign > 0 else sub(like(x, 1), square(x)))
+    if sign < 0:
+        return rsqrt(mul(_one_minus(x), _one_plus(x)))
+    p, q = _fraction(x)
+    return mul(absolute(q), rsqrt(add(square(p), square(q))))
+
+
+def _fraction(x: Any) -> tuple[Any, Any]:
+    """p and q with ``x = p / q`` for real x, neither above 1 in size: their squares do not overflow."""
+    one = like(x, 1)
+    large = gt(absolute(x), one)
+    return select_n(large, x, one), select_n(large, one, div(one, select_n(large, one, x)))
 
 
 def _tangent_slope(x: Any, y: Any, sign: int) -> Any:
@@ -125,11 +137,23 @@ def _logistic_slope(x: Any, y: Any) -> Any:
     return mul(y, logistic(neg(x)) if dtypes.is_complex(x.type.dtype) else sub(like(y, 1), y))
 
 
-def _atan_divisor(x: Any) -> Any:
-    """1 + x^2, of complex numbers (1 - ix)(1 + ix)."""
+def _atan_slope(x: Any, dx: Any) -> Any:
+    """dx / (1 + x^2), of complex numbers with (1 - ix)(1 + ix)."""
     if dtypes.is_complex(x.type.dtype):
-        return mul(_one_minus(_turned(x)), _one_plus(_turned(x)))
-    return _one_plus(square(x))
+        return div(dx, mul(_one_minus(_turned(x)), _one_plus(_turned(x))))
+    p, q = _fraction(x)
+    return mul(dx, div(square(q), add(square(p), square(q))))
+
+
+def _atan2_slope(x: Any, y: Any) -> Any:
+    """y / (x^2 + y^2), the derivative of atan2 by x; of real operands by quotients not above 1 in size."""
+    if dtypes.is_complex(x.type.dtype):
+        return div(y, square(x) + square(y))
+    first = gt(absolute(x), absolute(y))
+    large, small = select_n(first, y, x), select_n(first, x, y)
+    ratio = div(small, large)
+    slope = div(div(like(large, 1), large), _one_plus(square(ratio)))
+    return select_n(first, slope, mul(ratio, slope))
 
 
 # y = sin x, cos x, tan x and their inverses; z = the angle of y + ix
@@ -148,7 +172,7 @@ Tan = elementwise(
     workload="inverse", doc="The tangent: ``tan(x) == sin(x) / cos(x)``.",
 )  # fmt: skip
 Asin = elementwise(
-    "asin", INEXACT, wide(np.arcsin), jvp=lambda x, dx: dx * _inverse_slope(x, -1), lower=_asin,
+    "asin", INEXACT, wide(np.arcsin), jvp=lambda x, dx: dx * _inverse_slope(x, -1), lower=lower_wide(_asin),
     workload="inverse", doc="The inverse of ``sin``, with real part in [-pi/2, pi/2].",
 )  # fmt: skip
 Acos = elementwise(
@@ -157,13 +181,13 @@ Acos = elementwise(
     workload="inverse", doc="The inverse of ``cos``, with real part in [0, pi].",
 )  # fmt: skip
 Atan = elementwise(
-    "atan", INEXACT, wide(np.arctan), jvp=lambda x, dx: div(dx, _atan_divisor(x)),
+    "atan", INEXACT, wide(np.arctan), jvp=lambda x, dx: _atan_slope(x, dx),
     lower=by_parts("chlo.atan", formulas.atan),
     workload="hyperbolic", doc="The inverse of ``tan``, with real part in [-pi/2, pi/2].",
 )  # fmt: skip
 Atan2 = elementwise(
     "atan2", INEXACT, evaluated(np.arctan2, partial(formulas.atan2, np)), arity=2,
-    jvp=(lambda x, y, dx: dx * div(y, square(x) + square(y)), lambda x, y, dy: dy * div(neg(x), square(x) + square(y))),
+    jvp=(lambda x, y, dx: dx * _atan2_slope(x, y), lambda x, y, dy: dy * neg(_atan2_slope(y, x))),
     lower=composed("atan2", formulas.atan2), workload="inverse",
     doc="The angle of ``y[i] + i x[i]`` in [-pi, pi]: ``tan(atan2(x, y)) == x / y``, right by quadrant.",
 )  # fmt: skip
@@ -177,11 +201,13 @@ atan2: Function = surface(Atan2)
 
 # y = sinh x, cosh x, tanh x and their inverses
 Sinh = elementwise(
-    "sinh", INEXACT, wide(np.sinh), jvp=lambda x, dx: dx * cosh(x), lower=by_parts("chlo.sinh", formulas.sinh),
+    "sinh", INEXACT, wide(np.sinh), jvp=lambda x, dx: dx * cosh(x), 
+    lower=by_formula(real_functions.sinh, by_parts("chlo.sinh", formulas.sinh)),
     workload="hyperbolic", doc="``y[i] = (e**x[i] - e**-x[i]) / 2``.",
 )  # fmt: skip
 Cosh = elementwise(
-    "cosh", INEXACT, wide(np.cosh), jvp=lambda x, dx: dx * sinh(x), lower=by_parts("chlo.cosh", formulas.cosh),
+    "cosh", INEXACT, wide(np.cosh), jvp=lambda x, dx: dx * sinh(x), 
+    lower=by_formula(real_functions.cosh, by_parts("chlo.cosh", formulas.cosh)),
     workload="hyperbolic", doc="``y[i] = (e**x[i] + e**-x[i]) / 2``.",
 )  # fmt: skip
 Tanh = elementwise(
@@ -279,6 +305,19 @@ def pow(x: Any, y: Any) -> Any:
     return perform(_pow, *repeated(x, y))
 
 
+def _erf_inv(x):
+    """SciPy's erfinv, but -0 at -0."""
+    return np.copysign(scipy_special("erfinv")(x), x)
+
+
+def _lower_erf_inv(op, emit, x):
+    """CHLO's, which in 64 bits has a relative error of 1e-12 and is improved."""
+    y = emit.elementwise("chlo.erf_inv", x)
+    if x.type.dtype != dtypes.float64:
+        return y
+    return emit.decompose(lambda x, y: real_functions.improved_erf_inv(PERFORMED, x, y), x, y)
+
+
 # y = the error function, 1 minus it, its inverse
 Erf = elementwise(
     "erf", FLOATING, scipy_special("erf"), jvp=lambda x, dx: dx * _bell(x, 2 / math.sqrt(math.pi)), lower="chlo.erf",
@@ -289,8 +328,8 @@ Erfc = elementwise(
     lower="chlo.erfc", workload="special", doc="``y[i] = 1 - erf(x[i])``, exact for large ``x[i]``.",
 )  # fmt: skip
 ErfInv = elementwise(
-    "erf_inv", FLOATING, scipy_special("erfinv"),
-    jvp=lambda x, dx, y: dx * mul(like(y, math.sqrt(math.pi) / 2), exp(square(y))), lower="chlo.erf_inv",
+    "erf_inv", FLOATING, _erf_inv,
+    jvp=lambda x, dx, y: dx * mul(like(y, math.sqrt(math.pi) / 2), exp(square(y))), lower=_lower_erf_inv,
     workload="special", doc="The inverse of ``erf`` on (-1, 1).",
 )  # fmt: skip
 erf: Function = surface(Erf)
@@ -299,8 +338,8 @@ erf_inv: Function = surface(ErfInv)
 
 
 def _bell(x: Any, height: float) -> Any:
-    """height e^(-x^2)."""
-    return mul(like(x, height), exp(neg(square(x))))
+    """height e^(-x^2). Beyond 40 it is 0 in every dtype: clamped there, its derivatives are no 0 times infinity."""
+    return mul(like(x, height), exp(neg(square(clamp(like(x, -40), x, like(x, 40))))))
 
 
 def stable_logaddexp(x: Any, y: Any) -> Any:

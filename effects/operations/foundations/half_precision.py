@@ -48,6 +48,21 @@ def narrow(f: NumPyFunction, types: Iterable[Any]) -> NumPyFunction:
     return f if own is None or any([t.dtype in own for t in types]) else f.narrow  # type: ignore[attr-defined]
 
 
+def lower_wide(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The ``lower`` rule that computes 16-bit floats by ``rule`` in float32, so that they are rounded once."""
+
+    def lower(op: Any, emit: Any, *operands: Any) -> Any:
+        result = emit.made
+        if result.dtype not in HALF:
+            return rule(op, emit, *operands)
+        emit.made = result.update(dtype=float32)
+        y = rule(op, emit, *[emit.convert(x, float32) for x in operands])
+        emit.made = result
+        return emit.convert(y, result.dtype)
+
+    return lower
+
+
 def scipy_special(name: str) -> NumPyFunction:
     """The function of this name in ``scipy.special``, which is imported when it is first used."""
     return wide(lambda *operands: getattr(_special(), name)(*operands))
