@@ -157,8 +157,8 @@ from ..effects.operations.reductions.reductions import reduce_xor as reduce_xor
 from ..effects.operations.reductions.sorting import sort as sort
 from ..effects.operations.reductions.sorting import sort_key_val as sort_key_val
 from ..effects.operations.reductions.sorting import top_k as top_k
-from ..effects.operations.special.special_functions import bessel_i0e as bessel_i0e
-from ..effects.operations.special.special_functions import bessel_i1e as bessel_i1e
+from ..effects.operations.special.bessel_functions import bessel_i0e as bessel_i0e
+from ..effects.operations.special.bessel_functions import bessel_i1e as bessel_i1e
 from ..effects.operations.special.special_functions import betainc as betainc
 from ..effects.operations.special.special_functions import digamma as digamma
 from ..effects.operations.special.special_functions import igamma as igamma

@@ -10,7 +10,7 @@ from handlax.effects.operations.elementwise import comparison as c
 from handlax.effects.operations.elementwise import complex_parts as z
 from handlax.effects.operations.elementwise import conversion as v
 from handlax.effects.operations.elementwise import transcendental as s
-from handlax.effects.operations.special import common_divisors
+from handlax.effects.operations.special import bessel_functions, common_divisors
 from handlax.effects.operations.special import special_functions as g
 from handlax.effects.operations.special.common_divisors import Gcd
 from handlax.effects.types import dtypes
@@ -116,7 +116,7 @@ GAMMA = [
     Case(g.Zeta(), (Domain(1.6, 5.0), Domain(0.4, 6.0))),
     *[Case(op(), (PARAMETER, Domain(0.1, 12.0))) for op in (g.Igamma, g.Igammac, g.IgammaGradA, g.RandomGammaGrad)],
     Case(g.RegularizedIncompleteBeta(), (PARAMETER, PARAMETER, Domain(0.05, 0.95))),
-    *[Case(op(), (BESSEL,)) for op in (g.BesselI0e, g.BesselI1e)],
+    *[Case(op(), (BESSEL,)) for op in (bessel_functions.BesselI0e, bessel_functions.BesselI1e)],
 ]
 
 CONVERSIONS = [

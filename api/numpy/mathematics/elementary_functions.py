@@ -15,7 +15,7 @@ from ...effects.operations.elementwise.complex_parts import real as _real
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.elementwise.transcendental import exp as _exp
 from ...effects.operations.elementwise.transcendental import log as _log
-from ...effects.operations.special.special_functions import bessel_i0e
+from ...effects.operations.special.bessel_functions import bessel_i0e
 from ...effects.types import dtypes
 from ..arrays.argument_conversion import inexact, like
 from .universal_functions import unary

@@ -201,12 +201,12 @@ atan2: Function = surface(Atan2)
 
 # y = sinh x, cosh x, tanh x and their inverses
 Sinh = elementwise(
-    "sinh", INEXACT, wide(np.sinh), jvp=lambda x, dx: dx * cosh(x), 
+    "sinh", INEXACT, wide(np.sinh), jvp=lambda x, dx: dx * cosh(x),
     lower=by_formula(real_functions.sinh, by_parts("chlo.sinh", formulas.sinh)),
     workload="hyperbolic", doc="``y[i] = (e**x[i] - e**-x[i]) / 2``.",
 )  # fmt: skip
 Cosh = elementwise(
-    "cosh", INEXACT, wide(np.cosh), jvp=lambda x, dx: dx * sinh(x), 
+    "cosh", INEXACT, wide(np.cosh), jvp=lambda x, dx: dx * sinh(x),
     lower=by_formula(real_functions.cosh, by_parts("chlo.cosh", formulas.cosh)),
     workload="hyperbolic", doc="``y[i] = (e**x[i] + e**-x[i]) / 2``.",
 )  # fmt: skip

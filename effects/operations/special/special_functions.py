@@ -1,4 +1,4 @@
-"""The gamma function, polygamma, zeta, the incomplete gamma and beta functions, Bessel functions."""
+"""The gamma function, polygamma, zeta, the incomplete gamma and beta functions."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from ...base.errors import NotDifferentiable
 from ...base.stack import perform
 from ...core.operation import Operation
 from ...types.dtypes import FLOATING, float32, float64
-from ..elementwise.arithmetic import abs, div, like, mul, neg, rsqrt, sign, sub
-from ..elementwise.comparison import eq, le, max, select_n
+from ..elementwise.arithmetic import floor, like, mul, neg, sqrt, sub
+from ..elementwise.bitwise import bitwise_and
+from ..elementwise.comparison import eq, gt, select_n
 from ..elementwise.conversion import convert
-from ..elementwise.transcendental import exp, log, log1p
+from ..elementwise.transcendental import erfc, exp, log, log1p
 from ..foundations.elementwise_factory import Function, elementwise, repeated, surface
-from ..foundations.half_precision import scipy_special, wide
+from ..foundations.half_precision import lower_wide, scipy_special, wide
 from ..foundations.shapes import full
 from ..reductions.reductions import reduce_or
-from . import special_series
+from . import incomplete_gamma, special_series
 from .special_series import SeriesArithmetic, SeriesExpansion
 
 
@@ -32,14 +33,48 @@ def _refuse(name: str, operand: str) -> Any:
     )
 
 
+@cached("Taylor coefficients of lgamma", 1)
+def _lgamma_coefficients() -> list[float]:
+    """Those of log Gamma(2 + z) / z for abs(z) <= 1/2: 1 - gamma, then (-1)^k (zeta(k) - 1) / k. Source: A&S 6.1.33."""
+    k = np.arange(2.0, 28.0)
+    return [1 - float(np.euler_gamma), *map(float, (-1) ** k * scipy_special("zetac")(k) / k)]
+
+
+def _lgamma_near_two(w: SeriesArithmetic, x: Any) -> Any:
+    """log Gamma(x) for 1/2 < x < 5/2, exact near its zeros; log Gamma(1 + z) = log Gamma(2 + z) - log(1 + z)."""
+    below = x < 1.5
+    z = x - w.where(below, w.full(x, 1.0), w.full(x, 2.0))
+    y = w.full(x, 0.0)
+    for c in reversed(_lgamma_coefficients()):
+        y = y * z + c
+    return y * z - w.log1p(w.where(below, z, w.full(x, 0.0)))
+
+
 def _lgamma(x):
-    """SciPy's gammaln, but infinity at -inf."""
-    return np.where(x == -np.inf, -x, scipy_special("gammaln")(x))
+    """SciPy's gammaln, but infinity at -inf, and exact near 1 and 2."""
+    y = np.where(x == -np.inf, -x, scipy_special("gammaln")(x))
+    near = (x > 0.5) & (x < 2.5)
+    if x.dtype == float64 and near.any():
+        y[near] = _lgamma_near_two(NUMPY, x[near])
+    return y
+
+
+def _lower_lgamma(op, emit, x):
+    """CHLO's, whose error is absolute, but the series near the zeros at 1 and 2."""
+    y = emit.elementwise("chlo.lgamma", x)
+    half, end = emit.full(0.5, x.type), emit.full(2.5, x.type)
+    near = emit.binary("and", emit.compare("GT", x, half), emit.compare("LT", x, end))
+    safe = emit.select(near, x, emit.full(1, x.type))
+    return emit.select(near, emit.decompose(lambda v: _lgamma_near_two(PERFORMED, v), safe), y)
 
 
 def _digamma(x):
-    """SciPy's psi, but -inf, the limit from above, at -0 too."""
-    return np.where(x == 0, np.asarray(-np.inf, x.dtype), scipy_special("psi")(x))
+    """SciPy's psi, but -inf, the limit from above, at -0 too, NaN at -inf, and reflected below 0: exact near poles."""
+    with np.errstate(all="ignore"):
+        z = np.asarray(x, np.float64)
+        reflected = scipy_special("psi")(1 - z) - np.pi / np.tan(np.pi * (z - np.rint(z)))
+    y = np.where((x < 0) & (x != np.rint(x)), reflected, scipy_special("psi")(x))
+    return np.where(x == 0, -np.inf, np.where(x == -np.inf, np.nan, y)).astype(x.dtype)
 
 
 def _betainc(a, b, x):
@@ -49,7 +84,7 @@ def _betainc(a, b, x):
 
 # y = log |Gamma(x)|, its derivative, the m-th derivative of that, and sum over n of (n + q)^-s
 Lgamma = elementwise(
-    "lgamma", FLOATING, wide(_lgamma), jvp=lambda x, dx: mul(dx, digamma(x)), lower="chlo.lgamma",
+    "lgamma", FLOATING, wide(_lgamma), jvp=lambda x, dx: mul(dx, digamma(x)), lower=lower_wide(_lower_lgamma),
     workload="special", doc="``y[i] = log(abs(Gamma(x[i])))``.",
 )  # fmt: skip
 Digamma = elementwise(
@@ -59,15 +94,33 @@ Digamma = elementwise(
 
 
 def _polygamma(m, x):
-    """(-1)^(m+1) m! zeta(m + 1, x), digamma for m = 0, and NaN where m is no natural number."""
-    zeta, log_gamma, psi = (scipy_special(name) for name in ("zeta", "gammaln", "psi"))
-    y = np.where(m % 2 == 0, -1.0, 1.0) * np.exp(log_gamma(m + 1)) * zeta(m + 1, x)
-    y = np.where(m == 0, psi(x), y).astype(x.dtype)
+    """(-1)^(m+1) m! zeta(m + 1, x), digamma for m = 0, and NaN where m is no natural number.
+
+    At 0 and below, the poles are infinite from both sides for odd m, and NaN for even m.
+    """
+    even = m % 2 == 0
+    y = np.where(even, -1.0, 1.0) * scipy_special("gamma")(m + 1) * scipy_special("zeta")(m + 1, x)
+    pole = even & (x <= 0) & (x == np.rint(x))
+    y = np.where(m == 0, _digamma(x), np.where(pole | (x == -np.inf), np.nan, y)).astype(x.dtype)
     return np.where((m < 0) | (m != np.floor(m)), np.asarray(np.nan, x.dtype), y)
 
 
+def _lower_polygamma(op, emit, m, x):
+    """CHLO's, but 0 at infinity, with the sign before it, and NaN at -infinity."""
+    m, x = emit.spread(m, x)
+    y = emit.elementwise("chlo.polygamma", m, x)
+
+    def at_infinity(m: Any, x: Any, y: Any) -> Any:
+        half = mul(m, like(m, 0.5))
+        zero = select_n(eq(half, floor(half)), like(x, 0.0), like(x, -0.0))
+        y = select_n(bitwise_and(gt(m, like(m, 0)), eq(x, like(x, np.inf))), y, zero)
+        return select_n(eq(x, like(x, -np.inf)), y, like(x, np.nan))
+
+    return emit.decompose(at_infinity, m, x, y)
+
+
 Polygamma = elementwise(
-    "polygamma", FLOATING, wide(_polygamma), arity=2, lower="chlo.polygamma",
+    "polygamma", FLOATING, wide(_polygamma), arity=2, lower=lower_wide(_lower_polygamma),
     jvp=(lambda m, x, dm: _refuse("polygamma", "m"), lambda m, x, dx: mul(dx, polygamma(m + like(m, 1.0), x))),
     workload="special", exempt={"jvp": "there is no derivative by the order"},
 )  # fmt: skip
@@ -110,9 +163,9 @@ def _any(mask: Any) -> Any:
     return reduce_or(mask, tuple(range(len(mask.type.shape))))
 
 
-PERFORMED = SeriesArithmetic(_where, _full, _any, exp, log, log1p, lgamma, digamma)
+PERFORMED = SeriesArithmetic(_where, _full, _any, exp, log, log1p, sqrt, lgamma, erfc)
 NUMPY = SeriesArithmetic(
-    np.where, np.full_like, np.any, np.exp, np.log, np.log1p, scipy_special("gammaln"), scipy_special("psi")
+    np.where, np.full_like, np.any, np.exp, np.log, np.log1p, np.sqrt, scipy_special("gammaln"), scipy_special("erfc")
 )  # fmt: skip
 
 
@@ -152,7 +205,7 @@ def _by_numpy(stages: tuple[SeriesExpansion, ...], finish: Callable[..., Any]) -
 
 def _part(name: str) -> Callable[..., Any]:
     """The function of the final states that gives this one of the ``GammaParts``."""
-    return lambda *operands: getattr(special_series.gamma_parts(*operands), name)
+    return lambda *operands: getattr(incomplete_gamma.gamma_parts(*operands), name)
 
 
 def _gamma_density(a: Any, x: Any) -> Any:
@@ -166,8 +219,8 @@ def _gamma_function(
     """The operation whose result is this one of the ``GammaParts``."""
     finish = _part(part)
     return elementwise(
-        name, FLOATING, evaluate or _by_numpy(special_series.GAMMA, finish), arity=2, jvp=jvp,
-        lower=_iterate(special_series.GAMMA, finish), workload="special", exempt=exempt,
+        name, FLOATING, evaluate or _by_numpy(incomplete_gamma.GAMMA, finish), arity=2, jvp=jvp,
+        lower=_iterate(incomplete_gamma.GAMMA, finish), workload="special", exempt=exempt,
     )  # fmt: skip
 
 
@@ -252,60 +305,3 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 
 
 regularized_incomplete_beta = betainc
-
-
-@cached("Bessel coefficients", 2)
-def _bessel_coefficients(wide_float: bool) -> tuple[list[float], list[float]]:
-    """Chebyshev's coefficients of e^-x I0(x) on [0, 8], and of sqrt(x) e^-x I0(x) in 16/x - 1 beyond."""
-    i0e = scipy_special("i0e")
-    near, far = (29, 24) if wide_float else (17, 8)
-    interpolate = np.polynomial.chebyshev.chebinterpolate
-    beyond = interpolate(lambda t: i0e(16 / (t + 1)) * np.sqrt(16 / (t + 1)), far)
-    return list(map(float, interpolate(lambda t: i0e(4 * (t + 1)), near))), list(map(float, beyond))
-
-
-def _chebyshev(t: Any, coefficients: list[float]) -> Any:
-    """Clenshaw's recurrence: the sum of c_n T_n(t)."""
-    twice = t + t
-    b, before = like(t, 0.0), like(t, 0.0)
-    for coefficient in reversed(coefficients[1:]):
-        b, before = sub(mul(twice, b), before) + like(t, coefficient), b
-    return sub(mul(t, b), before) + like(t, coefficients[0])
-
-
-def _lower_bessel_i0e(op, emit, x):
-    """Chebyshev series in x up to 8, and in 16/x beyond."""
-    result = emit.made
-    dtype = result.dtype if result.dtype.itemsize > 2 else float32
-
-    def compute(x: Any) -> list[Any]:
-        x = abs(convert(x, dtype))
-        near, far = _bessel_coefficients(dtype == float64)
-        beyond = max(x, like(x, 8.0))
-        inner = _chebyshev(sub(div(x, like(x, 4.0)), like(x, 1.0)), near)
-        outer = mul(_chebyshev(sub(div(like(x, 16.0), beyond), like(x, 1.0)), far), rsqrt(beyond))
-        return [convert(select_n(le(x, like(x, 8.0)), outer, inner), result.dtype, result.weak)]
-
-    return emit.decompose(compute, x)[0]
-
-
-def _slope_i1e(x: Any, y: Any) -> Any:
-    """I0e(x) - (sign(x) + 1/x) I1e(x), which is 1/2 at 0."""
-    at_zero = eq(x, like(x, 0.0))
-    safe = select_n(at_zero, x, like(x, 1.0))
-    return select_n(at_zero, sub(bessel_i0e(x), mul(y, sign(x) + div(like(x, 1.0), safe))), like(x, 0.5))
-
-
-# y = e^-|x| I0(x), e^-|x| I1(x)
-BesselI0e = elementwise(
-    "bessel_i0e", FLOATING, scipy_special("i0e"), jvp=lambda x, dx, y: mul(dx, sub(bessel_i1e(x), mul(sign(x), y))),
-    lower=_lower_bessel_i0e, workload="special",
-    doc="``e**-abs(x)`` times the modified Bessel function of the first kind of order 0.",
-)  # fmt: skip
-BesselI1e = elementwise(
-    "bessel_i1e", FLOATING, scipy_special("i1e"), jvp=lambda x, dx, y: mul(dx, _slope_i1e(x, y)),
-    lower="chlo.bessel_i1e", workload="special",
-    doc="``e**-abs(x)`` times the modified Bessel function of the first kind of order 1.",
-)  # fmt: skip
-bessel_i0e: Function = surface(BesselI0e)
-bessel_i1e: Function = surface(BesselI1e)
