@@ -104,9 +104,17 @@ single, double, csingle, cdouble = float32, float64, complex64, complex128
 
 
 class _DefaultType(_ScalarType):
-    """The class of ``int_``, ``float_``, ...: their dtype is the default that ``configure`` sets."""
+    """The class of ``int_``, ``float_``, ...: their dtype is the default that ``configure`` sets.
+
+    Each equals this dtype, ``x.dtype == int_``, but as a type itself alone, whatever the settings are.
+    """
 
     default: Callable[[], Any]
+
+    def __eq__(cls, other: object) -> Any:
+        return cls is other or (isinstance(other, np.dtype) and other == cls.dtype)
+
+    __hash__ = type.__hash__
 
     @property
     def dtype(cls) -> Any:  # type: ignore[override]

@@ -88,8 +88,9 @@ def canonical(dtype_like: Any) -> Any:
         return _CANONICAL[dtype_like]
     except (KeyError, TypeError):  # a new one, a default, or not hashable
         pass
-    if not isinstance(dtype_like, (np.dtype, type, str, ExtendedDType)):
-        dtype_like = getattr(dtype_like, "dtype", dtype_like)
+    if not isinstance(dtype_like, (np.dtype, str, ExtendedDType)):
+        own = getattr(dtype_like, "dtype", None)  # of NumPy's scalar types it is a descriptor
+        dtype_like = own if isinstance(own, (np.dtype, ExtendedDType)) else dtype_like
         if not isinstance(dtype_like, (np.dtype, type, str, ExtendedDType)):
             hint = "NumPy reads None as float64; specify one." if dtype_like is None else "for example 'float32'."
             raise DTypeMismatch(f"a dtype is needed, got {dtype_like!r}.", hint=hint)

@@ -93,8 +93,24 @@ def test_dtype_names_make_arrays_and_equal_dtypes():
     assert np.dtype(hnp.bfloat16).name == "bfloat16"
     assert hnp.zeros(2, hnp.int8).dtype == hnp.int8 != hnp.int16
     assert hnp.issubdtype(hnp.bfloat16, hnp.floating)
-    with hx.configure(default_int="int64"):
-        assert hnp.int_(3).dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("name", "narrow", "wide"),
+    [
+        ("int_", "int32", "int64"),
+        ("uint", "uint32", "uint64"),
+        ("float_", "float32", "float64"),
+        ("complex_", "complex64", "complex128"),
+    ],
+)
+def test_the_default_types_are_types_of_their_own_whose_dtype_is_a_setting(name, narrow, wide):
+    kind = getattr(hnp, name)
+    key = {kind: name}
+    for dtype, settings in ((narrow, {}), (wide, {"default_int": "int64", "default_float": "float64"}), (narrow, {})):
+        with hx.configure(**settings):
+            assert hnp.zeros(2, kind).dtype == hnp.dtype(kind) == kind(3).dtype == np.dtype(dtype) == kind
+            assert key[kind] == name and kind != np.dtype(dtype).type and kind != getattr(hnp, dtype)
 
 
 def test_files_and_bits_come_back(tmp_path, rng):
