@@ -7,7 +7,8 @@ from typing import Any
 from ..base.caches import cached
 from ..base.errors import DTypeMismatch
 from ..base.stack import perform
-from ..core.arrays import Array, as_array, is_number
+from ..control.loops import while_loop
+from ..core.arrays import Array, ConcreteArray, as_array, is_number
 from ..operations.elementwise import arithmetic, complex_parts
 from ..operations.elementwise.arithmetic import IntegerPow, RoundingMethod, div, like, mul, rem, sign, sub
 from ..operations.elementwise.bitwise import (
@@ -23,6 +24,7 @@ from ..operations.elementwise.comparison import eq, lt, ne, select_n
 from ..operations.elementwise.conversion import convert
 from ..operations.elementwise.transcendental import pow
 from ..operations.manipulation.operand_promotion import broadcast_together, together
+from ..operations.reductions.reductions import reduce_or
 from ..types import dtypes
 
 
@@ -149,14 +151,30 @@ def power(x: Any, y: Any, /) -> Array:
 
 
 def _integer_power(x: Array, y: Array) -> Array:
-    """Powers by squaring, over the six lowest bits of the exponent: larger ones overflow unless |x| <= 1."""
-    zero, one = like(y, 0), like(y, 1)
-    z = select_n(bitwise_and(eq(x, like(x, 0)), ne(y, zero)), like(x, 1), like(x, 0))
-    for step in range(6):
-        z = select_n(ne(bitwise_and(y, one), zero), z, mul(z, x))
-        if step < 5:
-            x, y = mul(x, x), shift_right_logical(y, one)
-    return z
+    """Powers by squaring: as many steps as the largest exponent has bits."""
+
+    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        z, x, y = state
+        odd = ne(bitwise_and(y, like(y, 1)), like(y, 0))
+        return select_n(odd, z, mul(z, x)), mul(x, x), shift_right_logical(y, like(y, 1))
+
+    z = select_n(bitwise_and(eq(x, like(x, 0)), ne(y, like(y, 0))), like(x, 1), like(x, 0))
+    state = (z, x, y)
+    known = isinstance(y, ConcreteArray)
+    for _ in range(_bits(y) if known else 6):
+        state = step(state)
+    if not known:  # larger exponents are rare: no step is taken for them unless there are some
+        state = while_loop(lambda state: _any(ne(state[2], like(state[2], 0))), step, state)
+    return state[0]
+
+
+def _any(x: Array) -> Any:
+    return reduce_or(x, tuple(range(x.ndim)))
+
+
+def _bits(y: Any) -> int:
+    """The number of bits of the largest element, as an unsigned number."""
+    return int(y.value.view(f"u{y.itemsize}").max()).bit_length() if y.size else 0
 
 
 def float_power(x: Any, y: Any, /) -> Array:
