@@ -77,4 +77,4 @@ def _odd(value: float) -> Any:
         if not np.isfinite(value) or float(near) == value:
             return np.asarray(near)
         below = np.nextafter(near, np.float32(0)) if abs(float(near)) > abs(value) else near
-        return (np.asarray(below).view(np.uint32) | np.uint32(1)).view(np.float32)
+        return np.asarray(np.uint32(below.view(np.uint32) | 1).view(np.float32))
