@@ -29,6 +29,7 @@ from .effects.core import columns as columns
 from .effects.core.array_backend import install_backend as _install_backend
 from .effects.core.arrays import Array as Array
 from .effects.core.arrays import perform as perform
+from .effects.core.arrays import type_of as typeof
 from .effects.core.columns import rules as rules
 from .effects.core.operation import Operation as Operation
 from .effects.core.operation import effect as effect
@@ -113,6 +114,7 @@ from .lowering.xla.host_callbacks import effects_barrier as effects_barrier
 if _typing.TYPE_CHECKING:
     from . import ad_checkpoint as ad_checkpoint
     from . import checkpoint_policies as checkpoint_policies
+    from . import core as core
     from . import custom_batching as custom_batching
     from . import custom_derivatives as custom_derivatives
     from . import debug as debug
@@ -156,8 +158,8 @@ if _typing.TYPE_CHECKING:
 _LATER = {
     name: module
     for module, names in {
-        ".": "ad_checkpoint checkpoint_policies custom_batching custom_derivatives debug experimental extend lax "
-        "library nn operations ops probability random test_util",
+        ".": "ad_checkpoint checkpoint_policies core custom_batching custom_derivatives debug experimental extend "
+        "lax library nn operations ops probability random test_util",
         ".effects.programs.parse_result": "parse_program",
         ".interpreters.inspection.draw": "Drawing draw",
         ".interpreters.inspection.stepper": "Stepper step",
@@ -172,8 +174,6 @@ _DECLARED = {
     "effects.control.debug_callbacks": "DebugCallback DebugPrint",
     "effects.operations.collectives": "Psum Pmax Pmin Ppermute AllGather PsumScatter AllToAll AxisIndex",
     "effects.operations.reductions.generic_reduce": "Reduce",
-    "effects.operations.random_bits": "Threefry2x32 RandomBits RandomSplit RandomFoldIn RandomSeed RandomWrap "
-    "RandomUnwrap",
     "interpreters.library.effectful.error_values": "DebugCheck Reported",
     "interpreters.library.effectful.failures": "Check",
     "interpreters.library.effectful.harvest": "Sow",

@@ -25,7 +25,7 @@ NAMESPACES = (
     "handlax", "handlax.lax", "handlax.lax.linalg", "handlax.numpy", "handlax.numpy.linalg", "handlax.numpy.fft",
     "handlax.nn", "handlax.nn.initializers", "handlax.random", "handlax.random.keyless", "handlax.library",
     "handlax.probability", "handlax.custom_derivatives", "handlax.custom_batching", "handlax.ad_checkpoint",
-    "handlax.checkpoint_policies", "handlax.debug", "handlax.experimental",
+    "handlax.checkpoint_policies", "handlax.core", "handlax.debug", "handlax.experimental",
     "handlax.experimental.checkify", "handlax.extend", "handlax.tree",
     "handlax.tree_util", "handlax.dtypes", "handlax.columns", "handlax.errors", "handlax.testing",
     "handlax.ops", "handlax.test_util",

@@ -15,6 +15,9 @@ from ..operations.elementwise.bitwise import And, Not, Or, Xor
 from ..operations.elementwise.comparison import Eq, Ge, Gt, Le, Lt, Ne
 from ..operations.elementwise.conversion import convert
 from ..operations.manipulation.operand_promotion import together
+from ..operations.random_bits import RandomUnwrap
+from ..operations.reductions.reductions import reduce_and, reduce_or
+from ..types.dtype_families import KeyDType
 from ..types.dtypes import ANY_INEXACT, default_int, is_complex
 from . import numpy_arithmetic
 
@@ -41,6 +44,21 @@ def binary(name: str, kind: type[Operation]) -> tuple[Method, Method]:
         return current().answer(op, tuple(together(name, other, self)))
 
     return forward, reflected
+
+
+def equality(name: str, kind: type[Operation]) -> Method:
+    """The method of ``==`` or ``!=``: as ``binary``, and keys are compared by their data."""
+    op, (general, _) = kind(), binary(name, kind)
+
+    def method(self: Any, other: Any) -> Any:
+        if isinstance(other, Array) and self.type is other.type and self.type.dtype.__class__ is not KeyDType:
+            return current().answer(op, (self, other))
+        if self.type.dtype.__class__ is KeyDType and isinstance(other, Array) and other.type.dtype == self.type.dtype:
+            words = general(*[perform(RandomUnwrap(), keys) for keys in (self, other)])
+            return (reduce_and if kind is Eq else reduce_or)(words, (len(words.type.shape) - 1,))
+        return general(self, other)
+
+    return method
 
 
 def composed(f: Method) -> tuple[Method, Method]:
@@ -109,8 +127,8 @@ _COMPOSED = {
 
 for _symbol, _kind in _BINARY.items():
     install(_symbol, binary(_symbol, _kind))
-for _symbol, _kind in _COMPARISON.items():
-    attach(_symbol, binary(_symbol, _kind)[0])  # Python reflects comparisons by itself
+for _symbol, _kind in _COMPARISON.items():  # Python reflects comparisons by itself
+    attach(_symbol, equality(_symbol, _kind) if _symbol in ("eq", "ne") else binary(_symbol, _kind)[0])
 for _symbol, _function in _COMPOSED.items():
     install(_symbol, composed(_function))
 install("truediv", _true_divide())

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
 
 from ...effects.base import config
-from ...effects.base.errors import BadArgument
+from ...effects.base.errors import BadArgument, need_function
 from ...effects.base.stack import BASE, STACK
 from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete
 from ...effects.trees import pytrees
 from ...effects.trees.frozen_tree import Frozen
+from ...effects.types.dtypes import is_extended
 from ..xla.array_backend import default_device as _default_device
 from ..xla.array_backend import note_placement, platform_in_force
 from ..xla.lazy import runtime
@@ -108,11 +109,39 @@ def _on(x: ConcreteArray, device: Any) -> ConcreteArray:
 
 
 def device_get(x: Any) -> Any:
-    """The arrays of a tree as NumPy arrays, after waiting for them.
+    """The arrays of a tree as NumPy arrays, after waiting for them; random keys stay keys.
 
         device_get(x) == numpy.asarray(x)
     """
-    return pytrees.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, Array) else leaf, x)
+
+    def get(leaf: Any) -> Any:
+        return np.asarray(leaf) if isinstance(leaf, Array) and not is_extended(leaf.type.dtype) else leaf
+
+    return pytrees.map(get, x)
+
+
+def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **per_platform: Any) -> Any:
+    """The result of the function for the platform on which programs are executed, or of ``default``.
+
+        platform_dependent(x, cpu=f, gpu=g, default=h)
+
+    The platform is that of the device in force while it is traced: "cpu", "gpu" (also "cuda", "rocm") or "tpu".
+
+    Raises: BadArgument: there is no function for this platform.
+
+    >>> platform_dependent(2.0, cpu=lambda x: x + 1.0, default=lambda x: x)
+    3.0
+    """
+    for f in (*per_platform.values(), *([] if default is None else [default])):
+        need_function("platform_dependent", f)
+    exact = runtime.backend(platform_in_force()).platform
+    f = per_platform.get(exact) or per_platform.get(default_backend()) or default
+    if f is None:
+        raise BadArgument(
+            f"platform_dependent: a function for {default_backend()!r} must be given, got {sorted(per_platform)}.",
+            hint="default=f serves all other platforms.",
+        )
+    return f(*args)
 
 
 def block_until_ready(x: Any) -> Any:

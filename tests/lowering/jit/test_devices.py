@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import handlax as hx
-from handlax import errors
+from handlax import errors, lax
 from handlax import numpy as hnp
 
 TREE = {"a": np.arange(3.0, dtype="float32"), "b": [np.float32(2.0), 1]}
@@ -49,3 +49,24 @@ def test_new_arrays_go_to_the_default_device():
 def test_what_is_no_device_is_refused(call):
     with pytest.raises(errors.BadArgument, match="device"):
         call()
+
+
+def test_the_function_of_the_platform_in_force_is_called():
+    platform = hx.default_backend()
+    f = lambda x: lax.platform_dependent(x, **{platform: lambda x: x + 1.0, "tpu": lambda x: x})
+    assert f(1.0) == hx.jit(f)(1.0) == 2.0 and hx.grad(lambda x: f(x) ** 2)(1.0) == 4.0
+    assert lax.platform_dependent(1.0, tpu=lambda x: x, default=lambda x: -x) == -1.0
+    with pytest.raises(errors.BadArgument, match="must be given"):
+        lax.platform_dependent(1.0, tpu=lambda x: x)
+
+
+def test_keys_stay_keys_and_compare():
+    key = hx.random.key(1)
+    tree = hx.device_get({"key": key, "x": hx.numpy.ones(2)})
+    assert tree["key"] is key and type(tree["x"]) is np.ndarray
+    keys = hx.random.split(key, 3)
+    assert (keys == keys).tolist() == [True] * 3 and (keys != keys[0]).tolist() == [False, True, True]
+    assert not hx.jit(lambda a, b: a == b)(key, keys[1])
+    assert hx.vmap(lambda a: a == key)(keys).tolist() == [False] * 3
+    with pytest.raises(TypeError):
+        assert key == 1

@@ -1,0 +1,58 @@
+"""``handlax.core``: programs, their parts and their types, under JAX's names, for code that reads programs.
+
+``Jaxpr`` and ``ClosedJaxpr`` are one class here, ``Program``, whose constants are literals; a ``Tracer`` is a ``Box``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .effects.base.stack import Run
+from .effects.core.arrays import Array, Box, type_of
+from .effects.core.operation import EMPTY_ROW
+from .effects.programs.equation_views import Equation, Variable
+from .effects.programs.equation_views import Literal as Literal
+from .effects.programs.program import Program
+from .effects.types.array_type import ArrayType
+from .interpreters.analysis.typecheck import typecheck
+from .interpreters.core.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
+
+Tracer = Box
+Trace = Run
+Value = Array
+Jaxpr = ClosedJaxpr = Program
+JaxprEqn = Equation
+Var = Variable
+Atom = Variable | Literal
+AbstractValue = ShapedArray = ArrayType
+get_aval = type_of
+no_effects = EMPTY_ROW
+
+
+def eval_jaxpr(jaxpr: Program, consts: Sequence[Any], *args: Any) -> list[Any]:
+    """The results of performing a program's equations, with ``consts`` as its constants.
+
+    Raises: BadArgument: the arguments differ from the inputs in number, shape or dtype.
+
+    >>> from handlax import make_jaxpr
+    >>> p = make_jaxpr(lambda x: x * 2.0)(1.0)
+    >>> eval_jaxpr(p, p.consts, 3.0)
+    [Array(6., dtype=float32, weak_type=True)]
+    """
+    return list(jaxpr.with_consts(consts)(*args))
+
+
+def jaxpr_as_fun(jaxpr: Program) -> Callable[..., list[Any]]:
+    """A program as a function from a flat list of arguments to the list of its results."""
+
+    def fun(*args: Any) -> list[Any]:
+        return list(jaxpr(*args))
+
+    fun.__name__ = jaxpr.name
+    return fun
+
+
+def check_jaxpr(jaxpr: Program) -> None:
+    """Raises TypeCheckError: an equation does not have the type that the program states."""
+    typecheck(jaxpr)

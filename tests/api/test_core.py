@@ -1,0 +1,43 @@
+"""Programs under JAX's names: read by code that knows jaxprs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import core, errors
+from handlax import numpy as hnp
+
+
+def test_a_tracer_is_a_value_that_is_not_known():
+    seen = []
+    hx.jit(lambda x: seen.append(x))(1.0)
+    hx.grad(lambda x: (seen.append(x), x)[1])(1.0)
+    assert [isinstance(x, core.Tracer) for x in (*seen, hnp.float32(1.0), 1.0)] == [True, True, False, False]
+    assert isinstance(hnp.float32(1.0), core.Value)
+
+
+def test_an_interpreter_of_equations_gives_the_results_of_the_function():
+    def f(x):
+        return hnp.sin(x) * np.float32([1.0, 2.0]), x
+
+    program = hx.make_jaxpr(f)(3.0)
+    assert isinstance(program, core.ClosedJaxpr) and isinstance(program.jaxpr, core.Jaxpr)
+    values = dict(zip(program.invars, [hnp.float32(3.0)]))
+    read = lambda atom: atom.val if isinstance(atom, core.Literal) else values[atom]
+    for equation in program.eqns:
+        assert isinstance(equation, core.JaxprEqn) and all(isinstance(v, core.Var) for v in equation.outvars)
+        y = hx.perform(equation.primitive, *map(read, equation.invars))
+        values.update(zip(equation.outvars, equation.primitive.as_results(y)))
+    found = [read(atom) for atom in program.outvars]
+    for ys in (found, core.eval_jaxpr(program, program.consts, 3.0), core.jaxpr_as_fun(program)(3.0)):
+        assert all(np.allclose(y, z) for y, z in zip(ys, f(3.0), strict=True))
+    core.check_jaxpr(program)
+    with pytest.raises(errors.BadArgument, match="takes"):
+        core.eval_jaxpr(program, program.consts, 1.0, 2.0)
+
+
+def test_types_are_shaped_arrays():
+    assert core.ShapedArray((2,), np.dtype("float32")) == hx.typeof(np.ones(2, "float32")) == core.get_aval(hnp.ones(2))
+    assert hx.make_jaxpr(lambda x: x)(1.0).effects == core.no_effects
