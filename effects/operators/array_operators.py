@@ -118,7 +118,7 @@ def _round(self: Any, ndigits: int | None = None) -> Any:
 
 _neg, _not = Neg(), Not()
 _BINARY = {"add": Add, "sub": Sub, "mul": Mul, "and": And, "or": Or, "xor": Xor}
-_COMPARISON = {"eq": Eq, "ne": Ne, "lt": Lt, "le": Le, "gt": Gt, "ge": Ge}
+_COMPARISON = {"lt": Lt, "le": Le, "gt": Gt, "ge": Ge}
 _COMPOSED = {
     "floordiv": numpy_arithmetic.floor_divide, "mod": numpy_arithmetic.remainder,
     "divmod": numpy_arithmetic.divmod, "pow": numpy_arithmetic.power,
@@ -128,7 +128,9 @@ _COMPOSED = {
 for _symbol, _kind in _BINARY.items():
     install(_symbol, binary(_symbol, _kind))
 for _symbol, _kind in _COMPARISON.items():  # Python reflects comparisons by itself
-    attach(_symbol, equality(_symbol, _kind) if _symbol in ("eq", "ne") else binary(_symbol, _kind)[0])
+    attach(_symbol, binary(_symbol, _kind)[0])
+attach("eq", equality("eq", Eq))
+attach("ne", equality("ne", Ne))
 for _symbol, _function in _COMPOSED.items():
     install(_symbol, composed(_function))
 install("truediv", _true_divide())
