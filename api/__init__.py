@@ -174,6 +174,8 @@ _DECLARED = {
     "effects.control.debug_callbacks": "DebugCallback DebugPrint",
     "effects.operations.collectives": "Psum Pmax Pmin Ppermute AllGather PsumScatter AllToAll AxisIndex",
     "effects.operations.reductions.generic_reduce": "Reduce",
+    "effects.operations.special.special_functions": "Digamma Igamma IgammaGradA Igammac Lgamma Polygamma "
+    "RandomGammaGrad RegularizedIncompleteBeta Zeta",
     "interpreters.library.effectful.error_values": "DebugCheck Reported",
     "interpreters.library.effectful.failures": "Check",
     "interpreters.library.effectful.harvest": "Sow",
