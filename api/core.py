@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .effects.base.stack import Run
-from .effects.core.arrays import Array, Box, type_of
+from .effects.core.arrays import Box, type_of
 from .effects.core.operation import EMPTY_ROW
 from .effects.programs.equation_views import Equation, Variable
 from .effects.programs.equation_views import Literal as Literal
@@ -19,8 +18,6 @@ from .interpreters.analysis.typecheck import typecheck
 from .interpreters.core.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
 
 Tracer = Box
-Trace = Run
-Value = Array
 Jaxpr = ClosedJaxpr = Program
 JaxprEqn = Equation
 Var = Variable
