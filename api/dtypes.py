@@ -5,5 +5,4 @@ from .effects.types.dtypes import *
 from .effects.types.dtypes import canonical as canonical
 
 # aliases under JAX's names
-canonicalize_dtype = canonical
 TypePromotionError = _DTypeMismatch

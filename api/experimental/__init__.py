@@ -1,4 +1,5 @@
 """``handlax.experimental``: functions that JAX has in ``jax.experimental``."""
 
+from ..effects.base.config import enable_x64 as enable_x64
 from ..effects.control.callbacks import io_callback as io_callback
 from . import checkify as checkify

@@ -8,6 +8,7 @@ The record in force is part of every cache key that depends on a setting.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,14 +19,15 @@ from pyrsistent import PMap, pmap
 
 from .errors import ConfigurationError, Immutable
 from .immutables import ImmutableObject
+from .jax_settings import ALIASES, WITHOUT_MEANING, note_without_meaning
 
 
 class Configuration(ImmutableObject):
     """All settings and tables of rules in force: immutable, hashable, compared by value."""
 
-    __slots__ = ("_fields", "_hash", "mark", *(
+    __slots__ = ("_fields", "_hash", "mark", "promotion", *(
         DEFAULT_NAMES := (
-            "default_float", "default_int", "numpy_dtype_promotion", "numpy_rank_promotion",
+            "enable_x64", "default_float", "default_int", "numpy_dtype_promotion", "numpy_rank_promotion",
             "default_matmul_precision", "default_device", "disable_jit", "debug_nans", "debug_infs",
             "check_leaks", "compilation_cache_dir", "platforms", "tables",
         )
@@ -34,7 +36,9 @@ class Configuration(ImmutableObject):
 
     _fields: PMap[str, Any]
     _hash: int
+    promotion: str  # the settings that promotion depends on
     mark: object | None  # stands for the record in cache keys, cheap to hash; None if it has tables of rules
+    enable_x64: bool | None
     default_float: np.dtype[Any]
     default_int: np.dtype[Any]
     numpy_dtype_promotion: str
@@ -54,6 +58,8 @@ class Configuration(ImmutableObject):
         object.__setattr__(self, "mark", None if fields["tables"] else object())
         for name in DEFAULTS:
             object.__setattr__(self, name, fields[name])
+        modes = self.numpy_dtype_promotion, self.numpy_rank_promotion, str(self.enable_x64)
+        object.__setattr__(self, "promotion", " ".join(modes))
         object.__setattr__(self, "_hash", hash(tuple(fields[name] for name in DEFAULTS)))
 
     def __eq__(self, other: object) -> bool:
@@ -63,10 +69,21 @@ class Configuration(ImmutableObject):
         return self._hash
 
     def set(self, **changes: Any) -> Configuration:
-        """The record with some settings replaced."""
+        """The record with some settings replaced. ``enable_x64`` sets the default dtypes too, where they are not given.
+
+        Raises: ConfigurationError: there is no such setting, or it cannot have the value.
+        """
         fields = self._fields
+        if "enable_x64" in changes:
+            changes = {**_WIDTHS[_checked("enable_x64", changes["enable_x64"])], **changes}
         for name, value in changes.items():
             fields = fields.set(name, _checked(name, value))
+        for name in _WIDTHS[False]:
+            if fields["enable_x64"] is False and fields[name].itemsize == 8:
+                raise ConfigurationError(
+                    f"config: {name} must be of 32 bits while enable_x64 is False, got {fields[name]}.",
+                    hint="set enable_x64 to True, or to None, under which what is named is kept.",
+                )
         changed = self if fields == self._fields else Configuration(fields)
         return changed if changed.mark is None else _RECORDS.setdefault(changed, changed)
 
@@ -75,6 +92,7 @@ class Configuration(ImmutableObject):
 
 
 DEFAULTS: Mapping[str, Any] = {
+    "enable_x64": None,
     "default_float": np.dtype("float32"),
     "default_int": np.dtype("int32"),
     "numpy_dtype_promotion": "standard",
@@ -90,6 +108,13 @@ DEFAULTS: Mapping[str, Any] = {
     "tables": pmap(),
 }
 
+# enable_x64 -> the default dtypes that come with it
+_WIDTHS: Mapping[bool | None, Mapping[str, str]] = {
+    None: {"default_float": "float32", "default_int": "int32"},
+    False: {"default_float": "float32", "default_int": "int32"},
+    True: {"default_float": "float64", "default_int": "int64"},
+}
+
 _CHOICES: Mapping[str, tuple[Any, ...]] = {
     "default_float": tuple(map(np.dtype, ("float32", "float64"))),
     "default_int": tuple(map(np.dtype, ("int32", "int64"))),
@@ -98,31 +123,17 @@ _CHOICES: Mapping[str, tuple[Any, ...]] = {
     "default_matmul_precision": (
         None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "fastest",
     ),
+    "enable_x64": (None, False, True),
     **dict.fromkeys(("disable_jit", "debug_nans", "debug_infs", "check_leaks"), (False, True)),
 }
-
-# JAX's name -> name here, for settings that mean the same
-_ALIASES: Mapping[str, str] = {
-    "jax_debug_nans": "debug_nans",
-    "jax_debug_infs": "debug_infs",
-    "jax_disable_jit": "disable_jit",
-    "jax_check_tracer_leaks": "check_leaks",
-    "jax_default_matmul_precision": "default_matmul_precision",
-    "jax_default_device": "default_device",
-    "jax_numpy_dtype_promotion": "numpy_dtype_promotion",
-    "jax_numpy_rank_promotion": "numpy_rank_promotion",
-    "jax_compilation_cache_dir": "compilation_cache_dir",
-    "jax_platforms": "platforms",
-}
-
 
 def _checked(name: str, value: Any) -> Any:
     """The value as the setting stores it. Raises ConfigurationError: no such setting, or not one of its choices."""
     if name not in DEFAULTS:
         hint = f"the settings are: {', '.join(DEFAULTS)}."
-        if name in ("jax_enable_x64", "enable_x64"):
-            hint = "64-bit dtypes are always there; set default_float='float64' and default_int='int64' for defaults."
         raise ConfigurationError(f"config: there is no setting {name!r}.", hint=hint)
+    if name == "platforms":
+        return value or None
     choices = _CHOICES.get(name)
     if choices is not None:
         if name in ("default_float", "default_int"):
@@ -134,7 +145,22 @@ def _checked(name: str, value: Any) -> Any:
 
 
 DEFAULT = Configuration(pmap(DEFAULTS))
+# Interned records without tables of rules: equal settings have the same mark, and so the same cache entries.
+_RECORDS: dict[Configuration, Configuration] = {DEFAULT: DEFAULT}
 CONFIG: ContextVar[Configuration | None] = ContextVar("handlax_config", default=None)
+
+
+def _from_environment(variable: str) -> bool | None:
+    """The truth value of an environment variable; None where it is not set. Raises ConfigurationError: it has none."""
+    text = os.environ.get(variable, "").strip().lower()
+    if text not in _TRUTH:
+        raise ConfigurationError(f"config: {variable} must be 0 or 1, got {text!r}.")
+    return _TRUTH[text]
+
+
+_TRUTH = {
+    "": None, **dict.fromkeys(("0", "false", "no", "off"), False), **dict.fromkeys(("1", "true", "yes", "on"), True)
+}  # fmt: skip
 
 
 class Process:
@@ -143,12 +169,10 @@ class Process:
     __slots__ = ("settings",)
 
     def __init__(self) -> None:
-        self.settings = DEFAULT
+        self.settings = DEFAULT.set(enable_x64=_from_environment("HANDLAX_ENABLE_X64"))
 
 
 PROCESS = Process()
-# Interned records without tables of rules: equal settings have the same mark, and so the same cache entries.
-_RECORDS: dict[Configuration, Configuration] = {DEFAULT: DEFAULT}
 
 
 class Config:
@@ -157,14 +181,26 @@ class Config:
     __slots__ = ()
 
     def update(self, name: str, value: Any) -> None:
-        """Change a setting for the process; scopes opened by ``configure`` keep theirs."""
-        PROCESS.settings = PROCESS.settings.set(**{_ALIASES.get(name, name): value})
+        """Change a setting for the process; scopes opened by ``configure`` keep theirs.
+
+        A setting of JAX that has no meaning here changes nothing, and says so once.
+        """
+        if name in WITHOUT_MEANING:
+            note_without_meaning(name)
+        else:
+            PROCESS.settings = PROCESS.settings.set(**{ALIASES.get(name, name): value})
+
+    def read(self, name: str) -> Any:
+        """The value in force here."""
+        return getattr(self, name)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise Immutable.of("settings", name, "set", f"hx.config.update({name!r}, value).")
 
     def __getattr__(self, name: str) -> Any:
-        setting = _ALIASES.get(name, name)
+        setting = ALIASES.get(name, name)
+        if name in WITHOUT_MEANING:
+            return None
         if setting not in DEFAULTS:
             _checked(setting, None)
         return getattr(current(), setting)
@@ -189,6 +225,11 @@ def configure(**changes: Any) -> Iterator[Configuration]:
         yield current()
     finally:
         CONFIG.reset(token)
+
+
+def enable_x64(new_val: bool | None = True) -> Any:
+    """Set whether arrays have 64-bit elements, for the extent of a ``with`` block; None: those that are named."""
+    return configure(enable_x64=new_val)
 
 
 def default_matmul_precision(new_val: str | None) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+import warnings
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
@@ -224,6 +225,14 @@ def _site_by_modules(depth: int = 1) -> tuple[CodeType | None, int]:
 
 # user_site(depth): the raw site of the innermost frame outside handlax, not looking at the first ``depth`` frames
 user_site: Callable[..., RawSite] = _site_by_modules if hasattr(sys, "_getframemodulename") else _site_by_frames
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Issue a warning at the user's line."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and is_internal(frame.f_code.co_filename):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, level)
 
 
 class PathStart(NamedTuple):

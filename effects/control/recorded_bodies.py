@@ -16,6 +16,7 @@ from ..trees import pytrees
 from ..trees.structure import mismatches
 from ..types.array_type import ArrayType
 from ..types.dtype_promotion import promote
+from ..types.widths import NARROWER
 
 
 class RecordedBody(NamedTuple):
@@ -185,11 +186,13 @@ def _next(name: str, structure: Any, i: int, t: ArrayType, result: ArrayType, be
         if t.weak and absorbs(result, t):
             return result.update(weak=False)
     where = at_path(structure, i, below)
+    hint = "a loop cannot change the shape of what it carries."
+    if result.shape == t.shape:
+        hint = f"start from a value of type {result}, or convert in the body with astype."
+        if NARROWER.get(result.dtype) == t.dtype:
+            hint += " NumPy arrays of 64 bits keep them, unless hx.config.update('jax_enable_x64', False)."
     raise StateTypeError(
-        f"{name}: the carry must keep its type, got {t} at the start and {result} after the body{where}.",
-        hint=f"start from a value of type {result}, or convert in the body with astype."
-        if result.shape == t.shape
-        else "a loop cannot change the shape of what it carries.",
+        f"{name}: the carry must keep its type, got {t} at the start and {result} after the body{where}.", hint=hint
     )
 
 

@@ -416,7 +416,7 @@ def from_numpy(x: np.ndarray[Any, Any], *, copy: bool | None = None, weak: bool 
     """
     if x.__class__ is not np.ndarray:
         x = without_subclass(x)
-    dtype = dtypes.canonical(x.dtype)
+    dtype = dtypes.canonicalize_dtype(x.dtype)
     if x.dtype is not dtype and x.dtype != dtype:
         x = x.astype(dtype)
     elif copy or (copy is None and not _is_read_only(x)):
@@ -591,6 +591,6 @@ def type_of(x: Any) -> ArrayType:
     if type(x) in _SCALARS:
         return array_type((), *dtypes.scalar_type(x))
     if isinstance(x, np.ndarray):
-        return array_type(x.shape, dtypes.canonical(x.dtype))
+        return array_type(x.shape, dtypes.canonicalize_dtype(x.dtype))
     return as_array(x).type
 

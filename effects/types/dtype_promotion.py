@@ -52,6 +52,7 @@ from .dtype_families import (
     uint32,
     uint64,
 )
+from .widths import kept
 
 _STARS = ("i*", "f*", "c*")
 
@@ -109,7 +110,7 @@ def promote_all(pairs: Iterable[tuple[DType, bool]], strict: bool) -> tuple[Any,
     if bound is None:
         raise _promotion_error(dtypes, _remedy(strict, dtypes))
     # the bound of strong dtypes is weak only for u64 with a signed integer
-    return (float64, True) if bound in _STARS else (bound, weak)
+    return (kept(float64), True) if bound in _STARS else (kept(bound), weak)
 
 
 def _remedy(strict: bool, dtypes: Iterable[DType]) -> str:
@@ -145,9 +146,9 @@ def promote(a: DType, a_weak: bool, b: DType, b_weak: bool) -> tuple[Any, bool]:
         return a, False
     try:
         # `current()` by hand, since the call would take a third of the time
-        return _KNOWN[(CONFIG.get() or PROCESS.settings).numpy_dtype_promotion, a, a_weak, b, b_weak]
+        return _KNOWN[(CONFIG.get() or PROCESS.settings).promotion, a, a_weak, b, b_weak]
     except KeyError:
-        mode = current().numpy_dtype_promotion
-    promoted: tuple[Any, bool] = promote_all(((a, a_weak), (b, b_weak)), mode == "strict")
+        mode = current().promotion
+    promoted: tuple[Any, bool] = promote_all(((a, a_weak), (b, b_weak)), current().numpy_dtype_promotion == "strict")
     _PAIRS.add((mode, a, a_weak, b, b_weak), promoted)
     return promoted

@@ -20,8 +20,8 @@ any other NumPy scalar, ``np.float32(3)``     its own                     yes
 ============================================  ==========================  ======
 
 The 64-bit NumPy scalars are treated as Python numbers, since NumPy creates them where no width was specified
-(``np.sqrt(64)``, ``np.arange(3)[0]``). An integer out of the range of its dtype is an error, never a wrap-around; a
-float is rounded to its dtype.
+(``np.sqrt(64)``, ``np.arange(3)[0]``). The setting ``enable_x64`` changes the table: ``widths``. An integer out of the
+range of its dtype is an error, never a wrap-around; a float is rounded to its dtype.
 
 Promotion is defined in ``dtype_promotion``.
 """
@@ -42,11 +42,12 @@ from . import dtype_families
 from .dtype_families import *
 from .dtype_families import BY_NAME
 from .dtype_promotion import promote, promote_all
+from .widths import NARROWER, kept, requested
 
 __all__ = [
-    "can_cast", "canonical", "default_complex", "default_float", "default_int", "finfo", "iinfo", "isdtype",
-    "issubdtype", "itemsize_bits", "promote", "promote_types", "result_type", "scalar_type", "scalar_type_of",
-    "tangent_dtype", "to_complex", "to_inexact", "to_real",
+    "can_cast", "canonical", "canonicalize_dtype", "default_complex", "default_float", "default_int", "finfo", "iinfo",
+    "isdtype", "issubdtype", "itemsize_bits", "promote", "promote_types", "result_type", "scalar_type",
+    "scalar_type_of", "tangent_dtype", "to_complex", "to_inexact", "to_real",
 ]  # fmt: skip
 __all__ += dtype_families.__all__
 
@@ -73,7 +74,28 @@ _DEFAULTS = MappingProxyType({
 
 
 def canonical(dtype_like: Any) -> Any:
-    """The dtype that ``dtype_like`` names.
+    """The dtype of arrays for which ``dtype_like`` is requested: the one that it names, if ``enable_x64`` keeps it.
+
+    Raises: DTypeMismatch: as ``named``.
+    """
+    try:
+        found = _ONE_WIDTH.get(dtype_like)
+    except TypeError:  # not hashable
+        found = None
+    return requested(named(dtype_like)) if found is None else found
+
+
+def canonicalize_dtype(dtype: Any) -> Any:
+    """The dtype that values of ``dtype`` have in arrays: ``canonical`` for what nobody requested, without a warning."""
+    try:
+        found = _ONE_WIDTH.get(dtype)
+    except TypeError:
+        found = None
+    return kept(named(dtype)) if found is None else found
+
+
+def named(dtype_like: Any) -> Any:
+    """The dtype that ``dtype_like`` names, whatever ``enable_x64`` is.
 
     Accepts dtypes, scalar types of NumPy and ml_dtypes, names, objects with an attribute ``dtype``, and Python's
     ``bool``, ``int``, ``float`` and ``complex`` (also by name), which are the default dtypes. The byte order becomes
@@ -81,7 +103,7 @@ def canonical(dtype_like: Any) -> Any:
 
     Raises: DTypeMismatch: it names no dtype, or one that arrays cannot have (object, text, dates, longdouble, ...).
 
-    >>> canonical("bfloat16"), canonical(float), canonical(">f8")
+    >>> named("bfloat16"), named(float), named(">f8")
     (dtype(bfloat16), dtype('float32'), dtype('float64'))
     """
     try:
@@ -104,6 +126,10 @@ def canonical(dtype_like: Any) -> Any:
 _CANONICAL: Mapping[Any, Any] = MappingProxyType(
     {like: d for d in EVERY for like in (d, d.type, d.name)} | {float0: float0} | {bool: bool_}
 )
+
+
+# those whose arrays have it under every setting
+_ONE_WIDTH: Mapping[Any, Any] = MappingProxyType({like: d for like, d in _CANONICAL.items() if d not in NARROWER})
 
 
 @cached("canonical dtypes", 512)
@@ -171,7 +197,7 @@ def number_type(value: Any) -> tuple[np.dtype[Any], bool]:
     if kind is None:
         raise DTypeMismatch(f"a Python or NumPy scalar is needed, got {type(value).__name__}.")
     if isinstance(kind, np.dtype):
-        return kind, kind != bool_
+        return kept(kind), kind != bool_
     return _DEFAULTS[kind](), True
 
 
@@ -185,7 +211,7 @@ def _scalar_kind(cls: Any) -> Any:
         if issubclass(cls, (kind, width)) or (issubclass(cls, np.generic) and np.dtype(cls) == np.dtype(width)):
             return kind
     if issubclass(cls, np.generic):
-        dtype = canonical(cls)
+        dtype = named(cls)
         return dtype if isinstance(dtype, np.dtype) else None
     return None
 
@@ -242,7 +268,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 
 def _named(dtype_like: Any) -> tuple[Any, bool]:
     """The (dtype, weak) of a dtype-like: Python's number types are weak."""
-    return canonical(dtype_like), isinstance(dtype_like, type) and dtype_like in (int, float, complex)
+    return canonicalize_dtype(dtype_like), isinstance(dtype_like, type) and dtype_like in (int, float, complex)
 
 
 def _pair(arg: Any) -> tuple[Any, bool]:
@@ -251,14 +277,19 @@ def _pair(arg: Any) -> tuple[Any, bool]:
         return _named(arg)
     if _scalar_kind(arg.__class__) is not None:
         return number_type(arg)
-    return canonical(arg), bool(getattr(arg, "weak_type", False))
+    return canonicalize_dtype(arg), bool(getattr(arg, "weak_type", False))
+
+
+def _dtype_of(x: Any) -> Any:
+    """The dtype of a scalar or an array, or the one that ``x`` names."""
+    return named(x) if _scalar_kind(x.__class__) is None else number_type(x)[0]
 
 
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
     """Whether NumPy's rule ``casting`` allows to cast a dtype, or that of an array; an extended one only to itself."""
     if casting not in ("no", "equiv", "safe", "same_kind", "unsafe"):
         raise BadArgument(f"can_cast: casting must be no, equiv, safe, same_kind or unsafe, got {casting!r}.")
-    source, target = canonical(from_), canonical(to)
+    source, target = named(from_), named(to)
     if isinstance(source, ExtendedDType) or isinstance(target, ExtendedDType):
         return bool(source == target)
     return bool(np.can_cast(source, target, casting=casting))  # type: ignore[arg-type]
@@ -296,7 +327,7 @@ _CONCRETE = frozenset(d.type for d in EVERY)
 
 def _width_named(dtype_like: Any) -> Any:
     """``canonical``, except that ``float`` is float64 as in NumPy, whatever the default dtypes are."""
-    return np.dtype(dtype_like) if isinstance(dtype_like, type) else canonical(dtype_like)
+    return np.dtype(dtype_like) if isinstance(dtype_like, type) else named(dtype_like)
 
 
 _KINDS: Mapping[str, Any] = MappingProxyType({
@@ -313,10 +344,10 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     >>> isdtype("bfloat16", "real floating"), isdtype(bool_, ("numeric", "bool"))
     (True, True)
     """
-    tested = canonical(dtype)
+    tested = named(dtype)
     for one in kind if isinstance(kind, tuple) else (kind,):
         predicate = _KINDS.get(one) if isinstance(one, str) else None
-        if predicate(tested) if predicate is not None else canonical(one) == tested:
+        if predicate(tested) if predicate is not None else named(one) == tested:
             return True
     return False
 
@@ -327,7 +358,7 @@ def itemsize_bits(dtype: Any) -> int:
     >>> itemsize_bits("int4"), itemsize_bits(bool), itemsize_bits("complex64")
     (4, 8, 64)
     """
-    return _bits(canonical(dtype))
+    return _bits(named(dtype))
 
 
 @cached("dtype bits", 64)
@@ -344,7 +375,7 @@ def scalar_type_of(x: Any) -> type:
 
     Raises: DTypeMismatch: the elements are no numbers.
     """
-    dtype = _pair(x)[0]
+    dtype = _dtype_of(x)
     for family, cls in ((BOOL, bool), (ANY_INTEGER, int), (ANY_FLOATING, float), (COMPLEX, complex)):
         if dtype in family:
             return cls
@@ -356,7 +387,7 @@ def iinfo(int_type: Any) -> Any:
 
     Raises: DTypeMismatch: it is no integer dtype.
     """
-    dtype = _pair(int_type)[0]
+    dtype = _dtype_of(int_type)
     if dtype not in ANY_INTEGER:
         raise DTypeMismatch(f"iinfo: the dtype must be integer, got {short_name(dtype)}.", hint="use finfo.")
     return ml_dtypes.iinfo(dtype)
@@ -370,7 +401,7 @@ def finfo(dtype: Any) -> Any:
     >>> float(finfo("bfloat16").eps), float(finfo("float8_e4m3fn").max)
     (0.0078125, 448.0)
     """
-    real_or_complex = _pair(dtype)[0]
+    real_or_complex = _dtype_of(dtype)
     if real_or_complex not in ANY_INEXACT:
         raise DTypeMismatch(f"finfo: the dtype must be floating, got {short_name(real_or_complex)}.", hint="use iinfo.")
     return ml_dtypes.finfo(to_real(real_or_complex))

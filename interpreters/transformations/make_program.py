@@ -70,7 +70,7 @@ class ShapeDtypeStruct(ImmutableObject):
 
     @property
     def type(self) -> ArrayType:
-        return array_type(self.shape, self.dtype, self.weak_type)
+        return array_type(self.shape, dtypes.canonical(self.dtype), self.weak_type)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -93,7 +93,7 @@ class ShapeDtypeStruct(ImmutableObject):
 def _any_dtype(dtype: Any) -> Any:
     """A dtype in its one form; one that arrays cannot have as NumPy has it."""
     try:
-        return dtypes.canonical(dtype)
+        return dtypes.named(dtype)
     except DTypeMismatch:
         return np.dtype(dtype)
 

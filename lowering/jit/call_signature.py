@@ -14,6 +14,7 @@ from ...effects.core.arrays import ConcreteArray, UnsealedArray, as_array, from_
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.trees.frozen_tree import FROZEN, Frozen, deferred_tree
 from ...effects.types.array_type import ArrayType
+from ...effects.types.widths import NARROWER
 from ..compile.compile import LoadedProgram
 from ..xla.array_backend import PLACED
 from ..xla.lazy import runtime
@@ -104,13 +105,15 @@ def gather(leaves: Sequence[Any], types: list[Any]) -> tuple[list[Any], list[int
         kind = type(x)
         if kind is np.ndarray:
             t = _NUMPY_TYPES.get((x.shape, x.dtype))
-            if t is None:
+            if t is not None:
+                types.append(t)
+                host.append(len(buffers))
+                buffers.append(x)
+                continue
+            if x.dtype not in NARROWER:
                 return None
-            types.append(t)
-            host.append(len(buffers))
-            buffers.append(x)
-            continue
-        if kind in NUMBERS:
+            x = as_array(x)
+        elif kind in NUMBERS:
             x = scalar(x)
         elif kind is not ConcreteArray:
             if not isinstance(x, np.generic):

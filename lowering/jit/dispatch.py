@@ -21,7 +21,7 @@ from ...effects.programs.higher_order import Call as CallOp
 from ...effects.programs.program import interpret
 from ...effects.trees.frozen_tree import Frozen
 from ...effects.types.array_type import array_type
-from ...effects.types.dtypes import canonical
+from ...effects.types.dtypes import canonicalize_dtype
 from ..compile.compile import check_donation, compile_program, fail
 from ..xla.array_backend import PLACED, common_device, default_device
 from ..xla.lazy import runtime
@@ -326,8 +326,8 @@ class Jitted:
                 self.plans.clear()
             plans = self.plans.setdefault(settings, {})
         for x in leaves:
-            if type(x) is np.ndarray and x.dtype == canonical(x.dtype) and x.dtype.isnative:
-                NUMPY_TYPES.add((x.shape, x.dtype), array_type(x.shape, canonical(x.dtype)))
+            if type(x) is np.ndarray and x.dtype == canonicalize_dtype(x.dtype) and x.dtype.isnative:
+                NUMPY_TYPES.add((x.shape, x.dtype), array_type(x.shape, canonicalize_dtype(x.dtype)))
         if not self.plain:
             key = None if partition is None else partition.key
             if partition is not None and not partition.static_kwargs and not kwargs:

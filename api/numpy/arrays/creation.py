@@ -303,7 +303,7 @@ def _like(a: Any, dtype: Any, shape: Any, where: str) -> Any:
     sizes = tuple(like.shape) if shape is None else shape_of(shape, where)
     if dtype is not None:
         return array_type(sizes, dtypes.canonical(dtype))
-    return array_type(sizes, dtypes.canonical(like.dtype), bool(getattr(like, "weak_type", False)))
+    return array_type(sizes, dtypes.canonicalize_dtype(like.dtype), bool(getattr(like, "weak_type", False)))
 
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:

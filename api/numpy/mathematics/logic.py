@@ -147,7 +147,9 @@ def iscomplexobj(x: Any) -> bool:
     >>> iscomplexobj(1.0)
     False
     """
-    return x is not None and dtypes.is_complex(dtypes.canonical(x.dtype) if hasattr(x, "dtype") else array_of(x).dtype)
+    if x is None:
+        return False
+    return dtypes.is_complex(dtypes.named(x.dtype) if hasattr(x, "dtype") else array_of(x).dtype)
 
 
 def isrealobj(x: Any) -> bool:

@@ -96,7 +96,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sha
     no_sharding("full_like", sharding)
     like = x if hasattr(x, "shape") and hasattr(x, "dtype") else type_of(x)
     weak = dtype is None and bool(getattr(like, "weak_type", False))
-    kind = dtypes.canonical(like.dtype if dtype is None else dtype)
+    kind = dtypes.canonicalize_dtype(like.dtype) if dtype is None else dtypes.canonical(dtype)
     result = array_type(canonical_shape(like.shape if shape is None else shape, "full_like"), kind, weak)
     value = convert(fill_value, kind, weak)
     return broadcast_in_dim(value, result.shape, ()) if result.shape else value

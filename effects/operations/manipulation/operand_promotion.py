@@ -40,8 +40,9 @@ def together(name: str, *xs: Any) -> list[Array]:
             if isinstance(second, Array):
                 if first.type is second.type:
                     return [first, second]
-                if config.CONFIG.get() is None and config.PROCESS.settings is config.DEFAULT:
-                    return _promote_memoised(name, first, second)
+                modes = (config.CONFIG.get() or config.PROCESS.settings).promotion
+                if modes in _MEMOISED:
+                    return _promote_memoised(name, first, second, modes)
             elif type(second) in _NUMBERS:
                 return _with_number(first, second, False)
         elif type(first) in _NUMBERS and isinstance(second, Array):
@@ -49,13 +50,14 @@ def together(name: str, *xs: Any) -> list[Array]:
     return broadcast_together(name, promote(*xs))
 
 
-# types of both operands -> (conversion, broadcast) of each, None: not needed; under the default configuration only
+# settings, types of both operands -> (conversion, broadcast) of each, None: not needed
 _PLANS = Cache("plans of promotion and broadcasting")
+_MEMOISED = frozenset(f"standard allow {enable_x64}" for enable_x64 in (None, False, True))
 
 
-def _promote_memoised(name: str, x: Array, y: Array) -> list[Array]:
+def _promote_memoised(name: str, x: Array, y: Array, modes: str) -> list[Array]:
     """``broadcast_together(promote(x, y))``, with the operations to perform memoised by the two types."""
-    key = (x.type, y.type)
+    key = (modes, x.type, y.type)
     plan = _PLANS.entries.get(key)
     if plan is None:
         dtype, weak = dtypes.promote(x.type.dtype, x.type.weak, y.type.dtype, y.type.weak)
@@ -66,7 +68,7 @@ def _promote_memoised(name: str, x: Array, y: Array) -> list[Array]:
                 None if t.dtype == dtype and t.weak == weak else shared(ConvertElementType, dtype, weak),
                 None if shape is None or t.shape == shape else shared(BroadcastInDim, shape, _last(t.shape, shape)),
             )
-            for t in key
+            for t in (x.type, y.type)
         ]
         plan = _PLANS.add(key, (steps[0], steps[1]))
     return [_converted(x, *plan[0]), _converted(y, *plan[1])]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import handlax as hx
-from handlax.effects.base.config import configure, current
+from handlax.effects.base.config import Process, configure, current
 from handlax.errors import ConfigurationError
 
 
@@ -48,7 +48,9 @@ def test_a_scope_is_that_of_its_thread_and_an_update_that_of_the_process():
     ({"default_floats": "float64"}, "no setting 'default_floats'"),
     ({"default_float": "int32"}, "must be one of"),
     ({"disable_jit": "yes"}, "must be one of False, True"),
-    ({"jax_enable_x64": True}, "default_float='float64'"),
+    ({"jax_enable_x64": 1.5}, "no setting 'jax_enable_x64'"),
+    ({"enable_x64": "yes"}, "must be one of None, False, True"),
+    ({"enable_x64": False, "default_float": "float64"}, "must be of 32 bits while enable_x64 is False"),
 ])
 def test_what_is_no_setting_is_refused(changes, words):
     with pytest.raises(ConfigurationError, match=words), configure(**changes):
@@ -62,3 +64,28 @@ def test_how_operands_are_promoted_is_set_for_a_block():
     with hx.numpy_rank_promotion("raise"), pytest.raises(hx.errors.ShapeMismatch):
         x + hx.numpy.ones(2, "float32")
     assert (x + hx.numpy.ones(2, "float16")).dtype == "float32"
+
+
+def test_64_bits_bring_their_default_dtypes():
+    for value, widths in ((True, ("float64", "int64")), (False, ("float32", "int32")), (None, ("float32", "int32"))):
+        with configure(default_int="int64"), hx.enable_x64(value) as settings:
+            assert (settings.default_float.name, settings.default_int.name) == widths
+            assert hx.config.jax_enable_x64 is hx.config.read("enable_x64") is value
+    with configure(enable_x64=True, default_float="float32") as settings:
+        assert settings.default_float.name == "float32"
+    with configure(enable_x64=True), configure(enable_x64=None):
+        assert current() is current().set(enable_x64=None)
+    with configure(enable_x64=False), pytest.raises(ConfigurationError, match="32 bits"):
+        current().set(default_int="int64")
+
+
+@pytest.mark.parametrize(("text", "value"), [("1", True), ("true", True), ("0", False), ("False", False), ("", None)])
+def test_64_bits_are_set_by_the_environment(text, value, monkeypatch):
+    monkeypatch.setenv("HANDLAX_ENABLE_X64", text)
+    assert Process().settings.enable_x64 is value
+
+
+def test_an_environment_without_truth_is_refused(monkeypatch):
+    monkeypatch.setenv("HANDLAX_ENABLE_X64", "maybe")
+    with pytest.raises(ConfigurationError, match="HANDLAX_ENABLE_X64 must be 0 or 1, got 'maybe'"):
+        Process()

@@ -1,0 +1,73 @@
+"""JAX's settings: which mean the same here, and which have no meaning here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from .caches import cached
+from .source_locations import warn_user
+
+# JAX's name -> the name here, for settings that mean the same
+ALIASES: Mapping[str, str] = MappingProxyType({
+    "jax_check_tracer_leaks": "check_leaks",
+    "jax_compilation_cache_dir": "compilation_cache_dir",
+    "jax_debug_infs": "debug_infs",
+    "jax_debug_nans": "debug_nans",
+    "jax_default_device": "default_device",
+    "jax_default_matmul_precision": "default_matmul_precision",
+    "jax_disable_jit": "disable_jit",
+    "jax_enable_x64": "enable_x64",
+    "jax_numpy_dtype_promotion": "numpy_dtype_promotion",
+    "jax_numpy_rank_promotion": "numpy_rank_promotion",
+    "jax_platform_name": "platforms",
+    "jax_platforms": "platforms",
+})
+
+_NAMES = """
+    accurate_erf_inv allow_f16_reductions array array_garbage_collection_guard auto_pcast backend_target
+    bcoo_cusparse_lowering captured_constants_report_frames captured_constants_warn_bytes check_proxy_envs
+    check_static_indices compilation_cache_check_contents compilation_cache_expect_pgle
+    compilation_cache_include_metadata_in_key compilation_cache_max_size compiler_detailed_logging_min_ops
+    compiler_enable_remat_pass cpu_collectives_implementation cpu_enable_async_dispatch
+    cpu_get_global_topology_timeout_minutes cpu_get_local_topology_timeout_minutes cross_host_transfer_socket_address
+    cross_host_transfer_timeout_seconds cross_host_transfer_transfer_size cross_host_transport_addresses
+    cuda_visible_devices custom_jvp3 custom_vjp3 debug_key_reuse debug_leaked_clients_on_clear_backends
+    debug_log_modules default_dtype_bits default_prng_impl disable_bwd_checks disable_most_optimizations
+    disable_vmap_shmap_error disallow_mesh_context_manager distributed_debug distributed_verify_secure_credentials
+    dump_ir_modes dump_ir_to dynamic_shapes eager_pmap embedded_constants_max_bytes enable_checks
+    enable_compilation_cache enable_custom_prng enable_memories enable_pgle enable_preemption_service
+    enable_recoverability error_checking_behavior_divide error_checking_behavior_nan error_checking_behavior_oob
+    experimental_unsafe_xla_runtime_errors explain_cache_misses explicit_x64_dtypes export_calling_convention_version
+    export_deserialize_expired_versions export_ignore_forward_compatibility force_dcn_cross_host_transfers
+    high_dynamic_range_gumbel hlo_source_file_canonicalization_regex include_debug_info_in_dumps
+    include_full_tracebacks_in_locations legacy_prng_key log_checkpoint_residuals log_compiles logging_level
+    memory_fitting_level mock_gpu_topology mosaic_allow_hlo mosaic_unzip_debug_locations mtls_ca_file mtls_cert_file
+    mtls_key_file mtls_peer_uri_prefix mutable_array_checks no_execution no_tracing num_cpu_devices
+    oneapi_visible_devices optimization_level pallas_auto_assign_collective_ids
+    pallas_auto_assign_collective_ids_limit pallas_enable_debug_checks pallas_poison_buffers pallas_verbose_errors
+    persistent_cache_enable_xla_caches persistent_cache_min_compile_time_secs persistent_cache_min_entry_size_bytes
+    pgle_aggregation_percentile pgle_profiling_runs pjrt_client_create_options pmap_no_rank_reduction pmap_shmap_merge
+    pprint_use_color ragged_dot_use_ragged_dot_instruction raise_on_ppermute_sort_diff raise_persistent_cache_errors
+    random_seed_offset remat3 remat_barrier_no_cotangents remove_custom_partitioning_ptr_from_cache_key
+    remove_size_one_mesh_axis_from_type rocm_visible_devices scan3 send_traceback_to_runtime serialization_version
+    share_binary_between_hosts share_binary_between_hosts_timeout_ms softmax_custom_jvp sort_devices_by_process_index
+    source_url_schema spmd_mode thread_guard threefry_gpu_kernel_lowering threefry_partitionable traceback_filtering
+    traceback_in_locations_limit tracer_error_num_traceback_frames transfer_guard transfer_guard_device_to_device
+    transfer_guard_device_to_host transfer_guard_host_to_device use_cpp_shard_args use_direct_linearize
+    use_emit_pipeline_primitive use_hlo_logistic_lowering use_magma use_rgv3 use_shardy_partitioner
+    use_simplified_jaxpr_constants xla_backend xla_profile_version
+"""
+WITHOUT_MEANING = frozenset([f"jax_{name}" for name in _NAMES.split()]) | frozenset((
+    "check_vma",
+    "eager_constant_folding",
+    "jax2tf_associative_scan_reductions",
+    "jax2tf_default_native_serialization",
+    "mock_num_gpu_processes",
+))
+
+
+@cached("settings without meaning", 256)
+def note_without_meaning(name: str) -> None:
+    """Say once that a setting of JAX has no meaning here."""
+    warn_user(f"config: {name} is accepted as one of JAX's settings, but has no meaning here and changes nothing.")
