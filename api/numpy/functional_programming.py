@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..effects.base.errors import BadArgument, ShapeMismatch
-from ..effects.base.wrapping import wraps
+from ..effects.base.wrapping import name_of, wraps
 from ..effects.core.arrays import as_array
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.foundations import shapes
@@ -136,7 +136,7 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
     >>> frompyfunc(lambda x, y: x + 2 * y, 2, 1)(array([1, 2]), 10)
     Array([21, 22], dtype=int32)
     """
-    return ufunc(vectorize(func), nin, nout, name=getattr(func, "__name__", "ufunc"), identity=identity)
+    return ufunc(vectorize(func), nin, nout, name=name_of(func), identity=identity)
 
 
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:

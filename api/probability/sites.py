@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import numpy as hnp
 from ..effects.base.errors import BadArgument, NotDifferentiable, ShapeMismatch
+from ..effects.base.wrapping import name_of
 from ..effects.core.arrays import as_array, perform
 from ..effects.core.operation import effect
 from ..effects.operations.elementwise.conversion import convert
@@ -161,7 +162,7 @@ def fit_value(who: str, label: str, dist: Distribution, shape: tuple[int, ...], 
 def need_open_sites(who: str, f: Any) -> None:
     """Raises BadArgument if ``f`` answers its sites itself, as ``seed(f, key)`` does: handlers outside see none."""
     if getattr(f, "answers_sites", False):
-        name = getattr(f, "__name__", "f")
+        name = name_of(f)
         raise BadArgument(
             f"{who}: {name} answers its sites itself, handlers outside it see none.",
             hint=f"the order of handlers is their meaning: put {who} inside, as in seed({who}(f, ...), key).",

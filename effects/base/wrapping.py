@@ -1,12 +1,53 @@
-"""``wraps`` for transformed functions: they have the name, signature and docstring of the original, no more."""
+"""Functions by name, and ``wraps`` for transformed ones, which have name, signature and docstring of the original."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
+_DESCRIPTION = ("__module__", "__qualname__", "__doc__")
 
-def wraps(fun: Callable[..., Any]) -> Callable[[Any], Any]:
-    """``functools.wraps`` without attributes: ``grad(jit(f))`` must not have the method ``lower`` of ``jit(f)``."""
-    return functools.wraps(fun, updated=())
+
+def name_of(fun: Callable[..., Any]) -> str:
+    """The name of a function; of a partial application the function's, of any other callable without one its class's.
+
+    >>> name_of(functools.partial(max, 1)), name_of(FunctionType)
+    ('max', 'function')
+    """
+    while isinstance(fun, functools.partial):
+        fun = fun.func
+    name = _text(fun, "__name__")
+    return type(fun).__name__ if name is None else name
+
+
+def wraps(fun: Callable[..., Any], *, attributes: bool = False) -> Callable[[Any], Any]:
+    """``functools.wraps``, without attributes unless asked: ``grad(jit(f))`` must not have the method of ``jit(f)``.
+
+    Callables without a name, or with one that is no string, have that of ``name_of``.
+    """
+    if type(fun) is FunctionType:
+        return functools.wraps(fun, updated=functools.WRAPPER_UPDATES if attributes else ())
+
+    def decorate(wrapper: Any) -> Any:
+        wrapper.__name__ = wrapper.__qualname__ = name_of(fun)
+        for attribute in _DESCRIPTION:
+            text = _text(fun, attribute)
+            if text is not None:
+                setattr(wrapper, attribute, text)
+        if attributes:
+            wrapper.__dict__.update(getattr(fun, "__dict__", {}))
+        wrapper.__wrapped__ = fun
+        return wrapper
+
+    return decorate
+
+
+def _text(fun: Any, attribute: str) -> str | None:
+    """An attribute of a callable, if it has it and it is a string."""
+    try:
+        found = getattr(fun, attribute, None)
+    except Exception:  # a property of the user's
+        return None
+    return found if isinstance(found, str) else None

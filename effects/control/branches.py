@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..base.errors import BadArgument, DTypeMismatch, ShapeMismatch, need_function
+from ..base.wrapping import name_of
 from ..core.arrays import as_array
 from ..core.operation import operation
 from ..operations.elementwise.comparison import clamp
@@ -100,7 +101,7 @@ def _one_of(name: str, index: Any, branches: Sequence[Callable[..., Any]], opera
         return pytrees.tree_map(as_array, branches[number](*pytrees.unflatten(structure, xs)))
     types = [x.type for x in xs]
     bodies = [
-        body_of(getattr(f, "__name__", name), lambda *ys, f=f: f(*pytrees.unflatten(structure, ys)), types)
+        body_of(name_of(f), lambda *ys, f=f: f(*pytrees.unflatten(structure, ys)), types)
         for f in branches
     ]
     programs, captured = close_all(same_results(name, bodies))

@@ -25,6 +25,7 @@ from ..base.errors import (
 )
 from ..base.stack import BASE, inside, perform
 from ..base.value_identity import ByIdentity
+from ..base.wrapping import name_of
 from ..core.arrays import Array, ConcreteArray, as_array, concrete
 from ..core.operation import Operation, effect, operation
 from ..functions.unsupported import no_sharding
@@ -87,7 +88,7 @@ class Callback(Operation):
     @property
     def label(op) -> str:
         """The function's name in messages."""
-        return getattr(op.function, "__name__", type(op.function).__name__)
+        return name_of(op.function)
 
     def bound(op, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and keyword arguments from the operands, given as arrays or their NumPy data."""
@@ -266,7 +267,7 @@ class UnhashableFunction(ByIdentity):
 
     def __init__(self, function: Callable[..., Any]):
         super().__init__(function)
-        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self.__name__ = name_of(function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.value(*args, **kwargs)

@@ -15,6 +15,7 @@ from ..base.errors import (
     TreeMismatch,
     need_function,
 )
+from ..base.wrapping import name_of
 from ..core.arrays import Array, Box, ConcreteArray, as_array, scalar
 from ..core.operation import operation
 from ..operations.elementwise.arithmetic import add
@@ -122,7 +123,7 @@ def _scan(
         return unrolled_scan(EagerCarry(name, carry_tree, below, carries), step, slices, order)
 
     def trace(types: Any) -> RecordedBody:
-        return body_of(getattr(f, "__name__", name), step, [*types, *rows])
+        return body_of(name_of(f), step, [*types, *rows])
 
     body, inside, outside = stable_carry(name, trace, carry_tree, [c.type for c in carries], below)
     bodies, captured = close_all([with_carry_types(body.program, inside, outside)])
@@ -238,7 +239,7 @@ def _while(
         test = _scalar_bool(cond_fun(pytrees.unflatten(tree, values[:count])))
         return test if max_steps is None else bitwise_and(test, lt(values[count], scalar(max_steps, int32)))
 
-    step.__name__, more.__name__ = getattr(body_fun, "__name__", name), getattr(cond_fun, "__name__", "test")
+    step.__name__, more.__name__ = name_of(body_fun), name_of(cond_fun)
     loop = _unrolled_while if unrolls() else _recorded_while
     return pytrees.unflatten(tree, loop(EagerCarry(name, tree, below, carries), more, step, slots)[:count])
 
@@ -338,15 +339,17 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
             i, value = carry
             return (add(i, one), body_fun(i, value)), None
 
+        step.__name__ = name_of(body_fun)
         unrolled = 1 if unroll is None else unroll
         return _scan("fori_loop", step, (first, init_val), None, length, False, unrolled, below=1)[0][1]
     if unroll is not None and unroll is not False:
         raise BadArgument("fori_loop: unroll needs bounds known while tracing.", hint="pass Python integers.")
-    ends = _while(
-        "fori_loop",
-        lambda carry: lt(carry[0], carry[1]),
-        lambda carry: (add(carry[0], one), carry[1], body_fun(carry[0], carry[2])),
-        (first, last, init_val),
-        below=1,
-    )
-    return ends[2]
+
+    def more(carry: Any) -> Any:
+        return lt(carry[0], carry[1])
+
+    def advance(carry: Any) -> Any:
+        return add(carry[0], one), carry[1], body_fun(carry[0], carry[2])
+
+    advance.__name__ = name_of(body_fun)
+    return _while("fori_loop", more, advance, (first, last, init_val), below=1)[2]

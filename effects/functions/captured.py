@@ -30,7 +30,7 @@ class BoxPlaceholder(Box):
 def jit_info(f: Any) -> Any:
     """The ``_jit_info`` of a result of ``jit``; None for other functions, even with a copy of its attributes."""
     info = getattr(f, "_jit_info", None)
-    return info if info is not None and f.__wrapped__ is info.fun else None
+    return info if info is not None and getattr(f, "__wrapped__", None) is info.fun else None
 
 
 _PLAIN = (int, float, complex, str, bytes, type(None), type, types.ModuleType, types.BuiltinFunctionType, ConcreteArray)

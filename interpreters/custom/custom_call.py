@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import types
 from collections.abc import Callable, Sequence
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ...effects.base.errors import BadArgument, BadCall, EscapedBox, NotAnArray, need_function
 from ...effects.base.stack import BASE, STACK, Run, current, inside, runs
+from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.recorded_bodies import body_of
 from ...effects.core.arrays import Array, as_array
 from ...effects.functions.captured import boxes_in, placeholders_for
@@ -25,7 +25,7 @@ class BoundArguments:
 
     def __init__(self, where: str, fun: Callable[..., Any], argnums: Any, argnames: Any):
         self.where = where
-        self.name = getattr(fun, "__name__", type(fun).__name__)
+        self.name = name_of(fun)
         self.signature: inspect.Signature | None
         try:
             self.signature = inspect.signature(fun)
@@ -100,7 +100,7 @@ class CustomFunction:
     ):
         where = type(self).__name__
         need_function(where, fun)
-        functools.update_wrapper(self, fun)
+        wraps(fun, attributes=True)(self)
         self.fun = fun
         self._arguments = BoundArguments(where, fun, nondiff_argnums, nondiff_argnames)
         self.nondiff_argnums = self._arguments.static

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...effects.base.errors import MissingUserRule, TreeMismatch, need_function
 from ...effects.base.stack import perform
-from ...effects.base.wrapping import wraps
+from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.custom_rules import Adjoint, CustomVjp
 from ...effects.control.recorded_bodies import body_of
 from ...effects.core.arrays import as_array
@@ -120,7 +120,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
             alone = single and not (isinstance(cts, tuple) and len(cts) == 1)
             return (cts,) if alone else cts
 
-        value.__name__ = getattr(fun, "__name__", "custom_gradient")
+        value.__name__ = name_of(fun)
         function = custom_vjp(value)
         function.defvjp(fwd, bwd)
         return function(*args)

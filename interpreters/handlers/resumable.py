@@ -16,6 +16,7 @@ from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadCall, CannotCross, TreeMismatch
 from ...effects.base.source_locations import Site, user_site
 from ...effects.base.stack import STACK, SiteCell, current, installed
+from ...effects.base.wrapping import name_of
 from ...effects.control.body_rules import branch_index
 from ...effects.core.arrays import Array, ConcreteArray, as_array
 from ...effects.core.columns import zeros_like
@@ -48,7 +49,7 @@ def run_reified(handler: Handler, state: Any, f: Callable[..., Any], args: Any, 
     run = HandlerRun(STACK.get(), handler, state, site)
     recorder = Record(run, "handle", user_site())
     with installed(run), installed(recorder):  # ``record`` would start a new call path, but that of f continues ours
-        program = recorder.freeze(flat(*[recorder.input(x.type) for x in xs]), getattr(f, "__name__", "program"))
+        program = recorder.freeze(flat(*[recorder.input(x.type) for x in xs]), name_of(f))
     (structure,) = structures
     if handler.aborts:
         return _with_early_exit(handler, state, program, xs, structure, site)

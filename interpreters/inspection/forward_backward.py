@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...effects.base.errors import need_function
-from ...effects.base.wrapping import wraps
+from ...effects.base.wrapping import name_of, wraps
 from ...effects.core.arrays import as_array
 from ...effects.programs.program import Program
 from ...effects.trees import pytrees
@@ -39,7 +39,7 @@ def both_passes(fun: Callable[..., Any], args: Any, kwargs: Any) -> Program:
         cts = [ct for ct, t in zip(pull(list(values[count:])), types) if tangent_type(t) is not None]
         return [*ys, *cts]
 
-    return make_program(passes)(*types, *results).with_name(getattr(fun, "__name__", "passes"))
+    return make_program(passes)(*types, *results).with_name(name_of(fun))
 
 
 def draw(fun: Callable[..., Any]) -> Callable[..., Drawing]:

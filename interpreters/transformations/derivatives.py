@@ -18,7 +18,7 @@ from ...effects.base.errors import (
 )
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK
-from ...effects.base.wrapping import wraps
+from ...effects.base.wrapping import name_of, wraps
 from ...effects.core.arrays import Array, Box, as_array, concrete, is_shared, scalar
 from ...effects.functions.unsupported import must_be_empty
 from ...effects.operations.elementwise.conversion import convert
@@ -198,7 +198,7 @@ def linear_transpose(fun: F, *primals: Any, reduce_axes: Any = ()) -> F:
         out_tree.append(treedef)
         return [as_array(y) for y in ys]
 
-    program, captured = close(record(flat, types, getattr(fun, "__name__", "f")))
+    program, captured = close(record(flat, types, name_of(fun)))
     linear = [False] * len(captured) + [True] * len(types)
 
     def transposed(ct: Any) -> Any:

@@ -13,7 +13,7 @@ from ...effects.base.errors import BadArgument, DTypeMismatch, RankMismatch, Tre
 from ...effects.base.immutables import ImmutableObject
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK, Run, installed
-from ...effects.base.wrapping import wraps
+from ...effects.base.wrapping import name_of, wraps
 from ...effects.core.arrays import Box, as_array, type_of
 from ...effects.functions.unsupported import must_be_empty
 from ...effects.programs.program import Program
@@ -115,7 +115,7 @@ def trace(fun: F, args: tuple[Any, ...], kwargs: dict[str, Any], static: Sequenc
         out_trees.append(out_tree)
         return [as_array(y) for y in ys]
 
-    program = record(flat, [abstract(x) for x in leaves], getattr(fun, "__name__", "program"))
+    program = record(flat, [abstract(x) for x in leaves], name_of(fun))
     return program, out_trees[0]
 
 
@@ -187,7 +187,7 @@ def closure_convert(fun: F, *example_args: Any) -> tuple[F, list[Any]]:
 
 def named_call(fun: F, *, name: str | None = None) -> F:
     """``fun`` inside ``named_scope(name)``."""
-    label = str(name or getattr(fun, "__name__", "named_call"))
+    label = str(name or name_of(fun))
 
     @wraps(fun)
     def named(*args: Any, **kwargs: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch, TreeMismatch, need_function
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK, installed
-from ...effects.base.wrapping import wraps
+from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.loops import scan
 from ...effects.core.arrays import Array, as_array
 from ...effects.operations.foundations.shapes import broadcast_in_dim, move_axis, reshape
@@ -159,6 +159,16 @@ def _stacked(run: Batch, y: Any, target: int | None) -> Any:
     )
 
 
+def _step_of(f: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    """A function of a slice as a step of ``scan``, under its own name."""
+
+    def step(_: Any, x: Any) -> Any:
+        return (), f(x)
+
+    step.__name__ = name_of(f)
+    return step
+
+
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """Apply a function to the slices of ``xs``, one after the other.
 
@@ -177,7 +187,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     """
     need_function("map", f)
     if batch_size is None:
-        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+        return scan(_step_of(f), (), xs)[1]
     if batch_size < 1:
         raise BadArgument(f"map: batch_size must be positive, got {batch_size}.")
     leaves, tree = pytrees.flatten(xs)
@@ -197,7 +207,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     results = []
     if count:
         batched = pytrees.unflatten(tree, [batches(x) for x in rows(0, size - remainder)])
-        ys = scan(lambda _, x: ((), vmap(f)(x)), (), batched)[1]
+        ys = scan(_step_of(vmap(f)), (), batched)[1]
         results.append(pytrees.tree_map(lambda y: reshape(y, (size - remainder, *y.type.shape[2:])), ys))
     if remainder or not count:
         results.append(vmap(f)(pytrees.unflatten(tree, rows(size - remainder, size))))

@@ -8,7 +8,7 @@ from typing import Any
 from ...effects.base.caches import AttachedCache
 from ...effects.base.errors import BadArgument, need_function
 from ...effects.base.stack import STACK
-from ...effects.base.wrapping import wraps
+from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.checkpoint import Checkpoint
 from ...effects.core.arrays import Array, as_array
 from ...effects.functions.fingerprint import static_key
@@ -60,7 +60,7 @@ def checkpoint(
     names = tuple([static_argnames] if isinstance(static_argnames, str) else static_argnames)
     numbers = None if isinstance(static_argnums, tuple) and not static_argnums else static_argnums
     static = choose(fun, "static", numbers, names or None)
-    name = getattr(fun, "__name__", type(fun).__name__)
+    name = name_of(fun)
     traces = _TRACES.new_part()
 
     @wraps(fun)

@@ -7,7 +7,6 @@ A call whose argument types are known is one look-up and one call of the runtime
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -16,6 +15,7 @@ import numpy as np
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache, Owners
 from ...effects.base.stack import BASE, STACK
+from ...effects.base.wrapping import name_of
 from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete
 from ...effects.programs.higher_order import Call as CallOp
 from ...effects.programs.program import interpret
@@ -71,7 +71,7 @@ class Jitted:
         options: Mapping[str, Any] | None,
     ):
         self.fun = fun
-        self.name = _name(fun)
+        self.name = name_of(fun)
         self.static = static
         self.donate = donate
         self.keep_unused = keep_unused
@@ -374,13 +374,6 @@ class Jitted:
         if settings.debug_nans or settings.debug_infs:
             debug_nans.check(entry.trace, operands, results, self.name, settings)
         return entry.trace.unflatten(results)
-
-
-def _name(fun: Any) -> str:
-    """The name of a function, for a partial application that of the function applied."""
-    while isinstance(fun, functools.partial):
-        fun = fun.func
-    return getattr(fun, "__name__", type(fun).__name__)
 
 
 def module_name(name: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...effects.base.config import DEFAULTS
 from ...effects.base.errors import BadArgument
+from ...effects.base.wrapping import name_of
 from ...effects.functions.captured import jit_info
 from ...effects.types.array_type import ArrayType
 from .static_arguments import argument_names
@@ -28,7 +29,7 @@ def explain(f: Callable[..., Any]) -> str:
     """
     jitted = jit_info(f)
     if jitted is None:
-        name = getattr(f, "__name__", type(f).__name__)
+        name = name_of(f)
         raise BadArgument(f"explain: the argument must be a jitted function, got {name}.", hint="pass jit(f).")
     keys = list(jitted.compiled)
     lines = [f"{jitted.name}: compiled for {len(keys)} kind{'s' if len(keys) != 1 else ''} of calls"]

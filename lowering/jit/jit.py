@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...effects.base.errors import BadArgument, need_function
+from ...effects.base.wrapping import wraps
 from ..xla.lazy import LazyModule, runtime
 from . import trace_cache
 from .call_fastpath import fast_path
@@ -82,7 +82,7 @@ def jit(
 
 def _with_methods(call: Any, jitted: Jitted) -> Any:
     """``call`` with the name and documentation of the function, and the methods of a jitted function."""
-    functools.update_wrapper(call, jitted.fun)
+    wraps(jitted.fun, attributes=True)(call)
     call._jit_info = jitted
     call._fun = jitted.fun
     call.trace = lambda *args, **kwargs: ahead_of_time.trace(jitted, args, kwargs)

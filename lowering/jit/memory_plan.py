@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ...effects.base.errors import need_function
 from ...effects.base.stack import BASE
-from ...effects.base.wrapping import wraps
+from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.checkpoint_policies import OutOfBudget
 from ...interpreters.core.body_transform import transform_body
 from ...interpreters.differentiation.jvp import Jvp
@@ -70,7 +70,7 @@ def memory_plan(fun: Callable[..., Any], budget: int | MemoryBudget) -> Callable
         unknown = [part for mark in marks for part in ((False,) if mark is None else (False, True))]
         plan = policy.plan(tangent_program, tuple(unknown))
         if plan.minimum > policy.bytes:
-            raise OutOfBudget(getattr(fun, "__name__", "f"), plan.minimum, policy.bytes).error()
+            raise OutOfBudget(name_of(fun), plan.minimum, policy.bytes).error()
         rematerialised = checkpoint(fun, policy=policy)
         saved = saved_residuals(rematerialised, *args, **kwargs)
         memory = compile_program(both_passes(rematerialised, args, kwargs)).executable.memory_analysis()

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ...effects.base.errors import BadArgument, BadStaticArgument
 from ...effects.base.value_identity import bits
+from ...effects.base.wrapping import name_of
 
 Positions = int | Sequence[int] | None
 ArgumentNames = str | Iterable[str] | None
@@ -60,7 +61,7 @@ def choose(fun: Callable[..., Any], what: str, positions: Positions, names: Argu
         for number in chosen:
             if not -len(ordered) <= number < len(ordered):
                 raise BadArgument(
-                    f"{what}_argnums: {_called(fun)} has {len(ordered)} positional parameters, got {number}.",
+                    f"{what}_argnums: {name_of(fun)} has {len(ordered)} positional parameters, got {number}.",
                     hint=f"name it by {what}_argnames if it is keyword-only.",
                 )
     parameter_names = {p.name for p in parameters if p.kind in (*_POSITIONAL, inspect.Parameter.KEYWORD_ONLY)}
@@ -68,7 +69,7 @@ def choose(fun: Callable[..., Any], what: str, positions: Positions, names: Argu
         for name in chosen_names:
             if name not in parameter_names or name in positional_only:
                 raise BadArgument(
-                    f"{what}_argnames: {_called(fun)} must have a parameter that can be given as {name!r}, it has "
+                    f"{what}_argnames: {name_of(fun)} must have a parameter that can be given as {name!r}, it has "
                     f"{', '.join(map(str, signature.parameters)) or 'none'}."
                 )
     if names is None:
@@ -95,7 +96,7 @@ def check_disjoint(fun: Callable[..., Any], static: ArgumentChoice, donated: Arg
     both += [repr(name) for name in static.names if name in donated.names]
     if both:
         raise BadArgument(
-            f"jit: an argument of {_called(fun)} cannot be both static and donated, got {', '.join(both)}.",
+            f"jit: an argument of {name_of(fun)} cannot be both static and donated, got {', '.join(both)}.",
             hint="only arrays can be donated.",
         )
 
@@ -158,10 +159,10 @@ def _unhashable(
             called = position if isinstance(position, str) else names(position)
             found = f"{type(value).__name__} ({error})"
             return BadStaticArgument(
-                f"jit: static argument {called!r} of {_called(fun)} must be hashable, got {found}.",
+                f"jit: static argument {called!r} of {name_of(fun)} must be hashable, got {found}.",
                 hint="pass a tuple or a frozen value, or leave it dynamic.",
             )
-    return BadStaticArgument(f"jit: static arguments of {_called(fun)} must be hashable.")
+    return BadStaticArgument(f"jit: static arguments of {name_of(fun)} must be hashable.")
 
 
 def argument_names(fun: Callable[..., Any]) -> Callable[[int], str]:
@@ -177,7 +178,3 @@ def dynamic_positions(partition: PartitionedCall | None, count: int) -> list[int
     """The positions, in the call, of its ``count`` dynamic positional arguments."""
     fixed = set() if partition is None else {i for i, _ in partition.static_args}
     return [i for i in range(count + len(fixed)) if i not in fixed]
-
-
-def _called(fun: Callable[..., Any]) -> str:
-    return getattr(fun, "__name__", type(fun).__name__)

@@ -1,7 +1,9 @@
 """Functions made of functions."""
 
+import functools
+
 import handlax as hx
-from handlax.effects.base.wrapping import wraps
+from handlax.effects.base.wrapping import name_of, wraps
 
 
 def test_name_signature_and_documentation_are_taken_over_and_attributes_are_not():
@@ -18,3 +20,28 @@ def test_name_signature_and_documentation_are_taken_over_and_attributes_are_not(
     assert (g.__name__, g.__doc__, g.__wrapped__) == ("f", "The documentation.", f)
     assert not hasattr(g, "lower")
     assert hasattr(hx.jit(f), "lower") and not hasattr(hx.grad(hx.jit(f)), "lower")
+
+
+class Odd:
+    """An object."""
+
+    __name__ = None
+
+    def __init__(self):
+        self.lower = 1
+
+    def __call__(self, x):
+        return x
+
+    @property
+    def __qualname__(self):
+        raise ValueError
+
+
+def test_callables_without_a_name_have_that_of_their_class():
+    odd = Odd()
+    assert name_of(odd) == name_of(functools.partial(functools.partial(odd))) == "Odd"
+    assert (name_of(name_of), name_of(len), name_of(Odd)) == ("name_of", "len", "Odd")
+    g = wraps(odd)(lambda x: x)
+    assert (g.__name__, g.__qualname__, g.__doc__, g.__wrapped__) == ("Odd", "Odd", "An object.", odd)
+    assert not hasattr(g, "lower") and wraps(odd, attributes=True)(lambda x: x).lower == 1
