@@ -25,7 +25,7 @@ from .jax_settings import ALIASES, WITHOUT_MEANING, note_without_meaning
 class Configuration(ImmutableObject):
     """All settings and tables of rules in force: immutable, hashable, compared by value."""
 
-    __slots__ = ("_fields", "_hash", "mark", "promotion", *(
+    __slots__ = ("_fields", "_hash", "mark", "promotion", "memoises", *(
         DEFAULT_NAMES := (
             "enable_x64", "default_float", "default_int", "numpy_dtype_promotion", "numpy_rank_promotion",
             "default_matmul_precision", "default_device", "disable_jit", "debug_nans", "debug_infs",
@@ -37,6 +37,7 @@ class Configuration(ImmutableObject):
     _fields: PMap[str, Any]
     _hash: int
     promotion: str  # the settings that promotion depends on
+    memoises: bool  # whether eager operations may be answered by a look-up: no tables of rules, no search for NaNs
     mark: object | None  # stands for the record in cache keys, cheap to hash; None if it has tables of rules
     enable_x64: bool | None
     default_float: np.dtype[Any]
@@ -60,6 +61,8 @@ class Configuration(ImmutableObject):
             object.__setattr__(self, name, fields[name])
         modes = self.numpy_dtype_promotion, self.numpy_rank_promotion, str(self.enable_x64)
         object.__setattr__(self, "promotion", " ".join(modes))
+        searches = self.debug_nans or self.debug_infs
+        object.__setattr__(self, "memoises", self.mark is not None and not searches)
         object.__setattr__(self, "_hash", hash(tuple(fields[name] for name in DEFAULTS)))
 
     def __eq__(self, other: object) -> bool:

@@ -53,7 +53,7 @@ def _rebuild(cls: type[HandlaxError], what: str, where: str, hint: str | None) -
     return error
 
 
-class ShapeMismatch(HandlaxError, ValueError):
+class ShapeMismatch(HandlaxError, TypeError, ValueError):
     """Shapes, sizes or ranks that do not fit together."""
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,15 @@ import numpy as np
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache
 from ...effects.base.errors import UnboundAxis, UnhandledEffect
+from ...effects.base.source_locations import Site
 from ...effects.base.stack import BASE, Run
 from ...effects.core.arrays import ConcreteArray, concrete
 from ...effects.core.columns import EVALUATE
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.core.operation import MEMOS, Operation, result_type
-from ...effects.programs.program import Program, derived_once
+from ...effects.programs.program import Program, bind, derived_once
 from ...effects.types.dtypes import ExtendedDType
+from .bad_values import bad_result, bad_value
 from .numpy_errors import ERRORS, SILENT
 from .rule_codegen import numpy_function
 
@@ -59,8 +62,8 @@ class _Everything(set[Any]):
 
 def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
     """The base run's answer to ``op``. The memoised case is written out for one and two operands: it is a hot path."""
-    memo, scoped = op.memo, config.CONFIG.get()
-    if memo is None or (scoped is not None and scoped.mark is None):
+    memo = op.memo
+    if memo is None or not (config.CONFIG.get() or config.PROCESS.settings).memoises:
         return _answer(op, operands)
     try:
         if len(operands) == 1:
@@ -98,7 +101,44 @@ def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
 
 
 def _answer(op: Operation, operands: tuple[Any, ...]) -> Any:
-    """The base run's answer to any operation under any configuration; memoises its function where it may."""
+    """The base run's answer to any operation under any configuration. Raises: FoundNaN: the settings search for it."""
+    y = _evaluate(op, operands)
+    settings = config.current()
+    if settings.debug_nans or settings.debug_infs:
+        _check(op, operands, y, settings)
+    return y
+
+
+def _check(op: Operation, operands: Sequence[Any], y: Any, settings: Any, site: Site | None = None) -> None:
+    """Raises: FoundNaN: a result is bad; names the operation in a body of ``op`` where it has some."""
+    found = bad_value(op.as_results(y), settings)
+    if found is not None:
+        if op.bodied:
+            find(op)(op, *[x.value for x in operands])
+        raise bad_result(op, operands, found, site)
+
+
+def search(program: Program, operands: Sequence[Any], sites: Any) -> tuple[Any, ...]:
+    """The results of a program; ``sites`` are the lines of its equations, None: all have that being executed.
+
+    Raises: FoundNaN: the results of an equation are bad.
+    """
+    settings = config.current()
+    values = bind(program, operands)
+    for (op, args, numbers, _), site in zip(program.steps(), repeat(None) if sites is None else sites):
+        inputs = tuple([values[n] for n in args])
+        if op.bodied and op.runs == "once" and len(op.bodies[0].in_types) == len(inputs):  # type: ignore[attr-defined]
+            y: Any = search(op.bodies[0], inputs, op.bodies[0].sites)  # type: ignore[attr-defined]
+        else:
+            y = _evaluate(op, inputs)
+            _check(op, inputs, y, settings, None if site is None else Site(*site))
+        for n, result in zip(numbers, op.as_results(y)):
+            values[n] = result
+    return tuple([values[n] for n in program.outs])
+
+
+def _evaluate(op: Operation, operands: tuple[Any, ...]) -> Any:
+    """The results of any operation under any configuration; memoises its function where it may."""
     kind = type(op)
     scoped = config.current().mark is None
     rule = None if scoped else _RULES.get(kind)
@@ -133,6 +173,9 @@ def inline(program: Program, operands: Sequence[Any], sites: Any = None) -> tupl
 
     Without ``sites`` the program is a cached rule program, evaluated by one generated function; else it is interpreted.
     """
+    settings = config.current()
+    if settings.debug_nans or settings.debug_infs:
+        return search(program, operands, sites)
     if sites is not None:
         return Run.inline(BASE, program, operands, sites)
     try:

@@ -214,11 +214,11 @@ def checking_leaks() -> AbstractContextManager[Any]:
 
 
 def debug_nans(new_val: bool = True) -> AbstractContextManager[Any]:
-    """Within it, a NaN in a result of a jitted function is an error that names the operation of the first NaN."""
+    """Within it, a NaN in a result is an error that names the first operation with one, also inside ``jit``."""
     return config.configure(debug_nans=bool(new_val))
 
 
 def debug_infs(new_val: bool = True) -> AbstractContextManager[Any]:
-    """Within it, an infinity in a result of a jitted function is an error, as a NaN is under ``debug_nans``."""
+    """Within it, an infinity in a result is an error, as a NaN is under ``debug_nans``."""
     return config.configure(debug_infs=bool(new_val))
 

@@ -40,7 +40,7 @@ class Slice:
                 f" got {op.start}, {op.limit}, {op.strides}."
             )
         if any(not 0 <= a <= b <= n or s < 1 for a, b, s, n in zip(op.start, op.limit, op.strides, x.shape)):
-            raise BadArgument(
+            raise ShapeMismatch(
                 f"slice: 0 <= start <= limit <= size and stride >= 1 must hold,"
                 f" got {op.start}, {op.limit}, {op.strides} for {x}."
             )

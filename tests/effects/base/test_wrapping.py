@@ -33,9 +33,8 @@ class Odd:
     def __call__(self, x):
         return x
 
-    @property
-    def __qualname__(self):
-        raise ValueError
+    def __getattr__(self, name):
+        raise ValueError(name)
 
 
 def test_callables_without_a_name_have_that_of_their_class():
