@@ -69,6 +69,8 @@ class BitcastConvertType:
         x = np.ascontiguousarray(x).reshape(x.shape)
         if old == new:
             return x.view(op.dtype)
+        if min(old, new) < 8:
+            return _bits_below_a_byte(x, op.dtype, old, new)
         if old > new:
             return x.reshape((*x.shape, 1)).view(op.dtype)
         return x.view(op.dtype)[..., 0]
@@ -83,6 +85,18 @@ class BitcastConvertType:
         return emit.op("bitcast_convert", x)
 
     flops = data_movement
+
+
+def _bits_below_a_byte(x: Any, dtype: Any, old: int, new: int) -> Any:
+    """Bits of numbers of which one has less than 8, lowest first: NumPy keeps such a number in a byte of its own."""
+    narrow, octet = min(old, new), min(max(old, new), 8)
+    shifts = np.arange(0, octet, narrow, dtype=np.uint8)
+    if old > new:
+        octets = x.reshape((*x.shape, 1)).view(np.uint8)
+        parts = (octets[..., None] >> shifts) & np.uint8(2**narrow - 1)
+        return parts.reshape((*x.shape, old // new)).view(dtype)
+    parts = (x.view(np.uint8) & np.uint8(2**narrow - 1)).reshape((*x.shape[:-1], new // octet, shifts.size))
+    return np.bitwise_or.reduce(parts << shifts, axis=-1).view(dtype)[..., 0]
 
 
 def convert(x: Any, dtype: Any, weak: bool = False) -> Any:

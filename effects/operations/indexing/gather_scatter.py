@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.errors import BadArgument, DTypeMismatch, NotDifferentiable, ShapeMismatch
+from ...base.errors import DTypeMismatch, NotDifferentiable, ShapeMismatch
 from ...base.stack import perform
 from ...core.arrays import as_array, scalar
 from ...core.columns import data_movement, linear_in, zeros_like
@@ -71,7 +71,7 @@ class Gather:
         check_dimension_numbers("gather", dims, x, i, op.slice_sizes)
         shape = gathered_shape(dims, i.shape, op.slice_sizes)
         if any(not 0 <= d < len(shape) for d in dims.offset_dims):
-            raise BadArgument(f"gather: offset dimensions {dims.offset_dims} are out of range for a result {shape}.")
+            raise ShapeMismatch(f"gather: offset dimensions {dims.offset_dims} are out of range for a result {shape}.")
         return array_type(shape, x.dtype, x.weak)
 
     def evaluate(op, x, i):
@@ -271,9 +271,9 @@ class ScatterFamily(Operation):
         if u.dtype != x.dtype:
             raise DTypeMismatch(f"{op.name}: updates must have the operand's dtype, got {u} for {x}.")
         if any(not 0 <= d < len(u.shape) for d in dims.update_window_dims):
-            raise BadArgument(f"{op.name}: window dimensions {dims.update_window_dims} are out of range for {u}.")
+            raise ShapeMismatch(f"{op.name}: window dimensions {dims.update_window_dims} are out of range for {u}.")
         if len(dims.update_window_dims) != len(window_dims(dims, len(x.shape))):
-            raise BadArgument(f"{op.name}: there must be as many window dimensions as a window of {x} has, got {dims}.")
+            raise ShapeMismatch(f"{op.name}: a window of {x} has other dimensions than named, got {dims}.")
         check_dimension_numbers(op.name, dims, x, i, window_sizes(dims, x.shape, u.shape))
         outer = tuple([u.shape[d] for d in outer_dims(dims, len(u.shape))])
         if outer != i.shape[:-1]:

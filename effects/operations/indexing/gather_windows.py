@@ -132,21 +132,21 @@ def check_dimension_numbers(
         )
     for what, listed in (("inner", inner), ("dropped", dropped), ("operand batching", operand_batch)):
         if any(a >= b for a, b in pairwise(listed)):
-            raise BadArgument(f"{name}: {what} dimensions must be sorted and distinct, got {listed} in {dims}.")
+            raise ShapeMismatch(f"{name}: {what} dimensions must be sorted and distinct, got {listed} in {dims}.")
     excluded = (*dropped, *operand_batch)
     if len({*excluded}) != len(excluded) or len({*index_map, *operand_batch}) != len(index_map) + len(operand_batch):
-        raise BadArgument(f"{name}: dimensions of the operand must not be named twice, got {dims}.")
+        raise ShapeMismatch(f"{name}: dimensions of the operand must not be named twice, got {dims}.")
     if any(not 0 <= d < rank for d in (*excluded, *index_map)) or len(window) != rank:
-        raise BadArgument(f"{name}: dimension numbers and window {window} must fit {operand}, got {dims}.")
+        raise ShapeMismatch(f"{name}: dimension numbers and window {window} must fit {operand}, got {dims}.")
     if any(not 0 <= w <= n for w, n in zip(window, operand.shape)) or any(window[d] > 1 for d in excluded):
         raise ShapeMismatch(
             f"{name}: a window must fit into the operand, and have size 1 in a dropped dimension;"
             f" got {window} for {operand}."
         )
     if len(inner) != rank - len(excluded):
-        raise BadArgument(f"{name}: a window has {rank - len(excluded)} dimensions, got {inner} for them.")
+        raise ShapeMismatch(f"{name}: a window has {rank - len(excluded)} dimensions, got {inner} for them.")
     if len(operand_batch) != len(indices_batch) or any(not 0 <= d < len(indices.shape) - 1 for d in indices_batch):
-        raise BadArgument(f"{name}: batching dimensions must come in pairs, got {dims}.")
+        raise ShapeMismatch(f"{name}: batching dimensions must come in pairs, got {dims}.")
     if any(operand.shape[a] != indices.shape[b] for a, b in zip(operand_batch, indices_batch)):
         raise ShapeMismatch(
             f"{name}: batching dimensions must have equal sizes, got {dims} for {operand} and {indices}."
