@@ -6,5 +6,6 @@ from .interpreters.custom.custom_vjp import custom_vjp as custom_vjp
 from .interpreters.custom.custom_vjp import linear_call as linear_call
 from .interpreters.custom.derivative_rules import CustomVJPPrimal as CustomVJPPrimal
 from .interpreters.custom.derivative_rules import SymbolicZero as SymbolicZero
+from .interpreters.custom.derivative_rules import custom_vjp_primal_tree_values as custom_vjp_primal_tree_values
 from .interpreters.custom.derivative_rules import zero_from_primal as zero_from_primal
 from .interpreters.transformations.make_program import closure_convert as closure_convert

@@ -206,6 +206,7 @@ class FoundNaN(HandlaxError, FloatingPointError):
 
 
 JAXTypeError = HandlaxError
+JaxRuntimeError = CompileError
 UnexpectedTracerError = EscapedBox
 ConcretizationTypeError = ConcretizationError
 

@@ -418,10 +418,13 @@ def bind(program: Program, args: Sequence[Array]) -> list[Any]:
     return [*args, *[None] * (program.count - len(args)), *reversed(program.consts)]
 
 
+_SMALL = 1 << 16  # bytes of a constant that is compared by its elements
+
+
 class Builder(Equations):
     """A program under construction: equations are appended, ``freeze`` gives the program."""
 
-    __slots__ = ("in_types", "ops", "args", "types", "consts", "sites", "count", "inlined_blocks", "_numbers")
+    __slots__ = ("in_types", "ops", "args", "types", "consts", "sites", "count", "inlined_blocks", "_numbers", "_equal")
 
     def __init__(self) -> None:
         self.in_types: list[ArrayType] = []
@@ -433,6 +436,7 @@ class Builder(Equations):
         self.count = 0
         self.inlined_blocks: dict[int, Any] = {}  # last equation -> the cached rule program it came from
         self._numbers: dict[int, int] = {}
+        self._equal: dict[Hashable, int] = {}
 
     def input(self, type: ArrayType) -> int:
         """Append an input, before any equation; gives its number."""
@@ -442,11 +446,15 @@ class Builder(Equations):
         return number
 
     def const(self, value: Any) -> int:
-        """The number of a constant; the same object has the same number."""
+        """The number of a constant; the same object, or an equal small array, has the same number."""
         number = self._numbers.get(id(value))
         if number is None:
-            self.consts.append(value)
-            number = self._numbers[id(value)] = -len(self.consts)
+            small = value.__class__ is ConcreteArray and value._value is not None and value.type.nbytes <= _SMALL
+            key = array_key(value) if small else id(value)
+            number = self._equal.get(key)
+            if number is None:
+                self.consts.append(value)
+                number = self._equal[key] = self._numbers[id(value)] = -len(self.consts)
         return number
 
     def append(self, op: Operation, args: tuple[int, ...], result_type: Any, site: Any) -> int:

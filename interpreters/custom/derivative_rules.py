@@ -86,6 +86,12 @@ class CustomVJPPrimal:
         return f"CustomVJPPrimal(value={self.value!r}, perturbed={self.perturbed})"
 
 
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
+    """The values in place of the ``CustomVJPPrimal`` of a tree."""
+    is_primal = lambda x: isinstance(x, CustomVJPPrimal)
+    return pytrees.tree_map(lambda x: x.value if is_primal(x) else x, tree, is_leaf=is_primal)
+
+
 def shown_zero(t: ArrayType, symbolic: bool) -> Any:
     """The zero tangent of a value of this type, as it is passed to rules: ``SymbolicZero`` or an array."""
     return SymbolicZero(tangent_type(t) or array_type(t.shape, float0)) if symbolic else zero_tangent(t)

@@ -17,7 +17,7 @@ import numpy as np
 from ...effects.base.errors import BadCall, DTypeMismatch, ShapeMismatch, TreeMismatch
 from ...effects.base.frozen_values import Value
 from ...effects.base.immutables import ImmutableObject, setter
-from ...effects.core.arrays import Array, as_array
+from ...effects.core.arrays import Array, as_array, type_of
 from ...effects.core.columns import zeros_like
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.program import Program
@@ -42,12 +42,17 @@ def zero_tangent(t: ArrayType) -> Any:
     return np.zeros(t.shape, dtypes.float0)
 
 
-def tangent_of(where: str, t: ArrayType, dx: Any) -> Any:
-    """The argument ``dx`` as a tangent of a value of type ``t``, checked and converted; None for one of ``float0``."""
+def tangent_of(where: str, t: ArrayType, dx: Any, cotangent: bool = False) -> Any:
+    """The argument ``dx`` as a tangent of a value of type ``t``, checked and converted; None for one of ``float0``.
+
+    ``cotangent``: for a value without tangents any array of its shape will do, as in JAX.
+    """
     if isinstance(dx, Array) and dx.type is t and dtypes.is_inexact(t.dtype):
         return dx
     if tangent_type(t) is None:
         dtype = getattr(dx, "dtype", None)
+        if cotangent and type_of(dx).shape == t.shape:
+            return None
         if dtype != dtypes.float0:
             raise DTypeMismatch(
                 f"{where}: the tangent of {t} has dtype float0, got {dtype or type(dx).__name__}.",
@@ -147,7 +152,7 @@ class Pullback(LinearFunction):
         cts, tree = pytrees.flatten(ct[0])
         if tree != of.out_tree:
             raise TreeMismatch(f"vjp: the cotangent must have the structure of the result, {of.out_tree}, got {tree}.")
-        checked = [tangent_of("vjp", t, leaf) for t, leaf in zip(of.out_types, cts)]
+        checked = [tangent_of("vjp", t, leaf, cotangent=True) for t, leaf in zip(of.out_types, cts)]
         found = iter(self.linear.pullback(checked))
         grads = [None if tangent_type(t) is None else next(found) for t in of.in_types]
         return pytrees.unflatten(of.in_tree, materialised(grads, of.in_types))

@@ -186,3 +186,15 @@ def test_the_options_of_jax_for_printing_are_taken():
     p = Program.parse("program f(a: f32[]) -> (f32[]) { b: f32[] = sin a\n return (b) }")
     assert p.pretty_print(use_color=False, print_shapes=False, width=40) == str(p)
     assert p.pretty_print(source_info=True) == p.pretty_print(name_stack=True)
+
+
+def test_equal_constants_are_one():
+    one, other, third = (concrete(array_type((3,), np.dtype(dtype)), np.arange(3, dtype=dtype)) for dtype in "ffd")
+    builder = Builder()
+    assert builder.const(one) == builder.const(other) == builder.const(one) == -1
+    assert builder.const(third) == -2 and builder.const(scalar(2.0)) == builder.const(scalar(2.0)) == -3
+    zeros = [concrete(array_type((1,), np.dtype("f")), np.array([x], "f")) for x in (0.0, -0.0)]
+    assert builder.const(zeros[0]) != builder.const(zeros[1])
+    large = [concrete(array_type((10**5,), np.dtype("f")), np.zeros(10**5, "f")) for _ in range(2)]
+    assert builder.const(large[0]) != builder.const(large[1])  # by identity: their elements are not read
+    assert len(builder.consts) == 7

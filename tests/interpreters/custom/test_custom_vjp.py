@@ -10,7 +10,7 @@ import pytest
 import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
-from handlax.custom_derivatives import SymbolicZero, linear_call
+from handlax.custom_derivatives import CustomVJPPrimal, SymbolicZero, custom_vjp_primal_tree_values, linear_call
 from handlax.effects.operations.elementwise.transcendental import Sin
 
 XS = np.linspace(0.2, 1.4, 3, dtype="float32")
@@ -501,3 +501,12 @@ def test_a_captured_value_does_not_ask_the_backward_rule_to_be_linear():
         return f(3.0 * x)
 
     assert hx.grad(loss)(2.0) == 3 * 2.0 + 6.0
+
+
+def test_the_values_of_a_tree_of_primals():
+    seen = []
+    f = hx.custom_vjp(lambda p: p["a"] * 2.0)
+    fwd = lambda p: (seen.append(p), f(custom_vjp_primal_tree_values(p)), None)[1:]
+    f.defvjp(fwd, lambda _, ct: ({"a": 3.0 * ct},), symbolic_zeros=True)
+    assert hx.grad(lambda x: f({"a": x}))(1.0) == 3.0
+    assert type(seen[0]["a"]) is CustomVJPPrimal and custom_vjp_primal_tree_values({"b": 2}) == {"b": 2}

@@ -158,3 +158,26 @@ def test_mistakes_are_named_after_a_crossing_too():
             push(DX)
         with pytest.raises(hx.errors.Immutable):
             pull.linear = None
+
+
+def test_the_cotangent_of_an_integer_result_is_any_array_of_its_shape():
+    _, pull = hx.vjp(lambda x: (x, hnp.int32(3)), 1.0)
+    for ct in (3, hnp.int32(3), 3.0, True, np.zeros((), hx.dtypes.float0)):
+        assert pull((1.0, ct)) == (1.0,)
+    with pytest.raises(TypeError, match="float0"):
+        pull((1.0, np.ones(2, "int32")))
+
+
+def test_values_named_in_a_backward_rule_leave_the_pullback():
+    f = hx.custom_vjp(lambda x, y: hnp.sin(x) * y)
+    backward = lambda r, ct: (hx.sow(ct, "ct"), (r[0] * ct, r[1] * ct))[1]
+    f.defvjp(lambda x, y: (f(x, y), (hnp.cos(x) * y, hnp.sin(x))), backward)
+    xs = hnp.arange(1.0, 4.0)
+    for g, x, shape in (
+        (f, (1.0, 2.0), ()), (hx.jit(f), (1.0, 2.0), ()), (hx.vmap(f, (0, None)), (xs, 2.0), (3,)),
+        (lambda xs: lax.scan(lambda c, x: (c + f(x, 2.0), None), 0.0, xs)[0], (xs,), (3,)),
+        (hx.checkpoint(lambda x, y: 3.0 * f(x, y)), (1.0, 2.0), ()),
+    ):  # fmt: skip
+        y, pull = hx.vjp(g, *x)
+        cts, logged = hx.call_and_reap(pull)(hnp.ones_like(y))
+        assert hnp.allclose(cts[0], pull(hnp.ones_like(y))[0]) and logged["ct"].shape == shape
