@@ -81,6 +81,7 @@ from .interpreters.transformations.derivatives import linear_transpose as linear
 from .interpreters.transformations.derivatives import linearize as linearize
 from .interpreters.transformations.derivatives import value_and_grad as value_and_grad
 from .interpreters.transformations.derivatives import vjp as vjp
+from .interpreters.transformations.linear_functions import install_logs as _install_logs
 from .interpreters.transformations.make_program import closure_convert as closure_convert
 from .interpreters.transformations.make_program import effects_of as effects_of
 from .interpreters.transformations.make_program import make_program as make_program
@@ -217,6 +218,10 @@ remat = checkpoint
 _BASE.answer, _BASE.inline = _evaluate.answer, _evaluate.inline
 _install_backend(_XlaBackend(), numpy)
 _install_bodies(_Bodies(_record, jvp_program, batch_program))
+_install_logs(
+    lambda value, name: _later("library").sow(value, name, tag="logs of backward rules"),
+    lambda pull: _later("library").call_and_reap(pull, tag="logs of backward rules"),
+)
 _install_page(lambda program: _import_module(".interpreters.inspection.draw", __name__).page_of(program))
 _eager.install()
 for _module, _names in _DECLARED.items():

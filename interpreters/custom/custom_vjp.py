@@ -47,6 +47,7 @@ class custom_vjp(CustomFunction):
     fwd: Callable[..., Any] | None = None
     bwd: Callable[..., Any] | None = None
     symbolic_zeros: bool = False
+    logs: bool = False
 
     def defvjp(
         self,
@@ -66,7 +67,22 @@ class custom_vjp(CustomFunction):
         """
         need_function("defvjp", fwd)
         need_function("defvjp", bwd)
-        self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
+        self.fwd, self.bwd, self.symbolic_zeros, self.logs = fwd, bwd, symbolic_zeros, False
+
+    def defvjp_with_logs(
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """``defvjp`` with a ``bwd`` that returns ``(cts, logs)``, where ``logs`` is a dictionary of trees, or None.
+
+        The logs of all rules are the second result of ``pull.with_logs(ct)``, stacked by loops and lanes; everything
+        else drops them. They are values that ``sow`` names, with a tag of their own.
+        """
+        self.defvjp(fwd, bwd, symbolic_zeros, optimize_remat)
+        self.logs = True
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
@@ -84,21 +100,24 @@ class custom_vjp(CustomFunction):
             fixed = tuple([with_placeholders(value, placeholder_of) for value in static_values])
             rules = (with_placeholders(fwd, placeholder_of), with_placeholders(bwd, placeholder_of))
             common = (arguments.name, fixed, tree, self.symbolic_zeros, placeholders, first, expected)
-            return UserVjp(*common, *rules, arguments.static)
+            return UserVjp(*common, *rules, arguments.static, self.logs)
 
         functions = (fun, fwd, bwd, *static_values)
         return perform_call(CustomCall(CustomVjp, arguments.name, function, make_rule, functions), xs)
 
 
-def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
+def custom_gradient(fun: Callable[..., Any] | None = None, *, with_logs: bool = False) -> Any:
     """A function from one that returns value and pullback: ``fun(*args) = (y, pull)``, ``pull(ct)`` the cotangents.
 
-    ``pull`` returns a tuple, or for one argument its cotangent alone; it may use any value that ``fun`` computed.
+    ``pull`` returns a tuple, or for one argument its cotangent alone; it may use any value that ``fun`` computed. With
+    ``with_logs`` it returns ``(cts, logs)``, as ``bwd`` of ``custom_vjp.defvjp_with_logs``.
 
     >>> from handlax import grad
     >>> grad(custom_gradient(lambda x: (x * x, lambda ct: 10.0 * ct)))(3.0)
     Array(10., dtype=float32, weak_type=True)
     """
+    if fun is None:
+        return lambda f: custom_gradient(f, with_logs=with_logs)
     need_function("custom_gradient", fun)
 
     @wraps(fun)
@@ -116,13 +135,18 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
 
         @wraps(fun)
         def bwd(residuals: Any, ct: Any) -> Any:
-            cts = residuals.func(ct, *residuals.args)
+            returned = residuals.func(ct, *residuals.args)
+            if with_logs and (not isinstance(returned, tuple) or len(returned) != 2):
+                return returned  # refused as no pair
+            cts, logs = returned if with_logs else (returned, None)
             alone = single and not (isinstance(cts, tuple) and len(cts) == 1)
-            return (cts,) if alone else cts
+            cts = (cts,) if alone else cts
+            return (cts, logs) if with_logs else cts
 
         value.__name__ = name_of(fun)
         function = custom_vjp(value)
-        function.defvjp(fwd, bwd)
+        define = function.defvjp_with_logs if with_logs else function.defvjp
+        define(fwd, bwd)
         return function(*args)
 
     return wrapped

@@ -21,6 +21,7 @@ from ...effects.functions.fingerprint import KeyedValue
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.program import Program, interpret
 from ...effects.trees import pytrees
+from ...effects.trees.structure import describe
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import float0, is_floating, is_inexact
 from ..analysis.dependence import dependence
@@ -30,6 +31,7 @@ from ..differentiation.deferred_rules import DeferredRule, DerivativeRule, check
 from ..differentiation.jvp import Jvp, jvp_program
 from ..differentiation.transpose import transpose_program
 from ..transformations.derivatives import tangent_type, zero_tangent
+from ..transformations.linear_functions import InstalledLogs
 from .custom_call import RuleResults, merge_arguments
 
 _FORWARD = Cache("forward programs of linear maps")
@@ -231,6 +233,7 @@ class UserVjp(UserRule):
     fwd: KeyedValue
     bwd: KeyedValue
     static_positions: tuple[int, ...]  # of the static arguments among all arguments
+    logs: bool  # whether the backward rule returns logs too
 
     @property
     def shown(self) -> str:
@@ -256,7 +259,7 @@ class UserVjp(UserRule):
             return RuleResults(outs, [None] * len(outs), tree)
         backward = UserBackward(
             self.function, self.bwd, self.statics, self.symbolic, self.boxes, tree, types, residual_tree, self.tree,
-            tuple([x.type for x in xs]), wrt,
+            tuple([x.type for x in xs]), wrt, self.logs,
         )  # fmt: skip
         fixed = tuple([x.type for x in (*captured, *residuals)])
         op = Adjoint(backward, None, fixed, inexact)
@@ -290,6 +293,7 @@ class UserBackward(DeferredRule):
     tree: Any
     types: tuple[ArrayType, ...]
     wrt: tuple[bool, ...]
+    logs: bool
 
     @property
     def shown(self) -> str:
@@ -306,7 +310,19 @@ class UserBackward(DeferredRule):
         statics = [replaced(static.value, values) for static in self.statics]
         stored = pytrees.unflatten(self.residual_tree, residuals[count:])
         in_cts = replaced(self.bwd.value, values)(*statics, stored, pytrees.unflatten(self.out_tree, out_cts))
+        in_cts = self.without_logs(in_cts) if self.logs else in_cts
         return [ct for ct, yes in zip(self.cotangents(in_cts), self.wrt) if yes]
+
+    def without_logs(self, returned: Any) -> Any:
+        """Log what a rule returned beside the cotangents, a dictionary or None; the cotangents."""
+        if not isinstance(returned, tuple) or len(returned) != 2 or not isinstance(returned[1], (dict, type(None))):
+            raise TreeMismatch(
+                f"{self.shown}: the rule must return a pair, the cotangents and a dictionary of logs or None, "
+                f"got {describe(returned)}."
+            )
+        for name, value in (returned[1] or {}).items():
+            InstalledLogs.log(value, name)
+        return returned[0]
 
     def cotangents(self, returned: Any) -> list[Any]:
         """The cotangent of each argument leaf, None for zero, from what the rule returned: None may stand for a tree.
@@ -331,17 +347,17 @@ class UserBackward(DeferredRule):
         return [self.cotangent(t, ct) for t, ct in zip(self.types, leaves)]
 
     def append_leaves(self, example: Any, returned: Any, leaves: list[Any]) -> bool:
-        """Append the leaves of a returned tree, None for each leaf of ``example`` under a None; False: no such tree."""
-        if returned is None:
-            leaves += [None] * len(pytrees.leaves(example))
+        """Append the leaves of a returned tree, of which a leaf or a None stands for a subtree of ``example``.
+
+        False: it is no such tree.
+        """
+        if returned is None or pytrees.structure(returned) is pytrees.LEAF:  # for a whole subtree
+            leaves += [returned] * len(pytrees.leaves(example))
             return True
         parts, tree = pytrees.flatten(example, lambda x: x is not example)
         returned_parts, other = pytrees.flatten(returned, lambda x: x is not returned)
         if tree != other:
             return False
-        if tree is pytrees.LEAF:
-            leaves.append(returned)
-            return True
         return all([self.append_leaves(a, b, leaves) for a, b in zip(parts, returned_parts)])
 
     def cotangent(self, t: ArrayType, ct: Any) -> Any:

@@ -9,7 +9,7 @@ leaves ``jit``, is a residual or a carry, and is mapped by ``vmap``, as any othe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -72,6 +72,18 @@ def tangent_of(where: str, t: ArrayType, dx: Any, cotangent: bool = False) -> An
 def materialised(tangents: Sequence[Any], types: Sequence[ArrayType]) -> list[Any]:
     """Tangents of values of these types, with arrays of zeros for the symbolic ones."""
     return [zero_tangent(t) if dx is None else dx for dx, t in zip(tangents, types)]
+
+
+class InstalledLogs:
+    """How backward rules log: ``log(value, name)``, and the function ``collect(pull)`` that gives results and logs."""
+
+    log: Callable[[Any, str], Any]
+    collect: Callable[[Any], Callable[..., tuple[Any, Any]]]
+
+
+def install_logs(log: Callable[[Any, str], Any], collect: Callable[[Any], Callable[..., tuple[Any, Any]]]) -> None:
+    """Set the functions by which backward rules log; called once, when the package is imported."""
+    InstalledLogs.log, InstalledLogs.collect = staticmethod(log), staticmethod(collect)
 
 
 class LinearSignature(Value):
@@ -156,6 +168,11 @@ class Pullback(LinearFunction):
         found = iter(self.linear.pullback(checked))
         grads = [None if tangent_type(t) is None else next(found) for t in of.in_types]
         return pytrees.unflatten(of.in_tree, materialised(grads, of.in_types))
+
+    def with_logs(self, *ct: Any) -> tuple[Any, Any]:
+        """The cotangents, and the dictionary of what backward rules logged: see ``custom_vjp.defvjp_with_logs``."""
+        cts, logs = InstalledLogs.collect(self)(*ct)
+        return cts, logs
 
     @property
     def program(self) -> Program:

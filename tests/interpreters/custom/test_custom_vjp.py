@@ -510,3 +510,19 @@ def test_the_values_of_a_tree_of_primals():
     f.defvjp(fwd, lambda _, ct: ({"a": 3.0 * ct},), symbolic_zeros=True)
     assert hx.grad(lambda x: f({"a": x}))(1.0) == 3.0
     assert type(seen[0]["a"]) is CustomVJPPrimal and custom_vjp_primal_tree_values({"b": 2}) == {"b": 2}
+
+
+def test_a_pullback_of_custom_gradient_logs():
+    f = hx.custom_gradient(lambda x: (x * x, lambda ct: (2 * x * ct, {"ct": ct})), with_logs=True)
+    g = hx.custom_gradient(with_logs=True)(lambda x, y: (x * y, lambda ct: ((y * ct, x * ct), None)))
+    assert hx.grad(f)(3.0) == 6.0 and hx.vjp(f, 3.0)[1].with_logs(1.0) == ((6.0,), {"ct": 1.0})
+    assert hx.vjp(g, 3.0, 4.0)[1].with_logs(1.0) == ((4.0, 3.0), {})
+    for wrong in (lambda ct: (ct,), lambda ct: (ct, [1.0])):
+        with pytest.raises(TypeError, match="a pair"):
+            hx.grad(hx.custom_gradient(lambda x, wrong=wrong: (x, wrong), with_logs=True))(1.0)
+
+
+def test_one_cotangent_stands_for_a_subtree():
+    f = hx.custom_vjp(lambda p: p["a"] * p["b"])
+    f.defvjp(lambda p: (f(p), None), lambda _, ct: (5.0 * ct,))
+    assert hx.grad(f)({"a": 1.0, "b": 2.0}) == {"a": 5.0, "b": 5.0}

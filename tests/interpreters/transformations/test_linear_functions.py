@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import handlax as hx
-from handlax import lax
+from handlax import errors, lax
 from handlax import numpy as hnp
 from handlax.errors import BadCall, TreeMismatch
 
@@ -168,10 +168,10 @@ def test_the_cotangent_of_an_integer_result_is_any_array_of_its_shape():
         pull((1.0, np.ones(2, "int32")))
 
 
-def test_values_named_in_a_backward_rule_leave_the_pullback():
+def test_what_backward_rules_log_leaves_the_pullback():
     f = hx.custom_vjp(lambda x, y: hnp.sin(x) * y)
-    backward = lambda r, ct: (hx.sow(ct, "ct"), (r[0] * ct, r[1] * ct))[1]
-    f.defvjp(lambda x, y: (f(x, y), (hnp.cos(x) * y, hnp.sin(x))), backward)
+    backward = lambda r, ct: ((r[0] * ct, r[1] * ct), {"ct": {"out": ct}})
+    f.defvjp_with_logs(lambda x, y: (f(x, y), (hnp.cos(x) * y, hnp.sin(x))), backward)
     xs = hnp.arange(1.0, 4.0)
     for g, x, shape in (
         (f, (1.0, 2.0), ()), (hx.jit(f), (1.0, 2.0), ()), (hx.vmap(f, (0, None)), (xs, 2.0), (3,)),
@@ -179,5 +179,9 @@ def test_values_named_in_a_backward_rule_leave_the_pullback():
         (hx.checkpoint(lambda x, y: 3.0 * f(x, y)), (1.0, 2.0), ()),
     ):  # fmt: skip
         y, pull = hx.vjp(g, *x)
-        cts, logged = hx.call_and_reap(pull)(hnp.ones_like(y))
-        assert hnp.allclose(cts[0], pull(hnp.ones_like(y))[0]) and logged["ct"].shape == shape
+        cts, logs = pull.with_logs(hnp.ones_like(y))
+        assert hnp.allclose(cts[0], pull(hnp.ones_like(y))[0]) and logs["ct"]["out"].shape == shape
+    logs = hx.jit(lambda x: hx.vjp(f, x, 2.0)[1].with_logs(3.0)[1])(1.0)
+    assert logs == {"ct": {"out": 3.0}} and hx.vjp(hnp.sin, 1.0)[1].with_logs(1.0)[1] == {}
+    with pytest.raises(errors.BadArgument, match="ct"):  # of two values of one name none is lost
+        hx.vjp(lambda x: f(f(x, 2.0), 2.0), 1.0)[1].with_logs(1.0)
