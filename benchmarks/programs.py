@@ -142,14 +142,14 @@ def transformer(np: Any, heads: int = 4) -> Program:
     return loss
 
 
-def nested(lib: Any, np: Any, depth: int, renew: Callable[[Any], Any]) -> Program:
+def nested(lib: Any, np: Any, depth: int, renew: Callable[[Any], Any], factor: float = 1.0) -> Program:
     """``(sum . grad . jit)^depth`` of a small function: every level differentiates the ones inside, each jitted.
 
-    ``renew`` gives each level code that no cache has seen.
+    ``renew`` gives each level code that no cache has seen; another ``factor`` gives programs that none has seen.
     """
 
     def base(x):
-        return np.sum(np.sin(x) * x)
+        return np.sum(np.sin(x) * x * factor)
 
     def level(inner):
         jitted = lib.jit(renew(inner))

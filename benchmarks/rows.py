@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from . import rows_compiled, rows_control, rows_dispatch, rows_eager, rows_start, rows_trace
+from . import rows_compiled, rows_control, rows_dispatch, rows_eager, rows_growth, rows_start, rows_trace
 from .timing import Row
 
 THEMES = {
@@ -14,6 +14,7 @@ THEMES = {
     "dispatch": rows_dispatch.ROWS,
     "compiled": rows_compiled.ROWS,
     "control": rows_control.ROWS,
+    "growth": rows_growth.ROWS,
 }
 
 ROWS: list[Row] = [dataclasses.replace(row, theme=theme) for theme, found in THEMES.items() for row in found]

@@ -159,7 +159,7 @@ class AttachedCache(AnyCache):
     def __init__(self, name: str, attribute: str | None, capacity: int = 4096, owners: Owners | None = None):
         super().__init__(name, capacity)
         self.attribute = attribute
-        self.misses_at_clear = 0
+        self.full_at = capacity  # so many misses: counting the entries of all parts is too slow
         self.owners = Owners() if owners is None else owners
 
     def new_part(self) -> Part:
@@ -176,7 +176,7 @@ class AttachedCache(AnyCache):
     def add(self, part: dict[Any, Any], key: Hashable, value: Any) -> Any:
         """Store ``value`` under ``key`` in ``part``, unless another thread has stored one; return the value stored."""
         self.misses += 1
-        if self.misses - self.misses_at_clear >= self.capacity:  # counting the entries of all parts is too slow
+        if self.misses >= self.full_at:
             self.clear()
         return part.setdefault(key, value)
 
@@ -184,7 +184,7 @@ class AttachedCache(AnyCache):
         return sum(map(len, self.parts()))
 
     def clear(self) -> None:
-        self.misses_at_clear = self.misses
+        self.full_at = self.misses + self.capacity
         for part in self.parts():
             part.clear()
 
@@ -198,21 +198,30 @@ class Part(dict[Any, Any]):
 
 
 class Owners:
-    """A weak set of the objects that have parts of an ``AttachedCache``; they must be hashed by identity."""
+    """The objects that have parts of an ``AttachedCache``, by weak references."""
 
-    __slots__ = ("members", "lock")
+    __slots__ = ("references", "bound", "lock")
 
     def __init__(self) -> None:
-        self.members: weakref.WeakSet[Any] = weakref.WeakSet()
-        self.lock = threading.RLock()  # a set must not grow while it is iterated
+        self.references: list[weakref.ref[Any]] = []
+        self.bound = 1024  # so many references are looked through for dead ones: twice as many as were alive
+        self.lock = threading.Lock()
 
     def add(self, owner: Any) -> None:
+        self.references.append(weakref.ref(owner))
+        if len(self.references) > self.bound:
+            self.forget_dead()
+
+    def forget_dead(self) -> None:
+        """Drop the references to objects that were freed; another thread may add some meanwhile."""
         with self.lock:
-            self.members.add(owner)
+            count = len(self.references)
+            self.references[:count] = [reference for reference in self.references[:count] if reference() is not None]
+            self.bound = max(1024, 2 * len(self.references))
 
     def alive(self) -> list[Any]:
-        with self.lock:
-            return list(self.members)
+        owners = [reference() for reference in list(self.references)]
+        return [owner for owner in owners if owner is not None]
 
 
 class WeakCache(AnyCache):

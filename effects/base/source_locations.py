@@ -150,8 +150,8 @@ class Sites:
             self.offsets.append(offset)
 
     def copy(self) -> Sites:
-        copied = Sites()
-        copied.codes, copied.offsets = list(self.codes), self.offsets[:]
+        copied = Sites.__new__(Sites)
+        copied.codes, copied.offsets = self.codes[:], self.offsets[:]
         return copied
 
     def append(self, site: RawSite) -> None:

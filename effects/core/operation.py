@@ -47,6 +47,7 @@ class Operation(ImmutableObject):
     effectful: ClassVar[bool] = False
     bodied: ClassVar[bool] = False  # a higher-order operation: it has programs, its bodies
     named: ClassVar[bool] = False  # refers to a named axis
+    has_row: ClassVar[bool] = False  # one of the three: its effect row may have elements
     deferred: ClassVar[tuple[str, ...]] = ()  # fields that are rules recorded on demand, which handlers transform
     joint_transpose: ClassVar[bool] = False  # its transpose returns the cotangents of all operands
     componentwise: ClassVar[bool] = False  # result i depends on operand i alone
@@ -279,6 +280,7 @@ def _build(cls: type, effectful: bool, **declarations: Any) -> type[Operation]:
     elif "result_type" in namespace and not kind.__module__.startswith("handlax."):
         kind.result_type = _in_array_types(namespace["result_type"])
     kind.effectful = effectful or inherited.effectful
+    kind.has_row = kind.effectful or kind.bodied or kind.named
     if not kind._names:
         kind.memo = Memo()
     for name, value in declarations.items():

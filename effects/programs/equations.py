@@ -41,8 +41,11 @@ class Equations:
         if tuple not in map(type, self.types):
             types += self.types
             return types
-        for op, result in zip(self.ops, self.types):
-            types += op.as_results(result)
+        for result in self.types:
+            if type(result) is tuple:
+                types += result
+            else:
+                types.append(result)
         return types
 
     def starts(self) -> list[int]:

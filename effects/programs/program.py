@@ -83,11 +83,17 @@ class Program(Equations, ImmutableObject):
         row = EMPTY_ROW
         kinds: set[type[Operation]] = set(map(type, ops))
         for kind in kinds:
-            if kind.effectful or kind.bodied or kind.named:
+            if kind.has_row:
                 row = row.union(*[each.effects for each in ops if type(each) is kind])
-        parts = (tuple(in_types), ops, tuple(args), tuple(types), tuple(outs), tuple(consts), lines, name, row)
-        for assign, part in zip(_SETTERS, parts):
-            assign(self, part)
+        _set_in_types(self, tuple(in_types))
+        _set_ops(self, ops)
+        _set_args(self, tuple(args))
+        _set_types(self, tuple(types))
+        _set_outs(self, tuple(outs))
+        _set_consts(self, tuple(consts))
+        _set_sites(self, lines)
+        _set_name(self, name)
+        _set_effects(self, row)
         _set_facts(self, _NO_FACTS)
 
     @property
@@ -339,6 +345,9 @@ class Program(Equations, ImmutableObject):
 
 _PARTS = ("in_types", "ops", "args", "types", "outs", "consts", "sites", "name", "effects")
 _SETTERS = tuple([setter(Program, name) for name in _PARTS])
+(
+    _set_in_types, _set_ops, _set_args, _set_types, _set_outs, _set_consts, _set_sites, _set_name, _set_effects,
+) = _SETTERS  # fmt: skip
 _set_key, _set_hash, _set_facts = (setter(Program, name) for name in ("_key", "_hash", "facts"))
 set_out_types, _set_numbered = (setter(Program, name) for name in ("_out_types", "_numbered"))
 
@@ -378,7 +387,7 @@ def memoised(program: Program, key: Hashable, make: Callable[[], Any]) -> Any:
     try:
         return program.facts[key]
     except KeyError:
-        return _FACTS.add(_facts_of(program), key, on_deep_stack(make))
+        return _FACTS.add(_facts_of(program), key, make())
 
 
 def _facts_of(program: Program) -> Part:

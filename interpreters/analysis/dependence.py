@@ -30,7 +30,7 @@ def effect_kinds(op: Operation) -> set[Any]:
 
 def is_root(op: Operation) -> bool:
     """Whether ``op`` performs an effect, beyond naming a mapped axis: such an operation is never dead code."""
-    if not (op.effectful or op.bodied or op.named):
+    if not op.has_row:
         return False
     return any([not isinstance(effect, Axis) for effect in op.effects])
 
@@ -109,6 +109,9 @@ def _dependence(program: Program, earlier: dict[Any, int]) -> Dependence:
             for n in args:
                 if n >= 0:
                     inputs |= values[n]
+            if not performs and not op.multiple_results:
+                values.append(inputs)
+                continue
             results = [inputs] * len(types) if op.multiple_results else [inputs]
             performed = dict.fromkeys(effect_kinds(op), inputs) if performs else {}
         if performed:

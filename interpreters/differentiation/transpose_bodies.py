@@ -21,7 +21,7 @@ from ...effects.core.columns import add_tangents, zeros_like
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program, interpret
 from ...effects.types.array_type import ArrayType
-from ..analysis.dependence import Marks, body_dependence
+from ..analysis.dependence import Marks, as_set, body_dependence, dependence
 from ..analysis.simplify import dead_code_elimination
 from ..core.record import Record
 from .partial_eval import split_operation
@@ -116,6 +116,11 @@ def _adjoint(op: HigherOrder, linear: Marks, nonzero: Marks, transpose: BodyTran
         carried = grown
     cotangents = _LiveCotangents(carried, live[:count], live[count + carry :])
     bodies = [_body(op, program, own, marks, cotangents, nonzero) for program, own in adjoints]
+    if not all(nonzero):  # remove the recomputation that only served results without a cotangent
+        bodies = [
+            dead_code_elimination(new, instantiate=True).program if _recomputes(body, inner) else new
+            for body, new in zip(op.bodies, bodies)
+        ]
     fixed = len(marks.shared) - count
     if op.prevent_cse:
         bodies = [delayed(body, len(body.in_types) - sum(nonzero)) for body in bodies]
@@ -135,6 +140,12 @@ def _adjoint(op: HigherOrder, linear: Marks, nonzero: Marks, transpose: BodyTran
             *_only(numbers.each, marks.each, cotangents.sliced),
         ),
     )
+
+
+def _recomputes(body: Program, linear: Marks) -> bool:
+    """Whether an equation of a body depends on no linear input, so that the adjoint computes it again."""
+    marked = as_set(linear)
+    return any([not numbers & marked for numbers in dependence(body).values[len(linear) :]])
 
 
 def _only(numbers: Sequence[int], linear: Sequence[bool], live: Marks) -> list[int]:
@@ -158,7 +169,7 @@ def _body(
     if not op.loops and live == (*summed, *sliced):  # no carries, and all branches have the same cotangents
         wanted = [t for t, yes in zip([*linear_shared, *linear_each], live) if yes]
         if adjoint.out_types == tuple(wanted):
-            return adjoint if all(nonzero) else dead_code_elimination(adjoint, instantiate=True).program
+            return adjoint
     recorder = Record(BASE, "")
 
     def inputs(items: Sequence[Any]) -> list[Any]:
@@ -182,6 +193,4 @@ def _body(
         ]
         new_cts = [typed_cotangent(g, t) for g, t, yes in zip(of_carry, types[shared:], carried) if yes]
         slices = [typed_cotangent(g, t) for g, t, yes in zip(of_each, linear_each, sliced) if yes]
-        body = recorder.freeze([*new_cts, *new_sums, *slices], adjoint.name)
-    # remove the recomputation that only served results without a cotangent
-    return body if all(nonzero) else dead_code_elimination(body, instantiate=True).program
+        return recorder.freeze([*new_cts, *new_sums, *slices], adjoint.name)

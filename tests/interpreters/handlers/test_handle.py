@@ -260,3 +260,18 @@ def test_a_block_is_not_closed_inside_a_transformation_in_it():
 def test_a_state_that_is_no_tree_of_arrays_is_refused_by_name(f):
     with pytest.raises(errors.StateTypeError, match="state of a handler must be a tree of arrays, got 'a'"):
         hx.handle(counter, "a")(f)()
+
+
+def test_a_thousand_handlers_may_be_nested():
+    @hx.effect
+    class Count:
+        def result_type(op, x):
+            return x
+
+    bottom = hx.handler({Count: lambda op, x: x})
+    above = hx.handler({Count: lambda op, x: hx.perform(Count(), x + 1)})
+    f = lambda x: hx.perform(Count(), x)
+    for _ in range(1000):
+        f = hx.handle(above)(f)
+    for run in (hx.handle(bottom)(f), hx.jit(hx.handle(bottom)(f))):
+        assert int(run(0)) == 1000

@@ -1,0 +1,68 @@
+"""What ``n`` like parts of a program cost: processor time per part at 1,000 against 100, for handlax alone."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import handlax as hx
+
+from .programs_growth import FAMILIES
+from .timing import Pair, Plan, Row
+
+FEW, MANY = 100, 1000
+
+
+def _lower(f: Callable[[Any], Any], x: Any) -> Any:
+    return hx.jit(f).lower(x).as_text()
+
+
+STAGES: dict[str, Callable[[Callable[[Any], Any], Any], Any]] = {
+    "trace": lambda f, x: hx.make_program(f)(x),
+    "trace of grad of jit": lambda f, x: hx.make_program(hx.grad(hx.jit(f)))(x),
+    "trace + lower": _lower,
+}
+
+
+def growth_row(family: str, stage: str) -> Row:
+    make, measured = FAMILIES[family], STAGES[stage]
+
+    def seconds(n: int) -> float:
+        hx.clear_caches()
+        f, x = make(n)
+        start = time.process_time()
+        measured(f, x)
+        return (time.process_time() - start) / n
+
+    def measure(plan: Plan) -> Pair:
+        rounds = min(plan.rounds, 3)  # long ones
+        seconds(FEW)
+        samples = [(seconds(MANY), min(seconds(FEW) for _ in range(3))) for _ in range(rounds)]
+        many, few = [statistics.median(column) * 1e6 for column in zip(*samples)]
+        return Pair(many, few, (f"at {FEW}: {few:.3g} us each",))
+
+    return Row(f"{stage}, each of 1,000 {family} against 100", 1.5, measure, 1.0, beside=False)
+
+
+def compiled_row() -> Row:
+    """The time of XLA's compilation too, at 40 carried effects against 10: each is a loop."""
+    make = FAMILIES["carried effects under vmap"]
+
+    def seconds(n: int) -> float:
+        f, x = make(n)
+        lowered = hx.jit(f).lower(x)
+        start = time.process_time()
+        lowered.compile()
+        return (time.process_time() - start) / n
+
+    def measure(plan: Plan) -> Pair:
+        samples = [(seconds(40), seconds(10)) for _ in range(min(plan.rounds, 3)) if hx.clear_caches() is None]
+        many, few = [statistics.median(column) * 1e6 for column in zip(*samples)]
+        return Pair(many, few, (f"at 10: {few:,.0f} us each",))
+
+    return Row("compile, each of 40 carried effects under vmap against 10", 1.5, measure, 1.0, beside=False)
+
+
+ROWS = [*[growth_row(family, stage) for family in FAMILIES for stage in STAGES], compiled_row()]
