@@ -159,7 +159,7 @@ class AttachedCache(AnyCache):
     def __init__(self, name: str, attribute: str | None, capacity: int = 4096, owners: Owners | None = None):
         super().__init__(name, capacity)
         self.attribute = attribute
-        self.full_at = capacity  # so many misses: counting the entries of all parts is too slow
+        self.misses_at_clear = 0
         self.owners = Owners() if owners is None else owners
 
     def new_part(self) -> Part:
@@ -176,7 +176,7 @@ class AttachedCache(AnyCache):
     def add(self, part: dict[Any, Any], key: Hashable, value: Any) -> Any:
         """Store ``value`` under ``key`` in ``part``, unless another thread has stored one; return the value stored."""
         self.misses += 1
-        if self.misses >= self.full_at:
+        if self.misses - self.misses_at_clear >= self.capacity:  # counting the entries of all parts is too slow
             self.clear()
         return part.setdefault(key, value)
 
@@ -184,7 +184,7 @@ class AttachedCache(AnyCache):
         return sum(map(len, self.parts()))
 
     def clear(self) -> None:
-        self.full_at = self.misses + self.capacity
+        self.misses_at_clear = self.misses
         for part in self.parts():
             part.clear()
 

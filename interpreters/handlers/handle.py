@@ -21,7 +21,7 @@ from .resumable import run_reified
 
 
 class _Landing(Run):
-    """Stands between nested handlers, each of which calls the next one out: those outside may go on with a new stack."""
+    """Stands between nested handlers, each of which calls the next one out: the outer ones may have a new stack."""
 
     __slots__ = ()
 
