@@ -5,8 +5,9 @@
 
 Known inputs of a body stay inputs of its adjoint. The cotangents of linear carries are carries. The cotangents of
 linear shared inputs are summed over the iterations, in a carry that starts from zero; those of linear ``each`` inputs
-are stacked as ``out``. Loops iterate in reverse order. Which carries have a cotangent is the least fixed point over the
-iterations. A loop of unknown length has its own adjoint, in ``while_adjoint``.
+are stacked as ``out``. Lanes carry nothing: the cotangents of their shared inputs are stacked, and summed afterwards.
+Loops iterate in reverse order. Which carries have a cotangent is the least fixed point over the iterations. A loop of
+unknown length has its own adjoint, in ``while_adjoint``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ...effects.base import config
 from ...effects.base.caches import Cache
 from ...effects.base.stack import BASE, current, inside
 from ...effects.core.columns import add_tangents, zeros_like
+from ...effects.operations.reductions.reductions import reduce_sum
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program, interpret
 from ...effects.types.array_type import ArrayType
@@ -48,9 +50,10 @@ def transpose_operation(
     fixed, residuals = [operands[i] for i in adjoint.fixed], [operands[i] for i in adjoint.residuals]
     results = current().answer(adjoint.op, (*fixed, *carries, *sums, *residuals, *out_cts))
     grads: list[Any] = [None] * len(operands)
+    each_lane = op.shared if op.runs == "lanes" else 0  # these cotangents are stacked, one of each lane
     for i, grad in zip(adjoint.grads, results):
         if linear[i]:
-            grads[i] = grad
+            grads[i] = reduce_sum(grad, (0,)) if i < each_lane else grad
     return grads
 
 

@@ -56,6 +56,8 @@ class CarryMovement(Movement):
 class AppendMovement(Movement):
     """The state is a log, a tuple. What a body appends is stacked over the iterations of a loop, or over lanes.
 
+    Axes stand in the order of the bodies, the outermost first: of nested ``vmap`` in that of the results; the axis of a
+    loop before that of the lanes in it, also where ``vmap`` is around the loop.
     A clause returns ``(*log, entry)``; in a body it cannot read the log, whose earlier entries are not known there.
     After a branch the log has the entries of all branches, each as ``When(taken, value)``.
     """
@@ -63,13 +65,7 @@ class AppendMovement(Movement):
     __slots__ = ()
 
     def flow(self, run: Any, op: HigherOrder) -> StateFlow:
-        if op.runs == "until":
-            raise CannotCross(
-                f"{op.name}: the log of {run.label} cannot cross a loop of unknown length: the number of "
-                "its entries must be known when it is traced.",
-                hint="use scan or fori_loop with constant bounds, or a state with an array of fixed size.",
-            )
-        return AppendedState(op)
+        return UnstackableLog(op) if op.runs == "until" else AppendedState(op)
 
 
 class MergeMovement(Movement, Value):
@@ -201,7 +197,7 @@ class AppendedState(StateFlow):
         self.branches = op.runs == "one"
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
-        run.current = OpenLog(run.label, ())
+        run.current = OpenLog(run.label)
 
     def end(self, run: Any) -> tuple[Sequence[Any], Any]:
         entries = known_entries(run.current)
@@ -234,6 +230,25 @@ class AppendedState(StateFlow):
             bodies.append(pytrees.unflatten(part, values[first:last]))
             first = last
         self.extend(run, bodies)
+
+
+class UnstackableLog(StateFlow):
+    """A log and a loop of unknown length, in which nothing may be appended."""
+
+    def __init__(self, op: HigherOrder):
+        self.name = op.name
+
+    def begin(self, run: Any, values: Sequence[Any]) -> None:
+        run.current = OpenLog(run.label)
+
+    def end(self, run: Any) -> tuple[Sequence[Any], Any]:
+        if known_entries(run.current):
+            raise CannotCross(
+                f"{self.name}: the log of {run.label} cannot cross a loop of unknown length: the number of "
+                "its entries must be known when it is traced.",
+                hint="use scan or fori_loop with constant bounds, or a state with an array of fixed size.",
+            )
+        return (), None
 
 
 class MergedState(StateFlow):

@@ -488,3 +488,59 @@ def test_what_a_rule_performs_is_answered_inside_a_compiled_function_too():
     for compiled in (stepping, hx.jit(stepping), hx.jit(hx.jit(stepping))):
         value, slope = hx.value_and_grad(lambda x, f=compiled: hx.handle(counter, 0)(f)(x)[1])(3.0)
         assert (float(value), float(slope)) == (9.0, 6.0)
+
+
+GRID = np.arange(6.0, dtype="float32").reshape(2, 3)
+
+
+def noted(x):
+    note(x)
+    return hx.library.sow(x, "x")
+
+
+@pytest.mark.parametrize("compiled", [lambda f: f, hx.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize(
+    "nest",
+    [
+        lambda f: hx.vmap(hx.vmap(f)),
+        lambda f: hx.vmap(lambda row: hx.vmap(f)(row)),
+        lambda f: hx.vmap(hx.jit(hx.vmap(f))),
+        lambda f: lambda rows: lax.map(hx.vmap(f), rows),
+        lambda f: hx.vmap(hx.vmap(lambda x: lax.cond(x >= 0, f, f, x))),
+    ],
+)
+def test_the_axes_of_a_log_stand_as_those_of_the_result_and_of_what_is_sown(nest, compiled):
+    reaped = compiled(lambda xs: hx.library.call_and_reap(nest(noted))(xs))
+    (entry, *others), (y, sown) = hx.handle(log, ())(reaped)(GRID)
+    entry, value = (each.value if isinstance(each, hx.When) else each for each in (entry, sown["x"]))
+    assert np.asarray(y).tolist() == GRID.tolist()
+    assert len(others) <= 1 and np.asarray(value).tolist() == GRID.tolist()
+    assert all(np.asarray(each.value).shape == (2, 3) for each in others) and np.asarray(entry).shape == (2, 3)
+    assert others or np.asarray(entry).tolist() == GRID.tolist()
+
+
+def test_lanes_of_lanes_are_answered_in_the_order_of_the_result():
+    _, ys = hx.handle(linear, 0.0)(hx.vmap(hx.vmap(lambda x: draw())))(GRID)
+    assert ys.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+
+
+def test_a_log_is_no_matter_to_a_loop_of_unknown_length_that_appends_nothing():
+    @hx.custom_jvp
+    def doubled(x):
+        return 2 * x
+
+    doubled.defjvp(lambda xs, ts: (2 * xs[0], 2 * ts[0]))
+    f = lambda x: lax.while_loop(lambda c: c < 3.0, lambda c: doubled(c) + 1.0, x)
+    assert hx.handle(log, ())(f)(1.0) == ((), 3.0)
+
+
+@pytest.mark.parametrize("derivative", [hx.grad, hx.jacfwd, lambda f: hx.jit(hx.grad(f))])
+def test_what_lanes_share_has_the_sum_of_their_cotangents(derivative):
+    def f(x):
+        def lane(z):
+            return lax.cond(z > 0.5, lambda x, z: x * z, lambda x, z: draw() + x * x, x, z)
+
+        return hx.vmap(lane)(hnp.array([0.25, 0.75])).sum()
+
+    _, slope = hx.handle(linear, 0.0)(derivative(f))(2.0)
+    assert slope.shape == () and float(slope) == 2 * 2.0 + 0.75

@@ -1,0 +1,79 @@
+"""Random programs with effects give what a plain interpreter says: see ``effect_oracle`` for what they mean.
+
+Handlers of every kind and movement, with effects performed in loops, branches, lanes, compiled and checkpointed
+functions, derivatives and custom rules, nested up to four deep.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers.effect_oracle import meaning, slope
+from helpers.effect_programs import function, random_program
+
+import handlax as hx
+from handlax import numpy as hnp
+
+XS = [0.7, -0.3, 1.1]
+Y = -0.4
+
+
+def array(x):
+    return hnp.asarray(x, "float64")
+
+
+def directly(f, c):
+    return f(array(c), array(XS[0]), array(Y))
+
+
+def compiled(f, c):
+    return directly(hx.jit(f), c)
+
+
+def in_lanes(f, c):
+    return hx.vmap(f, (None, 0, None))(array(c), array(XS), array(Y))
+
+
+def compiled_in_lanes(f, c):
+    return in_lanes(hx.jit(f), c)
+
+
+def derivative(f, c):
+    return hnp.stack(hx.jvp(lambda x: f(array(c), x, array(Y)), (array(XS[0]),), (array(1.0),)))
+
+
+MODES = {
+    directly: lambda program, c: meaning(program, c, XS[0], Y),
+    compiled: lambda program, c: meaning(program, c, XS[0], Y),
+    in_lanes: lambda program, c: [meaning(program, c, x, Y) for x in XS],
+    compiled_in_lanes: lambda program, c: [meaning(program, c, x, Y) for x in XS],
+    derivative: lambda program, c: slope(program, c, XS[0], Y),
+}
+
+
+def check(seed, depth, modes):
+    program, choice = random_program(seed, depth), float(seed % 2)
+    for mode in modes:
+        expected, found = MODES[mode](program, choice), mode(function(program), choice)
+        message = f"program {seed} of depth {depth}, {mode.__name__}"
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-9, atol=1e-9, err_msg=message)
+
+
+@pytest.mark.parametrize("first", range(0, 240, 24))
+def test_small_programs_mean_what_the_oracle_says(first):
+    for seed in range(first, first + 24):
+        check(seed, 1 + (seed % 6 == 0), [directly])
+
+
+@pytest.mark.parametrize("mode", list(MODES)[1:], ids=lambda mode: mode.__name__)
+def test_transformed_programs_mean_what_the_oracle_says(mode):
+    for seed in range(300, 306):
+        check(seed, 2, [mode])
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("first", range(1000, 11000, 50))
+def test_programs_of_all_depths_mean_what_the_oracle_says(first):
+    transformed = list(MODES)[1:]
+    for seed in range(first, first + 50):
+        check(seed, 1 + seed % 4, [directly, transformed[seed // 5 % 4]] if seed % 5 == 0 else [directly])
