@@ -212,10 +212,11 @@ class Batch(BodyTransformer):
             if op.deferred and not op.bodied:
                 return cross_linear(self, op, operands)
             if op.bodied and not (BATCH.has(type(op)) and op.maps(dims)):  # type: ignore[attr-defined]
-                if op.runs == "lanes" and self.concerns(op) and Axis(self.axis_name) not in op.effects:
+                body: Any = op
+                if body.runs == "lanes" and self.concerns(op) and Axis(self.axis_name) not in op.effects:
                     ys = self.in_lanes(op, dims, values)  # lanes in lanes: the outer ones first, as in the result
                     return tuple([self.box(0, (y,)) for y in ys])
-                return cross(self, op, operands)  # type: ignore[arg-type]
+                return cross(self, body, operands)
             if op.named and self.axis_name in op.axis_names:  # type: ignore[attr-defined]
                 y, dim = COLLECTIVE.find(type(op))(op, self.axis_name, self.size, dims, *values)
             else:
