@@ -78,6 +78,7 @@ STATE |= {
     "effects.programs.printer:Printer.seen": "one pass: a text",
     "effects.programs.printer:Printer.types": "one pass: a text",
     "effects.programs.printer:Printer.uses": "one pass: a text",
+    "effects.programs.program:Builder._equal": "one record: constants by value",
     "effects.programs.program:Builder._numbers": "one record: the numbers of constants",
     "effects.programs.program:Builder.inlined_blocks": "one record: part of the tape",
     "interpreters.differentiation.partial_eval:Splitter.cheap": "one pass: a program",
