@@ -113,9 +113,20 @@ def _inverse_slope(x: Any, sign: int) -> Any:
         z = _turned(x) if sign > 0 else x
         return mul(rsqrt(_one_minus(z)), rsqrt(_one_plus(z)))
     if sign < 0:
-        return rsqrt(mul(_one_minus(x), _one_plus(x)))
+        return rsqrt(_one_minus_square(x))
     p, q = _fraction(x)
     return mul(absolute(q), rsqrt(add(square(p), square(q))))
+
+
+def _one_minus_square(x: Any) -> Any:
+    """1 - x^2 for real x, by its factors where abs(x) is near 1."""
+    large = gt(absolute(x), like(x, 0.5))
+    return select_n(large, sub(like(x, 1), square(x)), mul(_one_minus(x), _one_plus(x)))
+
+
+def _atanh_divisor(x: Any) -> Any:
+    """1 - x^2."""
+    return mul(_one_plus(x), _one_minus(x)) if dtypes.is_complex(x.type.dtype) else _one_minus_square(x)
 
 
 def _fraction(x: Any) -> tuple[Any, Any]:
@@ -177,7 +188,7 @@ Asin = elementwise(
 )  # fmt: skip
 Acos = elementwise(
     "acos", INEXACT, wide(np.arccos), jvp=lambda x, dx: dx * -_inverse_slope(x, -1),
-    lower=corrected("chlo.acos", formulas.acos),
+    lower=lower_wide(corrected("chlo.acos", formulas.acos)),
     workload="inverse", doc="The inverse of ``cos``, with real part in [0, pi].",
 )  # fmt: skip
 Atan = elementwise(
@@ -217,17 +228,17 @@ Tanh = elementwise(
 )  # fmt: skip
 Asinh = elementwise(
     "asinh", INEXACT, wide(np.arcsinh), jvp=lambda x, dx: dx * _inverse_slope(x, 1),
-    lower=corrected("chlo.asinh", formulas.asinh),
+    lower=lower_wide(corrected("chlo.asinh", formulas.asinh)),
     workload="hyperbolic", doc="The inverse of ``sinh``.",
 )  # fmt: skip
 Acosh = elementwise(
     "acosh", INEXACT, wide(np.arccosh), jvp=lambda x, dx: dx * mul(rsqrt(sub(x, like(x, 1))), rsqrt(_one_plus(x))),
-    lower=corrected("chlo.acosh", formulas.acosh), workload="hyperbolic",
+    lower=lower_wide(corrected("chlo.acosh", formulas.acosh)), workload="hyperbolic",
     doc="The inverse of ``cosh``, with real part not below 0.",
 )  # fmt: skip
 Atanh = elementwise(
-    "atanh", INEXACT, wide(np.arctanh), jvp=lambda x, dx: div(dx, mul(_one_plus(x), _one_minus(x))),
-    lower=by_parts("chlo.atanh", formulas.atanh), workload="hyperbolic", doc="The inverse of ``tanh``.",
+    "atanh", INEXACT, wide(np.arctanh), jvp=lambda x, dx: div(dx, _atanh_divisor(x)),
+    lower=lower_wide(by_parts("chlo.atanh", formulas.atanh)), workload="hyperbolic", doc="The inverse of ``tanh``.",
 )  # fmt: skip
 sinh: Function = surface(Sinh)
 cosh: Function = surface(Cosh)

@@ -12,14 +12,15 @@ from ...base.errors import NotDifferentiable
 from ...base.stack import perform
 from ...core.operation import Operation
 from ...types.dtypes import FLOATING, float32, float64
-from ..elementwise.arithmetic import floor, like, mul, neg, sqrt, sub
+from ..elementwise.arithmetic import RoundingMethod, abs, floor, like, mul, neg, round, sqrt, sub
 from ..elementwise.bitwise import bitwise_and
-from ..elementwise.comparison import eq, gt, select_n
+from ..elementwise.comparison import eq, ge, gt, le, lt, select_n
 from ..elementwise.conversion import convert
-from ..elementwise.transcendental import erfc, exp, log, log1p
+from ..elementwise.transcendental import erfc, exp, log, log1p, pow
 from ..foundations.elementwise_factory import Function, elementwise, repeated, surface
 from ..foundations.half_precision import lower_wide, scipy_special, wide
-from ..foundations.shapes import full
+from ..foundations.shapes import broadcast, full, reshape
+from ..manipulation.slicing import concatenate, slice_in_dim
 from ..reductions.reductions import reduce_or
 from . import incomplete_gamma, special_series
 from .special_series import SeriesArithmetic, SeriesExpansion
@@ -93,39 +94,90 @@ Digamma = elementwise(
 )  # fmt: skip
 
 
-def _polygamma(m, x):
-    """(-1)^(m+1) m! zeta(m + 1, x), digamma for m = 0, and NaN where m is no natural number.
+def _zeta(s, q):
+    """SciPy's zeta; for q < 0 and an integer s a sum over all integers less one over natural numbers, else NaN.
 
-    At 0 and below, the poles are infinite from both sides for odd m, and NaN for even m.
+    sum over n in Z of (q + n)^-s = r^-s + zeta(s, 1 + r) + (-1)^s zeta(s, 1 - r) for q = r modulo 1. The poles at 0 and
+    below are infinite from both sides for even s, and NaN for others.
     """
-    even = m % 2 == 0
-    y = np.where(even, -1.0, 1.0) * scipy_special("gamma")(m + 1) * scipy_special("zeta")(m + 1, x)
-    pole = even & (x <= 0) & (x == np.rint(x))
-    y = np.where(m == 0, _digamma(x), np.where(pole | (x == -np.inf), np.nan, y)).astype(x.dtype)
-    return np.where((m < 0) | (m != np.floor(m)), np.asarray(np.nan, x.dtype), y)
+    s, q = (np.asarray(v, np.float64) for v in (s, q))
+    hurwitz = scipy_special("zeta")
+    even, below, r = s % 2 == 0, q < 0, q - np.rint(q)
+    sign = np.where(even, 1.0, -1.0)
+    near = np.abs(r) ** -s * np.where(r < 0, sign, 1.0)
+    around = near + hurwitz(s, 1 + r) + sign * (hurwitz(s, 1 - r) - hurwitz(s, np.where(below, 1 - q, 1.0)))
+    around = np.where((s == np.floor(s)) & (s > 1), around, np.nan)
+    y = np.where(below, around, hurwitz(s, np.where(below, 1.0, q)))
+    return np.where((q <= 0) & (r == 0), np.where(even, np.inf, np.nan), y)
 
 
-def _lower_polygamma(op, emit, m, x):
-    """CHLO's, but 0 at infinity, with the sign before it, and NaN at -infinity."""
-    m, x = emit.spread(m, x)
-    y = emit.elementwise("chlo.polygamma", m, x)
+def _zeta_by_natural_numbers(emit: Any, s: Any, q: Any) -> Any:
+    """``_zeta`` by one CHLO operation on three arguments, which are positive: below -9 that is wrong."""
+    shape = q.type.shape
 
-    def at_infinity(m: Any, x: Any, y: Any) -> Any:
-        half = mul(m, like(m, 0.5))
-        zero = select_n(eq(half, floor(half)), like(x, 0.0), like(x, -0.0))
-        y = select_n(bitwise_and(gt(m, like(m, 0)), eq(x, like(x, np.inf))), y, zero)
-        return select_n(eq(x, like(x, -np.inf)), y, like(x, np.nan))
+    def arguments(s: Any, q: Any) -> list[Any]:
+        r = sub(q, round(q, RoundingMethod.TO_NEAREST_EVEN))
+        one = like(q, 1.0)
+        stacked = [reshape(v, (1, *shape)) for v in (one + r, one - r, select_n(lt(q, like(q, 0.0)), q, one - q))]
+        return [r, broadcast(s, (3, *shape)), concatenate(stacked, 0)]
 
-    return emit.decompose(at_infinity, m, x, y)
+    def combine(s: Any, q: Any, r: Any, sums: Any) -> Any:
+        above, under, direct = (reshape(slice_in_dim(sums, i, i + 1), shape) for i in range(3))
+        one, none, nan = like(q, 1.0), like(q, 0.0), like(q, np.nan)
+        half = mul(s, like(s, 0.5))
+        even = eq(half, floor(half))
+        sign = select_n(even, neg(one), one)
+        near = mul(pow(abs(r), neg(s)), select_n(lt(r, none), one, sign))
+        around = near + above + mul(sign, sub(under, direct))
+        y = select_n(lt(q, none), direct, select_n(bitwise_and(eq(s, floor(s)), gt(s, one)), nan, around))
+        y = select_n(eq(q, like(q, np.inf)), y, select_n(gt(s, one), nan, none))
+        return select_n(bitwise_and(le(q, none), eq(r, none)), y, select_n(even, nan, like(q, np.inf)))
+
+    outer = emit.made
+    r, exponents, stacked = emit.decompose(arguments, s, q)
+    emit.made = stacked.type
+    sums = emit.elementwise("chlo.zeta", exponents, stacked)
+    emit.made = outer
+    return emit.decompose(combine, s, q, r, sums)
+
+
+def _polygamma(m, x):
+    """(-1)^(m+1) m! zeta(m + 1, x), digamma for m = 0, and NaN where m is no natural number."""
+    m, x = (np.asarray(v, np.float64) for v in (m, x))
+    y = np.where(m % 2 == 0, -1.0, 1.0) * scipy_special("gamma")(m + 1) * _zeta(m + 1, x)
+    y = np.where(x == -np.inf, np.nan, np.where(m == 0, _digamma(x), y))
+    return np.where((m < 0) | (m != np.floor(m)), np.nan, y)
+
+
+def _polygamma_by_zeta(m: Any, x: Any) -> Any:
+    """The same in operations."""
+    half = mul(m, like(m, 0.5))
+    sign = select_n(eq(half, floor(half)), like(x, 1.0), like(x, -1.0))
+    s = m + like(m, 1.0)
+    y = mul(mul(sign, exp(lgamma(s))), zeta(s, x))
+    y = select_n(eq(x, like(x, -np.inf)), select_n(eq(m, like(m, 0.0)), y, digamma(x)), like(x, np.nan))
+    return select_n(bitwise_and(ge(m, like(m, 0.0)), eq(m, floor(m))), like(x, np.nan), y)
+
+
+def _in_operand_dtype(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of NumPy arrays that computes in 64 bits, rounded to the dtype of its operands."""
+
+    def function(*operands):
+        with np.errstate(all="ignore"):
+            return f(*operands).astype(operands[0].dtype)
+
+    return wide(function)
 
 
 Polygamma = elementwise(
-    "polygamma", FLOATING, wide(_polygamma), arity=2, lower=lower_wide(_lower_polygamma),
+    "polygamma", FLOATING, _in_operand_dtype(_polygamma), arity=2,
+    lower=lower_wide(lambda op, emit, m, x: emit.decompose(_polygamma_by_zeta, *emit.spread(m, x))),
     jvp=(lambda m, x, dm: _refuse("polygamma", "m"), lambda m, x, dx: mul(dx, polygamma(m + like(m, 1.0), x))),
     workload="special", exempt={"jvp": "there is no derivative by the order"},
 )  # fmt: skip
 Zeta = elementwise(
-    "zeta", FLOATING, scipy_special("zeta"), arity=2, lower="chlo.zeta",
+    "zeta", FLOATING, _in_operand_dtype(_zeta), arity=2,
+    lower=lower_wide(lambda op, emit, s, q: _zeta_by_natural_numbers(emit, *emit.spread(s, q))),
     jvp=(lambda s, q, ds: _refuse("zeta", "x"), lambda s, q, dq: mul(dq, neg(mul(s, zeta(s + like(s, 1.0), q))))),
     workload="special", exempt={"jvp": "there is no derivative by the exponent"},
 )  # fmt: skip
