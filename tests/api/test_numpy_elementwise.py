@@ -153,6 +153,18 @@ def test_ldexp_reaches_both_ends_of_the_exponent(dtype):
         (lambda x: hnp.logaddexp(x, 1.0), np.inf, 1.0),
         (hnp.sinc, 0.0, 0.0),
         (hx.grad(hnp.sinc), 0.0, -(np.pi**2) / 3),
+        (hx.grad(hnp.sinc), 1e-6, -(np.pi**2) / 3),
+        (hx.grad(hx.grad(hnp.sinc)), 1e-3, np.pi**4 / 5 * 1e-3),
+        (hnp.sinc, np.inf, 0.0),
+        (hnp.i0, 0.0, 0.0),
+        (hx.grad(hnp.i0), 0.0, 0.5),
+        (hx.grad(hx.grad(hnp.i0)), 1e-3, 0.375e-3),
+        (lambda x: hnp.arctan2(x, 1e20), 1e20, 5e-21),
+        (lambda x: hnp.arctan2(x, 1e-30), 1e-30, 5e29),
+        (hnp.arcsinh, 1e30, 1e-30),
+        (hnp.expm1, -30.0, float(np.exp(-30.0))),
+        (hx.nn.elu, -30.0, float(np.exp(-30.0))),
+        (hx.nn.celu, -30.0, float(np.exp(-30.0))),
         (lambda x: hnp.frexp(x)[0], 6.0, 0.125),
         (lambda x: hnp.ldexp(x, 3), 2.0, 8.0),
         (lambda x: hnp.where(x > 0, hnp.sqrt(hnp.where(x > 0, x, 1.0)), 0.0), 0.0, 0.0),
@@ -161,6 +173,11 @@ def test_ldexp_reaches_both_ends_of_the_exponent(dtype):
 )
 def test_derivatives_at_special_points(f, x, slope):
     np.testing.assert_allclose(float(hx.grad(f)(x)), slope, rtol=1e-5)
+
+
+@pytest.mark.parametrize("f", [hnp.sinc, hx.jit(hnp.sinc)])
+def test_sinc_of_infinities_is_zero(f):
+    np.testing.assert_array_equal(f(np.array([np.inf, -np.inf], "float32")), [0.0, 0.0])
 
 
 def test_a_universal_function_folds(rng):

@@ -238,3 +238,10 @@ def test_integers_are_unwrapped_as_integers(dtype, period, discont):
     found = hnp.unwrap(x, discont, period=period)
     assert found.dtype == dtype
     close(found, np.unwrap(x, discont, period=period).astype(dtype))
+
+
+@pytest.mark.parametrize("f", [hnp.nanvar, hnp.nanstd, hx.jit(hnp.nanvar), hx.jit(hnp.nanstd)])
+def test_the_variance_of_both_infinities_is_nan(f):
+    assert np.isnan(f(np.array([np.inf, -np.inf, 1.0, np.nan])))
+    assert np.isnan(f(np.array([np.nan, np.nan])))
+    assert f(np.array([2.0, np.nan])) == 0

@@ -1,0 +1,130 @@
+"""The incomplete gamma functions, zeta and polygamma against mpmath and SciPy, eager and compiled; second derivatives
+at ties.
+"""
+
+import mpmath as mp
+import numpy as np
+import pytest
+import scipy.special
+
+import handlax as hx
+from handlax import lax
+
+SHAPES = (0.01, 0.3, 1.0, 5.0, 9.9, 10.0, 50.0, 99.0, 101.0, 1e3, 3e5, 1e7)
+RATIOS = (0.0, 0.5, 0.9, 1.0, 1.001, 1.1, 1.29, 1.31, 2.0, 30.0)
+WAYS = {"eager": lambda f: f, "compiled": hx.jit}
+
+
+def pairs(shapes, ratios, dtype):
+    """Shape parameters and samples, these also within a few standard deviations of their mean."""
+    points = [(a, a * r) for a in shapes for r in ratios]
+    points += [(a, max(0.0, a + k * np.sqrt(a))) for a in shapes for k in (-4, -1, 1, 4)]
+    return np.array(points, dtype).T
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("dtype", "rtol"), [("float32", 1e-5), ("float64", 5e-13)])
+def test_incomplete_gamma_functions_of_every_shape_parameter(dtype, rtol, way):
+    a, x = pairs(SHAPES, RATIOS, dtype)
+    sensitivity = 1 + np.abs(x.astype(float) - a)  # by how many ulps one ulp of x changes the result
+    for f, oracle in ((lax.igamma, scipy.special.gammainc), (lax.igammac, scipy.special.gammaincc)):
+        wanted = oracle(a.astype(float), x.astype(float))
+        error = np.abs(np.asarray(WAYS[way](f)(a, x)) - wanted)
+        bound = rtol * wanted + sensitivity * np.finfo(dtype).eps * wanted + 20 * np.finfo(dtype).eps * (wanted > 1e-3)
+        assert (error <= bound + 1e-30).all(), [*zip(a[error > bound], x[error > bound], error[error > bound])][:5]
+
+
+def slopes_by_shape(a, x):
+    """dP/da, by a difference of 20 digits of the smaller one of P and Q, and dx/da at constant P."""
+    with mp.workdps(50):
+        a, x = mp.mpf(float(a)), mp.mpf(float(x))
+        h = a * mp.mpf(10) ** -20
+
+        def part(t):
+            return mp.gammainc(t, 0, x, regularized=True) if x < a else -mp.gammainc(t, x, regularized=True)
+
+        slope = (part(a + h) - part(a - h)) / (2 * h)
+        return slope, -slope / mp.exp((a - 1) * mp.log(x) - x - mp.loggamma(a))
+
+
+def assert_slopes(shapes, ratios, dtype, rtol, way):
+    a, x = pairs(shapes, ratios, dtype)
+    a, x = a[x > 0], x[x > 0]
+    wanted, wanted_sample = (np.array(row, float) for row in zip(*map(slopes_by_shape, a, x)))
+    large = np.abs(wanted) > 1e-6
+    grad, sample = (np.asarray(WAYS[way](f)(a, x)) for f in (lax.igamma_grad_a, lax.random_gamma_grad))
+    np.testing.assert_allclose(grad[large], wanted[large], rtol=rtol)
+    np.testing.assert_allclose(sample[large], wanted_sample[large], rtol=rtol)
+
+
+RTOL = {"float32": 5e-4, "float64": 5e-12}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dtype", RTOL)
+def test_derivatives_by_the_shape_parameter(dtype, way):
+    assert_slopes((0.3, 9.9, 150.0), (0.5, 1.1), dtype, RTOL[dtype], way)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dtype", RTOL)
+def test_derivatives_by_every_shape_parameter(dtype, way):
+    assert_slopes(SHAPES[:10], RATIOS[1:], dtype, RTOL[dtype], way)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_incomplete_gamma_functions_at_the_ends_of_their_domains(way):
+    inf, nan = np.inf, np.nan
+    a = np.array([1.0, 1.0, 0.0, 0.0, -1.0, 2.0, inf, inf, nan, 1.0, 1e30, 1e-30])
+    x = np.array([0.0, inf, 1.0, 0.0, 1.0, -1.0, 1.0, inf, 1.0, nan, 1e-30, 1e30])
+    wanted = [0.0, 1.0, 1.0, nan, nan, nan, 0.0, nan, nan, nan, 0.0, 1.0]
+    lower, upper = (np.asarray(WAYS[way](f)(a, x)) for f in (lax.igamma, lax.igammac))
+    np.testing.assert_array_equal(lower, wanted)
+    np.testing.assert_array_equal(upper, 1 - np.array(wanted))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("dtype", "rtol"), [("float32", 2e-6), ("float64", 1e-14)])
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_polygamma_of_negative_numbers_by_the_sum_over_natural_numbers(m, dtype, rtol, way):
+    x = np.array([-0.3, -1.7, -9.52, -20.25, -250.375, -1e4 - 0.125], dtype)
+    terms = (np.longdouble(x.astype(float))[:, None] + np.arange(20_500)) ** -(m + 1.0)
+    tail = scipy.special.polygamma(m, x.astype(float) + 20_500)
+    factorial = (-1) ** (m + 1) * scipy.special.factorial(m)
+    wanted = (factorial * terms.sum(1)).astype(float) + tail
+    got = np.asarray(WAYS[way](lax.polygamma)(np.full_like(x, m), x))
+    np.testing.assert_allclose(got, wanted, rtol=rtol, atol=rtol)
+    zeta = np.asarray(WAYS[way](lax.zeta)(np.full_like(x, m + 1), x))
+    np.testing.assert_allclose(zeta * factorial, wanted, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_polygamma_at_poles_and_infinities(way):
+    x = np.array([0.0, -0.0, -1.0, -1e30, np.inf, -np.inf, np.nan])
+    inf, nan = np.inf, np.nan
+    rows = {0: [-inf, -inf, nan, nan, inf, nan, nan], 1: [inf, inf, inf, inf, 0.0, nan, nan],
+            2: [nan, nan, nan, nan, -0.0, nan, nan], 3: [inf, inf, inf, inf, 0.0, nan, nan]}  # fmt: skip
+    for m, wanted in rows.items():
+        y = np.asarray(WAYS[way](lax.polygamma)(np.full_like(x, m), x))
+        np.testing.assert_array_equal(y, wanted)
+        assert np.signbit(y[4]) == np.signbit(wanted[4])
+    assert np.isnan(WAYS[way](lax.polygamma)(np.array([-1.0, 0.5]), np.array([1.0, 1.0]))).all()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_zeros_keep_their_sign(way):
+    x = np.array([0.0, -0.0], np.float32)
+    for f in (lax.bessel_i1e, lax.erf_inv, lax.sinh, lax.asinh, lax.expm1):
+        np.testing.assert_array_equal(np.signbit(WAYS[way](f)(x)), [False, True])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_cumlogsumexp_has_the_second_derivative_of_logsumexp_at_ties(way):
+    def last(x):
+        return lax.cumlogsumexp(x)[-1]
+
+    for x in (np.zeros(2), np.array([1.0, 1.0, 0.5, 1.0])):
+        share = np.exp(x) / np.exp(x).sum()
+        wanted = np.diag(share) - np.outer(share, share)
+        np.testing.assert_allclose(WAYS[way](hx.hessian(last))(x), wanted, atol=1e-12)
