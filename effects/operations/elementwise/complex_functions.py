@@ -38,7 +38,10 @@ class _Operations:
     """Functions of the array API as operations: ``m.exp(x)`` performs ``exp``; numbers take the arrays' dtype."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        op = OPERATIONS[{"maximum": "max", "minimum": "min"}.get(name, name)]()
+        kind = OPERATIONS.get({"maximum": "max", "minimum": "min"}.get(name, name))
+        if kind is None:
+            raise AttributeError(name)
+        op = kind()
         return lambda *xs: perform(op, *as_arrays(*xs))
 
     def where(self, which: Any, x: Any, y: Any) -> Any:
