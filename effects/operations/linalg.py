@@ -13,16 +13,20 @@ from ..base.stack import perform
 from ..core.arrays import as_array, as_arrays, scalar
 from ..core.columns import add_tangents
 from ..core.operation import operation, shared
-from ..types.array_type import ArrayType
-from ..types.dtypes import COMPLEX, complex64, complex128, float32, float64, is_complex
+from ..types.array_type import ArrayType, array_type
+from ..types.dtypes import COMPLEX, complex64, complex128, float32, float64, int32, is_complex
 from .dot_general import Precision, batch_matmul
-from .elementwise.arithmetic import div, mul, sub
-from .elementwise.comparison import ge, select_n
+from .elementwise.arithmetic import abs as absolute
+from .elementwise.arithmetic import div, like, mul, sub
+from .elementwise.bitwise import bitwise_and, bitwise_or
+from .elementwise.comparison import eq, ge, gt, lt, ne, select_n
 from .elementwise.complex_parts import conj
 from .elementwise.conversion import convert
 from .foundations.shapes import broadcast_in_dim, move_axis, permute, reshape
+from .indexing.dynamic_slicing import dynamic_slice_in_dim
 from .manipulation.creation import broadcasted_iota
 from .manipulation.slicing import axis_at
+from .reductions.reductions import reduce_max
 
 LAPACK = frozenset({float32, float64, complex64, complex128})
 
@@ -197,9 +201,62 @@ class TriangularSolve:
             a = emit.decompose(lambda a: [conj(a)], a)[0]
         flags = (("left_side", op.left_side), ("lower", op.lower), ("unit_diagonal", op.unit_diagonal))
         flags_text = ", ".join([f"{name} = {'true' if flag else 'false'}" for name, flag in flags])
-        return emit.op("triangular_solve", a, b, attributes=f"{flags_text}, transpose_a = #stablehlo<transpose {mode}>")
+        attributes = f"{flags_text}, transpose_a = #stablehlo<transpose {mode}>"
+        out = emit.made
+        if not a.type.size or not b.type.size:
+            return emit.op("triangular_solve", a, b, attributes=attributes)
+
+        def solve() -> list[Any]:
+            return [emit.op("triangular_solve", a, b, attributes=attributes, type=out)]
+
+        # XLA multiplies by inverses of blocks, whose infinities and NaNs spread to elements that have none of them
+        regular = emit.decompose(lambda a: _is_regular(op, a), a)
+        return emit.case(regular, [lambda: [_substitute(op, emit, a, b)], solve], [out])[0]
 
     flops = _flops
+
+
+def _is_regular(op: Any, a: Any) -> Any:
+    """1 if the triangle that is read has finite elements, of which those of the diagonal are not 0; else 0."""
+    read = _triangle(a, int(op.unit_diagonal), not op.lower)
+    size = absolute(read)
+    everything = tuple(range(len(a.type.shape)))
+    wrong = convert(ne(size - size, like(size, 0)), int32)
+    if not op.unit_diagonal:
+        rows, columns = (broadcasted_iota("int32", a.type.shape, d) for d in everything[-2:])
+        wrong = bitwise_or(wrong, convert(bitwise_and(eq(rows, columns), eq(size, like(size, 0))), int32))
+    return convert(eq(reduce_max(wrong, everything), scalar(0, int32)), int32)
+
+
+def _substitute(op: Any, emit: Any, a: Any, b: Any) -> Any:
+    """The solution by substitution, one row after the other, as BLAS computes it."""
+    rank, size = len(a.type.shape), a.type.shape[-1]
+    forwards = op.lower != op.transpose_a
+    if not op.left_side:  # y op(a) = b is op(a)^T y^T = b^T
+        forwards = not forwards
+
+    def start(a: Any, b: Any) -> Any:
+        turned = op.transpose_a == op.left_side
+        a = flipped(a) if turned else a
+        return [conj(a) if op.conjugate_a and op.transpose_a else a, b if op.left_side else flipped(b)]
+
+    def step(i: Any, a: Any, y: Any) -> Any:
+        k = i if forwards else scalar(size - 1, int32) - i
+        column, row = dynamic_slice_in_dim(a, k, 1, rank - 1), dynamic_slice_in_dim(y, k, 1, rank - 2)
+        if not op.unit_diagonal:
+            divisor = dynamic_slice_in_dim(column, k, 1, rank - 2)
+            row = div(row, broadcast_in_dim(divisor, row.type.shape, tuple(range(rank))))
+        rows = broadcasted_iota("int32", y.type.shape, rank - 2)
+        dims = tuple(range(rank))
+        rest = sub(y, mul(broadcast_in_dim(column, y.type.shape, dims), broadcast_in_dim(row, y.type.shape, dims)))
+        later = gt(rows, k) if forwards else lt(rows, k)
+        solved = select_n(eq(rows, k), y, broadcast_in_dim(row, y.type.shape, dims))
+        return [i + scalar(1, int32), a, select_n(later, solved, rest)]
+
+    a, b = emit.decompose(start, a, b)
+    counter = emit.constant(0, array_type((), int32))
+    y = emit.loop(lambda i, a, y: lt(i, scalar(size, int32)), step, counter, a, b)[2]
+    return y if op.left_side else emit.decompose(lambda y: [flipped(y)], y)[0]
 
 
 def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:

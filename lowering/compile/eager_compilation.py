@@ -24,10 +24,9 @@ from ...effects.base.stack import BASE, inside, perform
 from ...effects.core.arrays import ConcreteArray, concrete
 from ...effects.core.columns import LOWER
 from ...effects.core.operation import Operation
-from ...effects.operations.elementwise.conversion import convert
-from ...effects.operations.foundations.half_precision import HALF, VECTORS
+from ...effects.operations.foundations.half_precision import VECTORS
 from ...effects.types.array_type import ArrayType, on_type
-from ...effects.types.dtypes import ExtendedDType, float32
+from ...effects.types.dtypes import ExtendedDType
 from ...interpreters.core import evaluate
 from ...interpreters.core.record import Record
 from ..xla.array_backend import ON_PLACED, PLACED, common_device, default_device
@@ -113,16 +112,8 @@ def _program(op: Operation, types: tuple[ArrayType, ...]) -> Any:
     """The program of one operation on operands of these types."""
     run = Record(BASE, "")
     with inside(run):
-        y = _accumulated_wide(op, [run.input(t) for t in types])
+        y = perform(op, *[run.input(t) for t in types])
     return run.freeze(op.as_results(y), op.name)
-
-
-def _accumulated_wide(op: Operation, operands: list[Any]) -> Any:
-    """Perform an operation; sums and products of 16-bit floats in 32 bits, as in NumPy, so that they round once."""
-    t = operands[0].type if operands else None
-    if t is None or t.dtype not in HALF or not op.accumulates_wide:
-        return perform(op, *operands)
-    return convert(perform(op, convert(operands[0], float32, t.weak)), t.dtype, t.weak)
 
 
 def _compiled(op: Operation, types: tuple[ArrayType, ...], device: Any) -> LoadedProgram:

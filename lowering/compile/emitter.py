@@ -14,10 +14,11 @@ from ...effects.base.deep_calls import on_deep_stack
 from ...effects.control.callbacks import Callback
 from ...effects.core.arrays import Array, ConcreteArray
 from ...effects.core.columns import LOWER, ElementwiseLowering
+from ...effects.operations.foundations.half_precision import HALF
 from ...effects.programs.closure_conversion import MAX_CONSTANT_BYTES
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType, array_type
-from ...effects.types.dtypes import ExtendedDType, to_real
+from ...effects.types.dtypes import ExtendedDType, float32, to_real
 from ...interpreters.core.record import record
 from ..xla.host_callbacks import HOST_CALL, HostCall
 from ..xla.stablehlo_types import ELEMENT, dense, storage, tensor
@@ -158,6 +159,11 @@ class Emitter:
             if real.dtype == dtype:
                 return x
         return self.new(f"stablehlo.convert {x.name} : ({tensor(x.type)}) -> {tensor(out)}", out)
+
+    def wide(self, x: SsaValue, f: Callable[[SsaValue], SsaValue]) -> SsaValue:
+        """``f(x)``; of 16-bit floats computed in float32 and rounded once, as by ``half_precision.wide``."""
+        dtype = x.type.dtype
+        return self.convert(f(self.convert(x, float32)), dtype) if dtype in HALF else f(x)
 
     def compare(self, direction: str, x: SsaValue, y: SsaValue, total: bool = False) -> SsaValue:
         """``direction``: EQ, NE, LT, LE, GT, GE; ``total`` orders NaNs too."""

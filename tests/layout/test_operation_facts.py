@@ -206,7 +206,7 @@ def test_every_workload_has_measured_limits_and_every_limit_a_workload():
 
 
 def test_every_declaration_of_operations_is_made_by_one():
-    for fact in ("workload", "accumulates_wide", "cheap_to_recompute", "checkpoint_label"):
+    for fact in ("workload", "cheap_to_recompute", "checkpoint_label"):
         assert any(getattr(kind, fact) != getattr(Operation, fact) for kind in OURS), fact
     assert OURS & FLOPS.registry.keys()
 

@@ -192,44 +192,64 @@ def _share(x: Any, y: Any, z: Any) -> Any:
     return select_n(eq(x, z), zero, select_n(eq(y, z), one, half))
 
 
-def _lexicographic(larger: bool) -> Callable[..., Any]:
-    """max or min of complex numbers in the order of (real, imaginary); the second operand where they are equal."""
+def _zero_bytes(negative: bool) -> dict[int, bytes]:
+    """The bytes of a zero of this sign, by the size of the float."""
+    return {n: np.asarray(-0.0 if negative else 0.0, f"f{n}").tobytes() for n in (2, 4, 8)}
 
-    def choose(x: Any, y: Any) -> Any:
-        before = np.greater if larger else np.less
-        chosen = np.where(x.real == y.real, before(x.imag, y.imag), before(x.real, y.real))
-        return np.where(chosen, x, y)
 
-    return choose
+def has_zero(x: Any, negative: bool) -> bool:
+    """Whether a float array may have a zero of this sign; exactly, if it is large."""
+    size = x.dtype.itemsize
+    if x.size <= 64:
+        return _ZEROS[negative].get(size, b"") in x.tobytes()
+    return bool((x.view(f"u{size}") == np.uint64(negative) << (8 * size - 1)).any())
+
+
+_ZEROS = {negative: _zero_bytes(negative) for negative in (False, True)}
+
+
+def _signed_zeros(f: Callable[..., Any], larger: bool) -> Callable[..., Any]:
+    """max or min with -0 < +0, as IEEE 754-2019 and StableHLO have it; NumPy's choice depends on the processor."""
+
+    def evaluate(x: Any, y: Any) -> Any:
+        z = f(x, y)
+        if z.dtype.kind not in "fV" or not has_zero(z, larger):
+            return z
+        signs = np.signbit(x), np.signbit(y)
+        negative = signs[0] & signs[1] if larger else signs[0] | signs[1]
+        return np.where(z == 0, np.where(negative, z.dtype.type(-0.0), z.dtype.type(0.0)), z)
+
+    return evaluate
 
 
 def _extreme(name: str, f: Callable[..., Any], stablehlo: str, direction: str, doc: str) -> Any:
-    """The class of max or min."""
-    parts = _lexicographic(direction == "GT")
-
-    def evaluate(x, y):
-        return parts(x, y) if x.dtype.kind == "c" else f(x, y)
+    """The class of max or min; NumPy orders complex numbers by their real parts, then by their imaginary parts."""
 
     def lower(op, emit, x, y):
         if not dtypes.is_complex(emit.made.dtype):
             return emit.elementwise(stablehlo, x, y)
         x, y = emit.spread(x, y)
-        return emit.select(_compare_parts(emit, direction, x, y), x, y)
+        chosen = emit.binary("and", _compare_parts(emit, direction, x, y), emit.compare("EQ", y, y))
+        return emit.select(emit.binary("or", chosen, emit.compare("NE", x, x)), x, y)
 
     jvp = (lambda x, y, dx, z: dx * _share(x, y, z), lambda x, y, dy, z: dy * _share(y, x, z))
-    return elementwise(name, ANY, evaluate, arity=2, jvp=jvp, lower=lower, doc=doc)
+    return elementwise(name, ANY, f, arity=2, jvp=jvp, lower=lower, doc=doc)
 
+
+_maximum, _minimum = _signed_zeros(np.maximum, True), _signed_zeros(np.minimum, False)
 
 # z = the larger, the smaller of x and y; NaN where one is NaN
 Max = _extreme(
-    "max", np.maximum, "maximum", "GT",
-    "``z[i]`` is the larger of ``x[i]`` and ``y[i]``, NaN where one is NaN.\n\n    Complex numbers are ordered by"
-    " their real, then by their imaginary parts.\n    The derivative is shared equally where both are equal.",
+    "max", _maximum, "maximum", "GE",
+    "``z[i]`` is the larger of ``x[i]`` and ``y[i]``, NaN where one is NaN; -0 is less than 0."
+    "\n\n    Complex numbers are ordered by their real, then by their imaginary parts."
+    "\n    The derivative is shared equally where both are equal.",
 )  # fmt: skip
 Min = _extreme(
-    "min", np.minimum, "minimum", "LT",
-    "``z[i]`` is the smaller of ``x[i]`` and ``y[i]``, NaN where one is NaN.\n\n    Complex numbers are ordered by"
-    " their real, then by their imaginary parts.\n    The derivative is shared equally where both are equal.",
+    "min", _minimum, "minimum", "LE",
+    "``z[i]`` is the smaller of ``x[i]`` and ``y[i]``, NaN where one is NaN; -0 is less than 0."
+    "\n\n    Complex numbers are ordered by their real, then by their imaginary parts."
+    "\n    The derivative is shared equally where both are equal.",
 )  # fmt: skip
 max: Function = surface(Max)
 min: Function = surface(Min)
@@ -243,7 +263,7 @@ def _where(mask: Any, dx: Any, z: Any) -> Any:
 
 # z = min(max(x, low), high)
 Clamp = elementwise(
-    "clamp", ORDERED, lambda low, x, high: np.minimum(np.maximum(x, low), high), arity=3,
+    "clamp", ORDERED, lambda low, x, high: _minimum(_maximum(x, low), high), arity=3,
     jvp=(
         lambda low, x, high, d, z: _where((low > x) & (low < high), d, z),
         lambda low, x, high, d, z: _where((x > low) & (x < high), d, z),

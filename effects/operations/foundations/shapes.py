@@ -135,7 +135,6 @@ class ReduceSum:
     axes: tuple[int, ...]
     dtypes = NUMERIC
     workload = "sum"
-    accumulates_wide = True
 
     def result_type(op, x):
         return reduced_type(op, x)
@@ -152,7 +151,7 @@ class ReduceSum:
         return broadcast_in_dim(ct, x.shape, remaining)
 
     def lower(op, emit, x):
-        return emit.reduce("add", x, 0, op.axes)
+        return emit.wide(x, lambda x: emit.reduce("add", x, 0, op.axes))
 
     flops = per_operand
 

@@ -14,13 +14,24 @@ from ...core.columns import linear, per_operand
 from ...core.operation import Operation, operation, shared
 from ...trees.pytrees import tree_flatten, tree_unflatten
 from ...types.array_type import ArrayType
-from ...types.dtypes import ANY, FLOATING, NUMERIC, is_bool, is_complex
+from ...types.dtypes import (
+    ANY,
+    FLOATING,
+    NUMERIC,
+    bfloat16,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    is_bool,
+    is_complex,
+)  # fmt: skip
 from ..elementwise import comparison
 from ..elementwise.arithmetic import add, mul, sub
 from ..elementwise.bitwise import bitwise_or
-from ..elementwise.comparison import eq, select_n
+from ..elementwise.comparison import eq, has_zero, select_n
 from ..elementwise.transcendental import exp, logaddexp, stable_logaddexp
-from ..foundations.half_precision import wide
 from ..foundations.shapes import canonical_axis
 from ..manipulation.slicing import concatenate, pad, rev, slice_in_dim
 from .reductions import Combine, highest, lowest, product_rule
@@ -48,11 +59,45 @@ class Cumulative(Operation):
         return perform(shared(type(op), op.axis + int(op.axis >= d), op.reverse), x), d
 
 
-def _accumulate(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The ``evaluate`` rule: ``f(x, axis)``, from the end where ``op.reverse``."""
+def _running_extreme(ufunc: np.ufunc, larger: bool) -> Callable[..., Any]:
+    """The ``evaluate`` rule of max and min, with -0 < +0."""
 
     def rule(op: Any, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        y = wide(lambda v: f(v, op.axis))(np.flip(x, op.axis) if op.reverse else x)
+        x = np.flip(x, op.axis) if op.reverse else x
+        y = ufunc.accumulate(x, op.axis)
+        if x.dtype.kind in "fV" and has_zero(y, larger):
+            preferred = np.logical_or.accumulate((x == 0) & (np.signbit(x) != larger), op.axis)
+            y = np.where((y == 0) & preferred, x.dtype.type(0.0 if larger else -0.0), y)
+        return np.flip(y, op.axis) if op.reverse else y
+
+    return rule
+
+
+_WIDER = {float16: float32, bfloat16: float32, float32: float64, complex64: complex128}
+_BLOCK = 512
+
+
+def _running(ufunc: np.ufunc) -> Callable[..., Any]:
+    """The ``evaluate`` rule of sums and products: in the next wider floats; those of 64 bits in blocks.
+
+    The error of a prefix is that of its rounding, of 64 bits it grows with the square root of the length.
+    """
+
+    def prefixes_of(x: Any, axis: int) -> Any:
+        size = x.shape[axis]
+        if size <= 2 * _BLOCK or x.dtype not in (float64, complex128):
+            return ufunc.accumulate(x, axis, dtype=x.dtype)
+        x = np.moveaxis(x, axis, -1)
+        whole = size - size % _BLOCK
+        blocks = ufunc.accumulate(x[..., :whole].reshape((*x.shape[:-1], -1, _BLOCK)), -1)
+        before = prefixes_of(blocks[..., -1], -1)
+        blocks[..., 1:, :] = ufunc(blocks[..., 1:, :], before[..., :-1, None])
+        rest = ufunc(ufunc.accumulate(x[..., whole:], -1), before[..., -1:])
+        return np.moveaxis(np.concatenate([blocks.reshape((*x.shape[:-1], whole)), rest], -1), -1, axis)
+
+    def rule(op: Any, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        y = np.flip(x, op.axis) if op.reverse else x
+        y = prefixes_of(y.astype(_WIDER.get(x.dtype, x.dtype), copy=False), op.axis).astype(x.dtype, copy=False)
         return np.flip(y, op.axis) if op.reverse else y
 
     return rule
@@ -89,14 +134,14 @@ class Cumsum(Cumulative):
     reverse: bool
     dtypes = NUMERIC
 
-    evaluate = _accumulate(lambda x, axis: np.cumsum(x, axis, dtype=x.dtype))
+    evaluate = _running(np.add)
     jvp = linear
 
     def transpose(op, ct, x):
         return perform(shared(Cumsum, op.axis, not op.reverse), ct)
 
     def lower(op, emit, x):
-        return _lower(op, emit, x, 0, lambda a, b: [emit.binary("add", a, b)])
+        return emit.wide(x, lambda x: _lower(op, emit, x, 0, lambda a, b: [emit.binary("add", a, b)]))
 
 
 # y[k] = x[0] ... x[k]
@@ -106,11 +151,11 @@ class Cumprod(Cumulative):
     reverse: bool
     dtypes = NUMERIC
 
-    evaluate = _accumulate(lambda x, axis: np.cumprod(x, axis, dtype=x.dtype))
+    evaluate = _running(np.multiply)
     jvp = _scanned(product_rule)
 
     def lower(op, emit, x):
-        return _lower(op, emit, x, 1, lambda a, b: [emit.binary("multiply", a, b)])
+        return emit.wide(x, lambda x: _lower(op, emit, x, 1, lambda a, b: [emit.binary("multiply", a, b)]))
 
 
 def _extreme(choose: Callable[[Any, Any], Any]) -> Combine:
@@ -139,7 +184,7 @@ class Cummax(Cumulative):
     reverse: bool
     dtypes = ANY
 
-    evaluate = _accumulate(lambda x, axis: np.maximum.accumulate(x, axis))
+    evaluate = _running_extreme(np.maximum, True)
     jvp = _scanned(_extreme(comparison.max))
 
     def lower(op, emit, x):
@@ -153,7 +198,7 @@ class Cummin(Cumulative):
     reverse: bool
     dtypes = ANY
 
-    evaluate = _accumulate(lambda x, axis: np.minimum.accumulate(x, axis))
+    evaluate = _running_extreme(np.minimum, False)
     jvp = _scanned(_extreme(comparison.min))
 
     def lower(op, emit, x):
@@ -183,11 +228,12 @@ class Cumlogsumexp(Cumulative):
     reverse: bool
     dtypes = FLOATING
 
-    evaluate = _accumulate(lambda x, axis: np.logaddexp.accumulate(x, axis))
+    evaluate = _running(np.logaddexp)
     jvp = _jvp_logsumexp
 
     def lower(op, emit, x):
-        return _lower(op, emit, x, -np.inf, lambda a, b: emit.decompose(lambda a, b: [stable_logaddexp(a, b)], a, b))
+        body = lambda a, b: emit.decompose(lambda a, b: [stable_logaddexp(a, b)], a, b)
+        return emit.wide(x, lambda x: _lower(op, emit, x, -np.inf, body))
 
 
 def prefixes(combine: Combine, xs: Sequence[Any], axis: int, reverse: bool = False) -> list[Any]:

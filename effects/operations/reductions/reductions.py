@@ -20,7 +20,7 @@ from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import ANY, BOOL, INTEGER, NUMERIC, ORDERED, canonical, iinfo, is_complex, is_floating, is_integer
 from ..elementwise import comparison
 from ..elementwise.arithmetic import add, div, mul
-from ..elementwise.comparison import eq
+from ..elementwise.comparison import eq, has_zero
 from ..elementwise.conversion import convert
 from ..foundations.half_precision import HALF, wide
 from ..foundations.shapes import (
@@ -103,7 +103,6 @@ class ReduceProd(Reduction):
     axes: tuple[int, ...]
     dtypes = NUMERIC
     workload = "reduction"
-    accumulates_wide = True
 
     def evaluate(op, x):
         return wide(lambda v: np.prod(v, axis=op.axes, dtype=v.dtype))(x)
@@ -117,12 +116,25 @@ class ReduceProd(Reduction):
         return perform(op, *primals), pair[1]
 
     def lower(op, emit, x):
-        return emit.reduce("multiply", x, 1, op.axes)
+        return emit.wide(x, lambda x: emit.reduce("multiply", x, 1, op.axes))
 
 
 def _number(value: Any, dtype: Any) -> Any:
     """The value as a NumPy scalar."""
     return np.asarray(value).astype(dtype)[()]
+
+
+def _extreme_element(f: Callable[..., Any], unit: Callable[[Any], Any], larger: bool) -> Callable[..., Any]:
+    """The ``evaluate`` rule of max and min, with -0 < +0."""
+
+    def rule(op: Any, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        y = f(x, axis=op.axes, initial=_number(unit(x.dtype), x.dtype))
+        if x.dtype.kind in "fV" and has_zero(y, larger):
+            preferred = np.any((x == 0) & (np.signbit(x) != larger), axis=op.axes)
+            y = np.where((y == 0) & preferred, x.dtype.type(0.0 if larger else -0.0), y)
+        return y
+
+    return rule
 
 
 class ExtremeReduction(Reduction):
@@ -159,8 +171,7 @@ class ReduceMax(ExtremeReduction):
     axes: tuple[int, ...]
     stablehlo, choose, unit = "maximum", staticmethod(comparison.max), staticmethod(lowest)
 
-    def evaluate(op, x):
-        return np.max(x, axis=op.axes, initial=_number(lowest(x.dtype), x.dtype))
+    evaluate = _extreme_element(np.max, lowest, True)
 
 
 # y[j] = the smallest x[i], i along axes; NaN where one is NaN
@@ -169,8 +180,7 @@ class ReduceMin(ExtremeReduction):
     axes: tuple[int, ...]
     stablehlo, choose, unit = "minimum", staticmethod(comparison.min), staticmethod(highest)
 
-    def evaluate(op, x):
-        return np.min(x, axis=op.axes, initial=_number(highest(x.dtype), x.dtype))
+    evaluate = _extreme_element(np.min, highest, False)
 
 
 class BitwiseReduction(Reduction):
