@@ -1,12 +1,11 @@
 """Samplers by rejection, and what follows from them: gamma, beta, chisquare, dirichlet, t, f, poisson.
 
-Candidates are drawn for the whole array at once, until every element has accepted one.
+A key gives JAX's numbers, up to rounding; for 16-bit floats, which are rounded ones of 32 bits, other ones.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from ..effects.base.errors import DTypeMismatch, ShapeMismatch
@@ -17,14 +16,16 @@ from ..effects.operations.elementwise.arithmetic import abs, div, floor, is_fini
 from ..effects.operations.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
 from ..effects.operations.elementwise.comparison import eq, ge, gt, le, lt, max, min, select
 from ..effects.operations.elementwise.conversion import convert
-from ..effects.operations.elementwise.transcendental import exp, log, log1p, logistic
-from ..effects.operations.foundations.shapes import broadcast, full
-from ..effects.operations.random_bits import random_fold_in
+from ..effects.operations.elementwise.transcendental import exp, log, log1p, pow
+from ..effects.operations.foundations.shapes import broadcast, full, reshape
+from ..effects.operations.manipulation.slicing import index_in_dim
+from ..effects.operations.random_bits import random_split
 from ..effects.operations.reductions.reductions import reduce_or
 from ..effects.operations.special.special_functions import digamma, lgamma, random_gamma_grad
 from ..effects.types.array_type import array_type
-from ..effects.types.dtypes import ANY_INTEGER, bool_, canonical, default_int, float32, iinfo, itemsize_bits, uint32
+from ..effects.types.dtypes import ANY_INTEGER, bool_, canonical, default_int, float32, iinfo, itemsize_bits
 from ..interpreters.custom.custom_jvp import custom_jvp
+from ..interpreters.transformations.vmap import vmap
 from ..numpy.mathematics import reductions
 from .basic_samplers import floating, normal, parameters, unit
 from .keys import pair, single
@@ -37,72 +38,91 @@ def _wide(dtype: Any) -> Any:
     return float32 if itemsize_bits(dtype) < 32 else dtype
 
 
-def _until_taken(
-    key: Any, start: Any, open: Any, propose: Callable[[Any], tuple[Any, Any]]
-) -> Any:
-    """``start`` with every element where ``open`` is true replaced by the first candidate accepted there.
+def _gamma_draw(key: Any, a: Any) -> tuple[Any, Any]:
+    """The cube of a draw for one number ``a``, and a new key: a draw of ``max(a, a + 1 if a < 1)`` is ``d * cube``.
 
-    ``propose(key)`` gives a candidate for every element, and which of them are accepted.
+    Each element has its own key, so that it does not depend on how many candidates others need.
+    Source: Marsaglia & Tsang, A simple method for generating gamma variables (2000), section 2, with its squeeze.
     """
+    dtype = a.type.dtype
+    d = _gamma_scale(a)
+    c = (1.0 / 3.0) / sqrt(d)
 
-    def more(s: Any) -> Any:
-        waiting = s[1]
-        return reduce_or(waiting, tuple(range(len(waiting.type.shape))))
+    def candidate(key: Any) -> tuple[Any, Any]:
+        """A normal number x with 1 + c x > 0, and this root of the candidate."""
+        def redraw(s: Any) -> Any:
+            key, x_key = pair(s[0])
+            x = normal(x_key, (), dtype)
+            return key, x, x * c + 1.0
 
-    def once(s: Any) -> Any:
-        i, waiting, found = s
-        candidate, taken = propose(random_fold_in(key, i))
-        found = select(bitwise_and(waiting, taken), candidate, found)
-        return i + 1, bitwise_and(waiting, bitwise_not(taken)), found
+        _, x, root = while_loop(lambda s: le(s[2], 0.0), redraw, (key, scalar(0, dtype), scalar(-1, dtype)))
+        return x * x, root * root * root
 
-    return while_loop(more, once, (scalar(0, uint32), open, start))[2]
+    def refused(s: Any) -> Any:
+        _, square, cube, u = s
+        outside = ge(u, 1.0 - square * square * 0.0331)
+        return bitwise_and(outside, ge(log(u), square * 0.5 + d * ((1.0 - cube) + log(cube))))
+
+    def again(s: Any) -> Any:
+        keys = random_split(s[0], (3,))
+        key, x_key, u_key = [index_in_dim(keys, i, keepdims=False) for i in range(3)]
+        square, cube = candidate(x_key)
+        return key, square, cube, unit(u_key, (), dtype)
+
+    key, power_key = pair(key)
+    start = key, scalar(0, dtype), scalar(1, dtype), scalar(2, dtype)
+    return while_loop(refused, again, start)[2], power_key
 
 
-def _log_gamma_draw(key: Any, a: Any) -> Any:
-    """Logarithms of draws for each ``a``: -inf for 0, inf for inf, NaN for an invalid shape parameter.
+def _gamma_scale(a: Any) -> Any:
+    """d = a - 1/3 of the method of Marsaglia & Tsang, for a + 1 where a < 1."""
+    return select(lt(a, 1.0), a + 1.0, a) - 1.0 / 3.0
 
-    Source: Marsaglia & Tsang, A simple method for generating gamma variables (2000), sections 2 and 6.
+
+def _gamma_draws(key: Any, a: Any, in_logs: bool) -> Any:
+    """Draws for each ``a``, or their logarithms: 0 for 0, inf for inf, NaN for an invalid shape parameter.
+
+    A draw for a < 1 is one for a + 1, multiplied by u ** (1 / a).
     """
-    shape, dtype = a.type.shape, a.type.dtype
-    key, boost_key = pair(key)
     valid = bitwise_and(gt(a, 0.0), is_finite(a))
     safe = select(valid, a, full(a.type, 1.0))
-    boosted = lt(safe, 1.0)  # drawn for a + 1, then multiplied by u ** (1 / a)
-    d = select(boosted, safe + 1.0, safe) - 1.0 / 3.0
-    c = 1.0 / sqrt(d * 9.0)
-
-    def propose(key: Any) -> tuple[Any, Any]:
-        first, second = pair(key)
-        x = normal(first, shape, dtype)
-        root = c * x + 1.0
-        cube = root * root * root
-        positive = gt(cube, 0.0)
-        log_cube = log(select(positive, cube, full(a.type, 1.0)))
-        # 1 - u is never 0
-        good = le(log1p(neg(unit(second, shape, dtype))), x * x * 0.5 + d - d * cube + d * log_cube)
-        return log_cube, bitwise_and(positive, good)
-
-    log_cube = _until_taken(key, full(a.type, 0.0), full(array_type(shape, bool_), True), propose)
-    power = select(boosted, log1p(neg(unit(boost_key, shape, dtype))) / safe, full(a.type, 0.0))
-    drawn = log(d) + log_cube + power
-    limit = select(eq(a, 0.0), full(a.type, -math.inf), select(eq(a, math.inf), a, full(a.type, math.nan)))
-    return select(valid, drawn, limit)
+    flat = reshape(safe, (a.type.size,))
+    cube, keys = vmap(_gamma_draw)(random_split(key, flat.type.shape), flat)
+    boosted, d = lt(flat, 1.0), _gamma_scale(flat)
+    uniform = vmap(lambda key: unit(key, (), a.type.dtype))(keys)
+    if in_logs:
+        power = log1p(neg(uniform)) * (1.0 / flat)
+        drawn = log(d) + log(cube) + select(boosted, power, full(flat.type, 0.0))
+    else:
+        drawn = d * cube * select(boosted, pow(1.0 - uniform, 1.0 / flat), full(flat.type, 1.0))
+    limit = select(eq(a, 0.0), full(a.type, -math.inf if in_logs else 0.0), full(a.type, math.nan))
+    return select(valid, reshape(drawn, a.type.shape), select(eq(a, math.inf), a, limit))
 
 
 @custom_jvp
-def _reparametrised(a: Any, log_x: Any) -> Any:
-    """``log_x``, the logarithm of a draw for ``a``, with its derivative by ``a``."""
-    return log_x
+def _moved(a: Any, x: Any, log_x: Any) -> tuple[Any, Any]:
+    """A draw for ``a`` and its logarithm, with their derivatives by ``a``."""
+    return x, log_x
 
 
-@_reparametrised.defjvp
-def _slope(primals: Any, tangents: Any) -> Any:
+@_moved.defjvp
+def _slopes(primals: Any, tangents: Any) -> Any:
     """The implicit reparametrisation gradient; for tiny x it follows from P(a, x) = x**a / Gamma(a + 1)."""
-    a, log_x = primals
-    tiny = lt(log_x, -15.0)
-    x = exp(select(tiny, full(log_x.type, 0.0), log_x))
-    slope = select(tiny, (digamma(a + 1.0) - log_x) / a, random_gamma_grad(a, x) / x)
-    return log_x, slope * tangents[0]
+    a, x, log_x = primals
+    da, tiny = tangents[0], lt(log_x, -15.0)
+    ordinary = exp(select(tiny, full(log_x.type, 0.0), log_x))
+    slope = select(tiny, (digamma(a + 1.0) - log_x) / a, random_gamma_grad(a, ordinary) / ordinary)
+    return (x, log_x), (select(eq(x, 0.0), full(x.type, 0.0), x * slope) * da, slope * da)
+
+
+def _gamma(name: str, key: Any, a: Any, shape: Any, dtype: Any, in_logs: bool) -> Any:
+    """``gamma`` or ``loggamma``; 16-bit floats are computed in 32 bits."""
+    dtype = floating(name, dtype)
+    shape, (a,) = parameters(name, shape, _wide(dtype), a)
+    a = broadcast(a, shape)
+    drawn = _gamma_draws(single(name, key), stop_gradient(a), in_logs)
+    x, log_x = _moved(a, exp(drawn), drawn) if in_logs else _moved(a, drawn, log(drawn))
+    return convert(log_x if in_logs else x, dtype)
 
 
 def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
@@ -111,11 +131,7 @@ def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shar
     Shapes: ``a`` broadcasts to ``shape``, by default its own. Derivatives by ``a`` are those of ``gamma``.
     """
     no_sharding("loggamma", out_sharding)
-    dtype = floating("random.loggamma", dtype)
-    shape, (a,) = parameters("random.loggamma", shape, _wide(dtype), a)
-    a = broadcast(a, shape)
-    drawn = _log_gamma_draw(single("random.loggamma", key), stop_gradient(a))
-    return convert(_reparametrised(a, drawn), dtype)
+    return _gamma("random.loggamma", key, a, shape, dtype, True)
 
 
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
@@ -130,7 +146,8 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shardin
     >>> random.gamma(random.key(0), 3.0, (2,)).shape
     (2,)
     """
-    return exp(loggamma(key, a, shape, dtype, out_sharding=out_sharding))
+    no_sharding("gamma", out_sharding)
+    return _gamma("random.gamma", key, a, shape, dtype, False)
 
 
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
@@ -138,7 +155,7 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sh
     no_sharding("chisquare", out_sharding)
     dtype = floating("random.chisquare", dtype)
     shape, (df,) = parameters("random.chisquare", shape, dtype, df)
-    return gamma(key, df * 0.5, shape, dtype) * 2.0
+    return exp(loggamma(key, df * 0.5, shape, dtype)) * 2.0
 
 
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
@@ -151,7 +168,9 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_
     shape, (a, b) = parameters("random.beta", shape, _wide(dtype), a, b)
     first, second = pair(single("random.beta", key))
     x, y = loggamma(first, a, shape, a.type.dtype), loggamma(second, b, shape, b.type.dtype)
-    return convert(logistic(sub(x, y)), dtype)
+    top = max(x, y)
+    x, y = exp(sub(x, top)), exp(sub(y, top))
+    return convert(x / (x + y), dtype)
 
 
 def _shares(logs: Any) -> Any:
@@ -193,41 +212,45 @@ def f(
     no_sharding("f", out_sharding)
     dtype = floating("random.f", dtype)
     shape, (dfnum, dfden) = parameters("random.f", shape, dtype, dfnum, dfden)
-    first, second = pair(single("random.f", key))
+    second, first = pair(single("random.f", key))
     return chisquare(first, dfnum, shape, dtype) / dfnum / (chisquare(second, dfden, shape, dtype) / dfden)
 
 
 _LARGE = 10.0  # from here on candidates are worth their price
+_CANCELLING = 65536.0  # from here on float32 loses k log(rate) - log(k!)
 
 
 def _few(key: Any, rate: Any) -> Any:
-    """Poisson draws for small rates: events in one unit of time, with exponential waiting times (Knuth)."""
+    """Poisson draws for small rates: the number of factors after which a product of uniform numbers is below e^-rate.
+
+    Source: D. Knuth, The Art of Computer Programming, volume 2, 3.4.1.
+    """
     shape, dtype = rate.type.shape, rate.type.dtype
 
     def more(s: Any) -> Any:
-        return reduce_or(lt(s[2], rate), tuple(range(len(shape))))
+        return reduce_or(gt(s[2], neg(rate)), tuple(range(len(shape))))
 
     def once(s: Any) -> Any:
-        i, count, time = s
-        time = time - log1p(neg(unit(random_fold_in(key, i), shape, dtype)))
-        return i + 1, select(lt(time, rate), count + 1.0, count), time
+        key, count, log_product = s
+        key, next_key = pair(key)
+        count = select(gt(log_product, neg(rate)), count + 1.0, count)
+        return key, count, log_product + log(unit(next_key, shape, dtype))
 
-    start = full(rate.type, 0.0)
-    return while_loop(more, once, (scalar(0, uint32), start, start))[1]
+    return while_loop(more, once, (key, full(rate.type, -1.0), full(rate.type, 0.0)))[1]
 
 
 def _log_probability(k: Any, rate: Any) -> Any:
-    """``k log(rate) - rate - log(k!)``, by Stirling's series where its terms would cancel."""
+    """``k log(rate) - rate - log(k!)``; of large rates by Stirling's series, whose terms do not cancel."""
+    plain = neg(rate) + k * log(rate) - lgamma(k + 1.0)
     safe = max(k, full(k.type, 1.0))
-    near = k * log(rate) - rate - lgamma(k + 1.0)
     off = (safe - rate) / safe
     tail = (1.0 - 1.0 / (safe * safe * 30.0)) / (safe * 12.0)
-    far = safe * (log1p(neg(off)) + off) - log(safe * (2 * math.pi)) * 0.5 - tail
-    return select(lt(k, _LARGE), near, far)
+    series = safe * (log1p(neg(off)) + off) - log(safe * (2 * math.pi)) * 0.5 - tail
+    return select(lt(rate, _CANCELLING), plain, series)
 
 
-def _many(key: Any, rate: Any, open: Any) -> Any:
-    """Transformed rejection with a squeeze.
+def _many(key: Any, rate: Any) -> Any:
+    """Poisson draws for large rates: transformed rejection with a squeeze.
 
     Source: Hörmann, The transformed rejection method for generating Poisson random variables (1993), algorithm PTRS.
     """
@@ -237,24 +260,32 @@ def _many(key: Any, rate: Any, open: Any) -> Any:
     inverse_alpha = 1.1328 / (b - 3.4) + 1.1239
     squeeze = 0.9277 - 3.6224 / (b - 2.0)
 
-    def propose(key: Any) -> tuple[Any, Any]:
-        first, second = pair(key)
+
+    def once(s: Any) -> Any:
+        key, waiting, found = s
+        keys = random_split(key, (3,))
+        key, first, second = [index_in_dim(keys, i, keepdims=False) for i in range(3)]
         u = unit(first, shape, dtype) - 0.5
-        v = 1.0 - unit(second, shape, dtype)
-        near = max(0.5 - abs(u), full(u.type, 1e-7))
+        v = unit(second, shape, dtype)
+        near = 0.5 - abs(u)
         k = floor((a * 2.0 / near + b) * u + rate + 0.43)
         good = bitwise_and(ge(near, 0.07), le(v, squeeze))
         bad = bitwise_or(lt(k, 0.0), bitwise_and(lt(near, 0.013), gt(v, near)))
-        exact = le(log(v * inverse_alpha / (a / (near * near) + b)), _log_probability(max(k, full(k.type, 0.0)), rate))
-        return k, bitwise_or(good, bitwise_and(bitwise_not(bad), exact))
+        exact = le(log(v * inverse_alpha / (a / (near * near) + b)), _log_probability(k, rate))
+        accepted = bitwise_or(good, bitwise_and(bitwise_not(bad), exact))
+        return key, bitwise_and(waiting, bitwise_not(accepted)), select(accepted, k, found)
 
-    return _until_taken(key, full(rate.type, 0.0), open, propose)
+    def more(s: Any) -> Any:
+        return reduce_or(s[1], tuple(range(len(shape))))
+
+    return while_loop(more, once, (key, full(array_type(shape, bool_), True), full(rate.type, -1.0)))[2]
 
 
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Poisson distributed numbers of mean ``lam``; of an integer dtype. -1 where ``lam`` is negative or NaN.
 
-    Shapes: ``lam`` broadcasts to ``shape``, by default its own. It has no derivative.
+    Shapes: ``lam`` broadcasts to ``shape``, by default its own; it is rounded to float32. It has no derivative.
+    A key gives JAX's numbers for ``lam`` below 65536; from there on other ones, of the same law.
     Source: Knuth, The Art of Computer Programming 2, 3.4.1; Hörmann, The transformed rejection method for generating
     Poisson random variables (1993).
 
@@ -269,13 +300,12 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
     if found not in ANY_INTEGER:
         raise DTypeMismatch(f"random.poisson: the dtype must be an integer one, got {found}.")
     rate = stop_gradient(as_array(lam))
-    wide = _wide(rate.type.dtype) if rate.type.dtype.kind == "f" else float32
-    shape, (rate,) = parameters("random.poisson", shape, wide, rate)
+    shape, (rate,) = parameters("random.poisson", shape, float32, rate)
     rate = broadcast(rate, shape)
-    first, second = pair(single("random.poisson", key))
-    valid = ge(rate, 0.0)
-    large = ge(rate, _LARGE)
+    key = single("random.poisson", key)
+    valid, large = ge(rate, 0.0), ge(rate, _LARGE)
     bounded = min(rate, full(rate.type, float(iinfo(found).max)))
-    few = _few(first, select(bitwise_and(valid, bitwise_not(large)), rate, full(rate.type, 0.0)))
-    many = _many(second, select(large, bounded, full(rate.type, 2 * _LARGE)), large)
-    return convert(select(valid, select(large, many, few), full(rate.type, -1.0)), found)
+    few = _few(key, select(bitwise_and(valid, bitwise_not(large)), rate, full(rate.type, 0.0)))
+    many = _many(key, select(large, bounded, full(rate.type, 1e5)))
+    drawn = select(bitwise_or(eq(rate, 0.0), eq(rate, math.inf)), rate, select(large, many, few))
+    return convert(select(valid, drawn, full(rate.type, -1.0)), found)

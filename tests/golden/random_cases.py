@@ -68,6 +68,7 @@ def drawn() -> list[Case]:
                  case("random.bernoulli", k, Array("f32", (5,), 0.0, 1.0))]
         rows += [case("random.rademacher", k, (6,)), case("random.rademacher", k, (6,), dtype_of("f32"))]
         rows += shuffled(k) + categorical(k)
+    rows += rejected(key(2))
     old = key(5, "PRNGKey")
     rows += [case("random.uniform", old, (3,), loose=4), case("random.normal", old, (3,), loose=8),
              case("random.bits", old, (3,)),
@@ -75,6 +76,18 @@ def drawn() -> list[Case]:
     batch = From("keys", lambda m: m.random.split(m.random.key(9), 3))
     rows += [case("normal per key", batch, call=lambda m, k: m.vmap(lambda k: m.random.normal(k, (2,)))(k), loose=8),
              case("permutation per key", batch, call=lambda m, k: m.vmap(lambda k: m.random.permutation(k, 4))(k))]
+    return rows
+
+
+def rejected(k: From) -> list[Case]:
+    """Draws by rejection, whose numbers depend on every candidate before them."""
+    a, b = (Array("f32", (6,), values=v) for v in ((0.05, 0.9, 1.0, 3.0, 50.0, 1e4), (2.0, 0.3, 7.0, 1.0, 20.0, 0.1)))
+    rows = [case(f"random.{name}", k, a, loose=64) for name in ("gamma", "loggamma", "chisquare", "t")]
+    rows += [case(f"random.{name}", k, a, b, (3, 6), loose=64) for name in ("beta", "f")]
+    rows += [case("random.dirichlet", k, a, (4,), loose=64),
+             case("random.gamma", k, Array("f64", (3,), values=(0.05, 1.0, 50.0)), dtype=dtype_of("f64"), loose=64),
+             case("random.poisson", k, Array("f32", (6,), values=(0.0, 0.3, 9.9, 10.0, 300.0, 1e4)), (5, 6)),
+             case("random.poisson", k, 4.0, (20,), dtype_of("i64"))]
     return rows
 
 

@@ -10,7 +10,7 @@ import handlax as hx
 from handlax import errors, random
 from handlax import numpy as hnp
 
-KEY = random.key(5)
+KEY = random.key(6)
 MANY = 50_000
 UNLIKELY = 1e-3
 
