@@ -154,6 +154,24 @@ def _differences(op: Operation, operands: Arrays) -> None:
             np.testing.assert_allclose(data(tangent), expected, rtol=2e-4, atol=2e-5 * scale, err_msg=what)
 
 
+def _tangent_types(op: Operation, operands: Arrays) -> None:
+    """Tangents have the type of their primal, and cotangents that of their operand; float0 for what has none."""
+
+    def check(of: str, given: Sequence[Any], found: Sequence[Any]) -> None:
+        for x, dx in zip(given, found):
+            t = as_array(x).type
+            wanted = (t.shape, dtypes.tangent_dtype(t.dtype))
+            assert (dx.shape, dx.dtype) == wanted, f"{op}: the {of} of {t} is {dx.dtype}{dx.shape}"
+
+    direction = _direction(operands, 5)
+    y, dy = jvp(lambda *xs: results(op, xs), tuple(operands), tuple(direction))
+    check("tangent", y, dy)
+    tiny = any(x.dtype in dtypes.ANY_INEXACT - dtypes.INEXACT for x in operands)  # 8-bit floats are not summed
+    if not tiny and not {"transpose", "adjoint"} & set(op.exempt):
+        _, pull = vjp(lambda *xs: results(op, xs), *operands)
+        check("cotangent", operands, pull(_direction([data(part) for part in y], 6)))
+
+
 def _pairing(us: Sequence[Any], vs: Sequence[Any]) -> float:
     """The pairing <u, v>: the real part of the sum of products, without float0 elements."""
     pairs = [(data(u), data(v)) for u, v in zip(us, vs) if getattr(u, "dtype", None) != dtypes.float0]
@@ -273,6 +291,7 @@ LAWS = (
     Law("typing", "the data of a result have the type that result_type gives", each(_types)),
     Law("compiled", "NumPy evaluation equals compiled StableHLO", _compiled),
     Law("finite_differences", "jvp equals the difference quotient", each(_differences), derivative=True),
+    Law("tangent_types", "a tangent has the shape and dtype of its primal, of integers float0", each(_tangent_types)),
     Law("adjoint", "<u, Jv> = <J^T u, v>", each(_adjoint), derivative=True),
     Law("vmap", "vmap equals the loop over lanes", each(_lanes)),
     Law("commutes", "jit, jvp and vmap commute", _commutes, derivative=True),

@@ -136,9 +136,19 @@ def _log_size(m: Any, x: Any, y: Any) -> Any:
 
 def exp(m: Any, x: Any, y: Any) -> Parts:
     """e^x (cos y + i sin y), e^x as the square of e^(x/2), which overflows only where the result does."""
+    return _power_of(m.exp, m, x, y)
+
+
+def exp2(m: Any, x: Any, y: Any) -> Parts:
+    """2^x (cos(y log 2) + i sin(y log 2))."""
+    return _power_of(m.exp2, m, x, y * math.log(2))
+
+
+def _power_of(f: Callable[..., Any], m: Any, x: Any, y: Any) -> Parts:
+    """f(x) (cos y + i sin y) for an exponential function f."""
     no_angle = _infinite(m, x) & ~m.isfinite(y)
     y = m.where(no_angle & (x < 0), m.copysign(0.0, y), y)
-    root = m.exp(0.5 * x)
+    root = f(0.5 * x)
     return m.where(no_angle, root, root * m.cos(y) * root), m.where(y == 0, y, root * m.sin(y) * root)
 
 

@@ -53,11 +53,6 @@ def _logistic(op, emit, x):
     return emit.binary("divide", one, emit.binary("add", one, emit.unary("exponential", emit.unary("negate", x))))
 
 
-def _complex_exp2(op, emit, x):
-    """2^x = e^(x log 2)."""
-    return emit.unary("exponential", emit.binary("multiply", emit.full(math.log(2), x.type), x))
-
-
 # y = e^x, 2^x, e^x - 1, log x, log(1 + x), 1 / (1 + e^-x)
 Exp = elementwise(
     "exp", INEXACT, wide(np.exp), jvp=lambda x, dx, y: mul(dx, y),
@@ -65,8 +60,10 @@ Exp = elementwise(
     doc="``y[i] = e**x[i]``.",
 )  # fmt: skip
 Exp2 = elementwise(
-    "exp2", INEXACT, wide(np.exp2), jvp=lambda x, dx, y: mul(dx, mul(like(y, math.log(2)), y)),
-    lower=by_formula(real_functions.exp2, _complex_exp2), workload="exponential", doc="``y[i] = 2**x[i]``.",
+    "exp2", INEXACT, evaluated(np.exp2, assembled(formulas.exp2)),
+    jvp=lambda x, dx, y: mul(dx, mul(like(y, math.log(2)), y)),
+    lower=by_formula(real_functions.exp2, by_parts("exp2", formulas.exp2)), workload="exponential",
+    doc="``y[i] = 2**x[i]``.",
 )  # fmt: skip
 Expm1 = elementwise(
     "expm1", INEXACT, evaluated(np.expm1, assembled(formulas.expm1)), jvp=lambda x, dx: mul(dx, exp(x)),

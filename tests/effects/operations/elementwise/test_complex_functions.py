@@ -34,6 +34,7 @@ def logistic_slope(z):
 # name: (function, mpmath's, mpmath's derivative)
 FUNCTIONS = {
     "exp": (lax.exp, mpmath.exp, mpmath.exp),
+    "exp2": (lax.exp2, lambda z: 2**z, lambda z: mpmath.log(2) * 2**z),
     "expm1": (lax.expm1, lambda z: mpmath.exp(z) - 1, mpmath.exp),
     "log": (lax.log, mpmath.log, lambda z: 1 / z),
     "log1p": (lax.log1p, lambda z: mpmath.log(1 + z), lambda z: 1 / (1 + z)),
@@ -57,7 +58,7 @@ FUNCTIONS = {
     "sign": (lax.sign, lambda z: z / abs(z), None),
     "integer_pow(-2)": (power(-2), lambda z: z**-2, lambda z: -2 * z**-3),
 }
-PERIODIC = ("exp", "expm1", "logistic", "sin", "cos", "tan", "sinh", "cosh", "tanh")
+PERIODIC = ("exp", "exp2", "expm1", "logistic", "sin", "cos", "tan", "sinh", "cosh", "tanh")
 # expm1 and logistic have curves of points at which one part is the small difference of large terms; expm1's is not
 # resolved. Inverse powers of an even number have zero parts whose sign products do not keep.
 BY_SIZE = ("expm1", "logistic", "integer_pow(-2)")
