@@ -238,7 +238,8 @@ def _substitute(op: Any, emit: Any, a: Any, b: Any) -> Any:
     def start(a: Any, b: Any) -> Any:
         turned = op.transpose_a == op.left_side
         a = flipped(a) if turned else a
-        return [conj(a) if op.conjugate_a and op.transpose_a else a, b if op.left_side else flipped(b)]
+        conjugate = op.conjugate_a and op.transpose_a and is_complex(a.type.dtype)
+        return [conj(a) if conjugate else a, b if op.left_side else flipped(b)]
 
     def step(i: Any, a: Any, y: Any) -> Any:
         k = i if forwards else scalar(size - 1, int32) - i
