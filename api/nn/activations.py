@@ -46,12 +46,14 @@ def relu(x: Any) -> Any:
 
 
 def relu6(x: Any) -> Any:
-    """``min(max(x, 0), 6)``.
+    """``min(max(x, 0), 6)``; the derivatives at 0 and 6 are 0.
 
     >>> relu6(8.0)
     Array(6., dtype=float32, weak_type=True)
     """
-    return minimum(maximum(x, 0), 6.0)
+    x, top = inexact_together("relu6", x, 6.0)
+    nothing = like(x, 0)
+    return select_n(le(x, nothing), select_n(ge(x, top), x, top), nothing)
 
 
 def squareplus(x: Any, b: Any = 4) -> Any:
