@@ -32,6 +32,12 @@ s = hx.step(f)(2.0, hnp.array([1.0, 2.0, 3.0, 4.0]))
 """
 
 
+def _at_its_own_terminal():
+    """Keys send signals to this process, which hears them also where the tests run in the background."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 class Terminal:
     """A program that runs at a terminal, and what it has written there since it was last asked."""
 
@@ -40,7 +46,7 @@ class Terminal:
         self.end, theirs = pty.openpty()
         self.process = subprocess.Popen(
             command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # its keys send signals there
+            preexec_fn=_at_its_own_terminal,
             env={**os.environ, "TERM": "dumb", "PYTHON_BASIC_REPL": "1", "COLUMNS": "200"},
         )  # fmt: skip
         os.close(theirs)
@@ -66,8 +72,9 @@ class Terminal:
 
     def interrupt(self):
         """Press the interrupt key until it is heard: a press before Python waits for a line counts with the next."""
-        found = self.prompt
+        found, limit = self.prompt, time.monotonic() + 60
         while not found.endswith("\n" + self.prompt):
+            assert time.monotonic() < limit, f"pressed the interrupt key for a minute, got {found!r}"
             os.write(self.end, b"\x03")
             while select.select([self.end], [], [], 2.0)[0] and not found.endswith("\n" + self.prompt):
                 found += os.read(self.end, 4096).decode().replace("\r\n", "\n")
