@@ -112,7 +112,7 @@ class Cholesky:
         both = add_tangents(half, adjoint(half))
         right = triangular_solve(l, both, lower=True, transpose_a=True, conjugate_a=True)
         inner = triangular_solve(l, right, left_side=True, lower=True)
-        return l, batch_matmul(l, _halved_diagonal(inner), Precision.HIGHEST)
+        return l, _triangle(batch_matmul(l, _halved_diagonal(inner), Precision.HIGHEST))
 
     def lower(op, emit, x):
         y = emit.op("cholesky", x, attributes="lower = true")

@@ -286,9 +286,9 @@ _pow = Pow()
 
 
 def _slope(x: Any, y: Any) -> Any:
-    """y x^(y-1), which is 0 for y = 0 even where x is 0."""
-    one = like(y, 1)
-    lower = select_n(eq(y, like(y, 0)), sub(y, one), one)
+    """y x^(y-1), which is 0 for y = 0 even where x is 0, infinite or NaN."""
+    zero = like(y, 0)
+    lower = select_n(eq(y, zero), sub(y, like(y, 1)), zero)
     return mul(convert(y, x.type.dtype, y.type.weak and x.type.weak), pow(x, lower))
 
 

@@ -148,14 +148,15 @@ class ExtremeReduction(Reduction):
     unit: ClassVar[Any]
 
     def jvp(op, primals, tangents):
-        """The mean of the tangents of the elements equal to the result."""
+        """The mean of the tangents of the elements equal to the result, 0 if it is NaN."""
         (x,), (dx,) = primals, tangents
         y = perform(op, x)
         if not x.type.size:  # the result is the unit, a constant
             return y, None
         remaining = tuple([d for d in range(len(x.type.shape)) if d not in op.axes])
         mask = convert(eq(x, broadcast_in_dim(y, x.type.shape, remaining)), x.type.dtype)
-        return y, div(_sum(mul(dx, mask), op.axes), _sum(mask, op.axes))
+        count = _sum(mask, op.axes)  # 0 where the result is NaN
+        return y, div(_sum(mul(dx, mask), op.axes), comparison.max(count, scalar(1, x.type.dtype)))
 
     def lower(op, emit, x):
         unit = op.unit(x.type.dtype)

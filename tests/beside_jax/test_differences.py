@@ -1,0 +1,102 @@
+"""The table of differences from JAX in docs/explanation/numbers.md: each row as it is said, here and in JAX."""
+
+import pathlib
+import re
+
+import numpy as np
+import pytest
+
+import handlax
+
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "explanation" / "numbers.md"
+NAN, INF = np.nan, np.inf
+
+
+def f32(*values):
+    return np.array(values, np.float32)
+
+
+def slope(m, f, x):
+    """The derivative of an elementwise function, forwards."""
+    return m.jvp(f, (x,), (m.numpy.ones_like(x),))[1]
+
+
+def bend(m, f, x):
+    """Its second derivative."""
+    return slope(m, lambda x: slope(m, f, x), x)
+
+
+def pull(m, f, x):
+    """The gradient of a reduction."""
+    return m.vjp(f, x)[1](m.numpy.ones((), x.dtype))[0]
+
+
+def compiled(m, name, z):
+    return m.jit(getattr(m.lax, name))(np.array([z], np.complex64))[0]
+
+
+# the first words of a row: calls with what they give here, and in JAX
+ROWS = {
+    "`relu`, `relu6`, `hard_sigmoid` at NaN": [
+        (lambda m: slope(m, m.nn.relu, f32(NAN))[0], 1.0, 0.0),
+        (lambda m: slope(m, m.nn.relu6, f32(NAN))[0], 1.0, 0.0),
+        (lambda m: slope(m, m.nn.hard_sigmoid, f32(NAN))[0], 1 / 6, 0.0),
+    ],
+    "`cummax`, `cummin` at NaN": [
+        (lambda m: slope(m, lambda x: m.lax.cummax(x), f32(NAN, 1)), [1, 1], [1, 0])],
+    "`logsumexp`, `logmeanexp` of -inf alone": [
+        (lambda m: pull(m, m.nn.logsumexp, f32(-INF, -INF)), [0, 0], [NAN, NAN])],
+    "`cumlogsumexp` after inf": [
+        (lambda m: slope(m, lambda x: m.lax.cumlogsumexp(x), f32(INF, 1))[1], 1.0, 1 + np.e),
+        (lambda m: slope(m, lambda x: m.lax.cumlogsumexp(x), f32(-INF, -INF))[1], 2.0, NAN),
+    ],
+    "`asinh`, `atan`, twice, at infinity": [
+        (lambda m: bend(m, m.lax.asinh, f32(INF))[0], 0.0, NAN),
+        (lambda m: bend(m, m.lax.atan, f32(-INF))[0], 0.0, NAN),
+    ],
+    "`digamma` at inf": [(lambda m: slope(m, m.lax.digamma, f32(INF))[0], 0.0, NAN)],
+    "`atan2` with an infinite operand": [
+        (lambda m: slope(m, lambda x: m.lax.atan2(x, f32(INF)), f32(2.0))[0], 0.0, NAN)],
+    "`pow(0, 0)` by the base": [(lambda m: slope(m, lambda x: m.lax.pow(x, f32(0.0)), f32(0.0))[0], 0.0, NAN)],
+    "`log1mexp` below its domain": [(lambda m: slope(m, m.nn.log1mexp, f32(-INF))[0], NAN, -1.0)],
+    "Complex branch cuts with a part -0": [
+        (lambda m: compiled(m, "sqrt", complex(-1, -0.0)), -1j, 1j),
+        (lambda m: compiled(m, "asin", complex(2, -0.0)).imag, -1.3169578, 1.3169578),
+    ],
+    "Complex functions near overflow and cancellation": [
+        (lambda m: compiled(m, "sin", 89j), 2.2448064e38j, complex(0, INF)),
+        (lambda m: compiled(m, "log1p", complex(-1, 1e-30)).real, -69.07755, -INF),
+        (lambda m: compiled(m, "sinh", 1e-30).real, 1e-30, 0.0),
+    ],
+    "`sign` of an infinite complex number": [
+        (lambda m: compiled(m, "sign", complex(INF, 1)), 1 + 0j, complex(NAN, 0))],
+    "`max` and `min` of complex numbers with NaN": [
+        (lambda m: m.lax.cummax(np.array([complex(1, NAN), 2], np.complex64))[1].imag, NAN, 0.0)],
+    "Sums and products of 16-bit floats": [
+        (lambda m: m.jit(m.lax.cumsum)(np.full(2000, 0.1, np.float16))[-1], 200.0, 199.4)],
+}
+CASES = [(words, *row) for words, rows in ROWS.items() for row in rows]
+
+
+def agree(got, wanted):
+    wanted = np.asarray(wanted)
+    got = np.asarray(got).astype(complex if wanted.dtype.kind == "c" else float)
+    for part in ("real", "imag"):
+        np.testing.assert_allclose(getattr(got, part), getattr(wanted, part), rtol=3e-4)
+
+
+@pytest.mark.parametrize(("words", "call", "ours", "theirs"), CASES)
+def test_handlax_gives_what_the_table_says(words, call, ours, theirs):
+    agree(call(handlax), ours)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize(("words", "call", "ours", "theirs"), CASES)
+def test_jax_gives_what_the_table_says(words, call, ours, theirs):
+    agree(call(pytest.importorskip("jax")), theirs)
+
+
+def test_the_table_has_these_rows():
+    table = PAGE.read_text().split("### Kinks, limits and rounding")[1]
+    said = [match[1] for match in re.finditer(r"^\| (.+?) \|", table, re.M)][2:]
+    assert said == list(ROWS)
