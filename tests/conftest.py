@@ -1,10 +1,13 @@
-"""What holds for every test: eight virtual CPU devices, and examples that are the same in every run."""
+"""What holds for every test: eight virtual CPU devices, the same examples in every run, a bound on mappings."""
 
+import itertools
 import os
+from pathlib import Path
 
 # The number of devices is fixed when the client is made, so this stands before anything imports handlax.
 os.environ["HANDLAX_NUM_CPU_DEVICES"] = "8"
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Compilation makes the first example of a test slow, which says nothing about the test.
@@ -13,3 +16,16 @@ settings.register_profile("default", derandomize=True, deadline=None, max_exampl
 settings.register_profile("ci", settings.get_profile("default"), print_blob=True)
 settings.register_profile("thorough", settings.get_profile("default"), derandomize=False, max_examples=500)
 settings.load_profile(os.environ.get("HANDLAX_HYPOTHESIS", "ci" if os.environ.get("CI") else "default"))
+
+_TESTS = itertools.count(1)
+_MAPPINGS = Path("/proc/self/maps")  # Linux allows 65,530 in a process; a compiled program takes three
+
+
+@pytest.fixture(autouse=True)
+def few_mappings():
+    """Compiled programs are dropped now and then: thousands of tests in a process would use up its mappings."""
+    yield
+    if next(_TESTS) % 100 == 0 and _MAPPINGS.exists() and _MAPPINGS.read_bytes().count(b"\n") > 25_000:
+        import handlax  # noqa: PLC0415
+
+        handlax.clear_caches()

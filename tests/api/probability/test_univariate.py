@@ -29,7 +29,7 @@ class Choice:
 CASES = {
     "normal": (hp.Normal(1.0, 2.0), stats.norm(1, 2), A([-3.0, 0.0, 1.0])),
     "uniform": (hp.Uniform(-1.0, 3.0), stats.uniform(-1, 4), A([-1.0, 2.9, 3.1, -2.0])),
-    "beta": (hp.Beta(2.0, 0.5), stats.beta(2, 0.5), A([0.1, 0.9, -0.1, 1.5])),
+    "beta": (hp.Beta(2.0, 1.5), stats.beta(2, 1.5), A([0.1, 0.9, -0.1, 1.5])),
     "gamma": (hp.Gamma(3.0, 2.0), stats.gamma(3, scale=0.5), A([0.1, 4.0, -1.0])),
     "poisson": (hp.Poisson(3.5), stats.poisson(3.5), A([0, 3, 12, -1])),
     "bernoulli": (hp.Bernoulli(0.3), stats.bernoulli(0.3), A([0, 1, 2, -1])),

@@ -1,5 +1,6 @@
 """Conversions of data: each number is rounded once, and integers keep their bits or are refused."""
 
+import math
 from fractions import Fraction
 
 import ml_dtypes
@@ -16,7 +17,7 @@ def nearest(value, dtype):
     """The finite number of the dtype that is nearest to a double, ties to even, by exact arithmetic."""
     bits = np.arange(2 ** min(8 * dtype.itemsize, 16), dtype=f"uint{8 * dtype.itemsize}")
     numbers = bits.view(dtype)
-    exact = {int(b): Fraction(float(x)) for b, x in zip(bits, numbers) if np.isfinite(x)}
+    exact = {int(b): Fraction(float(x)) for b, x in zip(bits, numbers) if math.isfinite(x)}
     return min(exact, key=lambda b: (abs(exact[b] - Fraction(value)), b & 1, b >> (8 * dtype.itemsize - 1)))
 
 
