@@ -69,6 +69,12 @@ def _lower_lgamma(op, emit, x):
     return emit.select(near, emit.decompose(lambda v: _lgamma_near_two(PERFORMED, v), safe), y)
 
 
+def _lower_digamma(op: Any, emit: Any, x: Any) -> Any:
+    """The function of CHLO, which some versions of XLA expand to NaN at 0."""
+    at_pole = emit.compare("EQ", x, emit.full(0, x.type))
+    return emit.select(at_pole, emit.full(-np.inf, x.type), emit.elementwise("chlo.digamma", x))
+
+
 def _digamma(x):
     """SciPy's psi, but -inf, the limit from above, at -0 too, NaN at -inf, and reflected below 0: exact near poles."""
     with np.errstate(all="ignore"):
@@ -89,7 +95,7 @@ Lgamma = elementwise(
     workload="special", doc="``y[i] = log(abs(Gamma(x[i])))``.",
 )  # fmt: skip
 Digamma = elementwise(
-    "digamma", FLOATING, wide(_digamma), jvp=lambda x, dx: mul(dx, polygamma(like(x, 1.0), x)), lower="chlo.digamma",
+    "digamma", FLOATING, wide(_digamma), jvp=lambda x, dx: mul(dx, polygamma(like(x, 1.0), x)), lower=_lower_digamma,
     workload="special", doc="The derivative of ``lgamma``.",
 )  # fmt: skip
 
