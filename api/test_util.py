@@ -73,7 +73,11 @@ def _compare(found: Any, wanted: Any, atol: float, rtol: float, message: str) ->
 
 def _limits(args: Any, atol: Any, rtol: Any, eps: Any) -> tuple[float, float, float]:
     step, tolerance = _STEPS[_bits(args)]
-    return tuple(default if x is None else x for x, default in ((atol, tolerance), (rtol, tolerance), (eps, step)))  # type: ignore[return-value]
+    return (
+        tolerance if atol is None else atol,
+        tolerance if rtol is None else rtol,
+        step if eps is None else eps,
+    )
 
 
 def check_jvp(
