@@ -63,8 +63,8 @@ def number_of(text: str, dtype: Any) -> np.ndarray[Any, Any]:
             raise ValueError(f"True or False, got {text}")
         return np.asarray(text == "True")
     if dtypes.is_integer(dtype):
-        info, value = dtypes.iinfo(dtype), int(text)
-        if not int(info.min) <= value <= int(info.max):
+        value = int(text)
+        if not dtypes.holds(dtype, value):
             raise ValueError(f"an integer of {dtypes.short_name(dtype)}, got {text}")
         return np.asarray(value).astype(dtype)
     with np.errstate(all="ignore"):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import IntegerOverflow
-from .dtypes import default_int, iinfo, is_complex, is_floating, is_integer
+from .dtypes import default_int, holds, iinfo, is_complex, is_floating, is_integer
 
 
 def cast(x: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
@@ -41,8 +41,8 @@ def number_data(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
     (array(44, dtype=int8), array(1.18059162e+21))
     """
     if type(value) is int and is_integer(dtype):
-        if not _holds(dtype, value):
-            if not _holds(default_int(), value):
+        if not holds(dtype, value):
+            if not holds(default_int(), value):
                 raise _too_large(value, dtype)
             return np.asarray(value, default_int()).astype(dtype)
         return np.asarray(value).astype(dtype)
@@ -50,11 +50,6 @@ def number_data(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
         return cast(_odd(value) if _is_rounded_twice(dtype, value) else np.asarray(value), dtype)
     except OverflowError:
         raise _too_large(value, dtype) from None
-
-
-def _holds(dtype: Any, value: int) -> bool:
-    info = iinfo(dtype)
-    return int(info.min) <= value <= int(info.max)
 
 
 def _too_large(value: int, dtype: Any) -> IntegerOverflow:

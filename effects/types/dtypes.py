@@ -171,7 +171,7 @@ def scalar_type(value: Any, dtype: Any = None) -> tuple[np.dtype[Any], bool]:
         if result not in EVERY:
             raise DTypeMismatch(f"the dtype of a number must be ordinary, got {short_name(result)} for {value!r}.")
     if isinstance(value, (int, np.integer)) and result in ANY_INTEGER:
-        low, high = _range(result)
+        low, high = integer_range(result)
         if not low <= int(value) <= high:
             raise IntegerOverflow(
                 f"an integer must fit its dtype, got {value} for {short_name(result)}, whose range is {low} to {high}.",
@@ -181,9 +181,16 @@ def scalar_type(value: Any, dtype: Any = None) -> tuple[np.dtype[Any], bool]:
 
 
 @cached("integer ranges", 64)
-def _range(dtype: np.dtype[Any]) -> tuple[int, int]:
+def integer_range(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The least and the largest number of an integer dtype."""
     info = iinfo(dtype)
     return int(info.min), int(info.max)
+
+
+def holds(dtype: np.dtype[Any], value: Any) -> bool:
+    """Whether an integer lies in the range of an integer dtype."""
+    least, most = integer_range(dtype)
+    return least <= value <= most
 
 
 def is_number_class(cls: type) -> bool:

@@ -123,8 +123,7 @@ def _holds(dtype: Any, number: Any) -> bool:
     if promote(dtype, False, _WIDEST[type(number)], True)[0] != dtype:
         return False
     if dtypes.is_integer(dtype):
-        limits = dtypes.iinfo(dtype)
-        return bool(limits.min <= number <= limits.max)
+        return dtypes.holds(dtype, number)
     try:
         with np.errstate(all="ignore"):
             return bool(np.isfinite(np.asarray(number, dtype)) or not np.isfinite(complex(number)))
@@ -138,5 +137,5 @@ def _absorbs(dtype: Any, weak: Any) -> bool:
         return False
     if not (dtypes.is_integer(dtype) and dtypes.is_integer(weak)):
         return True
-    own, other = dtypes.iinfo(dtype), dtypes.iinfo(weak)
-    return bool(own.min <= other.min and other.max <= own.max)
+    least, most = dtypes.integer_range(weak)
+    return dtypes.holds(dtype, least) and dtypes.holds(dtype, most)
