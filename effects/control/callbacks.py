@@ -30,7 +30,7 @@ from ..core.arrays import Array, ConcreteArray, as_array, concrete
 from ..core.operation import Operation, effect, operation
 from ..functions.unsupported import no_sharding
 from ..operations.foundations.shapes import broadcast_in_dim
-from ..operations.manipulation.slicing import axis_at
+from ..operations.manipulation.slicing import axis_at, lane_count
 from ..programs.closure_conversion import close_all
 from ..programs.higher_order import record_body
 from ..programs.program import Program
@@ -164,7 +164,7 @@ class PureCallback(Callback):
     evaluate = evaluate_callback
 
     def batch(op, dims, *xs):
-        size = next(x.shape[d] for x, d in zip(xs, dims) if d is not None)
+        size = lane_count(xs, dims)
         method = op.vmap_method
         if method is None:
             raise CannotCross(

@@ -26,7 +26,7 @@ from ..elementwise.comparison import eq, max, min, select
 from ..foundations.key_arrays import mapped_over_key_data
 from ..foundations.shapes import broadcast_in_dim, canonical_shape, full, move_axis, reshape
 from ..manipulation.creation import iota
-from ..manipulation.slicing import axis_at, insert
+from ..manipulation.slicing import axis_at, insert, lane_count
 from .gather_windows import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -188,7 +188,7 @@ def emit_inside(emit: Any, op: Gather, shape: tuple[int, ...], i: Any) -> Any:
 def batch_scatter(op: Any, dims: tuple[int | None, ...], x: Any, i: Any, u: Any) -> tuple[Any, int]:
     """The batch rule: a new window dimension, or a new pair of batch dimensions where the indices are mapped."""
     d, e, f = dims
-    size = next(a.shape[n] for a, n in zip((x, i, u), dims) if n is not None)
+    size = lane_count((x, i, u), dims)
     numbers = op.dimension_numbers
     at = 0 if d is None else d
     x = axis_at(x, d, at, size)

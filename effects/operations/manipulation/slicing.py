@@ -198,7 +198,7 @@ class Concatenate:
 
     def batch(op, dims, *xs):
         at = next(d for d in dims if d is not None)
-        size = next(x.shape[d] for x, d in zip(xs, dims) if d is not None)
+        size = lane_count(xs, dims)
         aligned = [x if d == at else axis_at(x, d, at, size) for x, d in zip(xs, dims)]
         return perform(Concatenate(op.dimension + (at <= op.dimension)), *aligned), at
 
@@ -259,6 +259,11 @@ class Split:
         return results
 
     flops = data_movement
+
+
+def lane_count(xs: Sequence[Any], dims: Sequence[int | None]) -> int:
+    """The number of lanes, from the operands of a batch rule, of which one at least is mapped."""
+    return next(x.shape[d] for x, d in zip(xs, dims) if d is not None)
 
 
 def axis_at(x: Any, dim: int | None, at: int, size: int) -> Any:

@@ -21,7 +21,7 @@ from ..elementwise.arithmetic import Add, Mul
 from ..elementwise.conversion import convert
 from ..foundations.elementwise_factory import Elementwise
 from ..foundations.shapes import ReduceSum, broadcast_in_dim, canonical_axes, permute, reshape
-from ..manipulation.slicing import axis_at, concatenate, slice_in_dim
+from ..manipulation.slicing import axis_at, concatenate, lane_count, slice_in_dim
 from .reductions import Combine, ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd, ReduceXor
 
 # elementwise operations that are associative and commutative -> the reduction by each
@@ -103,7 +103,7 @@ class Reduce(HigherOrder):
             return tuple([y.value for y in ys])
 
     def batch(op, dims, *operands):
-        size = next(x.type.shape[d] for x, d in zip(operands, dims) if d is not None)
+        size = lane_count(operands, dims)
         starts, xs = operands[: op.carry], [axis_at(x, d, 0, size) for x, d in zip(operands, dims)][op.carry :]
         axes = tuple([axis + 1 for axis in op.axes])
         if all(d is None for d in dims[: op.carry]):

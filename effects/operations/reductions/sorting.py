@@ -20,7 +20,7 @@ from ..foundations.shapes import canonical_axis, reshape
 from ..indexing.gather_scatter import gather
 from ..indexing.gather_windows import GatherDimensionNumbers
 from ..manipulation.creation import broadcasted_iota
-from ..manipulation.slicing import axis_at
+from ..manipulation.slicing import axis_at, lane_count
 
 
 def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
@@ -78,7 +78,7 @@ class Sort:
         return tuple([np.take_along_axis(x, order, op.dimension) for x in xs])
 
     def batch(op, dims, *xs):
-        size = next(x.type.shape[d] for x, d in zip(xs, dims) if d is not None)
+        size = lane_count(xs, dims)
         lanes = [axis_at(x, d, 0, size) for x, d in zip(xs, dims)]
         return perform(shared(Sort, op.dimension + 1, op.is_stable, op.num_keys), *lanes), 0
 

@@ -22,7 +22,7 @@ from ....effects.operations.elementwise.conversion import convert
 from ....effects.operations.foundations.shapes import reshape
 from ....effects.operations.indexing.dynamic_slicing import dynamic_index_in_dim
 from ....effects.operations.manipulation.creation import full
-from ....effects.operations.manipulation.slicing import axis_at, concatenate
+from ....effects.operations.manipulation.slicing import axis_at, concatenate, lane_count
 from ....effects.operations.reductions.reductions import argmax
 from ....effects.trees import pytrees
 from ....effects.trees.registration import register_dataclass
@@ -112,7 +112,7 @@ class Reported:
 
     def batch(op, dims, number, payload):
         """One report, of the first lane with an error."""
-        size = next(x.type.shape[d] for x, d in zip((number, payload), dims) if d is not None)
+        size = lane_count((number, payload), dims)
         first = _first_lane(*[axis_at(x, d, 0, size) for x, d in zip((number, payload), dims)])
         return current().answer(op, first), ()
 

@@ -22,7 +22,7 @@ from ....effects.operations.elementwise.complex_parts import imag, real
 from ....effects.operations.elementwise.conversion import convert
 from ....effects.operations.foundations.shapes import move_axis, reshape
 from ....effects.operations.indexing.dynamic_slicing import dynamic_index_in_dim
-from ....effects.operations.manipulation.slicing import axis_at
+from ....effects.operations.manipulation.slicing import axis_at, lane_count
 from ....effects.operations.reductions.reductions import argmin, reduce_and
 from ....effects.trees import pytrees
 from ....effects.types.dtypes import bool_, float32, int32, is_complex, is_inexact, itemsize_bits
@@ -54,7 +54,7 @@ class Check:
 
     def batch(op, dims, ok, *values):
         """One check of all lanes; its values are those of the first lane that fails."""
-        size = next(x.type.shape[d] for x, d in zip((ok, *values), dims) if d is not None)
+        size = lane_count((ok, *values), dims)
         first, *rest = [x if d is None else move_axis(x, d, 0) for x, d in zip((ok, *values), dims)]
         lanes = axis_at(first, None if dims[0] is None else 0, 0, size)
         lane = argmin(convert(lanes, int32), 0, int32)
