@@ -6,7 +6,8 @@ from typing import Any
 
 from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.base.stack import current
-from ...effects.core.arrays import Array, as_array, scalar
+from ...effects.core.arrays import Array, as_array
+from ...effects.operations.elementwise.arithmetic import like as like
 from ...effects.operations.elementwise.comparison import SelectN, ne
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
@@ -20,12 +21,6 @@ _select = SelectN()
 def array_of(x: Any) -> Any:
     """``x`` as an array; arrays as they are."""
     return x if isinstance(x, Array) else as_array(x)
-
-
-def like(x: Any, number: Any) -> Any:
-    """A scalar of the dtype and weak type of ``x``, which elementwise operations take in place of an array."""
-    kind = x.type
-    return scalar(number, kind.dtype, kind.weak)
 
 
 def inexact(x: Any) -> Any:

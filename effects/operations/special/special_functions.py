@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ...types.dtypes import FLOATING, float32, float64
 from ..elementwise.arithmetic import RoundingMethod, abs, floor, like, mul, neg, round, sqrt, sub
 from ..elementwise.bitwise import bitwise_and
 from ..elementwise.comparison import eq, ge, gt, le, lt, select_n
+from ..elementwise.complex_functions import PERFORMED
 from ..elementwise.conversion import convert
 from ..elementwise.transcendental import erfc, exp, log, log1p, pow
 from ..foundations.elementwise_factory import Function, elementwise, repeated, surface
@@ -56,7 +58,7 @@ def _lgamma(x):
     y = np.where(x == -np.inf, -x, scipy_special("gammaln")(x))
     near = (x > 0.5) & (x < 2.5)
     if x.dtype == float64 and near.any():
-        y[near] = _lgamma_near_two(NUMPY, x[near])
+        y[near] = _lgamma_near_two(IN_NUMPY, x[near])
     return y
 
 
@@ -66,7 +68,7 @@ def _lower_lgamma(op, emit, x):
     half, end = emit.full(0.5, x.type), emit.full(2.5, x.type)
     near = emit.binary("and", emit.compare("GT", x, half), emit.compare("LT", x, end))
     safe = emit.select(near, x, emit.full(1, x.type))
-    return emit.select(near, emit.decompose(lambda v: _lgamma_near_two(PERFORMED, v), safe), y)
+    return emit.select(near, emit.decompose(lambda v: _lgamma_near_two(IN_OPERATIONS, v), safe), y)
 
 
 def _lower_digamma(op: Any, emit: Any, x: Any) -> Any:
@@ -208,21 +210,17 @@ def zeta(x: Any, q: Any) -> Any:
     return perform(_zeta_op, *repeated(x, q))
 
 
-# The functions of ``PERFORMED``, with the signatures of NumPy.
+# Functions of ``IN_OPERATIONS``, with the signatures of NumPy.
 def _full(x: Any, value: float) -> Any:
     return full(x.type, value)
-
-
-def _where(mask: Any, x: Any, y: Any) -> Any:
-    return select_n(mask, y, x)
 
 
 def _any(mask: Any) -> Any:
     return reduce_or(mask, tuple(range(len(mask.type.shape))))
 
 
-PERFORMED = SeriesArithmetic(_where, _full, _any, exp, log, log1p, sqrt, lgamma, erfc)
-NUMPY = SeriesArithmetic(
+IN_OPERATIONS = SeriesArithmetic(PERFORMED.where, _full, _any, exp, log, log1p, sqrt, lgamma, erfc)
+IN_NUMPY = SeriesArithmetic(
     np.where, np.full_like, np.any, np.exp, np.log, np.log1p, np.sqrt, scipy_special("gammaln"), scipy_special("erfc")
 )  # fmt: skip
 
@@ -236,14 +234,15 @@ def _iterate(stages: tuple[SeriesExpansion, ...], finish: Callable[..., Any]) ->
         operands = emit.decompose(lambda *xs: [convert(x, dtype) for x in xs], *emit.spread(*operands))
         states: list[Any] = []
         for stage in stages:
-            start = emit.decompose(lambda *xs: stage.start(PERFORMED, *xs), *operands)
-            states.append(emit.loop(lambda *s: stage.more(PERFORMED, *s), lambda *s: stage.step(PERFORMED, *s), *start))
+            start = emit.decompose(lambda *xs: stage.start(IN_OPERATIONS, *xs), *operands)
+            more, step = partial(stage.more, IN_OPERATIONS), partial(stage.step, IN_OPERATIONS)
+            states.append(emit.loop(more, step, *start))
         sizes = [len(operands), *map(len, states)]
 
         def last(*values: Any) -> list[Any]:
             cut = np.cumsum(sizes)
             groups = [values[i - n : i] for i, n in zip(cut, sizes)]
-            return [convert(finish(PERFORMED, *groups[0], *groups[1:]), result.dtype, result.weak)]
+            return [convert(finish(IN_OPERATIONS, *groups[0], *groups[1:]), result.dtype, result.weak)]
 
         return emit.decompose(last, *operands, *[value for state in states for value in state])[0]
 
@@ -255,7 +254,7 @@ def _by_numpy(stages: tuple[SeriesExpansion, ...], finish: Callable[..., Any]) -
 
     def evaluate(*operands):
         xs = [np.array(x, np.float64) for x in np.broadcast_arrays(*operands)]
-        z = finish(NUMPY, *xs, *[stage.last_state(NUMPY, *xs) for stage in stages])
+        z = finish(IN_NUMPY, *xs, *[stage.last_state(IN_NUMPY, *xs) for stage in stages])
         return z.astype(operands[0].dtype)
 
     return wide(evaluate)
