@@ -143,6 +143,9 @@ class BodyTransformer(Run):
         """A new run of the same handler over ``outer``."""
         return type(self)(outer, self.label)
 
+    def restrict(self, rule: str, body: Program | None) -> None:
+        """Refuse what cannot leave the deferred rule ``rule``; ``body`` may perform the same, if it is not None."""
+
     def key(self) -> Hashable:
         """The cache key of the handler: all that a transformed body depends on beside the body and its marks.
 

@@ -30,7 +30,7 @@ from ...effects.core.columns import add_tangents, zeros_like
 from ...effects.functions.fingerprint import KeyedValue
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.printer import WRITERS
-from ...effects.programs.program import interpret
+from ...effects.programs.program import Program, interpret
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
 from ..core.body_transform import STATELESS, BodyTransformContext, BodyTransformer, Mark, StateFlow, cross
@@ -71,7 +71,8 @@ class DerivativeRule(DeferredRule):
         """The same rule under a handler, for the operation over bodies that the handler transformed."""
         ends, types = tuple(context.state_layout.types), context.body.out_types
         marks = tuple(context.result_marks)
-        return TransformedJvpRule(self, HandlerTemplate.of(context), context.extra, types, marks, ends)
+        template = HandlerTemplate.of(context, self.shown, context.body)
+        return TransformedJvpRule(self, template, context.extra, types, marks, ends)
 
 
 class BatchingRule(DeferredRule):
@@ -87,7 +88,8 @@ class BatchingRule(DeferredRule):
 
     def transformed(self, context: BodyTransformContext) -> TransformedLanesRule:
         """The same rule under a handler, for the operation over bodies that the handler transformed."""
-        return TransformedLanesRule(self, HandlerTemplate.of(context), context.extra, tuple(context.result_marks))
+        template = HandlerTemplate.of(context, self.shown)
+        return TransformedLanesRule(self, template, context.extra, tuple(context.result_marks))
 
 
 # A handler that is installed again
@@ -102,8 +104,12 @@ class HandlerTemplate:
 
     __slots__ = ("run", "flow", "marks", "counts", "key")
 
-    def __init__(self, run: BodyTransformer, flow: StateFlow, marks: Sequence[Mark], types: Sequence[ArrayType]):
+    def __init__(
+        self, run: BodyTransformer, flow: StateFlow, marks: Sequence[Mark], types: Sequence[ArrayType], rule: str,
+        body: Program | None = None,
+    ):  # fmt: skip
         self.run = run.fresh(BASE)
+        self.run.restrict(rule, body)
         self.flow = copy.copy(flow)
         if flow is not STATELESS:
             self.flow.operands = ()
@@ -116,9 +122,9 @@ class HandlerTemplate:
         self.key = (identity, self.marks, self.counts)
 
     @classmethod
-    def of(cls, context: BodyTransformContext) -> HandlerTemplate:
-        """The template of the handler that transformed an operation's body."""
-        return cls(context.run, context.flow, context.marks, context.body.in_types)
+    def of(cls, context: BodyTransformContext, rule: str, body: Program | None = None) -> HandlerTemplate:
+        """The template of the handler that transformed the body of an operation with this rule."""
+        return cls(context.run, context.flow, context.marks, context.body.in_types, rule, body)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, HandlerTemplate) and self.key == other.key
@@ -322,7 +328,7 @@ def cross_linear(run: BodyTransformer, op: Any, operands: tuple[Any, ...]) -> An
     partitioned = [run.split(x) for x in residuals]
     marks = [mark for mark, _ in partitioned]
     mark = run.carried(run.join([*marks, *[run.split(x)[0] for x in values]]))
-    template = HandlerTemplate(run, flow, marks, [x.type for x in residuals])
+    template = HandlerTemplate(run, flow, marks, [x.type for x in residuals], op.backward.shown)
     parts = [*[part for _, parts in partitioned for part in parts], *flow.operands]
     types = [run.part_types(mark, t)[0] for t in op.types]
     rules = [

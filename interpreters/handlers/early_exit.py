@@ -4,7 +4,8 @@
 
 The program is cut after each equation that may abort. Every segment but the first is executed in a branch, only if no
 segment before it aborted: a flat chain of guards. So is the body of a loop. A ``while`` also tests the flag, so it ends
-at the abort. Lanes become a loop, so that the first one aborts.
+at the abort. Lanes become a loop, so that the first one aborts. A function with a custom rule keeps it: its rule is
+rewritten like its body (``ExitingDerivative``, ``ExitingLanes``).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ...effects.base.stack import current
+from ...effects.base.errors import CannotCross
+from ...effects.base.stack import current, installed
 from ...effects.control.branches import Cond
 from ...effects.core.arrays import as_array
 from ...effects.core.columns import zeros_like
@@ -21,11 +23,12 @@ from ...effects.core.operation import effect
 from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.closure_conversion import close_all
-from ...effects.programs.higher_order import Call
 from ...effects.programs.program import Program, bind, interpret
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import int32
 from ..core.record import record
+from ..differentiation.deferred_rules import BatchingRule, DerivativeRule, RulesIgnored
+from ..differentiation.jvp import Jvp
 from .answer_conversion import as_result
 
 
@@ -128,7 +131,18 @@ def _perform_guarded(program: Program, env: list[Any], segment: _Segment, status
 
 
 def _may_abort(op: Any) -> bool:
-    return any([Abort in body.operations for body in op.bodies])
+    return any([_aborts(body) for body in op.bodies])
+
+
+def _aborts(program: Program) -> bool:
+    kinds: Any = program.operations
+    return Abort in kinds
+
+
+def _aborted_by(op: Any) -> str:
+    """The names of the operations whose clauses end the program in a body."""
+    names = {each.by for body in op.bodies for each in body.effects if isinstance(each, Abort)}
+    return ", ".join(sorted(names))
 
 
 def _as_payload(op: Any, xs: Sequence[Any], payload: Sequence[ArrayType]) -> list[Any]:
@@ -149,12 +163,17 @@ def _higher_order(op: Any, xs: Sequence[Any], payload: Sequence[ArrayType]) -> l
     """Results, payload and flag of an operation with a body that may abort."""
     if op.runs == "lanes":
         op = op.as_loop()
-    if op.deferred:  # with payload and flag the body has more results than a custom rule accounts for
-        op = Call(op.bodies)
+    if not op.prunes and not op.deferred:
+        raise CannotCross(
+            f"{op.name}: the clause of {_aborted_by(op)} ends the program inside it, and its derivatives are those of "
+            "its own results.",
+            hint="perform the effect before or after it, or handle it by a clause that answers once.",
+        )
     selects, shared, carry, each = op.groups(xs)
     if not op.loops:
         bodies, captured = close_all([_with_exit_flag(body, payload) for body in op.bodies])
-        new = op.with_bodies(bodies, shared=op.shared + len(captured))
+        rules = {name: _exiting(getattr(op, name), len(captured), payload) for name in op.deferred}
+        new = op.with_bodies(bodies, shared=op.shared + len(captured), **rules)
         return list(current().answer(new, (*selects, *captured, *shared, *carry, *each)))
     types, functions = _loop_functions(op, payload)
     closed, captured = close_all([record(f, types, op.name, "") for f in functions])
@@ -195,3 +214,69 @@ def _split_at(items: Sequence[Any], *indices: int) -> list[list[Any]]:
     """The items before the first index, between each two, and from the last on."""
     bounds = [0, *indices, len(items)]
     return [list(items[a:b]) for a, b in itertools.pairwise(bounds)]
+
+
+# Custom rules of functions that may abort
+
+
+def _exiting(rule: Any, extra: int, payload: Sequence[ArrayType]) -> Any:
+    """The rule for a body with exit flag, whose first ``extra`` operands are captured values."""
+    kind = ExitingLanes if isinstance(rule, BatchingRule) else ExitingDerivative
+    return kind(rule, extra, tuple(payload))
+
+
+class ExitingDerivative(DerivativeRule):
+    """A derivative rule of a function that may abort: results, payload and flag, and their tangents.
+
+    The tangents of results are the rule's. Where the rule aborts, the tangent of the payload is the derivative of what
+    the rule does up to there, as it is for a state (``TransformedJvpRule``).
+    """
+
+    inner: Any
+    extra: int
+    payload: tuple[ArrayType, ...]
+
+    def run(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        values: Sequence[Any] = operands[self.extra :]
+        dvalues = tangents[self.extra :]
+        program, present = self.recorded(values, dvalues)
+        run = Jvp(current(), "")
+        if _aborts(program):
+            values = [run.pair(x, dx) for x, dx in zip(values, dvalues)]
+        with installed(RulesIgnored(run, self.shown)):
+            flagged = _with_exit_flag(program, self.payload)
+            boxes = interpret(flagged, [*values, *[dx for dx in dvalues if dx is not None]])
+        run.ended = True
+        results, own, status = _split_at([run.unbox(y) for y in boxes], len(present), len(program.outs))
+        nonzero = iter([dy for dy, _ in own])
+        dys = [next(nonzero) if yes else None for yes in present]
+        return [y for y, _ in (*results, *status)], [*dys, *[dy for _, dy in status]]
+
+    def recorded(self, values: Sequence[Any], dvalues: Sequence[Any]) -> tuple[Program, list[bool]]:
+        """The rule from operands and nonzero tangents to results and nonzero tangents; which results have one."""
+        present: list[bool] = []
+
+        def flat(*xs: Any) -> list[Any]:
+            dxs = iter(xs[len(values) :])
+            ys, dys = self.inner.run(xs[: len(values)], [None if dx is None else next(dxs) for dx in dvalues])
+            present[:] = [dy is not None for dy in dys]
+            return [*ys, *[dy for dy in dys if dy is not None]]
+
+        types = [x.type for x in (*values, *[dx for dx in dvalues if dx is not None])]
+        return record(flat, types, "rule", ""), present
+
+
+class ExitingLanes(BatchingRule):
+    """A batching rule of a function that may abort; the rule, which computes all lanes at once, does not."""
+
+    inner: Any
+    extra: int
+    payload: tuple[ArrayType, ...]
+
+    def varies(self, mapped: Sequence[bool]) -> bool:
+        return bool(self.inner.varies(mapped[self.extra :]))
+
+    def __call__(self, size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        ys, lanes = self.inner(size, mapped[self.extra :], operands[self.extra :])
+        status = [*_zeros(self.payload), as_array(False)]
+        return [*ys, *status], [*lanes, *[False] * len(status)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...effects.base.errors import BadArgument, HandlaxError
+from ...effects.base.errors import BadArgument, CannotCross, HandlaxError
 from ...effects.base.stack import BASE, STACK, Run
 from ...effects.core.operation import Operation
 from ...effects.functions.fingerprint import fingerprint
@@ -16,7 +16,7 @@ from ...effects.programs.program import Program
 from ..core.body_transform import STATELESS, BodyTransformer, StateFlow, cross
 from ..differentiation.deferred_rules import cross_linear
 from .answer_conversion import fit_answer
-from .handler import ClauseKind, Handler, check_arity
+from .handler import ClauseKind, Handler, check_arity, final
 from .loop_rotation import rotate
 from .open_log import OpenLog
 from .state_movements import CarryMovement, MergeMovement, leaves_of
@@ -55,7 +55,7 @@ class HandlerRun(BodyTransformer):
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         clause: Any = self.clauses.get(type(op))
         if clause is None:
-            if (op.bodied or (op.deferred and self.plain)) and self.concerns(op):
+            if (op.bodied or (op.deferred and not self.handler.tallies)) and self.concerns(op):
                 return self.cross(op, operands)
             clause = self.handler.otherwise
             if clause is None or not self.handler.over(op):
@@ -128,6 +128,22 @@ class HandlerRun(BodyTransformer):
 
     def fresh(self, outer: Run) -> HandlerRun:
         return HandlerRun(outer, self.handler, self.current, None, self.reified)
+
+    def restrict(self, rule: str, body: Program | None) -> None:
+        """Refuse clauses that resume, and those that end the program but where ``body`` performs such an operation."""
+        kinds = set() if body is None else body.operations
+        if any([isinstance(self.clauses.get(kind), final) for kind in kinds]):
+            return
+
+        def refuse(run: HandlerRun, op: Operation, clause: Any, operands: tuple[Any, ...]) -> Any:
+            does = "ends the program" if isinstance(clause, final) else "takes the rest of the program"
+            raise CannotCross(
+                f"{rule}: the rule performs {op.name}, whose clause {does}, which a rule cannot.",
+                hint="perform it before or after the function; a clause that ends may also be called by a function and "
+                "its jvp or forward rule alike.",
+            )
+
+        self.reified = refuse
 
     def key(self) -> Any:
         if self.outer is not BASE:

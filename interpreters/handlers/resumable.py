@@ -62,11 +62,13 @@ def _with_early_exit(
 ) -> Any:
     """The result of a program under a handler with ``final`` clauses: that of the first such clause, else its own."""
     answers: list[Any] = []
+    trees: list[Any] = []  # that of the result, once it is known: before derivative rules are evaluated
 
     def abort(run: HandlerRun, op: Operation, clause: Any, operands: tuple[Any, ...]) -> Any:
         answer = clause.f(op, *operands) if run.current is NO_STATE else clause.f(run.current, op, *operands)
         leaves, tree = pytrees.flatten(answer)
         answers.append((op, tree))
+        _check_trees(answers, trees)
         current().answer(Abort(op.name), tuple([as_wide_array(op.name, x) for x in leaves]))
         return _zero_results(op, operands)
 
@@ -77,17 +79,24 @@ def _with_early_exit(
     with installed(recorder):
         leaves, tree = pytrees.flatten(final_answer(handler, run.current, pytrees.unflatten(structure, outs)))
         handled = recorder.freeze([as_array(y) for y in leaves], program.name)
-    for op, other in answers:
-        if other != tree:
-            raise TreeMismatch(
-                f"{op.name}: a final clause must give what the handled function gives, {tree}, got {other}.",
-                hint="let returns= and the clause give the same structure, such as (ok, value).",
-            )
+    trees.append(tree)
+    _check_trees(answers, trees)
     (closed,), captured = close_all([with_exit_flag(handled)])
     count = len(handled.outs)
     results = interpret(closed, [*captured, *xs])
     flag, payload = results[-1], results[count:-1]
     return pytrees.unflatten(tree, [select_n(flag, y, x) for x, y in zip(payload, results)])
+
+
+def _check_trees(answers: Sequence[tuple[Operation, Any]], trees: Sequence[Any]) -> None:
+    """Raises: TreeMismatch: the structure of a final clause's answer is not that of the result, if that is known."""
+    for tree in trees:
+        for op, other in answers:
+            if other != tree:
+                raise TreeMismatch(
+                    f"{op.name}: a final clause must give what the handled function gives, {tree}, got {other}.",
+                    hint="let returns= and the clause give the same structure, such as (ok, value).",
+                )
 
 
 def _zero_results(op: Operation, operands: tuple[Any, ...]) -> Any:
@@ -125,6 +134,7 @@ class _Frame:
             if isinstance(clause, ctl):
                 return self.call_clause(clause, i, op, xs, state)
             if op.bodied and self.resumes_in(op):
+                self.check_no_rule(i, op)
                 joined = self.joined(op, xs, state)
                 if joined is None:
                     return self.enter_body(i, op, xs, state)
@@ -132,7 +142,7 @@ class _Frame:
                 continue
             outside, cell.site = cell.site, program.sites[i]
             try:
-                if clause is None and op.bodied:
+                if clause is None and (op.bodied or op.deferred):
                     run = HandlerRun(STACK.get(), handler, state)
                     y = run.answer(op, xs)
                     state = run.current
@@ -185,6 +195,23 @@ class _Frame:
         kinds = {kind for kind, clause in self.handler.clauses.items() if isinstance(clause, ctl)}
         return any(not kinds.isdisjoint(body.operations) for body in op.bodies)
 
+    def check_no_rule(self, i: int, op: Any) -> None:
+        """Raises: CannotCross: the operation has rules of its own, and its body would be taken apart."""
+        if op.prunes:
+            return
+        rule = getattr(op, op.deferred[0]).shown if op.deferred else op.name
+        raise CannotCross(
+            f"{rule}: the clause of {', '.join(self.resuming())} takes the rest of the program from inside it, which "
+            "would take away its rule.",
+            hint=f"perform the effect before or after it, or handle it by a clause that answers once; it is at "
+            f"{Site(*self.program.sites[i])}.",
+        )
+
+    def resuming(self) -> list[str]:
+        """The names of the operations with a ``ctl`` clause."""
+        kinds: list[Any] = [kind for kind, clause in self.handler.clauses.items() if isinstance(clause, ctl)]
+        return sorted([kind.name for kind in kinds])
+
     def evaluate_body(self, body: Program, values: Sequence[Any], state: Any, then: Callable[..., Any]) -> Any:
         """The answer of a body that ``then`` follows."""
         return on_deep_stack(_Frame(self.handler, body, bind(body, values), then).evaluate, 0, state)
@@ -207,10 +234,8 @@ class _Frame:
                 body = op.bodies[branch_index(index, len(op.bodies))]
                 return self.evaluate_body(body, operands, state, self.rest(i))
             return parted_branch(op, xs, state, self.evaluate_body, self.rest(i))
-        kinds: list[Any] = [kind for kind, clause in self.handler.clauses.items() if isinstance(clause, ctl)]
-        names = sorted([kind.name for kind in kinds])
         raise CannotCross(
-            f"{op.name}: a clause that takes resume, of {', '.join(names)}, cannot cross it: the rest of "
+            f"{op.name}: a clause that takes resume, of {', '.join(self.resuming())}, cannot cross it: the rest of "
             f"the program after one iteration of a loop, or in one lane, is not a function.",
             hint=f"unroll the loop in Python, or handle it by a clause that answers once; it is at "
             f"{Site(*self.program.sites[i])}.",

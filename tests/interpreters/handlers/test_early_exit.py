@@ -8,6 +8,7 @@ from helpers.program_sizes import equations_in, is_linear, programs_in
 
 import handlax as hx
 from handlax import lax
+from handlax import numpy as hnp
 
 
 @hx.effect(vmap="per_lane")
@@ -172,3 +173,181 @@ def test_what_follows_an_unconditional_end_is_left_out():
 
     ok, y = hx.handle(safely)(f)(2.0)
     assert (bool(ok), float(y)) == (False, 2.0)
+
+
+# functions with rules of their own: their derivatives and lanes stay those of the rule
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Stop:
+    def result_type(op, x):
+        return None
+
+
+RATE = 7.0
+squared = hx.handler({Stop: hx.final(lambda op, x: x * x)})
+
+
+def stop_above_one(x):
+    lax.cond(x > 1.0, lambda: hx.perform(Stop(), x), lambda: None)
+
+
+def stopping(x):
+    stop_above_one(x)
+    return hnp.sin(x)
+
+
+def by_jvp(x):
+    f = hx.custom_jvp(stopping)
+    f.defjvp(lambda xs, ts: (f(xs[0]), RATE * xs[0] * ts[0]))
+    return f(x)
+
+
+def by_vjp(x):
+    f = hx.custom_vjp(stopping)
+    f.defvjp(lambda x: (f(x), x), lambda x, ct: (RATE * x * ct,))
+    return f(x)
+
+
+def by_root(x):
+    def residual(y):
+        stop_above_one(x)
+        return y - RATE * x * x / 2
+
+    return lax.custom_root(residual, 0.0, lambda f, y: y - f(y), lambda g, b: b / g(1.0))
+
+
+PLACES = {
+    "alone": lambda f: f,
+    "jit": hx.jit,
+    "checkpoint": hx.checkpoint,
+    "cond": lambda f: lambda x: lax.cond(x > -5.0, f, lambda x: x, x),
+    "scan": lambda f: lambda x: lax.scan(lambda c, _: (c, f(c)), x, None, 1)[1][0],
+    "while": lambda f: lambda x: lax.while_loop(lambda c: c[0] < 1, lambda c: (c[0] + 1, f(c[1])), (0, x))[1],
+    "inside another rule": lambda f: lambda x: with_slope_of(f)(x),
+}
+SLOPES = {
+    "grad": hx.grad,
+    "jvp": lambda f: lambda x: hx.jvp(f, (x,), (1.0,))[1],
+    "linearize": lambda f: lambda x: hx.linearize(f, x)[1](1.0),
+    "jit of grad": lambda f: hx.jit(hx.grad(f)),
+    "vmap of grad": lambda f: lambda x: hx.vmap(hx.grad(f))(hnp.stack([x, x]))[1],
+    "grad of vmap": lambda f: lambda x: hx.grad(lambda x: hx.vmap(f)(hnp.stack([x, x]))[1])(x),
+}
+
+
+def with_slope_of(f):
+    """``f`` with a rule that is its derivative."""
+    g = hx.custom_jvp(f)
+    g.defjvp(lambda xs, ts: hx.jvp(f, xs, ts))
+    return g
+
+
+CASES = [
+    *[(by_jvp, place, slope) for place in PLACES for slope in ("jvp", "grad")[: 1 + (place != "while")]],
+    *[(ruled, "alone", slope) for ruled in (by_vjp, by_root) for slope in SLOPES],
+    *[(by_jvp, "alone", slope) for slope in SLOPES if slope not in ("jvp", "grad")],
+]
+
+
+@pytest.mark.parametrize(("ruled", "place", "slope"), CASES)
+def test_a_function_that_may_end_the_program_keeps_its_derivative_rule(ruled, place, slope):
+    handled = hx.handle(squared)(PLACES[place](ruled))
+    derivative = SLOPES[slope](handled)
+    assert float(derivative(hnp.asarray(0.5))) == pytest.approx(RATE * 0.5)
+    assert float(derivative(hnp.asarray(3.0))) == pytest.approx(6.0)  # that of the clause's answer
+
+
+@pytest.mark.parametrize("ruled", [by_jvp, by_vjp])
+def test_second_derivatives_too_are_those_of_the_rule(ruled):
+    second = hx.grad(hx.grad(hx.handle(squared)(ruled)))
+    assert (float(second(0.5)), float(second(3.0))) == (RATE, 2.0)
+
+
+def test_a_rule_that_may_end_the_program_performs_once_and_reads_the_state():
+    both = hx.handler(
+        {Tock: lambda n, op: (n + 1, None), Stop: hx.final(lambda n, op, x: n * x)}, returns=lambda n, y: y
+    )
+
+    @hx.custom_jvp
+    def f(x):
+        hx.perform(Tock())
+        stop_above_one(x)
+        return x
+
+    @f.defjvp
+    def rule(xs, ts):
+        return f(*xs), RATE * ts[0]
+
+    g = lambda x: hx.handle(both, 2.0)(lambda x: f(hnp.sin(x)) + f(3.0 * x))(x)
+    for x, y, slope in ((0.2, np.sin(0.2) + 0.6, RATE * (np.cos(0.2) + 3.0)), (1.0, 4.0 * 3.0, 4.0 * 3.0)):
+        for derivative in (hx.value_and_grad(g), hx.jit(hx.value_and_grad(g))):
+            assert [float(z) for z in derivative(x)] == pytest.approx([y, slope])
+
+
+def test_the_rule_for_lanes_stays():
+    @hx.custom_batching.custom_vmap
+    def f(x):
+        stop_above_one(x)
+        return x
+
+    @f.def_vmap
+    def rule(size, mapped, x):
+        return 10.0 * x, True
+
+    handled = hx.handle(squared)(f)
+    assert hx.vmap(handled)(hnp.array([0.25, 0.5])).tolist() == [2.5, 5.0]
+    assert [float(handled(0.5)), float(handled(3.0)), float(hx.grad(handled)(0.5))] == [0.5, 9.0, 1.0]
+
+
+def only_in_the_rule(x):
+    f = hx.custom_jvp(hnp.sin)
+    f.defjvp(lambda xs, ts: (stop_above_one(xs[0]), (hnp.sin(xs[0]), ts[0]))[1])
+    return f(x)
+
+
+def in_the_backward_rule(x):
+    f = hx.custom_vjp(stopping)
+    f.defvjp(lambda x: (f(x), x), lambda x, ct: (stop_above_one(x), (ct,))[1])
+    return f(x)
+
+
+def in_the_rule_for_lanes(x):
+    f = hx.custom_batching.custom_vmap(stopping)
+    f.def_vmap(lambda size, mapped, x: (hx.vmap(stopping)(x), True))
+    return f(x)
+
+
+def in_a_solver(x):
+    return lax.custom_linear_solve(
+        lambda y: (stop_above_one(y), 2.0 * y)[1], x, lambda f, b: b / f(1.0), symmetric=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("f", "rule"), [(only_in_the_rule, "custom_jvp"), (in_the_backward_rule, "backward rule"),
+                (in_the_rule_for_lanes, "custom_vmap"), (in_a_solver, "linear_solve")]
+)  # fmt: skip
+def test_an_end_that_a_rule_cannot_account_for_is_refused(f, rule):
+    with pytest.raises(hx.errors.CannotCross, match=f"{rule}.*stop.* clause|{rule}.*clause of stop") as error:
+        hx.vmap(hx.grad(hx.handle(squared)(f)))(hnp.array([0.5, 3.0]))
+    assert len(str(error.value).splitlines()) == 3
+
+
+def test_an_answer_of_another_structure_in_a_rule_is_refused():
+    @hx.effect(vmap="per_lane", diff="stop")
+    class Fields:
+        count: int
+
+        def result_type(op):
+            return None
+
+    @hx.custom_jvp
+    def f(x):
+        hx.perform(Fields(1))
+        return x
+
+    f.defjvp(lambda xs, ts: (hx.perform(Fields(2)), (xs[0], ts[0]))[1])
+    handled = hx.handle(hx.handler({Fields: hx.final(lambda op: (0.0,) * op.count)}, returns=lambda y: (y,)))(f)
+    with pytest.raises(hx.errors.TreeMismatch, match="final"):
+        hx.grad(lambda x: handled(x)[0])(1.0)
