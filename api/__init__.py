@@ -174,7 +174,8 @@ _LATER = {
 # Operations of modules that are loaded later: their names in the texts of programs are theirs from the start.
 _DECLARED = {
     "effects.control.debug_callbacks": "DebugCallback DebugPrint",
-    "effects.operations.collectives": "Psum Pmax Pmin Ppermute AllGather PsumScatter AllToAll AxisIndex",
+    "effects.operations.collectives.collective": "Psum Pprod Pmax Pmin Pbroadcast Ppermute AllGather PsumScatter "
+    "AllToAll AxisIndex",
     "effects.operations.reductions.generic_reduce": "Reduce",
     "effects.operations.special.special_functions": "Digamma Igamma IgammaGradA Igammac Lgamma Polygamma "
     "RandomGammaGrad RegularizedIncompleteBeta Zeta",

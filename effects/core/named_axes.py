@@ -1,16 +1,20 @@
-"""Named axes: collectives, the operations over them; and the effect that a collective has.
+"""Named axes: which are bound, and the effect of an operation over one.
 
-A collective adds ``Axis(name)`` to the effect row for each of its axes; the handler that binds the axis removes it.
+An operation over a named axis adds ``Axis(name)`` to the effect row; the handler that binds the axis removes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from math import prod
 from typing import Any, NamedTuple
 
-from ..base.errors import UnboundAxis
+from ..base.errors import BadArgument, UnboundAxis
 from ..base.stack import runs
-from .operation import Operation
+
+# Name and size of an axis. A size is looked up once, when an operation is performed: rules may meet it where the same
+# name is that of another axis.
+SizedAxis = tuple[Hashable, int]
 
 
 class Axis(NamedTuple):
@@ -26,27 +30,7 @@ class Axis(NamedTuple):
         return f"axis {self.name}"
 
 
-class Collective(Operation):
-    """An operation over the named axes ``axes``. A handler that binds one answers for it and performs the rest."""
-
-    __slots__ = ()
-    named = True
-    axes: tuple[Hashable, ...]
-    exempt = dict.fromkeys(
-        ("evaluate", "lower", "batch", "jvp", "transpose"),
-        "outside its axis it has no meaning; tests of named axes cover it under vmap",
-    )
-
-    @property
-    def axis_names(self) -> tuple[Hashable, ...]:
-        return self.axes
-
-    @property
-    def effects(self) -> frozenset[Any]:
-        return frozenset(map(Axis, self.axes))
-
-
-def named_axes() -> Iterator[tuple[Hashable, int]]:
+def named_axes() -> Iterator[SizedAxis]:
     """The named axes that are bound, innermost first, with their sizes."""
     return ((run.axis_name, run.size) for run in runs() if run.axis_name is not None)
 
@@ -56,22 +40,30 @@ def axis_tuple(axes: Any) -> tuple[Hashable, ...]:
     return tuple(axes) if isinstance(axes, (tuple, list)) else (axes,)
 
 
-def axis_size(axis_name: Any) -> int:
-    """The size of a named axis, or the product of the sizes of several.
+def bound_axes(where: str, names: Any) -> tuple[SizedAxis, ...]:
+    """The axes of these names with their sizes, for the function ``where``: of each name the innermost one.
 
-    Raises: UnboundAxis: no handler binds the axis.
+    Raises: UnboundAxis: nothing binds a name. BadArgument: a name stands twice.
     """
-    return mapped_size("axis_size", axis_name)
-
-
-def mapped_size(where: str, axis_name: Any) -> int:
-    """``axis_size`` for the function ``where``, whose name begins the error message."""
-    total = 1
-    for name in axis_tuple(axis_name):
-        size = next((size for axis, size in named_axes() if axis == name), None)
-        if size is None:
+    names = axis_tuple(names)
+    sizes: dict[Hashable, int] = {}
+    for name, size in named_axes():
+        sizes.setdefault(name, size)
+    for name in names:
+        if name not in sizes:
+            listed = ", ".join([f"{known!r} of size {size}" for known, size in sizes.items()])
             raise UnboundAxis(
-                f"{where}: nothing binds the axis {name!r}.", hint="run it under vmap(..., axis_name=...)."
+                f"{where}: nothing binds the axis {name!r}; in scope {f'are {listed}' if sizes else 'is none'}.",
+                hint=f"run it under vmap(..., axis_name={name!r}).",
             )
-        total *= size
-    return total
+    if len(set(names)) < len(names):
+        raise BadArgument(f"{where}: an axis must be named once, got {names}.")
+    return tuple([(name, sizes[name]) for name in names])
+
+
+def axis_size(axis_name: Any) -> int:
+    """The number of lanes of a named axis, or of the product of several.
+
+    Raises: UnboundAxis: no handler binds the axis. BadArgument: an axis is named twice.
+    """
+    return prod([size for _, size in bound_axes("axis_size", axis_name)])

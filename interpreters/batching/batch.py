@@ -218,6 +218,9 @@ class Batch(BodyTransformer):
                     return tuple([self.box(0, (y,)) for y in ys])
                 return cross(self, body, operands)
             if op.named and self.axis_name in op.axis_names:  # type: ignore[attr-defined]
+                if op.needs_all_lanes:  # type: ignore[attr-defined]
+                    with inside(self):
+                        return op.in_one_place(*operands)  # type: ignore[attr-defined]
                 y, dim = COLLECTIVE.find(type(op))(op, self.axis_name, self.size, dims, *values)
             else:
                 rule = BATCH.find(type(op)) if not op.effectful or BATCH.has(type(op)) else self._effect

@@ -26,6 +26,7 @@ LINE = (
     "effects/operations/reductions",
     "effects/operations/special",
     "effects/operations",
+    "effects/operations/collectives",
     "effects/control",
     "effects/operators",
     "effects",

@@ -384,7 +384,8 @@ WITHOUT = {
         while_loop
     """,
     "it communicates along axes": """
-        lax: all_gather all_to_all axis_index axis_size pbroadcast pmax pmean pmin ppermute pshuffle psum psum_scatter
+        lax: all_gather all_to_all axis_index axis_size pargmax pargmin pbroadcast pcummax pcummin pcumprod pcumsum pdot
+            pgather pmax pmean pmin ppermute pprod pshuffle psum psum_scatter ragged_all_to_all
         pswapaxes
     """,
     "its softmax is computed in float32, as in JAX": """

@@ -1,9 +1,13 @@
-"""Named axes under vmap."""
+"""Named axes under vmap: worked examples, and the definition over the product of axes, in any nesting."""
 
 from __future__ import annotations
 
+import itertools
+from math import prod
+
 import numpy as np
 import pytest
+from helpers.lanes import DEFINITION, called, defined, mapped, random_call
 
 import handlax as hx
 from handlax import errors, lax
@@ -166,3 +170,72 @@ def test_sizes_that_do_not_fit_the_axis_are_refused(name, tiled):
     where = (0, 0) if name == "all_to_all" else ()
     with pytest.raises(errors.ShapeMismatch, match="multiple of" if tiled else "must equal"):
         over(lambda x: getattr(lax, name)(x, "i", *where, tiled=tiled), np.ones((3, 4), np.float32))
+
+
+LINEAR = ("psum", "pmean", "pbroadcast", "ppermute", "pshuffle", "all_gather", "psum_scatter", "all_to_all",
+          "pswapaxes", "pcumsum", "pgather")  # fmt: skip
+SMOOTH = (*LINEAR, "pprod", "pcumprod", "pmax", "pmin", "pcummax", "pcummin")
+
+
+def random_axes(rng, limit=5):
+    """Sizes of one to three axes, and those that a collective names, in any order."""
+    sizes = rng.integers(1, limit, rng.integers(1, 4)).tolist()
+    return sizes, rng.permutation(len(sizes))[: rng.integers(0, len(sizes) + 1)].tolist()
+
+
+def full(x, sizes, unmapped):
+    """The array with the dimensions of unmapped axes, repeated."""
+    for k in sorted(unmapped):
+        x = np.expand_dims(x, k)
+    return np.broadcast_to(x, (*sizes, *x.shape[len(sizes) :]))
+
+
+@pytest.mark.parametrize("name", DEFINITION)
+@pytest.mark.parametrize("seed", range(6))
+def test_nested_handlers_are_the_definition(name, seed):
+    rng = np.random.default_rng([seed, *name.encode()])
+    sizes, axes = random_axes(rng)
+    shape, args, groups = random_call(rng, name, prod(sizes[k] for k in axes))
+    unmapped = [k for k in range(len(sizes)) if rng.random() < 0.2]
+    x = rng.integers(-3, 4, (*[n for k, n in enumerate(sizes) if k not in unmapped], *shape)).astype(np.float32)
+    expected = defined(name, full(x, sizes, unmapped), axes, sizes, args, groups)
+    f = called(name, tuple("ijk"[k] for k in axes), args, groups)
+    for number, order in enumerate(itertools.permutations(range(len(sizes)))):
+        g = mapped(f, "ijk", sizes, order, unmapped)
+        found = np.asarray((hx.jit(g) if number == 0 and seed == 0 else g)(x))
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_gradient_of_lanes_is_the_gradient_of_the_definition(name, seed):
+    """<J dx, u> = <dx, J^T u> over all lanes; and J dx is the difference of the definition, in float64."""
+    rng = np.random.default_rng([seed, 7, *name.encode()])
+    sizes, axes = random_axes(rng, 4)
+    shape, args, groups = random_call(rng, name, prod(sizes[k] for k in axes))
+    f = called(name, tuple("ijk"[k] for k in axes), args, groups)
+    x, dx = rng.normal(size=(2, *sizes, *shape))
+    order = rng.permutation(len(sizes)).tolist()
+    if not np.isfinite(defined(name, x, axes, sizes, args, groups)).all():
+        return  # an exclusive maximum of nothing
+
+    def lanes(x, dx, u):
+        _, dy = hx.jvp(f, (x,), (dx,))
+        (back,) = hx.vjp(f, x)[1](u)
+        return dy, back
+
+    u = rng.normal(size=defined(name, x, axes, sizes, args, groups).shape)
+    dy = mapped(lambda *a: lanes(*a)[0], "ijk", sizes, order)(x, dx, u)
+    back = mapped(lambda *a: lanes(*a)[1], "ijk", sizes, order)(x, dx, u)
+    step = 1e-6
+    ahead, behind = (defined(name, x + s * dx, axes, sizes, args, groups) for s in (step, -step))
+    np.testing.assert_allclose(dy, (ahead - behind) / (2 * step), rtol=1e-6, atol=1e-6)
+    assert np.vdot(dy, u) == pytest.approx(np.vdot(dx, back), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["psum", "pmax", "pprod", "all_gather", "pbroadcast", "pargmax"])
+def test_what_is_equal_in_all_lanes_is_known_to_be(name):
+    f = called(name, "i", {"all_gather": (0, False), "pbroadcast": (1,)}.get(name, ()), None)
+    x = np.arange(3.0)
+    assert hx.vmap(f, axis_name="i", out_axes=None)(x).shape == ((3,) if name == "all_gather" else ())

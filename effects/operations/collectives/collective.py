@@ -1,0 +1,402 @@
+"""Collectives, the operations over named axes, and the rules by which the handler of one axis answers them.
+
+The axes in scope span *lanes*, and a value is one array per lane. A collective names axes, whose product has N lanes,
+numbered row-major, the first named axis major; all other axes are bystanders. ``groups`` is a partition of these lanes
+into ordered lists; None is one list of all. Every collective has the form
+
+    y(lane) = f(x of the lanes of my group, my position in it)
+
+Three rules answer it at the handler that binds one axis:
+
+    one axis at a time   ungrouped, and separable or over that axis alone: the rule ``collective`` of the block answers
+                         this axis, and performs what remains over the others
+    by rows              groups over that axis alone: a lane is renamed (group, position), and the ungrouped operation
+                         along the positions is that of all groups at once
+    in one place         anything else: all lanes are gathered, the operation is applied to the table of them, and each
+                         lane takes its own row. To gather under ``vmap`` is to look at a dimension: nothing is copied
+
+The inner product of derivatives sums over lanes and elements; each lane has a copy of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...base.stack import perform
+from ...core import columns
+from ...core.arrays import scalar
+from ...core.columns import COLLECTIVE, linear
+from ...core.named_axes import Axis, SizedAxis
+from ...core.operation import Operation, operation
+from ...types.array_type import array_type
+from ...types.dtypes import int32
+from ..elementwise.arithmetic import add, div, integer_pow, mul
+from ..elementwise.comparison import eq, select
+from ..elementwise.conversion import convert
+from ..foundations.shapes import broadcast, move_axis, reduce_sum, reshape, zeros
+from ..indexing.dynamic_slicing import dynamic_index_in_dim
+from ..manipulation.creation import iota
+from ..manipulation.slicing import axis_at, concatenate, index_in_dim, insert, slice_in_dim
+from ..reductions.cumulative import cumprod
+from ..reductions.reductions import highest, lowest, reduce_max, reduce_min, reduce_prod
+from .lane_groups import Groups, Seating, rows
+
+
+class Collective(Operation):
+    """An operation over the product of the named ``axes``, the first one major.
+
+    ``dims`` are the dimensions of operand or result that lanes become or come from: ``dims[k]`` belongs to ``axes[k]``;
+    one for all axes where lanes are grouped.
+    """
+
+    __slots__ = ()
+    named = True
+    separable: ClassVar[bool] = True  # over several axes it is the operation over one after the other, in any order
+    reads_dims: ClassVar[bool] = False  # its operand has ``dims``
+    makes_dims: ClassVar[bool] = False  # its result has ``dims``
+    unit: ClassVar[Callable[[Any], Any]] = lambda dtype: 0  # what an absent lane holds, where groups differ in size
+    axes: tuple[SizedAxis, ...]
+    groups: Groups | None = None
+    dims: tuple[int, ...] = ()
+    exempt = dict.fromkeys(
+        ("evaluate", "lower", "batch", "jvp", "transpose"),
+        "outside its axes it has no meaning; tests of named axes cover it under vmap",
+    )
+
+    @property
+    def axis_names(self) -> tuple[Hashable, ...]:
+        return tuple([name for name, _ in self.axes])
+
+    @property
+    def effects(self) -> frozenset[Any]:
+        return frozenset(map(Axis, self.axis_names))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes of ``dims``: those of the axes, or that of a group."""
+        return tuple([size for _, size in self.axes]) if self.groups is None else (len(self.groups[0]),)
+
+    @property
+    def needs_all_lanes(self) -> bool:
+        """Whether the handler of one of its axes cannot answer for this axis alone, but in one place."""
+        return len(self.axes) > 1 and (self.groups is not None or not self.separable)
+
+    def result_type(self, *types: Any) -> Any:
+        return types[0]
+
+    def batch(self, dims: Sequence[Any], x: Any) -> tuple[Any, Any]:
+        """Over an axis that the operation does not name: the same operation, its dimensions renumbered."""
+        return beside(self, x, dims[0])
+
+    def shifted(self: Any, d: int) -> tuple[Any, int]:
+        """The operation for an operand with one more dimension ``d``, and where this dimension is in the result."""
+        at = out = d
+        if self.makes_dims and not self.reads_dims:
+            kept = [e for e in range(d + len(self.dims)) if e not in self.dims]
+            at = out = kept[d - 1] + 1 if d else 0
+        elif self.reads_dims and not self.makes_dims:
+            out = d - sum([e < d for e in self.dims])
+        return (replace(self, dims=tuple([e + (e >= at) for e in self.dims])) if self.dims else self), out
+
+    def without(self: Any, axis: Hashable) -> tuple[Any, int]:
+        """What remains over the other axes, and the dimension of this one, without which theirs are numbered."""
+        at = self.axis_names.index(axis)
+        rest = replace(self, axes=self.axes[:at] + self.axes[at + 1 :])
+        if not self.dims:
+            return rest, -1
+        d, others = self.dims[at], self.dims[:at] + self.dims[at + 1 :]
+        stays = self.reads_dims and self.makes_dims
+        return replace(rest, dims=others if stays else tuple([e - (e > d) for e in others])), d
+
+    def in_one_place(self: Any, x: Any) -> Any:
+        """The operation by gathering: applied to the table of all lanes, of which each lane takes its own row."""
+        name, rule = "table", COLLECTIVE.find(type(self))
+
+        def of_table(table: Any) -> Any:
+            total = table.type.shape[0]
+            y, dim = rule(replace(self, axes=((name, total),)), name, total, (0,), table)
+            return axis_at(y, dim, 0, total)
+
+        return on_table(of_table, x, self.axes)
+
+    @classmethod
+    def adapt(cls, column: str, cell: Any) -> Any:
+        """The rule ``collective`` of a block, which answers ungrouped operations, and by rows those with groups."""
+        if column != "collective":
+            return cell
+
+        def rule(op: Any, axis: Hashable, size: int, dims: Sequence[Any], *xs: Any) -> tuple[Any, Any]:
+            return cell(op, axis, size, dims, *xs) if op.groups is None else _by_rows(cell, op, axis, size, dims, *xs)
+
+        return rule
+
+
+def beside(op: Collective, x: Any, dim: int | None) -> tuple[Any, int | None]:
+    """Perform an operation on lanes that are rows along ``dim``, which is no axis of its; and where they are then."""
+    if dim is None or not op.axes:
+        return (perform(op, x) if op.axes else x), dim
+    mapped, out = op.shifted(dim)
+    return perform(mapped, x), out
+
+
+def _by_rows(rule: Any, op: Any, axis: Hashable, size: int, dims: Sequence[int | None], x: Any) -> tuple[Any, int]:
+    seating = Seating.of(op.groups or ())
+    table = seating.seated(axis_at(x, dims[0], 0, size), type(op).unit)
+    width = seating.lanes.shape[1]
+    along, _ = replace(op, axes=((axis, width),), groups=None).shifted(0)
+    y, dim = rule(along, axis, width, (1,), table)
+    return seating.unseated(move_axis(axis_at(y, dim, 0, width), 1, 0)), 0
+
+
+def on_table(f: Callable[[Any], Any], x: Any, axes: tuple[SizedAxis, ...]) -> Any:
+    """``f(a[lanes, ...])[my lane]``: a function of the table of all lanes, of which each lane takes its own row."""
+    whole = perform(AllGather(axes, None, tuple(range(len(axes)))), x) if axes else x
+    total = prod([size for _, size in axes])
+    y = f(reshape(whole, (total, *whole.type.shape[len(axes) :])))
+    return dynamic_index_in_dim(y, lane_number(axes), 0, keepdims=False)
+
+
+def lane_number(axes: tuple[SizedAxis, ...]) -> Any:
+    """The number of this lane in the product of the axes."""
+    return perform(AxisIndex(axes)) if axes else scalar(0, int32)
+
+
+def lane_position(axes: tuple[SizedAxis, ...], groups: Groups | None) -> Any:
+    """The position of this lane in its group."""
+    lane = lane_number(axes)
+    return lane if groups is None else dynamic_index_in_dim(Seating.of(groups).position, lane, 0, keepdims=False)
+
+
+# Reductions
+
+
+class LaneReduction(Collective):
+    """y = x_1 o ... o x_n over the lanes of a group, for a commutative and associative o."""
+
+    __slots__ = ()
+    reduce: ClassVar[Callable[..., Any]]  # along dimensions of an array
+    repeat: ClassVar[Callable[[Any, int], Any]]  # x o x o ... o x
+
+    def collective(self, axis: Hashable, size: int, dims: Sequence[int | None], x: Any) -> tuple[Any, None]:
+        (d,), (rest, _) = dims, self.without(axis)
+        kind = type(self)
+        y = kind.repeat(x, size) if d is None else kind.reduce(x, (d,))
+        return (perform(rest, y) if rest.axes else y), None
+
+
+# y = sum of x over the lanes
+@operation
+class Psum(LaneReduction):
+    axes: tuple[SizedAxis, ...]
+    groups: Groups | None = None
+    reduce = reduce_sum
+    repeat = lambda x, n: mul(x, broadcast(scalar(n, x.type.dtype), x.type.shape))
+    jvp = linear
+
+    def transpose(op, ct, x):
+        return perform(op, ct)
+
+
+# y = product of x over the lanes
+@operation
+class Pprod(LaneReduction):
+    axes: tuple[SizedAxis, ...]
+    groups: Groups | None = None
+    unit = lambda dtype: 1
+    reduce = reduce_prod
+    repeat = integer_pow
+
+    def jvp(op, primals, tangents):
+        """dy = sum of dx times all other factors, which are products before and after: there is no division by 0."""
+        (x,), (dx,) = primals, tangents
+        before, after = [exclusive_products(x, op.axes, op.groups, reverse) for reverse in (False, True)]
+        return perform(op, x), perform(Psum(op.axes, op.groups), mul(dx, mul(before, after)))
+
+
+class LaneExtreme(LaneReduction):
+    """The largest or smallest value of all lanes; lanes that attain it share the tangent equally."""
+
+    __slots__ = ()
+    repeat = lambda x, n: x
+
+    def jvp(self, primals: Any, tangents: Any) -> tuple[Any, Any]:
+        (x,), (dx,) = primals, tangents
+        y = perform(self, x)
+        chosen = convert(eq(x, y), x.type.dtype)
+        total = Psum(self.axes, self.groups)
+        return y, div(perform(total, mul(dx, chosen)), perform(total, chosen))
+
+
+# y = max of x over the lanes
+@operation
+class Pmax(LaneExtreme):
+    axes: tuple[SizedAxis, ...]
+    groups: Groups | None = None
+    unit = lowest
+    reduce = reduce_max
+
+
+# y = min of x over the lanes
+@operation
+class Pmin(LaneExtreme):
+    axes: tuple[SizedAxis, ...]
+    groups: Groups | None = None
+    unit = highest
+    reduce = reduce_min
+
+
+def exclusive_products(x: Any, axes: tuple[SizedAxis, ...], groups: Groups | None, reverse: bool) -> Any:
+    """The product of x over the lanes of the group before this one; after it where ``reverse``."""
+    return on_table(lambda table: along_groups(cumprod, table, groups, reverse, True, Pprod.unit), x, axes)
+
+
+def along_groups(
+    scan: Callable[..., Any], table: Any, groups: Groups | None, reverse: bool, exclusive: bool, unit: Any
+) -> Any:
+    """A cumulative function ``scan(x, axis, reverse)`` along the lanes of each group, of ``a[lanes, ...]``."""
+    total = table.type.shape[0]
+    seating = Seating.of(groups or (tuple(range(total)),))
+    y = scan(seating.seated(table, unit), 1, reverse)
+    if exclusive:
+        count, width = seating.lanes.shape
+        start = broadcast(scalar(unit(y.type.dtype), y.type.dtype), (count, 1, *y.type.shape[2:]))
+        rest = slice_in_dim(y, 1, width, axis=1) if reverse else slice_in_dim(y, 0, width - 1, axis=1)
+        y = concatenate([rest, start] if reverse else [start, rest], 1)
+    return seating.unseated(y)
+
+
+# Movements
+
+
+# y[k_1 at dims[0], k_2 at dims[1], ...] = x of the lane (k_1, k_2, ...)
+@operation
+class AllGather(Collective):
+    axes: tuple[SizedAxis, ...]
+    groups: Groups | None
+    dims: tuple[int, ...]
+    makes_dims = True
+
+    def result_type(op, x):
+        shape = x.shape
+        for d, size in sorted(zip(op.dims, op.sizes)):
+            shape = insert(shape, d, size)
+        return x.update(shape=shape)
+
+    jvp = linear
+
+    def transpose(op, ct, x):
+        return perform(PsumScatter(op.axes, op.groups, op.dims), ct)
+
+    def collective(op, axis, size, dims, x):
+        rest, d = op.without(axis)
+        y, dim = beside(rest, x, dims[0])
+        return axis_at(y, dim, d, size), None
+
+
+# y = (sum of x over the lanes)[k_1 at dims[0], k_2 at dims[1], ...] in the lane (k_1, k_2, ...)
+@operation
+class PsumScatter(Collective):
+    axes: tuple[SizedAxis, ...]
+    groups: Groups | None
+    dims: tuple[int, ...]
+    reads_dims = True
+
+    def result_type(op, x):
+        return x.update(shape=tuple([n for d, n in enumerate(x.shape) if d not in op.dims]))
+
+    jvp = linear
+
+    def transpose(op, ct, x):
+        return perform(AllGather(op.axes, op.groups, op.dims), ct)
+
+    def collective(op, axis, size, dims, x):
+        rest, d = op.without(axis)
+        total = Psum.repeat(x, size) if dims[0] is None else reduce_sum(x, (dims[0],))
+        return beside(rest, total, d)
+
+
+# y[k at dims] = (x of the lane k)[my lane at dims]: lanes and dimensions change places
+@operation
+class AllToAll(Collective):
+    axes: tuple[SizedAxis, ...]
+    groups: Groups | None
+    dims: tuple[int, ...]
+    reads_dims = True
+    makes_dims = True
+
+    jvp = linear
+
+    def transpose(op, ct, x):
+        return perform(op, ct)
+
+    def collective(op, axis, size, dims, x):
+        rest, d = op.without(axis)
+        return beside(rest, axis_at(x, dims[0], d, size), d + 1)
+
+
+# y = x of the lane ``source``
+@operation
+class Pbroadcast(Collective):
+    axes: tuple[SizedAxis, ...]
+    groups: Groups | None
+    source: int
+
+    jvp = linear
+
+    def transpose(op, ct, x):
+        total = perform(Psum(op.axes, op.groups), ct)
+        mine = eq(lane_position(op.axes, op.groups), scalar(op.source, int32))
+        return select(broadcast(mine, total.type.shape), total, zeros(total.type))
+
+    def collective(op, axis, size, dims, x):
+        digits = np.unravel_index(op.source, op.sizes)
+        rest, _ = op.without(axis)
+        at = op.axis_names.index(axis)
+        others = (*digits[:at], *digits[at + 1 :])
+        y = x if dims[0] is None else index_in_dim(x, int(digits[at]), dims[0], keepdims=False)
+        if not rest.axes:
+            return y, None
+        return perform(replace(rest, source=int(np.ravel_multi_index(others, rest.sizes))), y), None
+
+
+# y = x of the lane s, in the lane t, for each pair (s, t); 0 in lanes that no pair leads to
+@operation
+class Ppermute(Collective):
+    axes: tuple[SizedAxis, ...]
+    pairs: tuple[tuple[int, int], ...]
+    separable = False
+
+    jvp = linear
+
+    def transpose(op, ct, x):
+        return perform(Ppermute(op.axes, tuple([(t, s) for s, t in op.pairs])), ct)
+
+    def collective(op, axis, size, dims, x):
+        source = np.full(size, size)
+        for s, t in op.pairs:
+            source[t] = s
+        return rows(axis_at(x, dims[0], 0, size), source, mode="fill", fill_value=0), 0
+
+
+# y = the number of this lane
+@operation
+class AxisIndex(Collective):
+    axes: tuple[SizedAxis, ...]
+
+    def result_type(op):
+        return array_type((), int32)
+
+    jvp = columns.zero
+
+    def collective(op, axis, size, dims):
+        lane = broadcast(scalar(0, int32), (size,))
+        for k, (name, _) in enumerate(op.axes):
+            stride = prod([n for _, n in op.axes[k + 1 :]])
+            own = iota(int32, size) if name == axis else broadcast(perform(AxisIndex(op.axes[k : k + 1])), (size,))
+            lane = add(lane, mul(own, broadcast(scalar(stride, int32), (size,))))
+        return lane, 0

@@ -1,0 +1,69 @@
+"""Groups of lanes as a table with a row for each group, in which they are a dimension like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.arrays import scalar
+from ..foundations.shapes import broadcast, reshape
+from ..indexing.gather_scatter import gather
+from ..indexing.gather_windows import GatherDimensionNumbers
+from ..manipulation.slicing import concatenate
+
+Groups = tuple[tuple[int, ...], ...]
+
+
+def rows(x: Any, index: Any, **fill: Any) -> Any:
+    """``x[index]`` along dimension 0 for a vector of numbers; ``mode="fill", fill_value=0``: 0 for those too large."""
+    window = (1, *x.type.shape[1:])
+    numbers = GatherDimensionNumbers(tuple(range(1, len(window))), (0,), (0,))
+    return gather(x, np.asarray(index, np.int32)[:, None], numbers, window, **fill)
+
+
+class Seating(NamedTuple):
+    """A partition of lanes into ordered groups as a table.
+
+    Attributes:
+        lanes: the lane in each seat; the number of lanes where a seat is empty, as groups differ in size.
+        seat: the seat of each lane, counted row by row.
+        position: the position of each lane in its group.
+    """
+
+    lanes: np.ndarray[Any, Any]
+    seat: np.ndarray[Any, Any]
+    position: np.ndarray[Any, Any]
+
+    @staticmethod
+    def of(groups: Groups) -> Seating:
+        total, width = sum(map(len, groups)), max(map(len, groups))
+        lanes = np.full((len(groups), width), total, np.int32)
+        seat, position = np.zeros((2, total), np.int32)
+        for g, group in enumerate(groups):
+            lanes[g, : len(group)] = group
+            position[list(group)] = range(len(group))
+            seat[list(group)] = g * width + position[list(group)]
+        return Seating(lanes, seat, position)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the seats are those of lanes 0, 1, 2, ..., row by row."""
+        return np.array_equal(self.seat, np.arange(self.lanes.size))
+
+    def seated(self, table: Any, unit: Callable[[Any], Any]) -> Any:
+        """``a[lanes, ...] -> a[groups, positions, ...]``, with ``unit(dtype)`` in the empty seats."""
+        if self.lanes.size > self.seat.size:
+            dtype = table.type.dtype
+            empty = broadcast(scalar(unit(dtype), dtype), (1, *table.type.shape[1:]))
+            table = concatenate([table, empty], 0)
+        if not self.in_order:
+            table = rows(table, self.lanes.ravel())
+        return reshape(table, (*self.lanes.shape, *table.type.shape[1:]))
+
+    def unseated(self, table: Any) -> Any:
+        """The inverse, ``a[groups, positions, ...] -> a[lanes, ...]``."""
+        groups, width, *lane = table.type.shape
+        flat = reshape(table, (groups * width, *lane))
+        return flat if self.in_order else rows(flat, self.seat)

@@ -1,0 +1,129 @@
+"""Edges of reductions over named axes: numbers, booleans, dimensions among the names, groups, errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import errors, lax
+from handlax import numpy as hnp
+
+ROWS = np.arange(12.0).reshape(3, 4)
+
+
+def over(f, x=ROWS, name="i"):
+    return np.asarray(hx.vmap(f, axis_name=name)(x))
+
+
+def test_numbers_are_multiplied_by_the_lanes_that_meet():
+    sizes = []
+    over(lambda x: sizes.append(lax.psum(1, "i")) or sizes.append(lax.psum(1, "i", axis_index_groups=[[2], [0], [1]])))
+    assert sizes == [3, 1]
+    assert all(type(size) is int for size in sizes)
+    assert over(lambda x: lax.psum(1, "i", axis_index_groups=[[0, 2], [1]])).tolist() == [2, 1, 2]
+    assert over(lambda x: lax.psum(1, ())).tolist() == [1, 1, 1]
+
+
+def test_booleans_are_counted_or_combined():
+    x = np.array([True, False, True])
+    assert over(lambda x: lax.psum(x, "i"), x).tolist() == [2, 2, 2]
+    assert over(lambda x: lax.pprod(x, "i"), x).tolist() == [0, 0, 0]
+    assert over(lambda x: lax.pmean(x, "i"), x).tolist() == pytest.approx([2 / 3] * 3)
+    assert over(lambda x: lax.pmax(x, "i", axis_index_groups=[[0, 1], [2]]), x).tolist() == [True, True, True]
+    assert over(lambda x: lax.pmin(x, "i", axis_index_groups=[[0, 1], [2]]), x).tolist() == [False, False, True]
+
+
+def test_integers_among_the_names_are_dimensions():
+    assert over(lambda x: lax.psum(x, ("i", 0))).tolist() == [66] * 3
+    assert over(lambda x: lax.psum(x, ("i", -1), axis_index_groups=[[0, 2], [1]])).tolist() == [44, 22, 44]
+    assert over(lambda x: lax.pmean(x, (0, "i"))).tolist() == [5.5] * 3
+    assert over(lambda x: lax.pmax(x, (0,))).tolist() == [3, 7, 11]
+    with pytest.raises(errors.BadArgument):
+        over(lambda x: lax.psum(x, ("i", 1)))
+
+
+def test_groups_of_unequal_sizes_have_their_own_means():
+    x = np.arange(8.0)
+    groups = [[0, 1, 2], [3, 4, 5, 6, 7]]
+    assert over(lambda x: lax.pmean(x, "i", axis_index_groups=groups), x).tolist() == [1] * 3 + [5] * 5
+
+
+def test_the_lane_of_an_extreme_is_the_first_and_a_nan_is_extreme():
+    x = np.array([1.0, 5.0, 5.0, 0.0])
+    assert over(lambda x: lax.pargmax(x, "i"), x).tolist() == [1] * 4
+    assert over(lambda x: lax.pargmin(x, "i"), np.array([1.0, np.nan, 0.0])).tolist() == [1] * 3
+
+
+def test_lanes_that_tie_share_the_tangent():
+    for f in (lax.pmax, lax.pmin):
+        _, dy = hx.jvp(hx.vmap(lambda x, f=f: f(x, "i"), axis_name="i"), (np.ones(5),), (np.eye(5)[0],))
+        assert dy.tolist() == pytest.approx([0.2] * 5)
+
+
+def test_the_derivative_of_a_product_is_right_at_zero_and_so_is_the_second():
+    f = lambda x: hx.vmap(lambda x: lax.pprod(x, "i"), axis_name="i", out_axes=None)(x)
+    x = np.array([2.0, 0.0, 3.0])
+    assert hx.grad(f)(x).tolist() == [0, 6, 0]
+    assert hx.hessian(f)(x).tolist() == [[0, 3, 0], [3, 0, 2], [0, 2, 0]]
+
+
+def test_an_inner_axis_shadows_an_outer_one_of_its_name():
+    def row(row):
+        return hx.vmap(lambda v: lax.psum(v, "i"), axis_name="i")(row) + lax.psum(1, "i")
+
+    x = np.arange(6.0).reshape(2, 3)
+    assert over(row, x).tolist() == [[5, 5, 5], [14, 14, 14]]
+
+
+def test_dot_contracts_dimensions_and_axes():
+    assert over(lambda x: lax.pdot(x, x, "i", ((0,), (0,)))).tolist() == [506] * 3
+
+
+def test_trees_are_reduced_leaf_by_leaf():
+    tree = hx.vmap(lambda t: lax.psum(t, "i"), axis_name="i", out_axes=None)({"a": ROWS, "b": ROWS[:, 0]})
+    assert tree["a"].tolist() == ROWS.sum(0).tolist()
+    assert tree["b"].tolist() == 12
+
+
+@pytest.mark.parametrize(
+    ("f", "kind", "words"),
+    [
+        (lambda x: lax.psum(x, "k"), errors.UnboundAxis, "in scope are 'i' of size 3"),
+        (lambda x: lax.psum(x, ("i", "i")), errors.BadArgument, "named once"),
+        (lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1]]), errors.BadArgument, "each of 3 lanes once"),
+        (lambda x: lax.all_gather(x, "i", axis_index_groups=[[0, 1], [2]]), errors.BadArgument, "of equal size"),
+        (lambda x: lax.pbroadcast(x, "i", 3), errors.BadArgument, "one of 3 lanes"),
+        (lambda x: lax.pshuffle(x, "i", [0, 0, 1]), errors.BadArgument, "permutation of 3 lanes"),
+        (lambda x: lax.psum_scatter(x, "i"), errors.ShapeMismatch, "must equal the number of lanes, 3"),
+        (lambda x: lax.all_to_all(x, "i", 0, 0, tiled=True), errors.ShapeMismatch, "multiple of the number of lanes"),
+    ],
+)
+def test_what_does_not_fit_is_refused(f, kind, words):
+    with pytest.raises(kind, match=words):
+        over(f)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        hx.jit,
+        hx.checkpoint,
+        lambda f: lambda x: lax.cond(hnp.sum(lax.psum(x, "i")) > 0, f, lambda x: x, x),
+        lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=1)[0],
+        lambda f: lambda x: lax.fori_loop(0, 1, lambda i, c: f(c), x),
+        lambda f: lambda x: lax.map(f, x[None])[0],
+        lambda f: lambda x: hx.vmap(f)(hnp.stack([x, x]))[1],
+    ],
+    ids=["jit", "checkpoint", "cond", "scan", "while", "map", "vmap"],
+)
+def test_collectives_inside_of_control_flow_mean_what_they_mean_outside(around):
+    def f(x):
+        total = lax.psum(x, ("j", "i"), axis_index_groups=[[0, 3], [1, 2, 5], [4]])
+        return x * total + lax.ppermute(x, ("i", "j"), [(0, 5), (5, 1)]) + lax.pcumprod(x, "j")
+
+    x = np.linspace(1, 2, 6 * 2).reshape(2, 3, 2)
+    twice = lambda f: hx.vmap(hx.vmap(f, axis_name="j"), axis_name="i")
+    loss = lambda f: lambda x: hnp.sum(twice(f)(x) * np.arange(12.0).reshape(2, 3, 2))
+    assert np.allclose(twice(around(f))(x), twice(f)(x))
+    assert np.allclose(hx.grad(loss(around(f)))(x), hx.grad(loss(f))(x))
