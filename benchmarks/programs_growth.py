@@ -27,6 +27,7 @@ class Ask:
 
 FAILING = hx.handler({Fail: hx.final(lambda op, x: (False, x))}, returns=lambda y: (True, y))
 RESUMING = hx.handler({Ask: hx.ctl(lambda resume, op, x: resume(x + 1.0))})
+MERGING = hx.handler({Ask: lambda s, op, x: (s + x, x)}, moves=hx.merge(lambda s, t: s + t, 0.0))
 SUMMING = hx.handler({Ask: lambda s, op, x: (s + x, s * x)})
 
 
@@ -73,6 +74,11 @@ def carried_in_lanes(n: int) -> Made:
     return lambda xs: hx.handle(SUMMING, 1.0)(hx.vmap(f))(xs)[1].sum(), hnp.ones(4)
 
 
+def merged_in_lanes(n: int) -> Made:
+    f = _row(lambda x: hx.perform(Ask(), x), n)
+    return lambda xs: hx.handle(MERGING, 1.0)(hx.vmap(f))(xs)[1].sum(), hnp.ones(4)
+
+
 def branches(n: int) -> Made:
     def f(x):
         parts = [functools.partial(lambda i, y: hx.perform(Ask(), y) * (1.0 + i), i) for i in range(n)]
@@ -99,7 +105,8 @@ def nested_checkpoints(n: int) -> Made:
 
 FAMILIES: dict[str, Callable[[int], Made]] = {
     "failure points": failure_points, "loops with a failure point": failing_loops, "traced choices": choices,
-    "resumptions": resumptions, "carried effects under vmap": carried_in_lanes, "branches with an effect": branches,
+    "resumptions": resumptions, "carried effects under vmap": carried_in_lanes,
+    "merged effects under vmap": merged_in_lanes, "branches with an effect": branches,
     "handled calls": handlers_in_a_row, "checkpoints": checkpoints, "nested jits": nested_jits,
     "nested checkpoints": nested_checkpoints,
 }  # fmt: skip

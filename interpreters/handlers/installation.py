@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...effects.base.errors import BadArgument, CannotCross, HandlaxError
-from ...effects.base.stack import BASE, STACK, Run
+from ...effects.base.stack import BASE, STACK, Run, inside
 from ...effects.core.operation import Operation
 from ...effects.functions.fingerprint import fingerprint
 from ...effects.programs.higher_order import HigherOrder
@@ -18,6 +18,7 @@ from ..differentiation.deferred_rules import cross_linear
 from .answer_conversion import fit_answer
 from .handler import ClauseKind, Handler, check_arity, final
 from .loop_rotation import rotate
+from .merged_lanes import UnmergedLanes
 from .open_log import OpenLog
 from .state_movements import CarryMovement, MergeMovement, leaves_of
 from .static_tally import tally_bodies, weight_of
@@ -40,7 +41,7 @@ class HandlerRun(BodyTransformer):
     ``core.body_transform``, and forwards all others.
     """
 
-    __slots__ = ("handler", "clauses", "current", "reified", "plain")
+    __slots__ = ("handler", "clauses", "state", "reified", "plain")
 
     def __init__(
         self, outer: Run, handler: Handler, state: Any, site: tuple[Any, int] | None = None, reified: Any = None
@@ -48,9 +49,21 @@ class HandlerRun(BodyTransformer):
         super().__init__(outer, repr(handler), site)
         self.handler = handler
         self.clauses = dict(handler.clauses)
-        self.current = state
+        self.state = state
         self.reified = reified  # evaluates a ClauseKind, (run, op, clause, operands) -> answer; None in direct mode
         self.plain = not (handler.tallies or handler.resumes or handler.aborts)  # each clause answers once
+
+    @property
+    def current(self) -> Any:
+        """The current state; lanes that are not merged into it yet are merged now."""
+        if type(self.state) is UnmergedLanes:
+            with inside(self.outer):
+                self.state = self.state.merged()
+        return self.state
+
+    @current.setter
+    def current(self, state: Any) -> None:
+        self.state = state
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         clause: Any = self.clauses.get(type(op))
@@ -73,12 +86,12 @@ class HandlerRun(BodyTransformer):
                     return self.outer.answer(op, operands)
                 if isinstance(clause, ClauseKind):
                     return self.reified(self, op, clause, operands)
-            before = self.current
+            before = self.state if type(self.state) is not UnmergedLanes else self.current
             if before is NO_STATE:
                 y = clause(op, *operands)
             else:
                 state, y = pair(op, clause(before, op, *operands))
-                self.current = before.extended(state) if type(before) is OpenLog else state
+                self.state = before.extended(state) if type(before) is OpenLog else state
             return fit_answer(op, operands, y)
         except (TypeError, AttributeError) as error:
             if not isinstance(error, HandlaxError):
@@ -90,7 +103,7 @@ class HandlerRun(BodyTransformer):
 
     def explain(self, op: Operation, clause: Any, operands: tuple[Any, ...]) -> None:
         """After a TypeError in a clause: raise BadCall if it has another signature, StateTypeError if its state has."""
-        stateful = self.current is not NO_STATE and not self.handler.tallies
+        stateful = self.state is not NO_STATE and not self.handler.tallies
         check_arity(op, clause, [x.type for x in operands], stateful)
         if stateful and type(self.handler.moves) in (CarryMovement, MergeMovement):
             leaves_of(self.current)
@@ -122,12 +135,12 @@ class HandlerRun(BodyTransformer):
         if any([kind in self.clauses for kind in test.operations]):
             return True
         handler = self.handler
-        if handler.otherwise is None or self.current is NO_STATE:
+        if handler.otherwise is None or self.state is NO_STATE:
             return False
         return any([op.bodied or handler.over(op) for op in test.ops])
 
     def fresh(self, outer: Run) -> HandlerRun:
-        return HandlerRun(outer, self.handler, self.current, None, self.reified)
+        return HandlerRun(outer, self.handler, self.state, None, self.reified)
 
     def restrict(self, rule: str, body: Program | None) -> None:
         """Refuse clauses that resume, and those that end the program but where ``body`` performs such an operation."""
@@ -159,7 +172,7 @@ class HandlerRun(BodyTransformer):
         return None if None in marks else (handler, marks, self.reified)
 
     def flow(self, op: HigherOrder) -> StateFlow:
-        return STATELESS if self.current is NO_STATE else self.handler.moves.flow(self, op)
+        return STATELESS if self.state is NO_STATE else self.handler.moves.flow(self, op)
 
 
 def pair(op: Operation, answer: Any) -> tuple[Any, Any]:

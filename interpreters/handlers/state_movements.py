@@ -2,7 +2,7 @@
 
     carry           one iteration hands it to the next; lanes are evaluated one after the other, in index order
     append          a log, a tuple that clauses append to: stacked by loops and lanes; branches add masked entries
-    merge(op, unit) commutative: each lane starts at the unit, then their states are merged; elsewhere as carry
+    merge(op, unit) commutative: each lane starts at the unit, their states are merged later; elsewhere as carry
     split(f)        a key: each lane gets one of the n keys ``f(key, n)``; elsewhere as carry
     tally(...)      a static value, computed from the body and multiplied by the trip count; nothing is rewritten
 """
@@ -14,7 +14,6 @@ from typing import Any
 
 from ...effects.base.errors import BadArgument, CannotCross, NotAnArray, StateTypeError
 from ...effects.base.frozen_values import Value
-from ...effects.control.loops import scan
 from ...effects.control.recorded_bodies import absorbs, at_path
 from ...effects.core.arrays import as_array
 from ...effects.operations.manipulation.slicing import slice_in_dim
@@ -24,6 +23,7 @@ from ...effects.trees.registration import register_dataclass
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtype_promotion import promote
 from ..core.body_transform import StateFlow, StateLayout, TransformedBody
+from .merged_lanes import UnmergedLanes
 from .open_log import OpenLog, known_entries, with_entries
 
 
@@ -48,7 +48,10 @@ class Movement:
 
 
 class CarryMovement(Movement):
-    """Each iteration hands the state to the next. Lanes become a loop in index order."""
+    """Each iteration hands the state to the next. Lanes become a loop in index order, one for each effect performed.
+
+    No loop serves two effects: the first lane performs the second one after the last lane performed the first.
+    """
 
     __slots__ = ()
 
@@ -69,13 +72,16 @@ class AppendMovement(Movement):
 
 
 class MergeMovement(Movement, Value):
-    """A commutative state: each lane starts at ``unit``; ``op(state, other)`` merges their final states."""
+    """A commutative state: each lane starts at ``unit``; ``op(state, other)`` merges their final states.
+
+    They are merged when the state is read next: ``op`` is associative and commutative, and ``unit`` is its unit.
+    """
 
     op: Callable[[Any, Any], Any]
     unit: Any = None
 
     def flow(self, run: Any, op: HigherOrder) -> StateFlow:
-        return MergedState(self) if op.runs == "lanes" else CarriedState(run)
+        return MergedState(self, op.length) if op.runs == "lanes" else CarriedState(run)
 
 
 class SplitMovement(Movement, Value):
@@ -252,10 +258,14 @@ class UnstackableLog(StateFlow):
 
 
 class MergedState(StateFlow):
-    """Each lane starts at the unit; their final states are merged into the state, in index order."""
+    """Each lane starts at the unit; their final states are left unmerged, see ``UnmergedLanes``."""
 
-    def __init__(self, movement: MergeMovement):
+    def __init__(self, movement: MergeMovement, size: int):
         self.movement = movement
+        self.size = size
+
+    def key(self) -> Any:
+        return ("merged",)
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
         run.current = self.movement.unit
@@ -269,8 +279,12 @@ class MergedState(StateFlow):
         return StateLayout(transformed[0].state, transformed[0].structure, (0,))
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
-        ends = pytrees.unflatten(structure, values)
-        run.current = scan(lambda state, other: (self.movement.op(state, other), None), run.current, ends)[0]
+        lanes = pytrees.unflatten(structure, values)
+        before = run.state
+        if type(before) is UnmergedLanes and before.size == self.size:
+            run.state = before.with_lanes(lanes)
+        else:
+            run.state = UnmergedLanes(self.movement.op, run.current, lanes, self.size)
 
 
 class SplitState(StateFlow):

@@ -1,0 +1,30 @@
+"""States of lanes that are still to be merged into the state of a handler with ``moves=merge``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ...effects.control.loops import scan
+from ..transformations.vmap import vmap
+
+
+class UnmergedLanes(NamedTuple):
+    """A state that is to be merged, by ``op``, with those of ``size`` lanes, which are stacked.
+
+    Later operations over as many lanes merge lane by lane, all lanes at once; only the next reader of the state merges
+    across the lanes, which takes a loop.
+    """
+
+    op: Callable[[Any, Any], Any]
+    state: Any
+    lanes: Any
+    size: int
+
+    def with_lanes(self, lanes: Any) -> UnmergedLanes:
+        """The same, with the states of the same lanes after a later operation."""
+        return self._replace(lanes=vmap(self.op)(self.lanes, lanes))
+
+    def merged(self) -> Any:
+        """The state, merged with the lanes in index order."""
+        return scan(lambda state, other: (self.op(state, other), None), self.state, self.lanes)[0]

@@ -1,0 +1,82 @@
+"""Lanes that change a merged state keep their changes until it is read: one loop, however many effects they perform."""
+
+from __future__ import annotations
+
+import pytest
+
+import handlax as hx
+from handlax import lax
+from handlax import numpy as hnp
+from handlax.effects.control.loops import Scan
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Add:
+    def result_type(op, x):
+        return x
+
+
+total = hx.handler(
+    {Add: lambda s, op, x: (s + x, x + 1.0)}, moves=hx.merge(lambda a, b: a + b, hnp.zeros((), "float32"))
+)
+
+
+def added(count, between=lambda: None):
+    def f(x):
+        for _ in range(count):
+            x = hx.perform(Add(), x)
+            between()
+        return x
+
+    return f
+
+
+def loops(f, *args):
+    return sum(type(op) is Scan for op in hx.make_program(f)(*args).ops)
+
+
+@pytest.mark.parametrize("count", [1, 2, 30])
+def test_lanes_are_merged_across_once_however_often_they_merge(count):
+    f = lambda xs: hx.handle(total, 1.0)(hx.vmap(added(count)))(xs)
+    xs = hnp.arange(4.0)
+    assert loops(f, xs) == 1
+    state, ys = f(xs)
+    assert float(state) == 1.0 + sum(x + i for x in range(4) for i in range(count))
+    assert ys.tolist() == [x + count for x in range(4)]
+    assert hx.jit(f)(xs)[0] == state
+
+
+def test_a_clause_that_reads_a_merged_state_sees_all_lanes_before_it():
+    def f(xs, zs):
+        ys = hx.vmap(added(2))(xs)
+        one = hx.perform(Add(), ys.sum())
+        return hx.vmap(added(3))(hx.vmap(added(2))(zs) + one)
+
+    reading = hx.handler({Add: lambda s, op, x: (s + x, s)}, moves=total.moves)
+    _, seen = hx.handle(reading, 1.0)(lambda xs: (hx.vmap(added(1))(xs), hx.perform(Add(), 0.0)))(hnp.ones(3))
+    assert seen[0].tolist() == [0.0, 0.0, 0.0] and float(seen[1]) == 4.0
+    state, ys = hx.handle(total, 1.0)(f)(hnp.arange(2.0), hnp.arange(3.0))
+    assert loops(lambda *a: hx.handle(total, 1.0)(f)(*a), hnp.arange(2.0), hnp.arange(3.0)) == 2
+    one = (0 + 2) + (1 + 2)
+    last = [z + 2 + one + 1 for z in range(3)]
+    first = 1.0 + (0 + 1) + (1 + 2) + one
+    assert float(state) == first + sum(z + (z + 1) for z in range(3)) + sum(y + (y + 1) + (y + 2) for y in last)
+    assert ys.tolist() == [y + 3 for y in last]
+
+
+def test_a_block_and_a_loop_merge_their_lanes():
+    xs = hnp.arange(3.0)
+    with hx.handle(total, 1.0) as run:
+        hx.vmap(added(2))(xs)
+    assert float(run.current) == 1.0 + (0 + 1) + (1 + 2) + (2 + 3)
+    state, _ = hx.handle(total, 1.0)(lambda xs: lax.fori_loop(0, 2, lambda i, c: hx.vmap(added(1))(c), xs))(xs)
+    assert float(state) == float(run.current)
+
+
+def test_the_gradient_of_a_merged_state_reaches_each_lane():
+    def f(xs):
+        state, _ = hx.handle(adding, 0.0)(hx.vmap(lambda x: [hx.perform(Add(), x * x) for _ in range(3)]))(xs)
+        return state
+
+    adding = hx.handler({Add: lambda s, op, x: (s + x, x)}, moves=total.moves)
+    assert hx.grad(f)(hnp.arange(4.0)).tolist() == [0.0, 6.0, 12.0, 18.0]
