@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...base.caches import cached
-from .special_series import LIMIT, SeriesArithmetic, SeriesExpansion, SeriesState, precision
+from .special_series import LIMIT, SeriesArithmetic, SeriesExpansion, SeriesState, precision, terms_remain
 
 SHIFT = 10  # Stirling's series is used from here: smaller parameters are shifted by this
 TEMME = (100.0, 0.3)  # the least a, and the largest abs(x/a - 1), of Temme's expansion
@@ -46,8 +46,16 @@ def _temme_coefficients() -> list[list[float]]:
     return [[float(c) for c in row[:n]] for row, n in zip(rows, ROWS)]
 
 
-def _horner(x: Any, coefficients: Any) -> tuple[Any, Any]:
-    """A polynomial in ``x`` and its derivative; coefficients are numbers or arrays."""
+def _horner(x: Any, coefficients: Any) -> Any:
+    """A polynomial in ``x``; coefficients are numbers or arrays."""
+    y = x * 0.0 + coefficients[-1]
+    for c in reversed(coefficients[:-1]):
+        y = y * x + c
+    return y
+
+
+def _horner_slope(x: Any, coefficients: Any) -> tuple[Any, Any]:
+    """A polynomial in ``x`` and its derivative."""
     y, slope = x * 0.0 + coefficients[-1], x * 0.0
     for c in reversed(coefficients[:-1]):
         slope = slope * x + y
@@ -66,64 +74,67 @@ def _by_fraction(a: Any, x: Any) -> Any:
     return (beyond > 3.0) & (beyond * (beyond / 4.0) > a) & (x < np.inf)
 
 
-def _series_start(w: SeriesArithmetic, a: Any, x: Any) -> SeriesState:
-    """P = x^a e^-x S / Gamma(a+1) for S = 1 + x/(a+1) + x^2/((a+1)(a+2)) + ...: S, its last term, their derivatives."""
+def _invariants(w: SeriesArithmetic, a: Any, x: Any) -> tuple[Any, ...]:
+    """What all steps read: a, by_fraction as 1 or 0, the denominator's start, and x where the series is used, else 0.
+
+    Where Temme's expansion or a limit is used x is 0: a series of one term.
+    """
     one, none = w.full(x, 1.0), w.full(x, 0.0)
-    return none, one, one, none, none, a, w.where(_by_fraction(a, x) | (x == np.inf) | _by_temme(a, x), none, x)
+    iterated = (a > 0.0) & (x > 0.0) & (a < np.inf) & (x < np.inf)
+    a, x = w.where(iterated, a, one), w.where(iterated, x, none)
+    close = _by_temme(a, x)
+    fraction = w.where(close, none, w.where(_by_fraction(a, x), one, none))
+    return a, fraction, a + fraction * ((x - a) + (1.0 - a)), w.where(close, none, (1.0 - fraction) * x)
 
 
-def _series_more(w: SeriesArithmetic, n: Any, term: Any, total: Any, slope: Any, slopes: Any, a: Any, x: Any) -> Any:
-    eps = precision(x)
+def _start(w: SeriesArithmetic, a: Any, x: Any) -> SeriesState:
+    """Both expansions as one sum: P = x^a e^-x S / Gamma(a+1) for S = 1 + x/(a+1) + x^2/((a+1)(a+2)) + ..., or
+
+    Q = x^a e^-x S / Gamma(a) for S = 1/(b_0 + c_1/(b_1 + c_2/(b_2 + ...))), where b_n = x + 1 - a + 2n and
+    c_n = n (a - n). In both d_n = 1/(b_n + c_n d_(n-1)) and a numerator, x or -c_n d_(n-1), make a term of the one
+    before it; the series has b_n = a + n and no c_n. No difference of near numbers is formed: the terms vanish.
+    """
+    a, fraction, base, factor = _invariants(w, a, x)
+    d = fraction / base
+    first = d + (1.0 - fraction)
+    return w.full(x, 0.0), first, first, d, a, fraction, base, factor
+
+
+def _step(
+    w: SeriesArithmetic, n: Any, term: Any, total: Any, d: Any, a: Any, fraction: Any, base: Any, factor: Any
+) -> SeriesState:
+    n = n + 1.0
+    c = (n * fraction) * (a - n) * d
+    d = 1.0 / (base + n * (1.0 + fraction) + c)
+    term = term * ((factor - c) * d)
+    return n, term, total + term, d, a, fraction, base, factor
+
+
+def _start_slopes(w: SeriesArithmetic, a: Any, x: Any) -> SeriesState:
+    """The same, and after it the derivatives by a of a term, their sum, and that of d."""
+    values = _start(w, a, x)
+    slope = values[3] * values[3]
+    return *values, slope, slope, slope
+
+
+def _step_slopes(w: SeriesArithmetic, *state: Any) -> SeriesState:
+    _, old, _, before, a, fraction, _, factor, slope, slopes, by_a = state
+    n, term, total, d, *fixed = _step(w, *state[:8])
+    multiple = n * fraction
+    c, dc = multiple * (a - n) * before, multiple * (before + (a - n) * by_a)
+    by_a = -d * d * ((1.0 - 2.0 * fraction) + dc)
+    slope = slope * ((factor - c) * d) + old * ((factor - c) * by_a - dc * d)
+    return n, term, total, d, *fixed, slope, slopes + slope, by_a
+
+
+def _more_slopes(w: SeriesArithmetic, *state: Any) -> Any:
+    n, term, total, slope, slopes = *state[:3], *state[8:10]
+    eps = precision(n)
     return w.any(((abs(term) > abs(total) * eps) | (abs(slope) > abs(slopes) * eps)) & (n < LIMIT))
 
 
-def _series_step(
-    w: SeriesArithmetic, n: Any, term: Any, total: Any, slope: Any, slopes: Any, a: Any, x: Any
-) -> SeriesState:
-    n = n + 1.0
-    ratio = x / (a + n)
-    slope = ratio * (slope - term / (a + n))
-    term = term * ratio
-    return n, term, total + term, slope, slopes + slope, a, x
-
-
-def _fraction_start(w: SeriesArithmetic, a: Any, x: Any) -> SeriesState:
-    """Q = x^a e^-x p/q / Gamma(a): two convergents p/q of the fraction, and the derivatives of each by a."""
-    chosen = _by_fraction(a, x) & ((a < TEMME[0]) | (abs(x - a) >= a * TEMME[1]))
-    one, none = w.full(x, 1.0), w.full(x, 0.0)
-    a, x = w.where(chosen, a, one), w.where(chosen, x, one + one)
-    p, q = 1.0 + 1.0 / x, x + 2.0 - a
-    value = p / q
-    return none, 1.0 / x, one, none, none, p, q, none, -one, value, value / q, one, a, x
-
-
-def _fraction_more(w: SeriesArithmetic, *state: Any) -> Any:
-    change, n = state[11], state[0]
-    return w.any((change > precision(n)) & (n < LIMIT))
-
-
-def _fraction_step(w: SeriesArithmetic, *state: Any) -> SeriesState:
-    n, p2, q2, dp2, dq2, p1, q1, dp1, dq1, value, slope, _, a, x = state
-    n = n + 1.0
-    y = n + 1.0 - a
-    z = x + n + y + 1.0
-    p, q = p1 * z - p2 * (y * n), q1 * z - q2 * (y * n)
-    dp = dp1 * z - p1 - dp2 * (y * n) + p2 * n
-    dq = dq1 * z - q1 - dq2 * (y * n) + q2 * n
-    safe = w.where(q == 0.0, w.full(q, 1.0), q)
-    new = w.where(q == 0.0, value, p / safe)
-    new_slope = w.where(q == 0.0, slope, (dp - new * dq) / safe)
-    change = abs(new - value) / abs(new) + abs(new_slope - slope) / (abs(new_slope) + abs(new))
-    one = w.full(p, 1.0)
-    small = 1.0 / w.where(abs(p) > 1.0 / precision(p), abs(p), one)  # rescale, against overflow
-    pairs = [value * small for value in (p1, q1, dp1, dq1, p, q, dp, dq)]
-    return n, *pairs, new, new_slope, change, a, x
-
-
-GAMMA = (
-    SeriesExpansion(_series_start, _series_more, _series_step),
-    SeriesExpansion(_fraction_start, _fraction_more, _fraction_step),
-)
+VALUES = SeriesExpansion(_start, terms_remain, _step)
+SLOPES = SeriesExpansion(_start_slopes, _more_slopes, _step_slopes)
 
 
 class _Stirling(NamedTuple):
@@ -144,15 +155,15 @@ def _stirling(w: SeriesArithmetic, a: Any, x: Any) -> _Stirling:
     b = w.where(small, a + SHIFT, a)
     u = (x - b) / b
     t = u / (u + 2.0)  # log(1 + u) = 2 (t + t^3/3 + t^5/5 + ...), and u - 2 t = u t
-    tail, _ = _horner(t * t, [2 / (2 * k + 3) for k in range(12)])
+    tail = _horner(t * t, [2 / (2 * k + 3) for k in range(12)])
     near = abs(u) < TEMME[1]
     log_x = w.where(u < -0.5, w.log(x / b), w.log1p(u))
     phi = w.where(near, u * t - t * t * t * tail, u - log_x)
     squares = 1.0 / (b * b)
-    correction, _ = _horner(squares, [c / ((2 * k + 2) * (2 * k + 1)) for k, c in enumerate(BERNOULLI)])
+    correction = _horner(squares, [c / ((2 * k + 2) * (2 * k + 1)) for k, c in enumerate(BERNOULLI)])
     correction = w.exp(correction / b)
     shifted = w.where(small, a, w.full(a, 1.0))
-    product, slope = _horner(shifted, _rising_factorial())
+    product, slope = _horner_slope(shifted, _rising_factorial())
     slope = w.where(small, slope / product, -1.0 / b)
     product = w.where(small, a * product, w.full(a, 1.0))
     exponent = w.where(small, a * log_x + (b - x), -a * phi)
@@ -160,7 +171,7 @@ def _stirling(w: SeriesArithmetic, a: Any, x: Any) -> _Stirling:
     for factor in (2, 5):  # to the tenth
         power = _power(power, factor)
     weight = w.exp(exponent) * w.sqrt(b * (0.5 / math.pi)) * (product / power) / correction
-    digamma, _ = _horner(squares, [c / (2 * k + 2) for k, c in enumerate(BERNOULLI)])
+    digamma = _horner(squares, [c / (2 * k + 2) for k, c in enumerate(BERNOULLI)])
     return _Stirling(u, phi, correction, weight, log_x + 0.5 / b + digamma * squares + slope)
 
 
@@ -176,56 +187,103 @@ def _rising_factorial() -> list[float]:
     return [float(c) for c in np.polynomial.polynomial.polyfromroots(-np.arange(1.0, SHIFT)).round()]
 
 
-class GammaParts(NamedTuple):
-    """P(a, x), Q(a, x) = 1 - P(a, x), dP/da, and -(dP/da) / (dP/dx)."""
-
-    lower: Any
-    upper: Any
-    slope: Any
-    sample_slope: Any
+def _eta(w: SeriesArithmetic, s: _Stirling) -> Any:
+    """Temme's variable: eta^2 / 2 = phi, with the sign of x - a."""
+    one = w.full(s.u, 1.0)
+    return w.sqrt(2.0 * s.phi) * w.where(s.u < 0.0, -one, one)
 
 
-def _temme(w: SeriesArithmetic, a: Any, s: _Stirling) -> tuple[Any, Any, Any]:
-    """P, Q, and dP/da over the weight, by Q = erfc(eta sqrt(a/2)) / 2 + e^(-a eta^2 / 2) S / sqrt(2 pi a).
-
-    eta^2 / 2 = phi, and S is the sum of c_k(eta) / a^k; d(eta)/da = -u / (a eta) at constant x.
-    """
-    one, none = w.full(a, 1.0), w.full(a, 0.0)
-    eta = w.sqrt(2.0 * s.phi) * w.where(s.u < 0.0, -one, one)
-    ratio = w.where(eta == 0.0, one, s.u / w.where(eta == 0.0, one, eta))
-    polynomials = [_horner(eta, row) for row in _temme_coefficients()]
-    total, by_inverse = _horner(1.0 / a, [y for y, _ in polynomials])
-    by_eta, _ = _horner(1.0 / a, [slope for _, slope in polynomials])
-    scale = s.correction / a  # e^(-a eta^2 / 2) / sqrt(2 pi a), over the weight
-    rest = s.weight * scale * total
+def _temme_values(w: SeriesArithmetic, a: Any, s: _Stirling) -> tuple[Any, Any]:
+    """P and Q by Q = erfc(eta sqrt(a/2)) / 2 + e^(-a eta^2 / 2) S / sqrt(2 pi a), S the sum of c_k(eta) / a^k."""
+    none = w.full(a, 0.0)
+    eta = _eta(w, s)
+    total = _horner(1.0 / a, [_horner(eta, row) for row in _temme_coefficients()])
+    rest = s.weight * (s.correction / a) * total
     argument = eta * w.sqrt(0.5 * a)
     upper = w.erfc(w.where(s.u < 0.0, -argument, argument)) * 0.5  # of the side that is small
     low, high = w.where(s.u < 0.0, upper - rest, none), w.where(s.u < 0.0, none, upper + rest)
-    low, high = w.where(s.u < 0.0, low, 1.0 - high), w.where(s.u < 0.0, 1.0 - low, high)
+    return w.where(s.u < 0.0, low, 1.0 - high), w.where(s.u < 0.0, 1.0 - low, high)
+
+
+def _temme_slope(w: SeriesArithmetic, a: Any, s: _Stirling) -> Any:
+    """dP/da over the weight, from the same formula; d(eta)/da = -u / (a eta) at constant x."""
+    one = w.full(a, 1.0)
+    eta = _eta(w, s)
+    ratio = w.where(eta == 0.0, one, s.u / w.where(eta == 0.0, one, eta))
+    polynomials = [_horner_slope(eta, row) for row in _temme_coefficients()]
+    total, by_inverse = _horner_slope(1.0 / a, [y for y, _ in polynomials])
+    by_eta = _horner(1.0 / a, [slope for _, slope in polynomials])
     slope = ratio - 0.5 * eta + total * (s.u - s.phi - 0.5 / a) - (by_inverse / a + by_eta * ratio) / a
-    return low, high, -slope * scale
+    return -slope * (s.correction / a)  # the factor: e^(-a eta^2 / 2) / sqrt(2 pi a), over the weight
 
 
-def gamma_parts(w: SeriesArithmetic, a: Any, x: Any, series: SeriesState, fraction: SeriesState) -> GammaParts:
-    """The incomplete gamma functions from the final states of both expansions, or Temme's, each where it is best."""
-    none, one = w.full(x, 0.0), w.full(x, 1.0)
-    low, high = (x == 0.0) & (a > 0.0), ((x == np.inf) & (a > 0.0)) | ((a == 0.0) & (x > 0.0))
-    outside = (x < 0.0) | (a < 0.0) | ((x == 0.0) & (a == 0.0)) | (x != x) | (a != a) | ((a == np.inf) & (x == np.inf))
-    low = low | ((a == np.inf) & (x < np.inf))
-    regular = w.where(outside | low | high, none, one) == 1.0
-    a, x = w.where(regular, a, one), w.where(regular, x, one)
+class _Limits(NamedTuple):
+    """Where the functions are NaN, where P = 0, where P = 1, and elsewhere; there a and x, else 1."""
+
+    outside: Any
+    low: Any
+    high: Any
+    a: Any
+    x: Any
+
+    @classmethod
+    def of(cls, w: SeriesArithmetic, a: Any, x: Any) -> _Limits:
+        """Those of these operands."""
+        none, one = w.full(x, 0.0), w.full(x, 1.0)
+        low = ((x == 0.0) & (a > 0.0)) | ((a == np.inf) & (x < np.inf))
+        high = ((x == np.inf) & (a > 0.0)) | ((a == 0.0) & (x > 0.0))
+        nan = (x != x) | (a != a) | ((a == np.inf) & (x == np.inf))
+        outside = (x < 0.0) | (a < 0.0) | ((x == 0.0) & (a == 0.0)) | nan
+        regular = w.where(outside | low | high, none, one) == 1.0
+        return cls(outside, low, high, w.where(regular, a, one), w.where(regular, x, one))
+
+    def applied(self, w: SeriesArithmetic, inside: Any, low: float, high: float) -> Any:
+        """``inside``, but ``low``, ``high`` and NaN at these places."""
+        y = w.where(self.low, w.full(inside, low), w.where(self.high, w.full(inside, high), inside))
+        return w.where(self.outside, w.full(inside, np.nan), y)
+
+
+def _values(w: SeriesArithmetic, a: Any, x: Any, state: SeriesState) -> tuple[Any, Any, _Limits]:
+    limits = _Limits.of(w, a, x)
+    a, x = limits.a, limits.x
     s = _stirling(w, a, x)
     chosen, close = _by_fraction(a, x), _by_temme(a, x)
-    _, _, total, _, slopes, *_ = series
-    value, value_slope = fraction[9], fraction[10]
-    small, large = s.weight * total / a, s.weight * value
-    by_series = (total * s.log_ratio + slopes) / a
-    slope = w.where(chosen, -(value_slope + value * (s.log_ratio + 1.0 / a)), by_series)
-    lower, upper = w.where(chosen, 1.0 - large, small), w.where(chosen, large, 1.0 - small)
-    lower, upper, slope = (w.where(close, y, z) for y, z in zip(_temme(w, a, s), (lower, upper, slope)))
+    part = s.weight * w.where(chosen, state[2], state[2] / a)
+    low, high = _temme_values(w, a, s)
+    lower = w.where(close, low, w.where(chosen, 1.0 - part, part))
+    return lower, w.where(close, high, w.where(chosen, part, 1.0 - part)), limits
 
-    def bounded(inside: Any, at_zero: Any, beyond: Any) -> Any:
-        return w.where(outside, w.full(x, np.nan), w.where(low, at_zero, w.where(high, beyond, inside)))
 
-    slopes = [bounded(factor * slope, none, none) for factor in (s.weight, -x)]
-    return GammaParts(bounded(lower, none, one), bounded(upper, one, none), *slopes)
+def lower_part(w: SeriesArithmetic, a: Any, x: Any, *state: Any) -> Any:
+    """P(a, x) from the last state of ``VALUES``, or by Temme's expansion, each where it is best."""
+    lower, _, limits = _values(w, a, x, state)
+    return limits.applied(w, lower, 0.0, 1.0)
+
+
+def upper_part(w: SeriesArithmetic, a: Any, x: Any, *state: Any) -> Any:
+    """Q(a, x) = 1 - P(a, x)."""
+    _, upper, limits = _values(w, a, x, state)
+    return limits.applied(w, upper, 1.0, 0.0)
+
+
+def _slopes(w: SeriesArithmetic, a: Any, x: Any, state: SeriesState) -> tuple[Any, _Stirling, _Limits]:
+    """dP/da over the weight."""
+    limits = _Limits.of(w, a, x)
+    a, x = limits.a, limits.x
+    s = _stirling(w, a, x)
+    total, slopes = state[2], state[9]
+    by_fraction = -(slopes + total * (s.log_ratio + 1.0 / a))
+    slope = w.where(_by_fraction(a, x), by_fraction, (total * s.log_ratio + slopes) / a)
+    return w.where(_by_temme(a, x), _temme_slope(w, a, s), slope), s, limits
+
+
+def slope_by_shape(w: SeriesArithmetic, a: Any, x: Any, *state: Any) -> Any:
+    """dP/da from the last state of ``SLOPES``, or by Temme's expansion."""
+    slope, s, limits = _slopes(w, a, x, state)
+    return limits.applied(w, s.weight * slope, 0.0, 0.0)
+
+
+def sample_slope(w: SeriesArithmetic, a: Any, x: Any, *state: Any) -> Any:
+    """-(dP/da) / (dP/dx): dx/da at constant P."""
+    slope, _, limits = _slopes(w, a, x, state)
+    return limits.applied(w, -limits.x * slope, 0.0, 0.0)

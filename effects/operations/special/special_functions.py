@@ -11,8 +11,7 @@ import numpy as np
 from ...base.caches import cached
 from ...base.errors import NotDifferentiable
 from ...base.stack import perform
-from ...core.operation import Operation
-from ...types.dtypes import FLOATING, float32, float64
+from ...types.dtypes import FLOATING, float32, float64, int32
 from ..elementwise.arithmetic import RoundingMethod, abs, floor, like, mul, neg, round, sqrt, sub
 from ..elementwise.bitwise import bitwise_and
 from ..elementwise.comparison import eq, ge, gt, le, lt, select_n
@@ -25,7 +24,7 @@ from ..foundations.shapes import broadcast, full, reshape
 from ..manipulation.slicing import concatenate, slice_in_dim
 from ..reductions.reductions import reduce_or
 from . import incomplete_gamma, special_series
-from .special_series import SeriesArithmetic, SeriesExpansion
+from .special_series import SeriesArithmetic, SeriesExpansion, SeriesState
 
 
 def _refuse(name: str, operand: str) -> Any:
@@ -119,34 +118,64 @@ def _zeta(s, q):
     return np.where((q <= 0) & (r == 0), np.where(even, np.inf, np.nan), y)
 
 
-def _zeta_by_natural_numbers(emit: Any, s: Any, q: Any) -> Any:
-    """``_zeta`` by one CHLO operation on three arguments, which are positive: below -9 that is wrong."""
-    shape = q.type.shape
+BRANCHED = 10_000  # elements from which on zeta tests for negative ones
 
-    def arguments(s: Any, q: Any) -> list[Any]:
-        r = sub(q, round(q, RoundingMethod.TO_NEAREST_EVEN))
-        one = like(q, 1.0)
-        stacked = [reshape(v, (1, *shape)) for v in (one + r, one - r, select_n(lt(q, like(q, 0.0)), q, one - q))]
-        return [r, broadcast(s, (3, *shape)), concatenate(stacked, 0)]
 
-    def combine(s: Any, q: Any, r: Any, sums: Any) -> Any:
-        above, under, direct = (reshape(slice_in_dim(sums, i, i + 1), shape) for i in range(3))
-        one, none, nan = like(q, 1.0), like(q, 0.0), like(q, np.nan)
-        half = mul(s, like(s, 0.5))
-        even = eq(half, floor(half))
-        sign = select_n(even, neg(one), one)
-        near = mul(pow(abs(r), neg(s)), select_n(lt(r, none), one, sign))
-        around = near + above + mul(sign, sub(under, direct))
-        y = select_n(lt(q, none), direct, select_n(bitwise_and(eq(s, floor(s)), gt(s, one)), nan, around))
-        y = select_n(eq(q, like(q, np.inf)), y, select_n(gt(s, one), nan, none))
-        return select_n(bitwise_and(le(q, none), eq(r, none)), y, select_n(even, nan, like(q, np.inf)))
+def _even(s: Any) -> Any:
+    half = mul(s, like(s, 0.5))
+    return eq(half, floor(half))
 
-    outer = emit.made
-    r, exponents, stacked = emit.decompose(arguments, s, q)
-    emit.made = stacked.type
-    sums = emit.elementwise("chlo.zeta", exponents, stacked)
-    emit.made = outer
-    return emit.decompose(combine, s, q, r, sums)
+
+def _from_nearest(q: Any) -> Any:
+    """``q`` less the integer next to it."""
+    return sub(q, round(q, RoundingMethod.TO_NEAREST_EVEN))
+
+
+def _positive_arguments(s: Any, q: Any) -> list[Any]:
+    """Those of the three zeta functions in ``_zeta``, and an s for each."""
+    r, one = _from_nearest(q), like(q, 1.0)
+    rows = [one + r, one - r, select_n(lt(q, like(q, 0.0)), q, one - q)]
+    return [broadcast(s, (3, *q.shape)), concatenate([reshape(v, (1, *q.shape)) for v in rows], 0)]
+
+
+def _over_all_integers(s: Any, q: Any, sums: Any) -> Any:
+    """``_zeta`` from these three."""
+    r, one, none, nan = _from_nearest(q), like(q, 1.0), like(q, 0.0), like(q, np.nan)
+    above, under, direct = (reshape(slice_in_dim(sums, i, i + 1), q.shape) for i in range(3))
+    sign = select_n(_even(s), neg(one), one)
+    near = mul(pow(abs(r), neg(s)), select_n(lt(r, none), one, sign))
+    around = near + above + mul(sign, sub(under, direct))
+    y = select_n(lt(q, none), direct, select_n(bitwise_and(eq(s, floor(s)), gt(s, one)), nan, around))
+    return select_n(bitwise_and(le(q, none), eq(r, none)), y, select_n(_even(s), nan, like(q, np.inf)))
+
+
+def _at_zero_and_infinity(s: Any, q: Any, y: Any) -> Any:
+    nan = like(q, np.nan)
+    y = select_n(eq(q, like(q, np.inf)), y, select_n(gt(s, like(s, 1.0)), nan, like(q, 0.0)))
+    return select_n(eq(q, like(q, 0.0)), y, select_n(_even(s), nan, like(q, np.inf)))
+
+
+def _lower_zeta(op: Any, emit: Any, s: Any, q: Any) -> Any:
+    """By the CHLO operation on positive arguments, as it is wrong below -9.
+
+    In a large array three of them are computed only if a negative number is in it; a branch is slow to compile.
+    """
+    s, q = emit.spread(s, q)
+    result = emit.made
+
+    def direct() -> Any:
+        return [emit.elementwise("chlo.zeta", s, q)]
+
+    def around() -> Any:
+        exponents, stacked = emit.decompose(_positive_arguments, s, q)
+        emit.made = stacked.type
+        sums = emit.elementwise("chlo.zeta", exponents, stacked)
+        emit.made = result
+        return [emit.decompose(_over_all_integers, s, q, sums)]
+
+    negative = emit.decompose(lambda q: convert(_any(lt(q, like(q, 0.0))), int32), q)
+    branches = [direct, around] if q.type.size > BRANCHED else [around]
+    return emit.decompose(_at_zero_and_infinity, s, q, emit.case(negative, branches, [q.type])[0])
 
 
 def _polygamma(m, x):
@@ -159,8 +188,7 @@ def _polygamma(m, x):
 
 def _polygamma_by_zeta(m: Any, x: Any) -> Any:
     """The same in operations."""
-    half = mul(m, like(m, 0.5))
-    sign = select_n(eq(half, floor(half)), like(x, 1.0), like(x, -1.0))
+    sign = select_n(_even(m), like(x, 1.0), like(x, -1.0))
     s = m + like(m, 1.0)
     y = mul(mul(sign, exp(lgamma(s))), zeta(s, x))
     y = select_n(eq(x, like(x, -np.inf)), select_n(eq(m, like(m, 0.0)), y, digamma(x)), like(x, np.nan))
@@ -185,7 +213,7 @@ Polygamma = elementwise(
 )  # fmt: skip
 Zeta = elementwise(
     "zeta", FLOATING, _in_operand_dtype(_zeta), arity=2,
-    lower=lower_wide(lambda op, emit, s, q: _zeta_by_natural_numbers(emit, *emit.spread(s, q))),
+    lower=lower_wide(_lower_zeta),
     jvp=(lambda s, q, ds: _refuse("zeta", "x"), lambda s, q, dq: mul(dq, neg(mul(s, zeta(s + like(s, 1.0), q))))),
     workload="special", exempt={"jvp": "there is no derivative by the exponent"},
 )  # fmt: skip
@@ -223,46 +251,41 @@ IN_OPERATIONS = SeriesArithmetic(PERFORMED.where, _full, _any, exp, log, log1p, 
 IN_NUMPY = SeriesArithmetic(
     np.where, np.full_like, np.any, np.exp, np.log, np.log1p, np.sqrt, scipy_special("gammaln"), scipy_special("erfc")
 )  # fmt: skip
+STEPS = 4  # of an expansion for one test of a compiled loop
 
 
-def _iterate(stages: tuple[SeriesExpansion, ...], finish: Callable[..., Any]) -> Callable[..., Any]:
-    """The ``lower`` rule of a function computed by iterated expansions, each a loop, in at least 32 bits."""
+def _iterate(expansion: SeriesExpansion, finish: Callable[..., Any]) -> Callable[..., Any]:
+    """The ``lower`` rule of a function computed by an iterated expansion, a loop, in at least 32 bits."""
+
+    def steps(*values: Any) -> SeriesState:
+        state: SeriesState = values
+        for _ in range(STEPS):
+            state = expansion.step(IN_OPERATIONS, *state)
+        return state
 
     def lower(op, emit, *operands):
         result = emit.made
         dtype = result.dtype if result.dtype.itemsize > 2 else float32
         operands = emit.decompose(lambda *xs: [convert(x, dtype) for x in xs], *emit.spread(*operands))
-        states: list[Any] = []
-        for stage in stages:
-            start = emit.decompose(lambda *xs: stage.start(IN_OPERATIONS, *xs), *operands)
-            more, step = partial(stage.more, IN_OPERATIONS), partial(stage.step, IN_OPERATIONS)
-            states.append(emit.loop(more, step, *start))
-        sizes = [len(operands), *map(len, states)]
+        start = emit.decompose(partial(expansion.start, IN_OPERATIONS), *operands)
+        state = emit.loop(partial(expansion.more, IN_OPERATIONS), steps, *start)
 
         def last(*values: Any) -> list[Any]:
-            cut = np.cumsum(sizes)
-            groups = [values[i - n : i] for i, n in zip(cut, sizes)]
-            return [convert(finish(IN_OPERATIONS, *groups[0], *groups[1:]), result.dtype, result.weak)]
+            return [convert(finish(IN_OPERATIONS, *values), result.dtype, result.weak)]
 
-        return emit.decompose(last, *operands, *[value for state in states for value in state])[0]
+        return emit.decompose(last, *operands, *state)[0]
 
     return lower
 
 
-def _by_numpy(stages: tuple[SeriesExpansion, ...], finish: Callable[..., Any]) -> Callable[..., Any]:
+def _by_numpy(expansion: SeriesExpansion, finish: Callable[..., Any]) -> Callable[..., Any]:
     """The ``evaluate`` rule of such a function, in 64 bits, as differences of near terms lose precision."""
 
     def evaluate(*operands):
         xs = [np.array(x, np.float64) for x in np.broadcast_arrays(*operands)]
-        z = finish(IN_NUMPY, *xs, *[stage.last_state(IN_NUMPY, *xs) for stage in stages])
-        return z.astype(operands[0].dtype)
+        return finish(IN_NUMPY, *xs, *expansion.last_state(IN_NUMPY, *xs)).astype(operands[0].dtype)
 
     return wide(evaluate)
-
-
-def _part(name: str) -> Callable[..., Any]:
-    """The function of the final states that gives this one of the ``GammaParts``."""
-    return lambda *operands: getattr(incomplete_gamma.gamma_parts(*operands), name)
 
 
 def _gamma_density(a: Any, x: Any) -> Any:
@@ -270,38 +293,31 @@ def _gamma_density(a: Any, x: Any) -> Any:
     return exp(sub(sub(mul(sub(a, like(a, 1.0)), log(x)), x), lgamma(a)))
 
 
-def _gamma_function(
-    name: str, part: str, evaluate: Callable[..., Any] | None, jvp: Any, exempt: dict[str, str] | None = None
-) -> type[Operation]:
-    """The operation whose result is this one of the ``GammaParts``."""
-    finish = _part(part)
-    return elementwise(
-        name, FLOATING, evaluate or _by_numpy(incomplete_gamma.GAMMA, finish), arity=2, jvp=jvp,
-        lower=_iterate(incomplete_gamma.GAMMA, finish), workload="special", exempt=exempt,
-    )  # fmt: skip
-
-
 # z = P(a, x), Q(a, x), dP/da; and dx/da of a sample x at constant P(a, x)
-Igamma = _gamma_function(
-    "igamma", "lower", scipy_special("gammainc"),
-    (lambda a, x, da: mul(da, igamma_grad_a(a, x)), lambda a, x, dx: mul(dx, _gamma_density(a, x))),
+Igamma = elementwise(
+    "igamma", FLOATING, scipy_special("gammainc"), arity=2,
+    jvp=(lambda a, x, da: mul(da, igamma_grad_a(a, x)), lambda a, x, dx: mul(dx, _gamma_density(a, x))),
+    lower=_iterate(incomplete_gamma.VALUES, incomplete_gamma.lower_part), workload="special",
 )  # fmt: skip
-Igammac = _gamma_function(
-    "igammac", "upper", scipy_special("gammaincc"),
-    (lambda a, x, da: mul(da, neg(igamma_grad_a(a, x))), lambda a, x, dx: mul(dx, neg(_gamma_density(a, x)))),
+Igammac = elementwise(
+    "igammac", FLOATING, scipy_special("gammaincc"), arity=2,
+    jvp=(lambda a, x, da: mul(da, neg(igamma_grad_a(a, x))), lambda a, x, dx: mul(dx, neg(_gamma_density(a, x)))),
+    lower=_iterate(incomplete_gamma.VALUES, incomplete_gamma.upper_part), workload="special",
 )  # fmt: skip
-IgammaGradA = _gamma_function(
-    "igamma_grad_a", "slope", None,
-    (
+IgammaGradA = elementwise(
+    "igamma_grad_a", FLOATING, _by_numpy(incomplete_gamma.SLOPES, incomplete_gamma.slope_by_shape), arity=2,
+    jvp=(
         lambda a, x, da: _refuse("igamma_grad_a", "a"),
         lambda a, x, dx: mul(dx, mul(_gamma_density(a, x), sub(log(x), digamma(a)))),
     ),
-    {"jvp": "there is no second derivative by the shape parameter"},
+    lower=_iterate(incomplete_gamma.SLOPES, incomplete_gamma.slope_by_shape), workload="special",
+    exempt={"jvp": "there is no second derivative by the shape parameter"},
 )  # fmt: skip
-RandomGammaGrad = _gamma_function(
-    "random_gamma_grad", "sample_slope", None,
-    (lambda a, x, da: _refuse("random_gamma_grad", "a"), lambda a, x, dx: _refuse("random_gamma_grad", "x")),
-    {"jvp": "there is no second derivative of a sample"},
+RandomGammaGrad = elementwise(
+    "random_gamma_grad", FLOATING, _by_numpy(incomplete_gamma.SLOPES, incomplete_gamma.sample_slope), arity=2,
+    jvp=(lambda a, x, da: _refuse("random_gamma_grad", "a"), lambda a, x, dx: _refuse("random_gamma_grad", "x")),
+    lower=_iterate(incomplete_gamma.SLOPES, incomplete_gamma.sample_slope), workload="special",
+    exempt={"jvp": "there is no second derivative of a sample"},
 )  # fmt: skip
 _igamma, _igammac, _igamma_grad_a, _random_gamma_grad = Igamma(), Igammac(), IgammaGradA(), RandomGammaGrad()
 

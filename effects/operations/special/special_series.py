@@ -3,7 +3,7 @@
 An expansion is three functions of a state: ``start``, ``more`` (whether to continue) and ``step``. They use infix
 operators and the functions of a ``SeriesArithmetic``, so that NumPy evaluates the same code that programs record.
 
-Sources: Abramowitz & Stegun 26.5.8; Press et al., Numerical Recipes, 5.2 and 6.4 (Lentz's method).
+Sources: Abramowitz & Stegun 26.5.8; Press et al., Numerical Recipes, 5.2 and 6.4 (Steed's method).
 """
 
 from __future__ import annotations
@@ -56,6 +56,11 @@ def precision(x: Any) -> float:
     return float(dtypes.finfo(x.dtype).eps)
 
 
+def terms_remain(w: SeriesArithmetic, n: Any, term: Any, total: Any, *rest: Any) -> Any:
+    """The test ``more`` of a sum whose state begins with the number of the term, the term, and the sum."""
+    return w.any((abs(term) > abs(total) * precision(n)) & (n < LIMIT))
+
+
 def _mirrored(a: Any, b: Any, x: Any) -> Any:
     """Where the fraction converges faster for I(1 - x; b, a)."""
     return x > (a + 1.0) / (a + b + 2.0)
@@ -73,37 +78,38 @@ def _away_from_zero(w: SeriesArithmetic, x: Any) -> Any:
 
 
 def _beta_start(w: SeriesArithmetic, a: Any, b: Any, x: Any) -> SeriesState:
-    """Lentz's method: the ratios c and d of successive numerators and denominators, and the fraction h so far."""
+    """Steed's method: the fraction 1/(1 + c_1/(1 + c_2/...)) as a sum; d_n = 1/(1 + c_n d_(n-1)) divides a term.
+
+    Each term is the one before it times -c_n d_(n-1) d_n: no difference of near numbers, so the terms vanish.
+    """
     a, b, x = _mirror(w, a, b, x)
     inside = (x > 0.0) & (a > 0.0) & (b > 0.0)
     one, half = w.full(x, 1.0), w.full(x, 0.5)
     a, b, x = w.where(inside, a, one), w.where(inside, b, one), w.where(inside, x, half)
-    d = 1.0 / _away_from_zero(w, 1.0 - (a + b) * x / (a + 1.0))
-    return w.full(x, 0.0), one, d, d, one, a, b, x
+    first = (a + b) * x / (a + 1.0)
+    d = 1.0 / _away_from_zero(w, 1.0 - first)
+    return w.full(x, 0.0), first * d, d, d, a, b, x
 
 
-def _beta_more(w: SeriesArithmetic, m: Any, c: Any, d: Any, h: Any, change: Any, a: Any, b: Any, x: Any) -> Any:
-    return w.any((abs(change) > precision(x)) & (m < LIMIT))
-
-
-def _beta_step(w: SeriesArithmetic, m: Any, c: Any, d: Any, h: Any, change: Any, a: Any, b: Any, x: Any) -> SeriesState:
+def _beta_step(w: SeriesArithmetic, m: Any, term: Any, total: Any, d: Any, a: Any, b: Any, x: Any) -> SeriesState:
     m = m + 1.0
     twice = m + m
     even = m * (b - m) * x / ((a - 1.0 + twice) * (a + twice))
     odd = -(a + m) * (a + b + m) * x / ((a + twice) * (a + 1.0 + twice))
     for coefficient in (even, odd):
-        d = 1.0 / _away_from_zero(w, 1.0 + coefficient * d)
-        c = _away_from_zero(w, 1.0 + coefficient / c)
-        h = h * (c * d)
-    return m, c, d, h, c * d - 1.0, a, b, x
+        c = coefficient * d
+        d = 1.0 / _away_from_zero(w, 1.0 + c)
+        term = -c * d * term
+        total = total + term
+    return m, term, total, d, a, b, x
 
 
-BETA = (SeriesExpansion(_beta_start, _beta_more, _beta_step),)
+BETA = SeriesExpansion(_beta_start, terms_remain, _beta_step)
 
 
-def beta_integral(w: SeriesArithmetic, a: Any, b: Any, x: Any, fraction: SeriesState) -> Any:
+def beta_integral(w: SeriesArithmetic, a: Any, b: Any, x: Any, *fraction: Any) -> Any:
     """The regularized incomplete beta function from its fraction; NaN outside its domain."""
-    h = fraction[3]
+    h = fraction[2]
     p, q, y = _mirror(w, a, b, x)
     scale = w.lgamma(p + q) - w.lgamma(p) - w.lgamma(q)
     inside = w.exp(p * w.log(y) + q * w.log1p(-y) + scale) * h / p

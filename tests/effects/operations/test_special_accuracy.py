@@ -9,6 +9,8 @@ import scipy.special
 
 import handlax as hx
 from handlax import lax
+from handlax.effects.operations.special import incomplete_gamma, special_series
+from handlax.effects.operations.special.special_functions import IN_NUMPY
 
 SHAPES = (0.01, 0.3, 1.0, 5.0, 9.9, 10.0, 50.0, 99.0, 101.0, 1e3, 3e5, 1e7)
 RATIOS = (0.0, 0.5, 0.9, 1.0, 1.001, 1.1, 1.29, 1.31, 2.0, 30.0)
@@ -82,6 +84,35 @@ def test_incomplete_gamma_functions_at_the_ends_of_their_domains(way):
     lower, upper = (np.asarray(WAYS[way](f)(a, x)) for f in (lax.igamma, lax.igammac))
     np.testing.assert_array_equal(lower, wanted)
     np.testing.assert_array_equal(upper, 1 - np.array(wanted))
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [("float32", 80), ("float64", 130)])
+def test_expansions_end_after_few_terms(dtype, limit):
+    a, x = pairs(SHAPES, (*RATIOS, 1e-3, 1e3), dtype)
+    for expansion in (incomplete_gamma.VALUES, incomplete_gamma.SLOPES):
+        assert expansion.last_state(IN_NUMPY, a, x)[0].max() < limit
+    b, p = a[::-1].copy(), np.linspace(0, 1, len(a)).astype(dtype)
+    assert special_series.BETA.last_state(IN_NUMPY, np.minimum(a, 1e3), np.minimum(b, 1e3), p)[0].max() < limit
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("dtype", "rtol"), [("float32", 2e-5), ("float64", 1e-11)])
+def test_incomplete_beta_function(dtype, rtol, way):
+    shapes, p = (0.01, 0.5, 1.0, 3.0, 40.0, 500.0), (0.0, 1e-6, 0.01, 0.3, 0.5, 0.9, 0.999, 1.0)
+    a, b, x = np.array([(a, b, x) for a in shapes for b in shapes for x in p], dtype).T
+    wanted = scipy.special.betainc(a.astype(float), b.astype(float), x.astype(float))
+    got = np.asarray(WAYS[way](lax.betainc)(a, b, x))
+    scale = 1 + (a + b) * 0.1  # by the difference of two large logarithms
+    assert (np.abs(got - wanted) <= scale * (rtol * wanted + 80 * np.finfo(dtype).eps)).all()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_zeta_of_a_large_array(way):
+    q = np.linspace(0.1, 30.0, 10_001)
+    for x in (q, np.where(q == q[7], -1.5, q)):
+        got = np.asarray(WAYS[way](lax.zeta)(np.full_like(x, 3.0), x))
+        wanted = scipy.special.zeta(3.0, np.where(x < 0, 0.5, x)) + np.where(x < 0, -(1.5**-3) - 0.5**-3, 0.0)
+        np.testing.assert_allclose(got, wanted, rtol=1e-12)
 
 
 @pytest.mark.parametrize("way", WAYS)
