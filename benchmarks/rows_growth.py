@@ -24,10 +24,15 @@ STAGES: dict[str, Callable[[Callable[[Any], Any], Any], Any]] = {
     "trace of grad of jit": lambda f, x: hx.make_program(hx.grad(hx.jit(f)))(x),
     "trace + lower": _lower,
 }
+PRINTED = ("nested jits", "nested checkpoints")
 
 
-def growth_row(family: str, stage: str) -> Row:
-    make, measured = FAMILIES[family], STAGES[stage]
+def _printed_gradient(f: Callable[[Any], Any], x: Any) -> str:
+    return str(hx.make_program(hx.grad(f))(x))
+
+
+def growth_row(family: str, stage: str, measured: Callable[[Callable[[Any], Any], Any], Any]) -> Row:
+    make = FAMILIES[family]
 
     def seconds(n: int) -> float:
         hx.clear_caches()
@@ -66,7 +71,8 @@ def compiled_row(family: str, few: int, many: int) -> Row:
 
 
 ROWS = [
-    *[growth_row(family, stage) for family in FAMILIES for stage in STAGES],
+    *[growth_row(family, stage, measured) for family in FAMILIES for stage, measured in STAGES.items()],
+    *[growth_row(family, "trace and print of grad", _printed_gradient) for family in PRINTED],
     compiled_row("carried effects under vmap", 10, 40),
     compiled_row("merged effects under vmap", 100, 1000),
 ]

@@ -64,6 +64,8 @@ class ProgramLike(Protocol):
     def const_key(self, number: int) -> Hashable: ...
 
 
+_NESTED = "\0"  # on both sides of the number of a nested program; no text of a value has it, since they are escaped
+
 # class -> the function that writes a field's value of that class; other modules register theirs
 WRITERS: dict[type, Callable[[Printer, Any], str]] = {}
 
@@ -129,7 +131,10 @@ def programs_in(value: Any) -> Iterator[ProgramLike]:
 
 
 class Printer:
-    """Writes one program, its sub-programs included; keeps their labels and the indentation."""
+    """Writes one program, its sub-programs included; keeps their labels and the indentation.
+
+    In the text of a field, a program within a program stands as its number in ``nested`` until ``whole`` puts it there.
+    """
 
     def __init__(self, show_source: bool):
         self.show_source = show_source
@@ -140,6 +145,7 @@ class Printer:
         self.constants = 0
         self.seen: dict[int, str] = {}  # identity of an operation without programs -> its text
         self.types: dict[Any, str] = {}
+        self.nested: list[str] = []  # the texts of programs within programs
 
     def count(self, program: ProgramLike) -> None:
         """Count the occurrences of each sub-program and number the constants, before anything is written."""
@@ -175,7 +181,25 @@ class Printer:
         lines.append(f"{indent}return ({', '.join([operand(n) for n in program.outs])})")
         self.depth -= 1
         lines.append("  " * self.depth + "}")
-        return "\n".join(lines)
+        text = "\n".join(lines)
+        if not self.depth:
+            return self.whole(text)
+        self.nested.append(text)
+        return f"{_NESTED}{len(self.nested) - 1}{_NESTED}"
+
+    def whole(self, text: str) -> str:
+        """A text with the nested programs in their places, each copied once, however deep it stands."""
+        pieces = []
+        stack = [enumerate(text.split(_NESTED))]
+        while stack:
+            for i, piece in stack[-1]:
+                if i % 2:
+                    stack.append(enumerate(self.nested[int(piece)].split(_NESTED)))
+                    break
+                pieces.append(piece)
+            else:
+                stack.pop()
+        return "".join(pieces)
 
     def names(self, program: ProgramLike) -> tuple[Callable[[int], str], list[str]]:
         """A function from a value's number to its text as operand, and the names of all but the constants."""
@@ -322,7 +346,7 @@ def _frozen(printer: Printer, value: Frozen) -> str:
 
 
 def _set(printer: Printer, value: frozenset[Any]) -> str:
-    return "{" + ", ".join(sorted(printer.value(item) for item in value)) + "}"
+    return "{" + ", ".join(sorted([printer.value(item) for item in value], key=printer.whole)) + "}"
 
 
 for _kind in (int, bool, str, bytes, type(None)):

@@ -21,7 +21,7 @@ from handlax.effects.operations.elementwise.arithmetic import Add, Mul, Neg
 from handlax.effects.operations.foundations.shapes import ReduceSum
 from handlax.effects.programs.higher_order import Call
 from handlax.effects.programs.parse_result import parse_program
-from handlax.effects.programs.printer import RESERVED, letter
+from handlax.effects.programs.printer import RESERVED, Printer, letter
 from handlax.effects.programs.program import Builder, Program
 from handlax.effects.trees import pytrees
 from handlax.effects.trees.frozen_tree import freeze
@@ -202,3 +202,32 @@ def test_addition_of_a_constant_and_itself():
     x = concrete(V3, np.arange(3, dtype=f32))
     p = program((Add(), (-1, -1)), consts=(x,), outs=(1,))
     assert "add [0.0, 1.0, 2.0]:f32[3] [0.0, 1.0, 2.0]:f32[3]" in str(p) and again(p) == Success(p)
+
+
+def nest(depth):
+    """A call in a call, ``depth`` of them; each body names the one in it."""
+    inner = program(outs=(0,))
+    for i in range(depth):
+        inner = program((Call((inner,)), (0,)), outs=(1,)).with_name(f"level{i}")
+    return inner
+
+
+@pytest.mark.parametrize("depth", [1, 12, 60])
+def test_a_nested_program_is_copied_once_however_deep_it_stands(depth, monkeypatch):
+    """Else the text of n nested programs, of which all lines but the innermost are in others, takes n copies."""
+    written = []
+    original = Printer.operation_as
+    monkeypatch.setattr(Printer, "operation_as", lambda *args: written.append(original(*args)) or written[-1])
+    text = str(nest(depth))
+    assert len(written) == depth and max(map(len, written)) < 30
+    assert [text.count(f"program level{i}(") for i in range(depth)] == [1] * depth
+    assert parse_program(text).unwrap() == nest(depth)
+
+
+def test_programs_in_a_set_are_in_the_order_of_their_texts():
+    names = ["c", "a", "b"]
+    programs = [program(types=(V3,) * i, outs=(), name=name) for i, name in enumerate(names)]
+    printer = Printer(False)
+    printer.depth = 1
+    shown = printer.whole(printer.value(frozenset(programs)))
+    assert sorted(names, key=lambda name: shown.index(f"program {name}")) == sorted(names)
