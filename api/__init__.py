@@ -21,6 +21,9 @@ from .effects.base.config import enable_x64 as enable_x64
 from .effects.base.config import numpy_dtype_promotion as numpy_dtype_promotion
 from .effects.base.config import numpy_rank_promotion as numpy_rank_promotion
 from .effects.base.stack import BASE as _BASE
+from .effects.base.watching import explain_cache_misses as explain_cache_misses
+from .effects.base.watching import log_compiles as log_compiles
+from .effects.base.watching import no_tracing as no_tracing
 from .effects.control import body_rules as _modes  # what the ways of running mean
 from .effects.control.callbacks import IoCallback as IoCallback
 from .effects.control.callbacks import PureCallback as PureCallback
@@ -87,12 +90,17 @@ from .interpreters.transformations.make_program import effects_of as effects_of
 from .interpreters.transformations.make_program import make_program as make_program
 from .interpreters.transformations.make_program import named_call as named_call
 from .interpreters.transformations.make_program import named_scope as named_scope
+from .interpreters.transformations.saved_arguments import NotNeeded as NotNeeded
+from .interpreters.transformations.saved_arguments import NotSaveable as NotSaveable
 from .interpreters.transformations.vmap import vmap as vmap
 from .lowering.compile import eager_compilation as _eager
 from .lowering.jit.ahead_of_time import ShapeDtypeStruct as ShapeDtypeStruct
 from .lowering.jit.ahead_of_time import eval_shape as eval_shape
 from .lowering.jit.checkpoint import checkpoint as checkpoint
+from .lowering.jit.compile_options import CompilerEffortLevel as CompilerEffortLevel
+from .lowering.jit.compile_options import Inline as Inline
 from .lowering.jit.devices import block_until_ready as block_until_ready
+from .lowering.jit.devices import check_tracer_leaks as check_tracer_leaks
 from .lowering.jit.devices import checking_leaks as checking_leaks
 from .lowering.jit.devices import copy_to_host_async as copy_to_host_async
 from .lowering.jit.devices import debug_infs as debug_infs
@@ -110,6 +118,7 @@ from .lowering.jit.devices import process_count as process_count
 from .lowering.jit.devices import process_index as process_index
 from .lowering.jit.explain_retrace import explain as explain
 from .lowering.jit.jit import jit as jit
+from .lowering.jit.two_passes import fwd_and_bwd as fwd_and_bwd
 from .lowering.xla.array_backend import XlaBackend as _XlaBackend
 from .lowering.xla.host_callbacks import effects_barrier as effects_barrier
 

@@ -20,6 +20,7 @@ from pyrsistent import PMap, pmap
 from .errors import ConfigurationError, Immutable
 from .immutables import ImmutableObject
 from .jax_settings import ALIASES, WITHOUT_MEANING, note_without_meaning
+from .watching import WATCHES
 
 
 class Configuration(ImmutableObject):
@@ -190,6 +191,8 @@ class Config:
         """
         if name in WITHOUT_MEANING:
             note_without_meaning(name)
+        elif name in WATCHES:
+            WATCHES[name].set(value)
         else:
             PROCESS.settings = PROCESS.settings.set(**{ALIASES.get(name, name): value})
 
@@ -204,6 +207,8 @@ class Config:
         setting = ALIASES.get(name, name)
         if name in WITHOUT_MEANING:
             return None
+        if name in WATCHES:
+            return WATCHES[name].on
         if setting not in DEFAULTS:
             _checked(setting, None)
         return getattr(current(), setting)

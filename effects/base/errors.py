@@ -89,6 +89,10 @@ class BadCall(HandlaxError, TypeError):
     """Too many arguments, too few, or ``perform`` of what is no operation."""
 
 
+class DonatedTwice(BadArgument, RuntimeError):
+    """One array as two arguments of a call that donates one of them."""
+
+
 class MissingUserRule(BadCall, AttributeError):
     """A call of a function with a custom rule before that rule is defined."""
 
@@ -193,6 +197,10 @@ class ConfigurationError(HandlaxError, AttributeError):
     """A setting that does not exist, or a value that it cannot have."""
 
 
+class TracingRefused(HandlaxError, RuntimeError):
+    """``no_tracing``: a call that has to be traced."""
+
+
 class Leak(HandlaxError, RuntimeError):
     """``checking_leaks``: a box outlived its transformation."""
 
@@ -213,5 +221,5 @@ ConcretizationTypeError = ConcretizationError
 
 def need_function(where: str, fun: object) -> None:
     """Raises NotAFunction if ``fun`` is not callable."""
-    if not callable(fun):
+    if not callable(fun) or isinstance(fun, staticmethod):
         raise NotAFunction(f"{where}: a function is needed, got {type(fun).__name__}.")

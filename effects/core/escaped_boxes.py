@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
-from ..base.errors import EscapedBox
+from ..base.errors import EscapedBox, Leak
 from ..base.source_locations import NOWHERE
 from ..base.stack import Run, in_force
+from .arrays import Box
 
 
 def check_not_escaped(box: Any, outside: Run | None) -> None:
@@ -17,6 +19,21 @@ def check_not_escaped(box: Any, outside: Run | None) -> None:
     run = box.run
     if run is not None and (outside is None or not in_force(run, outside)):
         raise escaped_box_error(box)
+
+
+def check_leaks(run: Run) -> None:
+    """Check that nothing refers to a box of a run that has ended; called where ``check_leaks`` is set.
+
+    Raises: Leak: a box is still referenced.
+    """
+    gc.collect()
+    for x in gc.get_referrers(run):
+        if isinstance(x, Box):
+            raise Leak(
+                f"{run.described}: no value of a trace may outlive it, got {x.type}, made at {x.made_at}, "
+                "still referenced.",
+                hint="return it, instead of keeping it in a variable outside the function.",
+            )
 
 
 def escaped_box_error(box: Any) -> EscapedBox:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...effects.base import config
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.source_locations import Site, starts_path, user_site, with_calls
 from ...effects.base.stack import STACK, Run, installed
 from ...effects.core.arrays import Box
-from ...effects.core.escaped_boxes import check_not_escaped
+from ...effects.core.escaped_boxes import check_leaks, check_not_escaped
 from ...effects.core.operation import Operation, result_type
 from ...effects.programs.program import Builder, Program, derived_once, set_out_types
 from ...effects.types.array_type import ArrayType
@@ -161,4 +162,7 @@ def record(
     """The program of ``f``, which maps flat arrays to flat arrays, recorded over the handlers in force."""
     run = Record(STACK.get(), label, user_site(2))
     with installed(run):
-        return run.freeze(on_deep_stack(f, *[run.input(t) for t in in_types]), name)
+        program = run.freeze(on_deep_stack(f, *[run.input(t) for t in in_types]), name)
+    if config.current().check_leaks:
+        check_leaks(run)
+    return program

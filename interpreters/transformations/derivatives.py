@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...effects.base import config
 from ...effects.base.errors import (
     BadArgument,
     BadCall,
@@ -20,6 +21,7 @@ from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.core.arrays import Array, Box, as_array, concrete, is_shared, scalar
+from ...effects.core.escaped_boxes import check_leaks
 from ...effects.functions.unsupported import must_be_empty
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.shapes import reshape
@@ -40,6 +42,7 @@ from .linear_functions import (
     tangent_type,
     zero_tangent,
 )
+from .saved_arguments import flags
 from .vmap import directions, vmap
 
 F = Callable[..., Any]
@@ -79,13 +82,18 @@ def jvp(fun: F, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     finally:
         STACK.reset(token)
         run.ended = True
+    aux = None
     if has_aux:
         results, aux = _pair("jvp", results)
     ys, out_tree = pytrees.flatten(results)
     pairs = [run.unbox(as_array(y)) for y in ys]
     out = out_tree.unflatten([y for y, _ in pairs])
     d_out = out_tree.unflatten([zero_tangent(y.type) if dy is None else dy for y, dy in pairs])
-    return (out, d_out, _unboxed(run, aux)) if has_aux else (out, d_out)
+    answer = (out, d_out, _unboxed(run, aux)) if has_aux else (out, d_out)
+    if config.current().check_leaks:
+        del boxes, results, aux, ys
+        check_leaks(run)
+    return answer
 
 
 def _differentiable(where: str, x: Any) -> Array:
@@ -115,10 +123,13 @@ def _unboxed(run: Jvp, tree: Any) -> Any:
 class _LinearizedCall:
     """A function linearized at a point: results with their treedef, and the linear map from tangents or cotangents."""
 
-    def __init__(self, where: str, fun: F, args: tuple[Any, ...], has_aux: bool):
+    def __init__(self, where: str, fun: F, args: tuple[Any, ...], has_aux: bool, in_nzs: Any = None):
         xs, self.tree = pytrees.flatten(args)
         self.xs = [_unshared(_differentiable(where, x)) for x in xs]
         self.types = [tangent_type(x.type) for x in self.xs]
+        if in_nzs is not None:
+            nonzero = flags(f"{where}: in_nzs", in_nzs, self.tree)
+            self.types = [t if yes else None for t, yes in zip(self.types, nonzero)]
         self.aux: Any = None
 
         def flat(*boxes: Any) -> Sequence[Any]:
@@ -131,12 +142,15 @@ class _LinearizedCall:
         self.linear = linearize_flat(flat, self.xs, self.types, where)
         if has_aux:
             self.aux = _unboxed(self.linear.run, self.aux)
+        if config.current().check_leaks:
+            check_leaks(self.linear.run)
         self.outs = self.linear.outs
 
     def signature(self) -> LinearSignature:
         """The structures and types of arguments and result."""
         types = tuple([x.type for x in self.xs]), tuple([y.type for y in self.outs])
-        return LinearSignature(self.tree, types[0], self.out_tree, types[1])
+        differentiated = tuple([t is not None for t in self.types])
+        return LinearSignature(self.tree, types[0], self.out_tree, types[1], differentiated)
 
     def result(self) -> Any:
         return pytrees.unflatten(self.out_tree, self.outs)
@@ -147,13 +161,23 @@ class _LinearizedCall:
         return [None if t is None else next(cotangents) for t in self.types]
 
 
-def vjp(fun: F, *primals: Any, has_aux: bool = False, reduce_axes: Any = ()) -> Any:
+def vjp(
+    fun: F, *primals: Any, has_aux: bool = False, reduce_axes: Any = (), saveable_args: Any = True,
+    in_nzs: Any = None,
+) -> Any:  # fmt: skip
     """Value and pullback.
 
         y, pull = vjp(f, x);  pull(ct) = (f'(x)^T ct,)
 
     The function is called once; the pullback may be called any number of times. It is a tree of its residuals: it can
     leave ``jit``, be mapped and carried; ``pull.program`` is the program that it performs.
+
+    Args:
+        saveable_args: whether the pullback may keep an argument: a boolean, or a tree prefix of them for the arguments,
+            in which tuples stand for any container. ``pull.args_res`` has ``NotSaveable()`` in place of the others that
+            it reads, and they are put there before it is called.
+        in_nzs: which arguments have a tangent that may differ from zero, as ``saveable_args``; by default all. The
+            others get zero cotangents; ``pull.out_nzs`` says which results depend on those marked.
 
     >>> from handlax import numpy as hnp
     >>> y, pull = vjp(lambda x: x * x, 3.0)
@@ -162,8 +186,9 @@ def vjp(fun: F, *primals: Any, has_aux: bool = False, reduce_axes: Any = ()) -> 
     """
     need_function("vjp", fun)
     must_be_empty("vjp", "reduce_axes", reduce_axes, _REDUCE)
-    traced = _LinearizedCall("vjp", fun, primals, has_aux)
-    pull = Pullback(traced.linear.derivative, traced.signature())
+    traced = _LinearizedCall("vjp", fun, primals, has_aux, in_nzs)
+    saveable = None if saveable_args is True else flags("vjp: saveable_args", saveable_args, traced.tree)
+    pull = Pullback(traced.linear.derivative, traced.signature(), traced.xs, saveable)
     return (traced.result(), pull, traced.aux) if has_aux else (traced.result(), pull)
 
 
@@ -399,10 +424,18 @@ def _of_argnums(
     where: str, fun: F, argnums: Any, args: tuple[Any, ...], kwargs: dict[str, Any], holomorphic: bool, allow_int: bool
 ) -> tuple[tuple[Any, ...], F]:
     """The arguments that ``argnums`` selects, checked, and ``fun`` as a function of these alone."""
-    which = _argnums(where, argnums, len(args))
-    chosen = tuple([args[n] for n in which])
+    chosen, of_chosen = argnums_partial(where, fun, argnums, args, kwargs)
     for leaf in pytrees.leaves(chosen):
         _check_input(leaf, holomorphic, allow_int)
+    return chosen, of_chosen
+
+
+def argnums_partial(
+    where: str, fun: F, argnums: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], F]:
+    """The arguments that ``argnums`` selects, and ``fun`` as a function of these alone."""
+    which = _argnums(where, argnums, len(args))
+    chosen = tuple([args[n] for n in which])
 
     def of_chosen(*xs: Any) -> Any:
         replaced = list(args)

@@ -4,13 +4,15 @@
     y, pull = vjp(f, x);        pull(ct) = (f'(x)^T ct,)
 
 Each is a node of pytrees: its children are the residuals, its static data the linear program that reads them. So it
-leaves ``jit``, is a residual or a carry, and is mapped by ``vmap``, as any other tree of arrays.
+leaves ``jit``, is a residual or a carry, and is mapped by ``vmap``, as any other tree of arrays. The residuals of a
+pullback are those arguments of ``f`` that it reads, ``args_res``, and what ``f`` computed, ``opaque_residuals``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -26,8 +28,7 @@ from ...effects.types import dtypes
 from ...effects.types.array_type import ArrayType
 from ..differentiation.linearize import Linearized
 from ..differentiation.transpose import transpose_program
-
-F = TypeVar("F", bound="LinearFunction")
+from .saved_arguments import SplitResiduals, mirrored
 
 
 def tangent_type(t: ArrayType) -> ArrayType | None:
@@ -93,6 +94,7 @@ class LinearSignature(Value):
     in_types: tuple[ArrayType, ...]
     out_tree: Any
     out_types: tuple[ArrayType, ...]
+    differentiated: tuple[bool, ...]  # for each argument, whether it has a tangent
 
 
 class LinearFunction(ImmutableObject):
@@ -150,9 +152,64 @@ class Pushforward(LinearFunction):
 
 
 class Pullback(LinearFunction):
-    """``pull(ct)``: the cotangents of the arguments from the cotangent of the result; linear, may be called again."""
+    """``pull(ct)``: the cotangents of the arguments from the cotangent of the result; linear, may be called again.
 
-    __slots__ = ()
+    ``args_res[i]`` is argument ``i`` as the pullback saved it, with ``NotNeeded()`` for leaves that it does not read.
+    It may be set, also entry by entry: to free an argument, or to give it back.
+    """
+
+    __slots__ = ("_origins", "_split")
+    _origins: Mapping[int, int]  # id of an array that the tape captured -> the argument leaf that it is
+    _split: SplitResiduals | None  # from the first look at the residuals on; ``linear`` then has none
+
+    def __init__(
+        self, linear: Linearized, signature: LinearSignature, arguments: Sequence[Any] = (),
+        saveable: Sequence[bool] | None = None,
+    ):  # fmt: skip
+        super().__init__(linear, signature)
+        numbers = {id(x): i for i, x in enumerate(arguments)}
+        _set_origins(self, {id(x): numbers[id(x)] for x in linear.tape.consts if id(x) in numbers})
+        _set_split(self, None)
+        if saveable is not None:
+            self._separate(saveable)
+
+    def _separate(self, saveable: Sequence[bool] | None = None) -> SplitResiduals:
+        """The residuals as arguments and the rest; from now on they are stored so."""
+        if self._split is None:
+            linear = super()._closed()
+            origins = tuple([self._origins.get(id(x)) for x in linear.residuals])
+            _set_split(self, SplitResiduals.of(self.signature.in_tree, linear.residuals, origins, saveable))
+            _set_linear(self, linear._replace(residuals=()))
+            _set_origins(self, _NONE)
+        return self._split  # type: ignore[return-value]
+
+    def _closed(self) -> Linearized:
+        if self._split is None:
+            return super()._closed()
+        return self.linear._replace(residuals=self._split.gather(self.signature.in_tree))
+
+    @property
+    def args_res(self) -> list[Any]:
+        """The arguments that the pullback reads, one entry for each positional argument."""
+        return self._separate().arguments
+
+    @property
+    def opaque_residuals(self) -> list[Any]:
+        """The residuals that are no argument."""
+        return self._separate().opaque
+
+    @property
+    def out_nzs(self) -> Any:
+        """Whether each result depends on the arguments that ``in_nzs`` marks, in the structure of the result."""
+        return mirrored(self.signature.out_tree, iter(_nonzero(self.linear)))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "args_res":
+            self._separate().arguments = list(value)  # type: ignore[call-overload]
+        elif name == "opaque_residuals":
+            self._separate().opaque = list(value)  # type: ignore[call-overload]
+        else:
+            super().__setattr__(name, value)
 
     def __call__(self, *ct: Any) -> tuple[Any, ...]:
         of = self.signature
@@ -165,8 +222,8 @@ class Pullback(LinearFunction):
         if tree != of.out_tree:
             raise TreeMismatch(f"vjp: the cotangent must have the structure of the result, {of.out_tree}, got {tree}.")
         checked = [tangent_of("vjp", t, leaf, cotangent=True) for t, leaf in zip(of.out_types, cts)]
-        found = iter(self.linear.pullback(checked))
-        grads = [None if tangent_type(t) is None else next(found) for t in of.in_types]
+        found = iter((self.linear if self._split is None else self._closed()).pullback(checked))
+        grads = [next(found) if yes else None for yes in of.differentiated]
         return pytrees.unflatten(of.in_tree, materialised(grads, of.in_types))
 
     def with_logs(self, *ct: Any) -> tuple[Any, Any]:
@@ -176,28 +233,47 @@ class Pullback(LinearFunction):
 
     @property
     def program(self) -> Program:
-        tape: Any = self._closed().tape
-        known = len(self.residuals)
-        linear = [i >= known for i in range(len(tape.in_types))]
-        return transpose_program(tape, linear, [True] * len(tape.outs))[0]
+        linear = self.linear if self._split is not None else self._closed()
+        tape: Any = linear.tape
+        known = len(linear.residuals if self._split is None else self._split.origins)
+        mask = [i >= known for i in range(len(tape.in_types))]
+        return transpose_program(tape, mask, [True] * len(tape.outs))[0]
 
 
-def _register(cls: type[F]) -> None:
-    """Make a class of linear functions a node."""
-
-    def flatten(x: F) -> tuple[Sequence[Any], Any]:
-        linear = x._closed()
-        nonzero = tuple([n is not None for n in linear.tangents])
-        return linear.residuals, (linear.tape, nonzero, x.signature)
-
-    def unflatten(data: Any, residuals: Sequence[Any]) -> F:
-        program, nonzero, signature = data
-        numbers = iter(program.outs)
-        tangents = [next(numbers) if yes else None for yes in nonzero]
-        return cls(Linearized(program, tangents, tuple(residuals)), signature)
-
-    pytrees.register_pytree_node(cls, flatten, unflatten)
+_NONE: Mapping[int, int] = MappingProxyType({})
+_set_origins, _set_split = (setter(Pullback, name) for name in ("_origins", "_split"))
 
 
-_register(Pushforward)
-_register(Pullback)
+def _nonzero(linear: Linearized) -> tuple[bool, ...]:
+    return tuple([n is not None for n in linear.tangents])
+
+
+def _linearized(program: Program, nonzero: tuple[bool, ...], residuals: tuple[Any, ...]) -> Linearized:
+    numbers = iter(program.outs)
+    return Linearized(program, [next(numbers) if yes else None for yes in nonzero], residuals)
+
+
+def _flatten_pushforward(x: Pushforward) -> tuple[Sequence[Any], Any]:
+    linear = x._closed()
+    return linear.residuals, (linear.tape, _nonzero(linear), x.signature)
+
+
+def _unflatten_pushforward(data: Any, residuals: Sequence[Any]) -> Pushforward:
+    program, nonzero, signature = data
+    return Pushforward(_linearized(program, nonzero, tuple(residuals)), signature)
+
+
+def _flatten_pullback(x: Pullback) -> tuple[Sequence[Any], Any]:
+    split = x._separate()
+    return (split.arguments, split.opaque), (x.linear.tape, _nonzero(x.linear), x.signature, split.origins)
+
+
+def _unflatten_pullback(data: Any, children: Sequence[Any]) -> Pullback:
+    program, nonzero, signature, origins = data
+    pull = Pullback(_linearized(program, nonzero, ()), signature)
+    _set_split(pull, SplitResiduals(children[0], children[1], origins))
+    return pull
+
+
+pytrees.register_pytree_node(Pushforward, _flatten_pushforward, _unflatten_pushforward)
+pytrees.register_pytree_node(Pullback, _flatten_pullback, _unflatten_pullback)

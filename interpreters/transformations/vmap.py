@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...effects.base import config
 from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch, TreeMismatch, need_function
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK, installed
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.loops import scan
 from ...effects.core.arrays import Array, as_array
+from ...effects.core.escaped_boxes import check_leaks
 from ...effects.operations.foundations.shapes import broadcast_in_dim, move_axis, reshape
 from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.trees import pytrees
@@ -44,7 +46,7 @@ def vmap(
     """
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if not isinstance(in_axes, (int, tuple, type(None))):
+    if not isinstance(in_axes, (int, tuple, type(None))) or isinstance(in_axes, bool):
         raise BadCall(f"vmap: in_axes is an int, None or a tuple with one entry for each argument, got {in_axes!r}.")
 
     need_function("vmap", fun)
@@ -74,7 +76,11 @@ def vmap(
             ys, out_tree = pytrees.flatten(results)
             ys = [as_array(y) for y in ys]
         targets = [out_axes] * len(ys) if isinstance(out_axes, int) else _flat_out_axes(out_axes, results, len(ys))
-        return pytrees.unflatten(out_tree, [_stacked(run, y, target) for y, target in zip(ys, targets)])
+        stacked = [_stacked(run, y, target) for y, target in zip(ys, targets)]
+        if config.current().check_leaks:
+            del boxes, positional, named, results, ys
+            check_leaks(run)
+        return pytrees.unflatten(out_tree, stacked)
 
     return mapped
 
@@ -113,7 +119,7 @@ def _dimension(axis: Any, x: Array) -> int | None:
         return None
     rank = len(x.type.shape)
     if not isinstance(axis, int) or isinstance(axis, bool):
-        raise BadArgument(f"vmap: an axis is an int or None, got {axis!r}.")
+        raise BadCall(f"vmap: an axis must be an int or None, got {axis!r}.")
     if not -rank <= axis < rank:
         raise BadArgument(
             f"vmap: in_axes must name a dimension of the argument {x.type}, got {axis} for {rank} of them.",

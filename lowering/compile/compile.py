@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ...effects.base import config
 from ...effects.base.caches import Cache
-from ...effects.base.errors import BadArgument, DeletedArray, HandlaxError, UnhandledEffect
+from ...effects.base.errors import DeletedArray, DonatedTwice, HandlaxError, UnhandledEffect
+from ...effects.base.watching import log_step
 from ...effects.core.arrays import Array, ConcreteArray, from_buffers
 from ...effects.core.columns import LOWER
 from ...effects.core.escaped_boxes import escaped_box_error
@@ -180,8 +182,12 @@ def _compile(key: Any, name: str, options: Mapping[str, Any] | None) -> LoadedEx
     closed, donated, keep_unused, device, _, _ = key
     lowered = lower(closed, name, donated, keep_unused)
     text, calls = lowered.module.text, lowered.module.calls
+    shown = f"jit({name.removeprefix('jit_')})"
+    log_step("Compiling %s for arguments %s", shown, ", ".join(map(str, closed.in_types)) or "()")
+    start = time.perf_counter()
     results = [storage(t) for t in lowered.program.out_types]
     executable = disk_cache.compile(text, device, results, options, config.current().compilation_cache_dir, calls)
+    log_step("Finished XLA compilation of %s in %.3f ms", shown, 1e3 * (time.perf_counter() - start))
     if not calls:
         return LoadedExecutable(closed, text, lowered.used_inputs, lowered.aliases, executable)
     effects, ordered = calls_host(closed), is_ordered(closed)
@@ -248,13 +254,13 @@ def _aliases(program: Program, donated: Sequence[bool]) -> tuple[int | None, ...
 
 
 def check_donation(buffers: Sequence[Any], donated: Sequence[int], name: str, names: NameOfArgument) -> None:
-    """Raises: BadArgument: a donated buffer is two arguments, of which one would read freed memory."""
+    """Raises: DonatedTwice: a donated buffer is two arguments, of which one would read freed memory."""
     first: dict[int, int] = {}
     freed = set(donated)
     for i, buffer in enumerate(buffers):
         other = first.setdefault(id(buffer), i)
         if other != i and (other in freed or i in freed):
-            raise BadArgument(
+            raise DonatedTwice(
                 f"{name}: a donated array must be a single argument, got it as {names(other)} and {names(i)}.",
                 hint="donate a copy, or do not donate it.",
             )

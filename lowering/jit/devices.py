@@ -213,6 +213,11 @@ def checking_leaks() -> AbstractContextManager[Any]:
     return config.configure(check_leaks=True)
 
 
+def check_tracer_leaks(new_val: bool = True) -> AbstractContextManager[Any]:
+    """``checking_leaks`` with a value: whether a box that outlives its trace is an error."""
+    return config.configure(check_leaks=bool(new_val))
+
+
 def debug_nans(new_val: bool = True) -> AbstractContextManager[Any]:
     """Within it, a NaN in a result is an error that names the first operation with one, also inside ``jit``."""
     return config.configure(debug_nans=bool(new_val))

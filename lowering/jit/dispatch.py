@@ -15,6 +15,7 @@ import numpy as np
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache, Owners
 from ...effects.base.stack import BASE, STACK
+from ...effects.base.watching import EXPLAIN_CACHE_MISSES, logger
 from ...effects.base.wrapping import name_of
 from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete
 from ...effects.programs.higher_order import Call as CallOp
@@ -42,6 +43,7 @@ from .call_signature import (
     gather,
     signature,
 )
+from .explain_retrace import last_kind
 from .static_arguments import ArgumentChoice, PartitionedCall, argument_names, dynamic_positions, split
 from .trace_cache import TraceRequest, cpp_flatten
 
@@ -292,6 +294,8 @@ class Jitted:
                 _COMPILED.drop_older_half(self.compiled)
             _COMPILED.misses += 1
             found = self.compiled.setdefault(key, CompiledTrace(trace, compiled, DispatchPlan(trace, compiled)))
+            if EXPLAIN_CACHE_MISSES.on:
+                logger().warning("%s: compiled anew\n%s", self.name, last_kind(self))
         return found
 
     def donated_leaves(self, args: Any, kwargs: Any, partition: PartitionedCall | None) -> tuple[int, ...]:

@@ -31,8 +31,20 @@ def explain(f: Callable[..., Any]) -> str:
     if jitted is None:
         name = name_of(f)
         raise BadArgument(f"explain: the argument must be a jitted function, got {name}.", hint="pass jit(f).")
+    kinds = _kinds(jitted)
+    heading = f"{jitted.name}: compiled for {len(kinds)} kind{'s' if len(kinds) != 1 else ''} of calls"
+    return "\n".join([heading, *kinds])
+
+
+def last_kind(jitted: Any) -> str:
+    """The line of ``explain`` on the call compiled last."""
+    return _kinds(jitted)[-1]
+
+
+def _kinds(jitted: Any) -> list[str]:
+    """A line for each kind of calls, with its change from the one before."""
     keys = list(jitted.compiled)
-    lines = [f"{jitted.name}: compiled for {len(keys)} kind{'s' if len(keys) != 1 else ''} of calls"]
+    lines = []
     before = None
     for number, key in enumerate(keys, 1):
         (_, static, tree, types), _, _ = key
@@ -41,7 +53,7 @@ def explain(f: Callable[..., Any]) -> str:
         changes = "" if before is None else f" ({'; '.join(_changes(before, key, names))})"
         lines.append(f"  {number}: {arguments}{_static(static)}{changes}")
         before = key
-    return "\n".join(lines)
+    return lines
 
 
 def _names(jitted: Any, static: Any, tree: Any, count: int) -> list[str]:

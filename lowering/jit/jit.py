@@ -13,6 +13,7 @@ from ...effects.base.wrapping import wraps
 from ..xla.lazy import LazyModule, runtime
 from . import trace_cache
 from .call_fastpath import fast_path
+from .compile_options import Inline
 from .dispatch import Jitted
 from .static_arguments import check_disjoint, choose
 
@@ -35,7 +36,7 @@ def jit(
     keep_unused: bool = False,
     device: Any = None,
     backend: str | None = None,
-    inline: bool = False,
+    inline: bool | Inline = False,
     compiler_options: Mapping[str, Any] | None = None,
 ) -> Any:
     """Compile ``fun`` for the device: traced once for each combination of argument types, then executed as one program.
@@ -49,7 +50,7 @@ def jit(
         donate_argnums, donate_argnames: arguments whose memory may be used for results; the call deletes them.
         keep_unused: pass arguments to the device that the result does not depend on.
         device, backend: the device; by default that of committed arguments, else the default device.
-        inline: under handlers, perform the operations of the body instead of one operation.
+        inline: under handlers, perform the operations of the body instead of one operation; see ``Inline``.
         compiler_options: XLA's options by name.
 
     Raises: BadArgument: a position or name that the function does not have. BadStaticArgument: a static argument that
@@ -76,7 +77,8 @@ def jit(
         raise BadArgument(f"jit: device or backend must be None, got {device} and {backend!r}.")
     if backend is not None:
         device = runtime.backend(backend).default_device
-    jitted = Jitted(fun, static, donate, keep_unused, device, inline, compiler_options)
+    early = inline is Inline.JAX_EARLY or inline is True
+    jitted = Jitted(fun, static, donate, keep_unused, device, early, compiler_options)
     return _with_methods(fast_path(jitted), jitted)
 
 

@@ -65,13 +65,14 @@ def choose(fun: Callable[..., Any], what: str, positions: Positions, names: Argu
                     hint=f"name it by {what}_argnames if it is keyword-only.",
                 )
     parameter_names = {p.name for p in parameters if p.kind in (*_POSITIONAL, inspect.Parameter.KEYWORD_ONLY)}
-    if inspect.Parameter.VAR_KEYWORD not in kinds:
-        for name in chosen_names:
-            if name not in parameter_names or name in positional_only:
-                raise BadArgument(
-                    f"{what}_argnames: {name_of(fun)} must have a parameter that can be given as {name!r}, it has "
-                    f"{', '.join(map(str, signature.parameters)) or 'none'}."
-                )
+    spread = {p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL}
+    open_ended = inspect.Parameter.VAR_KEYWORD in kinds
+    for name in chosen_names:
+        if name in positional_only or name in spread or not (open_ended or name in parameter_names):
+            raise BadArgument(
+                f"{what}_argnames: {name_of(fun)} must have a parameter that can be given as {name!r}, it has "
+                f"{', '.join(map(str, signature.parameters)) or 'none'}."
+            )
     if names is None:
         found = [ordered[n] for n in chosen if -len(ordered) <= n < len(ordered)]
         return ArgumentChoice(chosen, tuple([name for name in found if name not in positional_only]))

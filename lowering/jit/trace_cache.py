@@ -8,7 +8,7 @@ installation of the innermost handler alone.
 
 from __future__ import annotations
 
-import gc
+import time
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -17,11 +17,13 @@ from typing import Any, NamedTuple
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache, once
 from ...effects.base.deep_calls import on_deep_stack
-from ...effects.base.errors import BadArgument, Leak, NotAnArray
+from ...effects.base.errors import BadArgument, NotAnArray, TracingRefused
 from ...effects.base.source_locations import starts_path, user_site
 from ...effects.base.stack import BASE, Run, current, installed
 from ...effects.base.value_identity import ByData
-from ...effects.core.arrays import Array, Box, ConcreteArray, as_array, type_of
+from ...effects.base.watching import NO_TRACING, log_step
+from ...effects.core.arrays import Array, ConcreteArray, as_array, type_of
+from ...effects.core.escaped_boxes import check_leaks
 from ...effects.core.named_axes import named_axes
 from ...effects.functions.fingerprint import TRACES, fingerprint, own_traces
 from ...effects.programs.closure_conversion import close
@@ -165,8 +167,14 @@ def _on_installation(run: Run) -> dict[Any, Trace]:
 
 @starts_path
 def record(request: TraceRequest) -> Trace:
-    """Record a function by calling it on boxes."""
+    """Record a function by calling it on boxes. Raises: TracingRefused: under ``no_tracing``."""
+    if NO_TRACING.on:
+        raise TracingRefused(
+            f"{request.name}: no function may be traced under no_tracing, got a call with new arguments.",
+            hint="call it once before; hx.explain(f) says for which arguments it was traced.",
+        )
     COUNTS["trace"] += 1
+    start = time.perf_counter()
     run = Record(current(), request.label, user_site(2))
     with installed(run):
         args, kwargs = request.tree.unflatten([run.input(t) for t in request.types])
@@ -178,8 +186,9 @@ def record(request: TraceRequest) -> Trace:
         recorded = run.freeze(box_results(leaves, results, request.name), request.name)
     if config.current().check_leaks:
         del args, kwargs, results, leaves
-        check_leaks(run, request.name)
+        check_leaks(run)
     closed = close(recorded)
+    log_step("Finished tracing %s(%s) in %.3f ms", request.label, request.name, 1e3 * (time.perf_counter() - start))
     unflatten = _unflattening(tree, structure)
     return Trace(recorded, closed.program, closed.captured, structure, unflatten, structure is pytrees.LEAF)
 
@@ -198,17 +207,6 @@ def box_results(leaves: Sequence[Any], results: Any, name: str) -> list[Array]:
                 hint="return arrays, and trees of them; keep other values outside.",
             ) from None
     return arrays
-
-
-def check_leaks(run: Record, name: str) -> None:
-    """Raises: Leak: a box of a trace that has ended is still referenced."""
-    gc.collect()
-    for x in gc.get_referrers(run):
-        if isinstance(x, Box):
-            raise Leak(
-                f"{name}: no value of a trace may outlive it, got {x.type}, made at {x.made_at}, still referenced.",
-                hint="return it, instead of keeping it in a variable outside the function.",
-            )
 
 
 def leaf_types(leaves: Sequence[Any], names: Callable[[int], str], name: str) -> tuple[ArrayType, ...]:

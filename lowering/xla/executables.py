@@ -174,8 +174,12 @@ def _compile_options(devices: Sequence[Device], options: Mapping[str, Any] | Non
     built.device_assignment = xc.DeviceAssignment.create(ids)
     build = built.executable_build_options
     build.use_spmd_partitioning = build.use_shardy_partitioner = len(devices) > 1
-    if options:
-        built.env_option_overrides = list(options.items())
+    overrides = dict(options or {})
+    for name in ("optimization_level", "memory_fitting_level"):
+        if name in overrides:
+            setattr(build, name, int(overrides.pop(name)))
+    if overrides:
+        built.env_option_overrides = list(overrides.items())
     return built
 
 

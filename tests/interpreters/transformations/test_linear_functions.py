@@ -92,7 +92,7 @@ def test_calls_of_a_derivative_are_transformed(make):
 def test_the_children_are_the_residuals_and_the_program_is_shown(make):
     derivative = make(X, Y)
     leaves = hx.tree.leaves(derivative)
-    assert all(x is y for x, y in zip(leaves, derivative.residuals, strict=True))
+    assert {id(x) for x in leaves} == {id(x) for x in derivative.residuals} and len(leaves) == len(derivative.residuals)
     numbers = sorted(float(x) for x in leaves if x.shape == ())
     np.testing.assert_allclose(numbers, sorted((np.cos(0.5), 3 * np.sin(0.5))), rtol=1e-6)
     assert 3.0 not in [x.tolist() for x in leaves], "a number of the function stands in the program"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import handlax as hx
 
 
@@ -26,3 +28,19 @@ def test_static_values_are_told_apart_by_type_and_bits():
     f = hx.jit(lambda x, n: x + (1 if str(n).startswith("-") else 2), static_argnums=1)
     assert [float(f(0.0, n)) for n in (0.0, -0.0, 0, False, "-")] == [2.0, 1.0, 2.0, 2.0, 1.0]
     assert f._cache_size() == 5
+
+
+@pytest.mark.parametrize("what", ["static_argnames", "donate_argnames"])
+@pytest.mark.parametrize("name", ["a", "args"])
+def test_names_that_no_call_can_give_are_refused(what, name):
+    def f(a, /, b, *args, **more):
+        return b
+
+    assert hx.jit(f, **{what: ("b", "unknown")})(1, 2) == 2
+    with pytest.raises(ValueError, match=f"given as '{name}'"):
+        hx.jit(f, **{what: (name, "b")})
+
+
+def test_a_static_method_is_jitted_inside():
+    with pytest.raises(TypeError, match="staticmethod"):
+        hx.jit(staticmethod(lambda x: x))

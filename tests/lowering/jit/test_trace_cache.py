@@ -103,3 +103,25 @@ def test_a_leak_is_found_when_the_trace_ends():
         hx.jit(lambda x: x * 5)(1.0)
         with pytest.raises(Leak, match=r"made at test_trace_cache\.py"):
             hx.jit(lambda x: kept.append(x * 2) or x)(1.0)
+
+
+WHERE = {
+    "jit": lambda f: hx.jit(f)(1.0),
+    "scan": lambda f: hx.lax.scan(lambda c, x: (f(c), None), 1.0, np.ones(3, np.float32)),
+    "fori_loop": lambda f: hx.lax.fori_loop(0, 3, lambda i, c: f(c), 1.0),
+    "cond": lambda f: hx.lax.cond(hx.numpy.array(True), f, lambda x: x, 1.0),
+    "grad": lambda f: hx.grad(f)(1.0),
+    "linearize": lambda f: hx.linearize(f, 1.0)[1],
+    "jvp": lambda f: hx.jvp(f, (1.0,), (1.0,)),
+    "vmap": lambda f: hx.vmap(f)(np.ones(3, np.float32)),
+    "nested": lambda f: hx.jit(hx.vmap(hx.grad(hx.checkpoint(f))))(np.ones(3, np.float32)),
+}
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_a_leak_is_found_when_its_transformation_ends(where):
+    kept = []
+    with hx.check_tracer_leaks():
+        WHERE[where](lambda x: hx.numpy.sin(x) * 5)
+        with pytest.raises(Leak, match=r"made at test_trace_cache\.py"):
+            WHERE[where](lambda x: kept.append(x * 2) or hx.numpy.sin(x))

@@ -1,0 +1,112 @@
+"""The residuals of a pullback: arguments of the function, which may be taken out and put back, and the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ...effects.base.errors import BadArgument, TreeMismatch
+from ...effects.base.frozen_values import Value
+from ...effects.trees import pytrees
+
+
+@pytrees.register_static
+class NotNeeded(Value):
+    """In ``args_res``: an argument that the pullback does not read."""
+
+
+@pytrees.register_static
+class NotSaveable(Value):
+    """In ``args_res``: an argument that the pullback reads, and that its caller puts there before the call."""
+
+
+def _is_mark(x: Any) -> bool:
+    return isinstance(x, (NotNeeded, NotSaveable))
+
+
+class SplitResiduals:
+    """The residuals of a pullback: ``arguments``, which the user may replace, and the ``opaque`` rest.
+
+    ``arguments`` has an entry for each positional argument. ``origins`` says for each residual the argument leaf that
+    it is; None: it is the next opaque one.
+    """
+
+    __slots__ = ("arguments", "opaque", "origins")
+
+    def __init__(self, arguments: list[Any], opaque: list[Any], origins: tuple[int | None, ...]):
+        self.arguments, self.opaque, self.origins = arguments, opaque, origins
+
+    @classmethod
+    def of(
+        cls, in_tree: Any, residuals: Sequence[Any], origins: tuple[int | None, ...], saveable: Sequence[bool] | None
+    ) -> SplitResiduals:
+        """Those of a pullback by its arguments; without the values of arguments that are not saveable."""
+        leaves: list[Any] = [NotNeeded()] * in_tree.num_leaves
+        opaque = []
+        for n, x in zip(origins, residuals):
+            if n is None:
+                opaque.append(x)
+            else:
+                leaves[n] = x if saveable is None or saveable[n] else NotSaveable()
+        return cls(list(mirrored(in_tree, iter(leaves))), opaque, origins)
+
+    def gather(self, in_tree: Any) -> tuple[Any, ...]:
+        """All residuals, in the order of the program's inputs.
+
+        Raises: BadArgument: an argument that is read was not put back. TreeMismatch: entries have another structure.
+        """
+        leaves = pytrees.leaves(self.arguments, is_leaf=_is_mark)
+        read = {n for n in self.origins if n is not None}
+        if read and len(leaves) != in_tree.num_leaves:
+            raise TreeMismatch(
+                f"vjp: args_res must have the {in_tree.num_leaves} leaves of the arguments, got {len(leaves)}.",
+                hint="put back each argument that was taken out.",
+            )
+        absent = sorted([n for n in read if _is_mark(leaves[n])])
+        if absent:
+            raise BadArgument(
+                f"vjp: the pullback reads arguments that are not-saveable: {_argument_paths(in_tree, absent)}.",
+                hint="put them back before the call: pull.args_res = list(args).",
+            )
+        opaque = iter(self.opaque)
+        return tuple([next(opaque) if n is None else leaves[n] for n in self.origins])
+
+
+def _argument_paths(in_tree: Any, numbers: Sequence[int]) -> str:
+    paths = [path for path, _ in pytrees.leaves_with_path(pytrees.unflatten(in_tree, range(in_tree.num_leaves)))]
+    return ", ".join([f"args{pytrees.keystr(paths[n])}" for n in numbers])
+
+
+def mirrored(treedef: Any, leaves: Iterator[Any]) -> Any:
+    """A tree of any values in the structure of another, with tuples for nodes that are no tuple, list or dictionary.
+
+    So no class of the user's is made around what it does not expect.
+    """
+    of_node = treedef.node_data()
+    if of_node is None:
+        return next(leaves)
+    cls, data = of_node
+    children = [mirrored(child, leaves) for child in treedef.children()]
+    if cls is dict:
+        return dict(zip(data, children))
+    return children if cls is list else None if cls is type(None) else tuple(children)
+
+
+def flags(where: str, prefix: Any, treedef: Any) -> list[bool]:
+    """A boolean for each leaf: ``prefix`` is one for all, or a container of as many prefixes as the node has children.
+
+    Raises: BadArgument: the prefix has anything else, or other numbers of children.
+    """
+    if isinstance(prefix, bool):
+        return [prefix] * treedef.num_leaves
+    if not pytrees.is_tree_node(type(prefix)):
+        raise BadArgument(f"{where} must be a pytree or a tuple-tree of bools, got {prefix!r} in it.")
+    if pytrees.treedef_is_leaf(treedef):
+        raise BadArgument(f"{where} must have one bool where the argument is a leaf, got {prefix!r}.")
+    parts, nodes = list(pytrees.flatten_one_level(prefix)[0]), treedef.children()
+    if len(parts) != len(nodes):
+        raise BadArgument(f"{where} must have the number of children of the arguments, {len(nodes)}, got {len(parts)}.")
+    cls, keys = treedef.node_data()
+    if type(prefix) is dict and cls is dict and set(prefix) != set(keys):
+        raise BadArgument(f"{where} must have the keys of the argument, {list(keys)}, got {list(prefix)}.")
+    return [flag for part, node in zip(parts, nodes) for flag in flags(where, part, node)]

@@ -1,0 +1,66 @@
+"""Settings that watch tracing and compiling."""
+
+import logging
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax.effects.base.watching import WATCHES
+from handlax.errors import TracingRefused
+
+
+@pytest.mark.parametrize("name", sorted(WATCHES))
+def test_a_watch_is_set_for_the_process_and_is_in_no_cache_key(name):
+    before = hx.configure().__enter__()
+    hx.config.update(name, True)
+    try:
+        assert getattr(hx.config, name) is True and hx.configure().__enter__() == before
+        with getattr(hx, name.removeprefix("jax_"))(False):
+            assert getattr(hx.config, name) is False
+        assert getattr(hx.config, name) is True
+    finally:
+        hx.config.update(name, False)
+    assert getattr(hx.config, name) is False
+
+
+def test_under_no_tracing_only_what_was_traced_is_called():
+    f = hx.jit(lambda x: x * 3)
+    f(2.0)
+    with hx.no_tracing():
+        assert float(f(5.0)) == 15.0
+        with pytest.raises(TracingRefused, match="no_tracing"):
+            f(np.ones(2, np.float32))
+    assert f(np.ones(2, np.float32)).tolist() == [3.0, 3.0] and f._cache_size() == 2
+
+
+@pytest.mark.parametrize(("scope", "level"), [(None, logging.DEBUG), (hx.log_compiles, logging.WARNING)])
+def test_a_first_call_logs_its_trace_and_its_compilation(caplog, scope, level):
+    number = 17.0 + level  # another program each time
+    f = hx.jit(lambda x: x * number)
+    with caplog.at_level(level, "handlax"):
+        if scope is None:
+            f(2.0)
+        else:
+            with scope():
+                f(2.0)
+        messages = [r.getMessage() for r in caplog.records if r.levelno == level]
+        assert [m.split(" in ")[0].split(" for ")[0] for m in messages] == [
+            "Finished tracing jit(<lambda>)", "Compiling jit(_lambda)", "Finished XLA compilation of jit(_lambda)"
+        ]  # fmt: skip
+        caplog.clear()
+        f(3.0)
+        assert not caplog.records
+
+
+def test_a_miss_is_explained(caplog):
+    f = hx.jit(lambda x, **more: x)
+    f(2.0)
+    with hx.explain_cache_misses(), caplog.at_level(logging.WARNING, "handlax"):
+        f(3.0)
+        assert not caplog.records
+        f(2)
+        f(2, y=1)
+    assert [("dtype from float32 to int32" in m, "structure from" in m) for m in caplog.messages] == [
+        (True, False), (False, True)
+    ]  # fmt: skip

@@ -1,0 +1,17 @@
+"""Enumerations among the options of jit."""
+
+import pytest
+
+import handlax as hx
+
+
+@pytest.mark.parametrize("inline", [*hx.Inline, True, False])
+def test_a_call_becomes_part_of_its_caller_where_it_is_asked(inline):
+    program = hx.make_program(hx.jit(lambda x: x * 2, inline=inline))(3.0)
+    assert ("call" in str(program)) == (inline not in (hx.Inline.JAX_EARLY, True))
+
+
+@pytest.mark.parametrize("level", hx.CompilerEffortLevel)
+def test_every_effort_compiles(level):
+    options = {"optimization_level": level, "memory_fitting_level": level}
+    assert float(hx.jit(lambda x: hx.numpy.sqrt(x * x) + 1, compiler_options=options)(3.0)) == 4.0
