@@ -27,6 +27,7 @@ class Ask:
 
 FAILING = hx.handler({Fail: hx.final(lambda op, x: (False, x))}, returns=lambda y: (True, y))
 RESUMING = hx.handler({Ask: hx.ctl(lambda resume, op, x: resume(x + 1.0))})
+LOGGING = hx.handler({Ask: lambda log, op, x: ((*log, x), x)}, moves=hx.append)
 MERGING = hx.handler({Ask: lambda s, op, x: (s + x, x)}, moves=hx.merge(lambda s, t: s + t, 0.0))
 SUMMING = hx.handler({Ask: lambda s, op, x: (s + x, s * x)})
 
@@ -87,6 +88,14 @@ def branches(n: int) -> Made:
     return lambda x: hx.handle(SUMMING, 1.0)(f)(x)[1], 1.0
 
 
+def logging_branches(n: int) -> Made:
+    def f(x):
+        parts = [functools.partial(lambda i, y: hx.perform(Ask(), y) * (1.0 + i), i) for i in range(n)]
+        return lax.switch(hnp.int32(x), parts, x)
+
+    return lambda x: hx.handle(LOGGING, ())(f)(x)[1], 1.0
+
+
 def handlers_in_a_row(n: int) -> Made:
     return _row(lambda x: hx.handle(SUMMING, 1.0)(lambda y: hx.perform(Ask(), y))(x)[1], n), 1.0
 
@@ -107,6 +116,6 @@ FAMILIES: dict[str, Callable[[int], Made]] = {
     "failure points": failure_points, "loops with a failure point": failing_loops, "traced choices": choices,
     "resumptions": resumptions, "carried effects under vmap": carried_in_lanes,
     "merged effects under vmap": merged_in_lanes, "branches with an effect": branches,
-    "handled calls": handlers_in_a_row, "checkpoints": checkpoints, "nested jits": nested_jits,
-    "nested checkpoints": nested_checkpoints,
+    "branches with an entry of a log": logging_branches, "handled calls": handlers_in_a_row,
+    "checkpoints": checkpoints, "nested jits": nested_jits, "nested checkpoints": nested_checkpoints,
 }  # fmt: skip

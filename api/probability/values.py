@@ -82,7 +82,7 @@ class HandedValues(StateFlow):
     def join(
         self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
     ) -> StateLayout:
-        return StateLayout((), None, (0,) * len(transformed))
+        return StateLayout((), None)
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
         run.current = GivenValues(self.before.values, self.before.used | set(self.names))

@@ -23,6 +23,7 @@ from ...effects.base import config
 from ...effects.base.caches import Cache
 from ...effects.base.errors import CannotCross
 from ...effects.base.stack import BASE, Run, inside
+from ...effects.core.arrays import as_array
 from ...effects.core.columns import zeros_like
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import memoised
@@ -58,13 +59,14 @@ class TransformedBody(NamedTuple):
 class RequiredSignature(NamedTuple):
     """The results that a transformed body must have, so that all branches, or a loop's carry, agree.
 
-    ``marks``: of the results. ``state``: types of the state's results of all branches; those of this body begin at
-    ``offset``, the others are zeros.
+    ``marks``: of the results. ``state``: types of the state's results of all branches; ``positions``: where among them
+    those of this body stand, None for all in order; the others are zeros. ``number``: the last one is this number.
     """
 
     marks: Sequence[Mark]
     state: Sequence[ArrayType] = ()
-    offset: int = 0
+    positions: tuple[int, ...] | None = None
+    number: int | None = None
 
 
 class StateFlow:
@@ -96,18 +98,28 @@ class StateFlow:
         self, run: Any, op: HigherOrder, bodies: Sequence[TransformedBody], before: Sequence[ArrayType]
     ) -> StateLayout:
         """The layout of the leaving state that serves all bodies; ``before`` are the types that entered."""
-        return StateLayout((), None, (0,) * len(bodies))
+        return StateLayout((), None)
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
         """Set the run's state after the operation, from the values that left it."""
 
 
 class StateLayout(NamedTuple):
-    """The state's results of an operation: types, structure, and the position where each body's own ones begin."""
+    """The state's results of an operation: their types, and their structure.
+
+    ``positions``: where those of each body stand, None for all in order. Where ``numbered``, the last result is the
+    number of the body that was executed.
+    """
 
     types: Sequence[ArrayType]
     structure: Any
-    offsets: Sequence[int]
+    positions: Sequence[tuple[int, ...]] | None = None
+    numbered: bool = False
+
+    def required(self, marks: Sequence[Mark], body: int) -> RequiredSignature:
+        """The signature of a body with results of these marks."""
+        positions = None if self.positions is None else self.positions[body]
+        return RequiredSignature(marks, self.types, positions, body if self.numbered else None)
 
 
 STATELESS = StateFlow()
@@ -215,7 +227,7 @@ def transform_body(
     flow_key = flow.key()
     if key is None or flow_key is None or (body.effects and run.outer is not BASE):
         return _transform(run, body, marks, required, flow, state, positions, run.outer)
-    signature = None if required is None else (tuple(required.marks), tuple(required.state), required.offset)
+    signature = None if required is None else (tuple(required.marks), tuple(required.state), *required[2:])
     entry = (key, body, tuple(marks), signature, flow_key, tuple(state), positions, config.current())
     cache = _BODIES if flow is STATELESS else _STATEFUL_BODIES
     return cache.get(entry, lambda: _transform(run, body, marks, required, flow, state, positions, BASE))
@@ -264,10 +276,11 @@ def _typed(run: BodyTransformer, y: Any, mark: Mark, type: ArrayType) -> Sequenc
 
 def _padded(ends: Sequence[Any], required: RequiredSignature) -> list[Any]:
     """The state's results of one body in the layout of all: its own values, and zeros for those of other branches."""
-    first, last = required.offset, required.offset + len(ends)
+    values = dict(enumerate(ends) if required.positions is None else zip(required.positions, ends))
+    if required.number is not None:
+        values[len(required.state) - 1] = as_array(required.number)
     return [
-        convert(ends[i - first], t.dtype, t.weak) if first <= i < last else zeros_like(t)
-        for i, t in enumerate(required.state)
+        convert(values[i], t.dtype, t.weak) if i in values else zeros_like(t) for i, t in enumerate(required.state)
     ]
 
 
@@ -394,8 +407,8 @@ def _transform_operation(
     programs = [
         new.program
         if list(new.marks) == wanted and new.state == tuple(layout.types)
-        else transform_body(run, body, marks, RequiredSignature(wanted, layout.types, offset), flow, state, at).program
-        for body, new, offset in zip(op.main, bodies, layout.offsets)
+        else transform_body(run, body, marks, layout.required(wanted, i), flow, state, at).program
+        for i, (body, new) in enumerate(zip(op.main, bodies))
     ]
     closed, captured = close_all([*[test.program.with_outs(test.program.outs[:1]) for test in tests], *programs])
     rules = {}

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,12 +17,15 @@ from ...effects.base.errors import BadArgument, CannotCross, NotAnArray, StateTy
 from ...effects.base.frozen_values import Value
 from ...effects.control.recorded_bodies import absorbs, at_path
 from ...effects.core.arrays import as_array
+from ...effects.core.columns import zeros_like
+from ...effects.operations.elementwise.comparison import eq, select_n
 from ...effects.operations.manipulation.slicing import slice_in_dim
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.trees import pytrees
 from ...effects.trees.registration import register_dataclass
-from ...effects.types.array_type import ArrayType
+from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtype_promotion import promote
+from ...effects.types.dtypes import int32
 from ..core.body_transform import StateFlow, StateLayout, TransformedBody
 from .merged_lanes import UnmergedLanes
 from .open_log import OpenLog, known_entries, with_entries
@@ -172,7 +176,7 @@ class CarriedState(StateFlow):
                 )
         columns = list(zip(*[types for types, _ in ends]))
         types = [_joined_type(run, op, ends[0][1], i, column) for i, column in enumerate(columns)]
-        return StateLayout(types, ends[0][1], (0,) * len(transformed))
+        return StateLayout(types, ends[0][1])
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
         run.current = pytrees.unflatten(structure, values)
@@ -197,7 +201,11 @@ def _joined_type(run: Any, op: HigherOrder, structure: Any, i: int, types: Seque
 
 
 class AppendedState(StateFlow):
-    """A body starts with an open log; the entries it appends leave as results."""
+    """A body starts with an open log; the entries it appends leave as results.
+
+    Branches leave theirs by the same results, and the number of the branch tells afterwards whose they are: n branches
+    with an entry each have as many results as one has.
+    """
 
     def __init__(self, op: HigherOrder):
         self.branches = op.runs == "one"
@@ -215,27 +223,49 @@ class AppendedState(StateFlow):
 
     def extend(self, run: Any, bodies: Sequence[Sequence[Any]]) -> None:
         """Append the entries of each body to the log of ``run``."""
-        for entries in bodies:
-            run.current = with_entries(run.current, entries)
+        run.current = with_entries(run.current, [entry for entries in bodies for entry in entries])
 
     def join(
         self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
     ) -> StateLayout:
-        offsets: list[int] = []
-        types: list[ArrayType] = []
-        for body in transformed:
-            offsets.append(len(types))
-            types += body.state
-        return StateLayout(types, [body.structure for body in transformed], offsets)
+        types, positions = _shared_results([body.state for body in transformed])
+        uses = Counter([n for own in positions for n in own])
+        shared = frozenset([n for n, count in uses.items() if count > 1])
+        structure = [(body.structure, own, shared) for body, own in zip(transformed, positions)]
+        return StateLayout([*types, *[_NUMBER] * bool(shared)], structure, positions, bool(shared))
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
-        first = 0
         bodies = []
-        for part in structure:
-            last = first + part.num_leaves
-            bodies.append(pytrees.unflatten(part, values[first:last]))
-            first = last
+        for i, (part, own, shared) in enumerate(structure):
+            taken = eq(values[-1], i) if shared.intersection(own) else None
+            leaves = [select_n(taken, zeros_like(values[n].type), values[n]) if n in shared else values[n] for n in own]
+            bodies.append(pytrees.unflatten(part, leaves))
         self.extend(run, bodies)
+
+
+_NUMBER = array_type((), int32)
+
+
+def _shared_results(bodies: Sequence[Sequence[ArrayType]]) -> tuple[list[ArrayType], list[tuple[int, ...]]]:
+    """Results for the values of every body, of which one is executed: as many of a type as one body has at most.
+
+    Gives their types, and for each body the numbers of the results that its values are.
+    """
+    types: list[ArrayType] = []
+    numbers_of: dict[ArrayType, list[int]] = {}
+    positions = []
+    for body in bodies:
+        used: Counter[ArrayType] = Counter()
+        own = []
+        for t in body:
+            numbers = numbers_of.setdefault(t, [])
+            if used[t] == len(numbers):
+                numbers.append(len(types))
+                types.append(t)
+            own.append(numbers[used[t]])
+            used[t] += 1
+        positions.append(tuple(own))
+    return types, positions
 
 
 class UnstackableLog(StateFlow):
@@ -276,7 +306,7 @@ class MergedState(StateFlow):
     def join(
         self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
     ) -> StateLayout:
-        return StateLayout(transformed[0].state, transformed[0].structure, (0,))
+        return StateLayout(transformed[0].state, transformed[0].structure)
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
         lanes = pytrees.unflatten(structure, values)

@@ -164,7 +164,7 @@ class FirstEventInLanes(StateFlow):
     def join(
         self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
     ) -> StateLayout:
-        return StateLayout(transformed[0].state, None, (0,))
+        return StateLayout(transformed[0].state, None)
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
         numbers, payloads = values

@@ -173,7 +173,7 @@ class LatestValues(StateFlow):
     def join(
         self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
     ) -> StateLayout:
-        return StateLayout(transformed[0].state, None, (0,))
+        return StateLayout(transformed[0].state, None)
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
         run.current = with_entries(run.current, self.entries(values))

@@ -105,7 +105,7 @@ class ThreadedStream(StateFlow):
     def join(
         self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
     ) -> StateLayout:
-        return StateLayout((), transformed[0].structure, (0,))
+        return StateLayout((), transformed[0].structure)
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
         run.current = replace(self.before, used=structure)
@@ -144,7 +144,7 @@ class DivergedStream(StateFlow):
     def join(
         self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
     ) -> StateLayout:
-        return StateLayout(transformed[0].state, None, (0,) * len(transformed))
+        return StateLayout(transformed[0].state, None)
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
         run.current = self.after_operation

@@ -7,6 +7,8 @@ import pytest
 
 import handlax as hx
 from handlax import errors, lax
+from handlax import numpy as hnp
+from handlax.effects.control.branches import Cond
 
 
 @hx.effect(vmap="per_lane", diff="stop")
@@ -70,3 +72,78 @@ def test_a_clause_that_reads_or_drops_entries_is_refused_in_a_body(body, clause)
 def test_outside_of_bodies_a_clause_reads_the_whole_log():
     log, y = written(READING["length"], lambda: [hx.perform(Write()) for _ in range(4)])
     assert [*map(int, y)] == [*map(int, log)] == [0, 1, 2, 3]
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Keep:
+    def result_type(op, x):
+        return None
+
+
+keeping = hx.handler({Keep: lambda log, op, x: ((*log, x), None)}, moves=hx.append)
+KINDS = [lambda x: x, lambda x: hnp.stack([x, -x]), lambda x: hnp.int32(x), lambda x: hx.random.key(hnp.uint32(x))]
+
+
+def kept_by(i):
+    """What branch ``i`` keeps, as functions of the operand: more or fewer entries, of types in another order."""
+    return [KINDS[(i * k + k) % len(KINDS)] for k in range(1 + i % 3)]
+
+
+def branching(count):
+    def branch(i, x):
+        for kind in kept_by(i):
+            hx.perform(Keep(), kind(x + i))
+        return x * i
+
+    return lambda n, x: lax.switch(n, [lambda x, i=i: branch(i, x) for i in range(count)], x)
+
+
+def shown(entry):
+    key = isinstance(getattr(entry, "dtype", None), hx.dtypes.ExtendedDType)
+    return np.asarray(hx.random.key_data(entry) if key else entry).tolist()
+
+
+@pytest.mark.parametrize("chosen", range(5))
+def test_branches_leave_their_entries_masked_in_their_order(chosen):
+    log, y = hx.jit(lambda n, x: hx.handle(keeping, ())(branching(5))(n, x))(chosen, 7.0)
+    owners = [(i, kind) for i in range(5) for kind in kept_by(i)]
+    assert len(log) == len(owners) and float(y) == 7.0 * chosen
+    for when, (i, kind) in zip(log, owners):
+        assert bool(when.taken) == (i == chosen)
+        expected = shown(kind(hnp.float32(7.0 + i)))
+        assert shown(when.value) == (expected if i == chosen else (np.zeros_like(expected)).tolist())
+
+
+def test_the_entries_of_branches_in_branches_are_masked_by_both():
+    inner = lambda i: lambda n, x: branching(2)(n, x + 10 * i)
+    f = lambda m, n, x: lax.switch(m, [inner(0), inner(1)], n, x)
+    for m in range(2):
+        for n in range(2):
+            log, _ = hx.jit(lambda m, n: hx.handle(keeping, ())(f)(m, n, 1.0))(m, n)
+            entry = [(bool(e.taken), bool(e.value.taken), shown(e.value.value)) for e in log]
+            assert [a and b for a, b, _ in entry] == [
+                (i, j) == (m, n) for i in range(2) for j in range(2) for _ in kept_by(j)
+            ]
+            values = [shown(kind(hnp.float32(1.0 + 10 * m + n))) for kind in kept_by(n)]
+            assert [value for a, b, value in entry if a and b] == values
+
+
+@pytest.mark.parametrize("count", [2, 5, 20])
+def test_branches_share_the_results_that_their_entries_leave_by(count):
+    """One for the result, the entry, whether it was taken, and the number of the branch."""
+    branches = [lambda x, i=i: (hx.perform(Keep(), x * i), x)[1] for i in range(count)]
+    program = hx.make_program(lambda n, x: hx.handle(keeping, ())(lax.switch)(n, branches, x))(0, 1.0)
+    (cond,) = [op for op in program.ops if type(op) is Cond]
+    assert [len(body.outs) for body in cond.bodies] == [4] * count
+    assert len(program.ops) < 8 * count + 8
+
+
+def test_an_entry_has_the_gradient_of_its_branch():
+    def f(x, n):
+        branches = [lambda x: (hx.perform(Keep(), x * x), x)[1], lambda x: (hx.perform(Keep(), hnp.sqrt(x)), x)[1]]
+        (one, other), _ = hx.handle(keeping, ())(lax.switch)(n, branches, x)
+        return one.value * 2 + other.value * 3
+
+    assert float(hx.jit(hx.grad(f))(4.0, 0)) == 2 * 2 * 4.0
+    assert float(hx.jit(hx.grad(f))(4.0, 1)) == 3 * 0.5 / 2.0
+    assert float(hx.jit(hx.grad(f))(0.0, 0)) == 0.0
