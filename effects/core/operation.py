@@ -273,7 +273,7 @@ def _build(cls: type, effectful: bool, **declarations: Any) -> type[Operation]:
     kind: Any = _class_with_slots(cls, namespace)
     inherited: Any = kind.__bases__[0]
     if effectful:  # the block declares a tree; equations have its leaves
-        kind.result_tree = namespace.get("result_type", inherited.result_tree)
+        kind.result_tree = namespace.get("result_type", _inherited_tree(inherited))
         kind.result_type = _leaf_types
         kind.multiple_results = True
     elif "result_type" in namespace and not kind.__module__.startswith("handlax."):
@@ -292,6 +292,12 @@ def _build(cls: type, effectful: bool, **declarations: Any) -> type[Operation]:
     return kind
 
 
+def _inherited_tree(base: Any) -> Any:
+    """What an effect without a ``result_type`` of its own declares: as its base, an effect or a family, does."""
+    declares = base.result_type not in (_leaf_types, Operation.result_type)
+    return base.result_type if declares else base.result_tree
+
+
 def _class_with_slots(cls: type, namespace: dict[str, Any]) -> Any:
     """A subclass of ``Operation`` with this namespace, its fields as slots, which ``dataclasses.fields`` reads."""
     annotations = namespace.get("__annotations__", {})
@@ -301,6 +307,13 @@ def _class_with_slots(cls: type, namespace: dict[str, Any]) -> Any:
     for name in defaults:  # a default and a slot cannot share a name, so they stand in __dataclass_fields__ alone
         namespace.pop(name, None)
     bases = cls.__bases__ if issubclass(cls, Operation) else (Operation,)
+    if bases == (Operation,) and cls.__bases__ not in ((object,), (Operation,)):
+        listed = ", ".join([base.__name__ for base in cls.__bases__])
+        raise RegistrationError(
+            f"{cls.__name__}: the base class of a block must be an operation, got {listed}, whose attributes it would "
+            "not have.",
+            hint=f"make a family of it: class {cls.__bases__[0].__name__}(hx.Operation).",
+        )
     inherited: Any = bases[0]
     new = tuple([name for name in names if name not in inherited._names])
     every = (*inherited._names, *new)

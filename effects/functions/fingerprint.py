@@ -2,7 +2,8 @@
 
 Two functions are equal if their code, defaults, closure cells and all globals that they read, nested code included, are
 immutable and equal by type and bit pattern; arrays compare by identity, functions with custom rules by their public
-attributes. A function that reads anything else equals only itself; its traces are dropped when it dies.
+attributes. What is read through a module is compared as if it were a global, and a class by its attributes, those of
+libraries excepted. A function that reads anything else equals only itself; its traces are dropped when it dies.
 
 ``KeyedValue`` and ``static_key`` turn any Python value into part of a cache key.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import functools
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -25,14 +27,25 @@ from ..core.arrays import Array, ConcreteArray
 from ..core.operation import Operation
 from ..types.array_type import ArrayType
 from .captured import jit_info
+from .code_reads import (
+    NUMPY_DISPATCHER,
+    CodeReads,
+    code_reads,
+    is_constant_builtin,
+    is_constant_class,
+    is_constant_module,
+)
 
 _VALUES = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), np.generic)
-_CONSTANT = (type, types.ModuleType, types.BuiltinFunctionType, np.ufunc, np.dtype, ArrayType, ConcreteArray, Operation)
-# NumPy's functions in Python are wrapped by one type in C, which shows neither code nor closure.
-_DISPATCHER = type(np.sum)
+_CONSTANT = (np.ufunc, np.dtype, ArrayType, ConcreteArray, Operation, NUMPY_DISPATCHER)
 _OURS = __name__.split(".")[0] + "."
 _BUILTINS = vars(builtins)
-_BY_IDENTITY = frozenset((type, types.ModuleType, types.BuiltinFunctionType))  # their own == compares identity, in C
+# Attributes of a class that its definition makes: descriptors in C, and tables that nobody sets.
+_DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType,
+                types.MethodDescriptorType, types.ClassMethodDescriptorType)  # fmt: skip
+_MADE = frozenset(("_fields", "_field_defaults", "_abc_impl", "_is_protocol"))
+_BY_IDENTITY = frozenset((type, types.BuiltinFunctionType))  # their own == compares identity, in C
+_ESCAPES = frozenset(("globals", "eval", "exec"))
 _MAX_FUNCTIONS = 2000  # that one fingerprint may reach
 _MAX_DEPTH = 80  # of functions that reach one another: the fingerprints of n nested ones take linear time in all
 
@@ -122,31 +135,6 @@ def static_key(x: Any, depth: int = 8) -> Any:
     return kind, ByEquality(x)
 
 
-class _Code:
-    """A code object with its hash, which is linear in its size, and the names in it, nested code included."""
-
-    __slots__ = ("code", "hash", "names")
-
-    def __init__(self, code: types.CodeType):
-        self.code = code
-        self.hash = hash(code)
-        self.names = tuple(sorted(_names(code)))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Code) and self.code == other.code
-
-    def __hash__(self) -> int:
-        return self.hash
-
-
-_CODES = Cache("code objects")  # by identity: an entry keeps its code object alive
-
-
-def _code(code: types.CodeType) -> _Code:
-    found: _Code | None = _CODES.entries.get(id(code))
-    return _CODES.add(id(code), _Code(code)) if found is None else found
-
-
 def fingerprint(fun: Callable[..., Any]) -> Fingerprint | None:
     """The fingerprint that equal functions share; None for a function that equals only itself."""
     try:
@@ -172,14 +160,22 @@ def _key(x: Any, seen: _Reached) -> Any:
     kind = type(x)
     if kind is types.FunctionType:
         return _function_key(x, seen)
-    if kind in _BY_IDENTITY:
+    if kind is types.BuiltinFunctionType:
+        if not is_constant_builtin(x):
+            raise MutableFound
         return x
+    if kind is types.ModuleType:
+        if not is_constant_module(x):
+            raise MutableFound
+        return x
+    if isinstance(x, type):
+        return x if is_constant_class(x) else _class_key(x, seen)
     if isinstance(x, _VALUES) and kind.__hash__ is not None:
         return kind, bits(x)
     if kind is tuple or kind is frozenset:
         parts = [_key(item, seen) for item in x]
         return kind, tuple(parts) if kind is tuple else frozenset(parts)
-    if isinstance(x, _CONSTANT) or kind is _DISPATCHER:
+    if isinstance(x, _CONSTANT):
         return ByIdentity(x)
     if kind is functools.partial:
         return kind, _key(x.func, seen), _key(x.args, seen), _key(tuple(sorted(x.keywords.items())), seen)
@@ -217,18 +213,19 @@ def _entered_key(f: types.FunctionType, seen: _Reached) -> Any:
         return "jit", _key(jitted.fun, seen), jitted.options_key
     if not _is_plain(f):
         raise MutableFound
+    code = code_reads(f.__code__)
     cells = []
-    for cell in f.__closure__ or ():
+    for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
         try:
-            cells.append(_key(cell.cell_contents, seen))
+            x = cell.cell_contents
         except ValueError:  # an empty cell
             raise MutableFound from None
+        cells.append(_module_key(x, name, code, seen) if type(x) is types.ModuleType else _key(x, seen))
     defaults, keywords = f.__defaults__, f.__kwdefaults__
     default_keys = defaults and _key(defaults, seen), keywords and _key(tuple(sorted(keywords.items())), seen)
-    code = _code(f.__code__)
     key = (code, default_keys, tuple(cells))
     # the globals of handlax's own functions are the library, which does not change
-    return key if (f.__module__ or "").startswith(_OURS) else (*key, _globals_key(f, code.names, seen))
+    return key if (f.__module__ or "").startswith(_OURS) else (*key, _globals_key(f, code, seen))
 
 
 def _is_plain(f: types.FunctionType) -> bool:
@@ -241,25 +238,76 @@ def _is_plain(f: types.FunctionType) -> bool:
     return copied and isinstance(inner, types.FunctionType) and (jit_info(inner) is not None or _is_plain(inner))
 
 
-def _globals_key(f: types.FunctionType, names: tuple[str, ...], seen: _Reached) -> Any:
-    """Name and key of each global or builtin whose name occurs in the code, be it only as an attribute."""
+def _globals_key(f: types.FunctionType, code: CodeReads, seen: _Reached) -> Any:
+    """Name and key of each global or builtin whose name occurs in the code, be it only as an attribute.
+
+    Raises: MutableFound: among other reasons, the code imports a module that is not constant.
+    """
     known = f.__globals__
     keys = []
-    for name in names:
+    for name in code.names:
         if name in known:
-            keys.append((name, _key(known[name], seen)))
+            x = known[name]
+            kind = type(x)
+            if kind is types.FunctionType:
+                keys.append((name, _function_key(x, seen)))
+            else:
+                keys.append((name, _module_key(x, name, code, seen) if kind is types.ModuleType else _key(x, seen)))
         elif name in _BUILTINS:
+            if name in _ESCAPES:
+                raise MutableFound
             x = _BUILTINS[name]
             keys.append((name, x if type(x) in _BY_IDENTITY else ByIdentity(x)))
+    if code.imports:
+        for chain in code.chains:
+            _, _, name = chain[0].partition(" ")
+            if name and not (name in sys.modules and is_constant_module(sys.modules[name])):
+                raise MutableFound
     return tuple(keys)
 
 
-def _names(code: types.CodeType) -> frozenset[str]:
-    names = set(code.co_names)
-    for const in code.co_consts:
-        if isinstance(const, types.CodeType):
-            names |= _names(const)
-    return frozenset(names)
+def _module_key(module: types.ModuleType, name: str, code: CodeReads, seen: _Reached) -> Any:
+    """The key of a module that a function knows by this name: the keys of what its code reads through it.
+
+    Raises: MutableFound: among other reasons, the code does anything else with the module.
+    """
+    if not code.says_random and is_constant_module(module):
+        return module
+    keys = []
+    for chain in code.chains:
+        if chain[0] == name:
+            x: Any = module
+            for attribute in chain[1:]:
+                if type(x) is not types.ModuleType:
+                    break
+                x = getattr(x, attribute, None)
+            keys.append((chain, _key(x, seen)))
+    return module, tuple(keys)
+
+
+def _class_key(kind: type, seen: _Reached) -> Any:
+    """A class by the attributes of it and its bases, but for those that every definition makes."""
+    number = seen.get(id(kind))
+    if number is not None:
+        return "again", number
+    seen[id(kind)] = len(seen)
+    keys = [(base, _attributes_key(base, seen)) for base in kind.__mro__ if not is_constant_class(base)]
+    return kind, tuple(keys)
+
+
+def _attributes_key(kind: type, seen: _Reached) -> Any:
+    keys = []
+    for name, x in vars(kind).items():
+        if isinstance(x, (staticmethod, classmethod)):
+            x = x.__func__
+        elif isinstance(x, property):
+            x = (x.fget, x.fset)
+        if isinstance(x, types.FunctionType):
+            made = x.__code__.co_filename.startswith("<")  # by a decorator such as dataclass
+            keys.append((name, ByIdentity(x) if made else _key(x, seen)))
+        elif not (name in _MADE or isinstance(x, _DESCRIPTORS) or (name.startswith("__") and name.endswith("__"))):
+            keys.append((name, _key(x, seen)))
+    return tuple(keys)
 
 
 TRACES = Cache("trace")

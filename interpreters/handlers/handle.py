@@ -5,15 +5,20 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadArgument, BadCall, CannotCross
 from ...effects.base.immutables import ImmutableObject
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK, Run, installed, runs
-from ...effects.base.wrapping import wraps
+from ...effects.base.wrapping import name_of, wraps
+from ...effects.core.arrays import as_array
+from ...effects.trees import pytrees
 from ..core.record import Record
 from .handler import Handler
 from .installation import NO_STATE, HandlerRun, final_answer
@@ -34,6 +39,29 @@ def _landing(top: Run) -> Run:
     return _Landing(top, "") if sum(1 for _ in runs(top)) % 50 == 49 else top
 
 
+def _unchangeable(state: Any) -> Any:
+    """A state whose NumPy arrays are arrays, so that no clause changes in place what the next call starts from."""
+    if type(state) is np.ndarray:
+        return as_array(state)
+    if isinstance(state, (tuple, list, dict)):
+        return pytrees.map(lambda leaf: as_array(leaf) if type(leaf) is np.ndarray else leaf, state)
+    return state
+
+
+# What calling a generator function or an asynchronous one returns, before any of its code is executed.
+_SUSPENDED = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
+
+
+def _not_executed(handler: Handler, f: Callable[..., Any], y: Any) -> BadArgument:
+    if isinstance(y, types.CoroutineType):
+        y.close()  # it will not be awaited
+    kind = type(y).__name__.replace("_", " ")
+    return BadArgument(
+        f"handle: {name_of(f)} returns a {kind}, of which nothing is executed yet: {handler} would answer nothing.",
+        hint="install the handler inside of it: with hx.handle(h, state) as run: ...",
+    )
+
+
 class Installation(ImmutableObject):
     """A handler with its initial state: call it on a function, ``handle(h)(f)``, or enter it as a ``with`` block.
 
@@ -47,7 +75,7 @@ class Installation(ImmutableObject):
 
     def __init__(self, handler: Handler, state: Any):
         object.__setattr__(self, "handler", handler)
-        object.__setattr__(self, "state", state)
+        object.__setattr__(self, "state", _unchangeable(state))
 
     def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
         if not callable(f):
@@ -61,6 +89,8 @@ class Installation(ImmutableObject):
             run = HandlerRun(_landing(STACK.get()), self.handler, self.state, site)
             with installed(run):
                 y = on_deep_stack(f, *args, **kwargs)
+            if isinstance(y, _SUSPENDED):
+                raise _not_executed(self.handler, f, y)
             return final_answer(self.handler, run.current, y)
 
         return handled

@@ -162,7 +162,7 @@ class HandlerRun(BodyTransformer):
         if self.outer is not BASE:
             return None
         handler = self.handler
-        parts: list[Any] = [*self.clauses.values(), handler.otherwise, handler.over]
+        parts: list[Any] = [*self.clauses.values(), handler.otherwise, handler.over, *handler.moves.functions]
         marks = tuple([fingerprint(part.f if isinstance(part, ClauseKind) else part) for part in parts])
         try:
             hash(handler)

@@ -131,3 +131,24 @@ def test_a_field_may_be_called_like_a_column_unless_its_default_would_be_the_rul
         @operation
         class Remembered:
             memo: int
+
+
+def test_a_block_has_what_its_family_declares_and_no_other_base():
+    class Family(Operation):
+        def result_type(op, x):
+            return x
+
+    @hx.effect
+    class Member(Family):
+        pass
+
+    class Plain:
+        def result_type(op, x):
+            return x
+
+    assert str(hx.make_program(lambda x: hx.perform(Member(), x))(1.0).out_types[0]) == "f32[]~"
+    with pytest.raises(hx.errors.RegistrationError, match="must be an operation, got Plain"):
+
+        @hx.effect
+        class Stray(Plain):
+            pass

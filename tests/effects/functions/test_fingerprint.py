@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import time
+import types
+
+import numpy as np
 from helpers.count_traces import traced
 
 import handlax as hx
+from handlax.effects.functions.fingerprint import fingerprint
 
 
 def test_a_function_that_is_made_again_is_the_same_one():
@@ -47,3 +52,96 @@ def test_a_global_that_was_changed_is_another_function():
         assert float(make()(0.0)) == 3.0
     finally:
         GLOBAL = 1.0
+
+
+def module_of(source):
+    """A module of a program, which others may change."""
+    made = types.ModuleType("made_for_this_test")
+    exec(source, made.__dict__)
+    return made
+
+
+def test_what_is_read_through_a_module_is_read_as_a_global_is():
+    functions = "def scaled(x): return x * STATE['k']\ndef twice(x): return 2 * x"
+    part = module_of(f"SCALE = 1.0\nSTATE = {{'k': 1.0}}\n{functions}")
+    whole = module_of("")
+    whole.part = part
+
+    def values():
+        return [
+            float(hx.jit(f)(1.0))
+            for f in (lambda x: x * part.SCALE, lambda x: part.scaled(x), lambda x: x * whole.part.SCALE,
+                      lambda x: part.twice(x))
+        ]  # fmt: skip
+
+    assert values() == [1.0, 1.0, 1.0, 2.0]
+    part.SCALE, part.STATE["k"] = 3.0, 5.0
+    assert values() == [3.0, 5.0, 3.0, 2.0]
+    part.twice = part.scaled
+    assert values() == [3.0, 5.0, 3.0, 5.0]
+    assert traced(lambda: [hx.jit(lambda x: x - part.SCALE)(1.0) for _ in range(3)]) == 1
+
+
+def test_what_is_read_through_a_class_is_compared_too():
+    class Base:
+        k = 1.0
+
+        def scaled(self, x):
+            return x * self.k
+
+    class Derived(Base):
+        pass
+
+    def values():
+        read = lambda x: x * Derived.k, lambda x: Derived().scaled(x), lambda x: x * getattr(Base, "k")  # noqa: B009
+        remade = float(hx.grad(hx.checkpoint(lambda x: x * Base.k))(1.0))
+        return [*[float(hx.jit(f)(1.0)) for f in read], remade]
+
+    assert values() == [1.0] * 4
+    Base.k = 2.0
+    assert values() == [2.0] * 4
+    assert traced(lambda: [hx.jit(lambda x: Derived().scaled(x) - 1)(1.0) for _ in range(3)]) == 1
+
+
+def test_functions_that_draw_or_look_at_the_clock_are_no_constants():
+    def draws():
+        return float(hx.jit(lambda x: x + np.random.rand())(0.0))  # noqa: NPY002
+
+    assert draws() != draws()
+    assert fingerprint(lambda: time.time()) is None
+    assert fingerprint(lambda: [].append) is not None
+    append = [].append
+    assert fingerprint(lambda: append(1)) is None
+
+
+def test_an_import_in_a_function_is_constant_for_libraries_alone():
+    def of_library(x):
+        import math  # noqa: PLC0415
+
+        return math.sin(x)
+
+    def of_program(x):
+        import made_for_this_test  # noqa: PLC0415
+
+        return made_for_this_test.SCALE * x
+
+    assert fingerprint(of_library) is not None
+    assert fingerprint(of_program) is None
+
+
+def test_a_clause_that_reads_a_class_is_asked_again():
+    class Settings:
+        k = 2.0
+
+    @hx.effect
+    class Scaled:
+        def result_type(op, x):
+            return x
+
+    def loop(x):
+        return hx.lax.fori_loop(0, 3, lambda i, c: hx.perform(Scaled(), c), x)
+
+    h = hx.handler({Scaled: lambda op, x: x * Settings.k})
+    assert float(hx.handle(h)(loop)(1.0)) == 8.0
+    Settings.k = 3.0
+    assert float(hx.handle(h)(loop)(1.0)) == 27.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import numpy as np
 import pytest
 
 import handlax as hx
@@ -275,3 +276,27 @@ def test_a_thousand_handlers_may_be_nested():
         f = hx.handle(above)(f)
     for run in (hx.handle(bottom)(f), hx.jit(hx.handle(bottom)(f))):
         assert int(run(0)) == 1000
+
+
+async def asynchronous():
+    hx.perform(Pulse())
+
+
+def generator():
+    yield hx.perform(Pulse())
+
+
+@pytest.mark.parametrize("f", [asynchronous, generator])
+def test_a_function_of_which_a_call_executes_nothing_is_refused(f):
+    with pytest.raises(errors.BadArgument, match="nothing is executed yet"):
+        hx.handle(counter, 0)(f)()
+
+
+def test_a_clause_cannot_change_in_place_what_the_next_call_starts_from():
+    def clause(state, op):
+        state += 1
+        return state, None
+
+    installed = hx.handle(hx.handler({Pulse: clause}), np.zeros(2))
+    for _ in range(2):
+        assert installed(lambda: hx.perform(Pulse()))()[0].tolist() == [1, 1]

@@ -544,3 +544,24 @@ def test_what_lanes_share_has_the_sum_of_their_cotangents(derivative):
 
     _, slope = hx.handle(linear, 0.0)(derivative(f))(2.0)
     assert slope.shape == () and float(slope) == 2 * 2.0 + 0.75
+
+
+SHIFT = 1.0
+
+
+@pytest.mark.parametrize("moves", ["split", "merge"])
+def test_a_changed_global_of_the_function_that_moves_a_state_is_seen(moves):
+    global SHIFT
+    if moves == "split":
+        movement, clause = hx.split(lambda k, n: k + SHIFT * hnp.arange(n)), lambda k, op: (k * 2, k)
+    else:
+        movement, clause = hx.merge(lambda a, b: a + SHIFT * b, 0.0), lambda k, op: (k + 1.0, hnp.float32(0.0))
+    h = hx.handler({Draw: clause}, moves=movement)
+    f = hx.vmap(lambda x: lax.fori_loop(0, 1, lambda i, c: hx.perform(Draw()), x))
+    try:
+        first, _ = hx.handle(h, hnp.float32(0.0))(f)(hnp.ones(3))
+        SHIFT = 2.0
+        second, _ = hx.handle(h, hnp.float32(0.0))(f)(hnp.ones(3))
+    finally:
+        SHIFT = 1.0
+    assert float(second) == 2 * float(first) != 0
