@@ -17,6 +17,7 @@ from .effects.base.caches import clear_caches as clear_caches
 from .effects.base.config import config as config
 from .effects.base.config import configure as configure
 from .effects.base.config import default_matmul_precision as default_matmul_precision
+from .effects.base.config import default_prng_impl as default_prng_impl
 from .effects.base.config import enable_x64 as enable_x64
 from .effects.base.config import numpy_dtype_promotion as numpy_dtype_promotion
 from .effects.base.config import numpy_rank_promotion as numpy_rank_promotion

@@ -7,7 +7,8 @@
 Use a key once, for a draw or a split; this is not checked. Under ``vmap`` an array of keys gives one draw
 per key. Bits, integers and uniform floats in [0, 1) are bit for bit those of JAX (``jax_threefry_partitionable``);
 samplers that transform these agree within rounding; samplers by rejection (gamma, beta, poisson, ...) agree in
-distribution. The generator is Threefry-2x32.
+distribution. The generator is Threefry-2x32, or another
+that ``key(seed, impl=name)`` names: all are functions of key and counter alone, with the same bits on every device.
 
 >>> from handlax import random
 >>> first, second = random.split(random.key(0))

@@ -24,7 +24,8 @@ from ..effects.operations.elementwise.transcendental import erf, erf_inv
 from ..effects.operations.foundations.shapes import broadcast, canonical_shape
 from ..effects.operations.manipulation.operand_promotion import broadcast_shape
 from ..effects.operations.manipulation.slicing import index_in_dim
-from ..effects.operations.random_bits import UINT, random_bits
+from ..effects.operations.random_bits import UINT
+from ..effects.operations.random_generators import key_bits
 from ..effects.types.dtypes import (
     ANY_INTEGER,
     ANY_UNSIGNED,
@@ -90,7 +91,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     found = (uint64 if default_int() == int64 else uint32) if dtype is None else canonical(dtype)
     if found not in ANY_UNSIGNED or itemsize_bits(found) not in UINT:
         raise DTypeMismatch(f"random.bits: the dtype must be uint8, uint16, uint32 or uint64, got {found}.")
-    return random_bits(single("random.bits", key), itemsize_bits(found), canonical_shape(shape, "random.bits"))
+    return key_bits(single("random.bits", key), itemsize_bits(found), canonical_shape(shape, "random.bits"))
 
 
 class FloatFormat(NamedTuple):
@@ -122,7 +123,7 @@ def float_format(dtype: Any) -> FloatFormat:
 def unit(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """Uniform floats in [0, 1): multiples of the dtype's epsilon, from bits under the exponent of 1."""
     form = float_format(dtype)
-    words = random_bits(key, form.drawn, shape)
+    words = key_bits(key, form.drawn, shape)
     if words.type.dtype != form.words:
         words = convert(words, form.words)
     return sub(perform(form.cast, bitwise_or(shift_right_logical(words, form.shift), form.exponent)), form.one)
@@ -269,7 +270,7 @@ def _integers(key: Any, shape: tuple[int, ...], start: Any, stop: Any, beyond: A
     dtype = start.type.dtype
     width = itemsize_bits(dtype)
     uint = UINT[width]
-    upper, lower = [random_bits(k, width, shape) for k in pair(key)]
+    upper, lower = [key_bits(k, width, shape) for k in pair(key)]
     span = select(le(stop, start), ones(bound, uint), convert(stop - start, uint))
     if beyond is not None:  # one more; the span of all numbers is 0, modulo which nothing changes
         span = select(bitwise_and(spread(beyond, bound), gt(stop, start)), span + scalar(1, uint), span)

@@ -23,7 +23,7 @@ from ..effects.operations.indexing.gather_windows import GatherDimensionNumbers,
 from ..effects.operations.manipulation.creation import iota
 from ..effects.operations.manipulation.operand_promotion import broadcast_shape
 from ..effects.operations.manipulation.slicing import index_in_dim, slice_in_dim
-from ..effects.operations.random_bits import random_bits
+from ..effects.operations.random_generators import key_bits
 from ..effects.operations.reductions.cumulative import cumsum
 from ..effects.operations.reductions.reductions import argmax
 from ..effects.operations.reductions.sorting import sort_key_val, top_k
@@ -76,7 +76,7 @@ def _shuffled(key: Any, x: Any, axis: int) -> Any:
     rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
     for _ in range(rounds):
         key, once = pair(key)
-        _, x = sort_key_val(random_bits(once, 32, x.type.shape), x, axis)
+        _, x = sort_key_val(key_bits(once, 32, x.type.shape), x, axis)
     return x
 
 

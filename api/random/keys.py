@@ -6,57 +6,78 @@ from typing import Any
 
 import numpy as np
 
+from ..effects.base.config import current as settings
 from ..effects.base.errors import BadArgument, DTypeMismatch, IntegerOverflow, ShapeMismatch
 from ..effects.core.arrays import Array, as_array, concrete
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.foundations.shapes import canonical_shape
 from ..effects.operations.manipulation.slicing import index_in_dim
-from ..effects.operations.random_bits import (
-    KEY,
-    LOW,
-    random_fold_in,
-    random_seed,
-    random_split,
-    random_unwrap,
-    random_wrap,
-)
+from ..effects.operations.random_bits import KEY, LOW, random_unwrap, random_wrap
+from ..effects.operations.random_generators import fold_keys, rekeyed, seed_keys, split_keys
 from ..effects.types.array_type import array_type
-from ..effects.types.dtypes import ANY_INTEGER, THREEFRY, KeyDType, KeyImpl, canonical, is_extended, uint32
+from ..effects.types.dtypes import ANY_INTEGER, KeyDType, canonical, is_extended, uint32
 
-__all__ = ["PRNGKey", "clone", "fold_in", "key", "key_data", "key_impl", "split", "wrap_key_data"]
+__all__ = ["PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data"]
 
 
-def _check_impl(name: str, impl: Any, dtype: Any = None) -> None:
-    """Raise BadArgument unless these name the generator that there is."""
-    if impl is not None and dtype is not None:
+def key_dtype(impl: Any = None) -> KeyDType:
+    """The dtype of the keys of a generator, which is given by name; of the setting ``default_prng_impl`` for None.
+
+    Raises: DTypeMismatch: there is no generator of this name.
+
+    >>> from handlax import random
+    >>> random.key_dtype(), random.key_dtype("philox4x32")
+    (key<fry>, key<phx4>)
+    """
+    if impl is None:
+        name = settings().default_prng_impl
+        return KEY if name == "threefry2x32" else KeyDType(name)
+    return impl if isinstance(impl, KeyDType) else KeyDType(impl)
+
+
+def _chosen(name: str, impl: Any, dtype: Any = None) -> KeyDType:
+    """The dtype of keys that these name. Raises: BadArgument: both are given, or the dtype is not one of keys."""
+    if dtype is None:
+        return key_dtype(impl)
+    if impl is not None:
         raise BadArgument(f"{name}: give impl or dtype, not both; got {impl!r} and {dtype!r}.")
-    if dtype is not None:
-        asked = canonical(dtype)
-        impl = asked.impl if isinstance(asked, KeyDType) else asked
-    if impl is not None and (impl if isinstance(impl, KeyImpl) else KeyDType(impl).impl) != THREEFRY:
-        raise BadArgument(f"{name}: keys are those of threefry2x32, got {impl!r}.", hint="leave impl away.")
+    asked = canonical(dtype)
+    if not isinstance(asked, KeyDType):
+        raise BadArgument(f"{name}: dtype must be one of keys, got {asked}.", hint="random.key_dtype(impl) gives it.")
+    return asked
 
 
-def _seed(name: str, seed: Any) -> Any:
-    """The key of a seed; numbers of up to 32 bits, negative ones too, give the low word alone."""
+def _seed(name: str, seed: Any, dtype: KeyDType) -> Any:
+    """The key of a seed.
+
+    Numbers of up to 32 bits, negative ones too, give the low word alone. With the setting ``enable_x64`` False all do,
+    and with True all negative ones give both words.
+    """
     if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
         number = int(seed)
         if not -(2**63) <= number < 2**64:
             raise IntegerOverflow(f"{name}: a seed has at most 64 bits, got {number}.", hint="fold_in takes more.")
-        high = 0 if -(2**31) <= number < 2**32 else (number >> 32) & LOW
-        return concrete(array_type((), KEY), np.array([high, number & LOW], uint32))
+        wide = settings().enable_x64
+        narrow = not wide and -(2**31) <= number < 2**32
+        high = 0 if narrow or wide is False else (number >> 32) & LOW
+        threefry = concrete(array_type((), KEY), np.array([high, number & LOW], uint32))
+        return threefry if dtype is KEY or dtype == KEY else rekeyed(threefry, dtype)
     found = as_array(seed)
     if found.type.dtype not in ANY_INTEGER:
         raise DTypeMismatch(f"{name}: a seed must be an integer, got {found.type}.")
     if found.type.shape:
         raise ShapeMismatch(f"{name}: a seed is one integer, got {found.type}.", hint="vmap(random.key) takes many.")
-    return random_seed(found)
+    return seed_keys(found, dtype)
 
 
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     """The random key of an integer: the same draws for the same seed, on every device.
 
     Equal to JAX's key of this seed: numbers from -2**31 to 2**32 - 1 fill the low word, others both words.
+
+    Args:
+        impl: the name of the generator: threefry2x32, threefry4x32, philox2x32, philox4x32, rbg or unsafe_rbg.
+        dtype: the dtype of its keys, in place of its name.
 
     Raises: IntegerOverflow: the seed has more than 64 bits. DTypeMismatch: it is no integer.
 
@@ -65,32 +86,32 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     Array((), dtype=key<fry>) overlaying:
     [ 0 42]
     """
-    _check_impl("random.key", impl, dtype)
-    return _seed("random.key", seed)
+    return _seed("random.key", seed, _chosen("random.key", impl, dtype))
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
-    """``key_data(key(seed))``: a key as its two words, which all functions of ``random`` take too.
+    """``key_data(key(seed))``: a key as its words, which all functions of ``random`` take too.
 
     >>> from handlax import random
     >>> random.PRNGKey(42)
     Array([ 0, 42], dtype=uint32)
     """
-    _check_impl("random.PRNGKey", impl)
-    return random_unwrap(_seed("random.PRNGKey", seed))
+    return random_unwrap(_seed("random.PRNGKey", seed, key_dtype(impl)))
 
 
 def typed(name: str, keys: Any) -> Any:
-    """Keys as an array of keys: what is one already, or words ``uint32[..., 2]``."""
+    """Keys as an array of keys: what is one already, or words ``uint32[..., n]`` of the default generator."""
     keys = keys if isinstance(keys, Array) else as_array(keys)
-    if is_extended(keys.type.dtype):
-        return keys
-    if keys.type.dtype != uint32 or keys.type.shape[-1:] != (2,):
+    return keys if is_extended(keys.type.dtype) else _wrapped(name, keys, key_dtype())
+
+
+def _wrapped(name: str, words: Any, dtype: KeyDType) -> Any:
+    if words.type.dtype != uint32 or words.type.shape[-1:] != dtype.shape:
         raise DTypeMismatch(
-            f"{name}: a key is needed, or its words uint32[2], got {keys.type}.",
+            f"{name}: a key is needed, or its words uint32[{dtype.shape[0]}], got {words.type}.",
             hint="make keys with random.key(seed) and random.split(key).",
         )
-    return random_wrap(keys)
+    return random_wrap(words, dtype)
 
 
 def single(name: str, keys: Any) -> Any:
@@ -110,14 +131,14 @@ def same_form(keys: Any, given: Any) -> Any:
 
 def pair(one: Any) -> tuple[Any, Any]:
     """Two new keys."""
-    both = random_split(one, (2,))
+    both = split_keys(one, (2,))
     return index_in_dim(both, 0, keepdims=False), index_in_dim(both, 1, keepdims=False)
 
 
 def key_data(keys: Any) -> Any:
     """The words of keys: ``wrap_key_data(key_data(keys)) == keys``.
 
-    Shapes: ``key[*s] -> uint32[*s, 2]``; words are given back.
+    Shapes: ``key[*s] -> uint32[*s, 2]``, or as many words as the generator's keys have; words are given back.
 
     >>> from handlax import random
     >>> random.key_data(random.key(7))
@@ -136,11 +157,11 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     Array((), dtype=key<fry>) overlaying:
     [0 7]
     """
-    _check_impl("random.wrap_key_data", impl, dtype)
+    made = _chosen("random.wrap_key_data", impl, dtype)
     words = as_array(key_bits_array)
     if is_extended(words.type.dtype):
-        raise DTypeMismatch(f"random.wrap_key_data: words uint32[..., 2] are needed, got {words.type}.")
-    return typed("random.wrap_key_data", words)
+        raise DTypeMismatch(f"random.wrap_key_data: words uint32 are needed, got {words.type}.")
+    return _wrapped("random.wrap_key_data", words, made)
 
 
 def key_impl(keys: Any) -> str:
@@ -172,7 +193,7 @@ def split(key: Any, num: Any = 2) -> Any:
     (2, 3)
     """
     shape = canonical_shape(num.__index__() if hasattr(num, "__index__") else num, "random.split")
-    return same_form(random_split(single("random.split", key), shape), key)
+    return same_form(split_keys(single("random.split", key), shape), key)
 
 
 def fold_in(key: Any, data: Any) -> Any:
@@ -194,7 +215,7 @@ def fold_in(key: Any, data: Any) -> Any:
     if isinstance(data, (int, np.integer)) and not isinstance(data, bool):
         if not 0 <= data <= LOW:
             raise IntegerOverflow(f"random.fold_in: the number must have 32 bits and no sign, got {data}.")
-        return same_form(random_fold_in(one, concrete(array_type((), uint32), np.array(data, uint32))), key)
+        return same_form(fold_keys(one, concrete(array_type((), uint32), np.array(data, uint32))), key)
     number = as_array(data)
     if number.type.dtype not in ANY_INTEGER:
         raise DTypeMismatch(f"random.fold_in: the data must be an integer, got {number.type}.")
@@ -203,4 +224,4 @@ def fold_in(key: Any, data: Any) -> Any:
             f"random.fold_in: one integer is needed, got {number.type}.",
             hint="map over it: vmap(lambda n: fold_in(key, n))(numbers).",
         )
-    return same_form(random_fold_in(one, convert(number, uint32)), key)
+    return same_form(fold_keys(one, convert(number, uint32)), key)

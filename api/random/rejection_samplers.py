@@ -19,7 +19,7 @@ from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.elementwise.transcendental import exp, log, log1p, pow
 from ..effects.operations.foundations.shapes import broadcast, full, reshape
 from ..effects.operations.manipulation.slicing import index_in_dim
-from ..effects.operations.random_bits import random_split
+from ..effects.operations.random_generators import split_keys
 from ..effects.operations.reductions.reductions import reduce_or
 from ..effects.operations.special.special_functions import digamma, lgamma, random_gamma_grad
 from ..effects.types.array_type import array_type
@@ -64,7 +64,7 @@ def _gamma_draw(key: Any, a: Any) -> tuple[Any, Any]:
         return bitwise_and(outside, ge(log(u), square * 0.5 + d * ((1.0 - cube) + log(cube))))
 
     def again(s: Any) -> Any:
-        keys = random_split(s[0], (3,))
+        keys = split_keys(s[0], (3,))
         key, x_key, u_key = [index_in_dim(keys, i, keepdims=False) for i in range(3)]
         square, cube = candidate(x_key)
         return key, square, cube, unit(u_key, (), dtype)
@@ -87,7 +87,7 @@ def _gamma_draws(key: Any, a: Any, in_logs: bool) -> Any:
     valid = bitwise_and(gt(a, 0.0), is_finite(a))
     safe = select(valid, a, full(a.type, 1.0))
     flat = reshape(safe, (a.type.size,))
-    cube, keys = vmap(_gamma_draw)(random_split(key, flat.type.shape), flat)
+    cube, keys = vmap(_gamma_draw)(split_keys(key, flat.type.shape), flat)
     boosted, d = lt(flat, 1.0), _gamma_scale(flat)
     uniform = vmap(lambda key: unit(key, (), a.type.dtype))(keys)
     if in_logs:
@@ -263,7 +263,7 @@ def _many(key: Any, rate: Any) -> Any:
 
     def once(s: Any) -> Any:
         key, waiting, found = s
-        keys = random_split(key, (3,))
+        keys = split_keys(key, (3,))
         key, first, second = [index_in_dim(keys, i, keepdims=False) for i in range(3)]
         u = unit(first, shape, dtype) - 0.5
         v = unit(second, shape, dtype)

@@ -30,7 +30,7 @@ class Configuration(ImmutableObject):
         DEFAULT_NAMES := (
             "enable_x64", "default_float", "default_int", "numpy_dtype_promotion", "numpy_rank_promotion",
             "default_matmul_precision", "default_device", "disable_jit", "debug_nans", "debug_infs",
-            "check_leaks", "compilation_cache_dir", "platforms", "tables",
+            "check_leaks", "compilation_cache_dir", "platforms", "default_prng_impl", "tables",
         )
     ))
     _guard = ("settings", "hx.configure(name=value), or hx.config.update(name, value).")
@@ -53,6 +53,7 @@ class Configuration(ImmutableObject):
     check_leaks: bool
     compilation_cache_dir: str | None
     platforms: str | None
+    default_prng_impl: str
     tables: PMap[str, Any]
 
     def __init__(self, fields: PMap[str, Any]):
@@ -109,6 +110,7 @@ DEFAULTS: Mapping[str, Any] = {
     "check_leaks": False,
     "compilation_cache_dir": None,
     "platforms": None,
+    "default_prng_impl": "threefry2x32",
     "tables": pmap(),
 }
 
@@ -119,6 +121,8 @@ _WIDTHS: Mapping[bool | None, Mapping[str, str]] = {
     True: {"default_float": "float64", "default_int": "int64"},
 }
 
+_GENERATORS = "threefry2x32 threefry4x32 philox2x32 philox4x32 rbg unsafe_rbg"
+
 _CHOICES: Mapping[str, tuple[Any, ...]] = {
     "default_float": tuple(map(np.dtype, ("float32", "float64"))),
     "default_int": tuple(map(np.dtype, ("int32", "int64"))),
@@ -128,6 +132,7 @@ _CHOICES: Mapping[str, tuple[Any, ...]] = {
         None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "fastest",
     ),
     "enable_x64": (None, False, True),
+    "default_prng_impl": tuple(_GENERATORS.split()),
     **dict.fromkeys(("disable_jit", "debug_nans", "debug_infs", "check_leaks"), (False, True)),
 }
 
@@ -253,3 +258,8 @@ def numpy_dtype_promotion(new_val: str) -> Any:
 def numpy_rank_promotion(new_val: str) -> Any:
     """Set whether ranks are promoted: ``allow``, ``warn`` or ``raise``, for the extent of a ``with`` block."""
     return configure(numpy_rank_promotion=new_val)
+
+
+def default_prng_impl(new_val: str) -> Any:
+    """Set the random generator of keys that name none, for the extent of a ``with`` block."""
+    return configure(default_prng_impl=new_val)

@@ -27,12 +27,12 @@ from ..types.dtypes import INTEGER, THREEFRY, ExtendedDType, KeyDType, itemsize_
 from .foundations import elementwise_factory
 from .foundations.key_arrays import key_data_type
 from .foundations.shapes import canonical_shape, move_axis
+from .random_blocks import PARITY, BlockFunction
 
 Words = np.ndarray[Any, Any]
 
 KEY = KeyDType(THREEFRY)
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-PARITY = 0x1BD11BDA
 UINT = {8: uint8, 16: uint16, 32: uint32, 64: uint64}
 LOW = 0xFFFFFFFF
 
@@ -210,27 +210,12 @@ class KeyOperation(Operation):
 
 # (y0, y1) = block((k0, k1), (x0, x1))
 @operation
-class Threefry2x32:
+class Threefry2x32(BlockFunction):
     name = "threefry2x32"
-    multiple_results = True
-    workload = "random"
-    dtypes = frozenset({uint32})
-
-    def result_type(op, k0, k1, x0, x1):
-        types = (k0, k1, x0, x1)
-        shapes = {x.shape for x in types if x.shape}
-        if any(x.dtype != uint32 for x in types):
-            raise DTypeMismatch(f"threefry2x32: words must be uint32, got {', '.join(map(str, types))}.")
-        if len(shapes) > 1:
-            raise ShapeMismatch(f"threefry2x32: shapes must be equal or of rank 0, got {', '.join(map(str, types))}.")
-        result = array_type(shapes.pop() if shapes else (), uint32)
-        return result, result
+    size = 2
 
     def evaluate(op, k0, k1, x0, x1):
         return block(k0, k1, x0, x1)
-
-    batch = elementwise_factory.batch
-    jvp = zero
 
     def lower(op, emit, *values):
         type = emit.made[0]
@@ -363,18 +348,20 @@ class RandomSeed(KeyOperation):
         return emit_key(emit, emit.convert(high, uint32), low, emit.made)
 
 
-# y = the keys whose data is x
+# y = the keys of this dtype whose data is x
 @operation
 class RandomWrap(KeyOperation):
+    dtype: KeyDType = KEY
     dtypes = frozenset({uint32})
 
     def result_type(op, x):
-        if x.dtype != uint32 or not x.shape or x.shape[-1] != 2:
+        rank = len(op.dtype.shape)
+        if x.dtype != uint32 or x.shape[-rank:] != op.dtype.shape:
             raise DTypeMismatch(
-                f"random: key data must be uint32[..., 2], got {x}.",
+                f"random: the data of {op.dtype} keys must be uint32[..., {op.dtype.shape[0]}], got {x}.",
                 hint="make keys with random.key(seed) and random.split.",
             )
-        return array_type(x.shape[:-1], KEY)
+        return array_type(x.shape[:-rank], op.dtype)
 
     def evaluate(op, x):
         return x
@@ -437,11 +424,11 @@ def random_seed(seeds: Any) -> Any:
     return perform(RandomSeed(), as_array(seeds))
 
 
-def random_wrap(data: Any) -> Any:
-    """The keys of key data, ``uint32[..., 2]``."""
-    return perform(RandomWrap(), as_array(data))
+def random_wrap(data: Any, dtype: KeyDType = KEY) -> Any:
+    """The keys of key data, ``uint32[..., 2]`` for those of Threefry-2x32."""
+    return perform(RandomWrap(dtype), as_array(data))
 
 
 def random_unwrap(keys: Any) -> Any:
-    """The key data of keys, ``uint32[..., 2]``."""
+    """The key data of keys of any generator, ``uint32[..., 2]`` for Threefry-2x32."""
     return perform(RandomUnwrap(), as_array(keys))

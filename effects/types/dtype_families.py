@@ -15,14 +15,15 @@ from ..base.errors import DTypeMismatch
 from ..base.frozen_values import Value
 
 __all__ = [
-    "ANY", "ANY_FLOATING", "ANY_INEXACT", "ANY_INTEGER", "ANY_NUMERIC", "ANY_SIGNED", "ANY_UNSIGNED", "BOOL", "COMPLEX",
-    "EVERY", "FLOATING", "INEXACT", "INTEGER", "NUMERIC", "ORDERED", "RBG", "SIGNED", "SMALL", "SMALL_FLOATING",
-    "SMALL_SIGNED", "SMALL_UNSIGNED", "THREEFRY", "UNSAFE_RBG", "UNSIGNED", "DType", "ExtendedDType", "Family",
-    "KeyDType", "KeyImpl", "bfloat16", "bool_", "complex64", "complex128", "extended", "float0", "float4_e2m1fn",
-    "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
-    "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32", "float64", "from_short_name", "int2", "int4", "int8",
-    "int16", "int32", "int64", "is_bool", "is_complex", "is_extended", "is_floating", "is_inexact", "is_integer",
-    "is_signed", "is_unsigned", "prng_key", "short_name", "uint2", "uint4", "uint8", "uint16", "uint32", "uint64",
+    "ANY", "ANY_FLOATING", "ANY_INEXACT", "ANY_INTEGER", "ANY_NUMERIC", "ANY_SIGNED", "ANY_UNSIGNED", "BOOL",
+    "COMPLEX", "EVERY", "FLOATING", "INEXACT", "INTEGER", "NUMERIC", "ORDERED", "PHILOX2", "PHILOX4", "RBG",
+    "SIGNED", "SMALL", "SMALL_FLOATING", "SMALL_SIGNED", "SMALL_UNSIGNED", "THREEFRY", "THREEFRY4", "UNSAFE_RBG",
+    "UNSIGNED", "DType", "ExtendedDType", "Family", "KeyDType", "KeyImpl", "bfloat16", "bool_", "complex64",
+    "complex128", "extended", "float0", "float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32",
+    "float64", "from_short_name", "int2", "int4", "int8", "int16", "int32", "int64", "is_bool", "is_complex",
+    "is_extended", "is_floating", "is_inexact", "is_integer", "is_signed", "is_unsigned", "prng_key", "short_name",
+    "uint2", "uint4", "uint8", "uint16", "uint32", "uint64",
 ]  # fmt: skip
 
 
@@ -119,7 +120,11 @@ class KeyImpl(Value):
 THREEFRY = KeyImpl("threefry2x32", "fry", (2,))
 RBG = KeyImpl("rbg", "rbg", (4,))
 UNSAFE_RBG = KeyImpl("unsafe_rbg", "urbg", (4,))
-_KEY_IMPLS = MappingProxyType({s: i for i in (THREEFRY, RBG, UNSAFE_RBG) for s in (i.name, i.tag)})
+THREEFRY4 = KeyImpl("threefry4x32", "fry4", (4,))
+PHILOX2 = KeyImpl("philox2x32", "phx2", (1,))
+PHILOX4 = KeyImpl("philox4x32", "phx4", (2,))
+_ALL_IMPLS = (THREEFRY, THREEFRY4, PHILOX2, PHILOX4, RBG, UNSAFE_RBG)
+_KEY_IMPLS = MappingProxyType({s: i for i in _ALL_IMPLS for s in (i.name, i.tag)})
 
 
 @dataclass(frozen=True, repr=False)

@@ -42,6 +42,23 @@ def keys() -> list[Case]:
     return rows
 
 
+GENERATORS = ("threefry4x32", "philox2x32", "philox4x32", "rbg", "unsafe_rbg")
+
+
+def generated() -> list[Case]:
+    """Keys and bits of the generators beside the default one."""
+    rows = []
+    for impl in GENERATORS:
+        for seed in (0, 2**31 + 9):
+            k = From(f"key {seed} {impl}", lambda m, seed=seed, impl=impl: m.random.key(seed, impl=impl))
+            rows += [words("random.key", lambda m, k: k, k),
+                     words("random.split", lambda m, k: m.random.split(k, (3, 2)), k),
+                     words("random.fold_in", lambda m, k: m.random.fold_in(k, 12345), k)]
+            rows += [case("random.bits", k, s, dtype_of(d)) for s in ((), (3, 4), (9,)) for d in ("u8", "u32", "u64")]
+            rows += [case("random.uniform", k, (3,), loose=4)]
+    return rows
+
+
 def drawn() -> list[Case]:
     rows = []
     for seed in SEEDS:
@@ -113,4 +130,4 @@ def categorical(k: From) -> list[Case]:
             case("random.categorical", k, logits, shape=(2, 3), replace=False)]
 
 
-CASES = [*keys(), *drawn()]
+CASES = [*keys(), *generated(), *drawn()]

@@ -396,6 +396,6 @@ WITHOUT = {
         nn.initializers: Initializer glorot_normal glorot_uniform he_normal he_uniform kaiming_normal kaiming_uniform
         lecun_normal lecun_uniform ones xavier_normal xavier_uniform zeros
         random: PRNGKey bernoulli bits categorical cauchy choice clone exponential fold_in geometric gumbel key key_data
-        key_impl laplace logistic maxwell normal permutation poisson rademacher split wrap_key_data
+        key_dtype key_impl laplace logistic maxwell normal permutation poisson rademacher split wrap_key_data
     """,
 }

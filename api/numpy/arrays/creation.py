@@ -19,6 +19,7 @@ from ...effects.core.arrays import (
     as_array,
     concrete,
     from_numpy,
+    is_number,
     scalar,
     type_of,
     without_subclass,
@@ -281,6 +282,13 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     return _full(shape, dtype, 0, device, "empty")
 
 
+def _element(value: Any, dtype: Any, weak: bool = False) -> Any:
+    """A fill value as elements of this dtype; a number is every word of a key."""
+    if dtypes.is_extended(dtype) and is_number(value):
+        return shapes.full(array_type((), dtype), value)
+    return convert(value, dtype, weak)
+
+
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """``full(shape, x)[i] == x``; an array ``x`` is broadcast to ``shape``.
 
@@ -292,7 +300,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, 
     no_sharding("full", out_sharding)
     if isinstance(fill_value, (list, tuple)):
         fill_value = asarray(fill_value, dtype)
-    value = as_array(fill_value) if dtype is None else convert(fill_value, dtypes.canonical(dtype))
+    value = as_array(fill_value) if dtype is None else _element(fill_value, dtypes.canonical(dtype))
     sizes = shape_of(shape, "full")
     return placed(shapes.broadcast(value, sizes) if sizes != value.type.shape else value, device)
 
@@ -348,7 +356,7 @@ def full_like(
     """
     no_sharding("full_like", out_sharding)
     made = _like(a, dtype, shape, "full_like")
-    value = convert(fill_value, made.dtype, made.weak)
+    value = _element(fill_value, made.dtype, made.weak)
     return placed(shapes.broadcast(value, made.shape) if made.shape != value.type.shape else value, device)
 
 

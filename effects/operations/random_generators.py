@@ -1,0 +1,257 @@
+"""Keys of any generator: every function asks the dtype of the keys which generator they belong to.
+
+    seed_keys(seeds, dtype)       the keys of integers
+    split_keys(keys, shape)       the keys with these numbers that derive from each key
+    fold_keys(keys, data)         the keys that derive from keys and integers
+    key_bits(keys, width, shape)  random bits, a function of each key
+
+Those of Threefry-2x32 have operations of their own. The others are composed of block functions on their words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..base.errors import BadArgument
+from ..core.arrays import as_array, scalar
+from ..types.dtypes import PHILOX2, PHILOX4, RBG, THREEFRY4, UNSAFE_RBG, KeyDType, uint32, uint64
+from .elementwise.conversion import convert
+from .foundations.shapes import canonical_shape
+from .manipulation.creation import iota
+from .manipulation.operand_promotion import broadcast_together
+from .manipulation.rearranging import reshape, stack
+from .manipulation.slicing import index_in_dim, slice_in_dim
+from .random_bits import (
+    KEY,
+    LOW,
+    UINT,
+    random_bits,
+    random_fold_in,
+    random_seed,
+    random_split,
+    random_unwrap,
+    random_wrap,
+    threefry2x32,
+)
+from .random_blocks import philox2x32, philox4x32, product, threefry4x32
+
+KeyWords = Sequence[Any]
+
+
+class Generator(NamedTuple):
+    """A generator, by functions of words that broadcast.
+
+    Key words come from ``seed(high, low)``, ``split(key, number)`` and ``fold_in(key, integer)``. The
+    ``bits(key, width, shape)`` are drawn from key words with one dimension for each of ``shape`` behind their own.
+    """
+
+    seed: Callable[..., KeyWords]
+    split: Callable[..., KeyWords]
+    fold_in: Callable[..., KeyWords]
+    bits: Callable[[KeyWords, int, tuple[int, ...]], Any]
+
+
+def _aligned(*words: Any) -> list[Any]:
+    return broadcast_together("random", [as_array(word) for word in words])
+
+
+def _numbers(shape: tuple[int, ...], rank: int) -> Any:
+    """The row-major number of every index of ``shape``, as an array of this rank.
+
+    Raises: BadArgument: there are more than 2**32 - 1 of them.
+    """
+    if prod(shape) > LOW:
+        raise BadArgument(
+            f"random: {prod(shape)} elements are more than 2**32 - 1, which only threefry2x32 draws at once.",
+            hint="draw parts, from keys of their own: random.split(key).",
+        )
+    return reshape(iota(uint32, prod(shape)), (*(1,) * (rank - len(shape)), *shape))
+
+
+def _joined(high: Any, low: Any) -> Any:
+    """The 64-bit integers of these words."""
+    return (convert(high, uint64) << np.uint64(32)) | convert(low, uint64)
+
+
+ZERO = scalar(0, uint32)
+
+
+def counted(draw: Callable[..., tuple[Any, Any, Any]]) -> Callable[[KeyWords, int, tuple[int, ...]], Any]:
+    """The bits of a generator that has a block for every element: ``draw(key, number)`` gives its words.
+
+    They are the high and the low word of 64 bits, and a word of 32.
+    """
+
+    def bits(key: KeyWords, width: int, shape: tuple[int, ...]) -> Any:
+        high, low, word = draw(key, _numbers(shape, len(key[0].type.shape)))
+        return _joined(high, low) if width == 64 else convert(word, UINT[width])
+
+    return bits
+
+
+def _draw_philox2(key: KeyWords, number: Any) -> tuple[Any, Any, Any]:
+    x0, x1 = philox2x32(*_aligned(*key, ZERO, number))
+    return x0, x1, x0 ^ x1
+
+
+def _draw_philox4(key: KeyWords, number: Any) -> tuple[Any, Any, Any]:
+    x0, x1, x2, x3 = philox4x32(*_aligned(*key, ZERO, number, ZERO, ZERO))
+    return x0, x1, x0 ^ x1 ^ x2 ^ x3
+
+
+def _draw_threefry4(key: KeyWords, number: Any) -> tuple[Any, Any, Any]:
+    x0, x1, x2, x3 = threefry4x32(*_aligned(*key, ZERO, number, ZERO, ZERO))
+    return x0 ^ x2, x1 ^ x3, x0 ^ x1 ^ x2 ^ x3
+
+
+def _derive_philox2(key: KeyWords, number: Any) -> KeyWords:
+    return philox2x32(*_aligned(*key, ZERO, number))[:1]
+
+
+def _derive_philox4(key: KeyWords, number: Any) -> KeyWords:
+    return philox4x32(*_aligned(*key, ZERO, ZERO, ZERO, number))[:2]
+
+
+def _derive_threefry4(key: KeyWords, number: Any) -> KeyWords:
+    return threefry4x32(*_aligned(*key, ZERO, ZERO, ZERO, number))
+
+
+def _derive_rbg(key: KeyWords, number: Any) -> KeyWords:
+    """The halves of the key, each as a key of Threefry-2x32."""
+    return [word for i in (0, 2) for word in threefry2x32(*_aligned(*key[i : i + 2], ZERO, number))]
+
+
+def _philox_stream(key: KeyWords, number: Any, above: Any = ZERO) -> KeyWords:
+    """A block of the stream of a key: of Philox-4x32, from the counter of 128 bits whose words are those of the key.
+
+    The number of the block has the words ``above`` and ``number``.
+    Source: XLA's RngBitGenerator, algorithm Philox, whose state is a key and a counter, here both the same.
+    """
+    k0, k1, *_ = key
+    counter, carry = [], number
+    for word, more in zip((*key[2:], k0, k1), (above, ZERO, ZERO, None)):
+        raised = word + carry
+        counter.append(raised)
+        if more is not None:  # a word that wrapped around is below what was added to it
+            carry = convert(raised < carry, uint32) + more
+    return philox4x32(*_aligned(k0, k1, *counter))
+
+
+def _draw_stream(key: KeyWords, width: int, shape: tuple[int, ...]) -> Any:
+    """The words of the stream in order, one for an element, or two of 64 bits, the low one first."""
+    own = key[0].type.shape[: len(key[0].type.shape) - len(shape)]
+    each = 2 if width == 64 else 1
+    count = prod(shape) * each
+    first = [reshape(word, (*own, 1)) for word in key]
+    blocks = stack(_philox_stream(first, _numbers((-(-count // 4),), len(own) + 1)), axis=-1)
+    words = slice_in_dim(reshape(blocks, (*own, blocks.type.size // max(1, prod(own)))), 0, count, axis=len(own))
+    if each == 1:
+        return convert(reshape(words, (*own, *shape)), UINT[width])
+    pairs = reshape(words, (*own, *shape, 2))
+    low, high = [index_in_dim(pairs, i, axis=-1, keepdims=False) for i in range(2)]
+    return _joined(high, low)
+
+
+def _seed_rbg(high: Any, low: Any) -> KeyWords:
+    return high, low, high, low
+
+
+def _split_unsafe_rbg(key: KeyWords, number: Any) -> KeyWords:
+    high, low = product(number, 10)
+    return _philox_stream(key, low, high)
+
+
+def _fold_in_unsafe_rbg(key: KeyWords, number: Any) -> KeyWords:
+    return [x ^ y for x, y in zip(key, _philox_stream(_seed_rbg(ZERO, number), scalar(9, uint32)))]
+
+
+# The generators beside Threefry-2x32, by the dtype of their keys.
+GENERATORS = {
+    KeyDType(PHILOX2): Generator(
+        lambda high, low: philox2x32(*_aligned(ZERO, high, low))[:1],
+        _derive_philox2,
+        _derive_philox2,
+        counted(_draw_philox2),
+    ),
+    KeyDType(PHILOX4): Generator(
+        lambda high, low: philox4x32(*_aligned(ZERO, ZERO, high, low, ZERO, ZERO))[:2],
+        _derive_philox4,
+        _derive_philox4,
+        counted(_draw_philox4),
+    ),
+    KeyDType(THREEFRY4): Generator(
+        lambda high, low: threefry4x32(*_aligned(high, low, *[ZERO] * 6)),
+        _derive_threefry4,
+        _derive_threefry4,
+        counted(_draw_threefry4),
+    ),
+    KeyDType(RBG): Generator(_seed_rbg, _derive_rbg, _derive_rbg, _draw_stream),
+    KeyDType(UNSAFE_RBG): Generator(_seed_rbg, _split_unsafe_rbg, _fold_in_unsafe_rbg, _draw_stream),
+}
+
+
+def _generator(keys: Any) -> Generator | None:
+    """The generator that keys belong to; None for Threefry-2x32, and for what is no array of keys."""
+    dtype = keys.type.dtype
+    return None if dtype is KEY else GENERATORS.get(dtype)
+
+
+def _words(keys: Any, rank: int = 0) -> list[Any]:
+    """The words of keys, with ``rank`` more dimensions of size 1."""
+    data = random_unwrap(keys)
+    *shape, count = data.type.shape
+    return [reshape(index_in_dim(data, i, axis=-1), (*shape, *(1,) * rank)) for i in range(count)]
+
+
+def _keys(words: KeyWords, dtype: KeyDType) -> Any:
+    return random_wrap(stack(_aligned(*words), axis=-1), dtype)
+
+
+def key_bits(keys: Any, bit_width: int, shape: Any) -> Any:
+    """Uniform bits: unsigned integers of this width, of ``shape`` for every key.
+
+    Raises: BadArgument: the width is not 8, 16, 32 or 64. DTypeMismatch: ``keys`` is no array of keys.
+    """
+    keys = as_array(keys)
+    generator = _generator(keys)
+    if generator is None:
+        return random_bits(keys, bit_width, shape)
+    if bit_width not in UINT:
+        raise BadArgument(f"random_bits: the width must be 8, 16, 32 or 64, got {bit_width}.")
+    sizes = canonical_shape(shape, "random_bits")
+    return generator.bits(_words(keys, len(sizes)), bit_width, sizes)
+
+
+def split_keys(keys: Any, shape: Any) -> Any:
+    """New keys, of ``shape`` for every key."""
+    keys = as_array(keys)
+    generator = _generator(keys)
+    if generator is None:
+        return random_split(keys, shape)
+    sizes = canonical_shape(shape, "random_split")
+    numbers = _numbers(sizes, len(keys.type.shape) + len(sizes))
+    return _keys(generator.split(_words(keys, len(sizes)), numbers), keys.type.dtype)
+
+
+def fold_keys(keys: Any, data: Any) -> Any:
+    """The keys derived from ``keys`` and 32-bit numbers ``data``, of equal shapes or rank 0."""
+    keys = as_array(keys)
+    generator = _generator(keys)
+    if generator is None:
+        return random_fold_in(keys, data)
+    return _keys(generator.fold_in(_words(keys), as_array(data)), keys.type.dtype)
+
+
+def seed_keys(seeds: Any, dtype: KeyDType) -> Any:
+    """The keys of this dtype of integers: 64-bit seeds give both words, narrower ones the low word."""
+    return rekeyed(random_seed(seeds), dtype)
+
+
+def rekeyed(keys: Any, dtype: KeyDType) -> Any:
+    """The keys of this dtype of seeds, which are the two words of ``keys`` of Threefry-2x32."""
+    generator = GENERATORS.get(dtype)
+    return keys if generator is None else _keys(generator.seed(*_words(keys)), dtype)
