@@ -67,6 +67,18 @@ class DerivativeRule(DeferredRule):
     def run(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """The results and their tangents, under the handlers in force."""
 
+    def within(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """The same for a rule that transforms this one: ``PERFORMED`` for tangents that this rule does not give."""
+        return self.run(operands, tangents)
+
+    def states(self, count: int) -> list[int]:
+        """Which of ``count`` operands are states of handlers."""
+        return []
+
+    def differentiable(self) -> bool:
+        """Whether a result with a derivative is ``PERFORMED``."""
+        return False
+
     def transformed(self, context: BodyTransformContext) -> TransformedJvpRule:
         """The same rule under a handler, for the operation over bodies that the handler transformed."""
         ends, types = tuple(context.state_layout.types), context.body.out_types
@@ -228,13 +240,69 @@ class RulesIgnored(BodyTransformer):
             return cross(self, op, operands)
 
 
-class TransformedJvpRule(DerivativeRule):
-    """A jvp rule under a handler.
+class _Performed:
+    """The type of ``PERFORMED``, the tangent of a result that the rule's operations compute, such as a state."""
 
-    A tangent is partitioned as its primal. The rule is the derivative by the arguments. Where the state has a tangent,
-    results also depend on the state: that part of the tangent is the derivative of the rule itself by the state, and
-    the tangent of the final state the derivative of the rule by state and arguments. ``extra``: number of captured
-    values; ``out_types``, ``wanted``: types and marks of the results; ``ends``: types of the final state.
+    def __repr__(self) -> str:
+        return "performed"
+
+
+PERFORMED = _Performed()
+
+
+class RuleUnderHandlers(DerivativeRule):
+    """A jvp rule under handlers, each of which transformed it (``within``).
+
+    The rule is the derivative by the arguments. Results also depend on the states of handlers: that part of a tangent
+    is the derivative of the rule itself by the state. The tangent of what the rule performs, such as the final state
+    of a handler, is the derivative of the rule by states and arguments. Both are computed by runs of forward mode
+    outside all these handlers, so that they go through their clauses.
+    """
+
+    @abstractmethod
+    def within(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]: ...
+
+    def run(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        states = {*self.states(len(operands))}
+        dvalues = [None if i in states else dx for i, dx in enumerate(tangents)]
+        if not self.differentiable() or all([dx is None for dx in tangents]):
+            ys, dys = self.within(operands, dvalues)
+            return ys, [None if dy is PERFORMED else dy for dy in dys]
+        by_state = Jvp(current(), "")
+        by_value = Jvp(by_state, "")
+        pairs = enumerate(zip(operands, tangents))
+        boxes = [(by_state if i in states else by_value).pair(x, dx) for i, (x, dx) in pairs]
+        try:
+            with installed(RulesIgnored(by_value, self.shown)):
+                ys, dys = self.within(boxes, dvalues)
+        finally:
+            by_state.ended = by_value.ended = True
+        return _results(ys, dys, by_state, by_value)
+
+
+def _results(ys: Any, dys: Any, by_state: Jvp, by_value: Jvp) -> tuple[list[Any], list[Any]]:
+    """Values and tangents, from the rule's own results and the derivatives that the two runs of jvp computed."""
+
+    def parts(x: Any) -> tuple[Any, Any, Any]:
+        within, by_argument = by_value.unbox(x)
+        value, tangent = by_state.unbox(within)
+        return value, tangent, None if by_argument is None else by_state.unbox(by_argument)[0]
+
+    outs, douts = [], []
+    for y, dy in zip(ys, dys):
+        value, tangent, other = parts(y)
+        if dy is not PERFORMED:
+            other = None if dy is None else parts(dy)[0]
+        outs.append(value)
+        douts.append(add_tangents(tangent, other))
+    return outs, douts
+
+
+class TransformedJvpRule(RuleUnderHandlers):
+    """A jvp rule under a handler. A tangent is partitioned as its primal.
+
+    ``extra``: number of captured values; ``out_types``, ``wanted``: types and marks of the results; ``ends``: types of
+    the final state.
     """
 
     inner: Any
@@ -244,27 +312,18 @@ class TransformedJvpRule(DerivativeRule):
     wanted: tuple[Mark, ...]
     ends: tuple[ArrayType, ...]
 
-    def run(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        values, state = self.handler.parts(operands, self.extra)
-        dvalues, dstate = self.handler.parts(tangents, self.extra)
-        differentiable = any([is_inexact(t.dtype) for t in self.ends])
-        if not differentiable or all([dx is None for dx in tangents[self.extra :]]):
-            ys, dys, ends = self.within(current(), values, dvalues, state)
-            return [*ys, *ends], [*dys, *[None] * len(ends)]
-        by_state = Jvp(current(), "")
-        by_value = Jvp(by_state, "")
-        paired = [by_state.pair(x, dx) for x, dx in zip(state, dstate)]
-        boxes = [[by_value.pair(x, dx) for x, dx in zip(xs, dxs)] for xs, dxs in zip(values, dvalues)]
-        try:
-            ys, dys, ends = self.within(RulesIgnored(by_value, self.shown), boxes, dvalues, paired)
-        finally:
-            by_state.ended = by_value.ended = True
-        return self.results(ys, dys, ends, by_state, by_value)
+    def states(self, count: int) -> list[int]:
+        groups, own = self.handler.parts(range(count), self.extra)
+        return [*[i for at in self.inner.states(len(groups)) for i in groups[at]], *own]
 
-    def within(self, outer: Any, values: Sequence[Any], dvalues: Sequence[Any], state: Sequence[Any]) -> Any:
-        """The rule under the handler over ``outer``: parts of the results, of their tangents, and the final state."""
-        with Reinstallation(self.handler, outer, state) as handler:
-            ys, dys = self.inner.run(handler.boxes(values), handler.boxes(dvalues))
+    def differentiable(self) -> bool:
+        return any([is_inexact(t.dtype) for t in self.ends]) or bool(self.inner.differentiable())
+
+    def within(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        values, state = self.handler.parts(operands, self.extra)
+        dvalues, _ = self.handler.parts(tangents, self.extra)
+        with Reinstallation(self.handler, current(), state) as handler:
+            ys, dys = self.inner.within(handler.boxes(values), handler.boxes(dvalues))
         ends, _ = handler.end
         if len(ends) != len(self.ends):
             raise StateTypeError(
@@ -274,31 +333,13 @@ class TransformedJvpRule(DerivativeRule):
             )
         outs: list[Any] = []
         douts: list[Any] = []
-        with inside(outer):
-            for y, dy, t, mark in zip(ys, dys, self.out_types, self.wanted):
-                parts = handler.typed(y, t, mark)
-                outs += parts
-                douts += [None] * len(parts) if dy is None else handler.typed(dy, t, mark)
-            return outs, douts, [convert(x, t.dtype, t.weak) for x, t in zip(ends, self.ends)]
-
-    def results(self, ys: Any, dys: Any, ends: Any, by_state: Jvp, by_value: Jvp) -> tuple[list[Any], list[Any]]:
-        """Values and tangents, from the rule's own results and the derivatives that the two jvp runs computed."""
-
-        def parts(x: Any) -> tuple[Any, Any, Any]:
-            within, by_argument = by_value.unbox(x)
-            value, tangent = by_state.unbox(within)
-            return value, tangent, None if by_argument is None else by_state.unbox(by_argument)[0]
-
-        outs, douts = [], []
-        for y, dy in zip(ys, dys):
-            value, tangent, _ = parts(y)
-            outs.append(value)
-            douts.append(add_tangents(tangent, None if dy is None else parts(dy)[0]))
-        for x in ends:
-            value, tangent, other = parts(x)
-            outs.append(value)
-            douts.append(add_tangents(tangent, other))
-        return outs, douts
+        for y, dy, t, mark in zip(ys, dys, self.out_types, self.wanted):
+            parts = handler.typed(y, t, mark)
+            outs += parts
+            given = dy is None or dy is PERFORMED
+            douts += [dy] * len(parts) if given else handler.typed(dy, t, mark)
+        last = [convert(x, t.dtype, t.weak) for x, t in zip(ends, self.ends)]
+        return [*outs, *last], [*douts, *[PERFORMED] * len(last)]
 
 
 # A linear map under a handler

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ...effects.base.errors import CannotCross
-from ...effects.base.stack import current, installed
+from ...effects.base.stack import current
 from ...effects.control.branches import Cond
 from ...effects.core.arrays import as_array
 from ...effects.core.columns import zeros_like
@@ -25,10 +25,9 @@ from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.program import Program, bind, interpret
 from ...effects.types.array_type import ArrayType
-from ...effects.types.dtypes import int32
+from ...effects.types.dtypes import int32, is_inexact
 from ..core.record import record
-from ..differentiation.deferred_rules import BatchingRule, DerivativeRule, RulesIgnored
-from ..differentiation.jvp import Jvp
+from ..differentiation.deferred_rules import PERFORMED, BatchingRule, RuleUnderHandlers
 from .answer_conversion import as_result
 
 
@@ -225,45 +224,39 @@ def _exiting(rule: Any, extra: int, payload: Sequence[ArrayType]) -> Any:
     return kind(rule, extra, tuple(payload))
 
 
-class ExitingDerivative(DerivativeRule):
+class ExitingDerivative(RuleUnderHandlers):
     """A derivative rule of a function that may abort: results, payload and flag, and their tangents.
 
-    The tangents of results are the rule's. Where the rule aborts, the tangent of the payload is the derivative of what
-    the rule does up to there, as it is for a state (``TransformedJvpRule``).
+    The tangents of results are the rule's; that of the payload is the derivative of what the rule performs.
     """
 
     inner: Any
     extra: int
     payload: tuple[ArrayType, ...]
 
-    def run(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        values: Sequence[Any] = operands[self.extra :]
-        dvalues = tangents[self.extra :]
-        program, present = self.recorded(values, dvalues)
-        run = Jvp(current(), "")
-        if _aborts(program):
-            values = [run.pair(x, dx) for x, dx in zip(values, dvalues)]
-        with installed(RulesIgnored(run, self.shown)):
-            flagged = _with_exit_flag(program, self.payload)
-            boxes = interpret(flagged, [*values, *[dx for dx in dvalues if dx is not None]])
-        run.ended = True
-        results, own, status = _split_at([run.unbox(y) for y in boxes], len(present), len(program.outs))
-        nonzero = iter([dy for dy, _ in own])
-        dys = [next(nonzero) if yes else None for yes in present]
-        return [y for y, _ in (*results, *status)], [*dys, *[dy for _, dy in status]]
+    def states(self, count: int) -> list[int]:
+        return [self.extra + i for i in self.inner.states(count - self.extra)]
 
-    def recorded(self, values: Sequence[Any], dvalues: Sequence[Any]) -> tuple[Program, list[bool]]:
-        """The rule from operands and nonzero tangents to results and nonzero tangents; which results have one."""
-        present: list[bool] = []
+    def differentiable(self) -> bool:
+        return any([is_inexact(t.dtype) for t in self.payload]) or bool(self.inner.differentiable())
+
+    def within(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        values, dvalues = operands[self.extra :], tangents[self.extra :]
+        given = [dx for dx in dvalues if dx is not None]
+        dys: list[Any] = []
 
         def flat(*xs: Any) -> list[Any]:
             dxs = iter(xs[len(values) :])
-            ys, dys = self.inner.run(xs[: len(values)], [None if dx is None else next(dxs) for dx in dvalues])
-            present[:] = [dy is not None for dy in dys]
-            return [*ys, *[dy for dy in dys if dy is not None]]
+            ys, found = self.inner.within(xs[: len(values)], [None if dx is None else next(dxs) for dx in dvalues])
+            dys[:] = found
+            return [*ys, *[dy for dy in found if dy is not None and dy is not PERFORMED]]
 
-        types = [x.type for x in (*values, *[dx for dx in dvalues if dx is not None])]
-        return record(flat, types, "rule", ""), present
+        program = record(flat, [x.type for x in (*values, *given)], "rule", "")
+        outs = interpret(_with_exit_flag(program, self.payload), [*values, *given])
+        ys, nonzero, status = _split_at(outs, len(dys), len(program.outs))
+        found = iter(nonzero)
+        tangents = [dy if dy is None or dy is PERFORMED else next(found) for dy in dys]
+        return [*ys, *status], [*tangents, *[PERFORMED] * len(status)]
 
 
 class ExitingLanes(BatchingRule):

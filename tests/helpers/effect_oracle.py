@@ -7,7 +7,7 @@ generator: what it yields are events, what is sent back are answers.
     lanes, lane, end    what follows happens in each lane of a group, one after the other
     loop, iterate, end  in each iteration of a loop
     region, end         for each lane alone, since lanes part ways in it
-    merge               two infinitesimals become one
+    open, merge         from here on there is a second infinitesimal beside one; the two become one
 
 The lanes of ``vmap`` advance together: each effect is performed for all lanes in index order, and so is each region.
 Effects under a derivative are performed once, with the primal value, and their answers are constants.
@@ -202,7 +202,7 @@ def together(lanes):
         if kind == "returned":
             return [event[1] for event in events]
         answers = [None] * len(lanes)
-        if kind in ("loop", "iterate", "end", "merge"):
+        if kind in ("loop", "iterate", "end", "open", "merge"):
             yield events[0]
             continue
         yield ("lanes", len(lanes), {events[0][1]} if kind == "perform" else events[0][-1])
@@ -242,7 +242,7 @@ def derivative(env, lanes, tag, i, mode, block):
         answer = None
         if event[0] == "perform":
             answer = yield ("perform", event[1], without(without(event[2], tag), tag + 0.5))
-        elif event[0] != "merge" or event[2] != tag:
+        elif event[0] not in ("open", "merge") or event[2] != tag:
             yield event
         event = advance(inner, answer)
     p, t = parts(event[1][0], tag)
@@ -258,6 +258,7 @@ def custom(env, lanes, tag, i, kind, rate, block):
     x = env[i]
     if (own := top(x)) is None:
         return (yield from run(block, [1.0, x], lanes, tag))[0]
+    yield ("open", own + 0.5, own)
     (y,) = yield from run(block, [1.0, Dual(own + 0.5, x.p, x.t)], lanes, tag)
     yield ("merge", own + 0.5, own)
     return add(without(y, own + 0.5), Dual(own, 0.0, mul(mul(rate, cos(x.p)), x.t)))
@@ -297,9 +298,10 @@ class Group:
 
 def handled(handler, start, state, history=()):
     """The answer of a handled block, which is started again and sent the answers of ``history``: how it is resumed."""
-    block, groups = start(), []
+    block, groups, opened = start(), [], []
     event = advance(block, None)
     for answer in history:  # of events that have happened
+        opened = still_open(opened, event)
         if event[0] in ("lanes", "loop", "region"):
             groups.append(Group("past", shown=False))
         elif event[0] == "end":
@@ -309,8 +311,9 @@ def handled(handler, start, state, history=()):
     while event[0] != "returned":
         answer = None
         clause = handler.clauses.get(event[1]) if event[0] == "perform" else None
-        if event[0] == "merge":
-            state = merged(state, *event[1:])
+        opened = still_open(opened, event)
+        if event[0] in ("open", "merge"):
+            state = merged(state, *event[1:]) if event[0] == "merge" else state
             yield event
         elif event[0] != "perform":
             state = yield from crossed(handler, state, groups, event)
@@ -320,7 +323,11 @@ def handled(handler, start, state, history=()):
             for group in groups:
                 if group.shown:
                     yield ("end",)
-            return add(mul(clause.a, event[2]), 0.0 if state is None else state)
+            result = add(mul(clause.a, event[2]), 0.0 if state is None else state)
+            for _, one, other in reversed(opened):
+                yield ("merge", one, other)
+                result = merged(result, one, other)
+            return result
         elif handler.kind == "ctl" and clause.ends:
             resume = lambda s, y: handled(handler, start, s, (*history, y))
             return (yield from resumed(clause, state, event[2], resume))
@@ -329,6 +336,13 @@ def handled(handler, start, state, history=()):
         history.append(answer)
         event = advance(block, answer)
     return finished(handler, state, event[1][0])
+
+
+def still_open(opened, event):
+    """The events "open" whose infinitesimals are not merged after this event."""
+    if event[0] == "open":
+        return [*opened, event]
+    return opened[:-1] if event[0] == "merge" else opened
 
 
 def crossed(handler, state, groups, event):

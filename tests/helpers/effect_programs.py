@@ -72,7 +72,7 @@ class Scope(NamedTuple):
             handler = rest[0]
             clause = handler.clauses.get(effect)
             if clause is not None:
-                if "custom" in seen and handler.kind != "fun":
+                if "custom" in seen and clause.ends and handler.kind == "ctl":
                     return False
                 if clause.ends and handler.kind == "ctl" and seen & {"loop", "while", "lanes"}:
                     return False
@@ -160,7 +160,7 @@ class Writer:
         kinds = ["arithmetic"] + ["perform"] * 3 * bool(allowed)
         if scope.depth > 0 and not scope.has("custom"):
             kinds += ["cond", "cond_of_all", "switch", "scan", "scan", "vmap", "vmap", "jit", "checkpoint"]
-            kinds += ["derivative", "custom", "handle", "handle", "handle"]
+            kinds += ["derivative", "custom", "custom", "handle", "handle", "handle"]
             kinds += ["counted_while", "tested_while"] * (not scope.has("reverse"))
         kind = self.draw.choice(kinds)
         i = self.draw.randint(1, count - 1)
@@ -221,7 +221,7 @@ class Writer:
 
     def handler(self, scope: Scope, every: bool = False) -> Handled:
         draw = self.draw
-        kind = draw.choice(["fun"] * 6 + ["ctl", "final"]) if not every else "fun"
+        kind = draw.choice(["fun"] * 5 + ["ctl", "final", "final"]) if not every else "fun"
         moves = draw.choice([None, "carry", "carry"] if kind != "fun" else
                             [None, "carry", "carry", "append", "sum", "max", "split", "tally"])  # fmt: skip
         if every and moves == "tally":
