@@ -122,3 +122,41 @@ def test_a_rule_for_lanes_under_a_handler_whose_state_does_not_leave() -> None:
 
     assert [float(y) for y in hx.vmap(f)(hnp.ones(2))] == [2.0, 2.0]
     assert [float(y) for y in hx.vmap(looped(f))(hnp.ones(2))] == [4.0, 4.0]
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Triple:
+    def result_type(op, x):
+        return x
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Add:
+    def result_type(op, x):
+        return None
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Leave:
+    def result_type(op, x):
+        return None
+
+
+adding = hx.handle(hx.handler({Add: lambda s, op, x: (s + x, None)}), 0.0)
+leaving = hx.handle(hx.handler({Leave: hx.final(lambda op, x: (x, x))}, returns=lambda y: (y, y)))
+counting = hx.handle(hx.handler({Triple: lambda s, op, x: (s + 1.0, 3.0 * s * x * x)}), 1.0)
+
+
+@pytest.mark.parametrize("handled", [adding, leaving], ids=["a state", "an early end"])
+@pytest.mark.parametrize("between", [lambda f: f, hx.jit, lambda f: lambda x: hx.vmap(f)(hnp.stack([x]))])
+def test_what_a_rule_performs_is_differentiated_through_the_clauses_of_all_handlers(handled, between):
+    @hx.custom_jvp
+    def f(x):
+        y = hx.perform(Triple(), x)
+        hx.perform(Add() if handled is adding else Leave(), y)
+        return x
+
+    f.defjvp(lambda xs, ts: (f(*xs), 7.0 * ts[0]))
+    value = lambda x: counting(lambda x: hnp.ravel(between(lambda x: handled(f)(x)[0])(x))[0])(x)[1]
+    (y, dy) = hx.jvp(value, (2.0,), (1.0,))
+    assert (float(y), float(dy), float(hx.grad(value)(2.0))) == (12.0, 12.0, 12.0)
