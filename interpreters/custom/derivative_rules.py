@@ -189,6 +189,10 @@ class UserJvp(UserRule):
     rule: KeyedValue
 
     @property
+    def defined_by(self) -> KeyedValue:
+        return self.rule
+
+    @property
     def shown(self) -> str:
         return f"custom_jvp of {self.function}, rule {describe_function(self.rule.value)}"
 
@@ -234,6 +238,10 @@ class UserVjp(UserRule):
     bwd: KeyedValue
     static_positions: tuple[int, ...]  # of the static arguments among all arguments
     logs: bool  # whether the backward rule returns logs too
+
+    @property
+    def defined_by(self) -> KeyedValue:
+        return self.fwd
 
     @property
     def shown(self) -> str:

@@ -245,6 +245,10 @@ class UserRoot(DerivativeRule):
     boxes: tuple[KeyedValue, ...]
 
     @property
+    def defined_by(self) -> KeyedValue:
+        return self.tangent_solve
+
+    @property
     def shown(self) -> str:
         return f"custom_root, {describe_function(self.tangent_solve.value)}"
 

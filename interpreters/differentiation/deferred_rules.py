@@ -61,7 +61,15 @@ class DeferredRule(Value):
 
 
 class DerivativeRule(DeferredRule):
-    """A jvp rule ``run(operands, tangents) -> (results, tangents)``; None is the symbolic zero."""
+    """A jvp rule ``run(operands, tangents) -> (results, tangents)``; None is the symbolic zero.
+
+    One of the user's has ``defined_by``, the function, and ``boxes``, the placeholders of what it captured.
+    """
+
+    @property
+    def by_user(self) -> Any:
+        """The rule itself; of one that handlers transformed, the user's."""
+        return self
 
     @abstractmethod
     def run(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -210,30 +218,35 @@ class Reinstallation(installed):
 # A derivative's rule under a handler
 
 
-class RulesIgnored(BodyTransformer):
+class RuleIgnored(BodyTransformer):
     """A handler under which functions with one certain rule are interpreted as if they had none.
 
     While a rule is itself differentiated with respect to a state, the function that it calls is differentiated by its
     operations, not by the rule again.
     """
 
-    __slots__ = ("shown",)
+    __slots__ = ("rule",)
 
-    def __init__(self, outer: Run, shown: str):
+    def __init__(self, outer: Run, rule: Any):
         super().__init__(outer, "")
-        self.shown = shown
+        self.rule = rule
 
-    def fresh(self, outer: Run) -> RulesIgnored:
-        return RulesIgnored(outer, self.shown)
+    def fresh(self, outer: Run) -> RuleIgnored:
+        return RuleIgnored(outer, self.rule)
 
     def key(self) -> Any:
-        return ("unruled", self.shown)
+        return ("unruled", self.rule)
+
+    def ignores(self, rule: DerivativeRule) -> bool:
+        """Whether it is the rule; one that captured boxes is another value in each call, so it is known by its name."""
+        this, other = self.rule, rule.by_user
+        return other.shown == this.shown and bool(other.defined_by == this.defined_by or this.boxes or other.boxes)
 
     def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
         within = [kind for body in op.bodies for kind in body.operations] if op.bodied else []
         if not any([kind.deferred for kind in within]) and not (op.bodied and op.deferred):
             return self.outer.answer(op, operands)
-        if op.deferred and op.rule.shown == self.shown:
+        if op.deferred and isinstance(op.rule, DerivativeRule) and self.ignores(op.rule):
             with inside(self):
                 return interpret(op.bodies[0], operands)
         with inside(self.outer):
@@ -259,6 +272,12 @@ class RuleUnderHandlers(DerivativeRule):
     outside all these handlers, so that they go through their clauses.
     """
 
+    inner: Any
+
+    @property
+    def by_user(self) -> Any:
+        return self.inner.by_user
+
     @abstractmethod
     def within(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]: ...
 
@@ -273,7 +292,7 @@ class RuleUnderHandlers(DerivativeRule):
         pairs = enumerate(zip(operands, tangents))
         boxes = [(by_state if i in states else by_value).pair(x, dx) for i, (x, dx) in pairs]
         try:
-            with installed(RulesIgnored(by_value, self.shown)):
+            with installed(RuleIgnored(by_value, self.by_user)):
                 ys, dys = self.within(boxes, dvalues)
         finally:
             by_state.ended = by_value.ended = True

@@ -65,10 +65,17 @@ def maximum(a, b):
 
 
 def without(x, tag):
-    """The value without the infinitesimal of one derivative."""
+    """The value without one infinitesimal."""
     if not isinstance(x, Dual):
         return x
     return without(x.p, tag) if x.tag == tag else Dual(x.tag, without(x.p, tag), without(x.t, tag))
+
+
+def without_derivative(x, tag):
+    """The value without the infinitesimals of one derivative: its own and those of custom functions in it."""
+    while (own := top(x)) is not None and math.floor(own) == tag:
+        x = without(x, own)
+    return x if own is None or own < tag else Dual(own, *[without_derivative(part, tag) for part in (x.p, x.t)])
 
 
 ARITHMETIC = {
@@ -241,8 +248,8 @@ def derivative(env, lanes, tag, i, mode, block):
     while event[0] != "returned":
         answer = None
         if event[0] == "perform":
-            answer = yield ("perform", event[1], without(without(event[2], tag), tag + 0.5))
-        elif event[0] not in ("open", "merge") or event[2] != tag:
+            answer = yield ("perform", event[1], without_derivative(event[2], tag))
+        elif event[0] not in ("open", "merge") or math.floor(event[2]) != tag:
             yield event
         event = advance(inner, answer)
     p, t = parts(event[1][0], tag)
@@ -258,10 +265,11 @@ def custom(env, lanes, tag, i, kind, rate, block):
     x = env[i]
     if (own := top(x)) is None:
         return (yield from run(block, [1.0, x], lanes, tag))[0]
-    yield ("open", own + 0.5, own)
-    (y,) = yield from run(block, [1.0, Dual(own + 0.5, x.p, x.t)], lanes, tag)
-    yield ("merge", own + 0.5, own)
-    return add(without(y, own + 0.5), Dual(own, 0.0, mul(mul(rate, cos(x.p)), x.t)))
+    beside = (own + math.floor(own) + 1) / 2  # above its own, below that of the next derivative inside
+    yield ("open", beside, own)
+    (y,) = yield from run(block, [1.0, Dual(beside, x.p, x.t)], lanes, tag)
+    yield ("merge", beside, own)
+    return add(without(y, beside), Dual(own, 0.0, mul(mul(rate, cos(x.p)), x.t)))
 
 
 def handle(env, lanes, tag, handler, block):

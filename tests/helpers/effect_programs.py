@@ -158,9 +158,9 @@ class Writer:
     def statement(self, scope: Scope, count: int) -> Any:
         allowed = [e for e in EFFECTS if scope.allows(e)]
         kinds = ["arithmetic"] + ["perform"] * 3 * bool(allowed)
-        if scope.depth > 0 and not scope.has("custom"):
+        if scope.depth > 0:
             kinds += ["cond", "cond_of_all", "switch", "scan", "scan", "vmap", "vmap", "jit", "checkpoint"]
-            kinds += ["derivative", "custom", "custom", "handle", "handle", "handle"]
+            kinds += ["derivative", "handle", "handle", "handle"] + ["custom"] * 2 * (not scope.has("custom"))
             kinds += ["counted_while", "tested_while"] * (not scope.has("reverse"))
         kind = self.draw.choice(kinds)
         i = self.draw.randint(1, count - 1)

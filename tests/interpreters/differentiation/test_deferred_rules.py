@@ -160,3 +160,23 @@ def test_what_a_rule_performs_is_differentiated_through_the_clauses_of_all_handl
     value = lambda x: counting(lambda x: hnp.ravel(between(lambda x: handled(f)(x)[0])(x))[0])(x)[1]
     (y, dy) = hx.jvp(value, (2.0,), (1.0,))
     assert (float(y), float(dy), float(hx.grad(value)(2.0))) == (12.0, 12.0, 12.0)
+
+
+def with_slope(f, rate):
+    g = hx.custom_jvp(f)
+    g.defjvp(lambda xs, ts: (g(*xs), rate * ts[0]))
+    return g
+
+
+def with_pulled_slope(f, rate):
+    g = hx.custom_vjp(f)
+    g.defvjp(lambda x: (g(x), None), lambda _, ct: (rate * ct,))
+    return g
+
+
+@pytest.mark.parametrize("ruled", [with_slope, with_pulled_slope])
+def test_a_rule_in_another_of_the_same_text_is_not_taken_for_it(ruled):
+    inner = ruled(hnp.sin, 5.0)
+    outer = ruled(lambda x: (hx.perform(Add(), inner(x)), x)[1], 7.0)
+    _, (state_slope, slope) = hx.jvp(adding(outer), (2.0,), (1.0,))
+    assert (float(state_slope), float(slope)) == (5.0, 7.0)
