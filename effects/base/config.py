@@ -30,7 +30,7 @@ class Configuration(ImmutableObject):
         DEFAULT_NAMES := (
             "enable_x64", "default_float", "default_int", "numpy_dtype_promotion", "numpy_rank_promotion",
             "default_matmul_precision", "default_device", "disable_jit", "debug_nans", "debug_infs",
-            "check_leaks", "compilation_cache_dir", "platforms", "default_prng_impl", "tables",
+            "check_leaks", "check_static_indices", "compilation_cache_dir", "platforms", "default_prng_impl", "tables",
         )
     ))
     _guard = ("settings", "hx.configure(name=value), or hx.config.update(name, value).")
@@ -51,6 +51,7 @@ class Configuration(ImmutableObject):
     debug_nans: bool
     debug_infs: bool
     check_leaks: bool
+    check_static_indices: bool
     compilation_cache_dir: str | None
     platforms: str | None
     default_prng_impl: str
@@ -108,6 +109,7 @@ DEFAULTS: Mapping[str, Any] = {
     "debug_nans": False,
     "debug_infs": False,
     "check_leaks": False,
+    "check_static_indices": False,
     "compilation_cache_dir": None,
     "platforms": None,
     "default_prng_impl": "threefry2x32",
@@ -133,7 +135,7 @@ _CHOICES: Mapping[str, tuple[Any, ...]] = {
     ),
     "enable_x64": (None, False, True),
     "default_prng_impl": tuple(_GENERATORS.split()),
-    **dict.fromkeys(("disable_jit", "debug_nans", "debug_infs", "check_leaks"), (False, True)),
+    **dict.fromkeys(("disable_jit", "debug_nans", "debug_infs", "check_leaks", "check_static_indices"), (False, True)),
 }
 
 def _checked(name: str, value: Any) -> Any:

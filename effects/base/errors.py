@@ -73,7 +73,7 @@ class TreeMismatch(HandlaxError, TypeError, ValueError):
     """Pytrees whose structures must agree, and do not."""
 
 
-class NotAnArray(HandlaxError, TypeError):
+class NotAnArray(HandlaxError, TypeError, ValueError):
     """A value that is neither a number nor an array."""
 
 
@@ -83,6 +83,10 @@ class NotAFunction(HandlaxError, TypeError):
 
 class BadArgument(HandlaxError, ValueError):
     """A static argument (axis, name, mode, ...) outside the range of its values."""
+
+
+class BadAxis(BadArgument, TypeError, IndexError):
+    """An axis that an array does not have, or that is no integer."""
 
 
 class BadCall(HandlaxError, TypeError):
@@ -146,7 +150,7 @@ class MissingRule(HandlaxError, LookupError):
     """An operation for which the column of a handler has no rule."""
 
 
-class UnhandledEffect(HandlaxError, LookupError):
+class UnhandledEffect(HandlaxError, LookupError, ValueError):
     """An effect that no handler on the stack answers, or that is left in a program to be compiled."""
 
 

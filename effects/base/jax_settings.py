@@ -10,6 +10,7 @@ from .source_locations import warn_user
 
 # JAX's name -> the name here, for settings that mean the same
 ALIASES: Mapping[str, str] = MappingProxyType({
+    "jax_check_static_indices": "check_static_indices",
     "jax_check_tracer_leaks": "check_leaks",
     "jax_compilation_cache_dir": "compilation_cache_dir",
     "jax_debug_infs": "debug_infs",
@@ -28,7 +29,7 @@ ALIASES: Mapping[str, str] = MappingProxyType({
 _NAMES = """
     accurate_erf_inv allow_f16_reductions array array_garbage_collection_guard auto_pcast backend_target
     bcoo_cusparse_lowering captured_constants_report_frames captured_constants_warn_bytes check_proxy_envs
-    check_static_indices compilation_cache_check_contents compilation_cache_expect_pgle
+    compilation_cache_check_contents compilation_cache_expect_pgle
     compilation_cache_include_metadata_in_key compilation_cache_max_size compiler_detailed_logging_min_ops
     compiler_enable_remat_pass cpu_collectives_implementation cpu_enable_async_dispatch
     cpu_get_global_topology_timeout_minutes cpu_get_local_topology_timeout_minutes cross_host_transfer_socket_address

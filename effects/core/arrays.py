@@ -192,6 +192,10 @@ class ConcreteArray(UnsealedArray, ImmutableObject):
     def devices(self) -> set[Any]:
         return InstalledBackend.backend.devices(self.buffer)
 
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the data on the device."""
+        return int(self.buffer.unsafe_buffer_pointer())
+
     @property
     def device(self) -> Any:
         (device,) = self.devices()

@@ -124,7 +124,9 @@ class Operation(ImmutableObject):
             return key
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (type(self) is type(other) and self.key == other.key)
+        if type(self) is not type(other):
+            return NotImplemented
+        return self is other or self.key == other.key
 
     def __hash__(self) -> int:
         try:

@@ -61,7 +61,10 @@ class Equation(NamedTuple):
 
     @property
     def params(self) -> dict[str, Any]:
-        return {name: getattr(self.op, name) for name in self.op._names}
+        """The fields of the operation; the program of an operation with one body also as ``jaxpr``."""
+        fields = {name: getattr(self.op, name) for name in self.op._names}
+        bodies = fields.get("bodies", ())
+        return {**fields, "jaxpr": bodies[0]} if len(bodies) == 1 else fields
 
     @property
     def effects(self) -> frozenset[Any]:

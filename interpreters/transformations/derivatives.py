@@ -367,6 +367,11 @@ def jacfwd(
         chosen, of_chosen = _of_argnums("jacfwd", fun, argnums, args, kwargs, holomorphic, False)
         leaves, tree = pytrees.flatten(chosen)
         xs = [_differentiable("jacfwd", x) for x in leaves]
+        if not holomorphic and any([dtypes.is_complex(x.type.dtype) for x in xs]):
+            raise NotDifferentiable(
+                f"jacfwd: without holomorphic=True arguments are real, got {', '.join([str(x.type) for x in xs])}.",
+                hint="set holomorphic=True for a complex derivative, or use jacrev.",
+            )
 
         def push(flat: Any) -> Any:
             return jvp(of_chosen, tuple(chosen), pytrees.unflatten(tree, _split(flat, xs)), has_aux=has_aux)

@@ -228,3 +228,14 @@ def test_logaddexp2_of_complex_numbers(rng):
     x, y = rng.normal(size=(2, 5)) + 1j * rng.normal(size=(2, 5))
     np.testing.assert_allclose(hnp.logaddexp2(x, y), np.log2(2**x + 2**y), rtol=1e-13)
     assert np.isfinite(hnp.logaddexp2(2000 + 1j, 2001 - 1j))
+
+
+@pytest.mark.parametrize("equal", [hnp.equal, hnp.isclose, lambda a, b: ~hnp.not_equal(a, b)])
+def test_random_keys_are_compared_by_their_data(equal):
+    key, others = hx.random.key(1), hx.random.split(hx.random.key(0), 2)
+    mixed = hnp.stack([key, others[1]])
+    for call in (equal, hx.jit(equal)):
+        assert np.asarray(call(key, hx.random.key(1))).tolist() is True
+        assert np.asarray(call(mixed, others)).tolist() == [False, True]
+    assert bool(hnp.array_equal(mixed, mixed)) and not bool(hnp.array_equal(mixed, others))
+    assert not bool(hnp.array_equal(key, mixed))

@@ -408,3 +408,26 @@ def test_the_ends_of_a_slice_are_known(entry, index, use):
     with pytest.raises(hx.errors.BadIndex, match="slice must be known, got i32") as caught:
         hx.jit(lambda i: use(x, index(entry(i))))(1)
     assert "dynamic_slice" in str(caught.value)
+
+
+@pytest.mark.parametrize("index", [4, -5, np.s_[:, 3], np.s_[..., -4], np.s_[[0, 1], 3], np.s_[None, 2]], ids=str)
+@pytest.mark.parametrize("read", [
+    lambda x, i: x[i], lambda x, i: hx.jit(lambda x: x[i])(x), lambda x, i: x.at[i].get()
+], ids=["eager", "jit", "get"])  # fmt: skip
+def test_integers_out_of_bounds_are_refused_where_it_is_set(index, read):
+    x = hnp.arange(6.0).reshape(2, 3)
+    clipped = np.asarray(x.at[index].get(mode="clip"))
+    np.testing.assert_array_equal(read(x, index), clipped)
+    with hx.configure(check_static_indices=True):
+        with pytest.raises(IndexError, match="an index must lie in its axis"):
+            read(x, index)
+        np.testing.assert_array_equal(x.at[index].get(mode="clip"), clipped)
+        np.testing.assert_array_equal(read(x, np.s_[-2, :9]), [0.0, 1.0, 2.0])
+
+
+@pytest.mark.parametrize(("shape", "mask"), [
+    ((3,), (0,)), ((3, 4), (0,)), ((3, 4), (0, 4)), ((3, 4, 5), (3, 0))
+], ids=str)  # fmt: skip
+def test_a_mask_without_elements_chooses_nothing_as_in_numpy(shape, mask):
+    x, chosen = np.ones(shape, np.float32), np.zeros(mask, bool)
+    assert hnp.asarray(x)[hnp.asarray(chosen)].shape == x[chosen].shape

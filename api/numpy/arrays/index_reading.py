@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...effects.base import config
 from ...effects.base.errors import (
     BadArgument,
     BadIndex,
@@ -132,7 +133,7 @@ def _unmasked(items: list[Any], shape: tuple[int, ...]) -> list[Any]:
                 hint="use where(mask, x, y), or nonzero(mask, size=n) for a known number of places.",
             )
         size = shape[dim : dim + mask.ndim]
-        if mask.shape != size:
+        if len(mask.shape) != len(size) or any([m not in (0, n) for m, n in zip(mask.shape, size)]):
             raise BadIndex(f"index: a mask must have the shape {size} of the axes it stands for, got {mask.shape}.")
         found.extend(np.nonzero(np.asarray(mask)))
         dim += mask.ndim
@@ -155,18 +156,35 @@ def without_flags(x: Any, items: list[Any]) -> tuple[Any, list[Any]]:
 
 
 def getitem(x: Any, index: Any) -> Any:
-    """``x[index]``: NumPy's indexing; integers outside an axis are clipped."""
+    """``x[index]``: NumPy's indexing; integers outside an axis are clipped, or refused: ``check_static_indices``."""
     if index.__class__ is int:
         shape = x.type.shape
         if shape:
             return _row(x, index, shape)
-    return read(x, entries(index, x.type.shape), CLIP, None, False, False, True)
+    items = entries(index, x.type.shape)
+    check_static(items, x.type.shape)
+    return read(x, items, CLIP, None, False, False, True)
+
+
+def check_static(items: list[Any], shape: tuple[int, ...], wrap: bool = True) -> None:
+    """Where ``check_static_indices`` is set, raises BadIndex: an integer among the entries is out of bounds."""
+    if not config.current().check_static_indices:
+        return
+    dim = 0
+    for item in items:
+        if item.__class__ is int and not (-shape[dim] if wrap else 0) <= item < shape[dim]:
+            raise BadIndex(
+                f"index: an index must lie in its axis, got {item} for axis {dim} of size {shape[dim]}.",
+                hint="without check_static_indices it is clipped.",
+            )
+        dim += item is not None and item.__class__ is not BooleanIndex
 
 
 def _row(x: Any, i: int, shape: tuple[int, ...]) -> Any:
     n = shape[0]
     i = i + n if i < 0 else i
     if not 0 <= i < n:
+        check_static([i], shape, False)
         return _dynamic(x, [_computed(i) if n else clipped(i, n), *[FULL] * (len(shape) - 1)], False)
     rest = shape[1:]
     run = current()

@@ -50,6 +50,7 @@ from .index_reading import (
     INT64,
     BooleanIndex,
     bounds,
+    check_static,
     entries,
     layout,
     limited,
@@ -303,6 +304,8 @@ class IndexUpdateRef:
         x = self.array
         found = mode_of(mode, CLIP if fill_value is None else FILL)
         items = entries(self.index, x.type.shape)
+        if mode is None:
+            check_static(items, x.type.shape, wrap_negative_indices)
         return read(x, items, found, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices)
 
     def apply(

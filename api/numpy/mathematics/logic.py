@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from ...effects.types.dtypes import bool_
 from ..arrays.argument_conversion import array_of, inexact_together, like, no_out
 from ..arrays.creation import array_beside
 from . import reductions
-from .universal_functions import binary, ufunc
+from .universal_functions import are_keys, binary, ufunc
 
 __all__ = [
     "allclose", "array_equal", "array_equiv", "equal", "greater", "greater_equal", "isclose", "iscomplex",
@@ -31,8 +32,10 @@ __all__ = [
 
 
 # z = x == y, x != y, x < y, x <= y, x > y, x >= y
-equal = binary("equal", comparison.Eq, "Whether ``x[i] == y[i]``. Source: NumPy, ``equal``.")
-not_equal = binary("not_equal", comparison.Ne, "Whether ``x[i] != y[i]``. Source: NumPy, ``not_equal``.")
+equal = binary("equal", comparison.Eq, "Whether ``x[i] == y[i]``. Source: NumPy, ``equal``.", keys=operator.eq)
+not_equal = binary(
+    "not_equal", comparison.Ne, "Whether ``x[i] != y[i]``. Source: NumPy, ``not_equal``.", keys=operator.ne
+)
 less = binary("less", comparison.Lt, "Whether ``x[i] < y[i]``. Source: NumPy, ``less``.")
 less_equal = binary("less_equal", comparison.Le, "Whether ``x[i] <= y[i]``. Source: NumPy, ``less_equal``.")
 greater = binary("greater", comparison.Gt, "Whether ``x[i] > y[i]``. Source: NumPy, ``greater``.")
@@ -169,6 +172,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     >>> isclose(1.0, 1.000001), isclose(6, 10, rtol=0.5)
     (Array(True, dtype=bool), Array(True, dtype=bool))
     """
+    if are_keys(a, b):
+        return a == b
     x, y = inexact_together("isclose", a, b)
     size = arithmetic.abs(y)
     reach = add(*together("isclose", convert(atol, size.type.dtype), mul(*_pair(rtol, size))))
@@ -204,6 +209,8 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     >>> array_equal(1, 1.0)
     Array(True, dtype=bool)
     """
+    if are_keys(a1, a2):
+        return reductions.all(a1 == a2) if a1.shape == a2.shape else array_of(False)
     x, y = promote(array_beside(a2, a1), array_beside(a1, a2))
     return _equal(x, y, equal_nan) if x.type.shape == y.type.shape else array_of(False)
 

@@ -16,7 +16,7 @@ from ...effects.operations.manipulation.operand_promotion import together
 from ...effects.operations.manipulation.slicing import concatenate, index_in_dim
 from ...effects.operations.reductions.cumulative import prefixes
 from ...effects.operations.reductions.reductions import fold
-from ...effects.types.dtypes import ANY_INEXACT, bool_, canonical
+from ...effects.types.dtypes import ANY_INEXACT, KeyDType, bool_, canonical
 from ..arrays.argument_conversion import (
     array_of,
     axes_of,
@@ -188,10 +188,17 @@ class ufunc:
         return getattr(place, self.scatter)(b)
 
 
-def binary(name: str, kind: type[Operation], doc: str, floats: bool = False) -> ArrayFunction:
+def are_keys(x: Any, y: Any) -> bool:
+    """Whether both are arrays of random keys."""
+    return all([isinstance(a, Array) and a.type.dtype.__class__ is KeyDType for a in (x, y)])
+
+
+def binary(
+    name: str, kind: type[Operation], doc: str, floats: bool = False, keys: Callable[..., Any] | None = None
+) -> ArrayFunction:
     """The function that promotes and broadcasts two operands and performs one elementwise operation.
 
-    With ``floats``, integers and booleans become floats first.
+    With ``floats``, integers and booleans become floats first. ``keys`` is the function of two arrays of random keys.
     """
     op = kind()
 
@@ -201,8 +208,11 @@ def binary(name: str, kind: type[Operation], doc: str, floats: bool = False) -> 
         return current().answer(op, tuple(inexact_together(name, x1, x2)))
 
     def any_numbers(x: Any, y: Any, /) -> Any:
-        if isinstance(x, Array) and isinstance(y, Array) and x.type is y.type:
-            return current().answer(op, (x, y))
+        if isinstance(x, Array) and isinstance(y, Array):
+            if keys is not None and x.type.dtype.__class__ is KeyDType is y.type.dtype.__class__:
+                return keys(x, y)
+            if x.type is y.type:
+                return current().answer(op, (x, y))
         return current().answer(op, tuple(together(name, x, y)))
 
     return named(strict if floats else any_numbers, name, doc)

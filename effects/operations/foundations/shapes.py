@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ...base.errors import BadArgument, ConcretizationError, DTypeMismatch, ShapeMismatch, TracerIntegerConversionError
+from ...base.errors import (
+    BadArgument,
+    BadAxis,
+    ConcretizationError,
+    DTypeMismatch,
+    ShapeMismatch,
+    TracerIntegerConversionError,
+)
 from ...base.stack import perform
 from ...core import columns
 from ...core.arrays import Array, as_array, concrete, scalar
@@ -19,15 +26,15 @@ from ...types.dtypes import NUMERIC, ExtendedDType
 
 
 def canonical_axis(axis: Any, rank: int, name: str) -> int:
-    """``axis`` counted from the front. Raises BadArgument, which names ``name``: there is no such axis."""
+    """``axis`` counted from the front. Raises BadAxis, which names ``name``: there is no such axis."""
     try:
         index = axis.__index__()
     except ConcretizationError:
         raise _traced(f"{name}: an axis must be known, got {axis.type}.") from None
     except (AttributeError, TypeError):
-        raise BadArgument(f"{name}: an axis must be an integer, got {axis!r}.") from None
+        raise BadAxis(f"{name}: an axis must be an integer, got {axis!r}.") from None
     if not -rank <= index < rank:
-        raise BadArgument(f"{name}: axis {index} is out of range for an array of rank {rank}.")
+        raise BadAxis(f"{name}: axis {index} is out of range for an array of rank {rank}.")
     return index + rank if index < 0 else index
 
 

@@ -83,8 +83,10 @@ class Pad:
         return tuple([a + b + n + max(0, n - 1) * i for (a, b, i), n in zip(op.config, shape)])
 
     def result_type(op, x, value):
-        if value.shape or value.dtype != x.dtype:
-            raise DTypeMismatch(f"pad: the padding value must be a scalar of the operand's dtype, got {value} for {x}.")
+        if value.shape:
+            raise ShapeMismatch(f"pad: the padding value must be a scalar, got {value}.")
+        if value.dtype != x.dtype:
+            raise DTypeMismatch(f"pad: the padding value must have the operand's dtype, got {value} for {x}.")
         if len(op.config) != len(x.shape):
             raise ShapeMismatch(f"pad: needs (low, high, interior) for each dimension of {x}, got {op.config}.")
         sizes = op.sizes(x.shape)

@@ -140,6 +140,8 @@ class TopK:
             raise BadArgument(f"top_k: {op.axis} is no axis of {x}.")
         if not 0 <= op.k <= x.shape[op.axis]:
             raise BadArgument(f"top_k: k must be at most the size of axis {op.axis}, got {op.k} for {x}.")
+        if x.shape[op.axis] > 2**31 - 1:
+            raise BadArgument(f"top_k: indices must fit into i32, got an axis of size {x.shape[op.axis]}.")
         shape = (*x.shape[: op.axis], op.k, *x.shape[op.axis + 1 :])
         return array_type(shape, x.dtype, x.weak), array_type(shape, int32)
 

@@ -152,3 +152,14 @@ def test_a_block_has_what_its_family_declares_and_no_other_base():
         @hx.effect
         class Stray(Plain):
             pass
+
+
+def test_an_operation_leaves_it_to_others_whether_they_are_equal_to_it():
+    class Named:
+        def __eq__(self, other):
+            return other.name == "sin"
+
+        __hash__ = None
+
+    operation = hx.operations.Sin()
+    assert operation == Named() and operation != hx.operations.Cos() and operation != "sin"

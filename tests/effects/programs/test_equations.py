@@ -53,3 +53,11 @@ def test_what_an_operation_gives_is_a_result_alone_or_a_tuple_of_results():
     scan = next(iter(hx.make_program(lambda xs: lax.scan(lambda c, x: (c + x, c), 0.0, xs))(numpy.ones(3)).ops))
     assert type(scan) is Scan and Mul().as_results(1) == (1,) and Mul().from_results([1]) == 1
     assert scan.as_results((1, 2)) == (1, 2) and scan.from_results([1, 2]) == (1, 2)
+
+
+def test_the_program_of_a_single_body_is_among_the_parameters():
+    outer = hx.make_program(lambda x: lax.scan(lambda c, _: (c * 2.0, None), x, length=3)[0])(1.0)
+    (loop,) = outer.eqns
+    assert loop.params["jaxpr"] is loop.op.bodies[0] and loop.params["jaxpr"].eqns[0].primitive == Mul()
+    branches = hx.make_program(lambda x: lax.cond(x > 0, numpy.sin, numpy.cos, x))(1.0).eqns[-1]
+    assert "jaxpr" not in branches.params

@@ -88,3 +88,21 @@ def test_what_is_beside_a_value_is_returned_beside_its_derivative() -> None:
     assert (float(value[0]), float(value[1]["twice"]), float(slope)) == (9.0, 6.0, 6.0)
     y, pull, aux = hx.vjp(lambda x: (x**3, x), 2.0, has_aux=True)
     assert (float(y), float(pull(1.0)[0]), float(aux)) == (8.0, 12.0, 2.0)
+
+
+def test_forward_jacobians_of_complex_arguments_must_be_holomorphic():
+    assert complex(hx.jacfwd(lambda z: z * z, holomorphic=True)(1 + 2j)) == 2 + 4j
+    with pytest.raises(TypeError, match="holomorphic"):
+        hx.jacfwd(lambda z: z * z)(1 + 2j)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "bfloat16"])
+def test_numpy_tangents_are_converted_within_their_kind(dtype):
+    x = hnp.array([1.0, 2.0], dtype)
+    _, dy = hx.jvp(lambda x: x * x, (x,), (np.ones(2),))
+    assert dy.dtype == dtype and dy.astype("float32").tolist() == [2.0, 4.0]
+    (ct,) = hx.vjp(lambda x: x * x, x)[1](np.ones(2))
+    assert ct.dtype == dtype
+    for tangent in (hnp.ones(2, "float64"), np.ones(2, complex)):
+        with pytest.raises(errors.DTypeMismatch, match="its primal's dtype"):
+            hx.jvp(lambda x: x * x, (x,), (tangent,))

@@ -70,3 +70,9 @@ def test_keys_stay_keys_and_compare():
     assert hx.vmap(lambda a: a == key)(keys).tolist() == [False] * 3
     with pytest.raises(TypeError):
         assert key == 1
+
+
+def test_an_array_tells_the_address_of_its_data():
+    x = hx.device_put(np.arange(3.0))
+    assert lax.convert_element_type(x, x.dtype).unsafe_buffer_pointer() == x.unsafe_buffer_pointer()
+    assert (x + 1).unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
