@@ -59,16 +59,19 @@ def _aligned(*words: Any) -> list[Any]:
     return broadcast_together("random", [as_array(word) for word in words])
 
 
-def _numbers(shape: tuple[int, ...], rank: int) -> Any:
-    """The row-major number of every index of ``shape``, as an array of this rank.
-
-    Raises: BadArgument: there are more than 2**32 - 1 of them.
-    """
-    if prod(shape) > LOW:
+def _countable(shape: Any, name: str) -> tuple[int, ...]:
+    """The shape of what is drawn. Raises: BadArgument: it has more than 2**32 - 1 elements, or is none."""
+    sizes = canonical_shape(shape, name)
+    if prod(sizes) > LOW:
         raise BadArgument(
-            f"random: {prod(shape)} elements are more than 2**32 - 1, which only threefry2x32 draws at once.",
+            f"{name}: {prod(sizes)} elements are more than 2**32 - 1, which only threefry2x32 draws at once.",
             hint="draw parts, from keys of their own: random.split(key).",
         )
+    return sizes
+
+
+def _numbers(shape: tuple[int, ...], rank: int) -> Any:
+    """The row-major number of every index of ``shape``, as an array of this rank."""
     return reshape(iota(uint32, prod(shape)), (*(1,) * (rank - len(shape)), *shape))
 
 
@@ -222,7 +225,7 @@ def key_bits(keys: Any, bit_width: int, shape: Any) -> Any:
         return random_bits(keys, bit_width, shape)
     if bit_width not in UINT:
         raise BadArgument(f"random_bits: the width must be 8, 16, 32 or 64, got {bit_width}.")
-    sizes = canonical_shape(shape, "random_bits")
+    sizes = _countable(shape, "random_bits")
     return generator.bits(_words(keys, len(sizes)), bit_width, sizes)
 
 
@@ -232,7 +235,7 @@ def split_keys(keys: Any, shape: Any) -> Any:
     generator = _generator(keys)
     if generator is None:
         return random_split(keys, shape)
-    sizes = canonical_shape(shape, "random_split")
+    sizes = _countable(shape, "random_split")
     numbers = _numbers(sizes, len(keys.type.shape) + len(sizes))
     return _keys(generator.split(_words(keys, len(sizes)), numbers), keys.type.dtype)
 
