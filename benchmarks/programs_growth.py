@@ -29,6 +29,7 @@ FAILING = hx.handler({Fail: hx.final(lambda op, x: (False, x))}, returns=lambda 
 RESUMING = hx.handler({Ask: hx.ctl(lambda resume, op, x: resume(x + 1.0))})
 LOGGING = hx.handler({Ask: lambda log, op, x: ((*log, x), x)}, moves=hx.append)
 MERGING = hx.handler({Ask: lambda s, op, x: (s + x, x)}, moves=hx.merge(lambda s, t: s + t, 0.0))
+USING = hx.handler({Ask: hx.ctl(lambda resume, op, x: 0.5 * resume(x + 1.0))})
 SUMMING = hx.handler({Ask: lambda s, op, x: (s + x, s * x)})
 
 
@@ -61,9 +62,13 @@ def failing_loops(n: int) -> Made:
     return lambda x: hx.handle(FAILING)(_row(lambda x: lax.fori_loop(0, 3, iterate, x), n))(x)[1], 1.0
 
 
-def choices(n: int) -> Made:
+def choices(n: int, handler: hx.Handler = RESUMING) -> Made:
     step = lambda x: lax.cond(x > 1.0, lambda y: hx.perform(Ask(), y), lambda y: y * 2.0, x)
-    return lambda x: hx.handle(RESUMING)(_row(step, n))(x), 1.0
+    return lambda x: hx.handle(handler)(_row(step, n))(x), 1.0
+
+
+def choices_that_use_the_answer(n: int) -> Made:
+    return choices(n, USING)
 
 
 def resumptions(n: int) -> Made:
@@ -114,7 +119,8 @@ def nested_checkpoints(n: int) -> Made:
 
 FAMILIES: dict[str, Callable[[int], Made]] = {
     "failure points": failure_points, "loops with a failure point": failing_loops, "traced choices": choices,
-    "resumptions": resumptions, "carried effects under vmap": carried_in_lanes,
+    "traced choices that use the answer": choices_that_use_the_answer, "resumptions": resumptions,
+    "carried effects under vmap": carried_in_lanes,
     "merged effects under vmap": merged_in_lanes, "branches with an effect": branches,
     "branches with an entry of a log": logging_branches, "handled calls": handlers_in_a_row,
     "checkpoints": checkpoints, "nested jits": nested_jits, "nested checkpoints": nested_checkpoints,

@@ -52,7 +52,7 @@ def growth_row(family: str, stage: str, measured: Callable[[Callable[[Any], Any]
 
 
 def compiled_row(family: str, few: int, many: int) -> Row:
-    """The time of XLA's compilation too: a carried effect is a loop, merged ones are one loop."""
+    """The time of XLA's compilation too, which inlines calls; a carried effect is a loop, merged ones are one loop."""
     make = FAMILIES[family]
 
     def seconds(n: int) -> float:
@@ -74,5 +74,6 @@ ROWS = [
     *[growth_row(family, stage, measured) for family in FAMILIES for stage, measured in STAGES.items()],
     *[growth_row(family, "trace and print of grad", _printed_gradient) for family in PRINTED],
     compiled_row("carried effects under vmap", 10, 40),
+    compiled_row("traced choices that use the answer", 5, 20),
     compiled_row("merged effects under vmap", 100, 1000),
 ]

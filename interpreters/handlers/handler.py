@@ -51,7 +51,9 @@ class ctl(ClauseKind):
         (resume, op, *xs) -> answer        resume(y) -> answer
         (resume, s, op, *xs) -> answer     resume(s, y) -> answer
 
-    ``answer`` is the result of the handled program.
+    ``answer`` is the result of the handled program. After a branch chosen by a traced value the rest is compiled once
+    if every branch resumes once; else once for each ``resume`` in it, so that ``n`` such branches in a row may take
+    ``2**n`` times as long.
     """
 
     __slots__ = ()

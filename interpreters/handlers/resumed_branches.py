@@ -1,8 +1,11 @@
 """Branches, chosen by a traced value, that perform operations with ``ctl`` clauses: the rest of the program after them.
 
     joined_branch     every body ends by resuming, as most do: one branch gives results and state, and one rest follows
-    parted_branch     otherwise: in each body the rest is a call of one program, recorded once
+    parted_branch     otherwise: the rest is one program, recorded once. Where every body resumes once, a branch stands
+                      before it and another one after it; else each body calls it as often as it resumes
 
+XLA inlines calls: where bodies resume twice, or where of three some resume and others do not, n such branches in a row
+are recorded as n parts, and compiled as up to 2**n.
 Both take ``evaluate(body, values, state, resume)``, which evaluates a body and calls ``resume(results, state)`` for the
 answer of what follows it.
 """
@@ -10,6 +13,7 @@ answer of what follows it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 from ...effects.base import config
@@ -18,13 +22,14 @@ from ...effects.base.stack import current, inside
 from ...effects.control.branches import Cond
 from ...effects.control.recorded_bodies import with_types
 from ...effects.core.arrays import as_array
+from ...effects.core.columns import zeros_like
 from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.higher_order import Call
-from ...effects.programs.program import Program
+from ...effects.programs.program import Program, bind
 from ...effects.trees import pytrees
 from ..core.record import Record, record
 from .installation import NO_STATE
-from .state_movements import leaves_of
+from .state_movements import leaves_of, shared_results
 
 Evaluate = Callable[..., Any]
 Resume = Callable[[Sequence[Any], Any], Any]
@@ -97,10 +102,14 @@ def parted_branch(op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate, 
     rest = _Rest(resume)
     trees: list[Any] = []
 
+    calls: list[list[int]] = []  # for each body the equations that call the rest; -1: one of an inner body
+
     def answer_of(body: Program, values: Sequence[Any]) -> list[Any]:
         count = len(body.in_types)
+        rest.calls = []
         ends, tree = leaves_of(evaluate(body, values[:count], _state_of(structure, values[count:]), rest.call))
         trees.append(tree)
+        calls.append([i if run is current() else -1 for run, i in rest.calls])
         return ends
 
     programs = _recorded(op, operands, answer_of)
@@ -114,8 +123,81 @@ def parted_branch(op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate, 
             if t.shape != u.shape or t.dtype != u.dtype:
                 raise DTypeMismatch(f"{op.name}: the branches must give answers of one type, got {u} and {t}.")
     types = programs[0].out_types
-    results = _perform([with_types(program, types) for program in programs], index, operands)
+    programs = [with_types(program, types) for program in programs]
+    if len(rest.programs) == 1 and all([len(numbers) == 1 and numbers != [-1] for numbers in calls]):
+        (once,) = rest.programs.values()
+        results = _resumed_once(programs, [i for (i,) in calls], once, index, operands)
+    else:
+        results = _perform(programs, index, operands)
     return pytrees.unflatten(trees[0], results)
+
+
+def _resumed_once(
+    programs: Sequence[Program], calls: Sequence[int], rest: Any, index: Any, operands: Sequence[Any]
+) -> Any:
+    """The results of a branch between programs whose equations ``calls`` call the rest, with the rest called once.
+
+    The equations before give the operands of the call and the values that those after use.
+    """
+    program, captured, _ = rest
+    halves = [_Halves(body, call, len(captured)) for body, call in zip(programs, calls)]
+    types, positions = shared_results([half.kept_types for half in halves])
+
+    def between(half: Callable[..., Sequence[Any]], inputs: Sequence[Any]) -> list[Any]:
+        kinds = [x.type for x in inputs]
+        bodies = [record(partial(half, *own), kinds, own[0].program.name, "handle") for own in zip(halves, positions)]
+        return list(_perform(bodies, index, inputs))
+
+    first = between(lambda half, own, *xs: half.before(xs, types, own), operands)
+    kept, arguments = first[: len(types)], first[len(types) :]
+    answers = current().answer(Call((program,), "rest"), (*captured, *arguments))
+    count, last = len(operands), len(operands) + len(types)
+    return between(
+        lambda half, own, *xs: half.after(xs[:count], [xs[count + n] for n in own], xs[last:]),
+        [*operands, *kept, *answers],
+    )
+
+
+class _Halves:
+    """A program in two: the equations before the one, ``call``, that calls the rest, and those after it.
+
+    ``kept``: the values of the first half that the second uses.
+    """
+
+    def __init__(self, program: Program, call: int, captured: int):
+        self.program = program
+        self.call = call
+        self.starts = program.starts()
+        self.arguments = program.args[call][captured:]
+        used = {n for args in program.args[call + 1 :] for n in args}.union(program.outs)
+        self.kept = sorted([n for n in used if len(program.in_types) <= n < self.starts[call]])
+        self.kept_types = [program.type_of(n) for n in self.kept]
+
+    def before(self, inputs: Sequence[Any], types: Sequence[Any], positions: Sequence[int]) -> list[Any]:
+        """The values that all branches keep, zeros for those of others, and the operands of the rest."""
+        env = bind(self.program, inputs)
+        self.evaluate(env, 0, self.call)
+        own = {at: env[n] for n, at in zip(self.kept, positions)}
+        kept = [own[i] if i in own else zeros_like(t) for i, t in enumerate(types)]
+        return [*kept, *[env[n] for n in self.arguments]]
+
+    def after(self, inputs: Sequence[Any], kept: Sequence[Any], answers: Sequence[Any]) -> list[Any]:
+        """The results."""
+        env = bind(self.program, inputs)
+        for n, x in zip(self.kept, kept):
+            env[n] = x
+        env[self.starts[self.call] : self.starts[self.call + 1]] = answers
+        self.evaluate(env, self.call + 1, len(self.program.ops))
+        return [env[n] for n in self.program.outs]
+
+    def evaluate(self, env: list[Any], first: int, last: int) -> None:
+        """Perform the equations from ``first`` up to ``last``; sets their values."""
+        program, run = self.program, current()
+        for i in range(first, last):
+            op, run.cell.site = program.ops[i], program.sites[i]
+            y = run.answer(op, tuple([env[n] for n in program.args[i]]))
+            env[self.starts[i] : self.starts[i + 1]] = op.as_results(y)
+        run.cell.site = None
 
 
 class _Rest:
@@ -125,6 +207,7 @@ class _Rest:
         self.resume = resume
         self.top = current()
         self.programs: dict[Any, tuple[Program, Any, Any]] = {}
+        self.calls: list[tuple[Any, int]] = []  # the run that each call stands in, and the number of its equation
 
     def call(self, results: Sequence[Any], state: Any) -> Any:
         """The answer of ``resume``, by a call of its program."""
@@ -134,6 +217,8 @@ class _Rest:
         if key not in self.programs:
             self.programs[key] = self.recorded([x.type for x in operands], len(results), structure)
         program, captured, tree = self.programs[key]
+        run = current()
+        self.calls.append((run, len(run.builder.ops) if isinstance(run, Record) else -1))
         return pytrees.unflatten(tree, current().answer(Call((program,), "rest"), (*captured, *operands)))
 
     def recorded(self, types: Sequence[Any], count: int, structure: Any) -> tuple[Program, Any, Any]:

@@ -241,7 +241,7 @@ class AppendedState(StateFlow):
     def join(
         self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
     ) -> StateLayout:
-        types, positions = _shared_results([body.state for body in transformed])
+        types, positions = shared_results([body.state for body in transformed])
         uses = Counter([n for own in positions for n in own])
         shared = frozenset([n for n, count in uses.items() if count > 1])
         structure = [(body.structure, own, shared) for body, own in zip(transformed, positions)]
@@ -259,7 +259,7 @@ class AppendedState(StateFlow):
 _NUMBER = array_type((), int32)
 
 
-def _shared_results(bodies: Sequence[Sequence[ArrayType]]) -> tuple[list[ArrayType], list[tuple[int, ...]]]:
+def shared_results(bodies: Sequence[Sequence[ArrayType]]) -> tuple[list[ArrayType], list[tuple[int, ...]]]:
     """Results for the values of every body, of which one is executed: as many of a type as one body has at most.
 
     Gives their types, and for each body the numbers of the results that its values are.

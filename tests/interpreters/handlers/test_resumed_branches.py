@@ -8,6 +8,7 @@ from helpers.program_sizes import equations_in, is_linear, programs_in
 
 import handlax as hx
 from handlax import lax
+from handlax import numpy as hnp
 
 
 @hx.effect(vmap="per_lane", diff="stop")
@@ -26,6 +27,7 @@ one = hx.handler({Ask: hx.ctl(lambda resume, op, x: resume(x + 1.0))})
 doubled = hx.handler({Ask: hx.ctl(lambda resume, op, x: 2 * resume(x + 1.0))})
 both = hx.handler({Ask: hx.ctl(lambda resume, op, x: resume(x + 1.0) - resume(3 * x))})
 counting = hx.handler({Ask: hx.ctl(lambda resume, n, op, x: resume(n + x, x + 1.0))})
+shifted = hx.handler({Ask: hx.ctl(lambda resume, op, x: hnp.where(x > 1, 1.0, 2.0) * resume(x + 1.0) + hnp.sin(x))})
 never = hx.handler({Ask: hx.ctl(lambda resume, op, x: 7 * x)})
 
 
@@ -49,6 +51,7 @@ def expected(n, x, clause, i=0):
 CLAUSES = {
     "once": (one, lambda rest, x: rest(x + 1.0)),
     "once, and the answer is used": (doubled, lambda rest, x: 2 * rest(x + 1.0)),
+    "once, beside values from before": (shifted, lambda rest, x: (1.0 if x > 1 else 2.0) * rest(x + 1.0) + np.sin(x)),
     "twice": (both, lambda rest, x: rest(x + 1.0) - rest(3 * x)),
     "never": (never, lambda rest, x: 7 * x),
 }
@@ -59,8 +62,11 @@ CLAUSES = {
 def test_the_answer_is_that_of_the_path_taken(which, x):
     h, clause = CLAUSES[which]
     handled = hx.handle(h)(choices(4))
-    assert float(hx.jit(handled)(x)) == float(handled(x)) == expected(4, x, clause)
-    assert hx.vmap(handled)(np.float32([x, 2.0])).tolist() == [expected(4, x, clause), expected(4, 2.0, clause)]
+    assert [hx.jit(handled)(x), handled(x)] == pytest.approx([expected(4, x, clause)] * 2)
+    lanes = [expected(4, x, clause), expected(4, 2.0, clause)]
+    assert hx.vmap(handled)(np.float32([x, 2.0])).tolist() == pytest.approx(lanes)
+    slope = (expected(4, x + 2**-10, clause) - expected(4, x - 2**-10, clause)) * 2**9
+    assert hx.jit(hx.grad(handled))(x) == pytest.approx(slope, 1e-4)
 
 
 @pytest.mark.parametrize("which", CLAUSES)
@@ -69,9 +75,37 @@ def test_the_program_is_linear_in_the_choices(which):
     assert is_linear(lambda n: equations_in(hx.make_program(hx.handle(h)(choices(n)))(1.0)))
 
 
+def inlined(program, sizes):
+    """The number of equations once every call is inlined, as XLA does."""
+    if id(program) not in sizes:
+        inner = [body for op in program.ops if op.bodied for body in op.bodies]
+        sizes[id(program)] = len(program.ops) + sum(inlined(body, sizes) for body in inner)
+    return sizes[id(program)]
+
+
+@pytest.mark.parametrize("which", [name for name in CLAUSES if name != "twice"])
+def test_the_compiled_program_is_linear_in_the_choices_where_each_resumes_once(which):
+    h = CLAUSES[which][0]
+    assert is_linear(lambda n: inlined(hx.make_program(hx.handle(h)(choices(n)))(1.0), {}))
+
+
 def test_a_thousand_choices_are_one_flat_program():
     program = hx.make_program(hx.handle(one)(choices(1000)))(1.0)
     assert len(programs_in(program)) <= 2001 and sum(op.name == "cond" for op in program.ops) == 1000
+
+
+def test_the_answer_is_used_beside_a_state_and_other_effects():
+    using = hx.handler({Ask: hx.ctl(lambda resume, n, op, x: (resume(n + x, x + 1.0), hx.perform(Tock()))[0] * 2)},
+                       returns=lambda n, y: n + y)  # fmt: skip
+    ticks = hx.handler({Tock: lambda n, op: (n + 1, None)})
+    f = hx.handle(ticks, 0)(lambda x: hx.handle(using, 0.0)(choices(4))(x))
+    count, y = hx.jit(f)(1.5)
+    assert (int(count), float(y)) == (4, 2**4 * (1.5 + 2.5 + 3.5 + 4.5 + 5.5))
+    count, y = hx.jit(f)(-1.0)
+    assert (int(count), float(y)) == (0, -(2.0**4))
+    lanes = hx.vmap(lambda x: hx.handle(using, 0.0)(choices(4))(x))
+    count, ys = hx.jit(hx.handle(ticks, 0)(lanes))(np.float32([1.5, -1]))
+    assert (int(count), ys.tolist()) == (4, [2**4 * 17.5, -(2.0**4)])
 
 
 def test_the_state_goes_on_from_the_branch():
