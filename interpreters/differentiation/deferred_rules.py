@@ -248,9 +248,29 @@ class RuleIgnored(BodyTransformer):
             return self.outer.answer(op, operands)
         if op.deferred and isinstance(op.rule, DerivativeRule) and self.ignores(op.rule):
             with inside(self):
-                return interpret(op.bodies[0], operands)
+                results = interpret(op.bodies[0], operands)
+            return self.with_rule(op, operands, results)
         with inside(self.outer):
             return cross(self, op, operands)
+
+    def with_rule(self, op: Any, operands: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
+        """Results with the values that the operation gives, which has its rule for derivatives further out.
+
+        In a body, and where an effect would be performed again, they stay as they are.
+        """
+        by_value = self.outer
+        if op.effects or not isinstance(by_value, Jvp):
+            return results
+        by_state: Any = by_value.outer
+
+        def parts(x: Any) -> tuple[Any, Any, Any]:
+            within, by_argument = by_value.unbox(x)
+            return *by_state.unbox(within), by_argument
+
+        with inside(by_state.outer):
+            values = by_state.outer.answer(op, tuple([parts(x)[0] for x in operands]))
+        tangents = [parts(y)[1:] for y in results]
+        return tuple([by_value.pair(by_state.pair(y, u), t) for y, (u, t) in zip(values, tangents)])
 
 
 class _Performed:

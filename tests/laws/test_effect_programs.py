@@ -71,8 +71,8 @@ def test_transformed_programs_mean_what_the_oracle_says(mode):
         check(seed, 2, [mode])
 
 
-@pytest.mark.sweep
-@pytest.mark.parametrize("first", range(1000, 11000, 50))
+@pytest.mark.sweep  # a thousand of them, two minutes: make sweep ARGS="-k thousand_3_"
+@pytest.mark.parametrize("first", range(1000, 11000, 50), ids=lambda first: f"thousand_{first // 1000}_from_{first}")
 def test_programs_of_all_depths_mean_what_the_oracle_says(first):
     transformed = list(MODES)[1:]
     for seed in range(first, first + 50):

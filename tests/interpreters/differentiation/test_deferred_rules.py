@@ -180,3 +180,16 @@ def test_a_rule_in_another_of_the_same_text_is_not_taken_for_it(ruled):
     outer = ruled(lambda x: (hx.perform(Add(), inner(x)), x)[1], 7.0)
     _, (state_slope, slope) = hx.jvp(adding(outer), (2.0,), (1.0,))
     assert (float(state_slope), float(slope)) == (5.0, 7.0)
+
+
+@pytest.mark.parametrize("handled", [adding, leaving], ids=["a state", "an early end"])
+@pytest.mark.parametrize("ruled", [with_slope, with_pulled_slope])
+def test_the_value_beside_a_derivative_has_the_derivative_of_the_rule_too(handled, ruled):
+    def f(x):
+        lax.cond(x > 5.0, lambda: hx.perform(Add() if handled is adding else Leave(), x), lambda: None)
+        return hnp.sin(x)
+
+    g = lambda x: handled(ruled(f, 7.0))(x)[1]
+    for inner in (hx.value_and_grad(g), lambda x: hx.jvp(g, (x,), (1.0,))):
+        _, (dy, second) = hx.jvp(inner, (2.0,), (1.0,))
+        assert (float(dy), float(second)) == (7.0, 0.0)
