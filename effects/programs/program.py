@@ -479,3 +479,20 @@ class Builder(Equations):
     def freeze(self, outs: Sequence[int], name: str = "program") -> Program:
         """The program that returns the values with these numbers."""
         return Program(self.in_types, self.ops, self.args, self.types, outs, self.consts, self.sites, name)
+
+
+class ResidualBuilder(Builder):
+    """A builder whose constants are residuals, or come from a program: objects, whose data are not compared.
+
+    Comparing them took 6 % of the trace of a loop's gradient, and 4 us of an eager ``vjp``.
+    """
+
+    __slots__ = ()
+
+    def const(self, value: Any) -> int:
+        """The number of a constant; the same object has the same number."""
+        number = self._numbers.get(id(value))
+        if number is None:
+            self.consts.append(value)
+            number = self._numbers[id(value)] = -len(self.consts)
+        return number

@@ -203,6 +203,8 @@ class BodyDependence:
         count = len(self.carried)
         carries = _composed(self.carried, inner)
         inner[self.first : self.first + count] = carries
+        if not (self.test or op.selects or self.effects):  # the common case: no control, no effects
+            return [*carries, *_composed(self.outs[count:], inner)], {}
         (test, *outs) = _composed((self.test, *self.outs[count:]), inner)
         control = union(operands[: op.selects]) | test  # what decides which body runs, and how often
         effects = dict(zip(self.effects, [control | found for found in _composed(self.effects.values(), inner)]))

@@ -18,11 +18,12 @@ from typing import Any
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache, Cache
 from ...effects.base.deep_calls import on_deep_stack
+from ...effects.base.source_locations import RawSite
 from ...effects.base.stack import Run
 from ...effects.control.checkpoint_policies import Policy, Recompute, exceeded_budget, plan_of
 from ...effects.core.operation import MEMOS, Operation
 from ...effects.programs.closure_conversion import with_inputs
-from ...effects.programs.program import Builder, Program, derived_once
+from ...effects.programs.program import Program, ResidualBuilder, derived_once
 from ..analysis.dependence import effect_kinds, is_root
 from ..analysis.simplify import dead_code_elimination
 from ..core.record import Record, recorder_of
@@ -55,6 +56,10 @@ class Tape(Record):
     """
 
     __slots__ = ()
+
+    def __init__(self, outer: Run, label: str, site: RawSite | None = None):
+        super().__init__(outer, label, site)
+        self.builder = ResidualBuilder()
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         for x in operands:
@@ -171,8 +176,8 @@ class Splitter:
         self.unknown = unknown
         self.repeat_cheap = repeat_cheap  # whether the rest computes operations that are cheap_to_recompute again
         self.plan = None if policy is None else plan_of(policy, program, unknown)
-        self.known = Builder()
-        self.rest = Builder()
+        self.known = ResidualBuilder()
+        self.rest = ResidualBuilder()
         self.in_known: list[int | None] = []
         self.in_rest: list[int | None] = []
         self.shared_results: dict[tuple[int, tuple[int, ...]], int] = {}  # id of the memo, operands -> known result

@@ -107,7 +107,7 @@ def _differentiable(where: str, x: Any) -> Array:
 
 def _unshared(x: Array) -> Array:
     """``x``, as another array where it is a number's: an argument is a residual, a number that ``fun`` names is not."""
-    return concrete(x.type, x.value) if is_shared(x) else x  # type: ignore[attr-defined]
+    return concrete(x.type, x.value) if not x.type.shape and is_shared(x) else x  # type: ignore[attr-defined]
 
 
 def _pair(where: str, results: Any) -> tuple[Any, Any]:

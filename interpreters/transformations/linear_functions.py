@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...effects.base.errors import BadCall, DTypeMismatch, ShapeMismatch, TreeMismatch
-from ...effects.base.frozen_values import Value
 from ...effects.base.immutables import ImmutableObject, setter
 from ...effects.core.arrays import Array, as_array, type_of
 from ...effects.core.columns import zeros_like
@@ -89,7 +88,7 @@ def install_logs(log: Callable[[Any, str], Any], collect: Callable[[Any], Callab
     InstalledLogs.log, InstalledLogs.collect = staticmethod(log), staticmethod(collect)
 
 
-class LinearSignature(Value):
+class LinearSignature(NamedTuple):
     """Structures and types of the arguments and of the result of the function that was linearized."""
 
     in_tree: Any
