@@ -39,8 +39,8 @@ class Operation(ImmutableObject):
 
     __slots__ = ("_key", "_hash", "memo")
     _guard = ("operations", "dataclasses.replace(op, field=value) makes another one.")
-    _key: Any
-    _hash: int
+    _key: Any  # None until it is computed: reading a slot that is not set takes 1 us
+    _hash: int | None
     memo: Memo | None  # of an object that many equations share, or of a class without fields; else None
     name: ClassVar[str] = "operation"
     multiple_results: ClassVar[bool] = False  # the result is a tuple
@@ -73,6 +73,8 @@ class Operation(ImmutableObject):
         if kwargs or len(args) != len(setters):
             args = self._bind(args, kwargs)
         _set_memo(self, None)
+        _set_key(self, None)
+        _set_hash(self, None)
         for assign, value in zip(setters, args):
             assign(self, value)
 
@@ -110,9 +112,8 @@ class Operation(ImmutableObject):
 
         Raises: BadStaticArgument: a field cannot be hashed.
         """
-        try:
-            return self._key
-        except AttributeError:
+        key = self._key
+        if key is None:
             try:
                 key = tuple([bits(getattr(self, name)) for name in self._names])
                 _set_hash(self, hash((type(self), key)))
@@ -121,7 +122,7 @@ class Operation(ImmutableObject):
                     f"{self.name}: fields must be hashable, got {self!r}.", hint="use tuples and frozen values."
                 ) from error
             _set_key(self, key)
-            return key
+        return key
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
@@ -129,11 +130,9 @@ class Operation(ImmutableObject):
         return self is other or self.key == other.key
 
     def __hash__(self) -> int:
-        try:
-            return self._hash
-        except AttributeError:
+        if self._hash is None:
             _ = self.key  # sets the hash too
-            return self._hash
+        return self._hash  # type: ignore[return-value]
 
     def __repr__(self) -> str:
         inner = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._names)

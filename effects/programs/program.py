@@ -58,11 +58,12 @@ class Program(Equations, ImmutableObject):
     sites: Sites
     name: str
     effects: frozenset[Any]
-    _key: Any
-    _hash: int
     _operations: frozenset[type[Operation]]
-    _out_types: tuple[ArrayType, ...]
-    _numbered: list[ArrayType]
+    # None until they are computed: reading a slot that is not set takes 1 us, and programs are made by the thousand
+    _key: Any
+    _hash: int | None
+    _out_types: tuple[ArrayType, ...] | None
+    _numbered: list[ArrayType] | None
     facts: Part  # results of functions decorated with ``derived_once``
 
     def __init__(
@@ -94,7 +95,7 @@ class Program(Equations, ImmutableObject):
         _set_sites(self, lines)
         _set_name(self, name)
         _set_effects(self, row)
-        _set_facts(self, _NO_FACTS)
+        _forget_derived(self)
 
     @property
     def operations(self) -> frozenset[type[Operation]]:
@@ -117,12 +118,12 @@ class Program(Equations, ImmutableObject):
 
     @property
     def out_types(self) -> tuple[ArrayType, ...]:
-        try:
-            return self._out_types
-        except AttributeError:
+        found = self._out_types
+        if found is None:
             types = self._value_types()
-            set_out_types(self, tuple([types[n] for n in self.outs]))
-            return self._out_types
+            found = tuple([types[n] for n in self.outs])
+            set_out_types(self, found)
+        return found
 
     # the names of a ClosedJaxpr
     in_avals = property(lambda self: self.in_types)
@@ -139,11 +140,11 @@ class Program(Equations, ImmutableObject):
         return self._value_types()[number]
 
     def _value_types(self) -> list[ArrayType]:
-        try:
-            return self._numbered
-        except AttributeError:
-            _set_numbered(self, self.value_types())
-            return self._numbered
+        found = self._numbered
+        if found is None:
+            found = self.value_types()
+            _set_numbered(self, found)
+        return found
 
     def site(self, index: int) -> Site:
         """The source line of equation ``index``."""
@@ -186,12 +187,11 @@ class Program(Equations, ImmutableObject):
     @property
     def key(self) -> Any:
         """What ``==`` and ``hash`` compare."""
-        try:
-            return self._key
-        except AttributeError:
+        key = self._key
+        if key is None:
             key = (self.in_types, self.ops, self.types, *self._wiring())
             _set_key(self, key)
-            return key
+        return key
 
     def _wiring(self) -> tuple[Any, ...]:
         """Operands, results and the keys of the constants; these renumbered by first use, equal ones merged."""
@@ -234,12 +234,11 @@ class Program(Equations, ImmutableObject):
         return True
 
     def __hash__(self) -> int:
-        try:
-            return self._hash
-        except AttributeError:
+        number = self._hash
+        if number is None:
             number = on_deep_stack(hash, self.key)
             _set_hash(self, number)
-            return number
+        return number
 
     def __reduce__(self) -> Any:
         # source lines are left out: code objects do not pickle
@@ -298,8 +297,7 @@ class Program(Equations, ImmutableObject):
         if tuple(outs) == self.outs:
             return self
         program = self._with(outs=tuple(outs))
-        if hasattr(self, "_numbered"):
-            _set_numbered(program, self._numbered)
+        _set_numbered(program, self._numbered)
         return program
 
     def rewired(self, in_types: Sequence[ArrayType], indices: Sequence[int]) -> Program:
@@ -325,7 +323,7 @@ class Program(Equations, ImmutableObject):
         program = object.__new__(Program)
         for name, assign in zip(_PARTS, _SETTERS):
             assign(program, parts[name] if name in parts else getattr(self, name))
-        _set_facts(program, _NO_FACTS)
+        _forget_derived(program)
         return program
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
@@ -352,6 +350,16 @@ _set_key, _set_hash, _set_facts = (setter(Program, name) for name in ("_key", "_
 set_out_types, _set_numbered = (setter(Program, name) for name in ("_out_types", "_numbered"))
 
 
+def _forget_derived(program: Program) -> None:
+    """Set what is derived from a new program to not computed."""
+    _set_key(program, None)
+    _set_hash(program, None)
+    set_out_types(program, None)
+    _set_numbered(program, None)
+    _set_facts(program, _NO_FACTS)
+
+
+_MISSING: Any = object()
 _NO_FACTS = Part()  # shared by all programs without a memoised result
 _FACTS = AttachedCache("facts of programs", None, 1 << 16)
 
@@ -363,17 +371,15 @@ def derived_once(function: Callable[[Program, *Ts], R]) -> Callable[[Program, *T
     """
 
     def derived(program: Program, *args: *Ts) -> Any:
-        try:
-            return program.facts[function, args]
-        except KeyError:
-            pass
+        found = program.facts.get((function, args), _MISSING)
+        if found is not _MISSING:
+            return found
         return _FACTS.add(_facts_of(program), (function, args), on_deep_stack(function, program, *args))
 
     def derived_alone(program: Program) -> Any:  # without further arguments: the hottest paths
-        try:
-            return program.facts[function]
-        except KeyError:
-            pass
+        found = program.facts.get(function, _MISSING)
+        if found is not _MISSING:
+            return found
         return _FACTS.add(_facts_of(program), function, on_deep_stack(function, program))
 
     alone = function.__code__.co_argcount == 1 and not function.__code__.co_flags & CO_VARARGS

@@ -104,7 +104,7 @@ class _LiveCotangents(NamedTuple):
 def _adjoint(op: HigherOrder, linear: Marks, nonzero: Marks, transpose: BodyTranspose) -> _BodyAdjoint | None:
     """The adjoint operation; None for a loop with known carries, which its linear part may need."""
     # a carry whose initial value is known, such as zero, may be linear inside the loop
-    inner = body_dependence(op).reached(linear).inputs
+    inner = body_dependence(op).reached(linear).inputs if op.loops else linear[op.selects :]
     marks = op.groups((*linear[: op.selects], *inner))
     if op.loops and not all(marks.carry):
         return None

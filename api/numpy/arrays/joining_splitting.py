@@ -11,6 +11,7 @@ import numpy as np
 from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, as_array
+from ...effects.core.operation import shared
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axis
@@ -40,7 +41,7 @@ def operands(arrays: Any, where: str, dtype: Any = None) -> list[Any]:
 
 
 def joined_along(xs: list[Any], axis: int) -> Any:
-    return xs[0] if len(xs) == 1 else perform(Concatenate(axis), *xs)
+    return xs[0] if len(xs) == 1 else perform(shared(Concatenate, int(axis)), *xs)
 
 
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:

@@ -124,11 +124,14 @@ def _number(value: Any, dtype: Any) -> Any:
     return np.asarray(value).astype(dtype)[()]
 
 
-def _extreme_element(f: Callable[..., Any], unit: Callable[[Any], Any], larger: bool) -> Callable[..., Any]:
+def _extreme_element(f: np.ufunc, unit: Callable[[Any], Any], larger: bool) -> Callable[..., Any]:
     """The ``evaluate`` rule of max and min, with -0 < +0."""
 
     def rule(op: Any, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        y = f(x, axis=op.axes, initial=_number(unit(x.dtype), x.dtype))
+        if x.size and x.dtype.kind != "c":  # the unit changes nothing, and making it takes as long as a small maximum
+            y = f.reduce(x, axis=op.axes)
+        else:
+            y = f.reduce(x, axis=op.axes, initial=_number(unit(x.dtype), x.dtype))
         if x.dtype.kind in "fV" and has_zero(y, larger):
             preferred = np.any((x == 0) & (np.signbit(x) != larger), axis=op.axes)
             y = np.where((y == 0) & preferred, x.dtype.type(0.0 if larger else -0.0), y)
@@ -172,7 +175,7 @@ class ReduceMax(ExtremeReduction):
     axes: tuple[int, ...]
     stablehlo, choose, unit = "maximum", staticmethod(comparison.max), staticmethod(lowest)
 
-    evaluate = _extreme_element(np.max, lowest, True)
+    evaluate = _extreme_element(np.maximum, lowest, True)
 
 
 # y[j] = the smallest x[i], i along axes; NaN where one is NaN
@@ -181,7 +184,7 @@ class ReduceMin(ExtremeReduction):
     axes: tuple[int, ...]
     stablehlo, choose, unit = "minimum", staticmethod(comparison.min), staticmethod(highest)
 
-    evaluate = _extreme_element(np.min, highest, False)
+    evaluate = _extreme_element(np.minimum, highest, False)
 
 
 class BitwiseReduction(Reduction):
