@@ -461,7 +461,7 @@ def scalar(value: Any, dtype: Any = None, weak: bool = False) -> ConcreteArray:
     Without a dtype it has the default one of its class, weakly; with one it is rounded once, from its full value.
     """
     kind = type(value)
-    if kind not in _SCALARS:
+    if kind not in PYTHON_NUMBERS:
         if dtype is None:
             dtype, weak = dtypes.scalar_type(value)
         value = dtypes.scalar_type_of(value)(value)
@@ -480,7 +480,7 @@ def scalar(value: Any, dtype: Any = None, weak: bool = False) -> ConcreteArray:
     return found
 
 
-_SCALARS: frozenset[type] = frozenset((bool, int, float, complex))
+PYTHON_NUMBERS: frozenset[type] = frozenset((bool, int, float, complex))
 
 
 def as_array(x: Any) -> Array:
@@ -490,7 +490,7 @@ def as_array(x: Any) -> Array:
     """
     if isinstance(x, Array):
         return x
-    if type(x) in _SCALARS:
+    if type(x) in PYTHON_NUMBERS:
         return scalar(x)
     if isinstance(x, np.ndarray):
         return from_numpy(x)
@@ -514,7 +514,7 @@ def as_array(x: Any) -> Array:
 
 def is_number(x: Any) -> bool:
     """Whether ``x`` is a Python or NumPy number, which takes the dtype of the arrays that it meets."""
-    return type(x) in _SCALARS or dtypes.is_number_class(x.__class__)
+    return type(x) in PYTHON_NUMBERS or dtypes.is_number_class(x.__class__)
 
 
 def as_arrays(*xs: Any) -> list[Array]:
@@ -592,7 +592,7 @@ def type_of(x: Any) -> ArrayType:
     """``as_array(x).type``; numbers and NumPy arrays are not converted for it."""
     if isinstance(x, Array):
         return x.type
-    if type(x) in _SCALARS:
+    if type(x) in PYTHON_NUMBERS:
         return array_type((), *dtypes.scalar_type(x))
     if isinstance(x, np.ndarray):
         return array_type(x.shape, dtypes.canonicalize_dtype(x.dtype))

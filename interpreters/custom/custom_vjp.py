@@ -58,7 +58,8 @@ class custom_vjp(CustomFunction):
     ) -> None:
         """Set the rules, ``fwd(*args) -> (results, residuals)`` and ``bwd(*nondiff, residuals, cts) -> cts of args``.
 
-        Residuals are trees of arrays. ``bwd`` returns a tuple with one entry for each argument; None is zero.
+        Residuals are trees of arrays and Python numbers, which reach ``bwd`` as they are. ``bwd`` returns a tuple with
+        one entry for each argument; None is zero.
 
         Args:
             symbolic_zeros: leaves of the arguments are passed to ``fwd`` as ``CustomVJPPrimal``, with ``value`` and

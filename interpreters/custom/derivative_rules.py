@@ -14,7 +14,7 @@ from ...effects.base.errors import DTypeMismatch, NotDifferentiable, ShapeMismat
 from ...effects.base.stack import BASE, current, inside, installed, perform
 from ...effects.control.body_rules import evaluate_body
 from ...effects.control.custom_rules import Adjoint, CustomJvp, CustomVjp
-from ...effects.core.arrays import as_array
+from ...effects.core.arrays import PYTHON_NUMBERS, as_array
 from ...effects.core.columns import EVALUATE, JVP, LOWER, TRANSPOSE, add_tangents, zeros_like
 from ...effects.functions.captured import replaced
 from ...effects.functions.fingerprint import KeyedValue
@@ -260,14 +260,15 @@ class UserVjp(UserRule):
             raise TreeMismatch(f"{self.shown}: the rule must return (results, residuals), got {type(pair).__name__}.")
         outs, tree = self.results(pair[0])
         residuals, residual_tree = pytrees.flatten(pair[1])
-        residuals = [residual(self.shown, x) for x in residuals]
+        numbers = tuple([KeyedValue(x) if type(x) in PYTHON_NUMBERS else None for x in residuals])
+        residuals = [residual(self.shown, x) for x, number in zip(residuals, numbers) if number is None]
         types = tuple([y.type for y in outs])
         inexact = tuple([t for t in types if is_inexact(t.dtype)])
         if not inexact or not any(wrt):
             return RuleResults(outs, [None] * len(outs), tree)
         backward = UserBackward(
-            self.function, self.bwd, self.statics, self.symbolic, self.boxes, tree, types, residual_tree, self.tree,
-            tuple([x.type for x in xs]), wrt, self.logs,
+            self.function, self.bwd, self.statics, self.symbolic, self.boxes, tree, types, residual_tree, numbers,
+            self.tree, tuple([x.type for x in xs]), wrt, self.logs,
         )  # fmt: skip
         fixed = tuple([x.type for x in (*captured, *residuals)])
         op = Adjoint(backward, None, fixed, inexact)
@@ -298,6 +299,7 @@ class UserBackward(DeferredRule):
     out_tree: Any
     out_types: tuple[ArrayType, ...]
     residual_tree: Any
+    numbers: tuple[KeyedValue | None, ...]  # for each leaf of the residuals the Python number that it is, if any
     tree: Any
     types: tuple[ArrayType, ...]
     wrt: tuple[bool, ...]
@@ -316,7 +318,9 @@ class UserBackward(DeferredRule):
             ct = next(inexact) if is_inexact(t.dtype) else None
             out_cts.append(shown_zero(t, self.symbolic) if ct is None else ct)
         statics = [replaced(static.value, values) for static in self.statics]
-        stored = pytrees.unflatten(self.residual_tree, residuals[count:])
+        arrays = iter(residuals[count:])
+        leaves = [next(arrays) if number is None else number.value for number in self.numbers]
+        stored = pytrees.unflatten(self.residual_tree, leaves)
         in_cts = replaced(self.bwd.value, values)(*statics, stored, pytrees.unflatten(self.out_tree, out_cts))
         in_cts = self.without_logs(in_cts) if self.logs else in_cts
         return [ct for ct, yes in zip(self.cotangents(in_cts), self.wrt) if yes]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...effects.base.errors import DTypeMismatch, NotAnArray
-from ...effects.core.arrays import Array, ConcreteArray, as_array, scalar
+from ...effects.core.arrays import PYTHON_NUMBERS, Array, ConcreteArray, as_array, scalar
 from ...effects.core.operation import Operation, result_type
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.trees import pytrees
@@ -109,7 +109,7 @@ def _checked(name: str, y: Any) -> Any:
 
 def _number(y: Any) -> Any:
     """The Python number that a weakly typed scalar is, if its value is known; else None."""
-    if type(y) in (bool, int, float, complex):
+    if type(y) in PYTHON_NUMBERS:
         return y
     if isinstance(y, ConcreteArray):
         return y.item() if y.type.weak and y.type.shape == () else None

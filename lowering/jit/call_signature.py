@@ -10,7 +10,7 @@ import numpy as np
 
 from ...effects.base.caches import Cache
 from ...effects.core import arrays
-from ...effects.core.arrays import ConcreteArray, UnsealedArray, as_array, from_buffers, scalar
+from ...effects.core.arrays import PYTHON_NUMBERS, ConcreteArray, UnsealedArray, as_array, from_buffers, scalar
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.trees.frozen_tree import FROZEN, Frozen, deferred_tree
 from ...effects.types.array_type import ArrayType
@@ -23,9 +23,8 @@ from .trace_cache import Trace
 
 MOST_ENTRIES = 4096
 CONCRETE = frozenset((ConcreteArray,)).issuperset
-NUMBERS = frozenset((bool, int, float, complex))
 FLAT = frozenset(
-    (ConcreteArray, np.ndarray, *NUMBERS, np.bool_, np.float32, np.float64, np.int32, np.int64)
+    (ConcreteArray, np.ndarray, *PYTHON_NUMBERS, np.bool_, np.float32, np.float64, np.int32, np.int64)
 ).issuperset
 PLAIN = frozenset((bool, int, str, type(None))).issuperset
 # Each maps types of arguments to whether they are: concrete arrays; array-like leaves; static values equal by ``==``.
@@ -113,7 +112,7 @@ def gather(leaves: Sequence[Any], types: list[Any]) -> tuple[list[Any], list[int
             if x.dtype not in NARROWER:
                 return None
             x = as_array(x)
-        elif kind in NUMBERS:
+        elif kind in PYTHON_NUMBERS:
             x = scalar(x)
         elif kind is not ConcreteArray:
             if not isinstance(x, np.generic):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...effects.base.errors import BadArgument, need_function
 from ...effects.base.wrapping import wraps
+from ...effects.trees import pytrees
 from ..xla.lazy import LazyModule, runtime
 from . import trace_cache
 from .call_fastpath import fast_path
@@ -46,6 +47,7 @@ def jit(
     Under other transformations and inside other traces a call is one operation; its body is traced once all the same.
 
     Args:
+        in_shardings, out_shardings: trees of None, unspecified: arguments and results lie on one device.
         static_argnums, static_argnames: arguments that are hashable Python values, not arrays; a trace for each value.
         donate_argnums, donate_argnames: arguments whose memory may be used for results; the call deletes them.
         keep_unused: pass arguments to the device that the result does not depend on.
@@ -68,8 +70,8 @@ def jit(
         )  # fmt: skip
         return lambda f: jit(f, **options)
     need_function("jit", fun)
-    if in_shardings is not None or out_shardings is not None:
-        raise BadArgument("jit: in_shardings and out_shardings must be None here.", hint="use device_put on arguments.")
+    _check_unspecified("in_shardings", in_shardings)
+    _check_unspecified("out_shardings", out_shardings)
     static = choose(fun, "static", static_argnums, static_argnames)
     donate = choose(fun, "donate", donate_argnums, donate_argnames)
     check_disjoint(fun, static, donate)
@@ -80,6 +82,15 @@ def jit(
     early = inline is Inline.JAX_EARLY or inline is True
     jitted = Jitted(fun, static, donate, keep_unused, device, early, compiler_options)
     return _with_methods(fast_path(jitted), jitted)
+
+
+def _check_unspecified(name: str, shardings: Any) -> None:
+    """Raises BadArgument: a leaf of a tree of shardings is not None."""
+    for leaf in pytrees.tree_leaves(shardings):
+        raise BadArgument(
+            f"jit: {name} must be None or a tree of None, got {leaf!r}; a compiled function uses one device.",
+            hint="jit(device=...), or device_put of the arguments.",
+        )
 
 
 def _with_methods(call: Any, jitted: Jitted) -> Any:

@@ -14,6 +14,7 @@ from ...effects.base import config
 from ...effects.base.errors import BadArgument, IntegerOverflow, NotAnArray, ShapeMismatch
 from ...effects.core.array_backend import backend
 from ...effects.core.arrays import (
+    PYTHON_NUMBERS,
     Array,
     ConcreteArray,
     as_array,
@@ -42,7 +43,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-_PLAIN = frozenset((bool, int, float, complex))
 _BUFFERS = (memoryview, bytearray, python_array)  # Python's own arrays of numbers
 _WHOLE = (np.ma.MaskedArray, range, *_BUFFERS)  # what is made an array by itself where it stands in a list
 
@@ -106,9 +106,9 @@ def _made(x: Any, dtype: Any, copy: bool | None) -> Any:
         if dtype is not None and (dtype != x.type.dtype or x.type.weak):
             return convert(x, dtype)
         return duplicate(x) if copy else x
-    if kind in _PLAIN or isinstance(x, np.generic):
+    if kind in PYTHON_NUMBERS or isinstance(x, np.generic):
         found, weak = dtypes.scalar_type(x, dtype) if dtype is None or kind is not float else (dtype, False)
-        number = scalar(x if kind in _PLAIN else x.item(), found, weak)
+        number = scalar(x if kind in PYTHON_NUMBERS else x.item(), found, weak)
         return concrete(number.type, number.value) if copy else number
     if isinstance(x, np.ndarray):
         if dtype is not None and dtype != x.dtype:
@@ -143,7 +143,7 @@ def duplicate(x: Any) -> Any:
 def _from_sequence(items: Sequence[Any], dtype: Any) -> Any:
     kinds: set[type] = set()
     _collect(items, kinds.update)
-    if kinds <= _PLAIN:
+    if kinds <= PYTHON_NUMBERS:
         return from_numpy(_of_numbers(items, dtype, bool(kinds)), copy=False)
     if any(issubclass(kind, _WHOLE) for kind in kinds):
         return _from_sequence(_with_arrays(items), dtype)

@@ -526,3 +526,53 @@ def test_one_cotangent_stands_for_a_subtree():
     f = hx.custom_vjp(lambda p: p["a"] * p["b"])
     f.defvjp(lambda p: (f(p), None), lambda _, ct: (5.0 * ct,))
     assert hx.grad(f)({"a": 1.0, "b": 2.0}) == {"a": 5.0, "b": 5.0}
+
+
+def numbers_reach(transform, *numbers):
+    """The leaves of the residuals that the backward rule gets, where the forward rule saved these and its argument."""
+    got = []
+
+    @hx.custom_vjp
+    def power(x):
+        return x**3
+
+    def bwd(residuals, ct):
+        got.append(residuals[1:])
+        return (3.0 * residuals[0] ** 2 * ct,)
+
+    power.defvjp(lambda x: (x**3, (x, *numbers)), bwd)
+    return transform(power), got
+
+
+@pytest.mark.parametrize("numbers", [(True, False), (3, -7), (2.5, -0.0), (1j,), (1, 1.0, True)])
+@pytest.mark.parametrize(("transform", "want"), [
+    (lambda f: hx.grad(f)(2.0), 12.0),
+    (lambda f: hx.jit(hx.grad(f))(2.0), 12.0),
+    (lambda f: hx.grad(hx.jit(f))(2.0), 12.0),
+    (lambda f: hx.vmap(hx.grad(f))(hnp.array([2.0, 1.0])), [12.0, 3.0]),
+    (lambda f: hx.grad(lambda x: hx.vmap(f)(x).sum())(hnp.array([2.0, 1.0])), [12.0, 3.0]),
+    (lambda f: hx.grad(lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0])(1.5), 9 * 1.5**8),
+    (lambda f: hx.grad(lambda x: lax.cond(x > 0, f, lambda x: x, x))(2.0), 12.0),
+    (lambda f: hx.grad(hx.grad(f))(2.0), 12.0),
+    (lambda f: hx.grad(hx.checkpoint(f))(2.0), 12.0),
+    (lambda f: hx.jvp(f, (2.0,), (1.0,))[1], 12.0),
+    (lambda f: hx.vjp(f, 2.0)[1](1.0)[0], 12.0),
+])  # fmt: skip
+def test_python_numbers_among_the_residuals_reach_the_backward_rule_as_they_are(transform, want, numbers):
+    value, got = numbers_reach(transform, *numbers)
+    np.testing.assert_allclose(np.asarray(value), want, rtol=1e-5)
+    assert got
+    assert {tuple(map(repr, each)) for each in got} == {tuple(map(repr, numbers))}
+
+
+def test_numbers_that_differ_in_type_or_sign_are_not_taken_for_each_other():
+    scaled = hx.custom_vjp(lambda number, x: x, nondiff_argnums=0)
+    scaled.defvjp(lambda number, x: (x, number), lambda _, number, ct: (ct * (len(repr(number))),))
+    for number in (1, True, 1.0, 0.0, -0.0, 0):
+        assert float(hx.jit(hx.grad(lambda x: scaled(number, x)))(2.0)) == len(repr(number))
+
+
+@pytest.mark.parametrize("leaf", ["text", len, hnp.float32])
+def test_residuals_that_are_neither_arrays_nor_numbers_are_refused(leaf):
+    with pytest.raises(TypeError):
+        numbers_reach(lambda f: hx.grad(f)(2.0), leaf)

@@ -198,12 +198,19 @@ def test_keywords_without_a_function_make_a_decorator():
     (lambda: hx.jit(lambda x, t: x)(1.0, {"a": ["s"]}), NotAnArray, r"t\['a'\]\[0\]"),
     (lambda: hx.jit(lambda x: {"k": "s"})(1.0), NotAnArray, r"str at \['k'\]"),
     (lambda: hx.jit(3), NotAFunction, "function"),
-    (lambda: hx.jit(lambda x: x, in_shardings=1), BadArgument, "in_shardings"),
+    (lambda: hx.jit(lambda x: x, in_shardings=1), BadArgument, "in_shardings .* one device"),
+    (lambda: hx.jit(lambda x: x, out_shardings=(None, hx.devices()[0])), BadArgument, "out_shardings"),
 ])  # fmt: skip
 def test_what_is_wrong_is_named(call, error, words):
     with pytest.raises(error, match=words) as caught:
         call()
     assert str(caught.value).splitlines()[1].startswith("  at test_jit.py:")
+
+
+@pytest.mark.parametrize("unspecified", [None, (None, None), {"a": (None, [None])}])
+def test_shardings_may_be_left_unspecified_leaf_by_leaf(unspecified):
+    f = hx.jit(lambda x: (x, 2.0 * x), in_shardings=unspecified, out_shardings=unspecified)
+    assert [float(y) for y in f(3.0)] == [3.0, 6.0]
 
 
 def test_a_donated_array_is_gone_and_says_so():
