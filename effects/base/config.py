@@ -30,7 +30,8 @@ class Configuration(ImmutableObject):
         DEFAULT_NAMES := (
             "enable_x64", "default_float", "default_int", "numpy_dtype_promotion", "numpy_rank_promotion",
             "default_matmul_precision", "default_device", "disable_jit", "debug_nans", "debug_infs",
-            "check_leaks", "check_static_indices", "compilation_cache_dir", "platforms", "default_prng_impl", "tables",
+            "check_leaks", "check_static_indices", "compilation_cache_dir", "platforms", "num_cpu_devices",
+            "default_prng_impl", "tables",
         )
     ))
     _guard = ("settings", "hx.configure(name=value), or hx.config.update(name, value).")
@@ -54,6 +55,7 @@ class Configuration(ImmutableObject):
     check_static_indices: bool
     compilation_cache_dir: str | None
     platforms: str | None
+    num_cpu_devices: int | None
     default_prng_impl: str
     tables: PMap[str, Any]
 
@@ -112,6 +114,7 @@ DEFAULTS: Mapping[str, Any] = {
     "check_static_indices": False,
     "compilation_cache_dir": None,
     "platforms": None,
+    "num_cpu_devices": None,
     "default_prng_impl": "threefry2x32",
     "tables": pmap(),
 }
@@ -145,6 +148,8 @@ def _checked(name: str, value: Any) -> Any:
         raise ConfigurationError(f"config: there is no setting {name!r}.", hint=hint)
     if name == "platforms":
         return value or None
+    if name == "num_cpu_devices":
+        return _device_count(value)
     choices = _CHOICES.get(name)
     if choices is not None:
         if name in ("default_float", "default_int"):
@@ -153,6 +158,23 @@ def _checked(name: str, value: Any) -> Any:
             listed = ", ".join(map(str, choices))
             raise ConfigurationError(f"config: {name} must be one of {listed}, got {value!r}.")
     return value
+
+
+def _device_count(value: Any) -> int | None:
+    """The number of CPU devices, None for what the environment says, as is -1 in JAX.
+
+    Raises: ConfigurationError: it is no positive number, or the devices exist already.
+    """
+    count = None if value == -1 else value
+    if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
+        raise ConfigurationError(f"config: num_cpu_devices must be a positive integer or None, got {value!r}.")
+    made = PROCESS.cpu_devices
+    if made is not None and count not in (None, made):
+        raise ConfigurationError(
+            f"config: num_cpu_devices is fixed at the first use of the CPU; it is {made}, got {count}.",
+            hint="set it before the first array operation.",
+        )
+    return count
 
 
 DEFAULT = Configuration(pmap(DEFAULTS))
@@ -177,9 +199,10 @@ _TRUTH = {
 class Process:
     """Holds the record of the process. Not in ``Config``, whose ``__getattr__`` would slow down each read."""
 
-    __slots__ = ("settings",)
+    __slots__ = ("settings", "cpu_devices")
 
     def __init__(self) -> None:
+        self.cpu_devices: int | None = None  # how many there are, once they are made
         self.settings = DEFAULT.set(enable_x64=_from_environment("HANDLAX_ENABLE_X64"))
 
 

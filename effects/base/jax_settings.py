@@ -22,6 +22,7 @@ ALIASES: Mapping[str, str] = MappingProxyType({
     "jax_enable_x64": "enable_x64",
     "jax_numpy_dtype_promotion": "numpy_dtype_promotion",
     "jax_numpy_rank_promotion": "numpy_rank_promotion",
+    "jax_num_cpu_devices": "num_cpu_devices",
     "jax_platform_name": "platforms",
     "jax_platforms": "platforms",
 })
@@ -45,7 +46,7 @@ _NAMES = """
     high_dynamic_range_gumbel hlo_source_file_canonicalization_regex include_debug_info_in_dumps
     include_full_tracebacks_in_locations legacy_prng_key log_checkpoint_residuals logging_level
     memory_fitting_level mock_gpu_topology mosaic_allow_hlo mosaic_unzip_debug_locations mtls_ca_file mtls_cert_file
-    mtls_key_file mtls_peer_uri_prefix mutable_array_checks no_execution num_cpu_devices
+    mtls_key_file mtls_peer_uri_prefix mutable_array_checks no_execution
     oneapi_visible_devices optimization_level pallas_auto_assign_collective_ids
     pallas_auto_assign_collective_ids_limit pallas_enable_debug_checks pallas_poison_buffers pallas_verbose_errors
     persistent_cache_enable_xla_caches persistent_cache_min_compile_time_secs persistent_cache_min_entry_size_bytes

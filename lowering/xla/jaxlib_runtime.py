@@ -27,4 +27,4 @@ from .cpp_pytrees import flatten, flatten_with_path, register_dataclass, registe
 from .dlpack import dlpack_device, from_dlpack, to_dlpack
 from .executables import Executable, cache_key_facts, compile, deserialize, unoptimized_cost, unoptimized_hlo
 from .jaxlib_modules import JAXLIB_VERSION, RuntimeFailure
-from .platforms import backend, register_lapack, set_cpu_device_count
+from .platforms import backend, register_lapack

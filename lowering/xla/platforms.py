@@ -11,12 +11,14 @@ import importlib
 import importlib.util
 import os
 import pathlib
+import re
 import sys
 import threading
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from ...effects.base import config
 from ...effects.base.caches import once
 from ...effects.base.errors import ConfigurationError
 from .buffer_types import Device
@@ -26,6 +28,7 @@ Client: TypeAlias = Any
 
 PLATFORMS_VARIABLE = "HANDLAX_PLATFORMS"
 CPU_COUNT_VARIABLE = "HANDLAX_NUM_CPU_DEVICES"
+_CPU_COUNT_FLAG = re.compile(r"--xla_force_host_platform_device_count=(\S*)")
 
 # In order of dependence: a library needs those before it to be loaded.
 _NVIDIA_LIBRARIES = {
@@ -62,7 +65,6 @@ class PlatformClient:
 
 _backends: dict[str | None, PlatformClient] = {}
 _lock = threading.RLock()
-_cpu_count: int | None = None
 
 
 def backend(platform: str | None = None) -> PlatformClient:
@@ -88,22 +90,6 @@ def backend(platform: str | None = None) -> PlatformClient:
         return _backends.setdefault(platform, _backends[name])
 
 
-def set_cpu_device_count(count: int) -> None:
-    """Give the CPU platform ``count`` devices; only before its first use.
-
-    Raises: ConfigurationError: the CPU platform is in use with another count.
-    """
-    global _cpu_count
-    with _lock:
-        used = _backends.get("cpu")
-        if used is not None and len(used.local_devices) != count:
-            raise ConfigurationError(
-                f"the number of CPU devices is fixed at first use; it is {len(used.local_devices)}, got {count}",
-                hint=f"set it before the first array operation, or start with {CPU_COUNT_VARIABLE}={count}",
-            )
-        _cpu_count = count
-
-
 def _resolve(platform: str | None) -> str:
     allowed = tuple(_canonical(p) for p in os.environ.get(PLATFORMS_VARIABLE, "").split(",") if p.strip())
     if platform is None:
@@ -126,7 +112,9 @@ def _canonical(platform: str) -> str:
 
 def _make_backend(name: str) -> PlatformClient:
     if name == "cpu":
-        client = xc.make_cpu_client(asynchronous=True, num_devices=_cpu_device_count())
+        count = _cpu_device_count()
+        client = xc.make_cpu_client(asynchronous=True, num_devices=count)
+        config.PROCESS.cpu_devices = count
     elif name == "cuda":
         client = _make_cuda_client()
     else:
@@ -137,7 +125,12 @@ def _make_backend(name: str) -> PlatformClient:
 
 
 def _cpu_device_count() -> int:
-    text = os.environ.get(CPU_COUNT_VARIABLE, "1") if _cpu_count is None else str(_cpu_count)
+    """The setting ``num_cpu_devices``; else what the environment says, by a variable of ours or by XLA's own flag."""
+    chosen = config.current().num_cpu_devices
+    if chosen is not None:
+        return chosen
+    flag = _CPU_COUNT_FLAG.search(os.environ.get("XLA_FLAGS", ""))
+    text = os.environ.get(CPU_COUNT_VARIABLE, flag[1] if flag else "1")
     if not text.isdecimal() or int(text) < 1:
         raise ConfigurationError(
             f"the number of CPU devices must be a positive integer, got {text!r}", hint=f"set {CPU_COUNT_VARIABLE}=1"

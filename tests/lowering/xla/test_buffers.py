@@ -112,7 +112,7 @@ def test_a_copy_to_another_device_lies_there_and_equals_the_source():
     code = """
 import numpy as np
 from handlax.lowering.xla import jaxlib_runtime as r
-r.set_cpu_device_count(2)
+from handlax.effects.base import config; config.config.update("num_cpu_devices", 2)
 a, b = r.backend('cpu').devices
 x = r.put(np.arange(5), a)
 y = r.copy_to_device(x, b)

@@ -17,7 +17,7 @@ from handlax.lowering.xla import buffer_types as b, jaxlib_runtime as r
 class Exporter:
     def __dlpack__(self, **_): return r.to_dlpack(x)
     def __dlpack_device__(self): return r.dlpack_device(x)
-r.set_cpu_device_count(2)
+from handlax.effects.base import config; config.config.update("num_cpu_devices", 2)
 d, d2 = r.backend('cpu').devices
 t = 'tensor<8xf32>'
 text = f'func.func public @main(%a: {t}) -> {t} {{ %0 = stablehlo.add %a, %a : {t}\\n return %0 : {t} }}'

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from helpers.new_process import in_new_process
 
+import handlax as hx
 from handlax.effects.base.errors import ConfigurationError
 from handlax.lowering.xla import jaxlib_runtime, platforms
 
@@ -39,17 +40,30 @@ def test_an_unknown_platform_is_refused_by_name():
 
 def test_the_cpu_device_count_is_fixed_at_first_use(device):
     count = len(jaxlib_runtime.backend("cpu").local_devices)
-    jaxlib_runtime.set_cpu_device_count(count)
-    with pytest.raises(ConfigurationError, match="fixed at first use"):
-        jaxlib_runtime.set_cpu_device_count(count + 1)
+    with hx.configure(num_cpu_devices=count):
+        assert len(hx.devices("cpu")) == count
+    with pytest.raises(ConfigurationError, match="fixed at the first use"):
+        hx.config.update("jax_num_cpu_devices", count + 1)
+
+
+COUNT = """
+from handlax.lowering.xla.jaxlib_runtime import backend
+print(backend().platform, len(backend().devices), backend() is backend("cpu"))
+"""
 
 
 def test_the_environment_chooses_platform_and_device_count():
-    code = (
-        "from handlax.lowering.xla.jaxlib_runtime import backend as b; "
-        "print(b().platform, len(b().devices), b() is b('cpu'))"
-    )
-    assert in_new_process(code, HANDLAX_PLATFORMS="cpu", HANDLAX_NUM_CPU_DEVICES="3") == "cpu 3 True"
+    flag = "--xla_dump_to= --xla_force_host_platform_device_count=2"
+    assert in_new_process(COUNT, HANDLAX_PLATFORMS="cpu", HANDLAX_NUM_CPU_DEVICES="3") == "cpu 3 True"
+    assert in_new_process(COUNT, HANDLAX_PLATFORMS="cpu", XLA_FLAGS=flag) == "cpu 2 True"
+    setting = "import handlax as hx; hx.config.update('jax_num_cpu_devices', 4)"
+    assert in_new_process(setting + COUNT, HANDLAX_PLATFORMS="cpu", XLA_FLAGS=flag) == "cpu 4 True"
+
+
+@pytest.mark.parametrize("count", [0, -2, 1.5, True])
+def test_a_number_of_devices_is_positive(count):
+    with pytest.raises(ConfigurationError, match="positive integer"):
+        hx.config.update("num_cpu_devices", count)
 
 
 def test_a_platform_outside_the_environment_s_list_is_refused():
