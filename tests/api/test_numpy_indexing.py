@@ -157,6 +157,22 @@ def test_updates_of_a_wider_kind_are_rounded_with_a_warning():
         equal(hnp.arange(3).at[0].set(2.7), [2, 1, 2])
 
 
+@pytest.mark.parametrize("index", [0, slice(1, 3), np.array([0, 2]), np.array([0, 0]), np.arange(5) > 1], ids=str)
+@pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "compiled"])
+def test_apply_takes_a_number_for_all_elements(way, index):
+    for number in (0.5, 2, np.float32(7.25), hnp.array(3)):
+        wanted = np.arange(5, dtype=np.float32)
+        wanted[index] = number
+        got = way(lambda x, y=number: x.at[index].apply(lambda _: y))(hnp.arange(5.0))
+        assert got.dtype == "float32"
+        equal(got, wanted)
+
+
+def test_apply_takes_no_function_of_several_elements():
+    with pytest.raises(ValueError, match="each element"):
+        hnp.arange(4).at[:3].apply(lambda old: old[:2])
+
+
 def test_what_lies_outside_is_clipped_when_read_and_not_written():
     x = hnp.arange(4.0)
     i = np.array([-5, -1, 4, 9])

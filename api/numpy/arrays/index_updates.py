@@ -315,18 +315,22 @@ class IndexUpdateRef:
         """``x[index] = func(x[index])`` for elementwise ``func``, applied as often as an index occurs."""
         x = self.array
         own = x.type
+
+        def elements(old: Any) -> Any:
+            return _elementwise(func, old, own)
+
         mask = _mask(self.index, own.shape)
         if mask is not None:
-            return _where(mask, convert(func(x), own.dtype, own.weak), x)
+            return _where(mask, elements(x), x)
         items = entries(self.index, own.shape)
         if any([item.__class__ is BooleanIndex for item in items]):
             raise DTypeMismatch("at: apply takes no boolean scalars as indices.", hint="choose with where.")
         known = window(items, own.shape, wrap_negative_indices)
         if known is not None and not outside(items, own.shape, wrap_negative_indices):
-            return _replaced(x, known[0], known[1], x, lambda old, _: convert(func(old), own.dtype, own.weak))
+            return _replaced(x, known[0], known[1], x, lambda old, _: elements(old))
         found = places(items, own.shape, wrap_negative_indices)
         return scatter_apply(
-            x, found.vectors, lambda old: convert(func(old), own.dtype, own.weak), found.numbers,
+            x, found.vectors, elements, found.numbers,
             update_shape=found.updates, indices_are_sorted=indices_are_sorted,
             unique_indices=unique_indices or found.unique, mode=mode_of(mode, FILL),
         )  # fmt: skip
@@ -338,6 +342,18 @@ class IndexUpdateRef:
     def power(self, values: Any, **options: Any) -> Any:
         """``x[index] **= values``."""
         return self.array ** _on_ones(self, values, options)
+
+
+def _elementwise(func: Callable[[Any], Any], old: Any, own: Any) -> Any:
+    """``func`` of these elements, in the dtype of the array; one number stands for all of them."""
+    new = convert(func(old), own.dtype, own.weak)
+    shape = old.type.shape
+    if new.type.shape and new.type.shape != shape:
+        raise ShapeMismatch(
+            f"at: apply takes a function of each element, got {new.type} for {old.type}.",
+            hint="x.at[index].set(f(x[index])) takes one of all of them.",
+        )
+    return new if new.type.shape == shape else shapes.broadcast(new, shape)
 
 
 def _on_ones(self: IndexUpdateRef, values: Any, options: Mapping[str, Any]) -> Any:
