@@ -81,7 +81,7 @@ def _vector(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
         return _root(x, axes)
     size = _abs(x)
     if ord == float("inf"):
-        return reductions.max(size, axes, initial=0 if not x.size else None)
+        return reductions.max(size, axes, initial=0)
     if ord == -float("inf"):
         return reductions.min(size, axes)
     if ord == 0:
@@ -107,7 +107,7 @@ def _matrix(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
     summed, left = (row, column) if abs(ord) == 1 else (column, row)
     totals = reductions.sum(_abs(x), summed)
     rest = left - (left > summed)
-    return reductions.max(totals, rest) if ord > 0 else reductions.min(totals, rest)
+    return reductions.max(totals, rest, initial=0) if ord > 0 else reductions.min(totals, rest)
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:

@@ -33,6 +33,7 @@ Rule = Callable[..., Any]
 
 def where_written(cell: Any) -> str:
     """``file:line`` of a cell, with the name of a rule that several operations share; else its name or repr."""
+    cell = inspect.unwrap(cell) if callable(cell) else cell
     code = getattr(cell, "__code__", None)
     if code is None:
         module, name = getattr(cell, "__module__", None), getattr(cell, "__qualname__", None)

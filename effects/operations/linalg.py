@@ -20,13 +20,13 @@ from .elementwise.arithmetic import abs as absolute
 from .elementwise.arithmetic import div, like, mul, sub
 from .elementwise.bitwise import bitwise_and, bitwise_or
 from .elementwise.comparison import eq, ge, gt, lt, ne, select_n
-from .elementwise.complex_parts import conj
+from .elementwise.complex_parts import conj, real
 from .elementwise.conversion import convert
 from .foundations.shapes import broadcast_in_dim, move_axis, permute, reshape
 from .indexing.dynamic_slicing import dynamic_slice_in_dim
 from .manipulation.creation import broadcasted_iota
 from .manipulation.slicing import axis_at
-from .reductions.reductions import reduce_max
+from .reductions.reductions import reduce_and, reduce_max
 
 LAPACK = frozenset({float32, float64, complex64, complex128})
 
@@ -63,6 +63,17 @@ def _halved_diagonal(x: Any) -> Any:
     if rank > 2:
         weights = broadcast_in_dim(weights, x.type.shape, (rank - 2, rank - 1))
     return mul(_triangle(x), weights)
+
+
+def _or_nan(l: Any) -> Any:
+    """A factor that XLA computed, or NaN where a pivot was not positive; of 0 it makes numbers."""
+    shape = l.type.shape
+    rank, size = len(shape), shape[-2:]
+    same = broadcasted_iota("int32", size, 0) == broadcasted_iota("int32", size, 1)
+    pivots = select_n(broadcast_in_dim(same, shape, (rank - 2, rank - 1)), like(l, 1), l)
+    pivots = real(pivots) if is_complex(l.type.dtype) else pivots
+    whole = reduce_and(gt(pivots, like(pivots, 0)), (rank - 2, rank - 1))
+    return select_n(broadcast_in_dim(whole, shape, tuple(range(rank - 2))), like(l, np.nan), l)
 
 
 def _check_square(name: str, x: ArrayType) -> None:
@@ -116,7 +127,7 @@ class Cholesky:
 
     def lower(op, emit, x):
         y = emit.op("cholesky", x, attributes="lower = true")
-        return emit.decompose(lambda y: [_triangle(y)], y)[0]
+        return emit.decompose(lambda y: [_triangle(_or_nan(y))], y)[0]
 
     flops = _flops
 

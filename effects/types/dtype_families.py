@@ -16,8 +16,8 @@ from ..base.frozen_values import Value
 
 __all__ = [
     "ANY", "ANY_FLOATING", "ANY_INEXACT", "ANY_INTEGER", "ANY_NUMERIC", "ANY_SIGNED", "ANY_UNSIGNED", "BOOL",
-    "COMPLEX", "EVERY", "FLOATING", "INEXACT", "INTEGER", "NUMERIC", "ORDERED", "PHILOX2", "PHILOX4", "RBG",
-    "SIGNED", "SMALL", "SMALL_FLOATING", "SMALL_SIGNED", "SMALL_UNSIGNED", "THREEFRY", "THREEFRY4", "UNSAFE_RBG",
+    "COMPLEX", "EVERY", "FLOATING", "FOUR_BITS", "INEXACT", "INTEGER", "NUMERIC", "ORDERED", "PHILOX2", "PHILOX4",
+    "RBG", "SIGNED", "SMALL", "SMALL_FLOATING", "SMALL_SIGNED", "SMALL_UNSIGNED", "THREEFRY", "THREEFRY4", "UNSAFE_RBG",
     "UNSIGNED", "DType", "ExtendedDType", "Family", "KeyDType", "KeyImpl", "bfloat16", "bool_", "complex64",
     "complex128", "extended", "float0", "float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
     "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32",
@@ -57,6 +57,7 @@ INEXACT: Family = FLOATING | COMPLEX
 NUMERIC: Family = INTEGER | INEXACT
 ORDERED: Family = BOOL | INTEGER | FLOATING
 ANY: Family = BOOL | NUMERIC
+FOUR_BITS: Family = frozenset({int4, uint4})
 
 SMALL_SIGNED: Family = frozenset({int2, int4})
 SMALL_UNSIGNED: Family = frozenset({uint2, uint4})

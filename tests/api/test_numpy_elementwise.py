@@ -239,3 +239,12 @@ def test_random_keys_are_compared_by_their_data(equal):
         assert np.asarray(call(mixed, others)).tolist() == [False, True]
     assert bool(hnp.array_equal(mixed, mixed)) and not bool(hnp.array_equal(mixed, others))
     assert not bool(hnp.array_equal(key, mixed))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "compiled"])
+def test_sinc_is_zero_at_integers_and_exact_between_them(way, dtype):
+    k = np.array([1, 2, 3, -1, 100, -1001, 2**11], dtype)
+    np.testing.assert_array_equal(np.asarray(way(hnp.sinc)(k)), 0)
+    x = np.array([0.001, 0.3, 1.25, 2.5, -7.75, 100.5], dtype)
+    np.testing.assert_allclose(np.asarray(way(hnp.sinc)(x)), np.sinc(x.astype(float)), rtol=16 * np.finfo(dtype).eps)

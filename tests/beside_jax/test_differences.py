@@ -17,7 +17,7 @@ def f32(*values):
 
 
 def slope(m, f, x):
-    """The derivative of an elementwise function, forwards."""
+    """The derivative along (1, ..., 1), forwards."""
     return m.jvp(f, (x,), (m.numpy.ones_like(x),))[1]
 
 
@@ -42,21 +42,47 @@ ROWS = {
         (lambda m: slope(m, m.nn.relu6, f32(NAN))[0], 1.0, 0.0),
         (lambda m: slope(m, m.nn.hard_sigmoid, f32(NAN))[0], 1 / 6, 0.0),
     ],
-    "`cummax`, `cummin` at NaN": [
-        (lambda m: slope(m, lambda x: m.lax.cummax(x), f32(NAN, 1)), [1, 1], [1, 0])],
+    "`cummax`, `cummin` at NaN": [(lambda m: slope(m, lambda x: m.lax.cummax(x), f32(NAN, 1)), [1, 1], [1, 0])],
     "`logsumexp`, `logmeanexp` of -inf alone": [
-        (lambda m: pull(m, m.nn.logsumexp, f32(-INF, -INF)), [0, 0], [NAN, NAN])],
+        (lambda m: pull(m, m.nn.logsumexp, f32(-INF, -INF)), [0, 0], [NAN, NAN])
+    ],
     "`cumlogsumexp` after inf": [
         (lambda m: slope(m, lambda x: m.lax.cumlogsumexp(x), f32(INF, 1))[1], 1.0, 1 + np.e),
         (lambda m: slope(m, lambda x: m.lax.cumlogsumexp(x), f32(-INF, -INF))[1], 2.0, NAN),
+    ],
+    "`max`, `min`, norms of order inf at NaN": [
+        (lambda m: slope(m, m.numpy.max, f32(NAN, 1)), 0.0, NAN),
+        (lambda m: slope(m, lambda x: m.numpy.linalg.norm(x, np.inf), f32(NAN, 1)), 0.0, NAN),
+    ],
+    "`quantile`, `median` at NaN": [(lambda m: slope(m, m.numpy.median, f32(NAN, 1, 2)), 1.0, 0.0)],
+    "`quantile` and `trapezoid` next to infinities": [
+        (lambda m: m.numpy.quantile(f32(INF, 1, 2), 1.0), INF, NAN),
+        (lambda m: m.numpy.trapezoid(f32(INF, 1, 2)), INF, NAN),
+    ],
+    "`linalg.vector_norm` of integers": [
+        (lambda m: m.numpy.linalg.vector_norm(np.array([2**16], np.int32)), 65536.0, 0.0)
     ],
     "`asinh`, `atan`, twice, at infinity": [
         (lambda m: bend(m, m.lax.asinh, f32(INF))[0], 0.0, NAN),
         (lambda m: bend(m, m.lax.atan, f32(-INF))[0], 0.0, NAN),
     ],
-    "`digamma` at inf": [(lambda m: slope(m, m.lax.digamma, f32(INF))[0], 0.0, NAN)],
+    "`digamma`, `polygamma` at inf": [
+        (lambda m: slope(m, m.lax.digamma, f32(INF))[0], 0.0, NAN),
+        (lambda m: m.lax.polygamma(f32(2.0), f32(INF))[0], 0.0, NAN),
+    ],
+    "`polygamma` at -inf": [
+        (lambda m: slope(m, m.lax.digamma, f32(-INF))[0], NAN, INF),
+        (lambda m: m.lax.polygamma(f32(1.0), f32(-INF))[0], NAN, INF),
+    ],
+    "`igamma`, `igammac` of a = 0 and of huge a": [
+        (lambda m: m.lax.igamma(f32(0.0), f32(0.5))[0], 1.0, NAN),
+        (lambda m: m.lax.igamma(f32(1e30), f32(1e30))[0], 0.5, 0.0),
+        (lambda m: m.lax.random_gamma_grad(f32(0.0), f32(0.5))[0], 0.0, NAN),
+    ],
+    "`bessel_i1e` at NaN": [(lambda m: slope(m, m.lax.bessel_i1e, f32(NAN))[0], NAN, 0.5)],
     "`atan2` with an infinite operand": [
-        (lambda m: slope(m, lambda x: m.lax.atan2(x, f32(INF)), f32(2.0))[0], 0.0, NAN)],
+        (lambda m: slope(m, lambda x: m.lax.atan2(x, f32(INF)), f32(2.0))[0], 0.0, NAN)
+    ],
     "`pow(0, 0)` by the base": [(lambda m: slope(m, lambda x: m.lax.pow(x, f32(0.0)), f32(0.0))[0], 0.0, NAN)],
     "`log1mexp` below its domain": [(lambda m: slope(m, m.nn.log1mexp, f32(-INF))[0], NAN, -1.0)],
     "Complex branch cuts with a part -0": [
@@ -68,12 +94,13 @@ ROWS = {
         (lambda m: compiled(m, "log1p", complex(-1, 1e-30)).real, -69.07755, -INF),
         (lambda m: compiled(m, "sinh", 1e-30).real, 1e-30, 0.0),
     ],
-    "`sign` of an infinite complex number": [
-        (lambda m: compiled(m, "sign", complex(INF, 1)), 1 + 0j, complex(NAN, 0))],
+    "`sign` of an infinite complex number": [(lambda m: compiled(m, "sign", complex(INF, 1)), 1 + 0j, complex(NAN, 0))],
     "`max` and `min` of complex numbers with NaN": [
-        (lambda m: m.lax.cummax(np.array([complex(1, NAN), 2], np.complex64))[1].imag, NAN, 0.0)],
+        (lambda m: m.lax.cummax(np.array([complex(1, NAN), 2], np.complex64))[1].imag, NAN, 0.0)
+    ],
     "Sums and products of 16-bit floats": [
-        (lambda m: m.jit(m.lax.cumsum)(np.full(2000, 0.1, np.float16))[-1], 200.0, 199.4)],
+        (lambda m: m.jit(m.lax.cumsum)(np.full(2000, 0.1, np.float16))[-1], 200.0, 199.4)
+    ],
 }
 CASES = [(words, *row) for words, rows in ROWS.items() for row in rows]
 

@@ -6,7 +6,19 @@ import math
 from typing import Any
 
 from ...effects.operations.elementwise import transcendental
-from ...effects.operations.elementwise.arithmetic import Cbrt, Sqrt, div, integer_pow, mul, polynomial
+from ...effects.operations.elementwise.arithmetic import (
+    Cbrt,
+    RoundingMethod,
+    Sqrt,
+    div,
+    floor,
+    integer_pow,
+    mul,
+    neg,
+    polynomial,
+    round,
+    sub,
+)
 from ...effects.operations.elementwise.arithmetic import abs as _abs
 from ...effects.operations.elementwise.bitwise import bitwise_or
 from ...effects.operations.elementwise.comparison import eq, lt, select_n
@@ -143,10 +155,20 @@ def sinc(x: Any, /) -> Any:
     y = mul(x, like(x, math.pi))
     size = _abs(y)
     near, far = lt(size, like(size, 1)), eq(size, like(size, math.inf))
-    safe = select_n(bitwise_or(near, far), y, like(y, 1))
+    outer = select_n(bitwise_or(near, far), x, like(x, 1))
     y = select_n(near, like(y, 0), y)
     series = polynomial(mul(y, y), _SINC)
-    return select_n(near, select_n(far, div(transcendental.sin(safe), safe), like(y, 0)), series)
+    return select_n(near, select_n(far, div(_sin_pi(outer), mul(outer, like(x, math.pi))), like(y, 0)), series)
+
+
+def _sin_pi(x: Any) -> Any:
+    """sin(pi x), 0 for every integer: by the distance from the next one."""
+    if dtypes.is_complex(x.type.dtype):
+        return transcendental.sin(mul(x, like(x, math.pi)))
+    nearest = round(x, RoundingMethod.TO_NEAREST_EVEN)
+    half = mul(nearest, like(x, 0.5))
+    y = transcendental.sin(mul(sub(x, nearest), like(x, math.pi)))
+    return select_n(eq(half, floor(half)), neg(y), y)
 
 
 # the series about 0 of sinc(x) in (pi x)^2 and of i0(x) in x^2, exact to 1 in 64 bits: all derivatives come from them

@@ -143,7 +143,9 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool,
     part = np.asarray(q, np.float64) if not isinstance(q, Array) or isinstance(q, ConcreteArray) else inexact(q)
     if len(part.shape) > 1:
         raise ShapeMismatch(f"{name}: q must be a scalar or a vector, got shape {part.shape}.")
-    if not rows.type.shape[-1]:
+    if not rows.type.shape[-1] and ignore_nan:
+        rows = shapes.full(rows.type.update(shape=(*rows.type.shape[:-1], 1)), np.nan)
+    elif not rows.type.shape[-1]:
         raise ShapeMismatch(f"{name}: of no elements there is none, got {x.type} along {axes}.")
     if method == "inverted_cdf":
         y = _by_weight(name, rows, part, _row_weights(name, weights, x, axes), ignore_nan)

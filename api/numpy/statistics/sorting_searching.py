@@ -93,7 +93,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     if len({x.type.shape for x in xs}) > 1:
         raise ShapeMismatch(f"lexsort: keys must have one shape, got {', '.join(str(x.type) for x in xs)}.")
     if not xs[0].type.shape:
-        return array_of(0)
+        return convert(0, default_int())
     axis = canonical_axis(axis, len(xs[0].type.shape), "lexsort")
     places = broadcasted_iota(default_int(), xs[0].type.shape, axis)
     return sorting.sort((*reversed(xs), places), axis, True, len(xs))[-1]

@@ -17,7 +17,7 @@ from ...core.columns import linear, multilinear
 from ...core.operation import operation
 from ...trees.pytrees import tree_map
 from ...types import dtypes
-from ...types.dtypes import ANY, EVERY, FLOATING, INEXACT, INTEGER, NUMERIC, SIGNED
+from ...types.dtypes import ANY, EVERY, FLOATING, FOUR_BITS, INEXACT, INTEGER, NUMERIC, SIGNED
 from ..foundations.elementwise_factory import Elementwise, Function, elementwise, repeated, surface, unbroadcast
 from ..foundations.half_precision import wide
 from ..foundations.shapes import broadcast
@@ -312,7 +312,8 @@ square: Function = surface(Square)
 class IntegerPow(Elementwise):
     y: int
     name = "integer_pow"
-    dtypes = NUMERIC
+    dtypes = NUMERIC | FOUR_BITS
+    computed_in_bytes = True
 
     def result_type(op, x):  # type: ignore[override]
         if op.y < 0 and dtypes.is_integer(x.dtype):
@@ -324,7 +325,6 @@ class IntegerPow(Elementwise):
 
     def evaluate(op, x):
         return _integer_pow(op.y)(x)
-
 
     def jvp(op, primals, tangents):
         (x,), (dx,), n = primals, tangents, op.y

@@ -7,15 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from ...types.dtypes import BOOL, INTEGER
+from ...types.dtypes import BOOL, FOUR_BITS, INTEGER, int4, int8, itemsize_bits, uint8
 from ..foundations.elementwise_factory import Function, elementwise, surface
 
 BITS = BOOL | INTEGER
+BITWISE = INTEGER | FOUR_BITS  # their bits, not their values, are looked at
 
 
 def _unsigned(x):
-    """The same bits as unsigned integers."""
+    """The same bits as unsigned integers, 4 bits with zeros before them."""
+    if x.dtype in FOUR_BITS:
+        return x.astype(np.int8).view(np.uint8) & np.uint8(15)
     return x.view(f"u{x.dtype.itemsize}") if x.dtype.kind == "i" else x
+
+
+def _signed(x):
+    """The same bits as signed integers, 4 bits with copies of the highest before them."""
+    return x.astype(np.int8).astype(int4).astype(np.int8) if x.dtype in FOUR_BITS else x.view(f"i{x.dtype.itemsize}")
+
+
+def _as(bits, dtype):
+    """These bits as integers of this dtype."""
+    return bits.astype(dtype) if dtype in FOUR_BITS else bits.view(dtype)
 
 
 def _shift(f: Callable[..., Any], beyond: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -25,43 +38,44 @@ def _shift(f: Callable[..., Any], beyond: Callable[[Any], Any]) -> Callable[...,
     """
 
     def shift(x, y):
-        width = x.dtype.itemsize * 8
         x, y = np.ascontiguousarray(x).reshape(x.shape), np.ascontiguousarray(y).reshape(y.shape)
         amount = _unsigned(y)
-        within = amount < width
+        within = amount < itemsize_bits(x.dtype)
         amount = np.where(within, amount, np.zeros((), amount.dtype))
-        return np.where(within, f(x, amount.astype(x.dtype)), beyond(x))
+        return np.where(within, f(x, amount), beyond(x))
 
     return shift
 
 
+def _bits_of(x):
+    return _unsigned(np.ascontiguousarray(x).reshape(x.shape))
+
+
 def _count_leading_zeros(x):
     """Set all bits below the highest one bit, then count the zeros."""
-    x = _unsigned(np.ascontiguousarray(x).reshape(x.shape))
-    width = x.dtype.itemsize * 8
+    bits = _bits_of(x)
     for step in (1, 2, 4, 8, 16, 32):
-        if step < width:
-            x = x | (x >> np.asarray(step, x.dtype))
-    return width - np.bitwise_count(x).astype(np.int64)
+        if step < bits.dtype.itemsize * 8:
+            bits = bits | (bits >> np.asarray(step, bits.dtype))
+    return itemsize_bits(x.dtype) - np.bitwise_count(bits).astype(np.int64)
 
 
-def _logical_right(x, y):
-    return (_unsigned(x) >> _unsigned(y)).view(x.dtype)
+def _left(x, amount):
+    return _as(_unsigned(x) << amount, x.dtype)
 
 
-def _arithmetic_right(x, y):
+def _logical_right(x, amount):
+    return _as(_unsigned(x) >> amount, x.dtype)
+
+
+def _arithmetic_right(x, amount):
     """Copies of the highest bit come in, for unsigned integers too."""
-    return (_signed(x) >> _signed(y)).view(x.dtype)
-
-
-def _signed(x):
-    """The same bits as signed integers."""
-    return x.view(f"i{x.dtype.itemsize}")
+    return _as(_signed(x) >> amount.astype(_signed(x).dtype), x.dtype)
 
 
 def _signs(x):
     """All bits equal to the highest bit of x."""
-    return (-(_signed(x) < 0).astype(f"i{x.dtype.itemsize}")).view(x.dtype)
+    return _as(-(_signed(x) < 0).astype(_signed(x).dtype), x.dtype)
 
 
 def _zero(x):
@@ -81,15 +95,15 @@ bitwise_not: Function = surface(Not, "bitwise_not")
 
 # z = x shifted by y bits: left; right, with zeros coming in; right, with copies of the highest bit coming in
 ShiftLeft = elementwise(
-    "shift_left", INTEGER, _shift(np.left_shift, _zero), arity=2, lower="shift_left",
+    "shift_left", BITWISE, _shift(_left, _zero), arity=2, lower="shift_left",
     doc="``x[i]`` shifted by ``y[i]`` bits to the left, with zeros coming in; 0 where ``y[i]`` is its width or more.",
 )  # fmt: skip
 ShiftRightLogical = elementwise(
-    "shift_right_logical", INTEGER, _shift(_logical_right, _zero), arity=2, lower="shift_right_logical",
+    "shift_right_logical", BITWISE, _shift(_logical_right, _zero), arity=2, lower="shift_right_logical",
     doc="``x[i]`` shifted by ``y[i]`` bits to the right, with zeros coming in; 0 where ``y[i]`` is its width or more.",
 )  # fmt: skip
 ShiftRightArithmetic = elementwise(
-    "shift_right_arithmetic", INTEGER, _shift(_arithmetic_right, _signs), arity=2,
+    "shift_right_arithmetic", BITWISE, _shift(_arithmetic_right, _signs), arity=2,
     lower="shift_right_arithmetic",
     doc="``x[i]`` shifted by ``y[i]`` bits to the right, with copies of the highest bit coming in.",
 )  # fmt: skip
@@ -97,13 +111,33 @@ shift_left: Function = surface(ShiftLeft)
 shift_right_logical: Function = surface(ShiftRightLogical)
 shift_right_arithmetic: Function = surface(ShiftRightArithmetic)
 
+
+def _lower_count(name: str, beyond: int) -> Callable[..., Any]:
+    """The ``lower`` rule of a count of bits; of 4-bit integers, which XLA extends by their sign, in bytes.
+
+    ``beyond`` is what it counts of the 4 bits that are zero there.
+    """
+
+    def lower(op: Any, emit: Any, x: Any) -> Any:
+        result = emit.made
+        if result.dtype not in FOUR_BITS:
+            return emit.elementwise(name, x)
+        x = emit.convert(emit.convert(x, int8), uint8)
+        emit.made = x.type
+        count = emit.elementwise(name, emit.binary("and", x, emit.full(15, x.type)))
+        emit.made = result
+        return emit.convert(emit.binary("subtract", count, emit.full(beyond, x.type)), result.dtype)
+
+    return lower
+
+
 # y = the number of one bits; the number of zero bits before the highest one bit
 PopulationCount = elementwise(
-    "population_count", INTEGER, lambda x: np.bitwise_count(_unsigned(np.ascontiguousarray(x).reshape(x.shape))),
-    lower="popcnt", doc="The number of one bits of ``x[i]``.",
+    "population_count", BITWISE, lambda x: np.bitwise_count(_bits_of(x)),
+    lower=_lower_count("popcnt", 0), doc="The number of one bits of ``x[i]``.",
 )  # fmt: skip
 Clz = elementwise(
-    "clz", INTEGER, _count_leading_zeros, lower="count_leading_zeros",
+    "clz", BITWISE, _count_leading_zeros, lower=_lower_count("count_leading_zeros", 4),
     doc="The number of zero bits of ``x[i]`` before the highest one bit.",
 )  # fmt: skip
 

@@ -17,7 +17,8 @@ from ...core import columns
 from ...core.arrays import Array, as_array, as_arrays
 from ...core.operation import Memo, Operation, register_operation_name
 from ...types.array_type import ArrayType, array_type
-from .half_precision import narrow
+from ...types.dtypes import FOUR_BITS, INTEGER, SIGNED, UNSIGNED, int4, uint4
+from .half_precision import in_bytes, narrow
 from .shapes import broadcast, broadcast_in_dim, move_axis, sum_all
 
 Function = Callable[..., Any]
@@ -61,6 +62,7 @@ class Elementwise(Operation):
     arity: ClassVar[int] = 1
     workload: ClassVar[str | None] = "arithmetic"
     dtypes: ClassVar[frozenset[Any]]
+    computed_in_bytes: ClassVar[bool] = False  # whether ``evaluate`` gets 4-bit integers as bytes
     batch = batch
     result_dtype: ClassVar[Any] = None  # operand dtype -> result dtype; None: the same
 
@@ -93,17 +95,18 @@ class Elementwise(Operation):
         return array_type(shape, dtype, weak)
 
     def numpy_function(self, types: Sequence[ArrayType]) -> Callable[..., Any] | None:
+        if types[0].dtype in FOUR_BITS:
+            return None
         cell = columns.EVALUATE.cells[type(self)]
         return None if _takes_op(cell) else narrow(cell, types)
 
     @classmethod
     def adapt(cls, column: str, cell: Any) -> Callable[..., Any]:
         """The rule of a cell; a cell without the parameter ``op`` is called with the operands only."""
-        if _takes_op(cell):
-            return cell
         if column == "evaluate":
-            return lambda op, *operands: cell(*operands)
-        return derivative(cls.arity, cell) if column == "jvp" else cell
+            rule = cell if _takes_op(cell) else lambda op, *operands: cell(*operands)
+            return in_bytes(rule) if cls.computed_in_bytes else rule
+        return derivative(cls.arity, cell) if column == "jvp" and not _takes_op(cell) else cell
 
 
 def _takes_op(cell: Any) -> bool:
@@ -133,7 +136,8 @@ def elementwise(
     """The class of an elementwise operation, with its rules.
 
     Args:
-        dtypes: the dtypes that operands may have; all operands have the same one.
+        dtypes: the dtypes that operands may have; all operands have the same one. All integers are those of 4 bits
+            too, for which ``evaluate`` gets bytes, unless one of them is named.
         evaluate: a NumPy function; its result is converted to the operation's result type.
         result: operand dtype -> result dtype; the same one by default.
         jvp: a rule of ``columns`` such as ``linear``, or for each operand a function ``(*operands, dx)`` or
@@ -148,6 +152,10 @@ def elementwise(
         "__slots__": (), "__module__": module, "__doc__": doc or f"{name}, elementwise.", "name": name, "arity": arity,
         "dtypes": frozenset(dtypes), "memo": Memo(), "workload": workload, "exempt": exempt or {},
     }  # fmt: skip
+    named = frozenset(dtypes)
+    if not named & FOUR_BITS and named & INTEGER:
+        four_bits = [narrow for narrow, family in ((int4, SIGNED), (uint4, UNSIGNED)) if family <= named]
+        namespace |= {"dtypes": named.union(four_bits), "computed_in_bytes": True}
     kind = type(class_name, (Elementwise,), namespace)
     kind.result_dtype = staticmethod(result) if result is not None else None  # type: ignore[attr-defined]
     kind.__dataclass_fields__ = {}  # type: ignore[attr-defined]

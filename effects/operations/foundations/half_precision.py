@@ -1,8 +1,11 @@
-"""NumPy functions as operations need them: with 16-bit floats computed in 32 bits and rounded once."""
+"""NumPy functions as operations need them: with 16-bit floats computed in 32 bits and rounded once, 4-bit integers in
+bytes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import wraps
 from importlib import import_module
 from typing import Any
 
@@ -10,7 +13,7 @@ import numpy as np
 from numpy._core._multiarray_umath import __cpu_features__ as _CPU  # type: ignore[import-not-found]
 
 from ...base.caches import once
-from ...types.dtypes import bfloat16, float16, float32
+from ...types.dtypes import FOUR_BITS, bfloat16, float16, float32, int4, int8, uint8
 
 NumPyFunction = Callable[..., Any]
 HALF = frozenset({float16, bfloat16})
@@ -46,6 +49,21 @@ def narrow(f: NumPyFunction, types: Iterable[Any]) -> NumPyFunction:
     """``f``, or what it is for these types, such as the function that ``wide`` was applied to."""
     own = getattr(f, "own", None)
     return f if own is None or any([t.dtype in own for t in types]) else f.narrow  # type: ignore[attr-defined]
+
+
+def in_bytes(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The ``evaluate`` rule that computes 4-bit integers in bytes; the result wraps around."""
+
+    @wraps(rule)
+    def evaluate(op: Any, *operands: Any) -> Any:
+        dtype = operands[0].dtype
+        if dtype not in FOUR_BITS:
+            return rule(op, *operands)
+        byte = int8 if dtype == int4 else uint8
+        y = rule(op, *[x.astype(byte) if x.dtype == dtype else x for x in operands])
+        return y.astype(dtype) if isinstance(y, np.ndarray | np.generic) and y.dtype == byte else y
+
+    return evaluate
 
 
 def lower_wide(rule: Callable[..., Any]) -> Callable[..., Any]:

@@ -22,7 +22,8 @@ from ...core.arrays import Array, as_array, concrete, scalar
 from ...core.columns import data_movement, linear, per_operand
 from ...core.operation import operation, shared
 from ...types.array_type import ArrayType, array_type
-from ...types.dtypes import NUMERIC, ExtendedDType
+from ...types.dtypes import FOUR_BITS, NUMERIC, ExtendedDType
+from .half_precision import in_bytes
 
 
 def canonical_axis(axis: Any, rank: int, name: str) -> int:
@@ -140,12 +141,13 @@ def batch_reduction(op: Any, dims: tuple[int, ...], x: Any) -> tuple[Any, int]:
 @operation
 class ReduceSum:
     axes: tuple[int, ...]
-    dtypes = NUMERIC
+    dtypes = NUMERIC | FOUR_BITS
     workload = "sum"
 
     def result_type(op, x):
         return reduced_type(op, x)
 
+    @in_bytes
     def evaluate(op, x):
         wide = np.float32 if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x.dtype
         return np.add.reduce(x, axis=op.axes, dtype=wide)

@@ -20,9 +20,10 @@ from ...core.columns import data_movement, linear_in, zeros_like
 from ...core.operation import Operation, operation, shared
 from ...types import dtypes
 from ...types.array_type import ArrayType, array_type
-from ...types.dtypes import ANY, NUMERIC, ORDERED
+from ...types.dtypes import ANY, FOUR_BITS, NUMERIC, ORDERED
 from ..elementwise.arithmetic import add, div, like, mul, neg, sub
 from ..elementwise.comparison import eq, max, min, select
+from ..foundations.half_precision import in_bytes
 from ..foundations.key_arrays import mapped_over_key_data
 from ..foundations.shapes import broadcast_in_dim, canonical_shape, full, move_axis, reshape
 from ..manipulation.creation import iota
@@ -215,7 +216,7 @@ def batch_scatter(op: Any, dims: tuple[int | None, ...], x: Any, i: Any, u: Any)
 
 def combining(f: np.ufunc | None) -> Callable[..., Any]:
     """The ``evaluate`` rule: updates are combined by ``f`` in order; None: they replace."""
-    return lambda op, x, i, u: evaluate_scatter(op.dimension_numbers, x, i, u, f, op.mode is not CLIP)
+    return in_bytes(lambda op, x, i, u: evaluate_scatter(op.dimension_numbers, x, i, u, f, op.mode is not CLIP))
 
 
 def region(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -328,7 +329,7 @@ def _winners(op: Scatter, x: Any, i: Any, u: Any) -> tuple[Any, Any]:
 # y = x, then y[i[o] + w] += u[o, w] for o in order
 @operation
 class ScatterAdd(Scatter):
-    dtypes = ANY
+    dtypes = ANY | FOUR_BITS
 
     evaluate = combining(np.add)
     jvp = linear_in(0, 2)
@@ -342,7 +343,7 @@ class ScatterAdd(Scatter):
 # y = x, then y[i[o] + w] -= u[o, w] for o in order
 @operation
 class ScatterSub(Scatter):
-    dtypes = NUMERIC
+    dtypes = NUMERIC | FOUR_BITS
 
     evaluate = combining(np.subtract)
     jvp = linear_in(0, 2)
@@ -356,7 +357,7 @@ class ScatterSub(Scatter):
 # y = x, then y[i[o] + w] *= u[o, w] for o in order
 @operation
 class ScatterMul(Scatter):
-    dtypes = ANY
+    dtypes = ANY | FOUR_BITS
 
     evaluate = combining(np.multiply)
 
@@ -421,7 +422,7 @@ def _extreme_jvp(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -
 # y = x, then y[i[o] + w] = min(y[i[o] + w], u[o, w]) for o in order
 @operation
 class ScatterMin(Scatter):
-    dtypes = ORDERED
+    dtypes = ORDERED | FOUR_BITS
     exempt = {"transpose": "it is not linear"}
 
     evaluate = combining(np.minimum)
@@ -432,7 +433,7 @@ class ScatterMin(Scatter):
 # y = x, then y[i[o] + w] = max(y[i[o] + w], u[o, w]) for o in order
 @operation
 class ScatterMax(Scatter):
-    dtypes = ORDERED
+    dtypes = ORDERED | FOUR_BITS
     exempt = {"transpose": "it is not linear"}
 
     evaluate = combining(np.maximum)

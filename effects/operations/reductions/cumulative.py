@@ -17,6 +17,7 @@ from ...types.array_type import ArrayType
 from ...types.dtypes import (
     ANY,
     FLOATING,
+    FOUR_BITS,
     NUMERIC,
     bfloat16,
     complex64,
@@ -32,6 +33,7 @@ from ..elementwise.arithmetic import add, mul, sub
 from ..elementwise.bitwise import bitwise_or
 from ..elementwise.comparison import eq, has_zero, select_n
 from ..elementwise.transcendental import exp, logaddexp, stable_logaddexp
+from ..foundations.half_precision import in_bytes
 from ..foundations.shapes import canonical_axis
 from ..manipulation.slicing import concatenate, pad, rev, slice_in_dim
 from .reductions import Combine, highest, lowest, product_rule
@@ -132,9 +134,9 @@ def _lower(op: Any, emit: Any, x: Any, unit: Any, body: Callable[..., Any]) -> A
 class Cumsum(Cumulative):
     axis: int
     reverse: bool
-    dtypes = NUMERIC
+    dtypes = NUMERIC | FOUR_BITS
 
-    evaluate = _running(np.add)
+    evaluate = in_bytes(_running(np.add))
     jvp = linear
 
     def transpose(op, ct, x):
@@ -149,9 +151,9 @@ class Cumsum(Cumulative):
 class Cumprod(Cumulative):
     axis: int
     reverse: bool
-    dtypes = NUMERIC
+    dtypes = NUMERIC | FOUR_BITS
 
-    evaluate = _running(np.multiply)
+    evaluate = in_bytes(_running(np.multiply))
     jvp = _scanned(product_rule)
 
     def lower(op, emit, x):
@@ -182,9 +184,9 @@ def _lower_extreme(op: Any, emit: Any, x: Any, name: str, unit: Any, choose: Cal
 class Cummax(Cumulative):
     axis: int
     reverse: bool
-    dtypes = ANY
+    dtypes = ANY | FOUR_BITS
 
-    evaluate = _running_extreme(np.maximum, True)
+    evaluate = in_bytes(_running_extreme(np.maximum, True))
     jvp = _scanned(_extreme(comparison.max))
 
     def lower(op, emit, x):
@@ -196,9 +198,9 @@ class Cummax(Cumulative):
 class Cummin(Cumulative):
     axis: int
     reverse: bool
-    dtypes = ANY
+    dtypes = ANY | FOUR_BITS
 
-    evaluate = _running_extreme(np.minimum, False)
+    evaluate = in_bytes(_running_extreme(np.minimum, False))
     jvp = _scanned(_extreme(comparison.min))
 
     def lower(op, emit, x):

@@ -17,12 +17,24 @@ from ...core.columns import per_operand, zero
 from ...core.operation import Operation, operation, shared
 from ...functions.unsupported import no_sharding
 from ...types.array_type import ArrayType, array_type
-from ...types.dtypes import ANY, BOOL, INTEGER, NUMERIC, ORDERED, canonical, iinfo, is_complex, is_floating, is_integer
+from ...types.dtypes import (
+    ANY,
+    BOOL,
+    FOUR_BITS,
+    INTEGER,
+    NUMERIC,
+    ORDERED,
+    canonical,
+    iinfo,
+    is_complex,
+    is_floating,
+    is_integer,
+)
 from ..elementwise import comparison
 from ..elementwise.arithmetic import add, div, mul
 from ..elementwise.comparison import eq, has_zero
 from ..elementwise.conversion import convert
-from ..foundations.half_precision import HALF, wide
+from ..foundations.half_precision import HALF, in_bytes, wide
 from ..foundations.shapes import (
     batch_reduction,
     broadcast_in_dim,
@@ -101,12 +113,12 @@ class Reduction(Operation):
 @operation
 class ReduceProd(Reduction):
     axes: tuple[int, ...]
-    dtypes = NUMERIC
+    dtypes = NUMERIC | FOUR_BITS
     workload = "reduction"
 
+    @in_bytes
     def evaluate(op, x):
         return wide(lambda v: np.prod(v, axis=op.axes, dtype=v.dtype))(x)
-
 
     def jvp(op, primals, tangents):
         pair, kind = [*primals, *tangents], primals[0].type
@@ -144,7 +156,7 @@ class ExtremeReduction(Reduction):
     """Folds by max or min, ``choose``; complex numbers are ordered by their real, then by their imaginary parts."""
 
     __slots__ = ()
-    dtypes = ANY
+    dtypes = ANY | FOUR_BITS
     workload = "reduction"
     stablehlo: ClassVar[str]
     choose: ClassVar[Any]
@@ -191,7 +203,7 @@ class BitwiseReduction(Reduction):
     """Folds by a bitwise operation, of booleans a logical one."""
 
     __slots__ = ()
-    dtypes = BOOL | INTEGER
+    dtypes = BOOL | INTEGER | FOUR_BITS
     combine: ClassVar[np.ufunc]
     stablehlo: ClassVar[str]
     jvp = zero
@@ -199,6 +211,7 @@ class BitwiseReduction(Reduction):
     def unit(op, dtype: Any) -> Any:
         return 0
 
+    @in_bytes
     def evaluate(op, x):
         return op.combine.reduce(x, axis=op.axes, initial=op.unit(x.dtype))
 
@@ -239,7 +252,7 @@ class ArgExtreme(Operation):
     __slots__ = ()
     axes: tuple[int, ...]
     index_dtype: Any
-    dtypes = ORDERED
+    dtypes = ORDERED | FOUR_BITS
     workload = "reduction"
     batch = batch_reduction
     jvp = zero
@@ -272,7 +285,7 @@ def _lower_index(op: Any, emit: Any, x: Any, direction: str, unit: Any) -> Any:
 
 def _evaluate_index(f: Callable[..., Any]) -> Callable[..., Any]:
     """The ``evaluate`` rule by NumPy's argmax or argmin."""
-    return lambda op, x: f(x.astype(np.float32) if x.dtype in HALF else x, axis=op.axes[0])
+    return in_bytes(lambda op, x: f(x.astype(np.float32) if x.dtype in HALF else x, axis=op.axes[0]))
 
 
 # y[j] = the i along the axis at which x[i] is largest; the first of several, the first NaN before all

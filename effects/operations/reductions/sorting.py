@@ -13,7 +13,7 @@ from ...base.stack import perform
 from ...core.arrays import as_array
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
-from ...types.dtypes import ANY, ANY_FLOATING, EVERY, ORDERED, int32, is_complex
+from ...types.dtypes import ANY, ANY_FLOATING, EVERY, FOUR_BITS, ORDERED, int32, is_complex
 from ..elementwise.comparison import total_order
 from ..foundations.half_precision import HALF
 from ..foundations.shapes import canonical_axis, reshape
@@ -38,7 +38,7 @@ def _numpy_keys(x: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
     """The arrays by which NumPy sorts as ``Sort`` does, the most significant first: real before imaginary parts."""
     if x.dtype.kind == "c":
         return [x.real, x.imag]
-    return [x.astype(np.float32) if x.dtype in HALF else x]
+    return [x.astype(np.float32) if x.dtype in HALF else x.astype(np.int8) if x.dtype in FOUR_BITS else x]
 
 
 def _comparisons(op, operands, results):
@@ -55,7 +55,7 @@ class Sort:
     num_keys: int
     multiple_results = True
     workload = "reduction"
-    dtypes = ANY
+    dtypes = ANY | FOUR_BITS
 
     def result_type(op, *types):
         if not types or not 1 <= op.num_keys <= len(types):
@@ -66,7 +66,7 @@ class Sort:
         if not 0 <= op.dimension < len(shape):
             raise BadArgument(f"sort: {op.dimension} is no dimension of {types[0]}.")
         for i, t in enumerate(types):
-            if t.dtype not in (ANY if i < op.num_keys else EVERY):
+            if t.dtype not in (op.dtypes if i < op.num_keys else EVERY):
                 raise DTypeMismatch(f"sort: operand {i} cannot be of dtype {t.dtype}.")
         return types
 

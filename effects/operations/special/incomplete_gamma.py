@@ -71,7 +71,7 @@ def _by_temme(a: Any, x: Any) -> Any:
 def _by_fraction(a: Any, x: Any) -> Any:
     """Where the continued fraction of Q(a, x) is better than the series of P(a, x): Q is small, the steps are few."""
     beyond = x - a - 1.0
-    return (beyond > 3.0) & (beyond * (beyond / 4.0) > a) & (x < np.inf)
+    return (((beyond > 3.0) & (beyond * (beyond / 4.0) > a)) | ((a < 1.0) & (x > 1.0))) & (x < np.inf)
 
 
 def _invariants(w: SeriesArithmetic, a: Any, x: Any) -> tuple[Any, ...]:

@@ -59,3 +59,14 @@ def test_complex_singular_matrices_keep_finite_elements_compiled_too(conjugate_a
     for y in (eager, compiled):
         np.testing.assert_allclose(y[0], first, rtol=1e-6)
         assert not np.isfinite(y[1]).any()
+
+
+@pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "compiled"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_cholesky_factor_of_a_matrix_that_is_not_positive_definite_is_nan(way, dtype):
+    x = np.array([[[1, 2], [2, 4]], [[4, 2], [2, 5]], [[-1, 0], [0, 1]], [[0, 0], [0, 0]]], dtype)
+    y = np.asarray(way(lax.linalg.cholesky)(x))
+    np.testing.assert_allclose(y[1], [[2, 0], [1, 2]])
+    for row in (y[0], y[2], y[3]):
+        assert np.isnan(row[np.tril_indices(2)]).all()
+        assert row[0, 1] == 0

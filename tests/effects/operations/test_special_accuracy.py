@@ -76,6 +76,15 @@ def test_derivatives_by_every_shape_parameter(dtype, way):
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("dtype", "rtol"), [("float32", 2e-5), ("float64", 1e-12)])
+def test_upper_part_is_exact_where_the_shape_parameter_is_next_to_zero(dtype, rtol, way):
+    a, x = (v.ravel().astype(dtype) for v in np.meshgrid([1e-30, 1e-10, 1e-4, 0.5, 0.99], [1.01, 1.5, 2.0, 5.0, 30.0]))
+    with mp.workdps(40):
+        wanted = [float(mp.gammainc(mp.mpf(float(s)), mp.mpf(float(y)), regularized=True)) for s, y in zip(a, x)]
+    np.testing.assert_allclose(np.asarray(WAYS[way](lax.igammac)(a, x)), wanted, rtol=rtol, atol=np.finfo(dtype).tiny)
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_incomplete_gamma_functions_at_the_ends_of_their_domains(way):
     inf, nan = np.inf, np.nan
     a = np.array([1.0, 1.0, 0.0, 0.0, -1.0, 2.0, inf, inf, nan, 1.0, 1e30, 1e-30])
