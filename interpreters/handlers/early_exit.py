@@ -19,6 +19,7 @@ from ...effects.base.stack import current
 from ...effects.control.branches import Cond
 from ...effects.core.arrays import as_array
 from ...effects.core.columns import zeros_like
+from ...effects.core.named_axes import Axis
 from ...effects.core.operation import effect
 from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not
 from ...effects.operations.elementwise.conversion import convert
@@ -202,8 +203,10 @@ def _loop_functions(op: Any, payload: Sequence[ArrayType]) -> tuple[list[ArrayTy
         return _branch(status[-1], lambda: [*carry, *status, *_zeros(out_types)], rest)
 
     def test(*values: Any) -> list[Any]:
-        (more,) = interpret(op.bodies[0], values[:last])
-        return [bitwise_and(more, bitwise_not(values[-1]))]
+        ended, again = values[-1], lambda: list(interpret(op.bodies[0], values[:last]))
+        if any([not isinstance(effect, Axis) for effect in op.bodies[0].effects]):  # after the end none is performed
+            return _branch(ended, lambda: [as_array(False)], again)
+        return [bitwise_and(again()[0], bitwise_not(ended))]
 
     types = [*body.in_types[:last], *status_types, *body.in_types[last:]]
     return types, [*([test] if op.runs == "until" else []), step]

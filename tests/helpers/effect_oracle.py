@@ -173,12 +173,15 @@ def counted_while(env, lanes, tag, i, length, body):
     return carry
 
 
-def tested_while(env, lanes, tag, i, bound, body, row):
+def tested_while(env, lanes, tag, i, bound, test, body, row):
     def loop():
         carry = add(sin(env[i]), 1e-3 * sum(number(x) for x in lanes))
         yield ("loop", None)
-        while number(carry) < bound:
+        while True:
             yield ("iterate", None)
+            (z,) = yield from run(test, [*env, carry], lanes, tag)
+            if number(carry) >= bound + 0.3 * math.sin(number(z)):
+                break
             (y,) = yield from run(body, [*env, carry], lanes, tag)
             carry = add(carry, add(0.5, mul(0.1, sin(y))))
         yield ("end",)

@@ -128,7 +128,7 @@ def count_of(block: Block, effects: Any) -> int:
         elif kind in ("scan", "vmap"):
             total += counts[0] * fields[1]
         elif kind in ("counted_while", "tested_while"):
-            total += 5 * counts[0]
+            total += 5 * sum(counts)
         elif kind == "handle":
             total += count_of(fields[1], left_by(fields[0], effects))
         else:
@@ -145,10 +145,13 @@ class Writer:
     def number(self, low: float = -0.9, high: float = 0.9) -> float:
         return round(self.draw.uniform(low, high), 2)
 
-    def block(self, scope: Scope, count: int, size: int, outs: int = 1) -> Block:
-        """A block on ``count`` numbers with about ``size`` statements."""
+    def block(self, scope: Scope, count: int, size: int, outs: int = 1, often: bool = False) -> Block:
+        """A block on ``count`` numbers with about ``size`` statements; ``often`` the first performs an effect."""
+        allowed = [e for e in EFFECTS if scope.allows(e)]
         statements: list[Any] = []
-        for _ in range(self.draw.randint(1, size)):
+        if often and allowed and self.draw.random() < 0.6:
+            statements.append(("perform", self.draw.choice(allowed), self.draw.randint(1, count - 1)))
+        for _ in range(self.draw.randint(1 - len(statements), size)):
             statements.append(self.statement(scope, count + len(statements)))
         last = count + len(statements) - 1
         statements.append(("arithmetic", "add", last, self.draw.randint(1, last)))
@@ -161,7 +164,7 @@ class Writer:
         if scope.depth > 0:
             kinds += ["cond", "cond_of_all", "switch", "scan", "scan", "vmap", "vmap", "jit", "checkpoint"]
             kinds += ["derivative", "handle", "handle", "handle"] + ["custom"] * 2 * (not scope.has("custom"))
-            kinds += ["counted_while", "tested_while"] * (not scope.has("reverse"))
+            kinds += ["counted_while", "tested_while", "ended_while"] * (not scope.has("reverse"))
         kind = self.draw.choice(kinds)
         i = self.draw.randint(1, count - 1)
         if kind == "arithmetic":
@@ -189,8 +192,21 @@ class Writer:
         return ("counted_while", i, self.draw.randint(0, 3), self.block(scope.inside("while"), count + 1, 2))
 
     def write_tested_while(self, scope: Scope, count: int, i: int) -> Any:
-        body = self.block(scope.inside("while"), count + 1, 2)
-        return ("tested_while", i, self.number(0.5, 2.0), body, row_of(body))
+        test, body = (self.block(scope.inside("while"), count + 1, size, often=True) for size in (1, 2))
+        return ("tested_while", i, self.number(0.5, 2.0), test, body, row_of(test) | row_of(body))
+
+    def write_ended_while(self, scope: Scope, count: int, i: int) -> Any:
+        """A loop under a handler whose clause ends it, which it performs from some value of its carry on."""
+        handler = self.handler(scope, "final")
+        (ending,) = [effect for effect, clause in handler.clauses.items() if clause.ends]
+        inside = scope.inside("handle", handler)
+        within = inside.inside("while")
+        test, rest = self.block(within, count + 1, 1, often=True), self.block(within, count + 2, 1)
+        end = Block((("perform", ending, count),), (count + 1,))
+        go_on = Block((("arithmetic", "sin", count, i),), (count + 1,))
+        body = Block((("cond", count, self.number(-0.5, 1.5), end, go_on, {ending}), *rest.statements), rest.outs)
+        loop = ("tested_while", i, self.number(0.5, 2.0), test, body, row_of(test) | row_of(body))
+        return ("handle", handler, Block((loop,), (count,)))
 
     def write_vmap(self, scope: Scope, count: int, i: int) -> Any:
         return ("vmap", i, self.draw.randint(1, 3), self.block(scope.inside("lanes"), count + 1, 3))
@@ -219,9 +235,9 @@ class Writer:
         inner = self.block(scope.inside("handle", handler), count, 3)
         return ("handle", handler._replace(tally=count_of(inner, set(handler.clauses))), inner)
 
-    def handler(self, scope: Scope, every: bool = False) -> Handled:
+    def handler(self, scope: Scope, kind: str | None = None, every: bool = False) -> Handled:
         draw = self.draw
-        kind = draw.choice(["fun"] * 5 + ["ctl", "final", "final"]) if not every else "fun"
+        kind = kind or draw.choice(["fun"] * 5 + ["ctl", "final", "final"])
         moves = draw.choice([None, "carry", "carry"] if kind != "fun" else
                             [None, "carry", "carry", "append", "sum", "max", "split", "tally"])  # fmt: skip
         if every and moves == "tally":
@@ -241,7 +257,7 @@ class Writer:
 
     def program(self, depth: int, size: int) -> Block:
         """A program on (choice, x, y) that answers all its effects."""
-        base = self.handler(Scope((), depth), every=True)
+        base = self.handler(Scope((), depth), "fun", every=True)
         scope = Scope((("handle", base),), depth)
         return Block((("handle", base, self.block(scope, 3, size)),), (3,))
 
@@ -302,10 +318,11 @@ def do_counted_while(env: Any, lanes: Any, i: int, length: int, body: Block) -> 
     return lax.while_loop(lambda c: c[0] < length, step, (0, env[i]))[1]
 
 
-def do_tested_while(env: Any, lanes: Any, i: int, bound: float, body: Block, row: Any) -> Any:
+def do_tested_while(env: Any, lanes: Any, i: int, bound: float, test: Block, body: Block, row: Any) -> Any:
     start = hnp.sin(env[i]) + lax.stop_gradient(1e-3 * sum(lanes))
+    more = lambda c: c < bound + 0.3 * hnp.sin(call(test, [*env, c], lanes)[0])
     step = lambda c: c + (0.5 + 0.1 * hnp.sin(call(body, [*env, c], lanes)[0]))
-    return lax.while_loop(lambda c: c < bound, step, start)
+    return lax.while_loop(more, step, start)
 
 
 def do_switch(env: Any, lanes: Any, i: int, blocks: Any, row: Any) -> Any:

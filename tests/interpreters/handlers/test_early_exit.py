@@ -38,6 +38,10 @@ def total(xs):
     return lax.scan(body, 0.0, xs)[0]
 
 
+def in_one_lane(f):
+    return lambda x: hx.tree.map(lambda y: y[0], hx.vmap(f)(hx.numpy.stack([x])))
+
+
 XS = np.arange(4.0, dtype="float32")
 
 
@@ -55,6 +59,17 @@ def test_a_while_loop_has_a_real_early_exit():
 
     ok, y = hx.handle(safely)(endless)(1.0)
     assert (bool(ok), float(y)) == (False, 128.0)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, hx.jit, in_one_lane])
+def test_the_test_of_a_loop_is_not_performed_after_its_end(wrap):
+    @hx.handle(hx.handler({Tock: lambda n, op: (n + 1, None)}), 0)
+    @hx.handle(safely)
+    def count(x):
+        return lax.while_loop(lambda c: (hx.perform(Tock()), c < 10.0)[1], lambda c: (halt_above(2.0, c), c + 1)[1], x)
+
+    ticks, (ok, y) = wrap(count)(0.0)
+    assert (int(ticks), bool(ok), float(y)) == (4, False, 3.0)  # at 0, 1, 2 and 3
 
 
 def test_every_lane_ends_by_itself_inside_and_the_first_one_ends_all_outside():
@@ -135,10 +150,6 @@ def many_failure_points(n):
         return x
 
     return hx.handle(safely)(f)
-
-
-def in_one_lane(f):
-    return lambda x: [y[0] for y in hx.vmap(f)(hx.numpy.stack([x]))]
 
 
 @pytest.mark.parametrize("x", [1.0, 20.0, 1e3])
