@@ -132,6 +132,7 @@ if _typing.TYPE_CHECKING:
     from . import debug as debug
     from . import experimental as experimental
     from . import extend as extend
+    from . import flatten_util as flatten_util
     from . import lax as lax
     from . import library as library
     from . import nn as nn
@@ -140,6 +141,7 @@ if _typing.TYPE_CHECKING:
     from . import probability as probability
     from . import random as random
     from . import test_util as test_util
+    from . import typing as typing
     from .effects.programs.parse_result import parse_program as parse_program
     from .interpreters.analysis.typecheck import check_program as check_program
     from .interpreters.analysis.typecheck import typecheck as typecheck
@@ -171,7 +173,7 @@ _LATER = {
     name: module
     for module, names in {
         ".": "ad_checkpoint checkpoint_policies core custom_batching custom_derivatives debug experimental extend "
-        "lax library nn operations ops probability random test_util",
+        "flatten_util lax library nn operations ops probability random test_util typing",
         ".effects.programs.parse_result": "parse_program",
         ".interpreters.inspection.draw": "Drawing draw",
         ".interpreters.inspection.stepper": "Stepper step",

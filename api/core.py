@@ -16,6 +16,7 @@ from .effects.programs.program import Program
 from .effects.types.array_type import ArrayType
 from .interpreters.analysis.typecheck import typecheck
 from .interpreters.core.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
+from .interpreters.handlers.handle import trace_state_clean as trace_state_clean
 
 Tracer = Box
 Jaxpr = ClosedJaxpr = Program
@@ -53,3 +54,21 @@ def jaxpr_as_fun(jaxpr: Program) -> Callable[..., list[Any]]:
 def check_jaxpr(jaxpr: Program) -> None:
     """Raises TypeCheckError: an equation does not have the type that the program states."""
     typecheck(jaxpr)
+
+
+def max_dim(d1: int, d2: int) -> int:
+    """The larger of two sizes of dimensions.
+
+    >>> max_dim(2, 3)
+    3
+    """
+    return max(d1.__index__(), d2.__index__())
+
+
+def min_dim(d1: int, d2: int) -> int:
+    """The smaller of two sizes of dimensions.
+
+    >>> min_dim(2, 3)
+    2
+    """
+    return min(d1.__index__(), d2.__index__())

@@ -183,3 +183,12 @@ from ..interpreters.custom.implicit import custom_root as custom_root
 from ..interpreters.transformations.vmap import map as map
 from ..lowering.jit.devices import platform_dependent as platform_dependent
 from . import linalg as linalg
+from .composed import DotDimensionNumbers as DotDimensionNumbers
+from .composed import PrecisionLike as PrecisionLike
+from .composed import approx_max_k as approx_max_k
+from .composed import approx_min_k as approx_min_k
+from .composed import dtype as dtype
+from .composed import log2 as log2
+from .composed import one_minus_square as one_minus_square
+from .composed import polynomial as polynomial
+from .composed import unstack as unstack

@@ -287,6 +287,17 @@ def _pair(arg: Any) -> tuple[Any, bool]:
     return canonicalize_dtype(arg), bool(getattr(arg, "weak_type", False))
 
 
+def dtype_of(x: Any) -> Any:
+    """The dtype that an array, a number or a dtype-like has in arrays.
+
+    Raises: DTypeMismatch: ``x`` neither has nor names one.
+
+    >>> dtype_of(1.5), dtype_of(np.zeros(2, "int8")), dtype_of(bool)
+    (dtype('float32'), dtype('int8'), dtype('bool'))
+    """
+    return _pair(x)[0]
+
+
 def _dtype_of(x: Any) -> Any:
     """The dtype of a scalar or an array, or the one that ``x`` names."""
     return named(x) if _scalar_kind(x.__class__) is None else number_type(x)[0]

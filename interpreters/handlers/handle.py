@@ -15,7 +15,7 @@ from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadArgument, BadCall, CannotCross
 from ...effects.base.immutables import ImmutableObject
 from ...effects.base.source_locations import user_site
-from ...effects.base.stack import STACK, Run, installed, runs
+from ...effects.base.stack import BASE, STACK, Run, installed, runs
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.core.arrays import as_array
 from ...effects.trees import pytrees
@@ -177,3 +177,18 @@ class Handlers(tuple[str, ...]):
 def handlers() -> Handlers:
     """The handlers in force here, innermost first, by the labels that error messages use."""
     return Handlers([run.label for run in runs() if run.label])
+
+
+def innermost_transformation() -> Run:
+    """The innermost run in force that is no handler of a user's; the base outside of all transformations."""
+    return next((run for run in runs() if not isinstance(run, HandlerRun | _Landing)), BASE)
+
+
+def trace_state_clean() -> bool:
+    """Whether no transformation is in force: every value is concrete. Handlers of a user's are no transformations.
+
+    >>> from handlax import make_program
+    >>> trace_state_clean(), make_program(lambda: trace_state_clean() * 1.0)().outs[0].value
+    (True, 0.0)
+    """
+    return innermost_transformation() is BASE

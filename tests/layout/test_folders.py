@@ -58,6 +58,8 @@ LINE = (
     "api/probability",
     "api/lax",
     "api/experimental",
+    "api/extend",
+    "api/typing",
     "api/testing",
     "api",
 )

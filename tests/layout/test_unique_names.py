@@ -9,6 +9,8 @@ from helpers.package_source import PACKAGE, classes, name, tree
 
 # Modules that share their name with another of their layer, with the reason.
 SAME_MODULE_NAME = {
+    "api/core.py": "public under JAX's name, handlax.core",
+    "api/extend/core.py": "public under JAX's name, handlax.extend.core",
     "api/lax/linalg.py": "public under JAX's name, handlax.lax.linalg",
     "api/numpy/linalg.py": "public under NumPy's name, handlax.numpy.linalg",
 }

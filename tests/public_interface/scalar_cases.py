@@ -235,6 +235,7 @@ FLOATS = {
     "lax.pad": lambda x, s: lax.pad(x, s, [(1, 1, 0)]),
     "lax.polygamma": lambda x, s: lax.polygamma(1.0, x + s),
     "lax.polygamma x": lambda x, s: lax.polygamma(abs(x).round() + 1, s),
+    "lax.polynomial": lambda x, s: lax.polynomial(x, [1.0, s, 2.0]),
     "lax.random_gamma_grad": lambda x, s: lax.random_gamma_grad(s, abs(x)),
     "lax.reduce": lambda x, s: lax.reduce(x, s, lax.add, (0,)),
     "lax.scatter": lambda x, s: lax.scatter(x, np.array([0]), s, POINT),
@@ -334,15 +335,15 @@ WITHOUT = {
         log log10 log1p log2 logical_not mean median modf nancumprod nancumsum nanargmax nanargmin nanmean nanmedian
         negative packbits partition poly polyder positive ptp rad2deg radians real reciprocal rint round sign signbit
         sin sinc sinh sort sort_complex spacing sqrt square tan tanh trace trunc unpackbits vander
-        lax: abs acos acosh argmax argmin asin asinh atan atanh bessel_i0e bessel_i1e bitwise_not cbrt ceil clz conj
-        cos cosh cumlogsumexp cummax cummin cumprod cumsum digamma erf erf_inv erfc exp exp2 expm1 floor imag
-        integer_pow is_finite lgamma log log1p logistic neg population_count real reciprocal reduce_and reduce_max
-        reduce_min reduce_or reduce_precision reduce_prod reduce_sum reduce_xor round rsqrt sign sin sinh sort sqrt
-        square stop_gradient tan tanh top_k
+        lax: abs acos acosh approx_max_k approx_min_k argmax argmin asin asinh atan atanh bessel_i0e bessel_i1e
+        bitwise_not cbrt ceil clz conj cos cosh cumlogsumexp cummax cummin cumprod cumsum digamma erf erf_inv erfc exp
+        exp2 expm1 floor imag integer_pow is_finite lgamma log log1p log2 logistic neg one_minus_square
+        population_count real reciprocal reduce_and reduce_max reduce_min reduce_or reduce_precision reduce_prod
+        reduce_sum reduce_xor round rsqrt sign sin sinh sort sqrt square stop_gradient tan tanh top_k
         nn: gelu glu hard_sigmoid hard_silu hard_swish hard_tanh identity log1mexp log_sigmoid log_softmax logmeanexp
         mish one_hot relu relu6 selu sigmoid silu soft_sign softmax softplus sparse_plus sparse_sigmoid swish tanh
         numpy.linalg: cholesky matrix_norm matrix_power norm trace vector_norm
-        lax.linalg: cholesky
+        lax.linalg: cholesky tridiagonal_solve
     """,
     "it moves elements, by numbers that are positions, counts or sizes": """
         numpy: array_split atleast_1d atleast_2d atleast_3d bincount broadcast_arrays broadcast_shapes broadcast_to copy
@@ -352,7 +353,7 @@ WITHOUT = {
         trim_zeros triu triu_indices triu_indices_from unravel_index unstack vsplit
         lax: bitcast_convert_type broadcast broadcast_in_dim broadcast_shapes broadcast_to_rank broadcasted_iota
         collapse dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim expand_dims index_in_dim index_take iota
-        reshape rev slice slice_in_dim split squeeze tile transpose
+        reshape rev slice slice_in_dim split squeeze tile transpose unstack
         numpy.linalg: diagonal matrix_transpose
     """,
     "its numbers are positions, which have the default integer dtype": """
@@ -362,7 +363,7 @@ WITHOUT = {
         numpy: array2string array_repr array_str can_cast empty empty_like finfo get_printoptions iinfo iscomplexobj
         isdtype isrealobj isscalar issubdtype iterable logical_and logical_or logical_xor ndim ones ones_like
         printoptions promote_types result_type set_printoptions shape size zeros zeros_like
-        lax: empty
+        lax: dtype empty
     """,
     "its operands have a rank of at least 1": """
         numpy: concat concatenate convolve correlate cross matmul matvec vecdot vecmat

@@ -1,0 +1,27 @@
+"""What is needed to extend handlax from outside: handlers that are no clauses, operations with bodies, columns.
+
+A transformation of one's own is a ``Run`` (one installation of a handler) with ``Box`` values, as ``grad`` and
+``vmap`` are; a ``BodyTransformer`` crosses every operation with bodies by the one law. How they fit together is shown
+step by step in docs/explanation/how-it-works.md.
+"""
+
+from ..effects.base.stack import STACK as STACK
+from ..effects.base.stack import Run as Run
+from ..effects.base.stack import inside as inside
+from ..effects.base.stack import installed as installed
+from ..effects.core.arrays import Box as Box
+from ..effects.core.arrays import as_array as as_array
+from ..effects.core.columns import Column as Column
+from ..effects.operations.foundations.elementwise_factory import elementwise as elementwise
+from ..effects.operations.foundations.elementwise_factory import surface as surface
+from ..effects.programs.higher_order import HigherOrder as HigherOrder
+from ..effects.programs.program import Builder as Builder
+from ..effects.programs.program import interpret as interpret
+from ..interpreters.core.body_transform import BodyTransformer as BodyTransformer
+from ..interpreters.core.body_transform import StateFlow as StateFlow
+from ..interpreters.core.body_transform import cross as cross
+from ..interpreters.core.record import Record as Record
+from ..interpreters.core.record import record as record
+from ..interpreters.handlers.answer_types import AnswerTyped as AnswerTyped
+from ..interpreters.handlers.answer_types import perform_typed as perform_typed
+from . import core as core

@@ -1,0 +1,143 @@
+"""Functions that other operations compose: log2, one_minus_square, polynomial, unstack, approx_max_k, approx_min_k."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from ..effects.base.errors import BadArgument, DTypeMismatch
+from ..effects.core.arrays import as_array, scalar
+from ..effects.operations.dot_general import DotAlgorithm, DotAlgorithmPreset, Precision
+from ..effects.operations.elementwise import transcendental
+from ..effects.operations.elementwise.arithmetic import add, div, mul, neg, sub
+from ..effects.operations.elementwise.conversion import convert
+from ..effects.operations.foundations.shapes import canonical_axis, reshape, zeros
+from ..effects.operations.manipulation.operand_promotion import together
+from ..effects.operations.manipulation.slicing import split
+from ..effects.operations.reductions.sorting import top_k
+from ..effects.types.dtypes import ANY_FLOATING, dtype_of
+from ..interpreters.custom.custom_jvp import custom_jvp
+
+dtype = dtype_of
+# The dimensions that are summed over, of both operands, and those that both share.
+DotDimensionNumbers: TypeAlias = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
+# How accurate a product of matrices is: a word, one for each operand, or an algorithm.
+PrecisionLike: TypeAlias = (
+    str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithm | DotAlgorithmPreset | None
+)
+
+
+def log2(x: Any, *, accuracy: Any = None) -> Any:
+    """The logarithm to base 2 of floats or complex numbers: ``2**log2(x) == x``.
+
+    >>> log2(8.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    y = transcendental.log(x, accuracy=accuracy)
+    return div(y, scalar(math.log(2.0), y.type.dtype, y.type.weak))
+
+
+@custom_jvp
+def one_minus_square(x: Any) -> Any:
+    """``1 - x**2`` as ``(1 + x) * (1 - x)``, exact near 1 and -1; the derivative is ``-2 x``, exact near 0.
+
+    >>> one_minus_square(0.5)
+    Array(0.75, dtype=float32, weak_type=True)
+    """
+    x = as_array(x)
+    one = scalar(1, x.type.dtype, x.type.weak)
+    return mul(add(one, x), sub(one, x))
+
+
+@one_minus_square.defjvp
+def _(primals: Any, tangents: Any) -> Any:
+    (x,), (dx,) = primals, tangents
+    return one_minus_square(x), mul(mul(x, scalar(-2, x.type.dtype, x.type.weak)), dx)
+
+
+def polynomial(x: Any, coeffs: Sequence[Any], *, unroll: int | None = None) -> Any:
+    """``coeffs[0] + coeffs[1] x + ... + coeffs[n] x**n``, by Horner's rule, in the dtype of ``x``; 0 without any.
+
+    Args:
+        unroll: ignored; all terms are written out.
+
+    >>> polynomial(3.0, [1.0, 5.0, 2.0])
+    Array(34., dtype=float32, weak_type=True)
+    """
+    x = as_array(x)
+    terms = [convert(c, x.type.dtype, x.type.weak) for c in coeffs]
+    if len(terms) < 2:
+        return add(*together("polynomial", zeros(x.type), terms[0])) if terms else zeros(x.type)
+    y = terms[-1]
+    for c in terms[-2::-1]:
+        y = add(*together("polynomial", mul(*together("polynomial", y, x)), c))
+    return y
+
+
+def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+    """The slices of ``x`` along ``axis``, without it.
+
+    >>> from handlax.numpy import array
+    >>> unstack(array([[1, 2], [3, 4]]), axis=1)
+    (Array([1, 3], dtype=int32), Array([2, 4], dtype=int32))
+    """
+    x = as_array(x)
+    shape = x.type.shape
+    axis = canonical_axis(axis, len(shape), "unstack")
+    if not shape[axis]:
+        return ()
+    return tuple([reshape(part, (*shape[:axis], *shape[axis + 1 :])) for part in split(x, (1,) * shape[axis], axis)])
+
+
+def _approximate(name: str, operand: Any, k: int, axis: int) -> tuple[Any, int, int]:
+    x = as_array(operand)
+    if x.type.dtype not in ANY_FLOATING:
+        raise DTypeMismatch(f"{name}: floats are needed, got {x.type}.")
+    axis = canonical_axis(axis, len(x.type.shape), name)
+    if k > x.type.shape[axis]:
+        raise BadArgument(f"{name}: k must be at most the size of axis {axis}, got {k} for {x.type}.")
+    return x, k, axis
+
+
+def approx_max_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> tuple[Any, Any]:
+    """The ``k`` largest floats along a dimension in descending order, and their indices: those of ``top_k``.
+
+    Args:
+        recall_target, reduction_input_size_override, aggregate_to_topk: ignored, as the result is exact.
+
+    >>> from handlax.numpy import array
+    >>> approx_max_k(array([1.0, 3.0, 2.0]), 2)
+    (Array([3., 2.], dtype=float32), Array([1, 2], dtype=int32))
+    """
+    x, k, axis = _approximate("approx_max_k", operand, k, reduction_dimension)
+    return top_k(x, k, axis=axis)
+
+
+def approx_min_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> tuple[Any, Any]:
+    """The ``k`` smallest floats along a dimension in ascending order, and their indices.
+
+    Args:
+        recall_target, reduction_input_size_override, aggregate_to_topk: ignored, as the result is exact.
+
+    >>> from handlax.numpy import array
+    >>> approx_min_k(array([1.0, 3.0, 2.0]), 2)
+    (Array([1., 2.], dtype=float32), Array([0, 2], dtype=int32))
+    """
+    x, k, axis = _approximate("approx_min_k", operand, k, reduction_dimension)
+    largest, indices = top_k(neg(x), k, axis=axis)
+    return neg(largest), indices
