@@ -351,9 +351,9 @@ WITHOUT = {
         identity indices ix_ mask_indices matrix_transpose moveaxis permute_dims ravel ravel_multi_index repeat reshape
         resize roll rollaxis rot90 split squeeze swapaxes tile transpose tri tril tril_indices tril_indices_from
         trim_zeros triu triu_indices triu_indices_from unravel_index unstack vsplit
-        lax: bitcast_convert_type broadcast broadcast_in_dim broadcast_shapes broadcast_to_rank broadcasted_iota
-        collapse dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim expand_dims index_in_dim index_take iota
-        reshape rev slice slice_in_dim split squeeze tile transpose unstack
+        lax: DotDimensionNumbers bitcast_convert_type broadcast broadcast_in_dim broadcast_shapes broadcast_to_rank
+        broadcasted_iota collapse dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim expand_dims index_in_dim
+        index_take iota reshape rev slice slice_in_dim split squeeze tile transpose unstack
         numpy.linalg: diagonal matrix_transpose
     """,
     "its numbers are positions, which have the default integer dtype": """
