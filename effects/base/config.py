@@ -3,7 +3,8 @@
     with configure(default_float="float64"):    # for this thread or task, until the block ends
     config.update("default_float", "float64")   # for the process, as scripts do at their top
 
-The record in force is part of every cache key that depends on a setting.
+A scope holds what it sets; everything else is that of the scope around it, at last of the process, also when that
+is updated within the block. The record in force is part of every cache key that depends on a setting.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from threading import Lock
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 from pyrsistent import PMap, pmap
@@ -26,7 +29,7 @@ from .watching import WATCHES
 class Configuration(ImmutableObject):
     """All settings and tables of rules in force: immutable, hashable, compared by value."""
 
-    __slots__ = ("_fields", "_hash", "mark", "promotion", "memoises", *(
+    __slots__ = ("_values", "_hash", "mark", "promotion", "memoises", *(
         DEFAULT_NAMES := (
             "enable_x64", "default_float", "default_int", "numpy_dtype_promotion", "numpy_rank_promotion",
             "default_matmul_precision", "default_device", "disable_jit", "debug_nans", "debug_infs",
@@ -36,7 +39,7 @@ class Configuration(ImmutableObject):
     ))
     _guard = ("settings", "hx.configure(name=value), or hx.config.update(name, value).")
 
-    _fields: PMap[str, Any]
+    _values: tuple[Any, ...]  # in the order of DEFAULTS
     _hash: int
     promotion: str  # the settings that promotion depends on
     memoises: bool  # whether eager operations may be answered by a look-up: no tables of rules, no search for NaNs
@@ -59,19 +62,19 @@ class Configuration(ImmutableObject):
     default_prng_impl: str
     tables: PMap[str, Any]
 
-    def __init__(self, fields: PMap[str, Any]):
-        object.__setattr__(self, "_fields", fields)
-        object.__setattr__(self, "mark", None if fields["tables"] else object())
-        for name in DEFAULTS:
-            object.__setattr__(self, name, fields[name])
+    def __init__(self, values: tuple[Any, ...]):
+        object.__setattr__(self, "_values", values)
+        object.__setattr__(self, "_hash", hash(values))
+        for name, value in zip(DEFAULTS, values):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "mark", None if self.tables else object())
         modes = self.numpy_dtype_promotion, self.numpy_rank_promotion, str(self.enable_x64)
         object.__setattr__(self, "promotion", " ".join(modes))
         searches = self.debug_nans or self.debug_infs
         object.__setattr__(self, "memoises", self.mark is not None and not searches)
-        object.__setattr__(self, "_hash", hash(tuple(fields[name] for name in DEFAULTS)))
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Configuration) and self._fields == other._fields)
+        return self is other or (isinstance(other, Configuration) and self._values == other._values)
 
     def __hash__(self) -> int:
         return self._hash
@@ -81,22 +84,25 @@ class Configuration(ImmutableObject):
 
         Raises: ConfigurationError: there is no such setting, or it cannot have the value.
         """
-        fields = self._fields
-        if "enable_x64" in changes:
-            changes = {**_WIDTHS[_checked("enable_x64", changes["enable_x64"])], **changes}
-        for name, value in changes.items():
-            fields = fields.set(name, _checked(name, value))
+        return self.replaced(_expanded(changes))
+
+    def replaced(self, values: Mapping[str, Any]) -> Configuration:
+        """The record with these values. Raises ConfigurationError: they do not go together."""
+        replaced = tuple([values.get(name, value) for name, value in zip(DEFAULTS, self._values)])
+        known = _RECORDS.get(replaced)
+        if known is not None:
+            return known
+        changed = Configuration(replaced)
         for name in _WIDTHS[False]:
-            if fields["enable_x64"] is False and fields[name].itemsize == 8:
+            if changed.enable_x64 is False and getattr(changed, name).itemsize == 8:
                 raise ConfigurationError(
-                    f"config: {name} must be of 32 bits while enable_x64 is False, got {fields[name]}.",
+                    f"config: {name} must be of 32 bits while enable_x64 is False, got {getattr(changed, name)}.",
                     hint="set enable_x64 to True, or to None, under which what is named is kept.",
                 )
-        changed = self if fields == self._fields else Configuration(fields)
-        return changed if changed.mark is None else _RECORDS.setdefault(changed, changed)
+        return changed if changed.mark is None else _RECORDS.setdefault(replaced, changed)
 
     def __repr__(self) -> str:
-        return f"Configuration({', '.join(f'{k}={self._fields[k]!r}' for k in DEFAULTS)})"
+        return f"Configuration({', '.join(f'{k}={v!r}' for k, v in zip(DEFAULTS, self._values))})"
 
 
 DEFAULTS: Mapping[str, Any] = {
@@ -141,6 +147,14 @@ _CHOICES: Mapping[str, tuple[Any, ...]] = {
     **dict.fromkeys(("disable_jit", "debug_nans", "debug_infs", "check_leaks", "check_static_indices"), (False, True)),
 }
 
+
+def _expanded(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as they are stored, with those that ``enable_x64`` brings. Raises ConfigurationError as ``_checked``."""
+    if "enable_x64" in changes:
+        changes = {**_WIDTHS[_checked("enable_x64", changes["enable_x64"])], **changes}
+    return {name: _checked(name, value) for name, value in changes.items()}
+
+
 def _checked(name: str, value: Any) -> Any:
     """The value as the setting stores it. Raises ConfigurationError: no such setting, or not one of its choices."""
     if name not in DEFAULTS:
@@ -177,10 +191,9 @@ def _device_count(value: Any) -> int | None:
     return count
 
 
-DEFAULT = Configuration(pmap(DEFAULTS))
+DEFAULT = Configuration(tuple(DEFAULTS.values()))
 # Interned records without tables of rules: equal settings have the same mark, and so the same cache entries.
-_RECORDS: dict[Configuration, Configuration] = {DEFAULT: DEFAULT}
-CONFIG: ContextVar[Configuration | None] = ContextVar("handlax_config", default=None)
+_RECORDS: dict[tuple[Any, ...], Configuration] = {DEFAULT._values: DEFAULT}
 
 
 def _from_environment(variable: str) -> bool | None:
@@ -196,17 +209,46 @@ _TRUTH = {
 }  # fmt: skip
 
 
-class Process:
-    """Holds the record of the process. Not in ``Config``, whose ``__getattr__`` would slow down each read."""
+class Scope:
+    """The extent of a ``with`` block: what it and the blocks around it set, and the record in force within it."""
 
-    __slots__ = ("settings", "cpu_devices")
+    __slots__ = ("changes", "settings", "__weakref__")
+
+    def __init__(self, changes: Mapping[str, Any], settings: Configuration):
+        self.changes = changes
+        self.settings = settings
+
+
+class Process(Scope):
+    """The outermost scope. An update of it reaches every scope, in any thread, that does not set the same."""
+
+    __slots__ = ("cpu_devices", "_inner", "_lock")
 
     def __init__(self) -> None:
+        super().__init__({}, DEFAULT.set(enable_x64=_from_environment("HANDLAX_ENABLE_X64")))
         self.cpu_devices: int | None = None  # how many there are, once they are made
-        self.settings = DEFAULT.set(enable_x64=_from_environment("HANDLAX_ENABLE_X64"))
+        self._inner: WeakSet[Scope] = WeakSet()  # weakly: a scope lives as long as a context that is within it
+        self._lock = Lock()
+
+    def scope(self, changes: Mapping[str, Any]) -> Scope:
+        """A scope with these changes. Raises ConfigurationError: they do not go together."""
+        with self._lock:
+            scope = Scope(changes, self.settings.replaced(changes))
+            self._inner.add(scope)
+        return scope
+
+    def update(self, **changes: Any) -> None:
+        """Change the record of the process. Raises ConfigurationError, with nothing changed: a scope contradicts it."""
+        with self._lock:
+            settings = self.settings.set(**changes)
+            records = [(scope, settings.replaced(scope.changes)) for scope in self._inner]
+            self.settings = settings
+            for scope, record in records:
+                scope.settings = record
 
 
 PROCESS = Process()
+CONFIG: ContextVar[Scope] = ContextVar("handlax_config", default=PROCESS)
 
 
 class Config:
@@ -215,7 +257,7 @@ class Config:
     __slots__ = ()
 
     def update(self, name: str, value: Any) -> None:
-        """Change a setting for the process; scopes opened by ``configure`` keep theirs.
+        """Change a setting for the process. Within a ``with`` block that sets the same one it is seen after the block.
 
         A setting of JAX that has no meaning here changes nothing, and says so once.
         """
@@ -224,7 +266,7 @@ class Config:
         elif name in WATCHES:
             WATCHES[name].set(value)
         else:
-            PROCESS.settings = PROCESS.settings.set(**{ALIASES.get(name, name): value})
+            PROCESS.update(**{ALIASES.get(name, name): value})
 
     def read(self, name: str) -> Any:
         """The value in force here."""
@@ -249,16 +291,16 @@ config = Config()
 
 def current() -> Configuration:
     """The record in force: the innermost scope's, else the process's."""
-    return CONFIG.get() or PROCESS.settings
+    return CONFIG.get().settings
 
 
 @contextmanager
 def configure(**changes: Any) -> Iterator[Configuration]:
-    """Change settings for the extent of a ``with`` block, in this thread or task.
+    """Change settings for the extent of a ``with`` block, in this thread or task. The others stay those around it.
 
     Raises: ConfigurationError: there is no such setting, or it cannot have the value.
     """
-    token = CONFIG.set(current().set(**changes))
+    token = CONFIG.set(PROCESS.scope({**CONFIG.get().changes, **_expanded(changes)}))
     try:
         yield current()
     finally:

@@ -466,7 +466,7 @@ def scalar(value: Any, dtype: Any = None, weak: bool = False) -> ConcreteArray:
             dtype, weak = dtypes.scalar_type(value)
         value = dtypes.scalar_type_of(value)(value)
         kind = type(value)
-    if dtype is None and (config.CONFIG.get() or config.PROCESS.settings) is not config.DEFAULT:
+    if dtype is None and config.CONFIG.get().settings is not config.DEFAULT:
         dtype, weak = dtypes.scalar_type(value)  # default dtypes depend on the settings
     key = (kind, value, dtype, weak)
     if value == 0 and kind is not int:

@@ -106,9 +106,9 @@ class Column:
 
         Raises: MissingRule: there is none, and the column has no default.
         """
-        scoped = config.CONFIG.get()
-        if scoped is not None:  # only a scope sets tables
-            override = scoped.tables.get(self.name)
+        tables = config.CONFIG.get().settings.tables
+        if tables:
+            override = tables.get(self.name)
             if override is not None and kind in override:
                 return self.adapt(kind, override[kind])
         rule = self.registry.get(kind)
@@ -120,8 +120,7 @@ class Column:
         """Whether operations of this class have a cell of their own, in the registry or in this scope."""
         if kind in self.registry:
             return True
-        scoped = config.CONFIG.get()
-        return scoped is not None and kind in scoped.tables.get(self.name, ())
+        return kind in config.CONFIG.get().settings.tables.get(self.name, ())
 
     def missing(self, kind: type[Any]) -> Rule:
         """The default rule, for a class without a cell; raises MissingRule where there is none."""

@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..base.caches import Cache
-from ..base.config import CONFIG, PROCESS, current
+from ..base.config import CONFIG, current
 from ..base.errors import DTypeMismatch
 from .dtype_families import (
     ANY_FLOATING,
@@ -146,7 +146,7 @@ def promote(a: DType, a_weak: bool, b: DType, b_weak: bool) -> tuple[Any, bool]:
         return a, False
     try:
         # `current()` by hand, since the call would take a third of the time
-        return _KNOWN[(CONFIG.get() or PROCESS.settings).promotion, a, a_weak, b, b_weak]
+        return _KNOWN[CONFIG.get().settings.promotion, a, a_weak, b, b_weak]
     except KeyError:
         mode = current().promotion
     promoted: tuple[Any, bool] = promote_all(((a, a_weak), (b, b_weak)), current().numpy_dtype_promotion == "strict")

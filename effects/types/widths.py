@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ..base.config import CONFIG, PROCESS
+from ..base.config import CONFIG
 from ..base.source_locations import warn_user
 from .dtype_families import complex64, complex128, float32, float64, int32, int64, uint32, uint64
 
@@ -30,7 +30,7 @@ NARROWER: Mapping[Any, Any] = MappingProxyType(
 def kept(dtype: Any) -> Any:
     """The dtype that arrays of ``dtype`` have here: half as wide where ``enable_x64`` is False and it has 64 bits."""
     narrower = NARROWER.get(dtype)
-    if narrower is None or (CONFIG.get() or PROCESS.settings).enable_x64 is not False:
+    if narrower is None or CONFIG.get().settings.enable_x64 is not False:
         return dtype
     return narrower
 

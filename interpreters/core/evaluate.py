@@ -63,7 +63,7 @@ class _Everything(set[Any]):
 def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
     """The base run's answer to ``op``. The memoised case is written out for one and two operands: it is a hot path."""
     memo = op.memo
-    if memo is None or not (config.CONFIG.get() or config.PROCESS.settings).memoises:
+    if memo is None or not config.CONFIG.get().settings.memoises:
         return _answer(op, operands)
     try:
         if len(operands) == 1:

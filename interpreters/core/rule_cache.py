@@ -42,7 +42,7 @@ def cached_rule_program(op: Operation, key: Key, describe: Describe) -> RuleProg
 
     ``describe(op, key)`` gives the rule as a function from values to results and marks, and the types of these values.
     """
-    mark = (config.CONFIG.get() or config.PROCESS.settings).mark
+    mark = config.CONFIG.get().settings.mark
     if mark is None:
         return None
     programs = op.memo.rule_programs  # type: ignore[union-attr]

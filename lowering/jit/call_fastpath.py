@@ -25,14 +25,14 @@ def fast_path(jitted: Jitted) -> Callable[..., Any]:
 
 def _any_arguments(jitted: Jitted) -> Callable[..., Any]:
     """Calls with any arguments, none of them static or donated."""
-    current, settings_here, process = STACK.get, config.CONFIG.get, config.PROCESS
+    current, scope = STACK.get, config.CONFIG.get
     base, placed, slow = BASE, PLACED, jitted.slow
 
     def call(*args: Any, **kwargs: Any) -> Any:
         settings, plans = jitted.active_plans
         if current() is not base or placed:
             return slow(args, kwargs)
-        if (settings_here() or process.settings) is not settings:
+        if scope().settings is not settings:
             recalled = jitted.recall()
             return slow(args, kwargs) if recalled is None else jitted.mixed(args, kwargs, recalled)
         if kwargs or not args or type(args[0]) is not ConcreteArray:
@@ -52,14 +52,14 @@ _ABSENT = object()
 
 def _single_argument(jitted: Jitted, many: Callable[..., Any]) -> Callable[..., Any]:
     """Calls with one positional argument: as a named parameter it needs no argument tuple."""
-    current, settings_here, process = STACK.get, config.CONFIG.get, config.PROCESS
+    current, scope = STACK.get, config.CONFIG.get
     base, placed, slow, absent = BASE, PLACED, jitted.slow, _ABSENT
 
     def call(x: Any = absent, /, *more: Any, **kwargs: Any) -> Any:
         if x is absent or more or kwargs or current() is not base or placed:
             return many(*(() if x is absent else (x, *more)), **kwargs)
         settings, plans = jitted.active_plans
-        if (settings_here() or process.settings) is not settings:
+        if scope().settings is not settings:
             return many(x)
         if type(x) is not ConcreteArray:
             return jitted.one_frozen(x, plans) if type(x) is Frozen else many(x)
@@ -87,13 +87,13 @@ def _single_argument(jitted: Jitted, many: Callable[..., Any]) -> Callable[..., 
 
 def _partitioned_call(jitted: Jitted) -> Callable[..., Any]:
     """Calls with static or donated arguments."""
-    current, settings_here, process = STACK.get, config.CONFIG.get, config.PROCESS
+    current, scope = STACK.get, config.CONFIG.get
     base, placed, slow = BASE, PLACED, jitted.slow
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if current() is base and not placed:
             settings, plans = jitted.active_plans
-            recalled = plans if (settings_here() or process.settings) is settings else jitted.recall()
+            recalled = plans if scope().settings is settings else jitted.recall()
             if recalled is not None:
                 return jitted.partitioned(args, kwargs, recalled)
         return slow(args, kwargs)

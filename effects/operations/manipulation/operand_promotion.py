@@ -40,7 +40,7 @@ def together(name: str, *xs: Any) -> list[Array]:
             if isinstance(second, Array):
                 if first.type is second.type:
                     return [first, second]
-                modes = (config.CONFIG.get() or config.PROCESS.settings).promotion
+                modes = config.CONFIG.get().settings.promotion
                 if modes in _MEMOISED:
                     return _promote_memoised(name, first, second, modes)
             elif type(second) in _NUMBERS:

@@ -1,5 +1,6 @@
 """Settings: records in force for a scope, a thread, or the process."""
 
+import contextvars
 import threading
 
 import numpy as np
@@ -38,10 +39,66 @@ def test_a_scope_is_that_of_its_thread_and_an_update_that_of_the_process():
             thread = threading.Thread(target=lambda: seen.append((current().default_float.name, current().debug_nans)))
             thread.start()
             thread.join()
-            assert not current().debug_nans  # the scope was opened before
+            assert current().debug_nans and current().default_float == "float64"
         assert seen == [("float32", True)] and hx.config.jax_debug_nans
     finally:
         hx.config.update("debug_nans", False)
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("debug_infs", True), ("numpy_rank_promotion", "raise"), ("default_int", np.dtype("int64")), ("enable_x64", True),
+])  # fmt: skip
+def test_a_scope_keeps_what_it_sets_and_sees_every_other_update(name, value):
+    before = getattr(current(), name)
+    try:
+        with configure(default_float="float64"), configure(**{name: before}), configure(disable_jit=True):
+            hx.config.update(name, value)
+            assert getattr(current(), name) == before  # set by a scope, if not the innermost
+            hx.config.update("debug_nans", True)
+            assert current().debug_nans and current().disable_jit
+        with configure(default_float="float64"):
+            assert getattr(current(), name) == value
+            hx.config.update(name, before)
+            assert getattr(current(), name) == before and current().default_float == "float64"
+    finally:
+        hx.config.update("debug_nans", False)
+        hx.config.update(name, before)
+
+
+def test_an_update_reaches_the_scopes_of_other_threads_and_contexts():
+    opened, updated, seen = threading.Event(), threading.Event(), []
+
+    def read():
+        with configure(default_int="int64"):
+            opened.set()
+            updated.wait(10)
+            seen.append((current().debug_nans, current().default_int.name))
+
+    with configure(default_float="float64"):
+        copied = contextvars.copy_context()  # stays within the block that ends here
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        assert opened.wait(10)
+        hx.config.update("debug_nans", True)
+        updated.set()
+        thread.join()
+        assert seen == [(True, "int64")]
+        assert copied.run(lambda: (current().debug_nans, current().default_float.name)) == (True, "float64")
+    finally:
+        hx.config.update("debug_nans", False)
+
+
+def test_an_update_that_contradicts_a_scope_changes_nothing():
+    before = current()
+    with configure(default_float="float64") as inner:
+        with pytest.raises(ConfigurationError, match="must be of 32 bits"):
+            hx.config.update("enable_x64", False)
+        assert current() is inner
+    assert current() is before
+    hx.config.update("enable_x64", False)  # the scope has gone
+    hx.config.update("enable_x64", before.enable_x64)
+    assert current() is before
 
 
 @pytest.mark.parametrize(("changes", "words"), [
