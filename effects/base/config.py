@@ -209,7 +209,7 @@ _TRUTH = {
 }  # fmt: skip
 
 
-class Scope:
+class SettingScope:
     """The extent of a ``with`` block: what it and the blocks around it set, and the record in force within it."""
 
     __slots__ = ("changes", "settings", "__weakref__")
@@ -219,7 +219,7 @@ class Scope:
         self.settings = settings
 
 
-class Process(Scope):
+class Process(SettingScope):
     """The outermost scope. An update of it reaches every scope, in any thread, that does not set the same."""
 
     __slots__ = ("cpu_devices", "_inner", "_lock")
@@ -227,13 +227,13 @@ class Process(Scope):
     def __init__(self) -> None:
         super().__init__({}, DEFAULT.set(enable_x64=_from_environment("HANDLAX_ENABLE_X64")))
         self.cpu_devices: int | None = None  # how many there are, once they are made
-        self._inner: WeakSet[Scope] = WeakSet()  # weakly: a scope lives as long as a context that is within it
+        self._inner: WeakSet[SettingScope] = WeakSet()  # weakly: a scope lives as long as a context that is within it
         self._lock = Lock()
 
-    def scope(self, changes: Mapping[str, Any]) -> Scope:
+    def scope(self, changes: Mapping[str, Any]) -> SettingScope:
         """A scope with these changes. Raises ConfigurationError: they do not go together."""
         with self._lock:
-            scope = Scope(changes, self.settings.replaced(changes))
+            scope = SettingScope(changes, self.settings.replaced(changes))
             self._inner.add(scope)
         return scope
 
@@ -248,7 +248,7 @@ class Process(Scope):
 
 
 PROCESS = Process()
-CONFIG: ContextVar[Scope] = ContextVar("handlax_config", default=PROCESS)
+CONFIG: ContextVar[SettingScope] = ContextVar("handlax_config", default=PROCESS)
 
 
 class Config:
