@@ -37,6 +37,7 @@ from .code_reads import (
 )
 
 _VALUES = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), np.generic)
+_NUMBERS = frozenset((int, float, complex, bool, str, type(None)))  # the commonest values
 _CONSTANT = (np.ufunc, np.dtype, ArrayType, ConcreteArray, Operation, NUMPY_DISPATCHER)
 _OURS = __name__.split(".")[0] + "."
 _BUILTINS = vars(builtins)
@@ -160,6 +161,8 @@ def _key(x: Any, seen: _Reached) -> Any:
     kind = type(x)
     if kind is types.FunctionType:
         return _function_key(x, seen)
+    if kind in _NUMBERS:
+        return kind, bits(x)
     if kind is types.BuiltinFunctionType:
         if not is_constant_builtin(x):
             raise MutableFound
@@ -202,30 +205,31 @@ def _function_key(f: types.FunctionType, seen: _Reached) -> Any:
         raise MutableFound
     seen[id(f)] = len(seen)
     seen.depth += 1
-    key = _entered_key(f, seen)
-    seen.depth -= 1
-    return key
-
-
-def _entered_key(f: types.FunctionType, seen: _Reached) -> Any:
     jitted = jit_info(f)
     if jitted is not None:
-        return "jit", _key(jitted.fun, seen), jitted.options_key
+        key: Any = "jit", _key(jitted.fun, seen), jitted.options_key
+        seen.depth -= 1
+        return key
     if not _is_plain(f):
         raise MutableFound
     code = code_reads(f.__code__)
-    cells = []
-    for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
+    cells: list[Any] = []
+    for cell in f.__closure__ or ():
         try:
             x = cell.cell_contents
         except ValueError:  # an empty cell
             raise MutableFound from None
-        cells.append(_module_key(x, name, code, seen) if type(x) is types.ModuleType else _key(x, seen))
+        if type(x) is types.ModuleType:
+            cells.append(_module_key(x, f.__code__.co_freevars[len(cells)], code, seen))
+        else:
+            cells.append(_key(x, seen))
     defaults, keywords = f.__defaults__, f.__kwdefaults__
     default_keys = defaults and _key(defaults, seen), keywords and _key(tuple(sorted(keywords.items())), seen)
-    key = (code, default_keys, tuple(cells))
     # the globals of handlax's own functions are the library, which does not change
-    return key if (f.__module__ or "").startswith(_OURS) else (*key, _globals_key(f, code, seen))
+    ours = (f.__module__ or "").startswith(_OURS)
+    key = (code, default_keys, tuple(cells), None if ours else _globals_key(f, code, seen))
+    seen.depth -= 1
+    return key
 
 
 def _is_plain(f: types.FunctionType) -> bool:
@@ -248,11 +252,7 @@ def _globals_key(f: types.FunctionType, code: CodeReads, seen: _Reached) -> Any:
     for name in code.names:
         if name in known:
             x = known[name]
-            kind = type(x)
-            if kind is types.FunctionType:
-                keys.append((name, _function_key(x, seen)))
-            else:
-                keys.append((name, _module_key(x, name, code, seen) if kind is types.ModuleType else _key(x, seen)))
+            keys.append((name, _module_key(x, name, code, seen) if type(x) is types.ModuleType else _key(x, seen)))
         elif name in _BUILTINS:
             if name in _ESCAPES:
                 raise MutableFound

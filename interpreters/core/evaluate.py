@@ -26,7 +26,7 @@ from ...effects.core.arrays import ConcreteArray, concrete
 from ...effects.core.columns import EVALUATE
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.core.operation import MEMOS, Operation, result_type
-from ...effects.programs.program import Program, bind, derived_once
+from ...effects.programs.program import Program, bind, memoised
 from ...effects.types.dtypes import ExtendedDType
 from .bad_values import bad_result, bad_value
 from .numpy_errors import ERRORS, SILENT
@@ -173,20 +173,20 @@ def inline(program: Program, operands: Sequence[Any], sites: Any = None) -> tupl
 
     Without ``sites`` the program is a cached rule program, evaluated by one generated function; else it is interpreted.
     """
-    settings = config.current()
-    if settings.debug_nans or settings.debug_infs:
+    settings = config.CONFIG.get().settings
+    if not settings.memoises and (settings.debug_nans or settings.debug_infs):
         return search(program, operands, sites)
     if sites is not None:
         return Run.inline(BASE, program, operands, sites)
     try:
-        return _inline_function(program, _EPOCH)(*operands)
+        function = program.facts.get(_EPOCH) or memoised(program, _EPOCH, lambda: _inline_function(program))
+        return function(*operands)
     except AttributeError:
         _no_boxes(operands)
         raise
 
 
-@derived_once
-def _inline_function(program: Program, epoch: object) -> Callable[..., tuple[Any, ...]]:
+def _inline_function(program: Program) -> Callable[..., tuple[Any, ...]]:
     """The function that evaluates a rule program; it interprets where a type is heavy or a rule is missing."""
     rules = [_RULES.get(type(op)) for op in program.ops]
     if None in rules or not HEAVY.isdisjoint(program.value_types()):

@@ -46,10 +46,11 @@ class Record(Run):
     """A run that records a program in ``builder``. It answers every operation, with boxes of its variables."""
 
     __slots__ = ("builder", "owner")
+    new_builder: type[Builder] = Builder
 
     def __init__(self, outer: Run, label: str, site: tuple[Any, int] | None = None, owner: Run | None = None):
         super().__init__(outer, label, site)
-        self.builder = Builder()
+        self.builder = self.new_builder()
         self.owner = owner  # the run that transforms a body by this record
 
     @property

@@ -18,12 +18,11 @@ from typing import Any
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache, Cache
 from ...effects.base.deep_calls import on_deep_stack
-from ...effects.base.source_locations import RawSite
 from ...effects.base.stack import Run
 from ...effects.control.checkpoint_policies import Policy, Recompute, exceeded_budget, plan_of
 from ...effects.core.operation import MEMOS, Operation
 from ...effects.programs.closure_conversion import with_inputs
-from ...effects.programs.program import Program, ResidualBuilder, derived_once
+from ...effects.programs.program import Program, ResidualBuilder, memoised
 from ..analysis.dependence import effect_kinds, is_root
 from ..analysis.simplify import dead_code_elimination
 from ..core.record import Record, recorder_of
@@ -36,7 +35,6 @@ _OPERATIONS = Cache("split_operation")
 _SPLITS = AttachedCache("splits of one operation", "splits", owners=MEMOS)
 
 
-@derived_once
 def _partitioned(program: Program, unknown: tuple[bool, ...]) -> Callable[..., tuple[Any, ...]]:
     """The generated function ``(tape, *operands) -> results`` that inlines a cached rule program on a tape.
 
@@ -56,10 +54,7 @@ class Tape(Record):
     """
 
     __slots__ = ()
-
-    def __init__(self, outer: Run, label: str, site: RawSite | None = None):
-        super().__init__(outer, label, site)
-        self.builder = ResidualBuilder()
+    new_builder = ResidualBuilder
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         for x in operands:
@@ -74,7 +69,10 @@ class Tape(Record):
         unknown = tuple([x.run is self for x in operands])
         if True not in unknown:
             return self.outer.inline(program, operands)
-        return _partitioned(program, unknown)(self, *operands)
+        function = program.facts.get((Tape, unknown))
+        if function is None:
+            function = memoised(program, (Tape, unknown), lambda: _partitioned(program, unknown))
+        return function(self, *operands)
 
     def _split(self, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
         """Answer an operation with bodies: its known part is performed outside, the rest is recorded."""

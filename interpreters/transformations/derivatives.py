@@ -149,8 +149,7 @@ class _LinearizedCall:
     def signature(self) -> LinearSignature:
         """The structures and types of arguments and result."""
         types = tuple([x.type for x in self.xs]), tuple([y.type for y in self.outs])
-        differentiated = tuple([t is not None for t in self.types])
-        return LinearSignature(self.tree, types[0], self.out_tree, types[1], differentiated)
+        return LinearSignature(self.tree, types[0], self.out_tree, types[1], tuple(self.types))
 
     def result(self) -> Any:
         return pytrees.unflatten(self.out_tree, self.outs)

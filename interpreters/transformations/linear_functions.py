@@ -10,8 +10,7 @@ pullback are those arguments of ``f`` that it reads, ``args_res``, and what ``f`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,7 +94,7 @@ class LinearSignature(NamedTuple):
     in_types: tuple[ArrayType, ...]
     out_tree: Any
     out_types: tuple[ArrayType, ...]
-    differentiated: tuple[bool, ...]  # for each argument, whether it has a tangent
+    tangent_types: tuple[ArrayType | None, ...]  # of each argument; None where its tangent is zero
 
 
 class LinearFunction(ImmutableObject):
@@ -159,17 +158,17 @@ class Pullback(LinearFunction):
     It may be set, also entry by entry: to free an argument, or to give it back.
     """
 
-    __slots__ = ("_origins", "_split")
-    _origins: Mapping[int, int]  # id of an array that the tape captured -> the argument leaf that it is
+    __slots__ = ("_argument_ids", "_split")
+    _argument_ids: tuple[int, ...]  # of the argument leaves, beside which the residuals lived: equal ids are one array
     _split: SplitResiduals | None  # from the first look at the residuals on; ``linear`` then has none
 
     def __init__(
         self, linear: Linearized, signature: LinearSignature, arguments: Sequence[Any] = (),
         saveable: Sequence[bool] | None = None,
     ):  # fmt: skip
-        super().__init__(linear, signature)
-        numbers = {id(x): i for i, x in enumerate(arguments)}
-        _set_origins(self, {id(x): numbers[id(x)] for x in linear.tape.consts if id(x) in numbers})
+        _set_linear(self, linear)
+        _set_signature(self, signature)
+        _set_argument_ids(self, tuple([id(x) for x in arguments]))
         _set_split(self, None)
         if saveable is not None:
             self._separate(saveable)
@@ -178,10 +177,10 @@ class Pullback(LinearFunction):
         """The residuals as arguments and the rest; from now on they are stored so."""
         if self._split is None:
             linear = super()._closed()
-            origins = tuple([self._origins.get(id(x)) for x in linear.residuals])
+            leaves = {number: i for i, number in enumerate(self._argument_ids)}
+            origins = tuple([leaves.get(id(x)) for x in linear.residuals])
             _set_split(self, SplitResiduals.of(self.signature.in_tree, linear.residuals, origins, saveable))
             _set_linear(self, linear._replace(residuals=()))
-            _set_origins(self, _NONE)
         return self._split  # type: ignore[return-value]
 
     def _closed(self) -> Linearized:
@@ -224,7 +223,7 @@ class Pullback(LinearFunction):
             raise TreeMismatch(f"vjp: the cotangent must have the structure of the result, {of.out_tree}, got {tree}.")
         checked = [tangent_of("vjp", t, leaf, cotangent=True) for t, leaf in zip(of.out_types, cts)]
         found = iter((self.linear if self._split is None else self._closed()).pullback(checked))
-        grads = [next(found) if yes else None for yes in of.differentiated]
+        grads = [None if t is None else next(found) for t in of.tangent_types]
         return pytrees.unflatten(of.in_tree, materialised(grads, of.in_types))
 
     def with_logs(self, *ct: Any) -> tuple[Any, Any]:
@@ -241,8 +240,7 @@ class Pullback(LinearFunction):
         return transpose_program(tape, mask, [True] * len(tape.outs))[0]
 
 
-_NONE: Mapping[int, int] = MappingProxyType({})
-_set_origins, _set_split = (setter(Pullback, name) for name in ("_origins", "_split"))
+_set_argument_ids, _set_split = (setter(Pullback, name) for name in ("_argument_ids", "_split"))
 
 
 def _nonzero(linear: Linearized) -> tuple[bool, ...]:
