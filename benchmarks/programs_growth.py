@@ -25,6 +25,7 @@ class Ask:
         return x
 
 
+SCALING = hx.handler({Ask: lambda s, op, x: (s + 1.0, 1.5 * x)})
 FAILING = hx.handler({Fail: hx.final(lambda op, x: (False, x))}, returns=lambda y: (True, y))
 RESUMING = hx.handler({Ask: hx.ctl(lambda resume, op, x: resume(x + 1.0))})
 LOGGING = hx.handler({Ask: lambda log, op, x: ((*log, x), x)}, moves=hx.append)
@@ -117,6 +118,13 @@ def nested_checkpoints(n: int) -> Made:
     return _nest(lambda f: hx.checkpoint(lambda x: hnp.sin(f(x))), n), 1.0
 
 
+def handled_twice_at_each_level(n: int) -> Made:
+    f = lambda x: hx.perform(Ask(), x)
+    for _ in range(n):
+        f = (lambda f: hx.jit(lambda x: f(x) + f(x)))(f)
+    return lambda x: hx.handle(SCALING, 0.0)(f)(x)[1], 1.0
+
+
 FAMILIES: dict[str, Callable[[int], Made]] = {
     "failure points": failure_points, "loops with a failure point": failing_loops, "traced choices": choices,
     "traced choices that use the answer": choices_that_use_the_answer, "resumptions": resumptions,
@@ -124,4 +132,5 @@ FAMILIES: dict[str, Callable[[int], Made]] = {
     "merged effects under vmap": merged_in_lanes, "branches with an effect": branches,
     "branches with an entry of a log": logging_branches, "handled calls": handlers_in_a_row,
     "checkpoints": checkpoints, "nested jits": nested_jits, "nested checkpoints": nested_checkpoints,
+    "handled functions that call the next one twice": handled_twice_at_each_level,
 }  # fmt: skip

@@ -107,7 +107,7 @@ class Program(Equations, ImmutableObject):
             for op in self.ops:
                 if op.bodied:
                     for body in op.bodies:  # type: ignore[attr-defined]
-                        kinds |= body.operations
+                        kinds |= on_deep_stack(getattr, body, "operations")
             object.__setattr__(self, "_operations", frozenset(kinds))
             return self._operations
 

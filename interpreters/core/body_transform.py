@@ -149,7 +149,8 @@ class BodyTransformer(Run):
     of a loop exists.
     """
 
-    __slots__ = ()
+    __slots__ = ("bodies",)
+    bodies: dict[Any, TransformedBody]  # those in the body that this run transforms; unset at the outermost body
 
     def fresh(self, outer: Run) -> Any:
         """A new run of the same handler over ``outer``."""
@@ -220,15 +221,20 @@ def transform_body(
     Results have the marks and state that are ``required``, by default those that the body computes. The state's inputs
     stand before input ``at[0]``, its results before result ``at[1]``; by default both stand last.
 
-    Cached unless the handler or its state has no key, or the body performs effects that an outer handler may answer.
+    Cached unless the handler or its state has no key, or the body performs effects that an outer handler may answer:
+    then it is transformed once within the outermost body, where the outer handlers and what clauses read stay the same.
     """
     positions = at or (len(body.in_types), len(body.outs))
     key = run.key()
     flow_key = flow.key()
-    if key is None or flow_key is None or (body.effects and run.outer is not BASE):
-        return _transform(run, body, marks, required, flow, state, positions, run.outer)
     signature = None if required is None else (tuple(required.marks), tuple(required.state), *required[2:])
     entry = (key, body, tuple(marks), signature, flow_key, tuple(state), positions, config.current())
+    if key is None or flow_key is None or (body.effects and run.outer is not BASE):
+        bodies = getattr(run, "bodies", {})
+        found = None if flow_key is None else bodies.get(entry)
+        if found is None:
+            found = bodies[entry] = _transform(run, body, marks, required, flow, state, positions, run.outer)
+        return found
     cache = _BODIES if flow is STATELESS else _STATEFUL_BODIES
     return cache.get(entry, lambda: _transform(run, body, marks, required, flow, state, positions, BASE))
 
@@ -247,6 +253,7 @@ def _transform(
     recorder = Record(outer, "", run.site, run)
     inner = run.fresh(recorder)
     inner.site = run.site
+    inner.bodies = getattr(run, "bodies", {}) if outer is not BASE else {}
     state_input, state_result = positions
     inputs = []
     try:

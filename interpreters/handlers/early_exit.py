@@ -24,7 +24,7 @@ from ...effects.core.operation import effect
 from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.closure_conversion import close_all
-from ...effects.programs.program import Program, bind, interpret
+from ...effects.programs.program import Program, bind, derived_once, interpret
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import int32, is_inexact
 from ..core.record import record
@@ -49,13 +49,19 @@ def with_exit_flag(program: Program) -> Program:
     return _with_exit_flag(program, program.out_types)
 
 
-def _with_exit_flag(program: Program, payload: Sequence[ArrayType]) -> Program:
+@derived_once
+def _with_exit_flag(program: Program, payload: tuple[ArrayType, ...]) -> Program:
     def flat(*xs: Any) -> list[Any]:
         env = bind(program, xs)
         status = [*_zeros(payload), as_array(False)]
-        for segment in _segments(program):
-            perform = _perform_guarded if segment.first else _perform
-            status = perform(program, env, segment, status)
+        cell = current().cell
+        outside = cell.site
+        try:
+            for segment in _segments(program):
+                perform = _perform_guarded if segment.first else _perform
+                status = perform(program, env, segment, status)
+        finally:
+            cell.site = outside
         outs = zip([env[n] for n in program.outs], program.out_types)
         return [*[zeros_like(t) if y is None else y for y, t in outs], *status]  # None: after an unconditional abort
 
@@ -98,10 +104,12 @@ def _zeros(types: Sequence[ArrayType]) -> list[Any]:
 
 def _perform(program: Program, env: list[Any], segment: _Segment, status: list[Any]) -> list[Any]:
     """Perform the equations of a segment, and set their results in ``env``; payload and flag after it."""
-    answer = current().answer
+    run = current()
+    answer = run.answer
     number = segment.number
     for i in range(segment.first, segment.last + 1):
         op = program.ops[i]
+        run.cell.site = program.sites[i]
         xs = tuple([env[n] for n in program.args[i]])
         if isinstance(op, Abort):
             return [*_as_payload(op, xs, [x.type for x in status[:-1]]), as_array(True)]
@@ -171,7 +179,7 @@ def _higher_order(op: Any, xs: Sequence[Any], payload: Sequence[ArrayType]) -> l
         )
     selects, shared, carry, each = op.groups(xs)
     if not op.loops:
-        bodies, captured = close_all([_with_exit_flag(body, payload) for body in op.bodies])
+        bodies, captured = close_all([_with_exit_flag(body, tuple(payload)) for body in op.bodies])
         rules = {name: _exiting(getattr(op, name), len(captured), payload) for name in op.deferred}
         new = op.with_bodies(bodies, shared=op.shared + len(captured), **rules)
         return list(current().answer(new, (*selects, *captured, *shared, *carry, *each)))
@@ -190,7 +198,7 @@ def _loop_functions(op: Any, payload: Sequence[ArrayType]) -> tuple[list[ArrayTy
     body = op.main[0]
     first, last = op.shared, op.shared + op.carry
     status_types = [*payload, as_array(False).type]
-    inner = _with_exit_flag(body, payload)
+    inner = _with_exit_flag(body, tuple(payload))
 
     def step(*values: Any) -> list[Any]:
         shared, carry, status, each = _split_at(values, first, last, last + len(status_types))

@@ -223,6 +223,9 @@ class AppendedState(StateFlow):
     def __init__(self, op: HigherOrder):
         self.branches = op.runs == "one"
 
+    def key(self) -> Any:
+        return ("appended", self.branches)
+
     def begin(self, run: Any, values: Sequence[Any]) -> None:
         run.current = OpenLog(run.label)
 
@@ -287,6 +290,9 @@ class UnstackableLog(StateFlow):
     def __init__(self, op: HigherOrder):
         self.name = op.name
 
+    def key(self) -> Any:
+        return ("unstackable", self.name)
+
     def begin(self, run: Any, values: Sequence[Any]) -> None:
         run.current = OpenLog(run.label)
 
@@ -339,6 +345,9 @@ class SplitState(StateFlow):
             raise BadArgument(f"split: f(key, n) must give n keys along the first axis, got {keys.type}.")
         self.operands = (slice_in_dim(keys, 0, length),)
         self.last = keys[length]
+
+    def key(self) -> Any:
+        return ("split",)
 
     def inner_types(self) -> list[ArrayType]:
         t = self.operands[0].type

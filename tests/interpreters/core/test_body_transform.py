@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from helpers.program_sizes import equations_in, is_linear
 
 import handlax as hx
 from handlax import lax
@@ -106,3 +108,55 @@ def test_the_adjoint_of_a_loop_follows_the_rules_in_force():
     with hx.rules(transpose={Mul: lambda op, ct, x, y, *, wrt: ct}):
         assert slope(1.0) == 1.0
     assert slope(1.0) == 8.0
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Scale:
+    def result_type(op, x):
+        return x
+
+
+def handled(kind, f, calls):
+    """The result of ``f`` under a handler of Scale, whose clause appends to ``calls``."""
+    scaled = lambda x: (calls.append(x), 1.5 * x)[1]
+    forwarding = hx.handler({Scale: lambda op, x: scaled(hx.perform(op, x))})
+    outside = hx.handler({Scale: lambda s, op, x: (s + x, x)})
+    return {
+        "stateless": hx.handle(hx.handler({Scale: lambda op, x: scaled(x)}))(f),
+        "carry": lambda x: hx.handle(hx.handler({Scale: lambda s, op, x: (s + x, scaled(x))}), 0.0)(f)(x)[1],
+        "split": lambda x: hx.handle(
+            hx.handler({Scale: lambda s, op, x: (s, scaled(x) + s)}, moves=hx.split(lambda s, n: s * hnp.ones(n))), 1.0
+        )(f)(x)[1],
+        "append": lambda x: hx.handle(
+            hx.handler({Scale: lambda s, op, x: ((*s, x), scaled(x))}, moves=hx.append), ()
+        )(f)(x)[1],
+        "forwarding": lambda x: hx.handle(outside, 0.0)(hx.handle(forwarding)(f))(x)[1],
+        "final": hx.handle(hx.handler({Scale: hx.final(lambda op, x: scaled(x))}))(f),
+    }[kind]  # fmt: skip
+
+
+WRAPS = {
+    "jit": lambda f: hx.jit(lambda x: f(x) + f(x)),
+    "branch": lambda f: lambda x: lax.cond(x.sum() > 1.0, lambda: f(x), lambda: f(2 * x)),
+    "loop": lambda f: hx.jit(lambda x: lax.fori_loop(0, 2, lambda i, y: 0.5 * (f(y) + f(x)), x)),
+}
+AROUND = {
+    "alone": lambda handle, f: handle(f),
+    "inside grad": lambda handle, f: handle(hx.grad(f)),
+    "inside vmap": lambda handle, f: lambda x: handle(lambda x: hx.vmap(f)(x[None] * hnp.ones(2)).sum())(x),
+}
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("kind", ["stateless", "carry", "split", "append", "forwarding", "final"])
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_a_function_that_is_called_twice_at_each_level_is_transformed_once(wrap, kind, around):
+    def clause_calls(depth):
+        calls = []
+        f = lambda x: hx.perform(Scale(), x)
+        for _ in range(depth):
+            f = WRAPS[wrap](f)
+        hx.make_program(AROUND[around](lambda g: handled(kind, g, calls), f))(1.0)
+        return len(calls)
+
+    assert clause_calls(6) == clause_calls(2) > 0
