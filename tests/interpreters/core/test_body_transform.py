@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers.program_sizes import equations_in, is_linear
 
 import handlax as hx
 from handlax import lax
