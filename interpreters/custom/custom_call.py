@@ -186,10 +186,10 @@ def _evaluate(call: CustomCall, xs: Sequence[Array]) -> RuleResults:
     if kind is Run or (kind is Tape and not owned) or (kind is Jvp and not owned):
         with inside(run.outer):
             return _evaluate(call, xs)
-    if isinstance(run, Jvp) and call.derivative:
+    if type(run) is Jvp and call.derivative:
         pairs = [run.unbox(x) for x in xs]
         with inside(run.outer):
-            results = call.make_rule((), 0, None, {}).evaluate([x for x, _ in pairs], [dx for _, dx in pairs])
+            results = call.make_rule((), 0, None, {}).apply((), [x for x, _ in pairs], [dx for _, dx in pairs])
         return RuleResults([run.pair(y, dy) for y, dy in zip(results.outs, results.tangents)], [], results.tree)
     outs, tree = pytrees.flatten(_perform_recorded(call, xs))
     return RuleResults(outs, [], tree)

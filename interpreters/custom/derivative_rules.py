@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,11 @@ import numpy as np
 from ...effects.base import config
 from ...effects.base.caches import Cache
 from ...effects.base.errors import DTypeMismatch, NotDifferentiable, ShapeMismatch, TreeMismatch
-from ...effects.base.stack import BASE, current, inside, installed, perform
+from ...effects.base.stack import BASE, inside, perform
 from ...effects.control.body_rules import evaluate_body
 from ...effects.control.custom_rules import Adjoint, CustomJvp, CustomVjp
 from ...effects.core.arrays import PYTHON_NUMBERS, as_array
-from ...effects.core.columns import EVALUATE, JVP, LOWER, TRANSPOSE, add_tangents, zeros_like
+from ...effects.core.columns import EVALUATE, JVP, LOWER, TRANSPOSE, zeros_like
 from ...effects.functions.captured import replaced
 from ...effects.functions.fingerprint import KeyedValue
 from ...effects.operations.elementwise.conversion import convert
@@ -27,8 +27,8 @@ from ...effects.types.dtypes import float0, is_floating, is_inexact
 from ..analysis.dependence import dependence
 from ..analysis.simplify import dead_code_elimination
 from ..core.record import record
-from ..differentiation.deferred_rules import DeferredRule, DerivativeRule, checked, describe_function, full
-from ..differentiation.jvp import Jvp, jvp_program
+from ..differentiation.deferred_rules import DeferredRule, DerivativeRule, checked, describe_function, full, with_rule
+from ..differentiation.jvp import jvp_program
 from ..differentiation.transpose import transpose_program
 from ..transformations.derivatives import tangent_type, zero_tangent
 from ..transformations.linear_functions import InstalledLogs
@@ -134,37 +134,17 @@ class UserRule(DerivativeRule):
     first: int
     expected: Any  # treedef and types of the function's results; None where unknown
 
-    def run(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        results = self.evaluate(operands, tangents)
+    def states(self, count: int) -> list[int]:
+        return [*range(self.first, self.first + len(self.boxes))]
+
+    def within(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        last = self.first + len(self.boxes)
+        results = self.apply(operands[self.first : last], operands[last:], tangents[last:])
         return results.outs, results.tangents
 
-    def evaluate(self, operands: Sequence[Any], tangents: Sequence[Any]) -> RuleResults:
-        """Results and tangents. Tangents of captured values are propagated through the rule's operations."""
-        last = self.first + len(self.boxes)
-        captured, xs, dxs = operands[self.first : last], operands[last:], tangents[last:]
-        if all([dx is None for dx in tangents[self.first : last]]):
-            return self.apply(captured, xs, dxs, lambda y: y)
-        inner = Jvp(current(), "")
-
-        def primal(y: Any) -> Any:
-            return inner.unbox(y)[0]
-
-        with installed(inner):
-            pairs = [inner.pair(x, dx) for x, dx in zip(captured, tangents[self.first : last])]
-            outs, douts, tree = self.apply(pairs, xs, dxs, primal)
-        by_captured = [inner.unbox(y) for y in outs]
-        by_arguments = [None if dy is None else primal(dy) for dy in douts]
-        dys = [add_tangents(a, b) for a, (_, b) in zip(by_arguments, by_captured)]
-        return RuleResults([y for y, _ in by_captured], dys, tree)
-
     @abstractmethod
-    def apply(
-        self, captured: Sequence[Any], xs: Sequence[Any], dxs: Sequence[Any], primal: Callable[[Any], Any]
-    ) -> RuleResults:
-        """Call the user's function with these captured values, argument leaves and tangents (None: zero).
-
-        ``primal``: a value without the tangent that it may have by the captured values; tangents need none.
-        """
+    def apply(self, captured: Sequence[Any], xs: Sequence[Any], dxs: Sequence[Any]) -> RuleResults:
+        """Call the user's function with these captured values, argument leaves and tangents (None: zero)."""
 
     def results(self, returned: Any) -> tuple[list[Any], Any]:
         """The leaves and treedef of the results that the rule returned.
@@ -196,9 +176,7 @@ class UserJvp(UserRule):
     def shown(self) -> str:
         return f"custom_jvp of {self.function}, rule {describe_function(self.rule.value)}"
 
-    def apply(
-        self, captured: Sequence[Any], xs: Sequence[Any], dxs: Sequence[Any], primal: Callable[[Any], Any]
-    ) -> RuleResults:
+    def apply(self, captured: Sequence[Any], xs: Sequence[Any], dxs: Sequence[Any]) -> RuleResults:
         values = substitution(self.boxes, captured)
         f = replaced(self.rule.value, values)
         statics = [replaced(static.value, values) for static in self.statics]
@@ -247,9 +225,11 @@ class UserVjp(UserRule):
     def shown(self) -> str:
         return f"custom_vjp of {self.function}, forward rule {describe_function(self.fwd.value)}"
 
-    def apply(
-        self, captured: Sequence[Any], xs: Sequence[Any], dxs: Sequence[Any], primal: Callable[[Any], Any]
-    ) -> RuleResults:
+    def pulled_by(self, backward: Any) -> bool:
+        same = isinstance(backward, UserBackward) and backward.function == self.function
+        return same and bool(backward.bwd == self.bwd or self.boxes)
+
+    def apply(self, captured: Sequence[Any], xs: Sequence[Any], dxs: Sequence[Any]) -> RuleResults:
         values = substitution(self.boxes, captured)
         wrt = tuple([dx is not None for dx in dxs])
         args = [CustomVJPPrimal(x, yes) for x, yes in zip(xs, wrt)] if self.symbolic else xs
@@ -272,8 +252,7 @@ class UserVjp(UserRule):
         )  # fmt: skip
         fixed = tuple([x.type for x in (*captured, *residuals)])
         op = Adjoint(backward, None, fixed, inexact)
-        stored = map(primal, (*captured, *residuals))
-        tangents = iter(perform(op, *stored, *[dx for dx in dxs if dx is not None]))
+        tangents = iter(perform(op, *captured, *residuals, *[dx for dx in dxs if dx is not None]))
         return RuleResults(outs, [next(tangents) if is_inexact(t.dtype) else None for t in types], tree)
 
 
@@ -388,7 +367,8 @@ def derivative(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> 
     """The user's rule where an argument has a tangent; where only captured values have one, the jvp of the body."""
     if any([dx is not None for dx in tangents[op.shared :]]):
         return op.rule.run(primals, tangents)
-    return by_program(op.bodies[0], primals, tangents)
+    values, dys = by_program(op.bodies[0], primals, tangents)
+    return with_rule(op, primals, values), dys
 
 
 def by_program(program: Program, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, list[Any]]:

@@ -256,7 +256,7 @@ class UserRoot(DerivativeRule):
     def operation(self) -> CustomJvp:
         return CustomJvp((self.solution,), 0, self)
 
-    def run(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, list[Any]]:
+    def within(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, list[Any]]:
         ys = perform(self.operation, *operands)
         last = self.first + len(self.boxes)
         count = len(operands) - last

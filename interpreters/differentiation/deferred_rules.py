@@ -33,7 +33,8 @@ from ...effects.programs.printer import WRITERS
 from ...effects.programs.program import Program, interpret
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
-from ..core.body_transform import STATELESS, BodyTransformContext, BodyTransformer, Mark, StateFlow, cross
+from ..core.body_transform import STATELESS, BodyTransformContext, BodyTransformer, Mark, StateFlow
+from ..core.record import record
 from .jvp import Jvp
 
 
@@ -56,6 +57,11 @@ class DeferredRule(Value):
         """The name of the user's function; of a transformed rule, that of the inner one."""
         return self.inner.shown  # type: ignore[attr-defined]
 
+    @property
+    def by_user(self) -> Any:
+        """The rule itself; of a transformed rule, the user's."""
+        return self
+
     def __repr__(self) -> str:
         return f"<{self.shown}>"
 
@@ -63,29 +69,50 @@ class DeferredRule(Value):
 class DerivativeRule(DeferredRule):
     """A jvp rule ``run(operands, tangents) -> (results, tangents)``; None is the symbolic zero.
 
+    The rule is the derivative by the arguments. Results also depend on states of handlers that transformed the rule,
+    and on values that it captured: that part of a tangent is the derivative of the rule itself by these. The tangent of
+    what the rule performs, such as the final state of a handler, is the derivative of the rule by states and arguments.
+    Both are computed by runs of forward mode outside all these handlers, so that they go through their clauses.
+
     One of the user's has ``defined_by``, the function, and ``boxes``, the placeholders of what it captured.
     """
 
-    @property
-    def by_user(self) -> Any:
-        """The rule itself; of one that handlers transformed, the user's."""
-        return self
-
     @abstractmethod
-    def run(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """The results and their tangents, under the handlers in force."""
-
     def within(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """The same for a rule that transforms this one: ``PERFORMED`` for tangents that this rule does not give."""
-        return self.run(operands, tangents)
+        """Results, and their tangents by the arguments: ``PERFORMED`` for those that the rule does not give."""
 
     def states(self, count: int) -> list[int]:
-        """Which of ``count`` operands are states of handlers."""
+        """Which of ``count`` operands are states of handlers or captured values."""
         return []
 
     def differentiable(self) -> bool:
         """Whether a result with a derivative is ``PERFORMED``."""
         return False
+
+    def pulled_by(self, backward: Any) -> bool:
+        """Whether the tangents of this rule are linear maps with this backward rule of the user's."""
+        return False
+
+    def run(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """The results and their tangents, under the handlers in force."""
+        states = {*self.states(len(operands))}
+        dvalues = [None if i in states else dx for i, dx in enumerate(tangents)]
+        performs = self.differentiable()
+        moved = [i for i, dx in enumerate(tangents) if dx is not None and (performs or i in states)]
+        if not moved:
+            ys, dys = self.within(operands, dvalues)
+            return ys, [None if dy is PERFORMED else dy for dy in dys]
+        by_state = JvpOfRule(current(), self.by_user)
+        by_value = JvpOfRule(by_state, self.by_user)
+        boxes = [*operands]
+        for i in moved:
+            boxes[i] = (by_state if i in states else by_value).pair(operands[i], tangents[i])
+        try:
+            with installed(by_value):
+                ys, dys = self.within(boxes, dvalues)
+        finally:
+            by_state.ended = by_value.ended = True
+        return _results(ys, dys, by_state, by_value)
 
     def transformed(self, context: BodyTransformContext) -> TransformedJvpRule:
         """The same rule under a handler, for the operation over bodies that the handler transformed."""
@@ -218,11 +245,10 @@ class Reinstallation(installed):
 # A derivative's rule under a handler
 
 
-class RuleIgnored(BodyTransformer):
-    """A handler under which functions with one certain rule are interpreted as if they had none.
+class JvpOfRule(Jvp):
+    """Forward mode through a user's rule, under which functions with that rule are differentiated by their operations.
 
-    While a rule is itself differentiated with respect to a state, the function that it calls is differentiated by its
-    operations, not by the rule again.
+    Their values still have the rule, for derivatives further out.
     """
 
     __slots__ = ("rule",)
@@ -231,46 +257,58 @@ class RuleIgnored(BodyTransformer):
         super().__init__(outer, "")
         self.rule = rule
 
-    def fresh(self, outer: Run) -> RuleIgnored:
-        return RuleIgnored(outer, self.rule)
+    def fresh(self, outer: Run) -> JvpOfRule:
+        return JvpOfRule(outer, self.rule)
 
     def key(self) -> Any:
-        return ("unruled", self.rule)
+        return ("jvp of rule", self.rule)
 
-    def ignores(self, rule: DerivativeRule) -> bool:
+    def concerns(self, rule: DerivativeRule) -> bool:
         """Whether it is the rule; one that captured boxes is another value in each call, so it is known by its name."""
         this, other = self.rule, rule.by_user
         return other.shown == this.shown and bool(other.defined_by == this.defined_by or this.boxes or other.boxes)
 
-    def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
-        within = [kind for body in op.bodies for kind in body.operations] if op.bodied else []
-        if not any([kind.deferred for kind in within]) and not (op.bodied and op.deferred):
-            return self.outer.answer(op, operands)
-        if op.deferred and isinstance(op.rule, DerivativeRule) and self.ignores(op.rule):
+    def by_rule(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        if op.deferred and op.bodied and isinstance(op.rule, DerivativeRule) and self.concerns(op.rule):
             with inside(self):
                 results = interpret(op.bodies[0], operands)
-            return self.with_rule(op, operands, results)
-        with inside(self.outer):
-            return cross(self, op, operands)
+            primals, _ = self.parts(operands)
+            values, tangents = self.parts(results)
+            with inside(self.outer):
+                return tuple(map(self.pair, with_rule(op, primals, values), tangents))
+        if op.deferred and not op.bodied and self.rule.pulled_by(op.backward.by_user):
+            return self.outer.answer(op, self.parts(operands)[0])  # the derivative of the rule's own tangents is unused
+        return super().by_rule(op, operands)
 
-    def with_rule(self, op: Any, operands: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
-        """Results with the values that the operation gives, which has its rule for derivatives further out.
 
-        In a body, and where an effect would be performed again, they stay as they are.
-        """
-        by_value = self.outer
-        if op.effects or not isinstance(by_value, Jvp):
-            return results
-        by_state: Any = by_value.outer
+def with_rule(op: Any, operands: tuple[Any, ...], values: Sequence[Any]) -> Sequence[Any]:
+    """The values of the body of an operation with a rule, as results of the operation: with its rule for derivatives.
 
-        def parts(x: Any) -> tuple[Any, Any, Any]:
-            within, by_argument = by_value.unbox(x)
-            return *by_state.unbox(within), by_argument
+    Where an effect would be performed again they stay the body's, and their derivatives are refused.
+    """
+    if not op.effects:
+        return current().answer(op, operands)
+    names = ", ".join(sorted({effect.name for effect in op.effects}))
+    identity = record(lambda *xs: xs, [y.type for y in values], op.bodies[0].name, "")
+    return current().answer(type(op)((identity,), 0, PerformedRule(op.rule, names)), tuple(values))
 
-        with inside(by_state.outer):
-            values = by_state.outer.answer(op, tuple([parts(x)[0] for x in operands]))
-        tangents = [parts(y)[1:] for y in results]
-        return tuple([by_value.pair(by_state.pair(y, u), t) for y, (u, t) in zip(values, tangents)])
+
+class PerformedRule(DerivativeRule):
+    """The rule of values whose function has performed effects: to call the rule would perform them again."""
+
+    inner: Any
+    names: str
+
+    @property
+    def by_user(self) -> Any:
+        return self.inner.by_user
+
+    def within(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        raise CannotCross(
+            f"{self.shown}: the value beside a derivative is differentiated again, and its function performs "
+            f"{self.names}, which its rule would perform a second time.",
+            hint="handle the effect in the function, or perform it before or after the function.",
+        )
 
 
 class _Performed:
@@ -281,42 +319,6 @@ class _Performed:
 
 
 PERFORMED = _Performed()
-
-
-class RuleUnderHandlers(DerivativeRule):
-    """A jvp rule under handlers, each of which transformed it (``within``).
-
-    The rule is the derivative by the arguments. Results also depend on the states of handlers: that part of a tangent
-    is the derivative of the rule itself by the state. The tangent of what the rule performs, such as the final state
-    of a handler, is the derivative of the rule by states and arguments. Both are computed by runs of forward mode
-    outside all these handlers, so that they go through their clauses.
-    """
-
-    inner: Any
-
-    @property
-    def by_user(self) -> Any:
-        return self.inner.by_user
-
-    @abstractmethod
-    def within(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]: ...
-
-    def run(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        states = {*self.states(len(operands))}
-        dvalues = [None if i in states else dx for i, dx in enumerate(tangents)]
-        if not self.differentiable() or all([dx is None for dx in tangents]):
-            ys, dys = self.within(operands, dvalues)
-            return ys, [None if dy is PERFORMED else dy for dy in dys]
-        by_state = Jvp(current(), "")
-        by_value = Jvp(by_state, "")
-        pairs = enumerate(zip(operands, tangents))
-        boxes = [(by_state if i in states else by_value).pair(x, dx) for i, (x, dx) in pairs]
-        try:
-            with installed(RuleIgnored(by_value, self.by_user)):
-                ys, dys = self.within(boxes, dvalues)
-        finally:
-            by_state.ended = by_value.ended = True
-        return _results(ys, dys, by_state, by_value)
 
 
 def _results(ys: Any, dys: Any, by_state: Jvp, by_value: Jvp) -> tuple[list[Any], list[Any]]:
@@ -337,7 +339,7 @@ def _results(ys: Any, dys: Any, by_state: Jvp, by_value: Jvp) -> tuple[list[Any]
     return outs, douts
 
 
-class TransformedJvpRule(RuleUnderHandlers):
+class TransformedJvpRule(DerivativeRule):
     """A jvp rule under a handler. A tangent is partitioned as its primal.
 
     ``extra``: number of captured values; ``out_types``, ``wanted``: types and marks of the results; ``ends``: types of
@@ -350,6 +352,10 @@ class TransformedJvpRule(RuleUnderHandlers):
     out_types: tuple[ArrayType, ...]
     wanted: tuple[Mark, ...]
     ends: tuple[ArrayType, ...]
+
+    @property
+    def by_user(self) -> Any:
+        return self.inner.by_user
 
     def states(self, count: int) -> list[int]:
         groups, own = self.handler.parts(range(count), self.extra)
@@ -390,6 +396,10 @@ class TransformedLinearRule(DeferredRule):
     inner: Any
     handler: HandlerTemplate
     mark: Mark
+
+    @property
+    def by_user(self) -> Any:
+        return self.inner.by_user
 
     def __call__(self, residuals: Sequence[Any], values: Sequence[Any]) -> list[Any]:
         parts, state = self.handler.parts(residuals)

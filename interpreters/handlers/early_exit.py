@@ -28,7 +28,7 @@ from ...effects.programs.program import Program, bind, derived_once, interpret
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import int32, is_inexact
 from ..core.record import record
-from ..differentiation.deferred_rules import PERFORMED, BatchingRule, RuleUnderHandlers
+from ..differentiation.deferred_rules import PERFORMED, BatchingRule, DerivativeRule
 from .answer_conversion import as_result
 
 
@@ -235,7 +235,7 @@ def _exiting(rule: Any, extra: int, payload: Sequence[ArrayType]) -> Any:
     return kind(rule, extra, tuple(payload))
 
 
-class ExitingDerivative(RuleUnderHandlers):
+class ExitingDerivative(DerivativeRule):
     """A derivative rule of a function that may abort: results, payload and flag, and their tangents.
 
     The tangents of results are the rule's; that of the payload is the derivative of what the rule performs.
@@ -244,6 +244,10 @@ class ExitingDerivative(RuleUnderHandlers):
     inner: Any
     extra: int
     payload: tuple[ArrayType, ...]
+
+    @property
+    def by_user(self) -> Any:
+        return self.inner.by_user
 
     def states(self, count: int) -> list[int]:
         return [self.extra + i for i in self.inner.states(count - self.extra)]
