@@ -16,9 +16,10 @@ that ``key(seed, impl=name)`` names: all are functions of key and counter alone,
 (Array([1, 1, 7], dtype=int32), Array(0.00729382, dtype=float32))
 """
 
-from . import basic_samplers, choices, keys, rejection_samplers, transformed_samplers
+from . import basic_samplers, binomial_samplers, choices, keys, rejection_samplers, transformed_samplers
 from . import keyless as keyless
 from .basic_samplers import *
+from .binomial_samplers import *
 from .choices import *
 from .keys import *
 from .rejection_samplers import *
@@ -26,6 +27,7 @@ from .transformed_samplers import *
 
 __all__ = ["keyless"]
 __all__ += basic_samplers.__all__
+__all__ += binomial_samplers.__all__
 __all__ += choices.__all__
 __all__ += keys.__all__
 __all__ += rejection_samplers.__all__

@@ -17,7 +17,7 @@ from ..effects.operations.elementwise.bitwise import bitwise_and, bitwise_not, b
 from ..effects.operations.elementwise.comparison import eq, ge, gt, le, lt, max, min, select
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.elementwise.transcendental import exp, log, log1p, pow
-from ..effects.operations.foundations.shapes import broadcast, full, reshape
+from ..effects.operations.foundations.shapes import broadcast, canonical_shape, full, reshape
 from ..effects.operations.manipulation.slicing import index_in_dim
 from ..effects.operations.random_generators import split_keys
 from ..effects.operations.reductions.reductions import reduce_or
@@ -27,10 +27,13 @@ from ..effects.types.dtypes import ANY_INTEGER, bool_, canonical, default_int, f
 from ..interpreters.custom.custom_jvp import custom_jvp
 from ..interpreters.transformations.vmap import vmap
 from ..numpy.mathematics import reductions
-from .basic_samplers import floating, normal, parameters, unit
+from .basic_samplers import floating, normal, parameters, rademacher, spread, unit
 from .keys import pair, single
+from .transformed_samplers import exponential
 
-__all__ = ["beta", "chisquare", "dirichlet", "f", "gamma", "loggamma", "poisson", "t"]
+__all__ = [
+    "ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma", "poisson", "t",
+]  # fmt: skip
 
 
 def _wide(dtype: Any) -> Any:
@@ -218,6 +221,46 @@ def f(
 
 _LARGE = 10.0  # from here on candidates are worth their price
 _CANCELLING = 65536.0  # from here on float32 loses k log(rate) - log(k!)
+
+
+def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Numbers of density proportional to ``exp(-abs(x)**p)``: powers of gamma distributed ones, with a random sign.
+
+    ``p=2`` gives normal numbers of variance 1/2, ``p=1`` those of ``laplace``.
+
+    Shapes: ``p`` broadcasts to ``shape``.
+
+    >>> from handlax import random
+    >>> random.generalized_normal(random.key(0), 2.0, (3,)).dtype
+    dtype('float32')
+    """
+    no_sharding("generalized_normal", out_sharding)
+    dtype = floating("random.generalized_normal", dtype)
+    size_key, sign_key = pair(single("random.generalized_normal", key))
+    shape, (p,) = parameters("random.generalized_normal", shape, dtype, p)
+    sizes = pow(gamma(size_key, 1.0 / p, shape, dtype), spread(1.0 / p, shape))
+    return rademacher(sign_key, shape, dtype) * sizes
+
+
+def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Points that are uniform in the ball of ``d`` dimensions, where ``sum(abs(x)**p) <= 1``.
+
+    Shapes: ``a[*shape, d]``; ``p`` is one number.
+    Source: Barthe, Guedon, Mendelson & Naor, A probabilistic approach to the geometry of the l_p^n-ball (2005).
+
+    >>> from handlax import random
+    >>> points = random.ball(random.key(0), 3, shape=(100,))
+    >>> points.shape, bool((points**2).sum(1).max() <= 1.0)
+    ((100, 3), True)
+    """
+    no_sharding("ball", out_sharding)
+    dtype = floating("random.ball", dtype)
+    first, second = pair(single("random.ball", key))
+    shape = canonical_shape(shape, "random.ball")
+    (p,) = parameters("random.ball", (), dtype, p)[1]
+    x = generalized_normal(first, p, (*shape, d.__index__()), dtype)
+    power = reductions.sum(pow(abs(x), spread(p, x.type.shape)), -1) + exponential(second, shape, dtype)
+    return x / reshape(pow(power, spread(1.0 / p, shape)), (*shape, 1))
 
 
 def _few(key: Any, rate: Any) -> Any:

@@ -105,6 +105,13 @@ def rejected(k: From) -> list[Case]:
              case("random.gamma", k, Array("f64", (3,), values=(0.05, 1.0, 50.0)), dtype=dtype_of("f64"), loose=64),
              case("random.poisson", k, Array("f32", (6,), values=(0.0, 0.3, 9.9, 10.0, 300.0, 1e4)), (5, 6)),
              case("random.poisson", k, 4.0, (20,), dtype_of("i64"))]
+    n, p = (Array("f32", (6,), values=v) for v in ((0.0, 5.0, 40.0, 7.7, 1e3, 1e6), (0.5, 0.0, 1.0, 0.2, 0.7, 0.1)))
+    odd = [Array("f32", (5,), values=v) for v in ((-1.0, 3.0, 3.0, 3.0, 9.0), (0.5, 1.5, -0.5, float("nan"), 0.5))]
+    rows += [case("random.binomial", k, n, p, (4, 6)), case("random.binomial", k, 25, 0.4, (20,)),
+             case("random.binomial", k, *odd), case("random.multinomial", k, 30, p),
+             case("random.multinomial", k, n, Array("f32", (6, 3)), shape=(2, 6)),
+             case("random.generalized_normal", k, a, (2, 6), loose=64),
+             *[case("random.ball", k, 3, q, (4,), loose=64) for q in (1.0, 2, 3.5)]]
     return rows
 
 

@@ -271,7 +271,9 @@ FLOATS = {
     "random.dirichlet": lambda x, s: random.dirichlet(KEY, hnp.stack([x[0], x[3]]) + s, (3,), x.dtype),
     "random.double_sided_maxwell": lambda x, s: random.double_sided_maxwell(KEY, s, s, (3,), x.dtype),
     "random.f": lambda x, s: random.f(KEY, s, s, (3,), x.dtype),
+    "random.ball": lambda x, s: random.ball(KEY, 2, s, (3,), x.dtype),
     "random.gamma": lambda x, s: random.gamma(KEY, s, (3,), x.dtype),
+    "random.generalized_normal": lambda x, s: random.generalized_normal(KEY, s, (3,), x.dtype),
     "random.loggamma": lambda x, s: random.loggamma(KEY, s, (3,), x.dtype),
     "random.lognormal": lambda x, s: random.lognormal(KEY, s, (3,), x.dtype),
     "random.pareto": lambda x, s: random.pareto(KEY, s, (3,), x.dtype),
@@ -396,7 +398,8 @@ WITHOUT = {
         numpy: bartlett blackman hamming hanning kaiser
         nn.initializers: Initializer glorot_normal glorot_uniform he_normal he_uniform kaiming_normal kaiming_uniform
         lecun_normal lecun_uniform ones xavier_normal xavier_uniform zeros
-        random: PRNGKey bernoulli bits categorical cauchy choice clone exponential fold_in geometric gumbel key key_data
-        key_dtype key_impl laplace logistic maxwell normal permutation poisson rademacher split wrap_key_data
+        random: PRNGKey bernoulli binomial bits categorical cauchy choice clone exponential fold_in geometric gumbel key
+        key_data key_dtype key_impl laplace logistic maxwell normal multinomial permutation poisson rademacher split
+        wrap_key_data
     """,
 }

@@ -23,6 +23,8 @@ CONTINUOUS = {
     "beta": (lambda k: random.beta(k, 0.5, 2.0, (MANY,)), stats.beta(0.5, 2)),
     "t": (lambda k: random.t(k, 3.0, (MANY,)), stats.t(3)),
     "f": (lambda k: random.f(k, 3.0, 7.0, (MANY,)), stats.f(3, 7)),
+    "generalized_normal": (lambda k: random.generalized_normal(k, 3.0, (MANY,)), stats.gennorm(3)),
+    "ball": (lambda k: (random.ball(k, 3, 1.5, (MANY,)) ** 2)[:, 0] ** 0.75, stats.beta(2 / 3, 7 / 3)),
     "dirichlet": (lambda k: random.dirichlet(k, hnp.array([1.0, 2.0, 4.0]), (MANY,))[:, 1], stats.beta(2, 5)),
 }
 

@@ -1,0 +1,187 @@
+"""Samplers of counts of successes: binomial, multinomial.
+
+A key gives JAX's numbers, up to rounding; for 16-bit probabilities, which are taken as 32 bits, other ones.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..effects.control.loops import scan, while_loop
+from ..effects.core.arrays import as_array
+from ..effects.operations.elementwise.arithmetic import abs, ceil, floor, neg, sqrt, stop_gradient
+from ..effects.operations.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
+from ..effects.operations.elementwise.comparison import clamp, eq, ge, gt, le, lt, select
+from ..effects.operations.elementwise.conversion import convert
+from ..effects.operations.elementwise.transcendental import log, log1p
+from ..effects.operations.foundations.shapes import broadcast, canonical_shape, full, move_axis
+from ..effects.operations.manipulation.slicing import index_in_dim
+from ..effects.operations.random_generators import split_keys
+from ..effects.operations.reductions.cumulative import cumsum
+from ..effects.operations.reductions.reductions import reduce_or
+from ..effects.types.array_type import array_type
+from ..effects.types.dtypes import bool_, canonical, float32, int32, itemsize_bits, promote_types, to_inexact
+from ..numpy.arrays.indexing_operations import take
+from .basic_samplers import fitted, floating, parameters, unit
+from .keys import pair, single, split
+
+__all__ = ["binomial", "multinomial"]
+
+_FEW = 10.0  # expected successes up to which they are counted one by one
+
+# log k! - log(sqrt(2 pi) (k + 1)**(k + 1/2) e**-(k + 1)), for k = 0, ..., 9
+_TAILS = np.array(
+    [math.lgamma(k + 1) - (k + 0.5) * math.log(k + 1) + k + 1 - 0.5 * math.log(2 * math.pi) for k in range(10)]
+)
+
+
+def _working(*xs: Any) -> Any:
+    """The dtype of the computation: that to which these promote, of at least 32 bits."""
+    found = as_array(xs[0]).type.dtype
+    for x in xs[1:]:
+        found = promote_types(found, as_array(x).type.dtype)
+    dtype = to_inexact(found)
+    return float32 if itemsize_bits(dtype) < 32 else dtype
+
+
+def _tail(k: Any) -> Any:
+    """What Stirling's approximation of ``log k!`` at ``k + 1`` lacks; for k > 9 by three terms of its series."""
+    tabled = take(convert(_TAILS, k.type.dtype), convert(floor(k), int32), mode="clip")
+    square = (k + 1.0) * (k + 1.0)
+    series = (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1.0)
+    return select(le(k, 9.0), tabled, series)
+
+
+def _any(x: Any) -> Any:
+    return reduce_or(x, tuple(range(len(x.type.shape))))
+
+
+def _few(key: Any, count: Any, p: Any) -> Any:
+    """Binomial draws: how many of the waiting times until the next success fit into ``count`` trials.
+
+    Source: L. Devroye, Non-Uniform Random Variate Generation (1986), chapter X.4.3, first waiting time algorithm.
+    """
+    scale = log1p(neg(p))
+
+    def once(s: Any) -> Any:
+        found, trials, key = s
+        next_key, key = pair(key)
+        found = select(le(trials, count), found + 1.0, found)
+        return found, trials + ceil(log(unit(next_key, p.type.shape, p.type.dtype)) / scale), key
+
+    start = full(p.type, 0.0), full(p.type, 0.0), key
+    return while_loop(lambda s: _any(le(s[1], count)), once, start)[0] - 1.0
+
+
+def _many(key: Any, count: Any, p: Any) -> Any:
+    """Binomial draws where many successes are expected: transformed rejection with a squeeze.
+
+    Source: Hörmann, The generation of binomial random variates (1993), algorithm BTRS.
+    """
+    shape, dtype = p.type.shape, p.type.dtype
+    deviation = sqrt(count * p * (1.0 - p))
+    b = deviation * 2.53 + 1.15
+    a = b * 0.0248 - 0.0873 + p * 0.01
+    squeeze = 0.92 - 4.2 / b
+    odds = p / (1.0 - p)
+    alpha = (5.1 / b + 2.83) * deviation
+    mode = floor((count + 1.0) * p)
+
+    def log_ratio(k: Any) -> Any:
+        """The logarithm of the probability of ``k`` divided by that of the mode."""
+        return (
+            (mode + 0.5) * log((mode + 1.0) / (odds * (count - mode + 1.0)))
+            + (count + 1.0) * log((count - mode + 1.0) / (count - k + 1.0))
+            + (k + 0.5) * log(odds * (count - k + 1.0) / (k + 1.0))
+            + _tail(mode) + _tail(count - mode) - _tail(k) - _tail(count - k)
+        )  # fmt: skip
+
+    def once(s: Any) -> Any:
+        found, waiting, key = s
+        keys = split_keys(key, (3,))
+        key, first, second = [index_in_dim(keys, i, keepdims=False) for i in range(3)]
+        u = unit(first, shape, dtype) - 0.5
+        v = unit(second, shape, dtype)
+        near = 0.5 - abs(u)
+        k = floor((a * 2.0 / near + b) * u + count * p + 0.5)
+        good = bitwise_and(ge(near, 0.07), le(v, squeeze))
+        outside = bitwise_or(lt(k, 0.0), gt(k, count))
+        exact = le(log(v * alpha / (a / (near * near) + b)), log_ratio(k))
+        accepted = bitwise_or(good, bitwise_and(bitwise_not(outside), exact))
+        return select(accepted, k, found), bitwise_and(waiting, bitwise_not(accepted)), key
+
+    return while_loop(lambda s: _any(s[1]), once, (full(p.type, -1.0), full(array_type(shape, bool_), True), key))[0]
+
+
+def _binomial(key: Any, count: Any, p: Any) -> Any:
+    """Binomial draws for numbers of trials and probabilities of one shape: NaN where either means nothing."""
+    number = lambda value: full(p.type, value)
+    rare = lt(p, 0.5)
+    q = select(rare, p, 1.0 - p)  # of the rarer outcome
+    meant = bitwise_and(ge(count, 0.0), ge(q, 0.0))
+    infinite = eq(count, math.inf)
+    usual = bitwise_and(meant, bitwise_not(infinite))
+    whole = floor(select(usual, count, number(0.0)))
+    q = select(meant, q, number(0.01))
+    few = le(select(usual, count, number(0.0)) * q, _FEW)
+    counted = _few(key, select(few, whole, number(0.0)), q)
+    drawn = select(few, counted, _many(key, select(few, number(1e4), whole), select(few, number(0.5), q)))
+    drawn = select(rare, drawn, whole - drawn)
+    return select(usual, drawn, select(bitwise_and(meant, infinite), number(math.inf), number(math.nan)))
+
+
+def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Numbers of successes in ``n`` trials of probability ``p`` each, as floats; NaN for other ``n < 0`` or ``p``.
+
+    Shapes: ``n`` and ``p`` broadcast to ``shape``, by default to their own common one. It has no derivative.
+    Source: Devroye, Non-Uniform Random Variate Generation (1986), X.4.3; Hörmann, The generation of binomial random
+    variates (1993).
+
+    Raises: DTypeMismatch: the dtype is no floating one. ShapeMismatch: a parameter does not broadcast to the shape.
+
+    >>> from handlax import random
+    >>> random.binomial(random.key(7), 10, 0.3, (6,))
+    Array([5., 4., 3., 4., 5., 1.], dtype=float32)
+    """
+    found = floating("random.binomial", dtype)
+    one = single("random.binomial", key)
+    working = _working(p)
+    shape, (n, p) = parameters("random.binomial", shape, working, n, p)
+    n, p = [broadcast(stop_gradient(x), shape) for x in (n, p)]
+    return convert(_binomial(one, n, p), found)
+
+
+def multinomial(
+    key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1
+) -> Any:
+    """How often each outcome occurs in ``n`` trials with probabilities in proportion to ``p[..., i]``.
+
+    The counts are binomial ones, each of what those before it left over.
+
+    Shapes: ``n: a[*s], p: a[*s, k] -> a[*shape, k]``; ``s`` broadcasts to ``shape``, by default ``p.shape[:-1]``.
+
+    >>> from handlax import random, numpy as hnp
+    >>> random.multinomial(random.key(7), 10, hnp.array([0.2, 0.3, 0.5]))
+    Array([2., 4., 4.], dtype=float32)
+    """
+    found = floating("random.multinomial", None) if dtype is None else canonical(dtype)
+    one = single("random.multinomial", key)
+    working = _working(n, p)
+    n, p = [convert(stop_gradient(as_array(x)), working) for x in (n, p)]
+    rows = p.type.shape[:-1]
+    shape = rows if shape is None else canonical_shape(shape, "random.multinomial")
+    fitted("random.multinomial", shape, n, full(array_type(rows, working), 0.0))
+    p = move_axis(broadcast(p, (*shape, p.type.shape[-1])), len(shape), 0)
+    left = cumsum(p, 0, reverse=True)
+    shares = clamp(0.0, p / select(eq(left, 0.0), full(left.type, 1.0), left), 1.0)
+
+    def once(remaining: Any, outcome: Any) -> Any:
+        share, key = outcome
+        count = _binomial(key, remaining, share)
+        return remaining - count, count
+
+    counts = scan(once, broadcast(n, shape), (shares, split(one, shares.type.shape[0])), unroll=unroll)[1]
+    return convert(move_axis(counts, 0, len(shape)), found)
