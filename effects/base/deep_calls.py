@@ -39,7 +39,7 @@ def on_deep_stack(f: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
 
     The thread has the context of the caller; an exception is raised in the caller.
     """
-    if _frame_at(max(sys.getrecursionlimit() - RESERVE, 1)) is None:  # the stack is not that deep
+    if _frame_at(sys.getrecursionlimit() - RESERVE) is None:  # the stack is not that deep
         return f(*args, **kwargs)
     call = _Call(partial(copy_context().run, f, *args, **kwargs))
     _thread.start_new_thread(_bottom, (call, sys._getframe()))

@@ -10,6 +10,8 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
+from .caches import once
+
 
 class Watch:
     """A setting that is on or off: for the process by ``set``, within a block by ``scope``."""
@@ -46,6 +48,7 @@ WATCHES: Mapping[str, Watch] = MappingProxyType({
 })  # fmt: skip
 
 
+@once
 def logger() -> Any:
     """The logger ``handlax``; ``logging`` is loaded when it is first needed."""
     return import_module("logging").getLogger("handlax")

@@ -106,9 +106,9 @@ class Column:
 
         Raises: MissingRule: there is none, and the column has no default.
         """
-        tables = config.CONFIG.get().settings.tables
-        if tables:
-            override = tables.get(self.name)
+        settings = config.CONFIG.get().settings
+        if settings.mark is None:  # there are tables
+            override = settings.tables.get(self.name)
             if override is not None and kind in override:
                 return self.adapt(kind, override[kind])
         rule = self.registry.get(kind)
@@ -120,7 +120,8 @@ class Column:
         """Whether operations of this class have a cell of their own, in the registry or in this scope."""
         if kind in self.registry:
             return True
-        return kind in config.CONFIG.get().settings.tables.get(self.name, ())
+        settings = config.CONFIG.get().settings
+        return settings.mark is None and kind in settings.tables.get(self.name, ())
 
     def missing(self, kind: type[Any]) -> Rule:
         """The default rule, for a class without a cell; raises MissingRule where there is none."""
