@@ -8,7 +8,7 @@ import pytest
 import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
-from handlax.library import call_and_reap, harvest, nest, plant, reap, sow
+from handlax.library import call_and_reap, harvest, nest, plant, reap, sow, tell, writer
 
 
 def f(x):
@@ -285,3 +285,21 @@ def test_a_loop_that_never_runs_sows_nothing():
     assert reap(empty("strict"))(1.0)["c"].shape == (0,)
     assert reap(empty("append"))(1.0)["c"].shape == (0,)
     assert not bool(reap(empty("clobber"))(1.0)["c"].taken)
+
+
+NESTS = {
+    "scan": lambda f: lambda x: lax.scan(lambda c, i: (c, f(x + i)), x, hnp.arange(3.0))[1],
+    "map": lambda f: lambda x: lax.map(lambda i: f(x * i), hnp.arange(4.0)),
+    "vmap": lambda f: lambda x: hx.vmap(lambda i: f(x - i))(hnp.arange(5.0)),
+}
+
+
+@pytest.mark.parametrize("inner", NESTS.values(), ids=NESTS)
+@pytest.mark.parametrize("outer", NESTS.values(), ids=NESTS)
+def test_what_is_sown_in_nests_stands_as_what_is_told_there_and_is_planted_as_it_is_reaped(outer, inner):
+    g = hx.vmap(outer(inner(lambda x: (tell(x), sow(x, "x"))[1])))
+    xs = hnp.array([0.25, 0.5])
+    (told,), (y, sown) = hx.handle(writer, ())(call_and_reap(g))(xs)
+    assert told.tolist() == sown["x"].tolist() and sorted(told.ravel()) == sorted(y.ravel())
+    _, again = hx.handle(writer, ())(plant(g))(sown, xs)
+    assert again.tolist() == y.tolist()
