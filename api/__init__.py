@@ -117,6 +117,7 @@ from .lowering.jit.devices import local_device_count as local_device_count
 from .lowering.jit.devices import local_devices as local_devices
 from .lowering.jit.devices import process_count as process_count
 from .lowering.jit.devices import process_index as process_index
+from .lowering.jit.devices import process_indices as process_indices
 from .lowering.jit.explain_retrace import explain as explain
 from .lowering.jit.jit import jit as jit
 from .lowering.jit.two_passes import fwd_and_bwd as fwd_and_bwd
@@ -130,6 +131,7 @@ if _typing.TYPE_CHECKING:
     from . import custom_batching as custom_batching
     from . import custom_derivatives as custom_derivatives
     from . import debug as debug
+    from . import example_libraries as example_libraries
     from . import experimental as experimental
     from . import extend as extend
     from . import flatten_util as flatten_util
@@ -172,7 +174,8 @@ if _typing.TYPE_CHECKING:
 _LATER = {
     name: module
     for module, names in {
-        ".": "ad_checkpoint checkpoint_policies core custom_batching custom_derivatives debug experimental extend "
+        ".": "ad_checkpoint checkpoint_policies core custom_batching custom_derivatives debug example_libraries "
+        "experimental extend "
         "flatten_util lax library nn operations ops probability random test_util typing",
         ".effects.programs.parse_result": "parse_program",
         ".interpreters.inspection.draw": "Drawing draw",

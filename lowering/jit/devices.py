@@ -56,7 +56,16 @@ def process_index(backend: str | None = None) -> int:
 
 def process_count(backend: str | None = None) -> int:
     """The number of processes."""
-    return len({device.process_index for device in devices(backend)})
+    return len(process_indices(backend))
+
+
+def process_indices(backend: str | None = None) -> list[int]:
+    """The indices of all processes, in ascending order.
+
+    >>> process_indices()
+    [0]
+    """
+    return sorted({int(device.process_index) for device in devices(backend)})
 
 
 def default_backend() -> str:

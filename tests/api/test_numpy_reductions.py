@@ -245,3 +245,17 @@ def test_the_variance_of_both_infinities_is_nan(f):
     assert np.isnan(f(np.array([np.inf, -np.inf, 1.0, np.nan])))
     assert np.isnan(f(np.array([np.nan, np.nan])))
     assert f(np.array([2.0, np.nan])) == 0
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"axis": 0}, {"axis": (0, 2), "keepdims": True}, {"initial": 3}, {"initial": (-3, 9), "axis": 1},
+    {"where": np.arange(3) > 0, "initial": (50, -50), "axis": -1},
+])  # fmt: skip
+def test_minmax_is_the_pair_of_both(options):
+    x = np.random.default_rng(1).integers(-20, 20, (2, 4, 3)).astype("int32")
+    both = options.pop("initial", None)
+    starts = both if isinstance(both, tuple) else (both, both)
+    given = [{} if start is None else {"initial": start} for start in starts]
+    low, high = hnp.minmax(x, **options, **({} if both is None else {"initial": both}))
+    np.testing.assert_array_equal(np.asarray(low), np.min(x, **options, **given[0]))
+    np.testing.assert_array_equal(np.asarray(high), np.max(x, **options, **given[1]))

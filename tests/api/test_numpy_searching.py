@@ -134,3 +134,28 @@ def test_nothing_is_taken_from_an_empty_axis():
     with pytest.raises(hx.errors.BadIndex, match="axis of size 0"):
         hnp.take(hnp.zeros((0, 3)), 0, axis=0)
     assert hnp.take(hnp.zeros((0, 3)), hnp.zeros((0,), int), axis=0).shape == (0, 3)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "float32", "bfloat16"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("mode", ["largest", "smallest"])
+def test_top_k_takes_the_outermost_elements_and_of_equal_ones_the_first(dtype, axis, mode):
+    x = np.random.default_rng(0).integers(0, 5, (6, 7)).astype("float32") - (0 if dtype == "uint8" else 2)
+    sign = -1 if mode == "largest" else 1
+    want = np.take(np.argsort(sign * x, axis, kind="stable"), [0, 1, 2], axis)
+    values, indices = hx.jit(lambda x: hnp.top_k(x, 3, axis=axis, mode=mode))(hnp.asarray(x, dtype))
+    assert values.dtype == hnp.asarray(x, dtype).dtype and indices.dtype == "int32"
+    np.testing.assert_array_equal(np.asarray(indices), want)
+    np.testing.assert_array_equal(np.asarray(values).astype("float32"), np.take_along_axis(x, want, axis))
+
+
+def test_top_k_counts_nan_as_the_largest():
+    x = hnp.array([3.0, 1.0, np.nan, 2.0])
+    assert [int(i) for i in hnp.top_k(x, 2)[1]] == [2, 0]
+    assert [int(i) for i in hnp.top_k(x, 4, mode="smallest")[1]] == [1, 3, 0, 2]
+
+
+@pytest.mark.parametrize(("k", "options"), [(5, {}), (-1, {}), (1, {"mode": "least"})])
+def test_top_k_refuses_what_it_cannot_take(k, options):
+    with pytest.raises(ValueError, match="top_k"):
+        hnp.top_k(hnp.ones(4), k, **options)

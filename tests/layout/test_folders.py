@@ -58,6 +58,7 @@ LINE = (
     "api/probability",
     "api/lax",
     "api/experimental",
+    "api/example_libraries",
     "api/extend",
     "api/typing",
     "api/testing",

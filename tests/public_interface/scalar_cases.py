@@ -152,6 +152,7 @@ FLOATS = {
     "numpy.logspace": lambda x, s: hnp.logspace(s, 1, 3, dtype=x.dtype),
     "numpy.logspace base": lambda x, s: hnp.logspace(x[1], 1, 3, base=s),
     "numpy.max": lambda x, s: hnp.max(x - 9, initial=s),
+    "numpy.minmax": lambda x, s: hnp.minmax(x - 9, initial=(9.0, s))[1],
     "numpy.min": lambda x, s: hnp.min(x + 9, initial=s),
     "numpy.nan_to_num": lambda x, s: hnp.nan_to_num(x / 0 * 0, nan=s),
     "numpy.nan_to_num inf": lambda x, s: hnp.nan_to_num(x / 0, posinf=s, neginf=s),
@@ -332,11 +333,11 @@ WITHOUT = {
     "it takes one array, whose functions it is": """
         numpy: abs absolute acos acosh all angle any arccos arccosh arcsin arcsinh arctan arctanh argmax argmin
         argpartition argsort around asin asinh atan atanh bitwise_count bitwise_invert bitwise_not cbrt ceil conj
-        conjugate cos cosh corrcoef count_nonzero cov cumprod cumsum cumulative_prod cumulative_sum deg2rad degrees exp
-        exp2 expm1 fabs fix floor frexp i0 imag invert isfinite isinf isnan isneginf isposinf iscomplex isreal lexsort
-        log log10 log1p log2 logical_not mean median modf nancumprod nancumsum nanargmax nanargmin nanmean nanmedian
-        negative packbits partition poly polyder positive ptp rad2deg radians real reciprocal rint round sign signbit
-        sin sinc sinh sort sort_complex spacing sqrt square tan tanh trace trunc unpackbits vander
+        conjugate cos cosh corrcoef count_nonzero cov cumprod cumsum cumulative_prod cumulative_sum deg2rad degrees
+        exp exp2 expm1 fabs fix floor frexp i0 imag invert isfinite isinf isnan isneginf isposinf iscomplex isreal
+        lexsort log log10 log1p log2 logical_not mean median modf nancumprod nancumsum nanargmax nanargmin nanmean
+        nanmedian negative packbits partition poly polyder positive ptp rad2deg radians real reciprocal rint round
+        sign signbit sin sinc sinh sort sort_complex spacing sqrt square tan tanh top_k trace trunc unpackbits vander
         lax: abs acos acosh approx_max_k approx_min_k argmax argmin asin asinh atan atanh bessel_i0e bessel_i1e
         bitwise_not cbrt ceil clz conj cos cosh cumlogsumexp cummax cummin cumprod cumsum digamma erf erf_inv erfc exp
         exp2 expm1 floor imag integer_pow is_finite lgamma log log1p log2 logistic neg one_minus_square

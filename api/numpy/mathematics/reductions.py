@@ -39,7 +39,7 @@ from ..arrays.argument_conversion import array_of, axes_of, kept_shape, masked, 
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumprod", "cumsum", "cumulative_prod",
-    "cumulative_sum", "max", "min", "prod", "sum",
+    "cumulative_sum", "max", "min", "minmax", "prod", "sum",
 ]  # fmt: skip
 
 
@@ -178,6 +178,23 @@ def min(
 
 
 amax, amin = max, min
+
+
+def minmax(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> tuple[Any, Any]:
+    """The smallest and the largest element along the axes: ``(min(a), max(a))``. Source: NumPy, ``minmax``.
+
+    Args:
+        initial: one start value for both, or a tuple with that of the minimum and that of the maximum.
+
+    >>> from handlax.numpy import array
+    >>> minmax(array([[1, 5], [7, 2]]), axis=1)
+    (Array([1, 2], dtype=int32), Array([5, 7], dtype=int32))
+    """
+    no_out(out, "minmax")
+    low, high = initial if isinstance(initial, tuple) else (initial, initial)
+    return min(a, axis, None, keepdims, low, where), max(a, axis, None, keepdims, high, where)
 
 
 def _truth(name: str, kind: Any, unit: bool, a: Any, axis: Any, out: Any, keepdims: bool, where: Any) -> Any:

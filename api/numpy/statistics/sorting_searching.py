@@ -15,7 +15,7 @@ from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axis
 from ...effects.operations.manipulation.creation import broadcasted_iota
 from ...effects.operations.manipulation.operand_promotion import promote
-from ...effects.operations.manipulation.slicing import rev
+from ...effects.operations.manipulation.slicing import rev, slice_in_dim
 from ...effects.operations.reductions import sorting
 from ...effects.types import dtypes
 from ...effects.types.dtypes import canonical, default_int
@@ -25,6 +25,7 @@ from ..mathematics import reductions
 
 __all__ = [
     "argpartition", "argsort", "digitize", "isin", "lexsort", "partition", "searchsorted", "sort", "sort_complex",
+    "top_k",
 ]  # fmt: skip
 
 
@@ -138,6 +139,32 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     2
     """
     return argsort(_within("argpartition", a, kth, axis), axis)
+
+
+def top_k(a: Any, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True) -> tuple[Any, Any]:
+    """The ``k`` largest or smallest elements along an axis, from the outermost on, and their indices.
+
+    Of equal elements the first comes first; NaN counts as the largest. Source: NumPy, ``top_k``.
+
+    Args:
+        mode: "largest" or "smallest".
+        sorted: ignored, as the elements are sorted in any case.
+
+    >>> from handlax.numpy import array
+    >>> top_k(array([3, 1, 3, 2]), 2, mode="smallest")
+    (Array([1, 2], dtype=int32), Array([1, 3], dtype=int32))
+    """
+    if mode not in ("largest", "smallest"):
+        raise BadArgument(f"top_k: mode must be 'largest' or 'smallest', got {mode!r}.")
+    x = array_of(a)
+    axis = canonical_axis(axis, len(x.type.shape), "top_k")
+    k = k.__index__()
+    if not 0 <= k <= x.type.shape[axis]:
+        raise BadArgument(f"top_k: k must be from 0 to the size of axis {axis}, got {k} for {x.type}.")
+    if mode == "largest":
+        return sorting.top_k(x, k, axis=axis)
+    values, indices = sorting.sort_key_val(x, broadcasted_iota("int32", x.type.shape, axis), axis)
+    return slice_in_dim(values, 0, k, axis=axis), slice_in_dim(indices, 0, k, axis=axis)
 
 
 def _before(x: Any, y: Any, strict: bool) -> Any:

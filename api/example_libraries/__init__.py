@@ -1,0 +1,3 @@
+"""``handlax.example_libraries``: small libraries that JAX has in ``jax.example_libraries``."""
+
+from . import optimizers as optimizers
