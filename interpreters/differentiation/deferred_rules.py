@@ -27,13 +27,14 @@ from ...effects.base.source_locations import Site
 from ...effects.base.stack import BASE, Run, current, inside, installed
 from ...effects.core.arrays import Array, as_array
 from ...effects.core.columns import add_tangents, zeros_like
+from ...effects.core.named_axes import Axis
 from ...effects.functions.fingerprint import KeyedValue
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.printer import WRITERS
 from ...effects.programs.program import Program, interpret
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
-from ..core.body_transform import STATELESS, BodyTransformContext, BodyTransformer, Mark, StateFlow
+from ..core.body_transform import STATELESS, BodyTransformContext, BodyTransformer, Mark, StateFlow, cross
 from ..core.record import record
 from .jvp import Jvp
 
@@ -284,31 +285,60 @@ class JvpOfRule(Jvp):
 def with_rule(op: Any, operands: tuple[Any, ...], values: Sequence[Any]) -> Sequence[Any]:
     """The values of the body of an operation with a rule, as results of the operation: with its rule for derivatives.
 
-    Where an effect would be performed again they stay the body's, and their derivatives are refused.
+    Where an effect would be performed again they stay the body's; the rule then performs none (``PerformedRule``).
     """
     if not op.effects:
         return current().answer(op, operands)
-    names = ", ".join(sorted({effect.name for effect in op.effects}))
-    identity = record(lambda *xs: xs, [y.type for y in values], op.bodies[0].name, "")
-    return current().answer(type(op)((identity,), 0, PerformedRule(op.rule, names)), tuple(values))
+    count = len(values)
+    first = record(lambda *xs: xs[:count], [x.type for x in (*values, *operands)], op.bodies[0].name, "")
+    return current().answer(type(op)((first,), count + op.shared, PerformedRule(op.rule, count)), (*values, *operands))
 
 
 class PerformedRule(DerivativeRule):
-    """The rule of values whose function has performed effects: to call the rule would perform them again."""
+    """The rule of a function whose effects have been performed. Operands: its ``count`` results, then its operands."""
 
     inner: Any
-    names: str
+    count: int
 
     @property
     def by_user(self) -> Any:
         return self.inner.by_user
 
+    def states(self, count: int) -> list[int]:
+        return [self.count + i for i in self.inner.states(count - self.count)]
+
+    def differentiable(self) -> bool:
+        return bool(self.inner.differentiable())
+
     def within(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        raise CannotCross(
-            f"{self.shown}: the value beside a derivative is differentiated again, and its function performs "
-            f"{self.names}, which its rule would perform a second time.",
-            hint="handle the effect in the function, or perform it before or after the function.",
-        )
+        with installed(EffectsPerformed(current(), self.shown)):
+            return self.inner.within(operands[self.count :], tangents[self.count :])  # type: ignore[no-any-return]
+
+
+class EffectsPerformed(BodyTransformer):
+    """A handler under which effects without results do nothing: they have been performed before. ``label``: the rule.
+
+    Raises: CannotCross: an effect has results, which are not known any more.
+    """
+
+    __slots__ = ()
+
+    def key(self) -> Any:
+        return ("performed", self.label)
+
+    def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        if all([isinstance(effect, Axis) for effect in op.effects]):
+            return self.outer.answer(op, operands)
+        if op.bodied:
+            with inside(self.outer):
+                return cross(self, op, operands)
+        if op.result_type(*[x.type for x in operands]):
+            raise CannotCross(
+                f"{self.label}: the value beside a derivative is differentiated again, and its function performs "
+                f"{op.name}, which its rule would perform a second time.",
+                hint="handle the effect in the function, or perform it before or after the function.",
+            )
+        return ()
 
 
 class _Performed:

@@ -216,12 +216,29 @@ def test_the_value_beside_a_derivative_has_the_derivative_of_the_rule_too(handle
         assert (float(dy), float(second)) == (7.0, 0.0)
 
 
+@hx.effect(vmap="per_lane", diff="stop")
+class Tick:
+    def result_type(op):
+        return None
+
+
+ticking = hx.handle(hx.handler({Tick: lambda n, op: (n + 1, None)}), 0)
+
+
+@pytest.mark.parametrize("called", CALLS.values(), ids=CALLS)
 @pytest.mark.parametrize("ruled", [with_slope, with_pulled_slope])
-def test_the_value_of_a_function_that_leaves_an_effect_is_not_differentiated_beside_a_derivative(ruled):
-    f = ruled(lambda x: (hx.perform(Add(), x), hx.perform(Triple(), x), hnp.sin(x))[2], 7.0)
+def test_what_a_function_leaves_is_performed_once_where_the_value_beside_a_derivative_has_its_rule(ruled, called):
+    f = ruled(lambda x: (hx.perform(Add(), x), hx.perform(Tick()), hnp.sin(x))[2], 7.0, called)
     slope = lambda x: hx.jvp(lambda x: adding(f)(x)[1], (x,), (1.0,))
-    _, (y, dy) = counting(slope)(2.0)
-    assert (float(y), float(dy)) == (pytest.approx(math.sin(2.0)), 7.0)
+    ticks, ((y, dy), (by_x, second)) = ticking(lambda x: hx.jvp(slope, (x,), (1.0,)))(2.0)
+    assert int(ticks) == 1 and float(y) == pytest.approx(math.sin(2.0))
+    assert (float(dy), float(by_x), float(second)) == (7.0, 7.0, 0.0)
+
+
+def test_the_value_of_a_function_that_asks_further_out_is_not_differentiated_beside_a_derivative():
+    f = with_slope(lambda x: (hx.perform(Add(), x), hx.perform(Triple(), x))[1], 7.0)
+    slope = lambda x: hx.jvp(lambda x: adding(f)(x)[1], (x,), (1.0,))
+    assert [float(y) for y in counting(slope)(2.0)[1]] == [12.0, 7.0]
     with pytest.raises(hx.errors.CannotCross, match="performs triple, which its rule would perform a second time"):
         counting(lambda x: hx.jvp(slope, (x,), (1.0,)))(2.0)
 
