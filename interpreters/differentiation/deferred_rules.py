@@ -312,7 +312,7 @@ class PerformedRule(DerivativeRule):
 
     def within(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         with installed(EffectsPerformed(current(), self.shown)):
-            return self.inner.within(operands[self.count :], tangents[self.count :])  # type: ignore[no-any-return]
+            return self.inner.within(operands[self.count :], tangents[self.count :])
 
 
 class EffectsPerformed(BodyTransformer):

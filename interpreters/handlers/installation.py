@@ -9,6 +9,7 @@ from typing import Any
 
 from ...effects.base.errors import BadArgument, CannotCross, HandlaxError
 from ...effects.base.stack import BASE, STACK, Run, inside
+from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation
 from ...effects.functions.fingerprint import fingerprint
 from ...effects.programs.higher_order import HigherOrder
@@ -17,7 +18,7 @@ from ..core.body_transform import STATELESS, BodyTransformer, StateFlow, cross
 from ..differentiation.deferred_rules import cross_linear
 from .answer_conversion import fit_answer
 from .handler import ClauseKind, Handler, check_arity, final
-from .loop_rotation import rotate
+from .loop_rotation import rotate, rotate_within
 from .merged_lanes import UnmergedLanes
 from .open_log import OpenLog
 from .state_movements import CarryMovement, MergeMovement, leaves_of
@@ -125,7 +126,7 @@ class HandlerRun(BodyTransformer):
             if not op.bodied:
                 return cross_linear(self, op, operands)
             if op.tests and self.handles_in(op.tests[0]):
-                return rotate(self, op, operands)
+                return (rotate_within if self.leaves_in(op.tests[0]) else rotate)(self, op, operands)
             return cross(self, op, operands)
         finally:
             STACK.reset(token)
@@ -138,6 +139,10 @@ class HandlerRun(BodyTransformer):
         if handler.otherwise is None or self.state is NO_STATE:
             return False
         return any([op.bodied or handler.over(op) for op in test.ops])
+
+    def leaves_in(self, test: Program) -> bool:
+        """Whether the test of a loop performs an effect that has no clause here."""
+        return any([not isinstance(effect, Axis) and type(effect) not in self.clauses for effect in test.effects])
 
     def fresh(self, outer: Run) -> HandlerRun:
         return HandlerRun(outer, self.handler, self.state, None, self.reified)

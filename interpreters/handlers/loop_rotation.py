@@ -6,10 +6,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...effects.base.stack import BASE, Run, inside
+from ...effects.base.stack import BASE, Run, current, inside
+from ...effects.control.branches import Cond
+from ...effects.core.arrays import as_array
+from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.closure_conversion import close_all
-from ...effects.programs.program import interpret
-from ..core.record import Record
+from ...effects.programs.program import Program, interpret
+from ...effects.types.dtypes import int32
+from ..core.record import Record, record
 
 
 def rotate(run: Run, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -17,16 +21,37 @@ def rotate(run: Run, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
 
     The test of the rotated loop reads ``more`` alone, so it performs nothing.
     """
-    test, body = op.bodies
-    shared, carried = op.shared, op.carry
     with inside(run):
-        (more,) = interpret(test, operands)
+        (more,) = interpret(op.bodies[0], operands)
+    return _loop(run, op, op.bodies[1], operands, (more,))
+
+
+def rotate_within(run: Run, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """``rotate`` with the first test in the loop as well, whose first iteration only tests.
+
+    So lanes in which the loop ends at different times execute all of it alone, as they would without the handler: what
+    the test leaves to handlers further out is performed lane by lane.
+    """
+    body = op.bodies[1]
+    keep = record(lambda *xs: xs[op.shared :], body.in_types, body.name, "")
+
+    def step(*xs: Any) -> Any:
+        *values, begun = xs
+        return [*current().answer(Cond((keep, body), op.shared), (convert(begun, int32), *values)), as_array(True)]
+
+    stepped = record(step, [*body.in_types, as_array(False).type], body.name, "")
+    return _loop(run, op, stepped, (*operands, as_array(False)), (as_array(True),))[:-1]
+
+
+def _loop(run: Run, op: Any, body: Program, operands: tuple[Any, ...], more: tuple[Any]) -> tuple[Any, ...]:
+    """The results of the loop that carries, and reads, ``more``: ``body`` may carry more than the test takes."""
+    test = op.bodies[0]
     recorders = [Record(BASE, ""), Record(BASE, "")]
-    inputs = [[recorder.input(t) for t in (*body.in_types, more.type)] for recorder in recorders]
+    inputs = [[recorder.input(t) for t in (*body.in_types, more[0].type)] for recorder in recorders]
     with inside(recorders[1]):
         ends = interpret(body, inputs[1][:-1])
-        (again,) = interpret(test, [*inputs[1][:shared], *ends])
+        (again,) = interpret(test, [*inputs[1][: op.shared], *ends[: op.carry]])
     programs = [recorders[0].freeze([inputs[0][-1]], test.name), recorders[1].freeze([*ends, again], body.name)]
     bodies, captured = close_all(programs)
-    new = op.with_bodies(bodies, shared=shared + len(captured), carry=carried + 1)
-    return run.answer(new, (*captured, *operands, more))[:-1]
+    new = op.with_bodies(bodies, shared=op.shared + len(captured), carry=len(ends) + 1)
+    return tuple(run.answer(new, (*captured, *operands, *more))[:-1])

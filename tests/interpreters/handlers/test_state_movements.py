@@ -565,3 +565,23 @@ def test_a_changed_global_of_the_function_that_moves_a_state_is_seen(moves):
     finally:
         SHIFT = 1.0
     assert float(second) == 2 * float(first) != 0
+
+
+@pytest.mark.parametrize("compiled", [lambda f: f, hx.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("steps_too", [False, True])
+def test_lanes_execute_a_loop_with_its_first_test_alone_whoever_handles_a_part_of_it(compiled, steps_too):
+    def more(c):
+        if steps_too:
+            step()
+        return c > 0.25 * draw()
+
+    count_down = lambda x: lax.while_loop(more, lambda c: c - 1.0, x)
+    f = (lambda x: hx.handle(counter, 0)(count_down)(x)[1]) if steps_too else count_down
+
+    expected, drawn = [], 0
+    for x in (2.0, 0.5, 3.0):
+        while x > 0.25 * drawn:
+            x, drawn = x - 1.0, drawn + 1
+        expected, drawn = [*expected, x], drawn + 1
+    last, ys = hx.handle(linear, 0.0)(compiled(hx.vmap(f)))(hnp.array([2.0, 0.5, 3.0]))
+    assert ys.tolist() == expected and float(last) == drawn
