@@ -20,7 +20,7 @@ from ..effects.types.dtypes import ANY_INTEGER, KeyDType, canonical, is_extended
 __all__ = ["PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data"]
 
 
-def key_dtype(impl: Any = None) -> KeyDType:
+def key_dtype(impl_spec: Any = None) -> KeyDType:
     """The dtype of the keys of a generator, which is given by name; of the setting ``default_prng_impl`` for None.
 
     Raises: DTypeMismatch: there is no generator of this name.
@@ -29,10 +29,10 @@ def key_dtype(impl: Any = None) -> KeyDType:
     >>> random.key_dtype(), random.key_dtype("philox4x32")
     (key<fry>, key<phx4>)
     """
-    if impl is None:
+    if impl_spec is None:
         name = settings().default_prng_impl
         return KEY if name == "threefry2x32" else KeyDType(name)
-    return impl if isinstance(impl, KeyDType) else KeyDType(impl)
+    return impl_spec if isinstance(impl_spec, KeyDType) else KeyDType(impl_spec)
 
 
 def _chosen(name: str, impl: Any, dtype: Any = None) -> KeyDType:

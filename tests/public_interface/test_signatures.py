@@ -11,7 +11,7 @@ import pytest
 MODULES = (
     "", "lax", "lax.linalg", "numpy", "numpy.linalg", "numpy.fft", "nn", "nn.initializers", "random", "tree",
     "tree_util", "dtypes", "ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives", "debug",
-    "experimental", "scipy.special", "scipy.linalg", "ops", "test_util",
+    "experimental", "scipy.special", "scipy.linalg", "ops", "test_util", "flatten_util", "example_libraries.optimizers",
 )  # fmt: skip
 
 # Parameters that JAX has and we do not: name -> why. Behind a function's name and a colon, it holds there alone.
@@ -44,6 +44,9 @@ NOT_THEIRS = {
     "accuracy": "JAX has it for these functions in some versions",
     "is_stable": "newer than 0.10",
     "mul: out_dtype": "newer than 0.10",
+    "axis_index: axis_index_groups": "as the other collectives",
+    "pbroadcast: axis_index_groups": "as the other collectives",
+    "tridiagonal_solve: perturb_singular": "newer than 0.10",
     "reduce_max: out_sharding": "newer than 0.10",
     "reduce_min: out_sharding": "newer than 0.10",
     "empty_like: out_sharding": "as the other functions of creation",
@@ -65,6 +68,11 @@ DIFFERENT = {
     "default_device": "without an argument it restores the default",
     "debug_nans": "without an argument it switches on",
     "debug_infs": "without an argument it switches on",
+    "check_tracer_leaks": "without an argument it switches on",
+    "explain_cache_misses": "without an argument it switches on",
+    "log_compiles": "without an argument it switches on",
+    "no_tracing": "without an argument it switches on",
+    "default_prng_impl": "the generator is named",
     "checking_leaks": "without an argument it switches on",
     "enable_x64": "without an argument it switches on",
     "numpy_dtype_promotion": "the rule is named",
