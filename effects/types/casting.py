@@ -18,6 +18,8 @@ def cast(x: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
     """
     if is_complex(x.dtype) and not is_complex(dtype) and dtype.kind != "b":
         x = x.real
+    if x.dtype.kind == "V" and dtype.kind == "V":  # ml_dtypes converts most pairs of its types, but not all
+        x = x.astype(np.int8 if is_integer(x.dtype) else np.float32)
     with np.errstate(all="ignore"):
         return _saturated(x, dtype) if is_integer(dtype) and is_floating(x.dtype) else x.astype(dtype)
 

@@ -18,7 +18,7 @@ from ...effects.operations.foundations.half_precision import HALF
 from ...effects.programs.closure_conversion import MAX_CONSTANT_BYTES
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType, array_type
-from ...effects.types.dtypes import ExtendedDType, float32, to_real
+from ...effects.types.dtypes import ExtendedDType, float4_e2m1fn, float32, is_integer, to_real
 from ...interpreters.core.record import record
 from ..xla.host_callbacks import HOST_CALL, HostCall
 from ..xla.stablehlo_types import ELEMENT, dense, storage, tensor
@@ -158,6 +158,8 @@ class Emitter:
             x = self.new(f"stablehlo.real {x.name} : ({tensor(x.type)}) -> {tensor(real)}", real)
             if real.dtype == dtype:
                 return x
+        if source == float4_e2m1fn and is_integer(dtype):  # where XLA saturates at 6, the largest number
+            x = self.convert(x, float32)
         return self.new(f"stablehlo.convert {x.name} : ({tensor(x.type)}) -> {tensor(out)}", out)
 
     def wide(self, x: SsaValue, f: Callable[[SsaValue], SsaValue]) -> SsaValue:

@@ -202,13 +202,15 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     x, y = inexact_together("hypot", x1, x2)
     if dtypes.is_complex(x.type.dtype):
         raise DTypeMismatch(f"hypot: operands must be real, got {x.type}.")
-    x, y = arithmetic.abs(x), arithmetic.abs(y)
+    x, y, infinity = arithmetic.abs(x), arithmetic.abs(y), like(x, float("inf"))
+    infinite = select_n(eq(x, infinity), y, x)  # where one is; the derivative there is its own
+    either = eq(infinite, infinity)
+    x, y = select_n(either, x, like(x, 1)), select_n(either, y, like(y, 1))
     long, short = _max(x, y), _min(x, y)
     none = eq(long, like(long, 0))
     ratio = div(short, select_n(none, long, like(long, 1)))
     size = mul(long, arithmetic.sqrt(_add(arithmetic.square(ratio), like(ratio, 1))))
-    infinite = like(x, float("inf"))
-    return select_n(bitwise.bitwise_or(eq(x, infinite), eq(y, infinite)), size, infinite)
+    return select_n(either, size, infinite)
 
 
 LN2 = 0.6931471805599453

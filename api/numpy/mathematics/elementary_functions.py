@@ -185,4 +185,7 @@ def i0(x: Any) -> Any:
     x = inexact(x)
     near = lt(_abs(x), like(x, 1))
     inner, outer = select_n(near, like(x, 0), x), select_n(near, x, like(x, 1))
-    return select_n(near, mul(_exp(_abs(outer)), bessel_i0e(outer)), polynomial(mul(inner, inner), _I0))
+    finite = lt(_exp(_abs(x)), like(x, math.inf))  # beyond, i0 is e^|x|: infinite, with its derivatives
+    outer, beyond = select_n(finite, like(x, 1), outer), select_n(finite, x, like(x, 0))
+    outer = select_n(finite, _exp(_abs(beyond)), mul(_exp(_abs(outer)), bessel_i0e(outer)))
+    return select_n(near, outer, polynomial(mul(inner, inner), _I0))

@@ -357,15 +357,16 @@ def stable_logaddexp(x: Any, y: Any) -> Any:
     return select_n(ne(distance, distance), add(max(x, y), correction), add(x, y))
 
 
-def _share_of(x: Any, out: Any) -> Any:
-    """e^(x - out), the derivative of ``out = log(e^x + e^y)`` by ``x``; 1 where they are equal, also if infinite."""
-    return exp(select_n(eq(x, out), sub(x, out), like(out, 0)))
+def logaddexp_share(x: Any, y: Any, out: Any) -> Any:
+    """e^(x - out), the derivative of ``out = log(e^x + e^y)`` by ``x``; also of infinities, one half for equal ones."""
+    return exp(select_n(eq(x, out), sub(x, out), select_n(eq(x, y), like(out, 0), like(out, -math.log(2)))))
 
 
 # z = log(e^x + e^y)
 Logaddexp = elementwise(
     "logaddexp", FLOATING, wide(np.logaddexp), arity=2,
-    jvp=(lambda x, y, dx, z: mul(dx, _share_of(x, z)), lambda x, y, dy, z: mul(dy, _share_of(y, z))),
+    jvp=(lambda x, y, dx, z: mul(dx, logaddexp_share(x, y, z)),
+         lambda x, y, dy, z: mul(dy, logaddexp_share(y, x, z))),
     lower=lambda op, emit, x, y: emit.decompose(lambda a, b: [stable_logaddexp(a, b)], *emit.spread(x, y))[0],
     doc="``z[i] = log(e**x[i] + e**y[i])``, without overflow; derivatives of all orders are right for equal operands.",
 )  # fmt: skip

@@ -19,21 +19,16 @@ from ...types.dtypes import (
     FLOATING,
     FOUR_BITS,
     NUMERIC,
-    bfloat16,
-    complex64,
-    complex128,
-    float16,
     float32,
-    float64,
     is_bool,
     is_complex,
 )  # fmt: skip
 from ..elementwise import comparison
-from ..elementwise.arithmetic import add, mul, sub
+from ..elementwise.arithmetic import add, mul
 from ..elementwise.bitwise import bitwise_or
 from ..elementwise.comparison import eq, has_zero, select_n
-from ..elementwise.transcendental import exp, logaddexp, stable_logaddexp
-from ..foundations.half_precision import in_bytes
+from ..elementwise.transcendental import logaddexp, logaddexp_share, stable_logaddexp
+from ..foundations.half_precision import HALF, in_bytes
 from ..foundations.shapes import canonical_axis
 from ..manipulation.slicing import concatenate, pad, rev, slice_in_dim
 from .reductions import Combine, highest, lowest, product_rule
@@ -75,32 +70,47 @@ def _running_extreme(ufunc: np.ufunc, larger: bool) -> Callable[..., Any]:
     return rule
 
 
-_WIDER = {float16: float32, bfloat16: float32, float32: float64, complex64: complex128}
-_BLOCK = 512
+_BLOCK = 16
 
 
-def _running(ufunc: np.ufunc) -> Callable[..., Any]:
-    """The ``evaluate`` rule of sums and products: in the next wider floats; those of 64 bits in blocks.
+def _running(ufunc: np.ufunc, unit: float) -> Callable[..., Any]:
+    """The ``evaluate`` rule of sums and products, in the order in which compiled programs compute them.
 
-    The error of a prefix is that of its rounding, of 64 bits it grows with the square root of the length.
+    Each window is computed from its lowest index on; beyond ``_BLOCK`` elements, windows of blocks are combined with
+    those of the blocks' totals. So both overflow at the same elements and round alike, and the error grows with the
+    logarithm of the length.
     """
 
-    def prefixes_of(x: Any, axis: int) -> Any:
-        size = x.shape[axis]
-        if size <= 2 * _BLOCK or x.dtype not in (float64, complex128):
-            return ufunc.accumulate(x, axis, dtype=x.dtype)
-        x = np.moveaxis(x, axis, -1)
-        whole = size - size % _BLOCK
-        blocks = ufunc.accumulate(x[..., :whole].reshape((*x.shape[:-1], -1, _BLOCK)), -1)
-        before = prefixes_of(blocks[..., -1], -1)
-        blocks[..., 1:, :] = ufunc(blocks[..., 1:, :], before[..., :-1, None])
-        rest = ufunc(ufunc.accumulate(x[..., whole:], -1), before[..., -1:])
-        return np.moveaxis(np.concatenate([blocks.reshape((*x.shape[:-1], whole)), rest], -1), -1, axis)
+    def windows(x: Any, reverse: bool) -> Any:
+        one = x.dtype.type(unit)  # every window starts with it, so that a sum of -0 alone is 0
+        if not reverse:
+            y = x.copy()
+            ufunc(one, y[..., :1], out=y[..., :1])
+            return ufunc.accumulate(y, -1, out=y)
+        y = ufunc(one, x.T)
+        for last in range(1, len(y)):
+            ufunc(y[:last], x.T[last], out=y[:last])
+        return y.T
+
+    def blockwise(x: Any, reverse: bool) -> Any:
+        size = x.shape[-1]
+        if size <= _BLOCK:
+            return windows(x, reverse)
+        padded = np.full((*x.shape[:-1], -(-size // _BLOCK) * _BLOCK), unit, x.dtype)
+        padded[..., :size] = x
+        blocks = windows(padded.reshape((*x.shape[:-1], -1, _BLOCK)), reverse)
+        end, before, rest = (0, slice(1, None), slice(-1)) if reverse else (-1, slice(-1), slice(1, None))
+        totals = blockwise(blocks[..., end], reverse)[..., before, None]
+        ufunc(totals, blocks[..., rest, :], out=blocks[..., rest, :])
+        return blocks.reshape(padded.shape)[..., :size]
 
     def rule(op: Any, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        y = np.flip(x, op.axis) if op.reverse else x
-        y = prefixes_of(y.astype(_WIDER.get(x.dtype, x.dtype), copy=False), op.axis).astype(x.dtype, copy=False)
-        return np.flip(y, op.axis) if op.reverse else y
+        if x.dtype.kind in "iu":  # in any order
+            y = ufunc.accumulate(np.flip(x, op.axis) if op.reverse else x, op.axis, dtype=x.dtype)
+            return np.flip(y, op.axis) if op.reverse else y
+        y = x.astype(float32) if x.dtype in HALF else x
+        y = blockwise(y.swapaxes(op.axis, -1), op.reverse).swapaxes(op.axis, -1)
+        return y.astype(x.dtype, copy=False)
 
     return rule
 
@@ -136,7 +146,7 @@ class Cumsum(Cumulative):
     reverse: bool
     dtypes = NUMERIC | FOUR_BITS
 
-    evaluate = in_bytes(_running(np.add))
+    evaluate = in_bytes(_running(np.add, 0))
     jvp = linear
 
     def transpose(op, ct, x):
@@ -153,7 +163,7 @@ class Cumprod(Cumulative):
     reverse: bool
     dtypes = NUMERIC | FOUR_BITS
 
-    evaluate = in_bytes(_running(np.multiply))
+    evaluate = in_bytes(_running(np.multiply, 1))
     jvp = _scanned(product_rule)
 
     def lower(op, emit, x):
@@ -210,14 +220,10 @@ class Cummin(Cumulative):
 def _jvp_logsumexp(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     """The scan of pairs of logsumexp and tangent; each tangent has its term's share of the sum as its weight."""
 
-    def share(a: Any, c: Any) -> Any:
-        # the share is 1 where both are equal, also for infinities, whose difference is NaN
-        return select_n(eq(a, c), exp(sub(a, c)), scalar(1, c.type.dtype, c.type.weak))
-
     def combine(left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
         (a, da), (b, db) = left, right
         c = logaddexp(a, b)  # its own rule has all derivatives at ties, where those of max and abs have none
-        return c, add(mul(da, share(a, c)), mul(db, share(b, c)))
+        return c, add(mul(da, logaddexp_share(a, b, c)), mul(db, logaddexp_share(b, a, c)))
 
     pair = [*primals, *tangents]
     return perform(op, *primals), prefixes(combine, pair, op.axis, op.reverse)[1]
@@ -230,7 +236,7 @@ class Cumlogsumexp(Cumulative):
     reverse: bool
     dtypes = FLOATING
 
-    evaluate = _running(np.logaddexp)
+    evaluate = _running(np.logaddexp, -np.inf)
     jvp = _jvp_logsumexp
 
     def lower(op, emit, x):

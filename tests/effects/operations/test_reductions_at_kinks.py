@@ -106,6 +106,26 @@ def test_running_sums_and_products_in_blocks(size, reverse):
         np.testing.assert_allclose(got, wanted[:, ::-1] if reverse else wanted, rtol=1e-12)
 
 
+@pytest.mark.parametrize("size", [6, 17, 300])
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "float64"])
+@pytest.mark.parametrize("f", [lax.cumsum, lax.cumprod])
+def test_running_sums_and_products_overflow_and_round_alike(f, dtype, size):
+    rng = np.random.default_rng(size)
+    top = np.finfo(dtype).max
+    x = rng.uniform(0.7, 1.4, (2, size)).astype(dtype)
+    if not (f is lax.cumprod and dtype == "complex64"):  # compiled products of complex infinities vary with the size
+        x[0, [0, 1, 2, -3, -2, -1]] = [top, top, -top, -0.0, -top, top]
+    for axis, reverse in itertools.product((0, 1), (False, True)):
+        eager, compiled = both(lambda x: f(x, axis, reverse), x if axis else x.T)
+        for part in ("real", "imag"):
+            assert same(getattr(eager, part), getattr(compiled, part))
+
+
+def test_running_sums_start_at_zero():
+    for got in both(lax.cumsum, np.array([-0.0, -0.0, 1, -1])):
+        assert same(got, [0.0, 0.0, 1.0, 0.0])
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", ["cumsum", "cumprod", "cumlogsumexp", "reduce_sum", "reduce_prod"])
 def test_16_bit_floats_round_once(name, dtype):

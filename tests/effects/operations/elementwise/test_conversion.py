@@ -29,6 +29,27 @@ def test_bits_are_read_eagerly_as_when_compiled(old):
         np.testing.assert_array_equal(np.asarray(back).astype(float), x.astype(float))
 
 
+NARROW = ["int2", "uint2", "int4", "uint4", "float4_e2m1fn", "float8_e8m0fnu", "float8_e4m3fn", "bfloat16", "int8"]
+
+
+@pytest.mark.parametrize("old", NARROW)
+def test_narrow_numbers_are_converted_eagerly_as_when_compiled(old):
+    """To integers: of numbers that they hold."""
+    targets = [hnp.dtype(new) for new in NARROW]
+    x = np.array([0.5, 1, 1.5, 2, 3, 4, 6, -2, -6], "float32")
+    x = (x.astype(np.int8) if "int" in old else x).astype(hnp.dtype(old))
+    xs = [x[x.astype(float) == 1] if "int2" in new.name else x for new in targets]
+    converted = lambda xs: [y.astype(new) for y, new in zip(map(hnp.asarray, xs), targets)]
+    for found, compiled in zip(converted(xs), hx.jit(converted)(xs)):
+        np.testing.assert_array_equal(np.asarray(found).astype(float), np.asarray(compiled).astype(float))
+
+
+def test_the_largest_number_of_four_bits_is_an_integer():
+    x = hnp.asarray(np.array([6, -6, 4]).astype(hnp.dtype("float4_e2m1fn")))
+    for dtype in ("int8", "int32", "int64"):
+        assert hx.jit(lambda x: x.astype(dtype))(x).tolist() == [6, -6, 4]
+
+
 def test_the_lowest_bits_come_first():
     assert lax.bitcast_convert_type(np.array([1, 2], hnp.dtype("uint4")), "uint8").tolist() == 0x21
     assert lax.bitcast_convert_type(np.uint16(0x4321), hnp.dtype("uint4")).astype(int).tolist() == [1, 2, 3, 4]
