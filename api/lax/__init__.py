@@ -2,6 +2,7 @@
 
 from ..effects.control.branches import cond as cond
 from ..effects.control.branches import switch as switch
+from ..effects.control.checkpoint import dce_sink as dce_sink
 from ..effects.control.checkpoint import optimization_barrier as optimization_barrier
 from ..effects.control.loops import fori_loop as fori_loop
 from ..effects.control.loops import scan as scan
@@ -191,4 +192,5 @@ from .composed import dtype as dtype
 from .composed import log2 as log2
 from .composed import one_minus_square as one_minus_square
 from .composed import polynomial as polynomial
+from .composed import shape_as_value as shape_as_value
 from .composed import unstack as unstack

@@ -1,4 +1,4 @@
-"""Functions that other operations compose: log2, one_minus_square, polynomial, unstack, approx_max_k, approx_min_k."""
+"""Functions that other operations compose: log2, one_minus_square, polynomial, unstack, shape_as_value, top k."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from ..effects.base.errors import BadArgument, DTypeMismatch
 from ..effects.core.arrays import as_array, scalar
 from ..effects.operations.dot_general import DotAlgorithm, DotAlgorithmPreset, Precision
 from ..effects.operations.elementwise import transcendental
 from ..effects.operations.elementwise.arithmetic import add, div, mul, neg, sub
 from ..effects.operations.elementwise.conversion import convert
-from ..effects.operations.foundations.shapes import canonical_axis, reshape, zeros
+from ..effects.operations.foundations.shapes import canonical_axis, canonical_shape, reshape, zeros
 from ..effects.operations.manipulation.operand_promotion import together
 from ..effects.operations.manipulation.slicing import split
 from ..effects.operations.reductions.sorting import top_k
@@ -141,3 +143,12 @@ def approx_min_k(
     x, k, axis = _approximate("approx_min_k", operand, k, reduction_dimension)
     largest, indices = top_k(neg(x), k, axis=axis)
     return neg(largest), indices
+
+
+def shape_as_value(shape: Sequence[int]) -> Any:
+    """The sizes of a shape as a vector of ``int32``.
+
+    >>> shape_as_value((2, 3))
+    Array([2, 3], dtype=int32)
+    """
+    return as_array(np.array(canonical_shape(shape, "shape_as_value"), np.int32))

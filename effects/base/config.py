@@ -33,8 +33,8 @@ class Configuration(ImmutableObject):
         DEFAULT_NAMES := (
             "enable_x64", "default_float", "default_int", "numpy_dtype_promotion", "numpy_rank_promotion",
             "default_matmul_precision", "default_device", "disable_jit", "debug_nans", "debug_infs",
-            "check_leaks", "check_static_indices", "compilation_cache_dir", "platforms", "num_cpu_devices",
-            "default_prng_impl", "tables",
+            "check_leaks", "check_static_indices", "disable_bwd_checks", "compilation_cache_dir", "platforms",
+            "num_cpu_devices", "default_prng_impl", "tables",
         )
     ))
     _guard = ("settings", "hx.configure(name=value), or hx.config.update(name, value).")
@@ -56,6 +56,7 @@ class Configuration(ImmutableObject):
     debug_infs: bool
     check_leaks: bool
     check_static_indices: bool
+    disable_bwd_checks: bool
     compilation_cache_dir: str | None
     platforms: str | None
     num_cpu_devices: int | None
@@ -118,6 +119,7 @@ DEFAULTS: Mapping[str, Any] = {
     "debug_infs": False,
     "check_leaks": False,
     "check_static_indices": False,
+    "disable_bwd_checks": False,
     "compilation_cache_dir": None,
     "platforms": None,
     "num_cpu_devices": None,
@@ -134,17 +136,26 @@ _WIDTHS: Mapping[bool | None, Mapping[str, str]] = {
 
 _GENERATORS = "threefry2x32 threefry4x32 philox2x32 philox4x32 rbg unsafe_rbg"
 
+_ALGORITHMS = """
+    ANY_F8_ANY_F8_F32 ANY_F8_ANY_F8_F32_FAST_ACCUM ANY_F8_ANY_F8_ANY ANY_F8_ANY_F8_ANY_FAST_ACCUM F16_F16_F16
+    F16_F16_F32 BF16_BF16_BF16 BF16_BF16_F32 BF16_BF16_F32_X3 BF16_BF16_F32_X6 BF16_BF16_F32_X9 TF32_TF32_F32
+    TF32_TF32_F32_X3 F32_F32_F32 F64_F64_F64
+"""
+
 _CHOICES: Mapping[str, tuple[Any, ...]] = {
     "default_float": tuple(map(np.dtype, ("float32", "float64"))),
     "default_int": tuple(map(np.dtype, ("int32", "int64"))),
     "numpy_dtype_promotion": ("standard", "strict"),
     "numpy_rank_promotion": ("allow", "warn", "raise"),
     "default_matmul_precision": (
-        None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "fastest",
+        None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "fastest", *_ALGORITHMS.split(),
     ),
     "enable_x64": (None, False, True),
     "default_prng_impl": tuple(_GENERATORS.split()),
-    **dict.fromkeys(("disable_jit", "debug_nans", "debug_infs", "check_leaks", "check_static_indices"), (False, True)),
+    **dict.fromkeys(
+        ("disable_jit", "debug_nans", "debug_infs", "check_leaks", "check_static_indices", "disable_bwd_checks"),
+        (False, True),
+    ),
 }
 
 

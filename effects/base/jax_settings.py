@@ -18,6 +18,7 @@ ALIASES: Mapping[str, str] = MappingProxyType({
     "jax_default_device": "default_device",
     "jax_default_matmul_precision": "default_matmul_precision",
     "jax_default_prng_impl": "default_prng_impl",
+    "jax_disable_bwd_checks": "disable_bwd_checks",
     "jax_disable_jit": "disable_jit",
     "jax_enable_x64": "enable_x64",
     "jax_numpy_dtype_promotion": "numpy_dtype_promotion",
@@ -36,7 +37,7 @@ _NAMES = """
     cpu_get_global_topology_timeout_minutes cpu_get_local_topology_timeout_minutes cross_host_transfer_socket_address
     cross_host_transfer_timeout_seconds cross_host_transfer_transfer_size cross_host_transport_addresses
     cuda_visible_devices custom_jvp3 custom_vjp3 debug_key_reuse debug_leaked_clients_on_clear_backends
-    debug_log_modules default_dtype_bits disable_bwd_checks disable_most_optimizations
+    debug_log_modules default_dtype_bits disable_most_optimizations
     disable_vmap_shmap_error disallow_mesh_context_manager distributed_debug distributed_verify_secure_credentials
     dump_ir_modes dump_ir_to dynamic_shapes eager_pmap embedded_constants_max_bytes enable_checks
     enable_compilation_cache enable_custom_prng enable_memories enable_pgle enable_preemption_service

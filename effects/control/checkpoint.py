@@ -1,4 +1,7 @@
-"""Rematerialisation: reverse mode of a body saves the residuals that a policy allows and recomputes the others."""
+"""Rematerialisation: reverse mode of a body saves the residuals that a policy allows and recomputes the others.
+
+Here too is what a compiler may not move or drop: ``optimization_barrier``, ``dce_sink``.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from ..base.errors import BadArgument
 from ..base.stack import perform
 from ..core.arrays import as_array
 from ..core.columns import data_movement
-from ..core.operation import operation
+from ..core.operation import effect, operation
 from ..programs.higher_order import Call, HigherOrder
 from ..programs.program import Program
 from ..trees import pytrees
@@ -79,6 +82,43 @@ def optimization_barrier(operand: Any, /) -> Any:
     """
     leaves, tree = pytrees.flatten(operand)
     return pytrees.unflatten(tree, perform(OptimizationBarrier(), *map(as_array, leaves)))
+
+
+# the operands are used; for all lanes at once
+@effect(diff="stop")
+class DceSink:
+    prevent_mlir_dce: bool = False
+    multiple_results = True
+
+    def result_type(op, *types):
+        return ()
+
+    def evaluate(op, *xs):
+        return ()
+
+    def batch(op, dims, *xs):
+        return perform(op, *xs), ()
+
+    def lower(op, emit, *values):
+        if op.prevent_mlir_dce:
+            emit.ops("custom_call", *values, types=(), attributes=_SINK)
+        return ()
+
+
+_SINK = 'call_target_name = "dce_sink", has_side_effect = true, api_version = 4 : i32, backend_config = {}'
+
+
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+    """Keep in the program what computes the tree ``val``, though no result needs it.
+
+    Args:
+        prevent_mlir_dce: keep it in what is compiled too; else XLA may remove it.
+
+    >>> from handlax import make_program, numpy as hnp
+    >>> len(make_program(lambda x: dce_sink(hnp.sin(x)))(1.0).ops)
+    2
+    """
+    perform(DceSink(bool(prevent_mlir_dce)), *map(as_array, pytrees.leaves(val)))
 
 
 # y = x, labelled with a name for checkpoint policies

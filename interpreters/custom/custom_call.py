@@ -16,6 +16,7 @@ from ...effects.functions.captured import boxes_in, placeholders_for
 from ...effects.functions.fingerprint import KeyedValue
 from ...effects.programs.closure_conversion import close_all
 from ...effects.trees import pytrees
+from ..core.compile_time import CompileTime
 from ..differentiation.jvp import Jvp
 from ..differentiation.partial_eval import Tape
 
@@ -174,12 +175,13 @@ def perform_call(call: CustomCall, xs: Sequence[Array]) -> Any:
 def _evaluate(call: CustomCall, xs: Sequence[Array]) -> RuleResults:
     """The results of a call, without a record where possible.
 
-    The base calls the function. A derivative with a box among the operands applies the rule at once, one without, and a
-    tape without, is passed over. Every other handler gets the recorded operation.
+    The base calls the function, as does ``ensure_compile_time_eval`` on concrete operands. A derivative with a box
+    among the operands applies the rule at once, one without, and a tape without, is passed over. Every other handler
+    gets the recorded operation.
     """
     run = current()
     kind = type(run)
-    if run is BASE:
+    if run is BASE or (kind is CompileTime and all([x.run is None for x in xs])):
         outs, tree = pytrees.flatten(call.function(*xs))
         return RuleResults([as_array(y) for y in outs], [], tree)
     owned = any([x.run is run for x in xs])

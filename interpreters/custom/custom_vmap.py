@@ -83,7 +83,7 @@ class custom_vmap(CustomFunction):
 
 
 def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
-    """A function whose ``vmap`` is a loop over the lanes, in index order.
+    """A function whose ``vmap`` is a loop over the lanes, in index order; over lanes of lanes, loops in each other.
 
     >>> from handlax import numpy as hnp, vmap
     >>> vmap(sequential_vmap(lambda x: x * x))(hnp.arange(3.0))
@@ -98,7 +98,8 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
 
         def step(_: Any, rows: Any) -> Any:
             row = iter(rows)
-            return None, f(*pytrees.unflatten(tree, [next(row) if yes else x for x, yes in zip(leaves, marks)]))
+            lane = [next(row) if yes else x for x, yes in zip(leaves, marks)]
+            return None, sequential(*pytrees.unflatten(tree, lane))
 
         ys = scan(step, None, [x for x, yes in zip(leaves, marks) if yes], size)[1]
         return ys, pytrees.map(lambda _: True, ys)

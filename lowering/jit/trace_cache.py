@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache, once
 from ...effects.base.deep_calls import on_deep_stack
@@ -30,6 +32,7 @@ from ...effects.programs.closure_conversion import close
 from ...effects.programs.program import Program
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
+from ...effects.types.dtype_families import float0
 from ...interpreters.core.record import Record
 from ...interpreters.handlers.answer_types import AnswerTyped
 from ..xla.lazy import runtime
@@ -86,8 +89,15 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
         raise
 
 
-def _unflattening(tree: Any, structure: Any) -> Callable[[Sequence[Any]], Any]:
-    """The fastest function that rebuilds results of this structure from their leaves."""
+def _unflattening(tree: Any, structure: Any, types: Sequence[ArrayType]) -> Callable[[Sequence[Any]], Any]:
+    """The function that rebuilds results of this structure from their leaves, of which ``float0`` are NumPy's."""
+    rebuild = _fastest(tree, structure)
+    empty = {i: np.zeros(t.shape, float0) for i, t in enumerate(types) if t.dtype == float0}
+    return (lambda leaves: rebuild([empty.get(i, x) for i, x in enumerate(leaves)])) if empty else rebuild
+
+
+def _fastest(tree: Any, structure: Any) -> Callable[[Sequence[Any]], Any]:
+    """The fastest function that rebuilds a tree of this structure from its leaves."""
     if structure is pytrees.LEAF:
         return lambda leaves: leaves[0]
     if structure == pytrees.structure((0,) * structure.num_leaves):
@@ -189,8 +199,9 @@ def record(request: TraceRequest) -> Trace:
         check_leaks(run)
     closed = close(recorded)
     log_step("Finished tracing %s(%s) in %.3f ms", request.label, request.name, 1e3 * (time.perf_counter() - start))
-    unflatten = _unflattening(tree, structure)
-    return Trace(recorded, closed.program, closed.captured, structure, unflatten, structure is pytrees.LEAF)
+    unflatten = _unflattening(tree, structure, recorded.out_types)
+    is_array = structure is pytrees.LEAF and recorded.out_types[0].dtype != float0
+    return Trace(recorded, closed.program, closed.captured, structure, unflatten, is_array)
 
 
 def box_results(leaves: Sequence[Any], results: Any, name: str) -> list[Array]:

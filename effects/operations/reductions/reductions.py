@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ...base.errors import BadArgument, BadAxis, DTypeMismatch, ShapeMismatch
 from ...base.stack import perform
 from ...core.arrays import as_array, scalar
 from ...core.columns import per_operand, zero
@@ -393,6 +393,11 @@ def _arg_extreme(kind: Any, operand: Any, axis: Any, index_dtype: Any) -> Any:
     x, dtype = as_array(operand), canonical(index_dtype)
     if not is_integer(dtype):
         raise DTypeMismatch(f"{kind.name}: index_dtype must be an integer dtype, got {dtype}.")
+    if isinstance(axis, int) and axis < 0:
+        raise BadAxis(
+            f"{kind.name}: the axis is counted from the front, got {axis} for {x.type}.",
+            hint=f"hx.numpy.{kind.name} counts from the end too.",
+        )
     return perform(shared(kind, (canonical_axis(axis, len(x.type.shape), kind.name),), dtype), x)
 
 

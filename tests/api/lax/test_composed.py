@@ -21,6 +21,12 @@ def test_log2(dtype):
         lax.log2(2)
 
 
+@pytest.mark.parametrize("shape", [(), (2,), (2, 0, 3), np.array([4, 5])])
+def test_the_sizes_of_a_shape_are_a_vector(shape):
+    sizes = lax.shape_as_value(shape)
+    assert sizes.dtype == np.int32 and sizes.shape == (len(shape),) and sizes.tolist() == list(shape)
+
+
 @pytest.mark.parametrize("x", [1e-8, 1 - 2.0**-24, 0.3, -5.0])
 def test_one_minus_square_is_exact_near_one_and_its_derivative_near_zero(x):
     x = np.float32(x)

@@ -27,6 +27,14 @@ def same(y, z):
     return bool((((y == z) & (np.signbit(y) == np.signbit(z))) | (np.isnan(y) & np.isnan(z))).all())
 
 
+@pytest.mark.parametrize("f", [lax.argmax, lax.argmin])
+def test_lax_counts_the_axis_of_an_index_from_the_front_and_numpy_from_both_ends(f):
+    with pytest.raises(ValueError, match="counted from the front, got -1"):
+        f(np.ones((2, 3)), -1, "int32")
+    named = getattr(hnp, f.__name__)
+    assert named(np.eye(3), axis=-1).tolist() == getattr(np, f.__name__)(np.eye(3), -1).tolist()
+
+
 def larger(x, y):
     """IEEE 754-2019's maximum."""
     if np.isnan(x) or np.isnan(y):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import handlax as hx
 from handlax import numpy as hnp
@@ -31,6 +32,29 @@ def test_what_depends_on_no_box_is_computed_while_tracing():
 
     np.testing.assert_allclose(f(2.0), 2 * np.sin(3.0), rtol=1e-6)
     assert [op.name for op in f.trace(2.0).program.ops] == ["mul"]
+
+
+@pytest.mark.parametrize("kind", [hx.custom_jvp, hx.custom_vjp, hx.custom_batching.custom_vmap])
+def test_functions_with_rules_see_values_at_compile_time(kind):
+    @kind
+    def f(x):
+        return x if x > 0 else -x  # concrete
+
+    if kind is hx.custom_jvp:
+        f.defjvp(lambda primals, tangents: (f(*primals), tangents[0]))
+    elif kind is hx.custom_vjp:
+        f.defvjp(lambda x: (x, None), lambda _, ct: (ct,))
+    else:
+        f.def_vmap(lambda size, in_batched, x: (x, True))
+
+    @hx.jit
+    def g(x):
+        with hx.ensure_compile_time_eval():
+            y = f(-3.0)
+            assert y == 3.0
+        return x * y
+
+    assert g(2.0) == 6.0 and hx.grad(g)(2.0) == 3.0
 
 
 def test_an_effect_at_compile_time_goes_to_its_handler():

@@ -419,6 +419,17 @@ def test_a_wrong_rule_is_named_with_its_line(fwd, bwd, error):
             transform(g)(1.0)
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, hx.jit])
+def test_a_cotangent_of_another_shape_passes_where_jax_disable_bwd_checks_asks_for_it(wrap):
+    g = hx.custom_vjp(lambda x, y: x)
+    g.defvjp(lambda x, y: (x, None), lambda _, ct: (ct, hnp.arange(3.0)))
+    gradient = wrap(hx.grad(lambda x, y: g(x, y).sum(), 1))
+    with hx.configure(disable_bwd_checks=True):
+        np.testing.assert_array_equal(gradient(XS, np.ones(7, "float32")), [0.0, 1.0, 2.0])
+    with pytest.raises(errors.ShapeMismatch, match="cotangents of shape"):
+        gradient(XS, np.ones(7, "float32"))
+
+
 def test_a_function_without_rules_says_so():
     with pytest.raises(errors.BadCall, match="defvjp"):
         hx.custom_vjp(lambda x: x)(1.0)

@@ -148,6 +148,18 @@ def test_sequential_vmap_runs_lane_after_lane():
     assert "scan" in str(hx.make_program(hx.vmap(g, (0, None)))(XS, 2.0))
 
 
+def test_sequential_vmap_calls_its_function_with_one_lane_of_every_vmap():
+    shapes = []
+
+    def one(x):
+        shapes.append(x.shape)
+        return hx.pure_callback(np.sort, hx.ShapeDtypeStruct((2,), "float64"), x)  # takes no lanes
+
+    xs = np.random.default_rng(0).normal(size=(3, 4, 2))
+    close(hx.vmap(hx.vmap(sequential_vmap(one)))(xs), np.sort(xs))
+    assert set(shapes) == {(2,)}
+
+
 # What is captured
 
 

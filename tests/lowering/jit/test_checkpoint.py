@@ -128,6 +128,32 @@ def test_the_adjoint_alone_is_guarded_by_a_barrier():
     assert "optimization_barrier" not in hx.jit(hx.grad(hx.checkpoint(hnp.sin, prevent_cse=False))).lower(1.0).as_text()
 
 
+@pytest.mark.parametrize("transform", [
+    lambda f: f, hx.jit, hx.grad, hx.checkpoint, lambda f: hx.grad(hx.checkpoint(f)),
+    lambda f: hx.linearize(f, X[0])[1],
+])  # fmt: skip
+def test_what_a_sink_needs_is_kept(transform):
+    def f(x):
+        lax.dce_sink({"a": hnp.cos(x)}, prevent_mlir_dce=True)
+        return 2.0 * x
+
+    assert transform(f)(X[0]) == transform(lambda x: 2.0 * x)(X[0])
+    program = hx.make_program(f)(X[0])
+    assert "cos" in [op.name for op in program.ops] and len(program.in_types) == 1
+    assert "cosine" in hx.jit(f).lower(X[0]).compile().as_text()
+    mapped = hx.make_program(hx.vmap(f))(X)
+    assert [op.name for op in mapped.ops].count("dce_sink") == 1
+
+
+def test_xla_may_drop_what_a_sink_keeps_in_the_program():
+    def f(x):
+        lax.dce_sink(hnp.cos(x))
+        return x
+
+    assert "cosine" not in hx.jit(f).lower(1.0).compile().as_text()
+    assert [op.name for op in hx.make_program(hx.vmap(f))(X).ops] == ["cos", "dce_sink"]
+
+
 def test_the_second_computation_reads_nothing_but_what_passed_the_barrier():
     f = hx.checkpoint(lambda x: hnp.sum(hnp.sin(hnp.sin(x) * x)))
     program = hx.make_program(hx.grad(f))(X)

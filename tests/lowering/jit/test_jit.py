@@ -288,3 +288,20 @@ def test_lowering_many_arguments_is_linear():
 
     text = hx.jit(f).lower(*[np.float32(1)] * 1000).as_text()
     assert text.count("stablehlo.add") == 999
+
+
+@pytest.mark.parametrize("wrap", [
+    hx.jit, lambda f: hx.jit(hx.jit(f)), lambda f: hx.jit(lambda *xs: {"a": f(*xs)["a"]}),
+])  # fmt: skip
+def test_gradients_of_integers_leave_as_they_leave_grad(wrap):
+    def f(x, i):
+        return {"a": hx.grad(lambda i, x: x * i, allow_int=True)(i, x), "x": x}
+
+    expected = f(2.0, 3)["a"]
+    jitted = wrap(f)
+    for _ in range(2):  # the slow and the fast path
+        found = jitted(2.0, 3)["a"]
+        assert type(found) is type(expected) is np.ndarray
+        assert found.dtype == hx.dtypes.float0 and found == expected
+    alone = hx.jit(lambda i: hx.grad(lambda i: 2.0 * i, allow_int=True)(i))
+    assert [type(alone(3)) for _ in range(2)] == [np.ndarray] * 2
