@@ -377,9 +377,11 @@ WITHOUT = {
     """,
     "its arguments are independent of each other": """
         numpy: meshgrid
+        lax: dce_sink
     """,
     "it converts what it is given, or reads data": """
         numpy: astype from_dlpack frombuffer fromfunction fromstring load save savez
+        lax: shape_as_value
     """,
     "it calls functions, which promote": """
         numpy: apply_along_axis apply_over_axes einsum_path frompyfunc vectorize
