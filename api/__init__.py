@@ -75,6 +75,9 @@ from .interpreters.handlers.state_movements import carry as carry
 from .interpreters.handlers.state_movements import merge as merge
 from .interpreters.handlers.state_movements import split as split
 from .interpreters.handlers.state_movements import tally as tally
+from .interpreters.references.reference import Ref as Ref
+from .interpreters.references.reference import freeze as freeze
+from .interpreters.references.reference import new_ref as new_ref
 from .interpreters.transformations.derivatives import grad as grad
 from .interpreters.transformations.derivatives import hessian as hessian
 from .interpreters.transformations.derivatives import jacfwd as jacfwd
@@ -142,6 +145,7 @@ if _typing.TYPE_CHECKING:
     from . import ops as ops
     from . import probability as probability
     from . import random as random
+    from . import ref as ref
     from . import test_util as test_util
     from . import typing as typing
     from .effects.programs.parse_result import parse_program as parse_program
@@ -176,7 +180,7 @@ _LATER = {
     for module, names in {
         ".": "ad_checkpoint checkpoint_policies core custom_batching custom_derivatives debug example_libraries "
         "experimental extend "
-        "flatten_util lax library nn operations ops probability random test_util typing",
+        "flatten_util lax library nn operations ops probability random ref test_util typing",
         ".effects.programs.parse_result": "parse_program",
         ".interpreters.inspection.draw": "Drawing draw",
         ".interpreters.inspection.stepper": "Stepper step",

@@ -49,6 +49,7 @@ class Run:
     axis_name: Hashable | None = None  # the named axis that this run handles, of length ``size``
     size: int
     label: str  # its name in messages, ``vmap('batch')``; empty: part of another handler, and not shown
+    owns_boxes: bool = True  # whether values under this run may be boxes that are none outside of it
 
     def __init__(self, outer: Run, label: str, site: RawSite | None = None):
         self.outer = outer

@@ -15,6 +15,7 @@ class CompileTime(Run):
     """Evaluates pure operations whose operands are all concrete; forwards all others to the next handler out."""
 
     __slots__ = ()
+    owns_boxes = False
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         if op.effects:

@@ -20,6 +20,7 @@ from ...effects.base.wrapping import name_of, wraps
 from ...effects.core.arrays import as_array
 from ...effects.trees import pytrees
 from ..core.record import Record
+from ..references.reference import References
 from .handler import Handler
 from .installation import NO_STATE, HandlerRun, final_answer
 from .resumable import run_reified
@@ -29,6 +30,7 @@ class _Landing(Run):
     """Stands between nested handlers, each of which calls the next one out: the outer ones may have a new stack."""
 
     __slots__ = ()
+    owns_boxes = False
 
     def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
         return on_deep_stack(self.outer.answer, op, operands)
@@ -125,6 +127,7 @@ class Installation(ImmutableObject):
                     hint="it is closed once, in the thread that opened it; blocks in it are closed before.",
                 )
             return
+        opened = [run for run in opened if type(run) is not References]  # they end with the block
         if not all([isinstance(run, BlockRun) for run in opened]):
             raise BadCall(
                 f"handle: a with block of {self.handler} is closed inside {opened[0].label}, which it contains.",

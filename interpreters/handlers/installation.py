@@ -15,10 +15,10 @@ from ...effects.functions.fingerprint import fingerprint
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program
 from ..core.body_transform import STATELESS, BodyTransformer, StateFlow, cross
+from ..core.loop_rotation import rotate, rotate_within
 from ..differentiation.deferred_rules import cross_linear
 from .answer_conversion import fit_answer
 from .handler import ClauseKind, Handler, check_arity, final
-from .loop_rotation import rotate, rotate_within
 from .merged_lanes import UnmergedLanes
 from .open_log import OpenLog
 from .state_movements import CarryMovement, MergeMovement, leaves_of
@@ -43,6 +43,7 @@ class HandlerRun(BodyTransformer):
     """
 
     __slots__ = ("handler", "clauses", "state", "reified", "plain")
+    owns_boxes = False
 
     def __init__(
         self, outer: Run, handler: Handler, state: Any, site: tuple[Any, int] | None = None, reified: Any = None

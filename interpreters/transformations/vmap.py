@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...effects.base import config
-from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch, TreeMismatch, need_function
+from ...effects.base.errors import BadArgument, BadCall, NotAnArray, ShapeMismatch, TreeMismatch, need_function
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK, installed
 from ...effects.base.wrapping import name_of, wraps
@@ -17,6 +17,8 @@ from ...effects.operations.foundations.shapes import broadcast_in_dim, move_axis
 from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.trees import pytrees
 from ..batching.batch import Batch, JvpDirections
+from ..references.arguments import call_pure, positions_of, pure_of
+from ..references.reference import Ref
 
 
 def vmap(
@@ -64,7 +66,13 @@ def vmap(
             more, kwargs_tree = pytrees.flatten(kwargs)
             leaves = leaves + more
             axes = axes + [0] * len(more)
-        xs = [as_array(x) for x in leaves]
+        try:
+            xs = [as_array(x) for x in leaves]
+        except NotAnArray:
+            if not positions_of(leaves):
+                raise
+            trees = (tree, kwargs_tree if kwargs else None)
+            return _on_references(fun, leaves, trees, axes, (out_axes, axis_name, axis_size))
         dims = [_dimension(axis, x) for axis, x in zip(axes, xs)]
         size = _size(dims, xs, axis_size)
         run = Batch(STACK.get(), size, axis_name, user_site(2))
@@ -83,6 +91,30 @@ def vmap(
         return pytrees.unflatten(out_tree, stacked)
 
     return mapped
+
+
+def _on_references(
+    fun: Callable[..., Any], leaves: Sequence[Any], trees: Any, axes: Sequence[int | None], settings: Any
+) -> Any:
+    """``vmap`` where leaves of the arguments are references: a mapped one has an element for each lane.
+
+    One that is not mapped is read as one of the surroundings.
+    """
+    tree, kwargs_tree = trees
+    out_axes, axis_name, axis_size = settings
+    entering = [i for i, x in enumerate(leaves) if axes[i] is not None or not isinstance(x, Ref)]
+
+    def of_leaves(*values: Any) -> Any:
+        given = dict(zip(entering, values))
+        filled = [given.get(i, x) for i, x in enumerate(leaves)]
+        named = {} if kwargs_tree is None else pytrees.unflatten(kwargs_tree, filled[tree.num_leaves :])
+        return fun(*pytrees.unflatten(tree, filled[: tree.num_leaves]), **named)
+
+    inner = [axes[i] for i in entering]
+    values = [leaves[i] for i in entering]
+    positions = positions_of(values)
+    pure = vmap(pure_of(of_leaves, positions), inner, (out_axes, 0), axis_name, axis_size)
+    return call_pure(pure, tuple(values), {}, positions, lambda i, y: move_axis(y, 0, inner[i] % y.ndim))
 
 
 def directions(fun: Callable[[Any], Any], rows: Array, out_axes: Any) -> Any:

@@ -29,6 +29,7 @@ from ...effects.types.array_type import ArrayType, on_type
 from ...effects.types.dtypes import ExtendedDType
 from ...interpreters.core import evaluate
 from ...interpreters.core.record import Record
+from ...interpreters.references.reference import discharge, references_in
 from ..xla.array_backend import ON_PLACED, PLACED, common_device, default_device
 from ..xla.lazy import runtime
 from .compile import LoadedProgram, compile_program
@@ -159,6 +160,9 @@ def _placed(op: Operation, operands: tuple[ConcreteArray, ...]) -> Any:
 
 def evaluate_compiled(op: Operation, operands: tuple[ConcreteArray, ...]) -> Any:
     """The results of a higher-order operation by its compiled program, on the device of its operands."""
+    refs = references_in(op.effects)
+    if refs:
+        return discharge(op, operands, refs)  # type: ignore[arg-type]
     types = tuple([x.type for x in operands])
     buffers = [x.buffer for x in operands]
     device = common_device(buffers, op.name) if PLACED else None

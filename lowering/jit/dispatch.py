@@ -14,15 +14,19 @@ import numpy as np
 
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache, Owners
+from ...effects.base.errors import NotAnArray
 from ...effects.base.stack import BASE, STACK
 from ...effects.base.watching import EXPLAIN_CACHE_MISSES, logger
 from ...effects.base.wrapping import name_of
 from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete
 from ...effects.programs.higher_order import Call as CallOp
 from ...effects.programs.program import interpret
+from ...effects.trees import pytrees
 from ...effects.trees.frozen_tree import Frozen
 from ...effects.types.array_type import array_type
 from ...effects.types.dtypes import canonicalize_dtype
+from ...interpreters.references.arguments import call_pure, check_usable, positions_of, pure_of
+from ...interpreters.references.reference import references_in
 from ..compile.compile import check_donation, compile_program, fail
 from ..xla.array_backend import PLACED, common_device, default_device
 from ..xla.lazy import runtime
@@ -54,12 +58,13 @@ class Jitted:
     ``compiled`` maps a call's key, device and donated leaves to its compiled trace, ``traces`` its key to its trace.
     ``plans`` maps settings to the dispatch plans of the fast paths, by argument types; ``active_plans`` is the last
     entry used, as settings and plans. ``positions`` maps a count of positional arguments to static and dynamic
-    positions. ``plain``: no argument is static or donated, and no device was chosen.
+    positions, ``pure`` the leaves that are references to the function of their values.
+    ``plain``: no argument is static or donated, and no device was chosen.
     """
 
     __slots__ = (
         "fun", "name", "static", "donate", "keep_unused", "device", "inline", "options", "options_key",
-        "plain", "positions", "compiled", "traces", "plans", "active_plans", "__weakref__",
+        "plain", "positions", "compiled", "traces", "plans", "active_plans", "pure", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -87,12 +92,14 @@ class Jitted:
         self.traces: dict[Any, Any] = {}
         self.plans: dict[Any, dict[Any, DispatchPlan]] = {}
         self.active_plans: tuple[Any, dict[Any, DispatchPlan]] = (None, {})
+        self.pure: dict[tuple[int, ...], Jitted] = {}
         _JITTED.add(self)
 
     def clear(self) -> None:
         """Drop every trace and compiled program of this function."""
         self.compiled.clear()
         self.traces.clear()
+        self.pure.clear()
         for plans in list(self.plans.values()):
             plans.clear()
 
@@ -252,10 +259,16 @@ class Jitted:
         if settings.disable_jit:
             return self.fun(*args, **kwargs)
         partition = split(self.fun, self.static, args, kwargs) if self.static else None
-        all_args = args
+        all_args, all_kwargs = args, kwargs
         if partition is not None:
             args, kwargs = partition.args, partition.kwargs
-        request, leaves = trace_cache.trace_request(self.fun, self.name, partition, args, kwargs)
+        try:
+            request, leaves = trace_cache.trace_request(self.fun, self.name, partition, args, kwargs)
+        except NotAnArray:
+            positions = self.reference_leaves(all_args, all_kwargs)
+            if not positions:
+                raise
+            return self.on_references(all_args, all_kwargs, positions)
         if STACK.get() is not BASE:
             return self.nested(request, leaves)
         operands = [x if type(x) is ConcreteArray else concrete_operand(x) for x in leaves]
@@ -267,24 +280,60 @@ class Jitted:
         committed = common_device(buffers, self.name, names) if PLACED else None
         device = self.device or committed or default_device()
         entry = self.entry(request, device, self.donated_leaves(args, kwargs, partition) if self.donate else ())
+        if entry is None:
+            return self.nested(request, leaves)
         if self.device is None and not PLACED and not settings.debug_nans and not settings.debug_infs:
             self.remember(settings, all_args, args, kwargs, partition, request, leaves, entry.plan)
         return self.execute(entry, operands, buffers, leaves, committed is not None, names)
 
+    def reference_leaves(self, args: Any, kwargs: Any) -> tuple[int, ...]:
+        """The indices of the leaves of the dynamic arguments that are references, among those of all arguments."""
+        fixed = self.static.at(len(args))
+        positional = [(i not in fixed, x) for i, x in enumerate(args)]
+        leaves: list[Any] = []
+        for yes, x in [*positional, *[(name not in self.static.names, kwargs[name]) for name in sorted(kwargs)]]:
+            found = pytrees.leaves(x)
+            leaves += found if yes else [None] * len(found)
+        return positions_of(leaves)
+
+    def on_references(self, args: Any, kwargs: Any, positions: tuple[int, ...]) -> Any:
+        """A call with references among its arguments: of the function of their values, which is jitted in its turn."""
+        jitted = self.pure.get(positions)
+        if jitted is None:
+            jitted = Jitted(
+                pure_of(self.fun, positions), self.static, self.donate, self.keep_unused, self.device, self.inline,
+                self.options,
+            )  # fmt: skip
+            jitted = _PURE.add(self.pure, positions, jitted)
+        return call_pure(jitted.call, args, kwargs, positions)
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Any call, by a fast path where there is a plan."""
+        plans = self.recall() if STACK.get() is BASE and not PLACED else None
+        if plans is None:
+            return self.slow(args, kwargs)
+        return (self.mixed if self.plain else self.partitioned)(args, kwargs, plans)
+
     def nested(self, request: TraceRequest, leaves: Sequence[Any]) -> Any:
         """A call under handlers: one operation with the trace as body; with ``inline`` those of the trace."""
         trace = trace_cache.trace(request, self.traces)
+        check_usable(references_in(trace.program.effects))
         operands = (*trace.captured, *[x if isinstance(x, Array) else as_array(x) for x in leaves])
-        if self.inline:
+        if self.inline and STACK.get() is not BASE:
             return trace.unflatten(interpret(trace.program, operands))
         return trace.unflatten(STACK.get().answer(CallOp((trace.program,), self.name, False), operands))
 
-    def entry(self, request: TraceRequest, device: Any, donated: tuple[int, ...]) -> CompiledTrace:
-        """The compiled trace of a call on a device, from the cache or traced and compiled."""
+    def entry(self, request: TraceRequest, device: Any, donated: tuple[int, ...]) -> CompiledTrace | None:
+        """The compiled trace of a call on a device, from the cache or traced and compiled.
+
+        None: the function uses references of its surroundings, whose values the base interpretation passes to it.
+        """
         key = (request.key, device, donated)
         found = self.compiled.get(key)
         if found is None:
             trace = trace_cache.trace(request, self.traces)
+            if references_in(trace.program.effects):
+                return None
             marks = [i in donated for i in range(len(request.types))]
             compiled = compile_program(
                 trace.recorded, module_name(self.name), marks if donated else (),
@@ -398,4 +447,5 @@ _JITTED = Owners()
 _COMPILED = AttachedCache("compiled traces", "compiled", MOST_ENTRIES, _JITTED)
 _TRACES = AttachedCache("traces of jitted functions", "traces", MOST_ENTRIES, _JITTED)
 _POSITIONS = AttachedCache("positions of static arguments", "positions", MOST_ENTRIES, _JITTED)
+_PURE = AttachedCache("functions of the values of references", "pure", 256, _JITTED)
 _PLANS = _Plans("dispatch", "plans", 1 << 14, _JITTED)

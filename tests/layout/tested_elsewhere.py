@@ -57,6 +57,9 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "interpreters/custom/custom_call.py": (
         ("interpreters/custom/test_custom_jvp.py", "interpreters/custom/test_custom_vjp.py",
          "interpreters/custom/test_custom_vmap.py"), "the call that all of them share"),
+    "interpreters/core/loop_rotation.py": (
+        ("interpreters/handlers/test_state_movements.py", "interpreters/handlers/test_handle.py"),
+        "loops whose test performs effects"),
     "interpreters/custom/derivative_rules.py": (
         ("interpreters/custom/test_custom_jvp.py", "interpreters/custom/test_custom_vjp.py"),
         "the user's rules as operations perform them"),
@@ -69,9 +72,6 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "interpreters/differentiation/transpose_bodies.py": (
         (NESTS, "interpreters/core/test_body_transform.py"), "the adjoint of operations with bodies"),
     "interpreters/handlers/installation.py": (("interpreters/handlers/test_handle.py",), "what handle installs"),
-    "interpreters/handlers/loop_rotation.py": (
-        ("interpreters/handlers/test_state_movements.py", "interpreters/handlers/test_handle.py"),
-        "loops whose test performs effects"),
     "interpreters/inspection/body_iterations.py": (
         ("interpreters/inspection/test_stepper.py",), "steps into loops and branches"),
     "interpreters/inspection/compare_runs.py": (

@@ -13,7 +13,7 @@ from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.program import Program, interpret
 from ...effects.types.dtypes import int32
-from ..core.record import Record, record
+from .record import Record, record
 
 
 def rotate(run: Run, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:

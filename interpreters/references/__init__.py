@@ -1,0 +1,3 @@
+"""Mutable references, discharged where they were made, and references as arguments; may import batching and what comes
+before it.
+"""

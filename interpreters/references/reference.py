@@ -1,0 +1,383 @@
+"""References: mutable cells, as two effects that are discharged at the level where the reference was made.
+
+    ref = new_ref(x);  ref[i]  ==  value[i];  ref[i] = y  makes the value  value.at[i].set(y)
+
+A reference belongs to the level of the stack where it was made, and its cell holds a value of that level, boxes
+included. Levels further in perform ``RefGet`` and ``RefSet``, so it crosses every operation and every transformation
+by the law of effects: where an operation with such a row reaches the level, the values enter its bodies as a carried
+state, and the last ones are written back. The level of a reference that is made inside a transformation is a run,
+``References``, which ends with the transformation; that of any other is the base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+from typing import Any
+
+from ...effects.base.errors import (
+    BadCall,
+    CannotCross,
+    DeletedArray,
+    DTypeMismatch,
+    EscapedBox,
+    NotAnArray,
+    NotDifferentiable,
+)
+from ...effects.base.stack import BASE, STACK, Run, current, in_force
+from ...effects.core.arrays import Array, as_array, concrete
+from ...effects.core.named_axes import Axis
+from ...effects.core.operation import Operation, effect
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations.shapes import broadcast
+from ...effects.programs.higher_order import HigherOrder
+from ...effects.programs.printer import WRITERS
+from ...effects.types.array_type import ArrayType
+from ..core.body_transform import BodyTransformer, StateFlow, StateLayout, TransformedBody, cross
+from ..core.loop_rotation import rotate, rotate_within
+
+_NUMBERS = count()
+
+
+class Ref:
+    """A reference to an array that changes. Made by ``new_ref``; compares by identity, and is no array itself.
+
+    ``ref[i]`` reads and ``ref[i] = y`` writes, with the indices of arrays; ``...`` is the whole value.
+    """
+
+    __slots__ = ("aval", "level", "cell", "number", "frozen", "argument", "lent", "__weakref__")
+    aval: ArrayType
+    level: Run
+    cell: Any  # the value of a reference whose level is the base
+
+    def __init__(self, aval: ArrayType, level: Run, argument: bool = False):
+        self.aval = aval
+        self.level = level
+        self.cell = None
+        self.number = next(_NUMBERS)
+        self.frozen = False
+        self.argument = argument  # stands for the reference of a caller, which alone may freeze it
+        self.lent = False  # it is an argument of the call being executed, which has another name for it
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.aval.shape)
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    def __len__(self) -> int:
+        return len(get(self))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(get(self))
+
+    def __getitem__(self, index: Any) -> Any:
+        return get(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        set(self, index, value)
+
+    def addupdate(self, value: Any, index: Any = ...) -> None:
+        """Add ``value`` to the elements at ``index``."""
+        addupdate(self, index, value)
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the present value on the device."""
+        return int(get(self).unsafe_buffer_pointer())
+
+    def __repr__(self) -> str:
+        if self.frozen:
+            return f"Ref({self.aval}, frozen)"
+        value = self.cell if self.level is BASE else None
+        return f"Ref({self.aval})" if value is None else repr(value).replace("Array(", "Ref(", 1)
+
+    def __handlax_array__(self) -> Any:
+        raise NotAnArray(
+            f"ref: a reference {self.aval} is no array.",
+            hint="ref[...] is its present value; bodies of loops and branches may close over it.",
+        )
+
+
+WRITERS[Ref] = lambda printer, ref: f"?'ref {ref.number}'"
+
+
+# the present value of a reference
+@effect(vmap="once")
+class RefGet:
+    ref: Any
+
+    def result_type(op):
+        return op.ref.aval
+
+    def evaluate(op):
+        return (_at_base(op.ref).cell.value,)
+
+
+# gives a reference a new value
+@effect
+class RefSet:
+    ref: Any
+
+    def result_type(op, x):
+        return None
+
+    def evaluate(op, x):
+        _at_base(op.ref).cell = concrete(op.ref.aval, x)
+        return ()
+
+    def jvp(op, primals, tangents):
+        if tangents[0] is None:
+            return current().answer(op, primals), ()
+        raise NotDifferentiable(
+            f"ref: a reference {op.ref.aval} that is made outside of a derivative cannot hold a value with a tangent.",
+            hint="write stop_gradient(x), or make the reference inside the differentiated function.",
+        )
+
+    def batch(op, dims, x):
+        raise CannotCross(
+            f"ref: the lanes of a vmap cannot write a reference {op.ref.aval} that all of them share.",
+            hint="pass it as an argument that is mapped, or make it inside the mapped function.",
+        )
+
+
+def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None, pin: bool = False) -> Ref:
+    """A reference to an array that changes: a mutable cell with this first value.
+
+        ref = new_ref(x);  ref[...] == x;  after ref[i] = y:  ref[...] == x.at[i].set(y)
+
+    It keeps its shape and dtype. A function may read and write references of its surroundings under ``jit`` and in
+    loops and branches; one that uses only references made in it is pure, and every transformation applies to it.
+    Effects: reads and writes are effects, handled where the reference was made.
+    Raises: NotAnArray: the value is no array.
+
+    >>> ref = new_ref(1.0)
+    >>> ref[...] += 1
+    >>> ref
+    Ref(2., dtype=float32)
+    """
+    return made_here(as_array(init_val), False)
+
+
+def made_here(x: Array, argument: bool) -> Ref:
+    """A reference of the present level; ``argument``: it stands for one of a caller."""
+    x = convert(x, x.type.dtype, False)
+    run = top = current()
+    while not run.owns_boxes:
+        run = run.outer
+    if run is BASE:
+        ref = Ref(x.type, BASE, argument)
+        ref.cell = x
+        return ref
+    if type(top) is not References:
+        top = References(top, {})
+        STACK.set(top)  # until what installed the runs outside of it is left
+    ref = Ref(x.type, top, argument)
+    top.cells[ref] = x
+    return ref
+
+
+def get(ref: Ref, idx: Any = None) -> Any:
+    """The value of a reference, or its elements at an index: ``ref[idx]``.
+
+    Raises: EscapedBox: the transformation in which it was made has ended. DeletedArray: it is frozen.
+    """
+    value = _whole(ref)
+    return value if idx is None or idx is Ellipsis else value[idx]
+
+
+def set(ref: Ref, idx: Any, value: Any) -> None:
+    """Replace the elements of a reference at an index: ``ref[idx] = value``.
+
+    Raises: DTypeMismatch: the value has another dtype than the reference. ShapeMismatch: it does not fit.
+    """
+    usable(ref)
+    x = as_array(value)
+    t = ref.aval
+    if x.type.dtype != t.dtype and not x.type.weak:
+        raise DTypeMismatch(
+            f"ref: a reference {t} keeps its dtype, got a value {x.type}.", hint="convert the value with astype."
+        )
+    if idx is None or idx is Ellipsis:
+        new = broadcast(convert(x, t.dtype, False), t.shape)
+    else:
+        new = convert(_whole(ref).at[idx].set(x), t.dtype, False)
+    top = current()
+    if top is BASE:
+        ref.cell = new
+    else:
+        top.answer(RefSet(ref), (new,))
+
+
+def swap(ref: Ref, idx: Any, value: Any) -> Any:
+    """Replace the elements of a reference at an index; the elements before."""
+    before = get(ref, idx)
+    set(ref, idx, value)
+    return before
+
+
+def addupdate(ref: Ref, idx: Any, x: Any) -> None:
+    """Add to the elements of a reference at an index; an element that occurs in it twice is added to twice."""
+    value = _whole(ref)
+    set(ref, None, value + x if idx is None or idx is Ellipsis else value.at[idx].add(x))
+
+
+def freeze(ref: Ref) -> Any:
+    """The final value of a reference, which cannot be used any more.
+
+    Raises: BadCall: it was made at another level, outside the transformed function.
+    """
+    value = _whole(ref)
+    run = current()
+    while run is not ref.level and not run.owns_boxes:
+        run = run.outer
+    if run is not ref.level or ref.argument:
+        raise BadCall(
+            f"freeze: a reference {ref.aval} is frozen where it was made, not in a function that only uses it.",
+            hint="freeze it after the call.",
+        )
+    ref.frozen = True
+    return value
+
+
+def _whole(ref: Ref) -> Any:
+    """The present value of a reference."""
+    usable(ref)
+    top = current()
+    if ref.level is top:
+        return ref.cell if top is BASE else top.cells[ref]  # type: ignore[attr-defined]
+    return top.answer(RefGet(ref), ())[0]
+
+
+def usable(ref: Ref) -> None:
+    """Raises: DeletedArray, BadCall, EscapedBox: a reference may not be used here."""
+    if ref.frozen:
+        raise DeletedArray(f"freeze: a reference {ref.aval} was used after it was frozen.")
+    if ref.lent:
+        raise _two_names(ref)
+    if not in_force(ref.level, current()):
+        raise EscapedBox(
+            f"ref: a reference {ref.aval} of a transformation that has ended was used again.",
+            hint="return its value, ref[...], or make it outside of the transformed function.",
+        )
+
+
+def _two_names(ref: Ref) -> BadCall:
+    return BadCall(
+        f"ref: one reference {ref.aval} has two names in a call: it is passed twice, or passed and read from the "
+        "surroundings.",
+        hint="pass it once, or not at all.",
+    )
+
+
+def _at_base(ref: Ref) -> Ref:
+    """The reference itself. Raises: EscapedBox: its level is not the base."""
+    if ref.level is not BASE:
+        raise EscapedBox(f"ref: a reference {ref.aval} of a transformation that has ended was used again.")
+    usable(ref)
+    return ref
+
+
+class References(BodyTransformer):
+    """The level of references that are made inside a transformation: answers their effects, forwards all others.
+
+    ``cells`` maps them to their present values. It crosses operations whose rows name them with the values as a state.
+    """
+
+    __slots__ = ("cells",)
+    cells: dict[Ref, Any]
+
+    def __init__(self, outer: Run, cells: dict[Ref, Any]):
+        super().__init__(outer, "")
+        self.cells = cells
+
+    def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
+        if op.effectful and isinstance(op, (RefGet, RefSet)) and op.ref in self.cells:
+            if type(op) is RefGet:
+                return (self.cells[op.ref],)
+            (self.cells[op.ref],) = operands
+            return ()
+        if op.bodied:
+            mine = [ref for ref in references_in(op.effects) if ref in self.cells]
+            if mine:
+                return self.cross(op, operands, mine)
+        return self.outer.answer(op, operands)
+
+    def cross(self, op: Any, operands: tuple[Any, ...], refs: Sequence[Ref]) -> Any:
+        """Answer an operation whose bodies use these references; write back their last values."""
+        run = References(self.outer, {ref: self.cells[ref] for ref in refs})
+        token = STACK.set(self.outer)
+        try:
+            test = op.tests[0].effects if op.tests else ()
+            mine = [effect for effect in test if isinstance(effect, (RefGet, RefSet)) and effect.ref in run.cells]
+            left = [effect for effect in test if not isinstance(effect, Axis) and effect not in mine]
+            results = (cross if not mine else rotate_within if left else rotate)(run, op, operands)
+        finally:
+            STACK.reset(token)
+        self.cells.update({ref: run.cells[ref] for ref in written_in(op.effects) if ref in run.cells})
+        return results
+
+    def fresh(self, outer: Run) -> References:
+        return References(outer, dict(self.cells))
+
+    def key(self) -> Any:
+        return ("references", *self.cells) if self.outer is BASE else None
+
+    def flow(self, op: HigherOrder) -> StateFlow:
+        return CarriedValues(self)
+
+
+class CarriedValues(StateFlow):
+    """The values of references enter each body and leave it; in a loop they are carried. Their types never change."""
+
+    in_carry = True
+
+    def __init__(self, run: References):
+        self.operands = [*run.cells.values()]
+
+    def key(self) -> Any:
+        return ("references",)
+
+    def begin(self, run: References, values: Sequence[Any]) -> None:
+        run.cells = dict(zip(run.cells, values))
+
+    def end(self, run: References) -> tuple[Sequence[Any], Any]:
+        return [*run.cells.values()], None
+
+    def join(
+        self, run: Any, op: HigherOrder, bodies: Sequence[TransformedBody], before: Sequence[ArrayType]
+    ) -> StateLayout:
+        return StateLayout(before, None)
+
+    def after(self, run: References, values: Sequence[Any], structure: Any) -> None:
+        run.cells = dict(zip(run.cells, values))
+
+
+def references_in(effects: Iterable[Any]) -> list[Ref]:
+    """The references that an effect row names, each once, in the order in which they were made."""
+    found = {effect.ref for effect in effects if isinstance(effect, (RefGet, RefSet))} if effects else ()
+    return sorted(found, key=lambda ref: ref.number)
+
+
+def written_in(effects: Iterable[Any]) -> list[Ref]:
+    """The references that an effect row writes."""
+    return references_in([effect for effect in effects if isinstance(effect, RefSet)])
+
+
+def discharge(op: HigherOrder, operands: tuple[Any, ...], refs: Sequence[Ref]) -> Any:
+    """Answer an operation at the base whose bodies use references of the base; write back their last values."""
+    cells = {ref: _at_base(ref).cell for ref in refs}
+    run = References(BASE, cells)
+    results = run.cross(op, operands, refs)
+    for ref in refs:
+        ref.cell = run.cells[ref]
+    return results
