@@ -26,8 +26,7 @@ from ..effects.trees.registration import register_dataclass, static
 from ..interpreters.core.body_transform import StateFlow
 from ..interpreters.handlers.handle import handle
 from ..interpreters.handlers.handler import handler
-from ..interpreters.handlers.state_movements import AppendedState, Movement, When
-from ..interpreters.library.effectful.log_entries import broadcast_mask
+from ..interpreters.handlers.state_movements import AppendedState, Movement, When, broadcast_mask
 from .sites import DRAWN, OBSERVED, Sample, need_open_sites
 from .values import substitute
 

@@ -48,6 +48,7 @@ class Run:
     traces: dict[Any, Any]  # traces of functions that are valid under this run alone; unset until there is one
     axis_name: Hashable | None = None  # the named axis that this run handles, of length ``size``
     size: int
+    advice: str = ""  # what to do, in messages, where Python needs the value of its boxes, or uses them after its end
     label: str  # its name in messages, ``vmap('batch')``; empty: part of another handler, and not shown
     owns_boxes: bool = True  # whether values under this run may be boxes that are none outside of it
 

@@ -338,6 +338,7 @@ class Box(Array):
         return NOWHERE
 
     def _unknown(self, error: ErrorClass, what: str, hint: str) -> Any:
+        hint = self.run.advice or hint
         raise error(f"{what}, got {self.type} under {self.run.described}, made at {self.made_at}.", hint=hint)
 
     def __bool__(self) -> bool:
@@ -355,11 +356,8 @@ class Box(Array):
         )
 
     def _scalar(self, name: str) -> Any:
-        return self._unknown(
-            ConcretizationTypeError,
-            f"{name}: a Python number needs a known value",
-            f"keep it an array (astype), or move {name}() outside the transformed function.",
-        )
+        hint = f"keep it an array (astype), or move {name}() outside the transformed function."
+        return self._unknown(ConcretizationTypeError, f"{name}: a Python number needs a known value", hint)
 
     def __int__(self) -> int:
         return self._scalar("int")

@@ -44,5 +44,6 @@ def escaped_box_error(box: Any) -> EscapedBox:
     made = "" if box.made_at == NOWHERE else f"; it was made at {box.made_at}"
     return EscapedBox(
         f"escaped box: a value {box.type} of {run.described}{installed}, {why}, was used again{made}.",
-        hint="return values from the transformed function instead of storing them in variables outside it.",
+        hint=run.advice
+        or "return values from the transformed function instead of storing them in variables outside it.",
     )

@@ -238,7 +238,7 @@ class Reinstallation(installed):
             raise CannotCross(
                 f"{shown}: the rule performs an effect that changes the state of {self.run.label}, and is called where "
                 "that state can no longer change.",
-                hint="perform it in the function, or in the forward rule, and pass on its result.",
+                hint="perform it in the function, or in a derivative's forward rule, and pass on its result.",
             )
         return after
 

@@ -199,7 +199,8 @@ def _cotangents(op: Any, ct: Any, operands: list[Any], linear: list[bool]) -> li
         raise NotDifferentiable(
             f"{op.name}: the function must be linear, and this operation is not, "
             "in those operands that depend on its argument.",
-            hint="linear_transpose takes linear functions only; vjp takes any.",
+            hint="linear_transpose takes linear functions only, vjp takes any; a rule of custom_jvp is linear in its "
+            "tangents.",
         ) from error
 
 

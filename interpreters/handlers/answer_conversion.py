@@ -38,7 +38,13 @@ def fit_answer(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
         return (y,) if y.type is expected[0] else (as_result(op.name, y, expected[0]),)
     parts = list(y) if isinstance(y, tuple) and not op.effectful else pytrees.leaves(y)
     if len(parts) != len(expected):
-        raise DTypeMismatch(f"{op.name}: the clause must give {len(expected)} results, got {len(parts)}.")
+        results = f"{len(expected)} result{'s' * (len(expected) != 1)}"
+        raise DTypeMismatch(
+            f"{op.name}: the clause must give {results}, got {'None' if y is None else len(parts)}.",
+            hint="the clause must return its answer; an effect without one has a result_type that gives None."
+            if y is None
+            else None,
+        )
     return tuple([as_result(op.name, part, t) for part, t in zip(parts, expected)])
 
 

@@ -185,15 +185,32 @@ def _checked(clauses: Mapping[Any, Any]) -> dict[Any, Any]:
 
 
 def check_arity(op: Operation, clause: Any, types: Sequence[Any], stateful: bool) -> None:
-    """Raises BadCall if the signature of a clause does not fit its arguments, such as a state too many or too few."""
+    """Raises BadCall if the operands are not those that the effect declares, or do not fit the clause's signature."""
+    operands = ("op", *map(str, types))
+    kind: Any = type(op)
+    if op.effectful and not _takes(kind.result_tree, operands):
+        raise BadCall(
+            f"{op.name}: its result_type takes {inspect.signature(kind.result_tree)}, it is performed with "
+            f"({', '.join(operands)}).",
+            hint="hx.perform(op, *operands) takes the operands that result_type names; op has the fields.",
+        ) from None
+    resumes = isinstance(clause, ctl)
     clause = clause.f if isinstance(clause, ClauseKind) else clause
-    arguments = (*(("state",) if stateful else ()), "op", *map(str, types))
-    try:
-        inspect.signature(clause).bind(*arguments)
-    except TypeError:
+    arguments = (*["resume"] * resumes, *["state"] * stateful, *operands)
+    if not _takes(clause, arguments):
+        first = "resume, " * resumes
         raise BadCall(
             f"{op.name}: the clause takes {inspect.signature(clause)}, it is called with ({', '.join(arguments)}).",
-            hint="a clause is (op, *operands), and (state, op, *operands) under hx.handle(h, state).",
+            hint=f"a clause is ({first}op, *operands), and ({first}state, op, *operands) under hx.handle(h, state).",
         ) from None
-    except ValueError:  # a builtin without a signature
-        return
+
+
+def _takes(f: Callable[..., Any], arguments: Sequence[Any]) -> bool:
+    """Whether a function can be called with these arguments; True for a builtin without a signature."""
+    try:
+        inspect.signature(f).bind(*arguments)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True

@@ -185,8 +185,9 @@ def pair(op: Operation, answer: Any) -> tuple[Any, Any]:
     """The result of a clause of a handler with state, ``(state, answer)``. Raises: BadArgument: it is no pair."""
     if isinstance(answer, tuple) and len(answer) == 2:
         return answer
+    found = f"a tuple of {len(answer)}" if isinstance(answer, tuple) else type(answer).__name__
     raise BadArgument(
-        f"{op.name}: the clause of a handler with a state must return (state, answer), got {type(answer).__name__}.",
+        f"{op.name}: the clause of a handler with a state must return (state, answer), got {found}.",
         hint="a handler without state is installed by hx.handle(h), without a second argument.",
     )
 

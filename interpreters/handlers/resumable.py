@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...effects.base.deep_calls import on_deep_stack
-from ...effects.base.errors import BadCall, CannotCross, TreeMismatch
+from ...effects.base.errors import BadCall, CannotCross, NotAnArray, TreeMismatch
 from ...effects.base.source_locations import Site, user_site
 from ...effects.base.stack import STACK, SiteCell, current, installed
 from ...effects.base.wrapping import name_of
@@ -28,7 +28,7 @@ from ...effects.trees import pytrees
 from ..core.record import Record
 from .answer_conversion import as_wide_array, fit_answer
 from .early_exit import Abort, with_exit_flag
-from .handler import Handler, ctl
+from .handler import Handler, check_arity, ctl
 from .installation import NO_STATE, HandlerRun, final_answer, pair
 from .resumed_branches import joined_branch, parted_branch
 
@@ -36,18 +36,20 @@ from .resumed_branches import joined_branch, parted_branch
 def run_reified(handler: Handler, state: Any, f: Callable[..., Any], args: Any, kwargs: Any, site: Any) -> Any:
     """``handle(handler, state)(f)(*args, **kwargs)``, by recording ``f`` and interpreting its program."""
     leaves, tree = pytrees.flatten((args, kwargs))
-    xs = [as_array(x) for x in leaves]
+    arrays = {i: x for i, x in enumerate(map(_array_or_none, leaves)) if x is not None}
+    xs = list(arrays.values())
     structures: list[Any] = []
 
     def flat(*boxes: Any) -> list[Any]:
-        inner_args, inner_kwargs = pytrees.unflatten(tree, boxes)
+        given = dict(zip(arrays, boxes))  # what is no array is handed through
+        inner_args, inner_kwargs = pytrees.unflatten(tree, [given.get(i, x) for i, x in enumerate(leaves)])
         results, structure = pytrees.flatten(f(*inner_args, **inner_kwargs))
         structures.append(structure)
         return [as_array(y) for y in results]
 
     # effects of f resolve their types by the handlers in force: this one is among them, though it answers only later
     run = HandlerRun(STACK.get(), handler, state, site)
-    recorder = Record(run, "handle", user_site())
+    recorder = _HandledFunction(run, "handle", user_site())
     with installed(run), installed(recorder):  # ``record`` would start a new call path, but that of f continues ours
         program = recorder.freeze(flat(*[recorder.input(x.type) for x in xs]), name_of(f))
     (structure,) = structures
@@ -55,6 +57,28 @@ def run_reified(handler: Handler, state: Any, f: Callable[..., Any], args: Any, 
         return _with_early_exit(handler, state, program, xs, structure, site)
     end = lambda outs, s: final_answer(handler, s, pytrees.unflatten(structure, outs))
     return _Frame(handler, program, bind(program, xs), end).evaluate(0, state)
+
+
+class _HandledFunction(Record):
+    """The record of a function under ``ctl`` or ``final`` clauses."""
+
+    __slots__ = ()
+    advice = (
+        "a function under ctl or final clauses is recorded before a clause answers: branch by hx.lax.cond or "
+        "hx.numpy.where, and return what is used afterwards."
+    )
+
+    @property
+    def records_everything(self) -> bool:
+        return True
+
+
+def _array_or_none(x: Any) -> Array | None:
+    """An argument as an array; None if it is none."""
+    try:
+        return as_array(x)
+    except NotAnArray:
+        return None
 
 
 def _with_early_exit(
@@ -188,7 +212,11 @@ class _Frame:
                 )
             return rest(op.as_results(fit_answer(op, xs, given.get("y"))), given.get("s", NO_STATE))
 
-        return clause.f(resume, *([state] if len(names) > 1 else []), op, *xs)
+        try:
+            return clause.f(resume, *([state] if len(names) > 1 else []), op, *xs)
+        except TypeError:
+            check_arity(op, clause, [x.type for x in xs], len(names) > 1)
+            raise
 
     def resumes_in(self, op: Any) -> bool:
         """Whether a body of the operation performs an operation with a ``ctl`` clause."""
@@ -237,8 +265,8 @@ class _Frame:
         raise CannotCross(
             f"{op.name}: a clause that takes resume, of {', '.join(self.resuming())}, cannot cross it: the rest of "
             f"the program after one iteration of a loop, or in one lane, is not a function.",
-            hint=f"unroll the loop in Python, or handle it by a clause that answers once; it is at "
-            f"{Site(*self.program.sites[i])}.",
+            hint=f"{'handle it inside, vmap(hx.handle(h)(f))' if op.runs == 'lanes' else 'unroll the loop in Python'}, "
+            f"or handle it by a clause that answers once; it is at {Site(*self.program.sites[i])}.",
         )
 
 

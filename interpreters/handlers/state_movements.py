@@ -18,7 +18,9 @@ from ...effects.base.frozen_values import Value
 from ...effects.control.recorded_bodies import absorbs, at_path
 from ...effects.core.arrays import as_array
 from ...effects.core.columns import zeros_like
-from ...effects.operations.elementwise.comparison import eq, select_n
+from ...effects.operations.elementwise.comparison import eq, select, select_n
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations.shapes import broadcast_in_dim
 from ...effects.operations.manipulation.slicing import slice_in_dim
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.trees import pytrees
@@ -33,10 +35,28 @@ from .open_log import OpenLog, known_entries, with_entries
 
 @register_dataclass
 class When(Value):
-    """An entry of a log from a branch: ``value`` if the branch was ``taken``, else zeros. A pytree."""
+    """An entry of a log from a branch: ``value`` if the branch was ``taken``, else zeros. A pytree.
+
+    In loops and lanes both are stacked: the axes of ``taken`` are the leading ones of ``value``.
+    """
 
     taken: Any
     value: Any
+
+    def masked(self, otherwise: Any = 0) -> Any:
+        """The value where the branch was taken, elsewhere the number ``otherwise``; of a branch in another too."""
+
+        def choose(x: Any) -> Any:
+            y = as_array(x)
+            other = broadcast_in_dim(convert(as_array(otherwise), y.type.dtype, y.type.weak), y.type.shape, ())
+            return select(broadcast_mask(as_array(self.taken), y.type.shape), y, other)
+
+        return pytrees.map(choose, self.value.masked(otherwise) if isinstance(self.value, When) else self.value)
+
+
+def broadcast_mask(mask: Any, shape: tuple[int, ...]) -> Any:
+    """A mask over leading axes, broadcast to a shape."""
+    return broadcast_in_dim(mask, shape, range(len(mask.type.shape))) if mask.type.shape != shape else mask
 
 
 class Movement:
@@ -224,7 +244,7 @@ class AppendedState(StateFlow):
         self.branches = op.runs == "one"
 
     def key(self) -> Any:
-        return ("appended", self.branches)
+        return (type(self), self.branches)
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
         run.current = OpenLog(run.label)

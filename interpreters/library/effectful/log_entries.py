@@ -24,7 +24,7 @@ from ....effects.trees.registration import register_dataclass
 from ....effects.trees.structure import TreeDef
 from ....effects.types.array_type import ArrayType
 from ....effects.types.dtypes import int32
-from ...handlers.state_movements import When
+from ...handlers.state_movements import When, broadcast_mask
 
 MaskedEntry = tuple[Any, "SownEntry"]  # the mask of an entry, see ``_mask_of``, and the entry
 
@@ -72,11 +72,6 @@ def _mask_of(entry: Any) -> Any:
         mask = taken if mask is None else bitwise_and(broadcast_mask(mask, taken.type.shape), taken)
         entry = entry.value
     return mask
-
-
-def broadcast_mask(mask: Any, shape: tuple[int, ...]) -> Any:
-    """A mask over leading axes, broadcast to a shape."""
-    return broadcast_in_dim(mask, shape, range(len(mask.type.shape))) if mask.type.shape != shape else mask
 
 
 def _exclusive(name: str, parts: Sequence[MaskedEntry]) -> tuple[Any, list[Any]]:

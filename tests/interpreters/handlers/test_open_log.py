@@ -147,3 +147,25 @@ def test_an_entry_has_the_gradient_of_its_branch():
     assert float(hx.jit(hx.grad(f))(4.0, 0)) == 2 * 2 * 4.0
     assert float(hx.jit(hx.grad(f))(4.0, 1)) == 3 * 0.5 / 2.0
     assert float(hx.jit(hx.grad(f))(0.0, 0)) == 0.0
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Note:
+    def result_type(op, x):
+        return None
+
+
+def test_an_entry_of_a_branch_is_masked_along_its_leading_axes():
+    write = lambda log, op, x: ((*log, {"rows": x, "sum": x.sum()}), None)
+    log = hx.handler({Note: write}, moves=hx.append)
+
+    def noted(x):  # two branches, one in the other; rows as long as there are of them
+        rows = x * (hnp.arange(3.0) + 1)
+        inner = lambda: lax.cond(x < 3, lambda: hx.perform(Note(), rows), lambda: None)
+        lax.cond(x > 1, inner, lambda: None)
+
+    (entry,), _ = hx.handle(log, ())(lambda: lax.map(noted, hnp.arange(1.0, 4.0)))()
+    np.testing.assert_array_equal(entry.masked(-1.0)["rows"], [[-1, -1, -1], [2, 4, 6], [-1, -1, -1]])
+    np.testing.assert_array_equal(entry.masked(-1.0)["sum"], [-1, 12, -1])
+    (entry,), _ = hx.handle(log, ())(noted)(5.0)
+    np.testing.assert_array_equal(entry.masked()["rows"], np.zeros(3))

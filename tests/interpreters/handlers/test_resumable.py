@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -28,6 +30,12 @@ class Tock:
         return None
 
 
+@hx.effect(vmap="per_lane", diff="stop")
+class Weigh:
+    def result_type(op, n):
+        return n
+
+
 worlds = hx.handler({Pick: hx.ctl(lambda resume, op, xs: hnp.stack([resume(x) for x in xs]))})
 at_once = hx.handler({Pick: hx.ctl(lambda resume, op, xs: hx.vmap(resume)(xs))})
 never = hx.handler({Pick: hx.ctl(lambda resume, op, xs: xs.sum())})
@@ -39,6 +47,10 @@ def pick(*xs):
 
 def products():
     return pick(1.0, 2.0) * pick(10.0, 20.0, 30.0)
+
+
+def weigh(n):
+    return hx.perform(Weigh(), n)
 
 
 GRID = [[10, 20, 30], [20, 40, 60]]
@@ -156,6 +168,51 @@ def test_a_handler_that_resumes_records_first_so_python_cannot_ask_for_values():
 
 
 # final
+
+
+@pytest.mark.parametrize("kind", [hx.final, hx.ctl])
+def test_arguments_that_are_no_arrays_are_handed_through(kind):
+    clause = (lambda op, n: 10.0 * n) if kind is hx.final else lambda resume, op, n: resume(10.0 * n)
+    installed = hx.handle(hx.handler({Weigh: kind(clause)}))
+
+    class Model:
+        rate = 2.0
+
+        @installed
+        def scaled(self, mode, x, *, by):
+            assert mode == "scaled"
+            return hx.perform(Weigh(), by(self.rate * x))
+
+    assert Model().scaled("scaled", 3.0, by=hnp.negative) == -60.0
+    assert hx.jit(lambda x: Model().scaled("scaled", x, by=hnp.negative))(3.0) == -60.0
+
+
+def in_lanes(f):
+    return hx.vmap(f)(hnp.ones(2))
+
+
+KEPT: list = []
+
+
+@pytest.mark.parametrize(("clause", "f", "words"), [
+    (hx.ctl(lambda op, n: n), weigh, "the clause takes (op, n), it is called with (resume, op, f32[]~)."),
+    (hx.final(lambda n: n), weigh, "the clause takes (n), it is called with (op, f32[]~)."),
+    (lambda op, n: None, weigh, "must give 1 result, got None"),
+    (lambda op, n: n, lambda x: hx.perform(Weigh()), "its result_type takes (op, n), it is performed with (op)"),
+    (lambda op, *ns: 1.0, lambda x: hx.perform(Weigh(), x, x), "is performed with (op, f32[]~, f32[]~)"),
+    (hx.ctl(lambda resume, op, n: resume(n)), lambda x: in_lanes(weigh), "handle it inside, vmap(hx.handle(h)(f))"),
+    (hx.ctl(lambda resume, op, n: resume(n)), lambda x: x if x > 0 else -x, "recorded before a clause answers"),
+    (hx.final(lambda op, n: n), lambda x: (KEPT.append(x), x)[1], "recorded before a clause answers"),
+])  # fmt: skip
+def test_what_a_clause_or_a_handled_function_lacks_is_said(clause, f, words):
+    handled = hx.handle(hx.handler({Weigh: clause}))(f)
+    with pytest.raises(hx.errors.HandlaxError, match=re.escape(words)):
+        handled(1.0) + KEPT.pop()
+
+
+def test_a_clause_that_gives_too_much_is_told_how_much():
+    with pytest.raises(hx.errors.BadArgument, match="got a tuple of 3"):
+        hx.handle(hx.handler({Weigh: lambda s, op, n: (s, n, n)}), 0.0)(weigh)(1.0)
 
 
 def test_kinds_are_values():
