@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..base.caches import cached
@@ -20,7 +21,7 @@ from ..operations.elementwise.bitwise import (
     shift_right_arithmetic,
     shift_right_logical,
 )
-from ..operations.elementwise.comparison import eq, lt, ne, select_n
+from ..operations.elementwise.comparison import eq, lt, ne, select, select_n
 from ..operations.elementwise.conversion import convert
 from ..operations.elementwise.transcendental import pow
 from ..operations.manipulation.operand_promotion import broadcast_together, together
@@ -250,12 +251,15 @@ def around(x: Any, decimals: int = 0) -> Array:
     if decimals == 0:
         return arithmetic.round(x, RoundingMethod.TO_NEAREST_EVEN)
     y = convert(x, dtypes.float32, x.type.weak) if dtype.itemsize == 2 else x
-    scale = like(y, 10.0 ** abs(decimals))
-    if decimals > 0:
-        y = div(arithmetic.round(mul(y, scale), RoundingMethod.TO_NEAREST_EVEN), scale)
-    else:
-        y = mul(arithmetic.round(div(y, scale), RoundingMethod.TO_NEAREST_EVEN), scale)
-    return convert(y, dtype, x.type.weak)
+    scale = 10.0 ** abs(decimals) if abs(decimals) <= 308 else math.inf
+    if scale > 1.0 / float(dtypes.finfo(y.type.dtype).tiny):  # or its reciprocal, by which XLA multiplies, would be 0
+        z = y if decimals > 0 else mul(y, like(y, 0.0))
+        return convert(select(arithmetic.is_finite(y), z, y), dtype, x.type.weak)
+    unit = like(y, scale)
+    scaled = mul(y, unit) if decimals > 0 else div(y, unit)
+    whole = arithmetic.round(scaled, RoundingMethod.TO_NEAREST_EVEN)
+    z = div(whole, unit) if decimals > 0 else mul(whole, unit)
+    return convert(select(arithmetic.is_finite(scaled), z, y), dtype, x.type.weak)
 
 
 def _round_integers(x: Array, unit: int) -> Array:

@@ -207,6 +207,16 @@ def test_a_universal_function_writes_into_nothing():
         hnp.add.at(np.zeros(3), 0, 1.0)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("decimals", [38, 40, 308, 400])
+def test_rounding_to_more_decimals_than_there_are_changes_nothing(dtype, decimals):
+    x = np.array([1.5, -0.0, np.inf, -np.inf, np.nan, 15.0], dtype)
+    for f in (hnp.round, hx.jit(hnp.round, static_argnums=1)):
+        assert np.array_equal(f(x, decimals), x, equal_nan=True)
+    whole = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 0.0], dtype)
+    assert np.array_equal(hnp.round(x, -decimals), whole, equal_nan=True)
+
+
 def test_a_number_is_rounded_once():
     x = np.ones(2)
     assert float(hnp.where(np.array([True, False]), x, 0.1)[1]) == 0.1

@@ -159,3 +159,23 @@ def test_top_k_counts_nan_as_the_largest():
 def test_top_k_refuses_what_it_cannot_take(k, options):
     with pytest.raises(ValueError, match="top_k"):
         hnp.top_k(hnp.ones(4), k, **options)
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("bins", [[0.0, 1.0, 2.0], [2.0, 1.0, 0.0], [2.0, 2.0, 1.0], [1.0, 1.0]])
+def test_bins_rise_or_fall(bins, right):
+    x = np.array([-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0])
+    expected = np.digitize(x, bins, right)
+    assert np.array_equal(hnp.digitize(x, np.array(bins), right), expected)
+    assert np.array_equal(hx.jit(lambda x, bins: hnp.digitize(x, bins, right))(x, np.array(bins)), expected)
+
+
+@pytest.mark.parametrize("size", range(7))
+@pytest.mark.parametrize("x", [[1, 2, 3, 3, 4], [3.0, np.nan, 1.0, np.nan, 3.0, 3.0], [[1, 2], [1, 2], [0, 5]]])
+def test_counts_of_the_distinct_values_that_a_size_keeps(x, size):
+    axis = 0 if np.ndim(x) == 2 else None
+    values, counts = np.unique(x, return_counts=True, axis=axis)
+    expected = [*counts[:size], *[0] * (size - len(values))]
+    f = lambda x: hnp.unique(x, return_counts=True, axis=axis, size=size)[1]
+    assert np.array_equal(f(hnp.array(x)), expected)
+    assert np.array_equal(hx.jit(f)(hnp.array(x)), expected)

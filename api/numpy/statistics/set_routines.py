@@ -98,8 +98,14 @@ def unique(
     order, rows = _in_order(x)
     total = x.type.shape[0]
     mask = _first(rows, equal_nan)
-    starts = flatnonzero(mask, size=size, fill_value=None if size is None else total)
-    count = starts.type.shape[0]
+    # with one more, which ends the last of them: the next that a given size leaves out, or the end of the array
+    if size is None:
+        starts = flatnonzero(mask)
+        ends = concatenate([starts, shapes.full(starts.type.update(shape=(1,)), total)], 0)
+    else:
+        ends = flatnonzero(mask, size=size + 1, fill_value=total)
+    count = ends.type.shape[0] - 1
+    starts = slice_in_dim(ends, 0, count)
     places = select_n(lt(starts, like(starts, total)), like(starts, 0), starts) if size is not None else starts
     values = take(rows, places, 0, mode="clip") if total else rows
     missing = None if size is None or fill_value is None else bitwise_not(lt(starts, like(starts, total)))
@@ -113,14 +119,7 @@ def unique(
     if return_inverse:
         found.append(_inverse(mask, order, whole.type.shape if axis is None else (total,)))
     if return_counts:
-        after = concatenate(
-            [
-                slice_in_dim(starts, min(1, count), count),
-                shapes.full(starts.type.update(shape=(min(1, count),)), total),
-            ],
-            0,
-        )
-        found.append(sub(after, starts))
+        found.append(sub(slice_in_dim(ends, 1, count + 1), starts))
     return found[0] if len(found) == 1 else tuple(found)
 
 

@@ -255,7 +255,8 @@ def isin(
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
     """The bin of each ``x``: ``bins[i - 1] <= x < bins[i]``, with ``right`` ``bins[i - 1] < x <= bins[i]``.
 
-    Bins may be decreasing, too. Source: NumPy, ``digitize``.
+    Of decreasing bins: ``bins[i - 1] > x >= bins[i]``, with ``right`` ``bins[i - 1] >= x > bins[i]``. Source: NumPy,
+    ``digitize``.
 
     >>> from handlax.numpy import array
     >>> digitize(array([0.5, 1.0]), array([0.0, 1.0, 2.0]))
@@ -267,12 +268,12 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     size = edges.type.shape[0]
     if not size:
         return shapes.full(x.type.update(dtype=default_int(), weak=False), 0)
-    side, other = ("left", "right") if right else ("right", "left")
+    side = "left" if right else "right"
     way = method or "scan"
     rising = ge(edges[-1], edges[0])
     if isinstance(rising, ConcreteArray):
-        return searchsorted(edges, x, side, method=way) if bool(rising) else _falling(edges, x, other, way)
-    return select_n(rising, _falling(edges, x, other, way), searchsorted(edges, x, side, method=way))
+        return searchsorted(edges, x, side, method=way) if bool(rising) else _falling(edges, x, side, way)
+    return select_n(rising, _falling(edges, x, side, way), searchsorted(edges, x, side, method=way))
 
 
 def _falling(edges: Any, x: Any, side: str, method: str) -> Any:
