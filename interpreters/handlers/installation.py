@@ -14,10 +14,11 @@ from ...effects.core.operation import Operation
 from ...effects.functions.fingerprint import fingerprint
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program
-from ..core.body_transform import STATELESS, BodyTransformer, StateFlow, cross
+from ..core.body_transform import STATELESS, BodyTransformer, StateFlow, cross, transform_body
 from ..core.loop_rotation import rotate, rotate_within
 from ..differentiation.deferred_rules import cross_linear
 from .answer_conversion import fit_answer
+from .early_exit import Abort
 from .handler import ClauseKind, Handler, check_arity, final
 from .merged_lanes import UnmergedLanes
 from .open_log import OpenLog
@@ -127,7 +128,7 @@ class HandlerRun(BodyTransformer):
             if not op.bodied:
                 return cross_linear(self, op, operands)
             if op.tests and self.handles_in(op.tests[0]):
-                return (rotate_within if self.leaves_in(op.tests[0]) else rotate)(self, op, operands)
+                return (rotate_within if self.leaves_in(op) else rotate)(self, op, operands)
             return cross(self, op, operands)
         finally:
             STACK.reset(token)
@@ -141,9 +142,11 @@ class HandlerRun(BodyTransformer):
             return False
         return any([op.bodied or handler.over(op) for op in test.ops])
 
-    def leaves_in(self, test: Program) -> bool:
-        """Whether the test of a loop performs an effect that has no clause here."""
-        return any([not isinstance(effect, Axis) and type(effect) not in self.clauses for effect in test.effects])
+    def leaves_in(self, op: HigherOrder) -> bool:
+        """Whether the test of a loop, under this handler, leaves effects to handlers further out."""
+        (test,), flow = op.tests, self.flow(op)
+        left = transform_body(self, test, [None] * len(test.in_types), None, flow, flow.inner_types()).program.effects
+        return any([not isinstance(effect, (Axis, Abort)) for effect in left])
 
     def fresh(self, outer: Run) -> HandlerRun:
         return HandlerRun(outer, self.handler, self.state, None, self.reified)

@@ -568,20 +568,23 @@ def test_a_changed_global_of_the_function_that_moves_a_state_is_seen(moves):
 
 
 @pytest.mark.parametrize("compiled", [lambda f: f, hx.jit], ids=["eager", "jit"])
-@pytest.mark.parametrize("steps_too", [False, True])
-def test_lanes_execute_a_loop_with_its_first_test_alone_whoever_handles_a_part_of_it(compiled, steps_too):
-    def more(c):
-        if steps_too:
-            step()
-        return c > 0.25 * draw()
-
-    count_down = lambda x: lax.while_loop(more, lambda c: c - 1.0, x)
-    f = (lambda x: hx.handle(counter, 0)(count_down)(x)[1]) if steps_too else count_down
+@pytest.mark.parametrize(
+    "handled",
+    [
+        lambda f: lambda x: f(x, lambda: None),
+        lambda f: lambda x: hx.handle(counter, 0)(lambda x: f(x, step))(x)[1],
+        lambda f: hx.handle(hx.handler({Draw: lambda op: hx.perform(op)}))(lambda x: f(x, lambda: None)),
+    ],
+    ids=["nobody", "of another effect", "that forwards"],
+)
+def test_lanes_execute_a_loop_with_its_first_test_alone_whoever_handles_a_part_of_it(compiled, handled):
+    def count_down(x, also):
+        return lax.while_loop(lambda c: (also(), c > 0.25 * draw())[1], lambda c: c - 1.0, x)
 
     expected, drawn = [], 0
     for x in (2.0, 0.5, 3.0):
         while x > 0.25 * drawn:
             x, drawn = x - 1.0, drawn + 1
         expected, drawn = [*expected, x], drawn + 1
-    last, ys = hx.handle(linear, 0.0)(compiled(hx.vmap(f)))(hnp.array([2.0, 0.5, 3.0]))
+    last, ys = hx.handle(linear, 0.0)(compiled(hx.vmap(handled(count_down))))(hnp.array([2.0, 0.5, 3.0]))
     assert ys.tolist() == expected and float(last) == drawn
