@@ -28,7 +28,7 @@ NAMESPACES = (
     "handlax.checkpoint_policies", "handlax.core", "handlax.debug", "handlax.experimental",
     "handlax.experimental.checkify", "handlax.extend", "handlax.tree",
     "handlax.tree_util", "handlax.dtypes", "handlax.columns", "handlax.errors", "handlax.testing",
-    "handlax.ops", "handlax.test_util", "handlax.flatten_util", "handlax.extend.core", "handlax.typing",
+    "handlax.ops", "handlax.ref", "handlax.test_util", "handlax.flatten_util", "handlax.extend.core", "handlax.typing",
     "handlax.example_libraries.optimizers",
 )  # fmt: skip
 

@@ -28,6 +28,7 @@ from ...effects.base.stack import BASE, STACK, Run, current, in_force
 from ...effects.core.arrays import Array, as_array, concrete
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation, effect
+from ...effects.functions.unsupported import must_be_empty
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.shapes import broadcast
 from ...effects.programs.higher_order import HigherOrder
@@ -158,13 +159,15 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None,
     It keeps its shape and dtype. A function may read and write references of its surroundings under ``jit`` and in
     loops and branches; one that uses only references made in it is pure, and every transformation applies to it.
     Effects: reads and writes are effects, handled where the reference was made.
-    Raises: NotAnArray: the value is no array.
+    Raises: NotAnArray: the value is no array. BadArgument: a memory space, a kind or a pinned buffer is asked for.
 
     >>> ref = new_ref(1.0)
     >>> ref[...] += 1
     >>> ref
     Ref(2., dtype=float32)
     """
+    for parameter, found in (("memory_space", memory_space), ("kind", kind), ("pin", pin or None)):
+        must_be_empty("new_ref", parameter, found, "a reference lies where its value lies.")
     return made_here(as_array(init_val), False)
 
 

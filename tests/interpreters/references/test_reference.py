@@ -170,6 +170,23 @@ def test_second_derivatives_through_a_loop_that_writes():
     np.testing.assert_allclose(hx.jit(hx.hessian(f))(2.0), 12 * 2.0**2)
 
 
+def test_a_test_of_a_loop_may_use_references_of_two_levels():
+    outside = hx.new_ref(0)
+
+    def f(x):
+        inside = hx.new_ref(x)
+
+        def test(c):
+            outside[...] += 1
+            return inside[...] + c < 20
+
+        lax.while_loop(test, lambda c: (inside.__setitem__(..., inside[...] * 2), c + 1)[1], 0)
+        return inside[...]
+
+    assert [int(f(1)), int(outside[...])] == [16, 5]
+    assert [int(hx.jit(f)(3)), int(outside[...])] == [24, 9]
+
+
 INDICES = [
     ..., 1, -1, slice(1, 3), (0, 2), (slice(None), 1), ([0, 0, 1], [1, 2, 3]), (slice(None, None, 2), slice(1, 3)),
 ]  # fmt: skip
@@ -268,6 +285,8 @@ KEPT = []
          errors.NotDifferentiable, "stop_gradient"),
         (lambda r: hnp.sin(r), errors.NotAnArray, "present value"),
         (lambda r: hx.new_ref(r), errors.NotAnArray, "present value"),
+        (lambda r: hx.new_ref(1.0, kind="no_grad_no_remat"), errors.BadArgument, "kind must be left out"),
+        (lambda r: hx.new_ref(1.0, pin=True), errors.BadArgument, "pin must be left out"),
         (lambda r: r.__setitem__(..., hnp.arange(1)[0]), errors.DTypeMismatch, "astype"),
         (lambda r: r.__setitem__(..., hnp.zeros(2)), errors.ShapeMismatch, "does not fit"),
         (lambda r: hx.jit(lambda: r)(), errors.NotAnArray, "Ref"),
