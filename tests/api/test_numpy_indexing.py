@@ -447,3 +447,22 @@ def test_integers_out_of_bounds_are_refused_where_it_is_set(index, read):
 def test_a_mask_without_elements_chooses_nothing_as_in_numpy(shape, mask):
     x, chosen = np.ones(shape, np.float32), np.zeros(mask, bool)
     assert hnp.asarray(x)[hnp.asarray(chosen)].shape == x[chosen].shape
+
+
+ROWS = np.array([0, 1, 2])
+ALL = slice(None)
+
+
+@pytest.mark.parametrize("index", [
+    (ALL, ROWS, ..., ROWS), (ALL, 0, ..., ROWS), (ALL, ROWS, ..., 0), (0, ..., ROWS, ROWS), (ROWS, ..., ROWS, ALL),
+    (None, ROWS, ..., 0, ALL), (ALL, True, ROWS, ..., ROWS), (ALL, np.array([True, False, True, True]), ..., ROWS),
+    (ALL, ROWS[:, None], ..., ROWS), (ALL, 0, ..., 1), (ALL, np.array(1), ..., np.array(2)),
+])  # fmt: skip
+def test_an_ellipsis_of_no_axes_parts_the_arrays_of_an_index(index):
+    x = np.arange(60).reshape(3, 4, 5)
+    part = x[index]
+    found = hnp.asarray(x)[index]
+    assert found.shape == part.shape and np.array_equal(found, part)
+    written = x.copy()
+    written[index] = -part
+    assert np.array_equal(hnp.asarray(x).at[index].set(-part), written)

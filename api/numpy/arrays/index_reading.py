@@ -52,6 +52,9 @@ class BooleanIndex(NamedTuple):
     value: bool
 
 
+APART = BooleanIndex(True)  # before a slice: the arrays of the index are not adjacent
+
+
 class MaskIndex(NamedTuple):
     """A boolean array as index: it indexes as many axes as it has."""
 
@@ -88,7 +91,16 @@ def entries(index: Any, shape: tuple[int, ...]) -> list[Any]:
         raise BadIndex(f"index: an array of shape {shape} takes at most {len(shape)} indices, got {used}.")
     if rest:
         found[dots if dots >= 0 else len(found) : dots if dots >= 0 else len(found)] = [FULL] * rest
+    elif dots > 0 and _parts(found[:dots], found[dots:]):
+        found.insert(0, APART)
     return _unmasked(found, shape) if any([item.__class__ is MaskIndex for item in found]) else found
+
+
+def _parts(before: list[Any], after: list[Any]) -> bool:
+    """Whether an ellipsis of no axes parts arrays, whose axes it so moves to the front, where they are not already."""
+    advanced = [[i for i in items if i is not None and i.__class__ is not slice] for items in (before, after)]
+    arrays = [i for i in (*advanced[0], *advanced[1]) if i.__class__ is MaskIndex or getattr(i, "ndim", 0)]
+    return bool(advanced[0] and advanced[1] and arrays) and (before[0] is None or before[0].__class__ is slice)
 
 
 def _entry(item: Any) -> Any:

@@ -43,6 +43,7 @@ from .adding_elements import resize
 from .creation import array_beside
 from .index_arrays import diag_indices
 from .index_reading import (
+    APART,
     CLIP,
     FILL,
     FULL,
@@ -322,7 +323,7 @@ class IndexUpdateRef:
         mask = _mask(self.index, own.shape)
         if mask is not None:
             return _where(mask, elements(x), x)
-        items = entries(self.index, own.shape)
+        items = [item for item in entries(self.index, own.shape) if item is not APART]
         if any([item.__class__ is BooleanIndex for item in items]):
             raise DTypeMismatch("at: apply takes no boolean scalars as indices.", hint="choose with where.")
         known = window(items, own.shape, wrap_negative_indices)
