@@ -99,7 +99,7 @@ def entries(index: Any, shape: tuple[int, ...]) -> list[Any]:
 def _parts(before: list[Any], after: list[Any]) -> bool:
     """Whether an ellipsis of no axes parts arrays, whose axes it so moves to the front, where they are not already."""
     advanced = [[i for i in items if i is not None and i.__class__ is not slice] for items in (before, after)]
-    arrays = [i for i in (*advanced[0], *advanced[1]) if i.__class__ is MaskIndex or getattr(i, "ndim", 0)]
+    arrays = [i for i in (*advanced[0], *advanced[1]) if i.__class__ is MaskIndex or bool(getattr(i, "ndim", None))]
     return bool(advanced[0] and advanced[1] and arrays) and (before[0] is None or before[0].__class__ is slice)
 
 
