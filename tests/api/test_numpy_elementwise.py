@@ -184,6 +184,18 @@ def test_derivatives_at_special_points(f, x, slope):
     np.testing.assert_allclose(float(hx.grad(f)(x)), slope, rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("decimals", [2, 39, 320, -2, -39, -320])
+def test_rounding_to_more_decimals_than_there_are(decimals, dtype):
+    x = np.array([1.5, -0.0, 3e4, np.inf, np.nan], dtype)
+    exact = np.round(x.astype(np.longdouble), decimals).astype(dtype) if abs(decimals) == 2 else x
+    exact = np.where(np.isfinite(x), 0.0, x) if decimals < -2 else exact
+    for f in (hnp.round, hx.jit(hnp.round, static_argnums=1)):
+        found = np.asarray(f(x, decimals))
+        np.testing.assert_allclose(found[[0, 1, 2, 4]], exact[[0, 1, 2, 4]], rtol=1e-15)
+        assert decimals < 0 or found[3] == np.inf
+
+
 @pytest.mark.parametrize("f", [hnp.sinc, hx.jit(hnp.sinc)])
 def test_sinc_of_infinities_is_zero(f):
     np.testing.assert_array_equal(f(np.array([np.inf, -np.inf], "float32")), [0.0, 0.0])

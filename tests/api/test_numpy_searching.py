@@ -33,7 +33,8 @@ def test_places_in_order_for_short_and_long_arrays(size, side, rng):
 
 
 def test_bins_may_rise_or_fall(rng):
-    edges, x = np.sort(rng.normal(size=9)), rng.normal(size=(3, 4))
+    edges = np.sort(rng.normal(size=9))
+    x = np.concatenate([rng.normal(size=4), edges])
     for right in (False, True):
         same(hnp.digitize(x, edges, right), np.digitize(x, edges, right))
         same(hnp.digitize(x, edges[::-1], right), np.digitize(x, edges[::-1], right))
@@ -69,6 +70,17 @@ def test_distinct_elements_of_a_given_number_under_jit(rng):
     same(counts, [*wanted[3], *[0] * (9 - n)])
     with pytest.raises(hx.errors.ConcretizationError, match="size=n"):
         hx.jit(hnp.unique)(x)
+
+
+@pytest.mark.parametrize("axis", [None, 0])
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 6, 9])
+def test_the_first_distinct_elements_with_their_counts(size, axis):
+    x = np.array([3.0, 1, np.nan, 2, np.nan, 3, 3])
+    x = x if axis is None else np.stack([x, x], 1)
+    wanted = np.unique(x, return_counts=True, axis=axis)[1] if axis is None else np.array([1, 1, 3, 2])
+    for f in (hnp.unique, hx.jit(hnp.unique, static_argnames=("return_counts", "axis", "size"))):
+        _, counts = f(x, return_counts=True, axis=axis, size=size)
+        same(counts, [*wanted[:size], *[0] * (size - len(wanted))])
 
 
 @pytest.mark.parametrize("name", SETS)

@@ -19,7 +19,7 @@ from ..foundations.shapes import broadcast
 from . import complex_functions as formulas
 from . import real_functions
 from .arithmetic import abs as absolute
-from .arithmetic import add, div, like, mul, neg, rsqrt, square, sub
+from .arithmetic import add, div, like, mul, neg, rsqrt, square, stop_gradient, sub
 from .comparison import clamp, eq, gt, max, ne, select_n
 from .complex_functions import PERFORMED, assembled, by_parts, composed, corrected, evaluated
 from .complex_parts import complex, imag, real
@@ -116,9 +116,13 @@ def _inverse_slope(x: Any, sign: int) -> Any:
 
 
 def _one_minus_square(x: Any) -> Any:
-    """1 - x^2 for real x, by its factors where abs(x) is near 1."""
-    large = gt(absolute(x), like(x, 0.5))
-    return select_n(large, sub(like(x, 1), square(x)), mul(_one_minus(x), _one_plus(x)))
+    """1 - x^2 for real x, by its factors where abs(x) is near 1.
+
+    The derivative is that of the square, one term: of the two of the product one may be 0 times infinity.
+    """
+    direct, factors = sub(like(x, 1), square(x)), mul(_one_minus(x), _one_plus(x))
+    rest = select_n(gt(absolute(x), like(x, 0.5)), like(x, 0), sub(factors, direct))
+    return add(direct, stop_gradient(rest))
 
 
 def _atanh_divisor(x: Any) -> Any:

@@ -3,6 +3,7 @@
 The bounds are those of docs/explanation/accuracy.md. Subnormal numbers are zeros to compiled programs.
 """
 
+import itertools
 import pathlib
 import re
 
@@ -143,3 +144,13 @@ def test_operations_of_all_pairs_of_special_values_are_those_of_numpy(name, dtyp
             close = np.abs(z - wanted) <= bound * eps * np.abs(wanted)
             right = same | flushed | close | (np.isnan(z) & np.isnan(wanted))
             assert right.all(), [(a, b, c, d) for a, b, c, d in zip(x[~right], y[~right], z[~right], wanted[~right])]
+
+
+@pytest.mark.parametrize(("name", "signs"), [("asin", (1, -1)), ("acos", (-1, 1)), ("atanh", (1, -1))])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_second_derivatives_at_the_ends_of_a_domain_are_infinite_both_ways(name, signs, dtype):
+    f, one = getattr(lax, name), np.ones((), dtype)
+    forwards = lambda f: lambda x: hx.jvp(f, (x,), (one,))[1]
+    for outer, inner in itertools.product((forwards, hx.grad), repeat=2):
+        for way in (lambda g: g, hx.jit):
+            assert [float(way(outer(inner(f)))(x)) for x in (one, -one)] == [sign * np.inf for sign in signs]
