@@ -184,6 +184,17 @@ def test_derivatives_at_special_points(f, x, slope):
     np.testing.assert_allclose(float(hx.grad(f)(x)), slope, rtol=1e-5)
 
 
+@pytest.mark.parametrize(("f", "base"), [(hnp.log2, 2), (hnp.log10, 10)])
+def test_logarithms_of_complex_zeros_and_infinities(f, base):
+    z = np.array([0, complex(np.inf, 1), complex(-np.inf, 1), complex(0, -np.inf), 8j], "complex64")
+    with np.errstate(divide="ignore"):
+        exact = np.log(z)
+    for way in (f, hx.jit(f)):
+        found = np.asarray(way(z))
+        np.testing.assert_allclose(found.real, np.real(exact) / np.log(base), rtol=1e-6)
+        np.testing.assert_allclose(found.imag, np.imag(exact) / np.log(base), rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("decimals", [2, 39, 320, -2, -39, -320])
 def test_rounding_to_more_decimals_than_there_are(decimals, dtype):

@@ -35,6 +35,10 @@ def compiled(m, name, z):
     return m.jit(getattr(m.lax, name))(np.array([z], np.complex64))[0]
 
 
+def weakness(name, *args):
+    return lambda m: m.eval_shape(getattr(m.numpy, name), *args).weak_type
+
+
 # the first words of a row: calls with what they give here, and in JAX
 ROWS = {
     "`relu`, `relu6`, `hard_sigmoid` at NaN": [
@@ -54,6 +58,17 @@ ROWS = {
     "`hypot` with an infinite operand": [
         (lambda m: slope(m, lambda x: m.numpy.hypot(x, f32(3, 3)), f32(INF, -INF)), [1.0, -1.0], [NAN, NAN]),
         (lambda m: m.grad(lambda x: m.numpy.hypot(f32(3)[0], x))(f32(INF)[0]), 1.0, NAN),
+    ],
+    "The quotient by 0": [
+        (lambda m: m.jvp(m.numpy.divide, (f32(1), f32(0)), (f32(1), f32(1)))[1], -INF, NAN)
+    ],
+    "`zeta` at poles and infinity": [
+        (lambda m: m.jit(m.lax.zeta)(f32(2, INF, 2, 2), f32(-1, 0, INF, -INF)),
+         [INF, INF, 0, NAN], [INF, NAN, NAN, INF]),
+        (lambda m: m.lax.zeta(f32(1, 1, 1, 1), f32(-1.5, 0, INF, -INF)), [INF] * 4, [INF] * 4),
+    ],
+    "`power` of `uint8` with exponents from 128 on": [
+        (lambda m: m.numpy.power(np.array([2], np.uint8), np.array([128], np.uint8))[0], 0, 1)
     ],
     "`max`, `min`, norms of order inf at NaN": [
         (lambda m: slope(m, m.numpy.max, f32(NAN, 1)), 0.0, NAN),
@@ -94,10 +109,25 @@ ROWS = {
         (lambda m: compiled(m, "sqrt", complex(-1, -0.0)), -1j, 1j),
         (lambda m: compiled(m, "asin", complex(2, -0.0)).imag, -1.3169578, 1.3169578),
     ],
+    "Complex functions of NaN and infinities": [
+        (lambda m: compiled(m, "acos", complex(0, NAN)).real, np.pi / 2, NAN),
+        (lambda m: compiled(m, "atanh", complex(0, NAN)).real, 0.0, NAN),
+        (lambda m: compiled(m, "sqrt", complex(INF, NAN)).real, INF, NAN),
+        (lambda m: compiled(m, "exp", complex(-INF, NAN)), 0j, complex(NAN, NAN)),
+        (lambda m: m.numpy.power(np.array([complex(INF, 1)], np.complex64), 2.0 + 0j)[0].real, INF, NAN),
+    ],
     "Complex functions near overflow and cancellation": [
         (lambda m: compiled(m, "sin", 89j), 2.2448064e38j, complex(0, INF)),
         (lambda m: compiled(m, "log1p", complex(-1, 1e-30)).real, -69.07755, -INF),
         (lambda m: compiled(m, "sinh", 1e-30).real, 1e-30, 0.0),
+    ],
+    "Weak types of `heaviside`, `ldexp`, `spacing`, `angle`, `nan_to_num`, `power`": [
+        (weakness("heaviside", np.int32([1]), 0.5), 1, 0),
+        (weakness("ldexp", 1.5, 2), 1, 0),
+        (weakness("spacing", 1.5), 1, 0),
+        (weakness("angle", 1.5), 1, 0),
+        (weakness("nan_to_num", 1.5), 1, 0),
+        (weakness("power", 2.5, np.int32([2])), 1, 0),
     ],
     "`sign` of an infinite complex number": [(lambda m: compiled(m, "sign", complex(INF, 1)), 1 + 0j, complex(NAN, 0))],
     "`max` and `min` of complex numbers with NaN": [

@@ -22,6 +22,7 @@ from ...effects.operations.elementwise.arithmetic import (
 from ...effects.operations.elementwise.arithmetic import abs as _abs
 from ...effects.operations.elementwise.bitwise import bitwise_or
 from ...effects.operations.elementwise.comparison import eq, lt, select_n
+from ...effects.operations.elementwise.complex_parts import complex as _complex
 from ...effects.operations.elementwise.complex_parts import imag as _imag
 from ...effects.operations.elementwise.complex_parts import real as _real
 from ...effects.operations.elementwise.conversion import convert
@@ -77,7 +78,10 @@ asin, acos, atan, asinh, acosh, atanh = arcsin, arccos, arctan, arcsinh, arccosh
 
 def _based(x: Any, base: float) -> Any:
     x = inexact(x)
-    return div(_log(x), like(x, math.log(base)))
+    y = _log(x)
+    if not dtypes.is_complex(x.type.dtype):
+        return div(y, like(x, math.log(base)))
+    return _complex(*[div(part, like(part, math.log(base))) for part in (_real(y), _imag(y))])  # one may be infinite
 
 
 def log2(x: Any, /) -> Any:

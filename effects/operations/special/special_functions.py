@@ -105,17 +105,18 @@ def _zeta(s, q):
     """SciPy's zeta; for q < 0 and an integer s a sum over all integers less one over natural numbers, else NaN.
 
     sum over n in Z of (q + n)^-s = r^-s + zeta(s, 1 + r) + (-1)^s zeta(s, 1 - r) for q = r modulo 1. The poles at 0 and
-    below are infinite from both sides for even s, and NaN for others.
+    below are infinite from both sides for even s, and NaN for others. zeta(1, q) is infinite, a sum without a limit.
     """
     s, q = (np.asarray(v, np.float64) for v in (s, q))
     hurwitz = scipy_special("zeta")
-    even, below, r = s % 2 == 0, q < 0, q - np.rint(q)
+    even, below, r = s / 2 == np.floor(s / 2), q < 0, q - np.rint(q)
     sign = np.where(even, 1.0, -1.0)
     near = np.abs(r) ** -s * np.where(r < 0, sign, 1.0)
     around = near + hurwitz(s, 1 + r) + sign * (hurwitz(s, 1 - r) - hurwitz(s, np.where(below, 1 - q, 1.0)))
     around = np.where((s == np.floor(s)) & (s > 1), around, np.nan)
     y = np.where(below, around, hurwitz(s, np.where(below, 1.0, q)))
-    return np.where((q <= 0) & (r == 0), np.where(even, np.inf, np.nan), y)
+    y = np.where((q <= 0) & (r == 0), np.where(even, np.inf, np.nan), y)
+    return np.where((s == 1) & (q == q), np.inf, y)
 
 
 BRANCHED = 10_000  # elements from which on zeta tests for negative ones
@@ -152,7 +153,8 @@ def _over_all_integers(s: Any, q: Any, sums: Any) -> Any:
 def _at_zero_and_infinity(s: Any, q: Any, y: Any) -> Any:
     nan = like(q, np.nan)
     y = select_n(eq(q, like(q, np.inf)), y, select_n(gt(s, like(s, 1.0)), nan, like(q, 0.0)))
-    return select_n(eq(q, like(q, 0.0)), y, select_n(_even(s), nan, like(q, np.inf)))
+    y = select_n(eq(q, like(q, 0.0)), y, select_n(_even(s), nan, like(q, np.inf)))
+    return select_n(bitwise_and(eq(s, like(s, 1.0)), eq(q, q)), y, like(q, np.inf))
 
 
 def _lower_zeta(op: Any, emit: Any, s: Any, q: Any) -> Any:
