@@ -8,15 +8,16 @@ like a global.
 from __future__ import annotations
 
 import dis
+import os
+import pathlib
 import sys
 import types
 from collections.abc import Iterator
-from enum import Enum
 from typing import Any
 
 import numpy as np
 
-from ..base.caches import Cache
+from ..base.caches import Cache, cached
 from ..core.operation import Operation
 
 _ROOTS = (__name__.split(".")[0], "numpy", "jaxlib", "ml_dtypes")
@@ -26,7 +27,8 @@ _PURE = frozenset((
     "dataclasses", "decimal", "enum", "fractions", "functools", "_functools", "heapq", "_heapq", "itertools", "math",
     "numbers", "operator", "_operator", "re", "string", "types", "typing",
 ))  # fmt: skip
-_LIBRARY = sys.stdlib_module_names | {"builtins", *_ROOTS}
+_STANDARD = sys.stdlib_module_names | {"builtins"}
+_FOLDER = pathlib.Path(os.__file__).parent
 _CONSTANT = _PURE.union(_ROOTS)
 # NumPy's functions in Python are wrapped by one type in C, which shows neither code nor closure.
 NUMPY_DISPATCHER = type(np.sum)
@@ -124,5 +126,20 @@ def is_constant_builtin(x: Any) -> bool:
 
 
 def is_constant_class(kind: type) -> bool:
-    """Whether a class is not expected to change: those of libraries; operations, enumerations and exceptions."""
-    return kind.__module__.partition(".")[0] in _LIBRARY or issubclass(kind, (Operation, Enum, BaseException))
+    """Whether a class is not expected to change: those of libraries; and operations, which are values."""
+    return is_of_library(kind) or issubclass(kind, Operation)
+
+
+def is_of_library(x: Any) -> bool:
+    """Whether a class or function is of the standard library, NumPy, jaxlib or handlax."""
+    root = (x.__module__ or "").partition(".")[0]
+    return root in _ROOTS or (root in _STANDARD and _is_standard(root))
+
+
+@cached("modules of the standard library", 512)
+def _is_standard(name: str) -> bool:
+    """Whether the module of this name is Python's own: a program may have a ``profile`` or a ``code`` too."""
+    spec = getattr(sys.modules.get(name), "__spec__", None)
+    origin = pathlib.Path(getattr(spec, "origin", None) or "built-in")
+    own = origin.is_relative_to(_FOLDER) and "site-packages" not in origin.parts
+    return spec is not None and (own or str(origin) in ("built-in", "frozen"))

@@ -16,6 +16,7 @@ import functools
 import sys
 import types
 from collections.abc import Callable
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from .code_reads import (
     is_constant_builtin,
     is_constant_class,
     is_constant_module,
+    is_of_library,
 )
 
 _VALUES = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), np.generic)
@@ -41,10 +43,14 @@ _NUMBERS = frozenset((int, float, complex, bool, str, type(None)))  # the common
 _CONSTANT = (np.ufunc, np.dtype, ArrayType, ConcreteArray, Operation, NUMPY_DISPATCHER)
 _OURS = __name__.split(".")[0] + "."
 _BUILTINS = vars(builtins)
-# Attributes of a class that its definition makes: descriptors in C, and tables that nobody sets.
+# Attributes of a class that its definition makes: descriptors, tables that nobody sets, methods written by a decorator.
 _DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType,
-                types.MethodDescriptorType, types.ClassMethodDescriptorType)  # fmt: skip
-_MADE = frozenset(("_fields", "_field_defaults", "_abc_impl", "_is_protocol"))
+                types.MethodDescriptorType, types.ClassMethodDescriptorType, types.DynamicClassAttribute)  # fmt: skip
+_MADE = frozenset((
+    "_fields", "_field_defaults", "_abc_impl", "_is_protocol", "__new__", "__init__", "__repr__", "__eq__", "__lt__",
+    "__le__", "__gt__", "__ge__", "__hash__", "__setattr__", "__delattr__", "__replace__", "__getstate__",
+    "__setstate__",
+))  # fmt: skip
 _BY_IDENTITY = frozenset((type, types.BuiltinFunctionType))  # their own == compares identity, in C
 _ESCAPES = frozenset(("globals", "eval", "exec"))
 _MAX_FUNCTIONS = 2000  # that one fingerprint may reach
@@ -173,8 +179,10 @@ def _key(x: Any, seen: _Reached) -> Any:
         return x
     if isinstance(x, type):
         return x if is_constant_class(x) else _class_key(x, seen)
+    if isinstance(x, Enum):
+        return kind, x._name_, None if is_constant_class(kind) else (_class_key(kind, seen), _fields_key(x, seen))
     if isinstance(x, _VALUES) and kind.__hash__ is not None:
-        return kind, bits(x)
+        return kind, bits(x), None if is_constant_class(kind) else (_class_key(kind, seen), _fields_key(x, seen))
     if kind is tuple or kind is frozenset:
         parts = [_key(item, seen) for item in x]
         return kind, tuple(parts) if kind is tuple else frozenset(parts)
@@ -286,13 +294,14 @@ def _module_key(module: types.ModuleType, name: str, code: CodeReads, seen: _Rea
 
 
 def _class_key(kind: type, seen: _Reached) -> Any:
-    """A class by the attributes of it and its bases, but for those that every definition makes."""
+    """A class by the attributes of it, its bases and its metaclass, but for those that every definition makes."""
     number = seen.get(id(kind))
     if number is not None:
         return "again", number
     seen[id(kind)] = len(seen)
-    keys = [(base, _attributes_key(base, seen)) for base in kind.__mro__ if not is_constant_class(base)]
-    return kind, tuple(keys)
+    meta: type = type(kind)
+    bases = (*kind.__mro__, *meta.__mro__)
+    return kind, tuple([(base, _attributes_key(base, seen)) for base in bases if not is_constant_class(base)])
 
 
 def _attributes_key(kind: type, seen: _Reached) -> Any:
@@ -303,11 +312,25 @@ def _attributes_key(kind: type, seen: _Reached) -> Any:
         elif isinstance(x, property):
             x = (x.fget, x.fset)
         if isinstance(x, types.FunctionType):
-            made = x.__code__.co_filename.startswith("<")  # by a decorator such as dataclass
-            keys.append((name, ByIdentity(x) if made else _key(x, seen)))
-        elif not (name in _MADE or isinstance(x, _DESCRIPTORS) or (name.startswith("__") and name.endswith("__"))):
+            made = name == "__repr__" or (name in _MADE and x.__code__.co_filename.startswith("<"))
+            made = made and (name != "__init__" or "__dataclass_params__" in vars(kind))
+            keys.append((name, ByIdentity(x) if made or is_of_library(x) else _key(x, seen)))
+        elif not (name in _MADE or isinstance(x, _DESCRIPTORS) or _is_private_to_python(name) or isinstance(x, kind)):
             keys.append((name, _key(x, seen)))
+    if issubclass(kind, Enum):
+        keys += [(name, _fields_key(member, seen)) for name, member in kind.__members__.items()]
     return tuple(keys)
+
+
+def _is_private_to_python(name: str) -> bool:
+    """Whether a name is of the form that classes and enumerations use for tables of their own: ``__x__``, ``_x_``."""
+    return name.startswith("_") and name.endswith("_")
+
+
+def _fields_key(x: Any, seen: _Reached) -> Any:
+    """What an instance of a class of the program has beside its value as a number, a string or a member."""
+    fields = sorted(getattr(x, "__dict__", {}).items())
+    return tuple([(name, _key(value, seen)) for name, value in fields if not _is_private_to_python(name)])
 
 
 TRACES = Cache("trace")

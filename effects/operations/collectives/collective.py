@@ -195,8 +195,14 @@ class Psum(LaneReduction):
     axes: tuple[SizedAxis, ...]
     groups: Groups | None = None
     reduce = reduce_sum
-    repeat = lambda x, n: mul(x, broadcast(scalar(n, x.type.dtype), x.type.shape))
     jvp = linear
+
+    @staticmethod
+    def repeat(x, n):
+        """n x; a sum where ``n`` is no number of the dtype."""
+        if x.type.dtype.itemsize < 4 or n > 1 << 24:
+            return reduce_sum(axis_at(x, None, 0, n), (0,))
+        return mul(x, broadcast(scalar(n, x.type.dtype), x.type.shape))
 
     def transpose(op, ct, x):
         return perform(op, ct)

@@ -114,6 +114,8 @@ def beta_integral(w: SeriesArithmetic, a: Any, b: Any, x: Any, *fraction: Any) -
     scale = w.lgamma(p + q) - w.lgamma(p) - w.lgamma(q)
     inside = w.exp(p * w.log(y) + q * w.log1p(-y) + scale) * h / p
     inside = w.where(_mirrored(a, b, x), 1.0 - inside, inside)
-    outside = (x < 0.0) | (x > 1.0) | (a <= 0.0) | (b <= 0.0)
-    ends = w.where(x == 0.0, w.full(x, 0.0), w.where(x == 1.0, w.full(x, 1.0), inside))
-    return w.where(outside, w.full(x, np.nan), ends)
+    zero, one = w.full(x, 0.0), w.full(x, 1.0)
+    inside = w.where((a == np.inf) & (b < np.inf), zero, w.where((b == np.inf) & (a < np.inf), one, inside))
+    ends = w.where(x == 0.0, zero, w.where(x == 1.0, one, inside))
+    domain = (x >= 0.0) & (x <= 1.0) & (a > 0.0) & (b > 0.0)  # in which a NaN is not
+    return w.where(domain, ends, w.full(x, np.nan))

@@ -6,6 +6,7 @@ import time
 import types
 
 import numpy as np
+import pytest
 from helpers.count_traces import traced
 
 import handlax as hx
@@ -101,6 +102,60 @@ def test_what_is_read_through_a_class_is_compared_too():
     Base.k = 2.0
     assert values() == [2.0] * 4
     assert traced(lambda: [hx.jit(lambda x: Derived().scaled(x) - 1)(1.0) for _ in range(3)]) == 1
+
+
+def declared():
+    """Classes as a console declares them, in source without a file; each ``read`` depends on what ``change`` sets."""
+    source = """
+import dataclasses, enum
+class Plain:
+    def scaled(self, x): return x * FACTOR
+    @staticmethod
+    def static(x): return x * FACTOR
+class Meta(type): k = 1.0
+class WithMeta(metaclass=Meta): pass
+class Color(enum.Enum):
+    RED = 1
+    def scaled(self, x): return x * FACTOR
+class Level(enum.IntEnum):
+    LOW = 1
+    def scaled(self, x): return x * FACTOR
+class Number(float):
+    def scaled(self, x): return x * FACTOR
+class Failure(Exception): k = 1.0
+@dataclasses.dataclass(frozen=True)
+class Options:
+    k: float = 1.0
+    def scaled(self, x): return x * FACTOR * self.k
+"""
+    names = {"FACTOR": 1.0, "__name__": __name__}
+    exec(source, names)
+    names["number"] = names["Number"](2.0)
+    return names
+
+
+@pytest.mark.parametrize(
+    ("read", "change"),
+    [
+        ("Plain().scaled(x)", "FACTOR = 2.0"),
+        ("Plain.static(x)", "FACTOR = 2.0"),
+        ("x * WithMeta.k", "Meta.k = 2.0"),
+        ("Color.RED.scaled(x)", "FACTOR = 2.0"),
+        ("x * getattr(Color.RED, 'k', 1.0)", "Color.RED.k = 2.0"),
+        ("Level.LOW.scaled(x)", "FACTOR = 2.0"),
+        ("number.scaled(x)", "FACTOR = 2.0"),
+        ("x * getattr(number, 'k', 1.0)", "number.k = 2.0"),
+        ("x * Failure.k", "Failure.k = 2.0"),
+        ("Options().scaled(x)", "FACTOR = 2.0"),
+    ],
+)
+def test_classes_of_a_console_are_read_anew(read, change):
+    names = declared()
+    made = lambda: float(hx.jit(eval(f"lambda x: {read}", names))(1.0))
+    assert made() == 1.0
+    exec(change, names)
+    assert made() == 2.0
+    assert traced(lambda: [made() for _ in range(3)]) <= 1
 
 
 def test_functions_that_draw_or_look_at_the_clock_are_no_constants():

@@ -34,6 +34,16 @@ def test_booleans_are_counted_or_combined():
     assert over(lambda x: lax.pmin(x, "i", axis_index_groups=[[0, 1], [2]]), x).tolist() == [False, False, True]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "uint8"])
+def test_more_unmapped_lanes_than_a_dtype_can_count_are_summed_as_mapped_ones(dtype):
+    def total(x, lanes):
+        return hx.vmap(lambda _, x: lax.psum(x, "i"), (0, lanes), None, axis_name="i")(np.zeros(70_000), x)
+
+    for x in (0, 1):
+        whole = hnp.full(70_000, x, dtype)
+        assert np.array_equal(total(whole[0], None), total(whole, 0))
+
+
 def test_integers_among_the_names_are_dimensions():
     assert over(lambda x: lax.psum(x, ("i", 0))).tolist() == [66] * 3
     assert over(lambda x: lax.psum(x, ("i", -1), axis_index_groups=[[0, 2], [1]])).tolist() == [44, 22, 44]
