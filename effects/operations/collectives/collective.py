@@ -189,20 +189,21 @@ class LaneReduction(Collective):
         return (perform(rest, y) if rest.axes else y), None
 
 
+def _times(x: Any, n: int) -> Any:
+    """n x; as a sum where the dtype may be too narrow for n."""
+    if x.type.dtype.itemsize < 4 or n > 1 << 24:
+        return reduce_sum(axis_at(x, None, 0, n), (0,))
+    return mul(x, broadcast(scalar(n, x.type.dtype), x.type.shape))
+
+
 # y = sum of x over the lanes
 @operation
 class Psum(LaneReduction):
     axes: tuple[SizedAxis, ...]
     groups: Groups | None = None
     reduce = reduce_sum
+    repeat = _times
     jvp = linear
-
-    @staticmethod
-    def repeat(x, n):
-        """n x; a sum where ``n`` is no number of the dtype."""
-        if x.type.dtype.itemsize < 4 or n > 1 << 24:
-            return reduce_sum(axis_at(x, None, 0, n), (0,))
-        return mul(x, broadcast(scalar(n, x.type.dtype), x.type.shape))
 
     def transpose(op, ct, x):
         return perform(op, ct)
@@ -322,7 +323,7 @@ class PsumScatter(Collective):
 
     def collective(op, axis, size, dims, x):
         rest, d = op.without(axis)
-        total = Psum.repeat(x, size) if dims[0] is None else reduce_sum(x, (dims[0],))
+        total = _times(x, size) if dims[0] is None else reduce_sum(x, (dims[0],))
         return beside(rest, total, d)
 
 
