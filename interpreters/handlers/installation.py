@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...effects.base.errors import BadArgument, CannotCross, HandlaxError
+from ...effects.base.frozen_values import Value
 from ...effects.base.stack import BASE, STACK, Run, inside
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation
@@ -34,6 +35,21 @@ class _NoState:
 
 
 NO_STATE = _NoState()
+
+
+class Refusal(Value):
+    """Refuses a ``ctl`` or ``final`` clause in a derivative's or batching rule, which ``rule`` names."""
+
+    rule: str
+
+    def __call__(self, run: HandlerRun, op: Operation, clause: Any, operands: tuple[Any, ...]) -> Any:
+        """Raises: CannotCross."""
+        does = "ends the program" if isinstance(clause, final) else "takes the rest of the program"
+        raise CannotCross(
+            f"{self.rule}: the rule performs {op.name}, whose clause {does}, which a rule cannot.",
+            hint="perform it before or after the function; a clause that ends may also be called by a function and "
+            "its jvp or forward rule alike.",
+        )
 
 
 class HandlerRun(BodyTransformer):
@@ -154,18 +170,9 @@ class HandlerRun(BodyTransformer):
     def restrict(self, rule: str, body: Program | None) -> None:
         """Refuse clauses that resume, and those that end the program but where ``body`` performs such an operation."""
         kinds = set() if body is None else body.operations
-        if any([isinstance(self.clauses.get(kind), final) for kind in kinds]):
-            return
-
-        def refuse(run: HandlerRun, op: Operation, clause: Any, operands: tuple[Any, ...]) -> Any:
-            does = "ends the program" if isinstance(clause, final) else "takes the rest of the program"
-            raise CannotCross(
-                f"{rule}: the rule performs {op.name}, whose clause {does}, which a rule cannot.",
-                hint="perform it before or after the function; a clause that ends may also be called by a function and "
-                "its jvp or forward rule alike.",
-            )
-
-        self.reified = refuse
+        may_end = any([isinstance(self.clauses.get(kind), final) for kind in kinds])
+        if (self.handler.resumes or self.handler.aborts) and not may_end:
+            self.reified = Refusal(rule)
 
     def key(self) -> Any:
         if self.outer is not BASE:

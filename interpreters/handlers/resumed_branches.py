@@ -44,15 +44,34 @@ def _state_of(structure: Any, leaves: Sequence[Any]) -> Any:
     return NO_STATE if structure is None else pytrees.unflatten(structure, leaves)
 
 
-class _NotJoined(Exception):
-    """A body does not end by resuming: it resumes twice or under another handler, or goes on afterwards."""
+class _NotJoined(BaseException):
+    """A body does not end by resuming: it resumes twice or under another handler, or goes on afterwards.
+
+    No error, so that no ``except Exception`` of a clause takes it.
+    """
+
+
+def _used(*args: Any, **kwargs: Any) -> Any:
+    raise _NotJoined
+
+
+_OPERATORS = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or"
+_METHODS = (
+    "eq ne lt le gt ge hash bool int float complex index round trunc floor ceil neg pos abs invert "
+    "len iter next reversed contains getitem setitem delitem call enter exit "
+    "getattribute setattr delattr repr str format bytes reduce_ex array array_ufunc"
+)
+_USES = (*_OPERATORS.split(), *[f"r{name}" for name in _OPERATORS.split()], *_METHODS.split())
+
+# the answer of ``resume`` while it is not known: every use but ``is`` raises ``_NotJoined``
+_Token = type("_Token", (), {f"__{name}__": _used for name in _USES})
 
 
 def joined_branch(op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate) -> tuple[Any, Any] | None:
     """Results and state after a branch whose bodies all end by resuming; None: one of them does not.
 
     A body ends by resuming if after ``resume`` nothing is performed, and if its answer is that of ``resume``. This
-    answer is a token here, of which nothing can be computed.
+    answer is a token here, of which nothing can be computed. Errors, such as those of clauses, are raised as they are.
     """
     leaves, structure = _leaves_of(state)
     index, *operands = (*xs, *leaves)
@@ -61,7 +80,7 @@ def joined_branch(op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate) 
     def results_and_state(body: Program, values: Sequence[Any]) -> list[Any]:
         run = cast(Record, current())
         scope = config.current()
-        token = object()
+        token = _Token()
         ends: list[list[Any]] = []
         performed: list[int] = []  # the number of equations when it resumed
 
@@ -82,7 +101,7 @@ def joined_branch(op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate) 
 
     try:
         programs = _recorded(op, operands, results_and_state)
-    except Exception:  # something was computed of the token; or a clause is at fault, and its error comes once more
+    except _NotJoined:
         return None
     types = programs[0].out_types
     if any([p.out_types != types for p in programs]) or any([other != structures[0] for other in structures]):

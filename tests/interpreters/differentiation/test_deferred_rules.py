@@ -90,6 +90,29 @@ def test_rules_that_are_made_again_make_equal_programs() -> None:
     assert program(2.0) == program(2.0) != program(3.0)
 
 
+UNDER = {
+    "a handler": hx.handle(hx.handler({hx.operations.Sin: lambda op, x: x})),
+    "a state": hx.handle(hx.handler({hx.operations.Sin: lambda s, op, x: (s + 1.0, x)}), 0.0),
+    "a clause that resumes": hx.handle(hx.handler({hx.operations.Sin: hx.ctl(lambda resume, op, x: resume(x))})),
+    "a clause that ends": hx.handle(hx.handler({hx.operations.Sin: hx.final(lambda op, x: x)})),
+}
+RULED = {"jvp": square, "vjp": cube, "vmap": lanes, "linear": scaled}
+
+
+@pytest.mark.parametrize("f", RULED.values(), ids=RULED)
+@pytest.mark.parametrize("handled", UNDER.values(), ids=UNDER)
+def test_rules_under_a_handler_make_equal_programs_and_compile_once(handled: Any, f: Callable[[Any], Any]) -> None:
+    def compiled() -> int:
+        before = hx.cache_info()["compile"].misses
+        hx.jit(lambda x: handled(looped(f))(x))(1.0)
+        return hx.cache_info()["compile"].misses - before
+
+    program = lambda: hx.make_program(handled(looped(f)))(1.0)
+    assert program() == program()
+    compiled()
+    assert compiled() == 0
+
+
 def test_a_function_with_rules_is_known_by_all_of_them() -> None:
     def reader(slope: float) -> Callable[[Any], Any]:
         f = hx.custom_jvp(lambda x: x)

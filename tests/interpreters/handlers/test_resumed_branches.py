@@ -9,6 +9,7 @@ from helpers.program_sizes import equations_in, is_linear, programs_in
 import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
+from handlax.interpreters.handlers import resumed_branches
 
 
 @hx.effect(vmap="per_lane", diff="stop")
@@ -155,3 +156,59 @@ def test_an_error_of_a_clause_is_raised():
 
     with pytest.raises(ValueError, match="the clause is wrong"):
         hx.jit(hx.handle(hx.handler({Ask: hx.ctl(wrong)}))(choices(2)))(1.0)
+
+
+@pytest.mark.parametrize("fails", [0, 1], ids=["before it resumes", "after it resumed"])
+def test_an_error_of_a_clause_is_raised_by_its_first_call(fails):
+    calls = []
+
+    def clause(resume, op, x):
+        calls.append(x)
+        y = resume(x) if fails else x
+        if len(calls) == 1:
+            raise ValueError("only once")
+        return y
+
+    with pytest.raises(ValueError, match="only once"):
+        hx.jit(hx.handle(hx.handler({Ask: hx.ctl(clause)}))(choices(1)))(1.0)
+    assert len(calls) == 1
+
+
+def test_a_fault_while_a_branch_is_joined_is_raised(monkeypatch):
+    recorded, calls = resumed_branches._recorded, []
+
+    def broken(*args):
+        calls.append(args)
+        assert len(calls) > 1, "planted"
+        return recorded(*args)
+
+    monkeypatch.setattr(resumed_branches, "_recorded", broken)
+    with pytest.raises(AssertionError, match="planted"):
+        hx.jit(hx.handle(one)(choices(1)))(1.0)
+
+
+USES = {
+    "an operator": lambda y: 2 * y,
+    "one of NumPy": lambda y: np.float32(2) * y,
+    "a function": lambda y: hnp.add(y, y),
+    "a list of values": lambda y: hnp.stack([y, y]).sum(),
+    "a method": lambda y: y.astype("float32") * 2,
+    "a jitted function": lambda y: hx.jit(lambda y: y + y)(y),
+    "a branch": lambda y: lax.cond(True, lambda y: 2 * y, lambda y: y, y),
+    "a tree": lambda y: hx.tree.map(lambda y: 2 * y, {"y": y})["y"],
+    "a test of its type": lambda y: 2 * y if isinstance(y, hx.Array) else y,
+    "an error that is caught": lambda y: caught(lambda: y + y),
+}
+
+
+def caught(f):
+    try:
+        return f()
+    except Exception:
+        return 0.0
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_every_use_of_the_answer_is_that_of_a_value(use):
+    handled = hx.jit(hx.handle(hx.handler({Ask: hx.ctl(lambda resume, op, x: use(resume(x + 1.0)))}))(choices(2)))
+    assert [float(handled(x)) for x in (1.5, -1.0)] == [14.0, -4.0]
