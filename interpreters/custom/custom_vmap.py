@@ -18,12 +18,14 @@ from ...effects.operations.foundations.shapes import move_axis
 from ...effects.operations.manipulation.slicing import axis_at
 from ...effects.programs.closure_conversion import close
 from ...effects.programs.higher_order import record_body
-from ...effects.programs.program import interpret
+from ...effects.programs.program import Program, interpret
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
-from ..differentiation.deferred_rules import BatchingRule, checked, describe_function, full
+from ..analysis.dependence import is_root
+from ..differentiation.deferred_rules import BatchingRule, EffectsPerformed, checked, describe_function, full
 from ..differentiation.jvp import Jvp, jvp_program
+from ..differentiation.partial_eval import partial_eval_program
 from ..differentiation.transpose import transpose_program
 from .custom_call import CustomCall, CustomFunction, perform_call
 from .derivative_rules import substitution, with_placeholders
@@ -54,6 +56,7 @@ class custom_vmap(CustomFunction):
 
     captures = ("fun", "vmap_rule", "__wrapped__")
     vmap_rule: Callable[..., Any] | None = None
+    in_order = False  # whether the rule calls the function with one lane after the other
 
     def __init__(self, fun: Callable[..., Any]):
         super().__init__(fun)
@@ -77,7 +80,8 @@ class custom_vmap(CustomFunction):
 
         def make_rule(placeholders: Any, first: int, expected: Any, placeholder_of: Any) -> UserLanes:
             deferred = with_placeholders(vmap_rule, placeholder_of)
-            return UserLanes(arguments.name, tree, placeholders, first, expected, deferred)
+            kind = LanesInOrder if self.in_order else UserLanes
+            return kind(arguments.name, tree, placeholders, first, expected, deferred)
 
         return perform_call(CustomCall(CustomVmap, arguments.name, function, make_rule, (fun, vmap_rule), False), xs)
 
@@ -90,6 +94,7 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     Array([0., 1., 4.], dtype=float32)
     """
     sequential = custom_vmap(f)
+    sequential.in_order = True
 
     @sequential.def_vmap
     def loop_over_lanes(size: int, mapped: Any, *args: Any) -> Any:
@@ -119,6 +124,7 @@ class UserLanes(BatchingRule):
     first: int
     expected: Any
     rule: KeyedValue
+    in_order = False
 
     @property
     def shown(self) -> str:
@@ -149,8 +155,17 @@ class UserLanes(BatchingRule):
         return [checked(self.shown, "results", y, t) for y, t in zip(leaves, types)], list(map(bool, marks))
 
 
+class LanesInOrder(UserLanes):
+    """The rule of a ``sequential_vmap``."""
+
+    in_order = True
+
+
 class JvpLanesRule(BatchingRule):
-    """The batching rule of the forward derivative, which maps operands and nonzero tangents to tangents of results."""
+    """The batching rule of the forward derivative, which maps operands and nonzero tangents to tangents of results.
+
+    The effects of the rule have been performed with the values.
+    """
 
     inner: Any
     nonzero: tuple[bool, ...]
@@ -161,7 +176,7 @@ class JvpLanesRule(BatchingRule):
     def __call__(self, size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
         count = len(self.nonzero)
         tangents, marks = iter(operands[count:]), iter(mapped[count:])
-        run = Jvp(current(), "")
+        run = Jvp(EffectsPerformed(current(), self.shown), "")
         with installed(run):
             boxes, lanes = [], []
             for x, x_mapped, nonzero in zip(operands, mapped, self.nonzero):
@@ -176,6 +191,36 @@ class JvpLanesRule(BatchingRule):
         pairs = [run.unbox(y) for y in ys]
         inexact = [(y, dy, yes) for (y, dy), yes in zip(pairs, out_mapped) if is_inexact(y.type.dtype)]
         return [zeros_like(y) if dy is None else dy for y, dy, _ in inexact], [yes for _, _, yes in inexact]
+
+
+class PartLanesRule(BatchingRule):
+    """The batching rule of a part of a derivative whose effects have results: ``body``, lane after lane.
+
+    The first ``count`` operands are no tangents. Raises: CannotCross: the user's rule takes all lanes at once.
+    """
+
+    inner: Any
+    body: Program
+    count: int
+
+    def varies(self, mapped: Sequence[bool]) -> bool:
+        return any(mapped[: self.count])
+
+    def __call__(self, size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        if not self.inner.in_order:
+            raise CannotCross(
+                f"{self.shown}: vmap of the derivative of a function with a rule for lanes, which performs effects "
+                "with results: the rule would perform them a second time.",
+                hint="use sequential_vmap, or perform them before the function and pass on their results.",
+            )
+        part = CustomVmap((self.body,), 0, self)
+
+        def step(_: Any, rows: Any) -> Any:
+            row = iter(rows)
+            return None, list(perform(part, *[next(row) if yes else x for x, yes in zip(operands, mapped)]))
+
+        ys = scan(step, None, [x for x, yes in zip(operands, mapped) if yes], size)[1]
+        return ys, [True] * len(ys)
 
 
 class TransposeLanesRule(BatchingRule):
@@ -234,12 +279,49 @@ def _(op, dims, *values):
 
 @JVP.rule(CustomVmap)
 def _(op, primals, tangents):
-    """The results by the operation itself, their tangents by a second operation, which is linear in the tangents."""
-    y = perform(op, *primals)
+    """The results by the operation itself, their tangents by a second operation, which is linear in the tangents.
+
+    Where the body performs effects with results, both operations are parts of the derivative of the body.
+    """
     nonzero = tuple([dx is not None for dx in tangents])
+    if _has_results(op.bodies[0]):
+        return _in_parts(op, primals, tangents, nonzero)
+    y = perform(op, *primals)
     derived = _DERIVED.get(("jvp", op, nonzero, config.current()), lambda: _tangent_operation(op, nonzero))
     dys = iter(perform(derived, *primals, *[dx for dx in tangents if dx is not None]))
     return y, [next(dys) if is_inexact(t.type.dtype) else None for t in y]
+
+
+def _has_results(program: Program) -> bool:
+    """Whether a program performs an effect that has results."""
+    if not program.effects:
+        return False
+    ops: Any = program.ops
+    pairs = zip(ops, program.types)
+    return any([any(map(_has_results, op.bodies)) if op.bodied else bool(types) and is_root(op) for op, types in pairs])
+
+
+def _in_parts(op: Any, primals: Any, tangents: Any, nonzero: tuple[bool, ...]) -> tuple[Any, list[Any]]:
+    """Results and tangents: the first part performs the effects and gives residuals, the second gives the tangents."""
+    key = ("parts", op, nonzero, config.current())
+    first, rest, half, marks = _DERIVED.get(key, lambda: _parts(op, nonzero))
+    values = perform(first, *primals)
+    residuals = half.residual_values(primals, values)
+    known, unknown = iter(values), iter(perform(rest, *residuals, *[dx for dx in tangents if dx is not None]))
+    outs = [next(unknown) if yes else next(known) for yes in half.unknown]
+    dys = iter(outs[len(marks) :])
+    return tuple(outs[: len(marks)]), [next(dys) if yes else None for yes in marks]
+
+
+def _parts(op: Any, nonzero: tuple[bool, ...]) -> tuple[Any, ...]:
+    """The derivative of the body in two operations, by what depends on tangents; its halves, and nonzero tangents."""
+    derived, marks = jvp_program(op.bodies[0], nonzero)
+    half = partial_eval_program(derived, [False] * len(nonzero) + [True] * sum(nonzero))
+
+    def part(body: Program, count: int) -> Any:
+        return CustomVmap((body,), 0, PartLanesRule(op.rule, body, count))
+
+    return part(half.known, len(nonzero)), part(half.rest, len(half.residuals)), half, marks
 
 
 def _tangent_operation(op: Any, nonzero: tuple[bool, ...]) -> Any:
@@ -249,7 +331,8 @@ def _tangent_operation(op: Any, nonzero: tuple[bool, ...]) -> Any:
     count = len(body.outs)
 
     def tangents(*xs: Any) -> list[Any]:
-        nonzero_dys = iter(interpret(derived, xs)[count:])
+        with installed(EffectsPerformed(current(), op.rule.shown)):
+            nonzero_dys = iter(interpret(derived, xs)[count:])
         dys = [next(nonzero_dys) if yes else None for yes in marks]
         pairs = [(dy, t) for dy, t in zip(dys, body.out_types) if is_inexact(t.dtype)]
         return full([dy for dy, _ in pairs], [t for _, t in pairs])

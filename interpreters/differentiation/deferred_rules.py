@@ -126,6 +126,11 @@ class DerivativeRule(DeferredRule):
 class BatchingRule(DeferredRule):
     """A batching rule ``rule(size, mapped, operands) -> (results, mapped)``, with lanes along the first axis."""
 
+    @property
+    def in_order(self) -> bool:
+        """Whether the rule calls the function with one lane after the other."""
+        return bool(self.inner.in_order)  # type: ignore[attr-defined]
+
     def varies(self, mapped: Sequence[bool]) -> bool:
         """Whether an argument of the user's function is mapped."""
         return any(mapped)
@@ -334,7 +339,7 @@ class EffectsPerformed(BodyTransformer):
                 return cross(self, op, operands)
         if op.result_type(*[x.type for x in operands]):
             raise CannotCross(
-                f"{self.label}: the value beside a derivative is differentiated again, and its function performs "
+                f"{self.label}: the function was performed before its derivative, and performs "
                 f"{op.name}, which its rule would perform a second time.",
                 hint="handle the effect in the function, or perform it before or after the function.",
             )

@@ -197,6 +197,79 @@ def test_effects_of_the_rule_replace_those_of_the_function():
     assert int(hx.handle(counter, 0)(hx.jit(hx.vmap(hx.jit(g))))(XS)[0]) == 10
 
 
+@hx.effect(vmap="per_lane", diff="stop")
+class Scaled:
+    def result_type(op, x):
+        return x.update(weak=False)
+
+
+scaling = hx.handle(hx.handler({Scaled: lambda n, op, x: (n + 1.0, x * n)}), 1.0)
+
+
+def drawn(x):
+    return hx.perform(Scaled(), x) * x
+
+
+def lanes_of(transform):
+    return lambda f: lambda x: hx.vmap(transform(f))(hnp.stack([x, 2.0 * x, 3.0 * x]))
+
+
+def mapped_sum(f):
+    return lambda x: hx.vmap(f)(hnp.stack([x, 2.0 * x, 3.0 * x])).sum()
+
+
+def tangent(f):
+    return lambda x: hx.jvp(f, (x,), (1.0,))
+
+
+def pullback(f):
+    return lambda x: hx.vjp(f, x)[1](1.0)[0]
+
+
+def slopes(f):
+    return lambda x: [hx.linearize(f, x)[1](dx) for dx in (1.0, 2.0)]
+
+
+ONE = {"grad": hx.grad, "jvp": tangent, "value_and_grad": hx.value_and_grad, "hessian": hx.hessian, "vjp": pullback,
+       "jacfwd": hx.jacfwd, "jacrev": hx.jacrev, "jit of grad": lambda f: hx.jit(hx.grad(f)), "linearize": slopes,
+       "grad of vmap": lambda f: hx.grad(mapped_sum(f)), "jvp of vmap": lambda f: tangent(mapped_sum(f))}  # fmt: skip
+MANY = {"vmap of grad": lanes_of(hx.grad), "vmap of jvp": lanes_of(tangent), "vmap of hessian": lanes_of(hx.hessian)}
+
+
+def by_all_lanes(f):
+    g = custom_vmap(f)
+    g.def_vmap(lambda size, in_batched, x: (hx.vmap(f)(x), True))
+    return g
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, hx.jit])
+@pytest.mark.parametrize(
+    ("ruled", "transform"),
+    [*[(sequential_vmap, t) for t in {**ONE, **MANY}.values()], *[(by_all_lanes, t) for t in ONE.values()]],
+    ids=[*[f"sequential, {name}" for name in {**ONE, **MANY}], *[f"by all lanes, {name}" for name in ONE]],
+)
+def test_a_derivative_performs_the_effects_of_the_function_once(ruled, transform, wrap):
+    """As without a rule: so many performs, and value and tangent of the same answer."""
+    got, want = [wrap(scaling(transform(f)))(3.0) for f in (ruled(drawn), drawn)]
+    assert len(hx.tree.leaves(got)) == len(hx.tree.leaves(want)) > 1
+    for a, b in zip(hx.tree.leaves(got), hx.tree.leaves(want)):
+        close(a, b)
+
+
+@pytest.mark.parametrize("transform", [lanes_of(hx.grad), lanes_of(tangent)], ids=["grad", "jvp"])
+def test_lanes_of_a_derivative_perform_the_rules_effects_once_or_are_refused(transform):
+    def toll(x):
+        hx.perform(Toll())
+        return x * x
+
+    tolled = custom_vmap(toll)
+    tolled.def_vmap(lambda size, in_batched, x: (toll(x), True))
+    assert int(hx.handle(counter, 0)(transform(tolled))(3.0)[0]) == 1
+    with pytest.raises(errors.CannotCross, match="the rule would perform them a second time") as error:
+        scaling(transform(by_all_lanes(drawn)))(3.0)
+    assert len(str(error.value).splitlines()) == 3
+
+
 def test_a_clause_inside_vmap_applies_in_the_rule():
     handled = hx.handle(twice_sin)(lambda x: f(x, 2.0))
     for wrap in (lambda f: f, hx.jit):
