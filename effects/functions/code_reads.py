@@ -24,7 +24,7 @@ _ROOTS = (__name__.split(".")[0], "numpy", "jaxlib", "ml_dtypes")
 _PACKAGES = tuple([root + "." for root in _ROOTS])
 _PURE = frozenset((
     "abc", "bisect", "_bisect", "builtins", "cmath", "collections", "collections.abc", "_collections", "copy",
-    "dataclasses", "decimal", "enum", "fractions", "functools", "_functools", "heapq", "_heapq", "itertools", "math",
+    "dataclasses", "enum", "fractions", "functools", "_functools", "heapq", "_heapq", "itertools", "math",
     "numbers", "operator", "_operator", "re", "string", "types", "typing",
 ))  # fmt: skip
 _STANDARD = sys.stdlib_module_names | {"builtins"}
@@ -35,6 +35,10 @@ NUMPY_DISPATCHER = type(np.sum)
 _NAME = frozenset(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_FROM_DICT_OR_DEREF", "LOAD_CLASSDEREF"))
 _ATTRIBUTE = frozenset(("LOAD_ATTR", "LOAD_METHOD"))
 _IMPORT = dis.opmap["IMPORT_NAME"]
+# NumPy's functions that are no functions of their arguments.
+NUMPY_OUTSIDE = frozenset(("random", "load", "loadtxt", "genfromtxt", "fromfile", "fromregex", "memmap"))
+_SETS = frozenset(dis.opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR", "DELETE_ATTR"))
+_SETS_DEREF = dis.opmap["STORE_DEREF"]
 _IGNORED = frozenset(("PUSH_NULL", "CACHE", "PRECALL", "NOP", "RESUME", "COPY_FREE_VARS"))
 
 
@@ -44,10 +48,11 @@ class CodeReads:
     Attributes:
         names: of globals, builtins and attributes.
         imports: whether there is an import statement.
-        says_random: whether ``random`` is among the names: a function may draw numbers by NumPy.
+        reads_outside: whether a name of NumPy's that draws numbers or reads files is among the names.
+        acts: whether it sets a global, an attribute, or a variable of an enclosing function: tracing it has an effect.
     """
 
-    __slots__ = ("code", "hash", "names", "imports", "says_random", "_chains")
+    __slots__ = ("code", "hash", "names", "imports", "reads_outside", "acts", "_chains")
     _chains: tuple[tuple[str, ...], ...]
 
     def __init__(self, code: types.CodeType):
@@ -56,7 +61,8 @@ class CodeReads:
         every = list(_nested(code))
         self.names = tuple(sorted({name for one in every for name in one.co_names}))
         self.imports = any([_IMPORT in one.co_code[::2] for one in every])
-        self.says_random = "random" in self.names
+        self.reads_outside = not NUMPY_OUTSIDE.isdisjoint(self.names)
+        self.acts = any([_acts(one, code.co_freevars) for one in every])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CodeReads) and self.code == other.code
@@ -83,6 +89,15 @@ _CODES = Cache("code objects")  # by identity: an entry keeps its code object al
 def code_reads(code: types.CodeType) -> CodeReads:
     found: CodeReads | None = _CODES.entries.get(id(code))
     return _CODES.add(id(code), CodeReads(code)) if found is None else found
+
+
+def _acts(code: types.CodeType, enclosing: tuple[str, ...]) -> bool:
+    operations = set(code.co_code[::2])
+    if not _SETS.isdisjoint(operations):
+        return True
+    if not enclosing or _SETS_DEREF not in operations:
+        return False
+    return any([i.opname == "STORE_DEREF" and i.argval in enclosing for i in dis.get_instructions(code)])
 
 
 def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -126,8 +141,11 @@ def is_constant_builtin(x: Any) -> bool:
 
 
 def is_constant_class(kind: type) -> bool:
-    """Whether a class is not expected to change: those of libraries; and operations, which are values."""
-    return is_of_library(kind) or issubclass(kind, Operation)
+    """Whether a class does not change and reads nothing outside: operations, and classes of some libraries."""
+    module = kind.__module__
+    if module.startswith("numpy.random"):
+        return False
+    return module in _CONSTANT or module.startswith(_PACKAGES) or issubclass(kind, Operation)
 
 
 def is_of_library(x: Any) -> bool:

@@ -17,7 +17,7 @@ import sys
 import types
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from ..types.array_type import ArrayType
 from .captured import jit_info
 from .code_reads import (
     NUMPY_DISPATCHER,
+    NUMPY_OUTSIDE,
     CodeReads,
     code_reads,
     is_constant_builtin,
@@ -45,14 +46,25 @@ _OURS = __name__.split(".")[0] + "."
 _BUILTINS = vars(builtins)
 # Attributes of a class that its definition makes: descriptors, tables that nobody sets, methods written by a decorator.
 _DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType,
-                types.MethodDescriptorType, types.ClassMethodDescriptorType, types.DynamicClassAttribute)  # fmt: skip
+                types.MethodDescriptorType, types.ClassMethodDescriptorType, types.DynamicClassAttribute,
+                type(vars(NamedTuple("Row", [("x", int)]))["x"]))  # fmt: skip
 _MADE = frozenset((
-    "_fields", "_field_defaults", "_abc_impl", "_is_protocol", "__new__", "__init__", "__repr__", "__eq__", "__lt__",
-    "__le__", "__gt__", "__ge__", "__hash__", "__setattr__", "__delattr__", "__replace__", "__getstate__",
-    "__setstate__",
+    "__new__", "__init__", "__repr__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__setattr__",
+    "__delattr__", "__replace__", "__getstate__", "__setstate__",
 ))  # fmt: skip
+_TABLES = frozenset((
+    "_field_defaults", "_abc_impl", "__abstractmethods__", "__annotate__", "__annotate_func__", "__annotations__",
+    "__annotations_cache__", "__classcell__", "__dataclass_fields__", "__dataclass_params__", "__dict__", "__doc__",
+    "__firstlineno__", "__hash__", "__match_args__", "__module__", "__non_callable_proto_members__", "__orig_bases__",
+    "__parameters__", "__protocol_attrs__", "__qualname__", "__slots__", "__static_attributes__", "__type_params__",
+    "__weakref__",
+))  # fmt: skip
+_HASHED = frozenset((range, types.GenericAlias, types.UnionType))
 _BY_IDENTITY = frozenset((type, types.BuiltinFunctionType))  # their own == compares identity, in C
-_ESCAPES = frozenset(("globals", "eval", "exec"))
+# Builtins that read or do more than their arguments say.
+_ESCAPES = frozenset((
+    "__import__", "breakpoint", "delattr", "eval", "exec", "globals", "input", "open", "print", "setattr",
+))  # fmt: skip
 _MAX_FUNCTIONS = 2000  # that one fingerprint may reach
 _MAX_DEPTH = 80  # of functions that reach one another: the fingerprints of n nested ones take linear time in all
 
@@ -179,6 +191,8 @@ def _key(x: Any, seen: _Reached) -> Any:
         return x
     if isinstance(x, type):
         return x if is_constant_class(x) else _class_key(x, seen)
+    if kind in _HASHED:
+        return kind, x
     if isinstance(x, Enum):
         return kind, x._name_, None if is_constant_class(kind) else (_class_key(kind, seen), _fields_key(x, seen))
     if isinstance(x, _VALUES) and kind.__hash__ is not None:
@@ -188,6 +202,11 @@ def _key(x: Any, seen: _Reached) -> Any:
         return kind, tuple(parts) if kind is tuple else frozenset(parts)
     if isinstance(x, _CONSTANT):
         return ByIdentity(x)
+    if isinstance(x, tuple) and hasattr(kind, "_fields"):
+        return _class_key(kind, seen), tuple([_key(item, seen) for item in x])
+    if dataclasses.is_dataclass(kind) and kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        fields = tuple([_key(getattr(x, field.name), seen) for field in dataclasses.fields(x)])
+        return _class_key(kind, seen), fields
     if kind is functools.partial:
         return kind, _key(x.func, seen), _key(x.args, seen), _key(tuple(sorted(x.keywords.items())), seen)
     if isinstance(getattr(kind, "captures", None), tuple):
@@ -221,6 +240,9 @@ def _function_key(f: types.FunctionType, seen: _Reached) -> Any:
     if not _is_plain(f):
         raise MutableFound
     code = code_reads(f.__code__)
+    ours = (f.__module__ or "").startswith(_OURS)
+    if code.acts and not ours:
+        raise MutableFound
     cells: list[Any] = []
     for cell in f.__closure__ or ():
         try:
@@ -234,7 +256,6 @@ def _function_key(f: types.FunctionType, seen: _Reached) -> Any:
     defaults, keywords = f.__defaults__, f.__kwdefaults__
     default_keys = defaults and _key(defaults, seen), keywords and _key(tuple(sorted(keywords.items())), seen)
     # the globals of handlax's own functions are the library, which does not change
-    ours = (f.__module__ or "").startswith(_OURS)
     key = (code, default_keys, tuple(cells), None if ours else _globals_key(f, code, seen))
     seen.depth -= 1
     return key
@@ -279,7 +300,7 @@ def _module_key(module: types.ModuleType, name: str, code: CodeReads, seen: _Rea
 
     Raises: MutableFound: among other reasons, the code does anything else with the module.
     """
-    if not code.says_random and is_constant_module(module):
+    if not code.reads_outside and is_constant_module(module):
         return module
     keys = []
     for chain in code.chains:
@@ -288,6 +309,8 @@ def _module_key(module: types.ModuleType, name: str, code: CodeReads, seen: _Rea
             for attribute in chain[1:]:
                 if type(x) is not types.ModuleType:
                     break
+                if x is np and attribute in NUMPY_OUTSIDE:
+                    raise MutableFound
                 x = getattr(x, attribute, None)
             keys.append((chain, _key(x, seen)))
     return module, tuple(keys)
@@ -295,6 +318,8 @@ def _module_key(module: types.ModuleType, name: str, code: CodeReads, seen: _Rea
 
 def _class_key(kind: type, seen: _Reached) -> Any:
     """A class by the attributes of it, its bases and its metaclass, but for those that every definition makes."""
+    if is_of_library(kind):  # a file, a clock, a generator of numbers
+        raise MutableFound
     number = seen.get(id(kind))
     if number is not None:
         return "again", number
@@ -306,6 +331,7 @@ def _class_key(kind: type, seen: _Reached) -> Any:
 
 def _attributes_key(kind: type, seen: _Reached) -> Any:
     keys = []
+    is_enum = issubclass(kind, Enum)
     for name, x in vars(kind).items():
         if isinstance(x, (staticmethod, classmethod)):
             x = x.__func__
@@ -315,15 +341,15 @@ def _attributes_key(kind: type, seen: _Reached) -> Any:
             made = name == "__repr__" or (name in _MADE and x.__code__.co_filename.startswith("<"))
             made = made and (name != "__init__" or "__dataclass_params__" in vars(kind))
             keys.append((name, ByIdentity(x) if made or is_of_library(x) else _key(x, seen)))
-        elif not (name in _MADE or isinstance(x, _DESCRIPTORS) or _is_private_to_python(name) or isinstance(x, kind)):
+        elif not (name in _TABLES or isinstance(x, (*_DESCRIPTORS, kind)) or (is_enum and _is_private_to_python(name))):
             keys.append((name, _key(x, seen)))
-    if issubclass(kind, Enum):
-        keys += [(name, _fields_key(member, seen)) for name, member in kind.__members__.items()]
+    if is_enum:
+        keys += [(name, _fields_key(member, seen)) for name, member in kind.__members__.items()]  # type: ignore[attr-defined]
     return tuple(keys)
 
 
 def _is_private_to_python(name: str) -> bool:
-    """Whether a name is of the form that classes and enumerations use for tables of their own: ``__x__``, ``_x_``."""
+    """Whether a name is of the form that enumerations use for tables of their own: ``__x__``, ``_x_``."""
     return name.startswith("_") and name.endswith("_")
 
 
@@ -344,8 +370,5 @@ def own_traces(fun: Callable[..., Any], otherwise: dict[Any, Any]) -> dict[Any, 
 
     ``otherwise`` is returned for a callable that cannot be weakly referenced.
     """
-    if isinstance(fun, types.MethodType):  # a new object at each attribute access
-        traces = _OWN.part(fun.__self__, (id(fun.__self__), fun.__func__))
-    else:
-        traces = _OWN.part(fun, id(fun))
+    traces = _OWN.part(fun, id(fun))
     return otherwise if traces is None else traces

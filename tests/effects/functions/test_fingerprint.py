@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import pathlib
+import random
 import time
 import types
+import typing
 
 import numpy as np
 import pytest
@@ -200,3 +204,82 @@ def test_a_clause_that_reads_a_class_is_asked_again():
     assert float(hx.handle(h)(loop)(1.0)) == 8.0
     Settings.k = 3.0
     assert float(hx.handle(h)(loop)(1.0)) == 27.0
+
+
+def test_a_bound_method_made_again_reads_its_object_again():
+    class Model:
+        k = 1.0
+
+        def scaled(self, x):
+            return x * self.k
+
+    model = Model()
+    found = lambda: [float(hx.jit(model.scaled)(1.0)), float(hx.grad(hx.checkpoint(model.scaled))(1.0))]
+    assert found() == [1.0, 1.0]
+    model.k = 2.0
+    assert found() == [2.0, 2.0]
+
+
+def test_files_clocks_and_generators_of_the_standard_library_are_no_constants(tmp_path):
+    path = tmp_path / "number"
+
+    def opened():
+        with open(path) as file:
+            return float(file.read())
+
+    readers = [
+        lambda: hx.jit(lambda x: x * opened()),
+        lambda: hx.jit(lambda x: x * float(pathlib.Path(path).read_text())),
+        lambda: hx.jit(lambda x: x * np.loadtxt(path)),
+    ]
+    for make in readers:
+        for number in (1.0, 2.0):
+            path.write_text(str(number))
+            assert float(make()(1.0)) == number
+    for draw in (lambda: random.Random().random(), lambda: np.random.RandomState().rand()):
+        assert len({float(hx.jit(lambda x, draw=draw: x + draw())(0.0)) for _ in range(3)}) == 3
+
+
+def test_a_function_that_acts_while_it_is_traced_is_traced_anew(capsys):
+    class State:
+        n = 0
+
+    def store():
+        State.n = 0
+
+        def f(x):
+            State.n = 1
+            return x
+
+        hx.jit(f)(1.0)
+        return State.n
+
+    def enclosed():
+        n = 0
+
+        def f(x):
+            nonlocal n
+            n = 1
+            return x
+
+        hx.jit(f)(1.0)
+        return n
+
+    assert [store(), store(), enclosed(), enclosed()] == [1, 1, 1, 1]
+    for _ in range(2):
+        hx.jit(lambda x: (print("traced"), x)[1])(1.0)  # noqa: T201
+    assert capsys.readouterr().out == "traced\ntraced\n"
+
+
+class Row(typing.NamedTuple):
+    a: float = 2.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    a: float = 2.0
+
+
+@pytest.mark.parametrize("read", [Row, Choice, Row(3.0), Choice(3.0), range(3), int | float, typing.Generic])
+def test_immutable_records_are_compared_by_value(read):
+    assert traced(lambda: [hx.jit(lambda x: x if read else x - 1)(1.0) for _ in range(3)]) <= 1

@@ -21,7 +21,7 @@ def rows():
     """The expressions of the table, each with its dtype in the three modes."""
     for line in PAGE.read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if (len(cells) == 4 and cells[0].startswith("`h")) or cells[0].startswith("`x "):
+        if (len(cells) == 4 and cells[0].startswith(("`hx.", "`hnp."))) or cells[0].startswith("`x "):
             for expression in re.findall(r"`([^`]*)`", cells[0]):
                 yield expression, tuple(cells[1:])
 
