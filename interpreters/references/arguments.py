@@ -14,7 +14,7 @@ from ...effects.base.errors import BadCall
 from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import as_array
 from ...effects.trees import pytrees
-from .reference import Ref, get, made_here, set, usable
+from .reference import LENT, Ref, get, made_here, set, usable
 
 
 def positions_of(leaves: Sequence[Any]) -> tuple[int, ...]:
@@ -56,13 +56,11 @@ def call_pure(
             hint="pass it once; the function may read and write it as often as it likes.",
         )
     args, kwargs = pytrees.unflatten(tree, [get(refs[i]) if i in refs else x for i, x in enumerate(leaves)])
-    for ref in refs.values():
-        ref.lent = True
+    token = LENT.set(LENT.get().union(refs.values()))
     try:
         y, values = pure(*args, **kwargs)
     finally:
-        for ref in refs.values():
-            ref.lent = False
+        LENT.reset(token)
     for i, value in values.items():
         set(refs[i], None, place(i, value))
     return y

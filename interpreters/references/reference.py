@@ -12,6 +12,7 @@ state, and the last ones are written back. The level of a reference that is made
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from itertools import count
 from typing import Any
 
@@ -39,6 +40,9 @@ from ..core.loop_rotation import rotate, rotate_within
 
 _NUMBERS = count()
 
+# the arguments of the calls being executed in this thread or task, which have another name for them
+LENT: ContextVar[frozenset[Ref]] = ContextVar("handlax_lent", default=frozenset())
+
 
 class Ref:
     """A reference to an array that changes. Made by ``new_ref``; compares by identity, and is no array itself.
@@ -46,7 +50,7 @@ class Ref:
     ``ref[i]`` reads and ``ref[i] = y`` writes, with the indices of arrays; ``...`` is the whole value.
     """
 
-    __slots__ = ("aval", "level", "cell", "number", "frozen", "argument", "lent", "__weakref__")
+    __slots__ = ("aval", "level", "cell", "number", "frozen", "argument", "__weakref__")
     aval: ArrayType
     level: Run
     cell: Any  # the value of a reference whose level is the base
@@ -58,7 +62,6 @@ class Ref:
         self.number = next(_NUMBERS)
         self.frozen = False
         self.argument = argument  # stands for the reference of a caller, which alone may freeze it
-        self.lent = False  # it is an argument of the call being executed, which has another name for it
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -265,7 +268,7 @@ def usable(ref: Ref) -> None:
     """Raises: DeletedArray, BadCall, EscapedBox: a reference may not be used here."""
     if ref.frozen:
         raise DeletedArray(f"freeze: a reference {ref.aval} was used after it was frozen.")
-    if ref.lent:
+    if ref in LENT.get():
         raise _two_names(ref)
     if not in_force(ref.level, current()):
         raise EscapedBox(

@@ -186,7 +186,7 @@ class Pullback(LinearFunction):
     def _closed(self) -> Linearized:
         if self._split is None:
             return super()._closed()
-        return self.linear._replace(residuals=self._split.gather(self.signature.in_tree))
+        return self.linear._replace(residuals=self._split.gather(self.signature.in_tree, self.signature.in_types))
 
     @property
     def args_res(self) -> list[Any]:

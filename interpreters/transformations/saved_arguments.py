@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...effects.base.errors import BadArgument, TreeMismatch
+from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch, TreeMismatch
 from ...effects.base.frozen_values import Value
+from ...effects.core.arrays import as_array
+from ...effects.operations.elementwise.conversion import convert
 from ...effects.trees import pytrees
+from ...effects.types.array_type import ArrayType
 
 
 @pytrees.register_static
@@ -50,18 +53,14 @@ class SplitResiduals:
                 leaves[n] = x if saveable is None or saveable[n] else NotSaveable()
         return cls(list(mirrored(in_tree, iter(leaves))), opaque, origins)
 
-    def gather(self, in_tree: Any) -> tuple[Any, ...]:
+    def gather(self, in_tree: Any, in_types: Sequence[ArrayType]) -> tuple[Any, ...]:
         """All residuals, in the order of the program's inputs.
 
         Raises: BadArgument: an argument that is read was not put back. TreeMismatch: entries have another structure.
+        ShapeMismatch, DTypeMismatch: a leaf that is read has another type than the argument.
         """
-        leaves = pytrees.leaves(self.arguments, is_leaf=_is_mark)
         read = {n for n in self.origins if n is not None}
-        if read and len(leaves) != in_tree.num_leaves:
-            raise TreeMismatch(
-                f"vjp: args_res must have the {in_tree.num_leaves} leaves of the arguments, got {len(leaves)}.",
-                hint="put back each argument that was taken out.",
-            )
+        leaves = _leaves_as(in_tree, self.arguments) if read else []
         absent = sorted([n for n in read if _is_mark(leaves[n])])
         if absent:
             raise BadArgument(
@@ -69,7 +68,42 @@ class SplitResiduals:
                 hint="put them back before the call: pull.args_res = list(args).",
             )
         opaque = iter(self.opaque)
-        return tuple([next(opaque) if n is None else leaves[n] for n in self.origins])
+        put_back = {n: _typed(in_tree, n, in_types[n], leaves[n]) for n in read}
+        return tuple([next(opaque) if n is None else put_back[n] for n in self.origins])
+
+
+def _leaves_as(in_tree: Any, arguments: Sequence[Any]) -> list[Any]:
+    """The leaves of ``args_res``, each entry in the structure of its argument or in the mirrored one."""
+    trees = in_tree.children()
+    if len(arguments) != len(trees):
+        raise TreeMismatch(
+            f"vjp: args_res must have an entry for each of {len(trees)} arguments, got {len(arguments)}.",
+            hint="put back each argument that was taken out.",
+        )
+    leaves: list[Any] = []
+    for i, (tree, argument) in enumerate(zip(trees, arguments)):
+        found, given = pytrees.flatten(argument, is_leaf=_is_mark)
+        if given != tree and given != pytrees.structure(mirrored(tree, iter(range(tree.num_leaves)))):
+            raise TreeMismatch(
+                f"vjp: args_res[{i}] must have the structure of the argument, {tree}, got {given}.",
+                hint="put back each argument that was taken out.",
+            )
+        leaves += found
+    return leaves
+
+
+def _typed(in_tree: Any, number: int, t: ArrayType, leaf: Any) -> Any:
+    """A leaf that is put back for an argument of type ``t``; Python numbers are converted."""
+    x = as_array(leaf)
+    if x.type is t:
+        return x
+    if x.type.shape != t.shape:
+        path = _argument_paths(in_tree, [number])
+        raise ShapeMismatch(f"vjp: args_res must have the argument's shape {t.shape} at {path}, got {x.type.shape}.")
+    if x.type.dtype != t.dtype and not x.type.weak:
+        path = _argument_paths(in_tree, [number])
+        raise DTypeMismatch(f"vjp: args_res must have the argument's dtype {t.dtype} at {path}, got {x.type.dtype}.")
+    return convert(x, t.dtype, t.weak)
 
 
 def _argument_paths(in_tree: Any, numbers: Sequence[int]) -> str:

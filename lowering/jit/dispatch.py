@@ -58,13 +58,14 @@ class Jitted:
     ``compiled`` maps a call's key, device and donated leaves to its compiled trace, ``traces`` its key to its trace.
     ``plans`` maps settings to the dispatch plans of the fast paths, by argument types; ``active_plans`` is the last
     entry used, as settings and plans. ``positions`` maps a count of positional arguments to static and dynamic
-    positions, ``pure`` the leaves that are references to the function of their values.
+    positions, ``pure`` the leaves that are references to the function of their values. ``kept`` are the dynamic leaves
+    that are never donated: the values of references, which live on.
     ``plain``: no argument is static or donated, and no device was chosen.
     """
 
     __slots__ = (
         "fun", "name", "static", "donate", "keep_unused", "device", "inline", "options", "options_key",
-        "plain", "positions", "compiled", "traces", "plans", "active_plans", "pure", "__weakref__",
+        "plain", "positions", "compiled", "traces", "plans", "active_plans", "pure", "kept", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -76,6 +77,7 @@ class Jitted:
         device: Any,
         inline: bool,
         options: Mapping[str, Any] | None,
+        kept: tuple[int, ...] = (),
     ):
         self.fun = fun
         self.name = name_of(fun)
@@ -92,7 +94,8 @@ class Jitted:
         self.traces: dict[Any, Any] = {}
         self.plans: dict[Any, dict[Any, DispatchPlan]] = {}
         self.active_plans: tuple[Any, dict[Any, DispatchPlan]] = (None, {})
-        self.pure: dict[tuple[int, ...], Jitted] = {}
+        self.pure: dict[tuple[tuple[int, ...], tuple[int, ...]], Jitted] = {}
+        self.kept = frozenset(kept)
         _JITTED.add(self)
 
     def clear(self) -> None:
@@ -265,10 +268,10 @@ class Jitted:
         try:
             request, leaves = trace_cache.trace_request(self.fun, self.name, partition, args, kwargs)
         except NotAnArray:
-            positions = self.reference_leaves(all_args, all_kwargs)
+            positions, kept = self.reference_leaves(all_args, all_kwargs)
             if not positions:
                 raise
-            return self.on_references(all_args, all_kwargs, positions)
+            return self.on_references(all_args, all_kwargs, positions, kept)
         if STACK.get() is not BASE:
             return self.nested(request, leaves)
         operands = [x if type(x) is ConcreteArray else concrete_operand(x) for x in leaves]
@@ -286,25 +289,27 @@ class Jitted:
             self.remember(settings, all_args, args, kwargs, partition, request, leaves, entry.plan)
         return self.execute(entry, operands, buffers, leaves, committed is not None, names)
 
-    def reference_leaves(self, args: Any, kwargs: Any) -> tuple[int, ...]:
-        """The indices of the leaves of the dynamic arguments that are references, among those of all arguments."""
+    def reference_leaves(self, args: Any, kwargs: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The indices of the dynamic leaves that are references: among the leaves of all arguments, and among them."""
         fixed = self.static.at(len(args))
         positional = [(i not in fixed, x) for i, x in enumerate(args)]
         leaves: list[Any] = []
+        dynamic: list[Any] = []
         for yes, x in [*positional, *[(name not in self.static.names, kwargs[name]) for name in sorted(kwargs)]]:
             found = pytrees.leaves(x)
             leaves += found if yes else [None] * len(found)
-        return positions_of(leaves)
+            dynamic += found if yes else []
+        return positions_of(leaves), positions_of(dynamic)
 
-    def on_references(self, args: Any, kwargs: Any, positions: tuple[int, ...]) -> Any:
+    def on_references(self, args: Any, kwargs: Any, positions: tuple[int, ...], kept: tuple[int, ...]) -> Any:
         """A call with references among its arguments: of the function of their values, which is jitted in its turn."""
-        jitted = self.pure.get(positions)
+        jitted = self.pure.get((positions, kept))
         if jitted is None:
             jitted = Jitted(
                 pure_of(self.fun, positions), self.static, self.donate, self.keep_unused, self.device, self.inline,
-                self.options,
+                self.options, kept,
             )  # fmt: skip
-            jitted = _PURE.add(self.pure, positions, jitted)
+            jitted = _PURE.add(self.pure, (positions, kept), jitted)
         return call_pure(jitted.call, args, kwargs, positions)
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
@@ -359,7 +364,7 @@ class Jitted:
             if yes:
                 indices.extend(range(number, number + size))
             number += size
-        return tuple(indices)
+        return tuple([i for i in indices if i not in self.kept])
 
     def remember(
         self,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
 import numpy as np
 import pytest
 
 import handlax as hx
 from handlax import errors
 from handlax import numpy as hnp
+
+X = hnp.ones(1)
 
 
 def accumulate(a, b):
@@ -159,3 +164,31 @@ def test_two_names_for_one_reference_are_refused(inside):
     with pytest.raises(errors.BadCall, match="where it was made"):
         inside(lambda: hx.jit(lambda q: hx.freeze(q))(other))
     assert (float(OUTER[...]), float(other[...])) == (1.0, 2.0)
+
+
+@pytest.mark.parametrize("transformed", [hx.jit, lambda f: lambda q: hx.vmap(lambda x, q: f(q), (0, None))(X, q)[0]])
+def test_threads_may_read_one_reference_by_a_function_that_it_is_passed_to(transformed):
+    ref, inside = hx.new_ref(hnp.arange(3.0)), Barrier(4, timeout=60)
+
+    def read(q):
+        inside.wait()  # the reference is an argument of four calls
+        return hnp.sum(q[...])
+
+    with ThreadPoolExecutor(4) as pool:
+        assert [float(y) for y in pool.map(lambda _: transformed(lambda q: read(q))(ref), range(4))] == [3.0] * 4
+
+
+def test_a_donated_reference_keeps_its_value():
+    x, y = hnp.ones(3), hnp.full(3, 2.0)
+    ref = hx.new_ref(x)
+    f = hx.jit(lambda n, tree, z: (n * tree["q"][...] + tree["y"], z * 2), static_argnums=0, donate_argnums=(1, 2))
+    for _ in range(2):
+        np.testing.assert_array_equal(f(2, {"q": ref, "y": y}, hnp.ones(3)), [[4.0] * 3, [2.0] * 3])
+        assert y.is_deleted() and not x.is_deleted()  # what is no reference is donated
+        y = hnp.full(3, 2.0)
+    np.testing.assert_array_equal(ref[...], [1.0] * 3)
+    write = hx.jit(lambda q: q.__setitem__(..., q[...] + 1), donate_argnums=0)
+    write(ref)
+    write(ref)
+    np.testing.assert_array_equal(ref[...], [3.0] * 3)
+    np.testing.assert_array_equal(x, [1.0] * 3)

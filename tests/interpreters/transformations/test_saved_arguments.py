@@ -5,7 +5,7 @@ import pytest
 
 import handlax as hx
 from handlax import numpy as hnp
-from handlax.errors import BadArgument, TreeMismatch
+from handlax.errors import BadArgument, DTypeMismatch, ShapeMismatch, TreeMismatch
 
 X, W = hnp.array([[1.0, 2.0, 3.0], [0.5, -1.0, 2.0]]), hnp.array([[1.0], [0.5], [-2.0]])
 CT = hnp.array([[2.0], [-1.0]])
@@ -77,3 +77,33 @@ def test_a_loop_saves_its_sequence_as_the_argument():
     pull = hx.vjp(lambda xs: hx.lax.scan(lambda c, x: (c * x, None), 1.0, xs)[0], xs)[1]
     assert pull.args_res[0] is xs
     np.testing.assert_allclose(pull(1.0)[0], [-2.0, 1.0, -0.5])
+
+
+TREE = {"a": hnp.float32(2.0), "b": [hnp.float32(3.0)]}
+
+
+@pytest.mark.parametrize(("wrong", "error", "match"), [
+    ([{"z": TREE["a"], "b": [TREE["a"]]}], TreeMismatch, r"args_res\[0\]"),
+    ([{"z": [TREE["a"]], "b": TREE["a"]}], TreeMismatch, r"args_res\[0\]"),
+    ([[TREE["a"], TREE["a"]]], TreeMismatch, r"args_res\[0\]"),
+    ([TREE, TREE], TreeMismatch, "each of 1 arguments"),
+    ([{"a": hnp.ones(4), "b": [TREE["a"]]}], ShapeMismatch, r"args\[0\]\['a'\]"),
+    ([{"a": TREE["a"], "b": [hnp.int32(4)]}], DTypeMismatch, r"args\[0\]\['b'\]\[0\]"),
+    ([{"a": TREE["a"], "b": [hnp.float64(4)]}], DTypeMismatch, r"args\[0\]\['b'\]\[0\]"),
+])  # fmt: skip
+@pytest.mark.parametrize("wrap", [lambda f: f, hx.jit], ids=["eager", "jit"])
+def test_what_is_put_back_has_the_structure_and_types_of_the_arguments(wrap, wrong, error, match):
+    pull = hx.vjp(lambda d: d["a"] * d["b"][0], TREE)[1]
+    pull.args_res = wrong
+    with pytest.raises(error, match=match):
+        wrap(lambda p, ct: p(ct))(pull, 1.0)
+    pull.args_res = [{"a": 5, "b": [7.0]}]  # other values of the argument's types: Python numbers are of any
+    grads = wrap(lambda p, ct: p(ct))(pull, 1.0)[0]
+    assert (float(grads["a"]), float(grads["b"][0])) == (7.0, 5.0)
+
+
+def test_a_custom_node_may_be_put_back_as_itself():
+    argument = hx.tree_util.Partial(product, X, W)
+    pull = hx.vjp(lambda p: p.func(*p.args), argument, saveable_args=False)[1]
+    pull.args_res = [argument]
+    check(pull(CT)[0].args)
