@@ -22,6 +22,7 @@ from handlax.effects.core.operation import memoised
 from handlax.effects.operations.elementwise.arithmetic import IntegerPow
 from handlax.effects.programs.program import derived_once
 from handlax.interpreters.core.rule_cache import ADJOINTS
+from handlax.lowering.xla.array_backend import PLACED
 
 SOURCES = {
     package_source.name(file).removesuffix(".py").replace("/", "."): file.read_text() for file in package_source.PACKAGE
@@ -426,6 +427,16 @@ def test_a_number_is_not_given_away_though_the_cache_of_numbers_was_emptied():
     assert float(f(x)) == 3.5 == float(x) + 1
 
 
+@pytest.fixture
+def nothing_placed():
+    """As in a process in which no array was put on a device by name: calls take the fast path, which has plans."""
+    placed = PLACED[:]
+    PLACED.clear()
+    yield
+    PLACED.extend(placed)
+
+
+@pytest.mark.usefixtures("nothing_placed")
 def test_the_dictionaries_of_a_jitted_function_are_counted_and_emptied():
     hx.clear_caches()
     f = hx.jit(lambda x, n: x * n, static_argnums=1)
