@@ -12,21 +12,19 @@ import numpy as np
 
 from ..effects.control.loops import scan, while_loop
 from ..effects.core.arrays import as_array
-from ..effects.operations.elementwise.arithmetic import abs, ceil, floor, neg, sqrt, stop_gradient
+from ..effects.operations.elementwise.arithmetic import ceil, floor, neg, sqrt, stop_gradient
 from ..effects.operations.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
 from ..effects.operations.elementwise.comparison import clamp, eq, ge, gt, le, lt, select
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.elementwise.transcendental import log, log1p
 from ..effects.operations.foundations.shapes import broadcast, canonical_shape, full, move_axis
-from ..effects.operations.manipulation.slicing import index_in_dim
-from ..effects.operations.random_generators import split_keys
 from ..effects.operations.reductions.cumulative import cumsum
-from ..effects.operations.reductions.reductions import reduce_or
 from ..effects.types.array_type import array_type
-from ..effects.types.dtypes import bool_, canonical, float32, int32, itemsize_bits, promote_types, to_inexact
+from ..effects.types.dtypes import canonical, float32, int32, itemsize_bits, promote_types, to_inexact
 from ..numpy.arrays.indexing_operations import take
 from .basic_samplers import fitted, floating, parameters, unit
 from .keys import pair, single, split
+from .rejection_samplers import any_true, transformed_rejection
 
 __all__ = ["binomial", "multinomial"]
 
@@ -55,10 +53,6 @@ def _tail(k: Any) -> Any:
     return select(le(k, 9.0), tabled, series)
 
 
-def _any(x: Any) -> Any:
-    return reduce_or(x, tuple(range(len(x.type.shape))))
-
-
 def _few(key: Any, count: Any, p: Any) -> Any:
     """Binomial draws: how many of the waiting times until the next success fit into ``count`` trials.
 
@@ -73,7 +67,7 @@ def _few(key: Any, count: Any, p: Any) -> Any:
         return found, trials + ceil(log(unit(next_key, p.type.shape, p.type.dtype)) / scale), key
 
     start = full(p.type, 0.0), full(p.type, 0.0), key
-    return while_loop(lambda s: _any(le(s[1], count)), once, start)[0] - 1.0
+    return while_loop(lambda s: any_true(le(s[1], count)), once, start)[0] - 1.0
 
 
 def _many(key: Any, count: Any, p: Any) -> Any:
@@ -81,7 +75,6 @@ def _many(key: Any, count: Any, p: Any) -> Any:
 
     Source: Hörmann, The generation of binomial random variates (1993), algorithm BTRS.
     """
-    shape, dtype = p.type.shape, p.type.dtype
     deviation = sqrt(count * p * (1.0 - p))
     b = deviation * 2.53 + 1.15
     a = b * 0.0248 - 0.0873 + p * 0.01
@@ -99,21 +92,8 @@ def _many(key: Any, count: Any, p: Any) -> Any:
             + _tail(mode) + _tail(count - mode) - _tail(k) - _tail(count - k)
         )  # fmt: skip
 
-    def once(s: Any) -> Any:
-        found, waiting, key = s
-        keys = split_keys(key, (3,))
-        key, first, second = [index_in_dim(keys, i, keepdims=False) for i in range(3)]
-        u = unit(first, shape, dtype) - 0.5
-        v = unit(second, shape, dtype)
-        near = 0.5 - abs(u)
-        k = floor((a * 2.0 / near + b) * u + count * p + 0.5)
-        good = bitwise_and(ge(near, 0.07), le(v, squeeze))
-        outside = bitwise_or(lt(k, 0.0), gt(k, count))
-        exact = le(log(v * alpha / (a / (near * near) + b)), log_ratio(k))
-        accepted = bitwise_or(good, bitwise_and(bitwise_not(outside), exact))
-        return select(accepted, k, found), bitwise_and(waiting, bitwise_not(accepted)), key
-
-    return while_loop(lambda s: _any(s[1]), once, (full(p.type, -1.0), full(array_type(shape, bool_), True), key))[0]
+    outside = lambda k, near, v: bitwise_or(lt(k, 0.0), gt(k, count))
+    return transformed_rejection(key, count * p, 0.5, (a, b, alpha), squeeze, outside, log_ratio)
 
 
 def _binomial(key: Any, count: Any, p: Any) -> Any:

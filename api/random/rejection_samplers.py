@@ -270,16 +270,14 @@ def _few(key: Any, rate: Any) -> Any:
     """
     shape, dtype = rate.type.shape, rate.type.dtype
 
-    def more(s: Any) -> Any:
-        return reduce_or(gt(s[2], neg(rate)), tuple(range(len(shape))))
-
     def once(s: Any) -> Any:
         key, count, log_product = s
         key, next_key = pair(key)
         count = select(gt(log_product, neg(rate)), count + 1.0, count)
         return key, count, log_product + log(unit(next_key, shape, dtype))
 
-    return while_loop(more, once, (key, full(rate.type, -1.0), full(rate.type, 0.0)))[1]
+    start = key, full(rate.type, -1.0), full(rate.type, 0.0)
+    return while_loop(lambda s: any_true(gt(s[2], neg(rate))), once, start)[1]
 
 
 def _log_probability(k: Any, rate: Any) -> Any:
@@ -292,17 +290,17 @@ def _log_probability(k: Any, rate: Any) -> Any:
     return select(lt(rate, _CANCELLING), plain, series)
 
 
-def _many(key: Any, rate: Any) -> Any:
-    """Poisson draws for large rates: transformed rejection with a squeeze.
+def transformed_rejection(
+    key: Any, mean: Any, offset: float, hat: tuple[Any, Any, Any], squeeze: Any, outside: Any, log_ratio: Any
+) -> Any:
+    """Draws of counts by transformed rejection with a squeeze.
 
-    Source: Hörmann, The transformed rejection method for generating Poisson random variables (1993), algorithm PTRS.
+    ``hat``: the parameters a, b, alpha of the distribution whose draws, moved to ``mean + offset``, are the candidates.
+    ``outside(k, near, v)``: those that are certainly refused; ``log_ratio(k)``: what decides about the others.
+    Source: Hörmann, The transformed rejection method for generating Poisson random variables (1993).
     """
-    shape, dtype = rate.type.shape, rate.type.dtype
-    b = sqrt(rate) * 2.53 + 0.931
-    a = b * 0.02483 - 0.059
-    inverse_alpha = 1.1328 / (b - 3.4) + 1.1239
-    squeeze = 0.9277 - 3.6224 / (b - 2.0)
-
+    a, b, alpha = hat
+    shape, dtype = mean.type.shape, mean.type.dtype
 
     def once(s: Any) -> Any:
         key, waiting, found = s
@@ -311,17 +309,29 @@ def _many(key: Any, rate: Any) -> Any:
         u = unit(first, shape, dtype) - 0.5
         v = unit(second, shape, dtype)
         near = 0.5 - abs(u)
-        k = floor((a * 2.0 / near + b) * u + rate + 0.43)
+        k = floor((a * 2.0 / near + b) * u + mean + offset)
         good = bitwise_and(ge(near, 0.07), le(v, squeeze))
-        bad = bitwise_or(lt(k, 0.0), bitwise_and(lt(near, 0.013), gt(v, near)))
-        exact = le(log(v * inverse_alpha / (a / (near * near) + b)), _log_probability(k, rate))
-        accepted = bitwise_or(good, bitwise_and(bitwise_not(bad), exact))
+        exact = le(log(v * alpha / (a / (near * near) + b)), log_ratio(k))
+        accepted = bitwise_or(good, bitwise_and(bitwise_not(outside(k, near, v)), exact))
         return key, bitwise_and(waiting, bitwise_not(accepted)), select(accepted, k, found)
 
-    def more(s: Any) -> Any:
-        return reduce_or(s[1], tuple(range(len(shape))))
+    start = key, full(array_type(shape, bool_), True), full(mean.type, -1.0)
+    return while_loop(lambda s: any_true(s[1]), once, start)[2]
 
-    return while_loop(more, once, (key, full(array_type(shape, bool_), True), full(rate.type, -1.0)))[2]
+
+def any_true(x: Any) -> Any:
+    return reduce_or(x, tuple(range(len(x.type.shape))))
+
+
+def _many(key: Any, rate: Any) -> Any:
+    """Poisson draws for large rates: algorithm PTRS of the source of ``transformed_rejection``."""
+    b = sqrt(rate) * 2.53 + 0.931
+    a = b * 0.02483 - 0.059
+    inverse_alpha = 1.1328 / (b - 3.4) + 1.1239
+    squeeze = 0.9277 - 3.6224 / (b - 2.0)
+    outside = lambda k, near, v: bitwise_or(lt(k, 0.0), bitwise_and(lt(near, 0.013), gt(v, near)))
+    log_ratio = lambda k: _log_probability(k, rate)
+    return transformed_rejection(key, rate, 0.43, (a, b, inverse_alpha), squeeze, outside, log_ratio)
 
 
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:

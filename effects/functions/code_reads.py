@@ -60,9 +60,10 @@ class CodeReads:
         self.hash = hash(code)
         every = list(_nested(code))
         self.names = tuple(sorted({name for one in every for name in one.co_names}))
-        self.imports = any([_IMPORT in one.co_code[::2] for one in every])
+        operations = [frozenset(one.co_code[::2]) for one in every]
+        self.imports = any([_IMPORT in own for own in operations])
         self.reads_outside = not NUMPY_OUTSIDE.isdisjoint(self.names)
-        self.acts = any([_acts(one, code.co_freevars) for one in every])
+        self.acts = any([_acts(one, own, code.co_freevars) for one, own in zip(every, operations)])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CodeReads) and self.code == other.code
@@ -91,8 +92,7 @@ def code_reads(code: types.CodeType) -> CodeReads:
     return _CODES.add(id(code), CodeReads(code)) if found is None else found
 
 
-def _acts(code: types.CodeType, enclosing: tuple[str, ...]) -> bool:
-    operations = set(code.co_code[::2])
+def _acts(code: types.CodeType, operations: frozenset[int], enclosing: tuple[str, ...]) -> bool:
     if not _SETS.isdisjoint(operations):
         return True
     if not enclosing or _SETS_DEREF not in operations:
@@ -127,7 +127,10 @@ def is_constant_module(module: types.ModuleType) -> bool:
 
     ``numpy.random`` and such modules as ``time`` are none.
     """
-    name = module.__name__
+    return _is_constant_name(module.__name__)
+
+
+def _is_constant_name(name: str) -> bool:
     return name in _CONSTANT or (name.startswith(_PACKAGES) and not name.startswith("numpy.random"))
 
 
@@ -137,15 +140,12 @@ def is_constant_builtin(x: Any) -> bool:
     if isinstance(owner, types.ModuleType):
         return is_constant_module(owner)
     module = getattr(x, "__module__", None)
-    return owner is None and module is not None and (module in _CONSTANT or module.startswith(_PACKAGES))
+    return owner is None and module is not None and _is_constant_name(module)
 
 
 def is_constant_class(kind: type) -> bool:
     """Whether a class does not change and reads nothing outside: operations, and classes of some libraries."""
-    module = kind.__module__
-    if module.startswith("numpy.random"):
-        return False
-    return module in _CONSTANT or module.startswith(_PACKAGES) or issubclass(kind, Operation)
+    return _is_constant_name(kind.__module__) or issubclass(kind, Operation)
 
 
 def is_of_library(x: Any) -> bool:

@@ -194,9 +194,9 @@ def _key(x: Any, seen: _Reached) -> Any:
     if kind in _HASHED:
         return kind, x
     if isinstance(x, Enum):
-        return kind, x._name_, None if is_constant_class(kind) else (_class_key(kind, seen), _fields_key(x, seen))
+        return kind, x._name_, _beside_value(x, seen)
     if isinstance(x, _VALUES) and kind.__hash__ is not None:
-        return kind, bits(x), None if is_constant_class(kind) else (_class_key(kind, seen), _fields_key(x, seen))
+        return kind, bits(x), _beside_value(x, seen)
     if kind is tuple or kind is frozenset:
         parts = [_key(item, seen) for item in x]
         return kind, tuple(parts) if kind is tuple else frozenset(parts)
@@ -351,6 +351,11 @@ def _attributes_key(kind: type, seen: _Reached) -> Any:
 def _is_private_to_python(name: str) -> bool:
     """Whether a name is of the form that enumerations use for tables of their own: ``__x__``, ``_x_``."""
     return name.startswith("_") and name.endswith("_")
+
+
+def _beside_value(x: Any, seen: _Reached) -> Any:
+    """The class and the fields of a number, a string or a member; None where its class is a library's."""
+    return None if is_constant_class(type(x)) else (_class_key(type(x), seen), _fields_key(x, seen))
 
 
 def _fields_key(x: Any, seen: _Reached) -> Any:

@@ -433,6 +433,25 @@ def bind(program: Program, args: Sequence[Array]) -> list[Any]:
     return [*args, *[None] * (program.count - len(args)), *reversed(program.consts)]
 
 
+def perform_equations(program: Program, env: list[Any], first: int, last: int, number: int) -> int:
+    """Perform the equations from ``first`` up to ``last`` under the handlers in force, each at its own source line.
+
+    ``env`` has the values that they read, as of ``bind``, and gets their results, which begin at ``number``. Gives the
+    number after these.
+    """
+    run = current()
+    cell, outside = run.cell, run.cell.site
+    try:
+        for i in range(first, last):
+            op, cell.site = program.ops[i], program.sites[i]
+            results = op.as_results(run.answer(op, tuple([env[n] for n in program.args[i]])))
+            env[number : number + len(results)] = results
+            number += len(results)
+    finally:
+        cell.site = outside
+    return number
+
+
 _SMALL = 1 << 16  # bytes of a constant that is compared by its elements
 
 

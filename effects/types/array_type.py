@@ -89,6 +89,29 @@ def array_type(shape: tuple[int, ...], dtype: Any, weak: bool = False) -> ArrayT
     return new
 
 
+class OfArrayType:
+    """A base of values that stand for an array of the type ``aval``, and are none."""
+
+    __slots__ = ()
+    aval: ArrayType
+
+    @property
+    def shape(self) -> Shape:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.aval.shape)
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+
 def as_array_type(declared: Any) -> ArrayType:
     """The array type that anything with ``shape`` and ``dtype`` describes: a ``ShapeDtypeStruct``, an array."""
     if type(declared) is ArrayType:

@@ -22,7 +22,7 @@ from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.program import Program, interpret
 from ...effects.trees import pytrees
 from ...effects.trees.structure import describe
-from ...effects.types.array_type import ArrayType, array_type
+from ...effects.types.array_type import ArrayType, OfArrayType, array_type
 from ...effects.types.dtypes import float0, is_floating, is_inexact
 from ..analysis.dependence import dependence
 from ..analysis.simplify import dead_code_elimination
@@ -37,29 +37,13 @@ from .custom_call import RuleResults, merge_arguments
 _FORWARD = Cache("forward programs of linear maps")
 
 
-class SymbolicZero:
+class SymbolicZero(OfArrayType):
     """A tangent or cotangent known to be zero, of the type ``aval``."""
 
     __slots__ = ("aval",)
 
     def __init__(self, aval: ArrayType):
         self.aval = aval
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self.aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        return len(self.aval.shape)
-
-    @property
-    def size(self) -> int:
-        return self.aval.size
 
     def instantiate(self) -> Any:
         """The zeros as an array."""

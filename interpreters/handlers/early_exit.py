@@ -24,7 +24,7 @@ from ...effects.core.operation import effect
 from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.closure_conversion import close_all
-from ...effects.programs.program import Program, bind, derived_once, interpret
+from ...effects.programs.program import Program, bind, derived_once, interpret, perform_equations
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import int32, is_inexact
 from ..core.record import record
@@ -104,24 +104,21 @@ def _zeros(types: Sequence[ArrayType]) -> list[Any]:
 
 def _perform(program: Program, env: list[Any], segment: _Segment, status: list[Any]) -> list[Any]:
     """Perform the equations of a segment, and set their results in ``env``; payload and flag after it."""
-    run = current()
-    answer = run.answer
-    number = segment.number
-    for i in range(segment.first, segment.last + 1):
-        op = program.ops[i]
-        run.cell.site = program.sites[i]
-        xs = tuple([env[n] for n in program.args[i]])
-        if isinstance(op, Abort):
-            return [*_as_payload(op, xs, [x.type for x in status[:-1]]), as_array(True)]
-        if op.bodied and _may_abort(op):
-            results = _higher_order(op, xs, [x.type for x in status[:-1]])
-            count = len(program.types[i])
-            env[number : number + count] = results[:count]
-            return results[count:]
-        results = op.as_results(answer(op, xs))
-        env[number : number + len(results)] = results
-        number += len(results)
-    return status
+    last = segment.last
+    op: Any = program.ops[last]
+    aborts = isinstance(op, Abort) or (op.bodied and _may_abort(op))
+    number = perform_equations(program, env, segment.first, last if aborts else last + 1, segment.number)
+    if not aborts:
+        return status
+    current().cell.site = program.sites[last]
+    xs = tuple([env[n] for n in program.args[last]])
+    payload = [x.type for x in status[:-1]]
+    if isinstance(op, Abort):
+        return [*_as_payload(op, xs, payload), as_array(True)]
+    results = _higher_order(op, xs, payload)
+    count = len(program.types[last])
+    env[number : number + count] = results[:count]
+    return results[count:]
 
 
 def _perform_guarded(program: Program, env: list[Any], segment: _Segment, status: list[Any]) -> list[Any]:

@@ -25,7 +25,7 @@ from ...effects.core.arrays import as_array
 from ...effects.core.columns import zeros_like
 from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.higher_order import Call
-from ...effects.programs.program import Program, bind
+from ...effects.programs.program import Program, bind, perform_equations
 from ...effects.trees import pytrees
 from ..core.record import Record, record
 from .installation import NO_STATE
@@ -195,7 +195,7 @@ class _Halves:
     def before(self, inputs: Sequence[Any], types: Sequence[Any], positions: Sequence[int]) -> list[Any]:
         """The values that all branches keep, zeros for those of others, and the operands of the rest."""
         env = bind(self.program, inputs)
-        self.evaluate(env, 0, self.call)
+        perform_equations(self.program, env, 0, self.call, self.starts[0])
         own = {at: env[n] for n, at in zip(self.kept, positions)}
         kept = [own[i] if i in own else zeros_like(t) for i, t in enumerate(types)]
         return [*kept, *[env[n] for n in self.arguments]]
@@ -206,17 +206,9 @@ class _Halves:
         for n, x in zip(self.kept, kept):
             env[n] = x
         env[self.starts[self.call] : self.starts[self.call + 1]] = answers
-        self.evaluate(env, self.call + 1, len(self.program.ops))
+        last = len(self.program.ops)
+        perform_equations(self.program, env, self.call + 1, last, self.starts[self.call + 1])
         return [env[n] for n in self.program.outs]
-
-    def evaluate(self, env: list[Any], first: int, last: int) -> None:
-        """Perform the equations from ``first`` up to ``last``; sets their values."""
-        program, run = self.program, current()
-        for i in range(first, last):
-            op, run.cell.site = program.ops[i], program.sites[i]
-            y = run.answer(op, tuple([env[n] for n in program.args[i]]))
-            env[self.starts[i] : self.starts[i + 1]] = op.as_results(y)
-        run.cell.site = None
 
 
 class _Rest:

@@ -34,7 +34,7 @@ from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.shapes import broadcast
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.printer import WRITERS
-from ...effects.types.array_type import ArrayType
+from ...effects.types.array_type import ArrayType, OfArrayType
 from ..core.body_transform import BodyTransformer, StateFlow, StateLayout, TransformedBody, cross
 from ..core.loop_rotation import rotate, rotate_within
 
@@ -44,7 +44,7 @@ _NUMBERS = count()
 LENT: ContextVar[frozenset[Ref]] = ContextVar("handlax_lent", default=frozenset())
 
 
-class Ref:
+class Ref(OfArrayType):
     """A reference to an array that changes. Made by ``new_ref``; compares by identity, and is no array itself.
 
     ``ref[i]`` reads and ``ref[i] = y`` writes, with the indices of arrays; ``...`` is the whole value.
@@ -62,22 +62,6 @@ class Ref:
         self.number = next(_NUMBERS)
         self.frozen = False
         self.argument = argument  # stands for the reference of a caller, which alone may freeze it
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self.aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        return len(self.aval.shape)
-
-    @property
-    def size(self) -> int:
-        return self.aval.size
 
     def __len__(self) -> int:
         return len(get(self))

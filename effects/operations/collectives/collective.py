@@ -172,9 +172,6 @@ def lane_position(axes: tuple[SizedAxis, ...], groups: Groups | None) -> Any:
     return lane if groups is None else dynamic_index_in_dim(Seating.of(groups).position, lane, 0, keepdims=False)
 
 
-# Reductions
-
-
 class LaneReduction(Collective):
     """y = x_1 o ... o x_n over the lanes of a group, for a commutative and associative o."""
 
@@ -275,9 +272,6 @@ def along_groups(
         rest = slice_in_dim(y, 1, width, axis=1) if reverse else slice_in_dim(y, 0, width - 1, axis=1)
         y = concatenate([rest, start] if reverse else [start, rest], 1)
     return seating.unseated(y)
-
-
-# Movements
 
 
 # y[k_1 at dims[0], k_2 at dims[1], ...] = x of the lane (k_1, k_2, ...)

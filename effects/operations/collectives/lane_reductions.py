@@ -51,11 +51,16 @@ def equal_groups(where: str, axis_name: Any, groups: Any) -> tuple[tuple[SizedAx
     return axes, groups, sizes.pop()
 
 
+def _dims_and_names(axis_name: Any) -> tuple[tuple[int, ...], list[Any]]:
+    """The integers in ``axis_name``, which are dimensions of the operand, and the names of axes."""
+    names = axis_tuple(axis_name)
+    return tuple([name for name in names if isinstance(name, int)]), [x for x in names if not isinstance(x, int)]
+
+
 def _reduced(kind: Any, where: str, x: Any, axis_name: Any, groups: Any) -> Any:
     """The reduction of each leaf over dimensions, which are the integers in ``axis_name``, and over the named axes."""
-    names = axis_tuple(axis_name)
-    dims = [name for name in names if isinstance(name, int)]
-    axes, groups, sizes = lanes_that_meet(where, [name for name in names if not isinstance(name, int)], groups)
+    dims, names = _dims_and_names(axis_name)
+    axes, groups, sizes = lanes_that_meet(where, names, groups)
 
     def reduce_leaf(leaf: Any) -> Any:
         if isinstance(leaf, (bool, int, float, complex)) and not dims and len(sizes) == 1 and kind is Psum:
@@ -64,7 +69,7 @@ def _reduced(kind: Any, where: str, x: Any, axis_name: Any, groups: Any) -> Any:
         if is_bool(y.type.dtype) and kind in (Psum, Pprod):
             y = convert(y, int32)
         if dims:
-            y = kind.reduce(y, canonical_axes(tuple(dims), len(y.type.shape), where))
+            y = kind.reduce(y, canonical_axes(dims, len(y.type.shape), where))
         return perform(kind(axes, groups), y) if axes else y
 
     return tree_map(reduce_leaf, x)
@@ -101,15 +106,13 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The mean of ``x`` over all lanes: ``psum(x) / psum(1)``; arguments as of ``psum``."""
-    names = axis_tuple(axis_name)
-    dims = [name for name in names if isinstance(name, int)]
+    dims, names = _dims_and_names(axis_name)
+    count = psum(1, names, axis_index_groups=axis_index_groups)
 
     def mean_leaf(leaf: Any) -> Any:
         total = psum(leaf, axis_name, axis_index_groups=axis_index_groups)
-        named = [name for name in names if not isinstance(name, int)]
-        count = psum(1, named, axis_index_groups=axis_index_groups)
         shape = as_array(leaf).type.shape
-        return total / (count * prod([shape[d] for d in canonical_axes(tuple(dims), len(shape), "pmean")]))
+        return total / (count * prod([shape[d] for d in canonical_axes(dims, len(shape), "pmean")]))
 
     return tree_map(mean_leaf, x)
 
