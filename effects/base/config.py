@@ -20,26 +20,45 @@ from weakref import WeakSet
 import numpy as np
 from pyrsistent import PMap, pmap
 
+from .caches import cached
 from .errors import ConfigurationError, Immutable
 from .immutables import ImmutableObject
 from .jax_settings import ALIASES, WITHOUT_MEANING, note_without_meaning
-from .watching import WATCHES
+
+# Settings that watch tracing and compiling. They change no result, so that records that differ in them are equal.
+WATCHES = ("no_tracing", "log_compiles", "explain_cache_misses")
+
+DEFAULTS: Mapping[str, Any] = {
+    "enable_x64": None,
+    "default_float": np.dtype("float32"),
+    "default_int": np.dtype("int32"),
+    "numpy_dtype_promotion": "standard",
+    "numpy_rank_promotion": "allow",
+    "default_matmul_precision": None,
+    "default_device": None,
+    "disable_jit": False,
+    "debug_nans": False,
+    "debug_infs": False,
+    "check_leaks": False,
+    "check_static_indices": False,
+    "disable_bwd_checks": False,
+    "compilation_cache_dir": None,
+    "platforms": None,
+    "num_cpu_devices": None,
+    "default_prng_impl": "threefry2x32",
+    "tables": pmap(),
+    **dict.fromkeys(WATCHES, False),
+}
 
 
 class Configuration(ImmutableObject):
     """All settings and tables of rules in force: immutable, hashable, compared by value."""
 
-    __slots__ = ("_values", "_hash", "mark", "promotion", "memoises", *(
-        DEFAULT_NAMES := (
-            "enable_x64", "default_float", "default_int", "numpy_dtype_promotion", "numpy_rank_promotion",
-            "default_matmul_precision", "default_device", "disable_jit", "debug_nans", "debug_infs",
-            "check_leaks", "check_static_indices", "disable_bwd_checks", "compilation_cache_dir", "platforms",
-            "num_cpu_devices", "default_prng_impl", "tables",
-        )
-    ))
+    __slots__ = ("_values", "_compared", "_hash", "mark", "promotion", "memoises", *DEFAULTS)
     _guard = ("settings", "hx.configure(name=value), or hx.config.update(name, value).")
 
     _values: tuple[Any, ...]  # in the order of DEFAULTS
+    _compared: tuple[Any, ...]  # those without the watches
     _hash: int
     promotion: str  # the settings that promotion depends on
     memoises: bool  # whether eager operations may be answered by a look-up: no tables of rules, no search for NaNs
@@ -62,20 +81,25 @@ class Configuration(ImmutableObject):
     num_cpu_devices: int | None
     default_prng_impl: str
     tables: PMap[str, Any]
+    no_tracing: bool
+    log_compiles: bool
+    explain_cache_misses: bool
 
     def __init__(self, values: tuple[Any, ...]):
         object.__setattr__(self, "_values", values)
-        object.__setattr__(self, "_hash", hash(values))
         for name, value in zip(DEFAULTS, values):
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "mark", None if self.tables else object())
+        compared = values[: -len(WATCHES)]
+        object.__setattr__(self, "_compared", compared)
+        object.__setattr__(self, "_hash", hash(compared))
+        object.__setattr__(self, "mark", None if self.tables else _mark(compared))
         modes = self.numpy_dtype_promotion, self.numpy_rank_promotion, str(self.enable_x64)
         object.__setattr__(self, "promotion", " ".join(modes))
         searches = self.debug_nans or self.debug_infs
         object.__setattr__(self, "memoises", self.mark is not None and not searches)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Configuration) and self._values == other._values)
+        return self is other or (isinstance(other, Configuration) and self._compared == other._compared)
 
     def __hash__(self) -> int:
         return self._hash
@@ -90,42 +114,30 @@ class Configuration(ImmutableObject):
     def replaced(self, values: Mapping[str, Any]) -> Configuration:
         """The record with these values. Raises ConfigurationError: they do not go together."""
         replaced = tuple([values.get(name, value) for name, value in zip(DEFAULTS, self._values)])
-        known = _RECORDS.get(replaced)
-        if known is not None:
-            return known
-        changed = Configuration(replaced)
+        changed = Configuration(replaced) if values.get("tables", self.tables) else _record(replaced)
         for name in _WIDTHS[False]:
             if changed.enable_x64 is False and getattr(changed, name).itemsize == 8:
                 raise ConfigurationError(
                     f"config: {name} must be of 32 bits while enable_x64 is False, got {getattr(changed, name)}.",
                     hint="set enable_x64 to True, or to None, under which what is named is kept.",
                 )
-        return changed if changed.mark is None else _RECORDS.setdefault(replaced, changed)
+        return changed
 
     def __repr__(self) -> str:
         return f"Configuration({', '.join(f'{k}={v!r}' for k, v in zip(DEFAULTS, self._values))})"
 
 
-DEFAULTS: Mapping[str, Any] = {
-    "enable_x64": None,
-    "default_float": np.dtype("float32"),
-    "default_int": np.dtype("int32"),
-    "numpy_dtype_promotion": "standard",
-    "numpy_rank_promotion": "allow",
-    "default_matmul_precision": None,
-    "default_device": None,
-    "disable_jit": False,
-    "debug_nans": False,
-    "debug_infs": False,
-    "check_leaks": False,
-    "check_static_indices": False,
-    "disable_bwd_checks": False,
-    "compilation_cache_dir": None,
-    "platforms": None,
-    "num_cpu_devices": None,
-    "default_prng_impl": "threefry2x32",
-    "tables": pmap(),
-}
+@cached("settings", 256)
+def _record(values: tuple[Any, ...]) -> Configuration:
+    """The record of these values, which holds no tables of rules: the same object for equal settings."""
+    return Configuration(values)
+
+
+@cached("marks of settings", 256)
+def _mark(compared: tuple[Any, ...]) -> object:
+    """What stands for these values in cache keys, the same for equal ones."""
+    return object()
+
 
 # enable_x64 -> the default dtypes that come with it
 _WIDTHS: Mapping[bool | None, Mapping[str, str]] = {
@@ -134,28 +146,18 @@ _WIDTHS: Mapping[bool | None, Mapping[str, str]] = {
     True: {"default_float": "float64", "default_int": "int64"},
 }
 
-_GENERATORS = "threefry2x32 threefry4x32 philox2x32 philox4x32 rbg unsafe_rbg"
-
-_ALGORITHMS = """
-    ANY_F8_ANY_F8_F32 ANY_F8_ANY_F8_F32_FAST_ACCUM ANY_F8_ANY_F8_ANY ANY_F8_ANY_F8_ANY_FAST_ACCUM F16_F16_F16
-    F16_F16_F32 BF16_BF16_BF16 BF16_BF16_F32 BF16_BF16_F32_X3 BF16_BF16_F32_X6 BF16_BF16_F32_X9 TF32_TF32_F32
-    TF32_TF32_F32_X3 F32_F32_F32 F64_F64_F64
-"""
-
-_CHOICES: Mapping[str, tuple[Any, ...]] = {
+# The values that a setting may have. A later module adds those of which it alone knows.
+CHOICES: dict[str, tuple[Any, ...]] = {
     "default_float": tuple(map(np.dtype, ("float32", "float64"))),
     "default_int": tuple(map(np.dtype, ("int32", "int64"))),
     "numpy_dtype_promotion": ("standard", "strict"),
     "numpy_rank_promotion": ("allow", "warn", "raise"),
-    "default_matmul_precision": (
-        None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "fastest", *_ALGORITHMS.split(),
-    ),
     "enable_x64": (None, False, True),
-    "default_prng_impl": tuple(_GENERATORS.split()),
     **dict.fromkeys(
         ("disable_jit", "debug_nans", "debug_infs", "check_leaks", "check_static_indices", "disable_bwd_checks"),
         (False, True),
     ),
+    **dict.fromkeys(WATCHES, (False, True)),
 }
 
 
@@ -175,7 +177,7 @@ def _checked(name: str, value: Any) -> Any:
         return value or None
     if name == "num_cpu_devices":
         return _device_count(value)
-    choices = _CHOICES.get(name)
+    choices = CHOICES.get(name)
     if choices is not None:
         if name in ("default_float", "default_int"):
             value = np.dtype(value)
@@ -202,9 +204,7 @@ def _device_count(value: Any) -> int | None:
     return count
 
 
-DEFAULT = Configuration(tuple(DEFAULTS.values()))
-# Interned records without tables of rules: equal settings have the same mark, and so the same cache entries.
-_RECORDS: dict[tuple[Any, ...], Configuration] = {DEFAULT._values: DEFAULT}
+DEFAULT = _record(tuple(DEFAULTS.values()))
 
 
 def _from_environment(variable: str) -> bool | None:
@@ -274,8 +274,6 @@ class Config:
         """
         if name in WITHOUT_MEANING:
             note_without_meaning(name)
-        elif name in WATCHES:
-            WATCHES[name].set(value)
         else:
             PROCESS.update(**{ALIASES.get(name, name): value})
 
@@ -290,8 +288,6 @@ class Config:
         setting = ALIASES.get(name, name)
         if name in WITHOUT_MEANING:
             return None
-        if name in WATCHES:
-            return WATCHES[name].on
         if setting not in DEFAULTS:
             _checked(setting, None)
         return getattr(current(), setting)

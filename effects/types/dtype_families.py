@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from ..base.caches import cached
+from ..base.config import CHOICES
 from ..base.errors import DTypeMismatch
 from ..base.frozen_values import Value
 
@@ -124,8 +125,9 @@ UNSAFE_RBG = KeyImpl("unsafe_rbg", "urbg", (4,))
 THREEFRY4 = KeyImpl("threefry4x32", "fry4", (4,))
 PHILOX2 = KeyImpl("philox2x32", "phx2", (1,))
 PHILOX4 = KeyImpl("philox4x32", "phx4", (2,))
-_ALL_IMPLS = (THREEFRY, THREEFRY4, PHILOX2, PHILOX4, RBG, UNSAFE_RBG)
-_KEY_IMPLS = MappingProxyType({s: i for i in _ALL_IMPLS for s in (i.name, i.tag)})
+_KEY_IMPLS = (THREEFRY, THREEFRY4, PHILOX2, PHILOX4, RBG, UNSAFE_RBG)
+_BY_NAME = MappingProxyType({s: i for i in _KEY_IMPLS for s in (i.name, i.tag)})
+CHOICES["default_prng_impl"] = tuple([impl.name for impl in _KEY_IMPLS])
 
 
 @dataclass(frozen=True, repr=False)
@@ -143,11 +145,11 @@ class KeyDType(ExtendedDType):
     base: ClassVar[np.dtype[Any]] = uint32  # type: ignore[misc]
 
     def __init__(self, impl: KeyImpl | str = THREEFRY) -> None:
-        known = _KEY_IMPLS.get(impl) if isinstance(impl, str) else impl
+        known = _BY_NAME.get(impl) if isinstance(impl, str) else impl
         if known is None:
             raise DTypeMismatch(
                 f"KeyDType: a random generator is needed, got {impl!r}.",
-                hint=f"names are {', '.join(sorted({i.name for i in _KEY_IMPLS.values()}))}; or pass a KeyImpl.",
+                hint=f"names are {', '.join(sorted(CHOICES['default_prng_impl']))}; or pass a KeyImpl.",
             )
         object.__setattr__(self, "impl", known)
         object.__setattr__(self, "name", f"key<{known.tag}>")
@@ -220,7 +222,7 @@ def short_name(dtype: DType) -> str:
 
 
 _BY_SHORT_NAME: Mapping[str, DType] = MappingProxyType(
-    {short_name(d): d for d in EVERY | {float0}} | {f"key<{i.tag}>": KeyDType(i) for i in _KEY_IMPLS.values()}
+    {short_name(d): d for d in EVERY | {float0}} | {f"key<{i.tag}>": KeyDType(i) for i in _KEY_IMPLS}
 )
 
 

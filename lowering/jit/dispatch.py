@@ -16,7 +16,7 @@ from ...effects.base import config
 from ...effects.base.caches import AttachedCache, Owners
 from ...effects.base.errors import NotAnArray
 from ...effects.base.stack import BASE, STACK
-from ...effects.base.watching import EXPLAIN_CACHE_MISSES, logger
+from ...effects.base.watching import logger
 from ...effects.base.wrapping import name_of
 from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete
 from ...effects.programs.higher_order import Call as CallOp
@@ -348,7 +348,7 @@ class Jitted:
                 _COMPILED.drop_older_half(self.compiled)
             _COMPILED.misses += 1
             found = self.compiled.setdefault(key, CompiledTrace(trace, compiled, DispatchPlan(trace, compiled)))
-            if EXPLAIN_CACHE_MISSES.on:
+            if config.current().explain_cache_misses:
                 logger().warning("%s: compiled anew\n%s", self.name, last_kind(self))
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...effects.base.config import DEFAULTS
+from ...effects.base.config import DEFAULTS, WATCHES
 from ...effects.base.errors import BadArgument
 from ...effects.base.wrapping import name_of
 from ...effects.functions.captured import jit_info
@@ -84,7 +84,7 @@ def _changes(before: Any, after: Any, names: list[str]) -> Iterator[str]:
     (settings, static, tree, types), device, donated = before
     (new_settings, new_static, new_tree, new_types), new_device, new_donated = after
     for name in DEFAULTS:
-        if getattr(settings, name) != getattr(new_settings, name):
+        if name not in WATCHES and getattr(settings, name) != getattr(new_settings, name):
             yield f"setting {name} from {getattr(settings, name)!r} to {getattr(new_settings, name)!r}"
     if static != new_static:
         yield f"static arguments from {_static_or_defaults(static)} to {_static_or_defaults(new_static)}"

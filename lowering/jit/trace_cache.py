@@ -23,7 +23,7 @@ from ...effects.base.errors import BadArgument, NotAnArray, TracingRefused
 from ...effects.base.source_locations import starts_path, user_site
 from ...effects.base.stack import BASE, Run, current, installed
 from ...effects.base.value_identity import ByData
-from ...effects.base.watching import NO_TRACING, log_step
+from ...effects.base.watching import log_step
 from ...effects.core.arrays import Array, ConcreteArray, as_array, type_of
 from ...effects.core.escaped_boxes import check_leaks
 from ...effects.core.named_axes import named_axes
@@ -178,9 +178,9 @@ def _on_installation(run: Run) -> dict[Any, Trace]:
 @starts_path
 def record(request: TraceRequest) -> Trace:
     """Record a function by calling it on boxes. Raises: TracingRefused: under ``no_tracing``."""
-    if NO_TRACING.on:
+    if config.current().no_tracing:
         raise TracingRefused(
-            f"{request.name}: no function may be traced under no_tracing, got a call with new arguments.",
+            f"{request.name}: no function may be traced under no_tracing, and this one was not for such arguments.",
             hint="call it once before; hx.explain(f) says for which arguments it was traced.",
         )
     COUNTS["trace"] += 1

@@ -31,7 +31,7 @@ SOURCES = {
 # Dictionaries that grow while the process runs and are no caches: emptied, they would change results.
 STATE = {
     "api.testing.nodes:NODES": "a registry",
-    "effects.base.config:_RECORDS": "interned: equal settings are one object",
+    "effects.base.config:CHOICES": "a registry",
     "effects.base.source_locations:_STARTS": "a registry",
     "effects.core.columns:COLUMNS": "a registry",
     "effects.core.operation:OPERATIONS": "a registry",

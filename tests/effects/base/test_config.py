@@ -28,7 +28,7 @@ def test_equal_settings_are_one_record():
         pass
     with configure(default_int=np.int64) as other:
         assert other is one
-    assert current().set(default_int=current().default_int) is current()
+        assert current().set(default_int=current().default_int) is other
 
 
 def test_a_scope_is_that_of_its_thread_and_an_update_that_of_the_process():
@@ -95,10 +95,10 @@ def test_an_update_that_contradicts_a_scope_changes_nothing():
         with pytest.raises(ConfigurationError, match="must be of 32 bits"):
             hx.config.update("enable_x64", False)
         assert current() is inner
-    assert current() is before
+    assert current() == before
     hx.config.update("enable_x64", False)  # the scope has gone
     hx.config.update("enable_x64", before.enable_x64)
-    assert current() is before
+    assert current() == before
 
 
 @pytest.mark.parametrize(("changes", "words"), [
@@ -131,7 +131,7 @@ def test_64_bits_bring_their_default_dtypes():
     with configure(enable_x64=True, default_float="float32") as settings:
         assert settings.default_float.name == "float32"
     with configure(enable_x64=True), configure(enable_x64=None):
-        assert current() is current().set(enable_x64=None)
+        assert current() == current().set(enable_x64=None)
     with configure(enable_x64=False), pytest.raises(ConfigurationError, match="32 bits"):
         current().set(default_int="int64")
 

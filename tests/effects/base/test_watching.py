@@ -6,22 +6,28 @@ import numpy as np
 import pytest
 
 import handlax as hx
-from handlax.effects.base.watching import WATCHES
-from handlax.errors import TracingRefused
+from handlax.effects.base.config import WATCHES, current
+from handlax.errors import ConfigurationError, TracingRefused
 
 
-@pytest.mark.parametrize("name", sorted(WATCHES))
-def test_a_watch_is_set_for_the_process_and_is_in_no_cache_key(name):
-    before = hx.configure().__enter__()
-    hx.config.update(name, True)
+@pytest.mark.parametrize("name", WATCHES)
+def test_a_watch_is_a_setting_that_is_in_no_cache_key(name):
+    hx.config.update(f"jax_{name}", True)
     try:
-        assert getattr(hx.config, name) is True and hx.configure().__enter__() == before
-        with getattr(hx, name.removeprefix("jax_"))(False):
-            assert getattr(hx.config, name) is False
+        assert hx.config.read(name) is True and getattr(current(), name)
+        with hx.configure(**{name: True}) as watched, getattr(hx, name)(False), hx.configure() as other:
+            assert getattr(hx.config, name) is False and watched is not other
+            assert watched == other and hash(watched) == hash(other) and watched.mark is other.mark
         assert getattr(hx.config, name) is True
     finally:
         hx.config.update(name, False)
-    assert getattr(hx.config, name) is False
+    assert not getattr(current(), name)
+
+
+@pytest.mark.parametrize("name", WATCHES)
+def test_a_watch_is_on_or_off(name):
+    with pytest.raises(ConfigurationError, match="must be one of False, True, got 'off'"):
+        hx.config.update(name, "off")
 
 
 def test_under_no_tracing_only_what_was_traced_is_called():
@@ -31,6 +37,9 @@ def test_under_no_tracing_only_what_was_traced_is_called():
         assert float(f(5.0)) == 15.0
         with pytest.raises(TracingRefused, match="no_tracing"):
             f(np.ones(2, np.float32))
+        with pytest.raises(TracingRefused):
+            f.lower(np.ones(2, np.float32))
+        assert hx.grad(lambda x: x * x)(3.0) == 6.0 and hx.make_program(lambda x: x * x)(3.0).effects == frozenset()
     assert f(np.ones(2, np.float32)).tolist() == [3.0, 3.0] and f._cache_size() == 2
 
 
