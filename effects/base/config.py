@@ -46,6 +46,8 @@ DEFAULTS: Mapping[str, Any] = {
     "platforms": None,
     "num_cpu_devices": None,
     "default_prng_impl": "threefry2x32",
+    "mesh": None,
+    "abstract_mesh": None,
     "tables": pmap(),
     **dict.fromkeys(WATCHES, False),
 }
@@ -80,6 +82,8 @@ class Configuration(ImmutableObject):
     platforms: str | None
     num_cpu_devices: int | None
     default_prng_impl: str
+    mesh: Any
+    abstract_mesh: Any
     tables: PMap[str, Any]
     no_tracing: bool
     log_compiles: bool

@@ -14,7 +14,7 @@ from ...effects.types.array_type import Shape
 from .jaxlib_modules import JAXLIB_VERSION, xc
 
 Device: TypeAlias = Any
-Sharding: TypeAlias = Any
+BufferSharding: TypeAlias = Any
 
 
 class Aval:
@@ -95,6 +95,6 @@ _SINGLE: type[Any] = _OneDevice if JAXLIB_VERSION.startswith("0.10.") else xc.Si
 
 
 @cached("shardings", 256)
-def sharding(device: Device) -> Sharding:
+def sharding(device: Device) -> BufferSharding:
     """The one sharding that puts all of a buffer on ``device``."""
     return _SINGLE(device, memory_kind=device.default_memory().kind)

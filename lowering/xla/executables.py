@@ -12,7 +12,7 @@ import numpy as np
 
 from ...effects.base.caches import cached, once
 from ...effects.base.errors import CompileError
-from .buffer_types import Aval, Device, Sharding, aval, sharding
+from .buffer_types import Aval, BufferSharding, Device, aval, sharding
 from .buffers import Buffer
 from .jaxlib_modules import JAXLIB_VERSION, _jax, xc
 from .platforms import COUNTS, Client
@@ -76,7 +76,7 @@ class Executable:
         return bytes(self.loaded.serialize())
 
 
-def _result_handler(kind: Aval, where: Sharding, committed: bool) -> Any:
+def _result_handler(kind: Aval, where: BufferSharding, committed: bool) -> Any:
     if JAXLIB_VERSION.startswith("0.10."):
         return xc.array_result_handler(kind, where, committed, _skip_checks=True)
     return xc.array_result_handler(kind, where, committed)
@@ -88,7 +88,7 @@ def compile(
     devices: Sequence[Device],
     results: Sequence[ResultType],
     options: Mapping[str, Any] | None = None,
-    shardings: Sequence[Sharding] | None = None,
+    shardings: Sequence[BufferSharding] | None = None,
     calls: Sequence[Callable[..., tuple[Any, ...]]] = (),
 ) -> Executable:
     """Compile StableHLO text (or bytecode) for ``devices``, one partition on each.
@@ -150,7 +150,7 @@ def deserialize(
     devices: Sequence[Device],
     results: Sequence[ResultType],
     options: Mapping[str, Any] | None = None,
-    shardings: Sequence[Sharding] | None = None,
+    shardings: Sequence[BufferSharding] | None = None,
 ) -> Executable:
     """The program that ``Executable.serialize`` wrote.
 

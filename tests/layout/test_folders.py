@@ -16,6 +16,7 @@ LINE = (
     "effects/base",
     "effects/trees",
     "effects/types",
+    "effects/sharding",
     "effects/core",
     "effects/programs",
     "effects/functions",

@@ -43,6 +43,8 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "effects/programs/higher_order.py": ((NESTS,), "the law of operations with bodies, for all of them"),
     "effects/programs/lexer.py": (("effects/programs/test_parser.py",), "tokens are seen by what is parsed"),
     "effects/programs/parse_result.py": (("effects/programs/test_parser.py",), "the parser as a Result"),
+    "effects/sharding/devices.py": (
+        ("effects/sharding/test_mesh.py", "effects/sharding/test_named_sharding.py"), "what meshes ask of devices"),
     "effects/trees/flatten.py": (("effects/trees/test_pytrees.py",), "laws of leaves and structures together"),
     "effects/trees/paths.py": (("effects/trees/test_pytrees.py",), "laws of leaves and structures together"),
     "effects/trees/structure.py": (("effects/trees/test_pytrees.py",), "laws of leaves and structures together"),

@@ -38,6 +38,7 @@ STATE = {
     "effects.programs.printer:WRITERS": "a registry",
     "effects.trees.structure:WALKS": "the registry of nodes",
     "effects.trees.structure:_KINDS": "the registry of nodes",
+    "effects.sharding.mesh:_MESHES": "interned: equal meshes are one object; holds nothing alive",
     "effects.types.array_type:_INTERNED": "interned: equal types are one object",
     "lowering.jit.call_signature:_SIGNATURES": "interned: equal signatures are one object; holds nothing alive",
     "lowering.xla.disk_cache:COUNTS": "a counter",

@@ -1,0 +1,375 @@
+"""Meshes: devices in a grid whose axes have names. Equal meshes are one object."""
+
+from __future__ import annotations
+
+import enum
+import weakref
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Sequence
+from contextvars import ContextVar
+from math import prod
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from ..base import config
+from ..base.errors import BadArgument, ShapeMismatch
+from ..base.frozen_values import Value
+from ..base.immutables import ImmutableObject
+from .devices import MeshDevice, is_addressable
+
+
+class AxisType(enum.Enum):
+    """How values are placed along an axis: by the compiler, by the types of values, or by the program itself.
+
+    ``Explicit`` is accepted where JAX accepts it, and places values as ``Auto`` does.
+    """
+
+    Auto = enum.auto()
+    Explicit = enum.auto()
+    Manual = enum.auto()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class AbstractDevice(Value):
+    """The kind of device that an abstract mesh stands for."""
+
+    device_kind: str
+    num_cores: int | None
+    platform: str | None = None
+
+    def __repr__(self) -> str:
+        return f"AbstractDevice({self._shown()})"
+
+    def _shown(self) -> str:
+        shown = f"device_kind={self.device_kind}, num_cores={self.num_cores}"
+        return shown if self.platform is None else f"{shown}, platform={self.platform}"
+
+
+class MeshAxes(ImmutableObject):
+    """What meshes with and without devices share: their axes, with sizes, names and types."""
+
+    __slots__ = ("axis_sizes", "axis_names", "axis_types", "_hash", "__weakref__")
+    _guard = ("meshes", "mesh.update(...) makes another one.")
+    axis_sizes: tuple[int, ...]
+    axis_names: tuple[Hashable, ...]
+    axis_types: tuple[AxisType, ...]
+    _hash: int
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Any:
+        return self
+
+    @property
+    def shape(self) -> OrderedDict[Any, int]:
+        """The sizes of the axes by name, in order."""
+        return OrderedDict(self.shape_tuple)
+
+    @property
+    def shape_tuple(self) -> tuple[tuple[Any, int], ...]:
+        return tuple(zip(self.axis_names, self.axis_sizes))
+
+    @property
+    def size(self) -> int:
+        """The number of devices."""
+        return prod(self.axis_sizes)
+
+    @property
+    def empty(self) -> bool:
+        """Whether this is the mesh that is in force where none is set."""
+        return not self.axis_names
+
+    @property
+    def manual_axes(self) -> tuple[Hashable, ...]:
+        return self._of_type(AxisType.Manual)
+
+    @property
+    def auto_axes(self) -> tuple[Hashable, ...]:
+        return self._of_type(AxisType.Auto)
+
+    @property
+    def explicit_axes(self) -> tuple[Hashable, ...]:
+        return self._of_type(AxisType.Explicit)
+
+    @property
+    def are_all_axes_auto(self) -> bool:
+        return {*self.axis_types} == {AxisType.Auto}
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        return {*self.axis_types} == {AxisType.Explicit}
+
+    @property
+    def are_all_axes_manual(self) -> bool:
+        return {*self.axis_types} == {AxisType.Manual}
+
+    def _of_type(self, wanted: AxisType) -> tuple[Hashable, ...]:
+        return tuple([name for name, kind in zip(self.axis_names, self.axis_types) if kind is wanted])
+
+    def axis_size(self, where: str, name: Hashable) -> int:
+        """The size of an axis, for ``where``. Raises BadArgument: the mesh has no such axis."""
+        if name not in self.axis_names:
+            raise BadArgument(f"{where}: the axes of the mesh are {self.axis_names}, got {name!r}.")
+        return self.axis_sizes[self.axis_names.index(name)]
+
+    def sdy(self) -> str:
+        """The mesh in Shardy's text: ``<["a"=2, "b"=4]>``."""
+        return f"<[{', '.join([f'{sdy_axis(name)}={size}' for name, size in self.shape_tuple])}]>"
+
+    def _shown_axes(self) -> str:
+        sizes = ", ".join([f"{name!r}: {size}" for name, size in self.shape_tuple]) or "()"
+        return f"{sizes}, axis_types=({', '.join(map(repr, self.axis_types))}{',' * (len(self.axis_types) == 1)})"
+
+
+class AbstractMesh(MeshAxes):
+    """The axes of a mesh without its devices: what a program that names mesh axes is traced and planned with.
+
+    Equal ones have equal axes and stand for the same kind of device. The axes are explicit unless said otherwise.
+
+    >>> AbstractMesh((2, 4), ("a", "b")).size
+    8
+    """
+
+    __slots__ = ("abstract_device",)
+    abstract_device: AbstractDevice | None
+
+    def __init__(
+        self,
+        axis_sizes: Sequence[int],
+        axis_names: Any,
+        axis_types: Any = None,
+        *,
+        abstract_device: AbstractDevice | None = None,
+    ):
+        sizes, names = tuple(map(int, axis_sizes)), _axis_names(axis_names)
+        if len(sizes) != len(names):
+            raise ShapeMismatch(f"AbstractMesh: every axis has a size and a name, got {len(sizes)} sizes, {names}.")
+        types = _axis_types("AbstractMesh", names, axis_types, AxisType.Explicit)
+        _check_names("AbstractMesh", names)
+        _fill(self, axis_sizes=sizes, axis_names=names, axis_types=types, abstract_device=abstract_device)
+        _fill(self, _hash=hash((sizes, names, types, abstract_device)))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, AbstractMesh)
+            and self._hash == other._hash
+            and self.shape_tuple == other.shape_tuple
+            and self.axis_types == other.axis_types
+            and self.abstract_device == other.abstract_device
+        )
+
+    __hash__ = MeshAxes.__hash__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _abstract_mesh, (self.axis_sizes, self.axis_names, self.axis_types, self.abstract_device)
+
+    def __repr__(self) -> str:
+        device = "" if self.abstract_device is None else f", {self.abstract_device._shown()}"
+        return f"AbstractMesh({self._shown_axes()}{device})"
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        return self
+
+    @property
+    def devices(self) -> Any:
+        raise BadArgument("AbstractMesh: an abstract mesh has axes alone, its devices were asked for.")
+
+    device_ids = local_devices = local_mesh = is_multi_process = devices
+
+    def update(
+        self,
+        axis_sizes: Sequence[int] | None = None,
+        axis_names: Any = None,
+        axis_types: Any = None,
+        **changes: Any,
+    ) -> AbstractMesh:
+        """The same mesh with other sizes, names or types of its axes, or another kind of device."""
+        return AbstractMesh(
+            self.axis_sizes if axis_sizes is None else axis_sizes,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+            **{"abstract_device": self.abstract_device, **changes},
+        )
+
+    def update_axis_types(self, changes: dict[Hashable, AxisType]) -> AbstractMesh:
+        """The same mesh where these axes have these types."""
+        return self.update(axis_types=tuple([
+            changes.get(name, kind) for name, kind in zip(self.axis_names, self.axis_types)]))
+
+
+class Mesh(MeshAxes):
+    """Devices in a grid whose axes have names: ``devices[i, j]`` is at position i along the first axis, j the second.
+
+    Immutable, hashable; equal meshes (devices, names and types) are one object. In a ``with`` block, specs without a
+    mesh of their own are about this one. The axes are automatic unless said otherwise.
+
+    Raises: ShapeMismatch: another number of names than of dimensions. BadArgument: a device or a name stands twice.
+    """
+
+    __slots__ = ("devices", "_assignment")
+    devices: np.ndarray[Any, Any]
+    _assignment: tuple[MeshDevice, ...]
+
+    def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
+        grid, names = _grid(devices), _axis_names(axis_names)
+        types = _axis_types("Mesh", names, axis_types, AxisType.Auto)
+        assignment = tuple(grid.flat) if grid.ndim or names or grid[()] is not None else ()
+        key = grid.shape, assignment, names, types
+        with _LOCK:
+            found = _MESHES.get(key)
+            if found is not None:
+                return found
+            _check_grid(grid, assignment, names)
+            mesh: Mesh = object.__new__(cls)
+            _fill(mesh, axis_sizes=grid.shape, axis_names=names, axis_types=types, _hash=hash(key))
+            _fill(mesh, devices=grid, _assignment=assignment)
+            _MESHES[key] = mesh
+        return mesh
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Mesh, (self.devices, self.axis_names, self.axis_types)
+
+    def __repr__(self) -> str:
+        if self.empty:
+            return "Mesh(axis_sizes=(), axis_names=())"
+        return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}, axis_types={self.axis_types})"
+
+    def __str__(self) -> str:
+        return f"Mesh({self._shown_axes()})"
+
+    def __enter__(self) -> Mesh:
+        scope = config.configure(mesh=self)
+        scope.__enter__()
+        _ENTERED.set((*_ENTERED.get(), scope))
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        *outer, scope = _ENTERED.get()
+        _ENTERED.set(tuple(outer))
+        scope.__exit__(*error)
+
+    @property
+    def size(self) -> int:
+        return len(self._assignment)
+
+    @property
+    def empty(self) -> bool:
+        return not self._assignment
+
+    @property
+    def device_ids(self) -> np.ndarray[Any, Any]:
+        """The numbers of the devices, in the grid."""
+        return np.array([device.id for device in self._assignment], int).reshape(self.axis_sizes)
+
+    @property
+    def local_devices(self) -> list[Any]:
+        """The devices of this process, in the order of the grid."""
+        return [device for device in self._assignment if is_addressable(device)]
+
+    @property
+    def is_multi_process(self) -> bool:
+        return len(self.local_devices) != self.size
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether the mesh is one device without axes."""
+        return self.devices.ndim == 0 and self.size == 1
+
+    @property
+    def local_mesh(self) -> Mesh:
+        """The part of the grid that is this process's. Raises BadArgument: that is no grid."""
+        local = np.array([is_addressable(device) for device in self._assignment], bool).reshape(self.axis_sizes)
+        places = np.nonzero(local)
+        block = self.devices[np.ix_(*map(np.unique, places))] if self.axis_names else self.devices
+        if block.size != local.sum():
+            raise BadArgument("local_mesh: the devices of a process must form a grid, got a part of one.")
+        return Mesh(block, self.axis_names, self.axis_types)
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """The axes of this mesh, with the kind of its devices where it is one."""
+        kinds = {(device.device_kind, device.platform) for device in self._assignment}
+        if len(kinds) != 1:
+            return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
+        (kind, platform), cores = *kinds, getattr(self._assignment[0], "num_cores", None)
+        return AbstractMesh(
+            self.axis_sizes, self.axis_names, self.axis_types,
+            abstract_device=AbstractDevice(kind, cores, platform),
+        )  # fmt: skip
+
+    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
+        """The same mesh with other devices, names or types of its axes."""
+        return Mesh(
+            self.devices if devices is None else devices,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
+
+
+def sdy_axis(name: Hashable) -> str:
+    """An axis name as Shardy's text has it: in quotation marks; what is no string is shown as Python does."""
+    text = name if isinstance(name, str) else f"{name!r}:{type(name).__name__}"
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\0A") + '"'
+
+
+def _fill(mesh: MeshAxes, **slots: Any) -> None:
+    for name, value in slots.items():
+        object.__setattr__(mesh, name, value)
+
+
+def _abstract_mesh(sizes: Any, names: Any, types: Any, device: Any) -> AbstractMesh:
+    return AbstractMesh(sizes, names, types, abstract_device=device)
+
+
+def _grid(devices: Any) -> np.ndarray[Any, Any]:
+    """The devices as a read-only array of objects that nobody else holds."""
+    grid = np.array(devices, object)
+    grid.flags.writeable = False
+    return grid
+
+
+def _axis_names(names: Any) -> tuple[Hashable, ...]:
+    return (names,) if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
+
+
+def _axis_types(where: str, names: tuple[Hashable, ...], types: Any, default: AxisType) -> tuple[AxisType, ...]:
+    """The type of each axis. Raises BadArgument: these are not types, or not one for each axis."""
+    if types is None:
+        return (default,) * len(names)
+    found = (types,) if isinstance(types, AxisType) else tuple(types)
+    if len(found) != len(names) or not all([isinstance(kind, AxisType) for kind in found]):
+        raise BadArgument(f"{where}: axis_types must hold an AxisType for each of the axes {names}, got {types}.")
+    return found
+
+
+def _check_names(where: str, names: tuple[Hashable, ...]) -> None:
+    if len({*names}) < len(names) or None in names:
+        raise BadArgument(f"{where}: the names of axes must differ, and be other than None, got {names}.")
+
+
+def _check_grid(grid: np.ndarray[Any, Any], assignment: tuple[MeshDevice, ...], names: tuple[Hashable, ...]) -> None:
+    if grid.ndim != len(names):
+        raise ShapeMismatch(
+            f"Mesh: every dimension of the devices has a name, got devices of shape {grid.shape} and {names}.",
+            hint="devices.reshape(...) makes a grid of another rank.",
+        )
+    _check_names("Mesh", names)
+    if len({*assignment}) < len(assignment):
+        twice = next(device for device in assignment if assignment.count(device) > 1)
+        raise BadArgument(f"Mesh: every device stands once, got {twice!r} {assignment.count(twice)} times.")
+
+
+_MESHES: weakref.WeakValueDictionary[Any, Mesh] = weakref.WeakValueDictionary()
+_LOCK = Lock()
+_ENTERED: ContextVar[tuple[Any, ...]] = ContextVar("handlax_entered_meshes", default=())
+EMPTY_MESH = Mesh(np.array(None, object), ())
+EMPTY_ABSTRACT_MESH = AbstractMesh((), ())

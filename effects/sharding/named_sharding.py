@@ -1,0 +1,335 @@
+"""Shardings: which part of an array is on which device."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..base.caches import cached
+from ..base.errors import BadArgument, DeviceMismatch, ShapeMismatch
+from ..base.immutables import ImmutableObject
+from ..types.array_type import Shape
+from .devices import MeshDevice, checked_memory_kind, is_addressable
+from .mesh import AbstractMesh, Mesh, MeshAxes, sdy_axis
+from .partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
+
+Index = tuple[slice, ...]
+
+
+class Tiles(NamedTuple):
+    """An array cut into equal tiles: the shape of their grid, and the tile of each device, counted row-major."""
+
+    grid: Shape
+    of_device: tuple[int, ...]
+
+
+class Sharding(ImmutableObject):
+    """Which part of an array is on which device. Immutable and hashable; the kinds below are all there are.
+
+    Every kind says its devices in order and how it cuts an array of a rank into tiles; the rest follows.
+    """
+
+    __slots__ = ("_memory_kind", "_hash", "__weakref__")
+    _guard = ("shardings", "sharding.with_spec(...) and with_memory_kind(...) make other ones.")
+    _memory_kind: str | None
+    _hash: int
+
+    @property
+    @abstractmethod
+    def _device_assignment(self) -> tuple[MeshDevice, ...]:
+        """The devices in order."""
+
+    @abstractmethod
+    def parts(self, rank: int) -> Shape:
+        """Into how many parts each dimension of an array of this rank is cut. Raises ShapeMismatch: it is too low."""
+
+    @abstractmethod
+    def tiles(self, rank: int) -> Tiles:
+        """How an array of this rank is cut, and who holds what. Raises ShapeMismatch: the rank is too low."""
+
+    @abstractmethod
+    def sdy(self, rank: int) -> str:
+        """The dimensions of an array of this rank in Shardy's text: ``[{"a"}, {"b", "c"}, {}]``."""
+
+    @abstractmethod
+    def with_memory_kind(self, kind: str) -> Any:
+        """The same sharding in another kind of memory."""
+
+    @property
+    def memory_kind(self) -> str | None:
+        """The kind of memory where the parts are; None: the mesh is abstract, and nothing was said."""
+        return self._memory_kind
+
+    @property
+    def num_devices(self) -> int:
+        return len(self._device_assignment)
+
+    @property
+    def device_set(self) -> set[Any]:
+        return {*self._device_assignment}
+
+    @property
+    def addressable_devices(self) -> set[Any]:
+        """The devices of this process."""
+        return {device for device in self._device_assignment if is_addressable(device)}
+
+    @property
+    def has_addressable_devices(self) -> bool:
+        return bool(self.addressable_devices)
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether every device is one of this process."""
+        return all(map(is_addressable, self._device_assignment))
+
+    @property
+    @abstractmethod
+    def is_fully_replicated(self) -> bool:
+        """Whether every device holds the whole array."""
+
+    def shard_shape(self, global_shape: Iterable[int]) -> Shape:
+        """The shape of the part on each device. Raises ShapeMismatch: too low a rank, a size that does not divide."""
+        shape = tuple(global_shape)
+        parts = self.parts(len(shape))
+        for d, (size, count) in enumerate(zip(shape, parts)):
+            if size % count:
+                raise ShapeMismatch(
+                    f"{self!r}: dimension {d} is cut into {count} equal parts, got size {size} in shape {shape}.",
+                    hint=f"pad the dimension to {-(-size // count) * count}.",
+                )
+        return tuple([size // count for size, count in zip(shape, parts)])
+
+    def devices_indices_map(self, global_shape: Iterable[int]) -> dict[Any, Index]:
+        """For each device the index of its part of the array. Raises ShapeMismatch as ``shard_shape``."""
+        return dict(zip(self._device_assignment, indices_of_parts(self, tuple(global_shape))))
+
+    def addressable_devices_indices_map(self, global_shape: Iterable[int]) -> dict[Any, Index]:
+        """For each device of this process the index of its part of the array. Raises ShapeMismatch."""
+        indices = self.devices_indices_map(global_shape)
+        return {device: index for device, index in indices.items() if is_addressable(device)}
+
+    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+        """Whether the other sharding places arrays of this rank alike: devices in order, parts and kind of memory."""
+        return self == other or (
+            isinstance(other, Sharding)
+            and self._memory_kind == other._memory_kind
+            and self._device_assignment == other._device_assignment
+            and self.tiles(ndim) == other.tiles(ndim)
+        )
+
+    def check_compatible_aval(self, aval_shape: Iterable[int]) -> None:
+        """Raises ShapeMismatch: an array of this shape cannot be placed so."""
+        self.shard_shape(aval_shape)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Any:
+        return self
+
+
+class SingleDeviceSharding(Sharding):
+    """The whole array on one device."""
+
+    __slots__ = ("_device",)
+    _device: MeshDevice
+
+    def __init__(self, device: MeshDevice, *, memory_kind: str | None = None):
+        kind = checked_memory_kind("SingleDeviceSharding", device, memory_kind)
+        _fill(self, _device=device, _memory_kind=kind, _hash=hash((SingleDeviceSharding, device, kind)))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, SingleDeviceSharding)
+            and self._device == other._device
+            and self._memory_kind == other._memory_kind
+        )
+
+    __hash__ = Sharding.__hash__
+
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self._memory_kind})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _single_device, (self._device, self._memory_kind)
+
+    @property
+    def _device_assignment(self) -> tuple[MeshDevice, ...]:
+        return (self._device,)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return True
+
+    def parts(self, rank: int) -> Shape:
+        return (1,) * rank
+
+    def tiles(self, rank: int) -> Tiles:
+        return Tiles((1,) * rank, (0,))
+
+    def sdy(self, rank: int) -> str:
+        return f"[{', '.join(['{}'] * rank)}]"
+
+    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+        return SingleDeviceSharding(self._device, memory_kind=kind)
+
+
+class NamedSharding(Sharding):
+    """Dimension d of an array is cut along the mesh axes that entry d of the spec names; along all others it is whole.
+
+        the part of the device at mesh position p, along a dimension cut by axes (a, b):  part p[a] * size(b) + p[b]
+
+    The mesh may be abstract: then there are shapes of parts, but no devices.
+
+    Raises: BadArgument: the spec names an axis that the mesh has not, or one twice.
+    """
+
+    __slots__ = ("mesh", "spec")
+    mesh: Any
+    spec: PartitionSpec
+
+    def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *, memory_kind: str | None = None):
+        _check_spec(mesh, spec)
+        if isinstance(mesh, Mesh) and mesh.size:
+            memory_kind = checked_memory_kind("NamedSharding", mesh._assignment[0], memory_kind)
+        _fill(self, mesh=mesh, spec=spec, _memory_kind=memory_kind)
+        _fill(self, _hash=hash((mesh, spec, memory_kind)))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, NamedSharding)
+            and self._hash == other._hash
+            and self.mesh == other.mesh
+            and self.spec == other.spec
+            and self._memory_kind == other._memory_kind
+        )
+
+    __hash__ = Sharding.__hash__
+
+    def __repr__(self) -> str:
+        kind = "" if self._memory_kind is None else f", memory_kind={self._memory_kind}"
+        return f"NamedSharding(mesh={self.mesh}, spec={self.spec}{kind})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _named, (self.mesh, self.spec, self._memory_kind)
+
+    @property
+    def _device_assignment(self) -> tuple[MeshDevice, ...]:
+        if isinstance(self.mesh, AbstractMesh):
+            raise DeviceMismatch(
+                f"{self!r}: an abstract mesh has no devices, and they were asked for.",
+                hint="make the sharding with a mesh of devices, as hx.make_mesh gives.",
+            )
+        return self.mesh._assignment
+
+    @property
+    def num_devices(self) -> int:
+        return int(self.mesh.size)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return prod([self.mesh.axis_size("NamedSharding", name) for name in self.spec.axes]) == 1
+
+    @property
+    def replicated_axes(self) -> frozenset[Any]:
+        """The axes of the mesh along which the array is whole."""
+        return frozenset(self.mesh.axis_names) - {*self.spec.axes}
+
+    def parts(self, rank: int) -> Shape:
+        self._check_rank(rank)
+        sizes = dict(self.mesh.shape_tuple)
+        counts = [prod([sizes[name] for name in entry_axes(entry)]) for entry in self.spec]
+        return (*counts, *(1,) * (rank - len(counts)))
+
+    def tiles(self, rank: int) -> Tiles:
+        return Tiles(self.parts(rank), _tile_of_device(self.mesh, self.spec))
+
+    def sdy(self, rank: int) -> str:
+        self._check_rank(rank)
+        entries = [*self.spec, *(None,) * (rank - len(self.spec))]
+        return f"[{', '.join(map(_sdy_entry, entries))}]"
+
+    def with_memory_kind(self, kind: str) -> NamedSharding:
+        return NamedSharding(self.mesh, self.spec, memory_kind=kind)
+
+    def with_spec(self, spec: Any) -> NamedSharding:
+        """The sharding by another spec over the same mesh."""
+        return self.update(spec=spec)
+
+    def update(self, **changes: Any) -> NamedSharding:
+        """The sharding with another mesh, spec or kind of memory."""
+        spec = changes.get("spec", self.spec)
+        spec = spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
+        kind = changes.get("memory_kind", self._memory_kind)
+        return NamedSharding(changes.get("mesh", self.mesh), spec, memory_kind=kind)
+
+    def _check_rank(self, rank: int) -> None:
+        if len(self.spec) > rank:
+            raise ShapeMismatch(
+                f"{self!r}: a spec has at most one entry per dimension, got {len(self.spec)} for an array of rank "
+                f"{rank}."
+            )
+
+
+def _check_spec(mesh: Any, spec: Any) -> None:
+    if not isinstance(mesh, MeshAxes):
+        raise BadArgument(f"NamedSharding: the mesh must be a Mesh or an AbstractMesh, got {type(mesh).__name__}.")
+    if not isinstance(spec, PartitionSpec):
+        raise BadArgument(
+            f"NamedSharding: the spec must be a PartitionSpec, got {spec!r}.",
+            hint="hx.P('axis', None) cuts the first of two dimensions along an axis.",
+        )
+    axes = spec.axes
+    for name in axes:
+        if name not in mesh.axis_names:
+            raise BadArgument(f"NamedSharding: the axes of the mesh are {mesh.axis_names}, got {name!r} in {spec}.")
+    if len({*axes}) < len(axes):
+        twice = next(name for name in axes if axes.count(name) > 1)
+        raise BadArgument(f"NamedSharding: an axis of the mesh cuts one dimension, got {twice!r} twice in {spec}.")
+
+
+def _sdy_entry(entry: Any) -> str:
+    return "{?}" if entry is UNCONSTRAINED else "{" + ", ".join(map(sdy_axis, entry_axes(entry))) + "}"
+
+
+@cached("tiles of shardings", 1024)
+def _tile_of_device(mesh: MeshAxes, spec: PartitionSpec) -> tuple[int, ...]:
+    """The tile of each device of a mesh, counted row-major in the grid of tiles."""
+    numbers: Any = np.zeros(mesh.axis_sizes, int)
+    for name in spec.axes:  # row-major over the axes that cut, in the order of the spec: Horner's rule
+        d = mesh.axis_names.index(name)
+        along = np.arange(mesh.axis_sizes[d]).reshape([-1 if k == d else 1 for k in range(len(mesh.axis_sizes))])
+        numbers = numbers * mesh.axis_sizes[d] + along
+    return tuple(numbers.ravel().tolist())
+
+
+@cached("indices of parts", 1024)
+def indices_of_parts(sharding: Sharding, shape: Shape) -> tuple[Index, ...]:
+    """The index of each device's part of an array of this shape, in the order of the devices. Raises ShapeMismatch."""
+    part, (grid, tiles) = sharding.shard_shape(shape), sharding.tiles(len(shape))
+    slices = [
+        [slice(None)] if count == 1 else [slice(k * size, (k + 1) * size) for k in range(count)]
+        for size, count in zip(part, grid)
+    ]
+    return tuple([
+        tuple([cuts[k] for cuts, k in zip(slices, np.unravel_index(tile, grid))]) if grid else () for tile in tiles])
+
+
+def _fill(sharding: Sharding, **slots: Any) -> None:
+    for name, value in slots.items():
+        object.__setattr__(sharding, name, value)
+
+
+def _single_device(device: MeshDevice, kind: str | None) -> SingleDeviceSharding:
+    return SingleDeviceSharding(device, memory_kind=kind)
+
+
+def _named(mesh: Any, spec: PartitionSpec, kind: str | None) -> NamedSharding:
+    return NamedSharding(mesh, spec, memory_kind=kind)

@@ -1,0 +1,121 @@
+"""Partition specs: the mesh axes along which each dimension of an array is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any, ClassVar
+
+from ..base.errors import BadArgument
+from ..base.immutables import ImmutableObject
+
+
+class Unconstrained:
+    """``PartitionSpec.UNCONSTRAINED``: the compiler chooses how the dimension is cut. There is one."""
+
+    def __repr__(self) -> str:
+        return "UNCONSTRAINED"
+
+    def __reduce__(self) -> str:
+        return "UNCONSTRAINED"
+
+
+UNCONSTRAINED = Unconstrained()
+
+
+class PartitionSpec(ImmutableObject):
+    """For each dimension the mesh axes that cut it: None, a name, a tuple of names (major first), or UNCONSTRAINED.
+
+    Dimensions beyond the last entry are whole. A spec is a sequence of its entries, and a leaf in pytrees.
+
+    >>> PartitionSpec("data", None, ("x", "y"))
+    P('data', None, ('x', 'y'))
+    """
+
+    __slots__ = ("_partitions",)
+    _guard = ("partition specs", "spec.update(partitions=...) makes another one.")
+    _partitions: tuple[Any, ...]
+    UNCONSTRAINED: ClassVar[Unconstrained] = UNCONSTRAINED
+
+    def __init__(
+        self, *partitions: Any, unreduced: Iterable[Hashable] = frozenset(), reduced: Iterable[Hashable] = frozenset()
+    ):
+        if {*unreduced, *reduced}:
+            raise BadArgument(
+                f"PartitionSpec: values are whole sums on every device, got unreduced={unreduced}, reduced={reduced}.",
+                hint="hold partial sums as an array with one more dimension, cut along the axis.",
+            )
+        object.__setattr__(self, "_partitions", tuple([_entry(part) for part in partitions]))
+
+    @property
+    def partitions(self) -> tuple[Any, ...]:
+        return self._partitions
+
+    @property
+    def unreduced(self) -> frozenset[Hashable]:
+        return frozenset()
+
+    @property
+    def reduced(self) -> frozenset[Hashable]:
+        return frozenset()
+
+    @property
+    def axes(self) -> tuple[Hashable, ...]:
+        """The names of all axes in the order of the spec."""
+        return tuple([name for entry in self._partitions for name in entry_axes(entry)])
+
+    def update(self, partitions: Iterable[Any] | None = None) -> PartitionSpec:
+        """The spec with these entries."""
+        return self if partitions is None else PartitionSpec(*partitions)
+
+    def index(self, value: Any) -> int:
+        return self._partitions.index(_entry(value))
+
+    def count(self, value: Any) -> int:
+        return self._partitions.count(_entry(value))
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._partitions)
+
+    def __contains__(self, value: object) -> bool:
+        return value in self._partitions
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._partitions[index]
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, (PartitionSpec, tuple)):
+            return PartitionSpec(*self, *other)
+        return NotImplemented
+
+    def __radd__(self, other: Any) -> Any:
+        return PartitionSpec(*other, *self) if isinstance(other, tuple) else NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, PartitionSpec) and self._partitions == other._partitions)
+
+    def __hash__(self) -> int:
+        return hash((PartitionSpec, self._partitions))
+
+    def __repr__(self) -> str:
+        return f"P{self._partitions!r}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PartitionSpec, self._partitions
+
+
+def _entry(part: Any) -> Any:
+    """The entry of a dimension as it is kept: no axes are None, a tuple of one is that one."""
+    if not isinstance(part, (tuple, list)):
+        return part
+    names = tuple(part)
+    return None if not names else names[0] if len(names) == 1 else names
+
+
+def entry_axes(entry: Any) -> tuple[Hashable, ...]:
+    """The axes that cut a dimension, major first."""
+    if entry is None or entry is UNCONSTRAINED:
+        return ()
+    return entry if isinstance(entry, tuple) else (entry,)

@@ -1,0 +1,53 @@
+"""Partition specs: sequences of entries, compared by value, leaves in pytrees."""
+
+import copy
+import pickle
+
+import pytest
+
+import handlax as hx
+from handlax.effects.sharding.partition_spec import UNCONSTRAINED, entry_axes
+from handlax.effects.sharding.partition_spec import PartitionSpec as P
+
+
+@pytest.mark.parametrize(("spec", "entries", "shown"), [
+    (P(), (), "P()"),
+    (P("a"), ("a",), "P('a',)"),
+    (P(("a",), None), ("a", None), "P('a', None)"),
+    (P((), "a"), (None, "a"), "P(None, 'a')"),
+    (P(["a", "b"]), (("a", "b"),), "P(('a', 'b'),)"),
+    (P(UNCONSTRAINED, 1), (UNCONSTRAINED, 1), "P(UNCONSTRAINED, 1)"),
+])
+def test_a_spec_is_a_sequence_of_its_entries(spec, entries, shown):
+    assert tuple(spec) == entries == spec.partitions and len(spec) == len(entries) and repr(spec) == shown
+    assert spec == P(*entries) and hash(spec) == hash(P(*entries)) and spec != entries
+    assert all(entry in spec for entry in entries) and spec[:] == entries
+    assert copy.deepcopy(spec) == spec == pickle.loads(pickle.dumps(spec))
+
+
+def test_specs_are_put_together():
+    assert P("a") + P(None, "b") == P("a") + (None, "b") == ("a",) + P(None, "b") == P("a", None, "b")
+    with pytest.raises(TypeError):
+        P("a") + ["b"]
+
+
+def test_the_places_of_entries():
+    spec = P("a", None, ("b", "c"), None)
+    assert spec.index("a") == 0 and spec.index(["b", "c"]) == 2 and spec.count(None) == 2
+    assert spec.axes == ("a", "b", "c") and entry_axes(UNCONSTRAINED) == ()
+    assert spec.update(partitions=("d",)) == P("d") and spec.update() == spec
+
+
+def test_a_spec_is_a_leaf():
+    assert hx.tree.leaves([P("a"), (P(),)]) == [P("a"), P()]
+
+
+def test_a_spec_cannot_be_changed():
+    with pytest.raises(hx.errors.Immutable):
+        P("a").partitions = ()
+
+
+def test_partial_sums_are_refused():
+    assert P("a").unreduced == P("a").reduced == frozenset()
+    with pytest.raises(hx.errors.BadArgument, match="whole sums"):
+        P("a", unreduced={"b"})
