@@ -350,8 +350,9 @@ class UserBackward(DeferredRule):
 
 
 def derivative(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
-    """The user's rule where an argument has a tangent; where only captured values have one, the jvp of the body."""
-    if any([dx is not None for dx in tangents[op.shared :]]):
+    """The user's rule; where only values that the function alone captured have tangents, the jvp of the body."""
+    states = {*op.rule.states(len(tangents))}
+    if any([dx is not None and (i >= op.shared or i in states) for i, dx in enumerate(tangents)]):
         return op.rule.run(primals, tangents)
     values, dys = by_program(op.bodies[0], primals, tangents)
     return with_rule(op, primals, values), dys

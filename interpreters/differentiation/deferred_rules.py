@@ -113,6 +113,8 @@ class DerivativeRule(DeferredRule):
                 ys, dys = self.within(boxes, dvalues)
         finally:
             by_state.ended = by_value.ended = True
+        if all([dx is None for dx in dvalues]):  # the rule is linear
+            dys = [dy if dy is PERFORMED else None for dy in dys]
         return _results(ys, dys, by_state, by_value)
 
     def transformed(self, context: BodyTransformContext) -> TransformedJvpRule:

@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ...effects.base.errors import CannotCross
+from ...effects.base.errors import TreeMismatch
 from ...effects.base.stack import current
 from ...effects.control.branches import Cond
 from ...effects.core.arrays import as_array
@@ -30,36 +30,50 @@ from ...effects.types.dtypes import int32, is_inexact
 from ..core.record import record
 from ..differentiation.deferred_rules import PERFORMED, BatchingRule, DerivativeRule
 from .answer_conversion import as_result
+from .without_rule import without_rule
 
 
 # ends the program, with the operands as its results
 @effect(vmap="per_lane", diff="stop")
 class Abort:
     by: str  # name of the operation whose clause ends it
+    tree: Any  # structure of its operands
 
     def result_type(op, *answer):
         return ()
 
 
-def with_exit_flag(program: Program) -> Program:
-    """The program that gives results, payload and flag; the payload has the types of the results.
+class Payload(NamedTuple):
+    """What an abort must give: the types and the structure of the program's results."""
+
+    types: tuple[ArrayType, ...]
+    tree: Any
+
+    def status(self) -> list[Any]:
+        """Payload and flag before an abort."""
+        return [*_zeros(self.types), as_array(False)]
+
+
+def with_exit_flag(program: Program, tree: Any) -> Program:
+    """The program that gives results, of structure ``tree``, payload and flag; the payload has the results' types.
 
     Without an abort the payload is zero; after one the results have no meaning.
+    Raises: TreeMismatch, DTypeMismatch: what an abort gives does not fit.
     """
-    return _with_exit_flag(program, program.out_types)
+    return _with_exit_flag(program, Payload(program.out_types, tree))
 
 
 @derived_once
-def _with_exit_flag(program: Program, payload: tuple[ArrayType, ...]) -> Program:
+def _with_exit_flag(program: Program, payload: Payload) -> Program:
     def flat(*xs: Any) -> list[Any]:
         env = bind(program, xs)
-        status = [*_zeros(payload), as_array(False)]
+        status = payload.status()
         cell = current().cell
         outside = cell.site
         try:
             for segment in _segments(program):
                 perform = _perform_guarded if segment.first else _perform
-                status = perform(program, env, segment, status)
+                status = perform(program, env, segment, payload, status)
         finally:
             cell.site = outside
         outs = zip([env[n] for n in program.outs], program.out_types)
@@ -102,7 +116,7 @@ def _zeros(types: Sequence[ArrayType]) -> list[Any]:
     return [zeros_like(t) for t in types]
 
 
-def _perform(program: Program, env: list[Any], segment: _Segment, status: list[Any]) -> list[Any]:
+def _perform(program: Program, env: list[Any], segment: _Segment, payload: Payload, status: list[Any]) -> list[Any]:
     """Perform the equations of a segment, and set their results in ``env``; payload and flag after it."""
     last = segment.last
     op: Any = program.ops[last]
@@ -112,7 +126,6 @@ def _perform(program: Program, env: list[Any], segment: _Segment, status: list[A
         return status
     current().cell.site = program.sites[last]
     xs = tuple([env[n] for n in program.args[last]])
-    payload = [x.type for x in status[:-1]]
     if isinstance(op, Abort):
         return [*_as_payload(op, xs, payload), as_array(True)]
     results = _higher_order(op, xs, payload)
@@ -121,12 +134,14 @@ def _perform(program: Program, env: list[Any], segment: _Segment, status: list[A
     return results[count:]
 
 
-def _perform_guarded(program: Program, env: list[Any], segment: _Segment, status: list[Any]) -> list[Any]:
+def _perform_guarded(
+    program: Program, env: list[Any], segment: _Segment, payload: Payload, status: list[Any]
+) -> list[Any]:
     """The same in a branch that is executed if the flag is False; else its results are zeros."""
     types = [program.type_of(n) for n in segment.live]
 
     def rest() -> list[Any]:
-        after = _perform(program, env, segment, status)
+        after = _perform(program, env, segment, payload, status)
         return [*[env[n] for n in segment.live], *after]
 
     results = _branch(status[-1], lambda: [*_zeros(types), *status], rest)
@@ -150,9 +165,14 @@ def _aborted_by(op: Any) -> str:
     return ", ".join(sorted(names))
 
 
-def _as_payload(op: Any, xs: Sequence[Any], payload: Sequence[ArrayType]) -> list[Any]:
-    """The operands of an abort, converted to the payload's types. Raises: DTypeMismatch: they do not fit."""
-    return [as_result(op.by, x, t, "what the handled function gives") for x, t in zip(xs, payload)]
+def _as_payload(op: Any, xs: Sequence[Any], payload: Payload) -> list[Any]:
+    """The operands of an abort, converted to the payload's types. Raises: TreeMismatch, DTypeMismatch."""
+    if op.tree != payload.tree:
+        raise TreeMismatch(
+            f"{op.by}: a final clause must give what the handled function gives, {payload.tree}, got {op.tree}.",
+            hint="let returns= and the clause give the same structure, such as (ok, value).",
+        )
+    return [as_result(op.by, x, t, "what the handled function gives") for x, t in zip(xs, payload.types)]
 
 
 def _branch(flag: Any, ended: Callable[[], list[Any]], rest: Callable[[], list[Any]]) -> list[Any]:
@@ -164,25 +184,21 @@ def _branch(flag: Any, ended: Callable[[], list[Any]], rest: Callable[[], list[A
     return list(current().answer(Cond(bodies, len(captured)), (convert(flag, int32), *captured)))
 
 
-def _higher_order(op: Any, xs: Sequence[Any], payload: Sequence[ArrayType]) -> list[Any]:
+def _higher_order(op: Any, xs: Sequence[Any], payload: Payload) -> list[Any]:
     """Results, payload and flag of an operation with a body that may abort."""
     if op.runs == "lanes":
         op = op.as_loop()
-    if not op.prunes and not op.deferred:
-        raise CannotCross(
-            f"{op.name}: the clause of {_aborted_by(op)} ends the program inside it, and its derivatives are those of "
-            "its own results.",
-            hint="perform the effect before or after it, or handle it by a clause that answers once.",
-        )
+    if not op.prunes and not op.deferred:  # derivatives of its own results have no place for a payload
+        op, xs = without_rule(op, xs, f"the clause of {_aborted_by(op)} ends the program", current().cell.site)
     selects, shared, carry, each = op.groups(xs)
     if not op.loops:
-        bodies, captured = close_all([_with_exit_flag(body, tuple(payload)) for body in op.bodies])
+        bodies, captured = close_all([_with_exit_flag(body, payload) for body in op.bodies])
         rules = {name: _exiting(getattr(op, name), len(captured), payload) for name in op.deferred}
         new = op.with_bodies(bodies, shared=op.shared + len(captured), **rules)
         return list(current().answer(new, (*selects, *captured, *shared, *carry, *each)))
     types, functions = _loop_functions(op, payload)
     closed, captured = close_all([record(f, types, op.name, "") for f in functions])
-    status = [*_zeros(payload), as_array(False)]
+    status = payload.status()
     end = op.carry + len(status)
     new = op.with_bodies(closed, shared=op.shared + len(captured), carry=end)
     results = list(current().answer(new, (*captured, *shared, *carry, *status, *each)))
@@ -190,12 +206,12 @@ def _higher_order(op: Any, xs: Sequence[Any], payload: Sequence[ArrayType]) -> l
     return [*carried, *outs, *status]
 
 
-def _loop_functions(op: Any, payload: Sequence[ArrayType]) -> tuple[list[ArrayType], list[Callable[..., list[Any]]]]:
+def _loop_functions(op: Any, payload: Payload) -> tuple[list[ArrayType], list[Callable[..., list[Any]]]]:
     """The test, of a ``while``, and the body of a loop that carries payload and flag too; the types of their inputs."""
     body = op.main[0]
     first, last = op.shared, op.shared + op.carry
-    status_types = [*payload, as_array(False).type]
-    inner = _with_exit_flag(body, tuple(payload))
+    status_types = [*payload.types, as_array(False).type]
+    inner = _with_exit_flag(body, payload)
 
     def step(*values: Any) -> list[Any]:
         shared, carry, status, each = _split_at(values, first, last, last + len(status_types))
@@ -226,10 +242,10 @@ def _split_at(items: Sequence[Any], *indices: int) -> list[list[Any]]:
 # Custom rules of functions that may abort
 
 
-def _exiting(rule: Any, extra: int, payload: Sequence[ArrayType]) -> Any:
+def _exiting(rule: Any, extra: int, payload: Payload) -> Any:
     """The rule for a body with exit flag, whose first ``extra`` operands are captured values."""
     kind = ExitingLanes if isinstance(rule, BatchingRule) else ExitingDerivative
-    return kind(rule, extra, tuple(payload))
+    return kind(rule, extra, payload)
 
 
 class ExitingDerivative(DerivativeRule):
@@ -240,7 +256,7 @@ class ExitingDerivative(DerivativeRule):
 
     inner: Any
     extra: int
-    payload: tuple[ArrayType, ...]
+    payload: Payload
 
     @property
     def by_user(self) -> Any:
@@ -250,7 +266,7 @@ class ExitingDerivative(DerivativeRule):
         return [self.extra + i for i in self.inner.states(count - self.extra)]
 
     def differentiable(self) -> bool:
-        return any([is_inexact(t.dtype) for t in self.payload]) or bool(self.inner.differentiable())
+        return any([is_inexact(t.dtype) for t in self.payload.types]) or bool(self.inner.differentiable())
 
     def within(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         values, dvalues = operands[self.extra :], tangents[self.extra :]
@@ -276,12 +292,12 @@ class ExitingLanes(BatchingRule):
 
     inner: Any
     extra: int
-    payload: tuple[ArrayType, ...]
+    payload: Payload
 
     def varies(self, mapped: Sequence[bool]) -> bool:
         return bool(self.inner.varies(mapped[self.extra :]))
 
     def __call__(self, size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
         ys, lanes = self.inner(size, mapped[self.extra :], operands[self.extra :])
-        status = [*_zeros(self.payload), as_array(False)]
+        status = self.payload.status()
         return [*ys, *status], [*lanes, *[False] * len(status)]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...effects.base.deep_calls import on_deep_stack
-from ...effects.base.errors import BadCall, CannotCross, NotAnArray, TreeMismatch
+from ...effects.base.errors import BadCall, CannotCross, NotAnArray
 from ...effects.base.source_locations import Site, user_site
 from ...effects.base.stack import STACK, SiteCell, current, installed
 from ...effects.base.wrapping import name_of
@@ -31,6 +31,7 @@ from .early_exit import Abort, with_exit_flag
 from .handler import Handler, check_arity, ctl
 from .installation import NO_STATE, HandlerRun, final_answer, pair
 from .resumed_branches import joined_branch, parted_branch
+from .without_rule import without_rule
 
 
 def run_reified(handler: Handler, state: Any, f: Callable[..., Any], args: Any, kwargs: Any, site: Any) -> Any:
@@ -85,42 +86,26 @@ def _with_early_exit(
     handler: Handler, state: Any, program: Program, xs: Sequence[Any], structure: Any, site: Any
 ) -> Any:
     """The result of a program under a handler with ``final`` clauses: that of the first such clause, else its own."""
-    answers: list[Any] = []
-    trees: list[Any] = []  # that of the result, once it is known: before derivative rules are evaluated
-
-    def abort(run: HandlerRun, op: Operation, clause: Any, operands: tuple[Any, ...]) -> Any:
-        answer = clause.f(op, *operands) if run.current is NO_STATE else clause.f(run.current, op, *operands)
-        leaves, tree = pytrees.flatten(answer)
-        answers.append((op, tree))
-        _check_trees(answers, trees)
-        current().answer(Abort(op.name), tuple([as_wide_array(op.name, x) for x in leaves]))
-        return _zero_results(op, operands)
-
     recorder = Record(STACK.get(), "handle", site)
-    run = HandlerRun(recorder, handler, state, site, abort)
+    run = HandlerRun(recorder, handler, state, site, _abort)
     with installed(run):
         outs = interpret(program, [recorder.input(t) for t in program.in_types])
     with installed(recorder):
         leaves, tree = pytrees.flatten(final_answer(handler, run.current, pytrees.unflatten(structure, outs)))
         handled = recorder.freeze([as_array(y) for y in leaves], program.name)
-    trees.append(tree)
-    _check_trees(answers, trees)
-    (closed,), captured = close_all([with_exit_flag(handled)])
+    (closed,), captured = close_all([with_exit_flag(handled, tree)])
     count = len(handled.outs)
     results = interpret(closed, [*captured, *xs])
     flag, payload = results[-1], results[count:-1]
     return pytrees.unflatten(tree, [select_n(flag, y, x) for x, y in zip(payload, results)])
 
 
-def _check_trees(answers: Sequence[tuple[Operation, Any]], trees: Sequence[Any]) -> None:
-    """Raises: TreeMismatch: the structure of a final clause's answer is not that of the result, if that is known."""
-    for tree in trees:
-        for op, other in answers:
-            if other != tree:
-                raise TreeMismatch(
-                    f"{op.name}: a final clause must give what the handled function gives, {tree}, got {other}.",
-                    hint="let returns= and the clause give the same structure, such as (ok, value).",
-                )
+def _abort(run: HandlerRun, op: Operation, clause: Any, operands: tuple[Any, ...]) -> Any:
+    """Ends the program with the answer of a ``final`` clause."""
+    answer = clause.f(op, *operands) if run.current is NO_STATE else clause.f(run.current, op, *operands)
+    leaves, tree = pytrees.flatten(answer)
+    current().answer(Abort(op.name, tree), tuple([as_wide_array(op.name, x) for x in leaves]))
+    return _zero_results(op, operands)
 
 
 def _zero_results(op: Operation, operands: tuple[Any, ...]) -> Any:
@@ -158,7 +143,6 @@ class _Frame:
             if isinstance(clause, ctl):
                 return self.call_clause(clause, i, op, xs, state)
             if op.bodied and self.resumes_in(op):
-                self.check_no_rule(i, op)
                 joined = self.joined(op, xs, state)
                 if joined is None:
                     return self.enter_body(i, op, xs, state)
@@ -223,18 +207,6 @@ class _Frame:
         kinds = {kind for kind, clause in self.handler.clauses.items() if isinstance(clause, ctl)}
         return any(not kinds.isdisjoint(body.operations) for body in op.bodies)
 
-    def check_no_rule(self, i: int, op: Any) -> None:
-        """Raises: CannotCross: the operation has rules of its own, and its body would be taken apart."""
-        if op.prunes:
-            return
-        rule = getattr(op, op.deferred[0]).shown if op.deferred else op.name
-        raise CannotCross(
-            f"{rule}: the clause of {', '.join(self.resuming())} takes the rest of the program from inside it, which "
-            "would take away its rule.",
-            hint=f"perform the effect before or after it, or handle it by a clause that answers once; it is at "
-            f"{Site(*self.program.sites[i])}.",
-        )
-
     def resuming(self) -> list[str]:
         """The names of the operations with a ``ctl`` clause."""
         kinds: list[Any] = [kind for kind, clause in self.handler.clauses.items() if isinstance(clause, ctl)]
@@ -255,6 +227,9 @@ class _Frame:
         Raises: CannotCross: the continuation of one iteration of a loop, or of one lane, is not a function.
         """
         if op.runs == "once":
+            if not op.prunes:
+                clause = f"the clause of {', '.join(self.resuming())} takes the rest of the program"
+                op, xs = without_rule(op, xs, clause, self.program.sites[i])
             return self.evaluate_body(op.bodies[0], xs, state, self.rest(i))
         if op.runs == "one":
             index, *operands = xs

@@ -99,15 +99,26 @@ UNDER = {
 RULED = {"jvp": square, "vjp": cube, "vmap": lanes, "linear": scaled}
 
 
-@pytest.mark.parametrize("f", RULED.values(), ids=RULED)
+def performing(f: Any) -> Callable[[Any], Any]:
+    """A function with the rules of ``f`` that performs ``Sin``, in a branch."""
+    g = type(f)(lambda x: lax.cond(x > 0.5, hnp.sin, hnp.cos, f.fun(x)))
+    for name in {"jvp", "fwd", "bwd", "vmap_rule"} & vars(f).keys():
+        setattr(g, name, getattr(f, name))
+    return g
+
+
+PERFORMING = {f"{name}, which performs": performing(RULED[name]) for name in ("jvp", "vjp", "vmap")}
+
+
+@pytest.mark.parametrize("f", [*map(looped, RULED.values()), *PERFORMING.values()], ids=[*RULED, *PERFORMING])
 @pytest.mark.parametrize("handled", UNDER.values(), ids=UNDER)
 def test_rules_under_a_handler_make_equal_programs_and_compile_once(handled: Any, f: Callable[[Any], Any]) -> None:
     def compiled() -> int:
         before = hx.cache_info()["compile"].misses
-        hx.jit(lambda x: handled(looped(f))(x))(1.0)
+        hx.jit(lambda x: handled(f)(x))(1.0)
         return hx.cache_info()["compile"].misses - before
 
-    program = lambda: hx.make_program(handled(looped(f)))(1.0)
+    program = lambda: hx.make_program(handled(f))(1.0)
     assert program() == program()
     compiled()
     assert compiled() == 0
@@ -299,3 +310,22 @@ def test_a_backward_rule_that_is_not_linear_works_under_a_handler_with_a_state()
     clipped.defvjp(lambda x: (x, x), lambda x, ct: (x * hnp.clip(ct, -1.0, 1.0),))
     f = lambda x: (hx.perform(Add(), x), 10.0 * clipped(x * x))[1]
     assert float(hx.grad(lambda x: adding(f)(x)[1])(3.0)) == 9.0 * 2.0 * 3.0
+
+
+def by_forward_mode(f, c):
+    return hx.jvp(f, (c,), (1.0,))
+
+
+@pytest.mark.parametrize("ruled", [with_slope, with_pulled_slope])
+@pytest.mark.parametrize("derived", [by_forward_mode, lambda f, c: hx.value_and_grad(f)(c)], ids=["jvp", "grad"])
+@pytest.mark.parametrize("called", [lambda f: f, hx.jit, in_branch, in_loop])
+def test_a_derivative_by_a_captured_value_performs_once_and_has_derivatives_by_the_arguments(ruled, derived, called):
+    def value(x, c):
+        f = lambda x: c * hx.perform(Triple(), x)
+        return ruled(f, 7.0, lambda g: f)(x)  # the rule calls the function without a rule
+
+    both = lambda x: called(lambda x: derived(lambda c: value(x, c), 5.0)[1])(x)
+    state, slope = counting(both)(2.0)
+    assert (float(state), float(slope)) == (2.0, 12.0)
+    _, (state_slope, second) = hx.jvp(counting(both), (2.0,), (1.0,))
+    assert (float(state_slope), float(second)) == (0.0, 12.0)  # of 3 s x^2, with the state s = 1

@@ -329,18 +329,12 @@ def in_the_rule_for_lanes(x):
     return f(x)
 
 
-def in_a_solver(x):
-    return lax.custom_linear_solve(
-        lambda y: (stop_above_one(y), 2.0 * y)[1], x, lambda f, b: b / f(1.0), symmetric=True
-    )
-
-
 @pytest.mark.parametrize(
     ("f", "rule"), [(only_in_the_rule, "custom_jvp"), (in_the_backward_rule, "backward rule"),
-                (in_the_rule_for_lanes, "custom_vmap"), (in_a_solver, "linear_solve")]
+                    (in_the_rule_for_lanes, "custom_vmap")]
 )  # fmt: skip
 def test_an_end_that_a_rule_cannot_account_for_is_refused(f, rule):
-    with pytest.raises(hx.errors.CannotCross, match=f"{rule}.*stop.* clause|{rule}.*clause of stop") as error:
+    with pytest.raises(hx.errors.CannotCross, match=f"{rule}.*stop.* clause") as error:
         hx.vmap(hx.grad(hx.handle(squared)(f)))(hnp.array([0.5, 3.0]))
     assert len(str(error.value).splitlines()) == 3
 
