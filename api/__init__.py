@@ -31,7 +31,7 @@ from .effects.control.callbacks import PureCallback as PureCallback
 from .effects.control.callbacks import pure_callback as pure_callback
 from .effects.control.checkpoint import checkpoint_name as checkpoint_name
 from .effects.core import columns as columns
-from .effects.core.array_backend import install_backend as _install_backend
+from .effects.core.array_backend import InstalledBackend as _InstalledBackend
 from .effects.core.arrays import Array as Array
 from .effects.core.arrays import perform as perform
 from .effects.core.arrays import type_of as typeof
@@ -42,11 +42,10 @@ from .effects.core.operation import explain_rules as explain_rules
 from .effects.core.operation import is_pure as is_pure
 from .effects.core.operation import operation as operation
 from .effects.operators import array_operators as _infix  # attaches the operators
-from .effects.programs.higher_order import BodyTransforms as _Bodies
-from .effects.programs.higher_order import install_body_transforms as _install_bodies
+from .effects.programs.higher_order import BodyTransforms as _BodyTransforms
 from .effects.programs.operation_names import declare as _declare
+from .effects.programs.program import InstalledPage as _InstalledPage
 from .effects.programs.program import Program as Program
-from .effects.programs.program import install_page as _install_page
 from .effects.trees.frozen_tree import Frozen as Frozen
 from .effects.types.array_type import ArrayType as ArrayType
 from .interpreters.analysis.simplify import common_subexpressions as common_subexpressions
@@ -88,7 +87,7 @@ from .interpreters.transformations.derivatives import linear_transpose as linear
 from .interpreters.transformations.derivatives import linearize as linearize
 from .interpreters.transformations.derivatives import value_and_grad as value_and_grad
 from .interpreters.transformations.derivatives import vjp as vjp
-from .interpreters.transformations.linear_functions import install_logs as _install_logs
+from .interpreters.transformations.linear_functions import InstalledLogs as _InstalledLogs
 from .interpreters.transformations.make_program import closure_convert as closure_convert
 from .interpreters.transformations.make_program import effects_of as effects_of
 from .interpreters.transformations.make_program import make_program as make_program
@@ -236,13 +235,11 @@ remat = checkpoint
 
 # what effects leave to others, the base interpretation, the array backend and programs of bodies, is installed here
 _BASE.answer, _BASE.inline = _evaluate.answer, _evaluate.inline
-_install_backend(_XlaBackend(), numpy)
-_install_bodies(_Bodies(_record, jvp_program, batch_program))
-_install_logs(
-    lambda value, name: _later("library").sow(value, name, tag="logs of backward rules"),
-    lambda pull: _later("library").call_and_reap(pull, tag="logs of backward rules"),
-)
-_install_page(lambda program: _import_module(".interpreters.inspection.draw", __name__).page_of(program))
+_InstalledBackend.backend, _InstalledBackend.namespace = _XlaBackend(), numpy
+_BodyTransforms.record, _BodyTransforms.jvp, _BodyTransforms.batch = _record, jvp_program, batch_program
+_InstalledLogs.log = lambda value, name: _later("library").sow(value, name, tag="logs of backward rules")
+_InstalledLogs.collect = lambda pull: _later("library").call_and_reap(pull, tag="logs of backward rules")
+_InstalledPage.page = lambda program: _import_module(".interpreters.inspection.draw", __name__).page_of(program)
 _eager.install()
 for _module, _names in _DECLARED.items():
     _declare(f"{__name__}.{_module}", _names.split())

@@ -30,18 +30,7 @@ class ArrayBackend(Protocol):
 
 
 class InstalledBackend:
-    """The backend of the process, and the module that ``__array_namespace__`` returns."""
+    """The backend, and the module that ``__array_namespace__`` returns; set when the package is imported."""
 
     backend: ArrayBackend
     namespace: Any
-
-
-def install_backend(backend: ArrayBackend, namespace: Any) -> None:
-    """Set the backend and the array namespace; the package calls this once, when it is imported."""
-    InstalledBackend.backend = backend
-    InstalledBackend.namespace = namespace
-
-
-def backend() -> ArrayBackend:
-    """The installed backend."""
-    return InstalledBackend.backend

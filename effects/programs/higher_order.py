@@ -148,8 +148,8 @@ class Call(HigherOrder):
     carry = 0
 
 
-class BodyTransforms(NamedTuple):
-    """The interpreters' program transformations that operations with bodies call.
+class BodyTransforms:
+    """The interpreters' program transformations that operations with bodies call, set when the package is imported.
 
     ``record(f, in_types, name)``: the program of a function of flat arrays. ``jvp(program, nonzero)``: the program from
     primals and the nonzero tangents to results and their nonzero tangents, and which results have one.
@@ -161,20 +161,6 @@ class BodyTransforms(NamedTuple):
     batch: Callable[..., tuple[Program, tuple[int | None, ...]]]
 
 
-class _InstalledBodies:
-    bodies: BodyTransforms
-
-
-def install_body_transforms(bodies: BodyTransforms) -> None:
-    """Set the transformations; called once, when the package is imported."""
-    _InstalledBodies.bodies = bodies
-
-
-def body_transforms() -> BodyTransforms:
-    """The installed transformations."""
-    return _InstalledBodies.bodies
-
-
 def record_body(f: Callable[..., Sequence[Any]], in_types: Sequence[ArrayType], name: str = "body") -> Program:
     """The program of a function of flat arrays of these types."""
-    return _InstalledBodies.bodies.record(f, in_types, name)
+    return BodyTransforms.record(f, in_types, name)

@@ -265,7 +265,7 @@ class Program(Equations, ImmutableObject):
 
     def _repr_html_(self) -> str:
         """An HTML page for notebooks, in which sub-programs can be folded."""
-        return _Installed.page(self)
+        return InstalledPage.page(self)
 
     def pretty_print(
         self, *, source_info: bool = False, print_shapes: bool = True, custom_pp_eqn_rules: bool = True,
@@ -407,13 +407,10 @@ def _equations(program: Program) -> tuple[Equation, ...]:
     return tuple(program.equations())
 
 
-class _Installed:
+class InstalledPage:
+    """How a program is rendered as HTML for notebooks; set when the package is imported."""
+
     page: Callable[[Program], str]
-
-
-def install_page(page: Callable[[Program], str]) -> None:
-    """Set the function that renders a program as HTML for notebooks; called once, when the package is imported."""
-    _Installed.page = page
 
 
 WRITERS[Program] = lambda printer, program: printer.program(program)

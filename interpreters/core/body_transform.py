@@ -30,7 +30,7 @@ from ...effects.core.operation import memoised
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.manipulation.slicing import axis_at
 from ...effects.programs.closure_conversion import close_all
-from ...effects.programs.higher_order import HigherOrder, body_transforms
+from ...effects.programs.higher_order import BodyTransforms, HigherOrder
 from ...effects.programs.program import Program, interpret
 from ...effects.types.array_type import ArrayType
 from .record import Record
@@ -445,7 +445,7 @@ def perform_transformed(outer: Run, op: HigherOrder, operands: tuple[Any, ...]) 
     if op.runs != "lanes" or any([not isinstance(effect, Axis) for effect in op.effects]):
         return outer.answer(op, operands)
     dims = [None] * op.shared + [0] * (len(operands) - op.shared)
-    program, found = body_transforms().batch(op.bodies[0], dims, op.length)
+    program, found = BodyTransforms.batch(op.bodies[0], dims, op.length)
     with inside(outer):
         return [axis_at(y, d, 0, op.length) for y, d in zip(interpret(program, operands), found)]
 

@@ -76,15 +76,13 @@ def materialised(tangents: Sequence[Any], types: Sequence[ArrayType]) -> list[An
 
 
 class InstalledLogs:
-    """How backward rules log: ``log(value, name)``, and the function ``collect(pull)`` that gives results and logs."""
+    """How backward rules log: ``log(value, name)``, and the function ``collect(pull)`` that gives results and logs.
+
+    Set when the package is imported.
+    """
 
     log: Callable[[Any, str], Any]
     collect: Callable[[Any], Callable[..., tuple[Any, Any]]]
-
-
-def install_logs(log: Callable[[Any, str], Any], collect: Callable[[Any], Callable[..., tuple[Any, Any]]]) -> None:
-    """Set the functions by which backward rules log; called once, when the package is imported."""
-    InstalledLogs.log, InstalledLogs.collect = staticmethod(log), staticmethod(collect)
 
 
 class LinearSignature(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...effects.base import config
 from ...effects.base.errors import BadArgument, IntegerOverflow, NotAnArray, ShapeMismatch
-from ...effects.core.array_backend import backend
+from ...effects.core.array_backend import InstalledBackend
 from ...effects.core.arrays import (
     PYTHON_NUMBERS,
     Array,
@@ -137,7 +137,7 @@ def duplicate(x: Any) -> Any:
         return x
     if x._value is not None:
         return concrete(x.type, x._value.copy())
-    return concrete(x.type, None, backend().duplicate(x.buffer))
+    return concrete(x.type, None, InstalledBackend.backend.duplicate(x.buffer))
 
 
 def _from_sequence(items: Sequence[Any], dtype: Any) -> Any:

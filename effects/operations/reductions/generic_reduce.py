@@ -13,7 +13,7 @@ from ...core.arrays import ConcreteArray, as_array, concrete, is_number
 from ...core.columns import zeros_like
 from ...core.operation import Operation, operation, shared
 from ...functions.unsupported import no_sharding
-from ...programs.higher_order import HigherOrder, body_transforms, record_body
+from ...programs.higher_order import BodyTransforms, HigherOrder, record_body
 from ...programs.program import Program, interpret
 from ...trees.pytrees import tree_flatten, tree_unflatten
 from ..elementwise import bitwise, comparison
@@ -43,7 +43,7 @@ def over_elements(body: Program) -> Combine:
             return [y if y.type.shape == shape else broadcast_in_dim(y, shape, ()) for y in ys]
         lanes = [reshape(x, (x.type.size,)) for x in xs]
         size = lanes[0].type.size
-        program, dims = body_transforms().batch(body, (0,) * len(xs), size)
+        program, dims = BodyTransforms.batch(body, (0,) * len(xs), size)
         ys = interpret(program, lanes)
         return [reshape(axis_at(y, d, 0, size), shape) for y, d in zip(ys, dims)]
 
@@ -116,7 +116,7 @@ class Reduce(HigherOrder):
         count, body = op.carry, op.bodies[0]
         marks = tuple([a is not None or b is not None for a, b in zip(tangents[:count], tangents[count:])])
         while True:  # the least fixed point: a result with a tangent is an operand of the next step
-            program, out_marks = body_transforms().jvp(body, (*marks, *marks))
+            program, out_marks = BodyTransforms.jvp(body, (*marks, *marks))
             joined = tuple([a or b for a, b in zip(marks, out_marks)])
             if joined == marks:
                 break
