@@ -145,6 +145,7 @@ if _typing.TYPE_CHECKING:
     from . import probability as probability
     from . import random as random
     from . import ref as ref
+    from . import sharding as sharding
     from . import test_util as test_util
     from . import typing as typing
     from .effects.programs.parse_result import parse_program as parse_program
@@ -171,6 +172,10 @@ if _typing.TYPE_CHECKING:
     from .library import reap as reap
     from .library import sow as sow
     from .library import tell as tell
+    from .sharding import NamedSharding as NamedSharding
+    from .sharding import P as P
+    from .sharding import make_mesh as make_mesh
+    from .sharding import set_mesh as set_mesh
 
 # Most programs need few of these names, so each is loaded when first asked for (PEP 562); nowhere else in the package:
 # imports stand at the top of a file. To load them installs nothing that a program would miss before.
@@ -179,13 +184,14 @@ _LATER = {
     for module, names in {
         ".": "ad_checkpoint checkpoint_policies core custom_batching custom_derivatives debug example_libraries "
         "experimental extend "
-        "flatten_util lax library nn operations ops probability random ref test_util typing",
+        "flatten_util lax library nn operations ops probability random ref sharding test_util typing",
         ".effects.programs.parse_result": "parse_program",
         ".interpreters.inspection.draw": "Drawing draw",
         ".interpreters.inspection.stepper": "Stepper step",
         ".interpreters.analysis.typecheck": "check_program typecheck",
         ".library": "ask call_and_reap check check_bounds check_finite checkify get harvest local modify nest plant "
         "put raise_ reap sow tell",
+        ".sharding": "NamedSharding P make_mesh set_mesh",
     }.items()
     for name in names.split()
 }

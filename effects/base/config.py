@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from threading import Lock
 from typing import Any
 from weakref import WeakSet
@@ -163,6 +163,8 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     ),
     **dict.fromkeys(WATCHES, (False, True)),
 }
+# The classes of settings that are None where they are not set; a later module adds those of which it alone knows.
+CLASSES: dict[str, type] = {}
 
 
 def _expanded(changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,6 +183,8 @@ def _checked(name: str, value: Any) -> Any:
         return value or None
     if name == "num_cpu_devices":
         return _device_count(value)
+    if name in CLASSES and value is not None and not isinstance(value, CLASSES[name]):
+        raise ConfigurationError(f"config: {name} must be a {CLASSES[name].__name__} or None, got {value!r}.")
     choices = CHOICES.get(name)
     if choices is not None:
         if name in ("default_float", "default_int"):
@@ -311,11 +315,21 @@ def configure(**changes: Any) -> Iterator[Configuration]:
 
     Raises: ConfigurationError: there is no such setting, or it cannot have the value.
     """
-    token = CONFIG.set(PROCESS.scope({**CONFIG.get().changes, **_expanded(changes)}))
+    token = enter(**changes)
     try:
         yield current()
     finally:
-        CONFIG.reset(token)
+        leave(token)
+
+
+def enter(**changes: Any) -> Token[SettingScope]:
+    """Change settings in this thread or task until ``leave``, or until the scope around ends."""
+    return CONFIG.set(PROCESS.scope({**CONFIG.get().changes, **_expanded(changes)}))
+
+
+def leave(token: Token[SettingScope]) -> None:
+    """Undo the ``enter`` that gave this token, and what was entered since."""
+    CONFIG.reset(token)
 
 
 def enable_x64(new_val: bool | None = True) -> Any:

@@ -6,7 +6,7 @@ import enum
 import weakref
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from math import prod
 from threading import Lock
 from typing import Any
@@ -247,15 +247,13 @@ class Mesh(MeshAxes):
         return f"Mesh({self._shown_axes()})"
 
     def __enter__(self) -> Mesh:
-        scope = config.configure(mesh=self)
-        scope.__enter__()
-        _ENTERED.set((*_ENTERED.get(), scope))
+        _ENTERED.set((*_ENTERED.get(), config.enter(mesh=self)))
         return self
 
     def __exit__(self, *error: Any) -> None:
-        *outer, scope = _ENTERED.get()
+        *outer, token = _ENTERED.get()
         _ENTERED.set(tuple(outer))
-        scope.__exit__(*error)
+        config.leave(token)
 
     @property
     def size(self) -> int:
@@ -370,6 +368,7 @@ def _check_grid(grid: np.ndarray[Any, Any], assignment: tuple[MeshDevice, ...], 
 
 _MESHES: weakref.WeakValueDictionary[Any, Mesh] = weakref.WeakValueDictionary()
 _LOCK = Lock()
-_ENTERED: ContextVar[tuple[Any, ...]] = ContextVar("handlax_entered_meshes", default=())
+_ENTERED: ContextVar[tuple[Token[Any], ...]] = ContextVar("handlax_entered_meshes", default=())
+config.CLASSES |= {"mesh": Mesh, "abstract_mesh": AbstractMesh}
 EMPTY_MESH = Mesh(np.array(None, object), ())
 EMPTY_ABSTRACT_MESH = AbstractMesh((), ())

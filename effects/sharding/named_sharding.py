@@ -299,6 +299,11 @@ def _sdy_entry(entry: Any) -> str:
     return "{?}" if entry is UNCONSTRAINED else "{" + ", ".join(map(sdy_axis, entry_axes(entry))) + "}"
 
 
+def make_single_device_sharding(device: MeshDevice, *, memory_kind: str | None = None) -> SingleDeviceSharding:
+    """The sharding of a whole array on one device."""
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
 @cached("tiles of shardings", 1024)
 def _tile_of_device(mesh: MeshAxes, spec: PartitionSpec) -> tuple[int, ...]:
     """The tile of each device of a mesh, counted row-major in the grid of tiles."""

@@ -106,6 +106,9 @@ class PartitionSpec(ImmutableObject):
         return PartitionSpec, self._partitions
 
 
+P = PartitionSpec
+
+
 def _entry(part: Any) -> Any:
     """The entry of a dimension as it is kept: no axes are None, a tuple of one is that one."""
     if not isinstance(part, (tuple, list)):

@@ -59,6 +59,7 @@ LINE = (
     "api/nn",
     "api/probability",
     "api/lax",
+    "api/sharding",
     "api/experimental",
     "api/ref",
     "api/example_libraries",

@@ -12,12 +12,14 @@ MODULES = (
     "", "lax", "lax.linalg", "numpy", "numpy.linalg", "numpy.fft", "nn", "nn.initializers", "random", "tree",
     "tree_util", "dtypes", "ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives", "debug",
     "experimental", "scipy.special", "scipy.linalg", "ops", "test_util", "flatten_util", "example_libraries.optimizers",
+    "sharding", "experimental.mesh_utils", "experimental.multihost_utils",
 )  # fmt: skip
 
 # Parameters that JAX has and we do not: name -> why. Behind a function's name and a colon, it holds there alone.
 NOT_OURS = {
     "sum_match": "newer than 0.10",
     "in_nzs": "newer than 0.10, internal",
+    "unreduced_kind": "newer than 0.10",
     "saveable_args": "newer than 0.10, internal",
     "batch_size": "newer than 0.10",
     "concrete": "deprecated in 0.10, gone in 0.11",
@@ -84,6 +86,7 @@ DIFFERENT = {
     "einsum: _dot_general": "internal",
     "cond: operand": "an object that says that none is given",
     "switch: operand": "an object that says that none is given",
+    "AbstractDevice": "made by the names of its fields, of which JAX 0.10 has fewer",
     "custom_gradient: fun": "without it a decorator, newer than 0.10",
 }
 

@@ -10,8 +10,7 @@ import pytest
 import handlax as hx
 from handlax.effects.sharding.mesh import AbstractMesh, Mesh
 from handlax.effects.sharding.named_sharding import NamedSharding, SingleDeviceSharding
-from handlax.effects.sharding.partition_spec import UNCONSTRAINED, entry_axes
-from handlax.effects.sharding.partition_spec import PartitionSpec as P
+from handlax.effects.sharding.partition_spec import UNCONSTRAINED, P, entry_axes
 
 DEVICES = np.array(hx.devices("cpu"))
 MESH = Mesh(DEVICES.reshape(2, 4), ("a", "b"))

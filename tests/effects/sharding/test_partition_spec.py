@@ -6,8 +6,7 @@ import pickle
 import pytest
 
 import handlax as hx
-from handlax.effects.sharding.partition_spec import UNCONSTRAINED, entry_axes
-from handlax.effects.sharding.partition_spec import PartitionSpec as P
+from handlax.effects.sharding.partition_spec import UNCONSTRAINED, P, entry_axes
 
 
 @pytest.mark.parametrize(("spec", "entries", "shown"), [

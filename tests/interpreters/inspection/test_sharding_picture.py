@@ -1,0 +1,85 @@
+"""Pictures of shardings: a box for each part, its devices in it, in the proportions of the array."""
+
+import re
+
+import pytest
+
+import handlax as hx
+from handlax.interpreters.inspection.sharding_picture import picture, visualize_array_sharding, visualize_sharding
+from handlax.sharding import NamedSharding, P
+
+MESH = hx.make_mesh((2, 4), ("a", "b"), devices=hx.devices("cpu"))
+
+
+def named(*entries):
+    return NamedSharding(MESH, P(*entries))
+
+
+@pytest.mark.parametrize(("shape", "entries", "drawn"), [
+    ((8,), ("b",), """
+┌─────────┬─────────┬─────────┬─────────┐
+│ CPU 0,4 │ CPU 1,5 │ CPU 2,6 │ CPU 3,7 │
+└─────────┴─────────┴─────────┴─────────┘
+"""),
+    ((4, 8), ("a", "b"), """
+┌───────┬───────┬───────┬───────┐
+│ CPU 0 │ CPU 1 │ CPU 2 │ CPU 3 │
+├───────┼───────┼───────┼───────┤
+│ CPU 4 │ CPU 5 │ CPU 6 │ CPU 7 │
+└───────┴───────┴───────┴───────┘
+"""),
+    ((8, 4), ("a",), """
+┌─────────────┐
+│ CPU 0,1,2,3 │
+├─────────────┤
+│ CPU 4,5,6,7 │
+└─────────────┘
+"""),
+])
+def test_a_box_for_each_part(shape, entries, drawn, capsys):
+    visualize_sharding(shape, named(*entries), scale=0.4)
+    assert capsys.readouterr().out == drawn[1:]
+
+
+@pytest.mark.parametrize("entries", [("a", "b"), ("b", "a"), (None, "b"), (("b", "a"),), (None, ("a", "b")), ()])
+@pytest.mark.parametrize("shape", [(8, 8), (64, 8), (8, 640)])
+def test_the_boxes_are_where_the_parts_are(shape, entries):
+    sharding = named(*entries)
+    grid = sharding.tiles(2).grid
+    lines = picture(shape, sharding).splitlines()
+    assert {len(line) for line in lines} == {len(lines[0])}
+    rows = [re.findall(r"CPU ([\d,]+)", line) for line in lines if "CPU" in line]
+    part, drawn = sharding.shard_shape(shape), {}
+    for device, index in sharding.devices_indices_map(shape).items():
+        place = tuple((cut.start or 0) // size for cut, size in zip(index, part))
+        drawn.setdefault(place, []).append(str(device.id))
+    assert (len(rows), len(rows[0])) == grid
+    assert all(rows[i][j] == ",".join(ids) for (i, j), ids in drawn.items())
+
+
+def test_the_picture_has_the_size_that_is_asked_for():
+    sharding = named(None, "a")
+    narrow, wide = (picture((8, 8), sharding, scale=scale) for scale in (1, 2))
+    assert len(wide.splitlines()) > 1.5 * len(narrow.splitlines())
+    assert len(picture((1, 1000), named(), max_width=40).splitlines()[0]) <= 41
+    assert len(picture((1000, 1), named("a"), min_width=40).splitlines()[0]) >= 40
+
+
+def test_colours_are_those_of_the_map():
+    painted = picture((8,), named("a"), colors=lambda number: (number, 0, 1, 1))
+    assert "\x1b[48;2;0;0;255m" in painted and "\x1b[48;2;128;0;255m" in painted
+    assert re.sub(r"\x1b\[[\d;]*m", "", painted) == picture((8,), named("a"))
+
+
+@pytest.mark.parametrize(("shape", "sharding"), [((), named()), ((8, 8, 8), named("a")), ((3,), named("a"))])
+def test_what_has_no_picture(shape, sharding):
+    with pytest.raises(ValueError, match="got"):
+        visualize_sharding(shape, sharding)
+
+
+def test_an_array_is_drawn_by_its_sharding(capsys):
+    class Placed:
+        shape, sharding = (8,), named("a")
+
+    visualize_array_sharding(Placed)
+    assert capsys.readouterr().out == picture((8,), named("a")) + "\n"
