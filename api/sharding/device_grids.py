@@ -53,8 +53,8 @@ def create_device_mesh(
     The two options are about the wiring of accelerators that this package does not know; they change nothing.
     Raises: ShapeMismatch: there are more or fewer devices than places.
 
-    >>> create_device_mesh((1, 1)).shape
-    (1, 1)
+    >>> create_device_mesh((2, 2), ["a", "b", "c", "d"])[1, 0]
+    'c'
     """
     found = all_devices() if devices is None else [*devices]
     if len(found) != prod(mesh_shape):

@@ -52,7 +52,7 @@ def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[AbstractMesh]:
     around = get_abstract_mesh()
     if not around.empty and not mesh.empty and around.size != mesh.size:
         raise BadArgument(
-            f"use_abstract_mesh: the mesh must be as large as the one in force, {around.size} devices, got {mesh.size}.",
+            f"use_abstract_mesh: the mesh must have the size of that in force, {around.size}, got {mesh.size}.",
             hint="with set_mesh(None): ... leaves the mesh in force.",
         )
     with config.configure(abstract_mesh=mesh):

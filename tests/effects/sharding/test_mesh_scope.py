@@ -54,7 +54,7 @@ def test_an_abstract_mesh_is_in_force_beside_the_devices():
 
 
 def test_an_abstract_mesh_has_the_size_of_that_in_force():
-    with set_mesh(GRID), pytest.raises(hx.errors.BadArgument, match="8 devices, got 4"):
+    with set_mesh(GRID), pytest.raises(hx.errors.BadArgument, match="in force, 8, got 4"):
         use_abstract_mesh(AbstractMesh((4,), "x")).__enter__()
     with set_mesh(GRID), set_mesh(None), use_abstract_mesh(AbstractMesh((4,), "x")) as found:
         assert get_abstract_mesh() is found
