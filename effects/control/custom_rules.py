@@ -1,7 +1,7 @@
 """Operations with custom rules: rules that are user functions, recorded only when a transformation needs them.
 
 A deferred rule is a value that wraps the user's function. A handler that transforms the body of an operation transforms
-its deferred rules too: the class attribute ``deferred`` names their fields, ``rule.transformed`` transforms one.
+its rule too, by ``rule.transformed``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class CustomJvp(HigherOrder):
     rule: Any  # its ``run(operands, tangents)`` gives (results, tangents)
     carry = 0
     prunes = False
-    deferred = ("rule",)
+    deferred = True
 
     evaluate = _evaluated
     lower = _emitted
@@ -52,7 +52,7 @@ class CustomVmap(HigherOrder):
     rule: Any  # rule(size, mapped, operands) -> (results, mapped), lanes along the first axis
     carry = 0
     prunes = False
-    deferred = ("rule",)
+    deferred = True
     joint_transpose = True
 
     def maps(op, dims):
@@ -71,9 +71,13 @@ class Adjoint(Operation):
     types: tuple[ArrayType, ...]  # of y
     runs = "once"
     multiple_results = True
-    deferred = ("backward", "forward")
+    deferred = True
     joint_transpose = True
     exempt = {"text": "a rule is a user's function, which a text can name but not contain"}
+
+    @property
+    def rule(op):
+        return op.backward
 
     def result_type(op, *types):
         return op.types

@@ -48,7 +48,7 @@ class Operation(ImmutableObject):
     bodied: ClassVar[bool] = False  # a higher-order operation: it has programs, its bodies
     named: ClassVar[bool] = False  # refers to a named axis
     has_row: ClassVar[bool] = False  # one of the three: its effect row may have elements
-    deferred: ClassVar[tuple[str, ...]] = ()  # fields that are rules recorded on demand, which handlers transform
+    deferred: ClassVar[bool] = False  # it has a ``rule`` that is recorded on demand, which handlers transform
     joint_transpose: ClassVar[bool] = False  # its transpose returns the cotangents of all operands
     componentwise: ClassVar[bool] = False  # result i depends on operand i alone
     workload: ClassVar[str | None] = None  # row of the limits between NumPy and XLA; None: it moves data

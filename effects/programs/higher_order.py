@@ -43,6 +43,7 @@ class HigherOrder(Operation):
     prunes: ClassVar[bool] = True  # unused operands and results may be removed: no field refers to single ones
     saves: ClassVar[Any] = None  # policy of the residuals that reverse mode may save; None: all that it needs
     bodies: tuple[Program, ...]
+    rule: Any  # where it is ``deferred``
     shared: int = 0
     carry: int = 0
     length: int = 1

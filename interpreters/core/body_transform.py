@@ -419,9 +419,9 @@ def _transform_operation(
     ]
     closed, captured = close_all([*[test.program.with_outs(test.program.outs[:1]) for test in tests], *programs])
     rules = {}
-    for name in op.deferred:
+    if op.deferred:
         context = BodyTransformContext(run, flow, len(captured), op.bodies[0], marks, wanted, layout)
-        rules[name] = getattr(op, name).transformed(context)
+        rules["rule"] = op.rule.transformed(context)
     types = op.groups((None,) * op.selects + op.bodies[0].in_types)
     shared_parts = sum([len(run.part_types(mark, t)) for mark, t in zip(shared, types.shared)])
     carry_parts = sum([len(run.part_types(mark, t)) for mark, t in zip(moving, types.carry)])

@@ -284,7 +284,7 @@ class JvpOfRule(Jvp):
             values, tangents = self.parts(results)
             with inside(self.outer):
                 return tuple(map(self.pair, with_rule(op, primals, values), tangents))
-        if op.deferred and not op.bodied and self.rule.pulled_by(op.backward.by_user):
+        if op.deferred and not op.bodied and self.rule.pulled_by(op.rule.by_user):
             return self.outer.answer(op, self.parts(operands)[0])  # the derivative of the rule's own tangents is unused
         return super().by_rule(op, operands)
 

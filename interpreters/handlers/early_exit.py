@@ -193,7 +193,7 @@ def _higher_order(op: Any, xs: Sequence[Any], payload: Payload) -> list[Any]:
     selects, shared, carry, each = op.groups(xs)
     if not op.loops:
         bodies, captured = close_all([_with_exit_flag(body, payload) for body in op.bodies])
-        rules = {name: _exiting(getattr(op, name), len(captured), payload) for name in op.deferred}
+        rules = {"rule": _exiting(op.rule, len(captured), payload)} if op.deferred else {}
         new = op.with_bodies(bodies, shared=op.shared + len(captured), **rules)
         return list(current().answer(new, (*selects, *captured, *shared, *carry, *each)))
     types, functions = _loop_functions(op, payload)

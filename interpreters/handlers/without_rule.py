@@ -68,7 +68,7 @@ def without_rule(op: Any, xs: Sequence[Any], clause: str, site: Any) -> tuple[Ca
 
     ``site``: that of the operation, where the refusal stands.
     """
-    rule = getattr(op, op.deferred[0]) if op.deferred else op.name
+    rule = op.rule if op.deferred else op.name
     of_lanes = isinstance(rule, BatchingRule)
     refused = (RefusedLanes if of_lanes else RefusedDerivative)(rule, clause)
     identity = record_body(lambda *values: list(values), [x.type for x in xs], op.name)
