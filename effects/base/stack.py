@@ -45,7 +45,7 @@ class Run:
     outer: Run
     cell: SiteCell
     _labeller: CodeLabeller | None
-    traces: dict[Any, Any]  # traces of functions that are valid under this run alone; unset until there is one
+    traces: dict[Any, Any] | None  # traces of functions that are valid under this run alone
     axis_name: Hashable | None = None  # the named axis that this run handles, of length ``size``
     size: int
     advice: str = ""  # what to do, in messages, where Python needs the value of its boxes, or uses them after its end
@@ -59,6 +59,7 @@ class Run:
         self.ended = False
         self.cell = outer.cell or SiteCell()
         self._labeller = None
+        self.traces = None
 
     def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """The results of ``op`` on these operands, by this handler or by the next one out."""
@@ -145,6 +146,7 @@ class Base(Run):
         self.ended = False
         self.cell = None  # type: ignore[assignment]
         self._labeller = NO_LABELS
+        self.traces = None
 
 
 BASE = Base()

@@ -23,7 +23,7 @@ from ...effects.types.array_type import ArrayType, array_type
 from ..core.body_transform import BodyTransformer, cross, transform_body
 from ..core.record import Record
 from ..core.rule_cache import cached_rule_program
-from ..differentiation.deferred_rules import cross_linear
+from ..differentiation.linear_rules import cross_linear
 from .divergent_lanes import all_branches, while_any
 
 

@@ -23,8 +23,10 @@ from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
 from ..analysis.dependence import is_root
-from ..differentiation.deferred_rules import BatchingRule, EffectsPerformed, checked, describe_function, full
+from ..batching.batching_rules import BatchingRule
+from ..differentiation.deferred_rules import checked, describe_function, full
 from ..differentiation.jvp import Jvp, jvp_program
+from ..differentiation.jvp_rules import EffectsPerformed
 from ..differentiation.partial_eval import partial_eval_program
 from ..differentiation.transpose import transpose_program
 from .custom_call import CustomCall, CustomFunction, perform_call

@@ -27,8 +27,9 @@ from ...effects.types.dtypes import float0, is_floating, is_inexact
 from ..analysis.dependence import dependence
 from ..analysis.simplify import dead_code_elimination
 from ..core.record import record
-from ..differentiation.deferred_rules import DeferredRule, DerivativeRule, checked, describe_function, full, with_rule
+from ..differentiation.deferred_rules import DeferredRule, checked, describe_function, full
 from ..differentiation.jvp import jvp_program
+from ..differentiation.jvp_rules import DerivativeRule, with_rule
 from ..differentiation.transpose import transpose_program
 from ..transformations.derivatives import tangent_type, zero_tangent
 from ..transformations.linear_functions import InstalledLogs

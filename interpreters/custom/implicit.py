@@ -21,8 +21,9 @@ from ...effects.programs.program import Program, interpret
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
-from ..differentiation.deferred_rules import DerivativeRule, checked, describe_function, full
+from ..differentiation.deferred_rules import checked, describe_function, full
 from ..differentiation.jvp import jvp_program
+from ..differentiation.jvp_rules import DerivativeRule
 from ..differentiation.transpose import transpose_program
 from .derivative_rules import by_program, substitution, with_placeholders
 

@@ -27,8 +27,9 @@ from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.program import Program, bind, derived_once, interpret, perform_equations
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import int32, is_inexact
+from ..batching.batching_rules import BatchingRule
 from ..core.record import record
-from ..differentiation.deferred_rules import PERFORMED, BatchingRule, DerivativeRule
+from ..differentiation.jvp_rules import PERFORMED, DerivativeRule
 from .answer_conversion import as_result
 from .without_rule import without_rule
 

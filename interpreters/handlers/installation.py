@@ -17,7 +17,7 @@ from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program
 from ..core.body_transform import STATELESS, BodyTransformer, StateFlow, cross, transform_body
 from ..core.loop_rotation import rotate, rotate_within
-from ..differentiation.deferred_rules import cross_linear
+from ..differentiation.linear_rules import cross_linear
 from .answer_conversion import fit_answer
 from .early_exit import Abort
 from .handler import ClauseKind, Handler, check_arity, final

@@ -16,7 +16,8 @@ from ...effects.base.stack import SiteCell, current
 from ...effects.control.custom_rules import CustomJvp, CustomVmap
 from ...effects.core.arrays import Array
 from ...effects.programs.higher_order import Call, record_body
-from ..differentiation.deferred_rules import BatchingRule, DerivativeRule
+from ..batching.batching_rules import BatchingRule
+from ..differentiation.jvp_rules import DerivativeRule
 
 
 class RefusedDerivative(DerivativeRule):

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,7 +126,6 @@ class TraceRequest(NamedTuple):
     label: str = "jit"
 
 
-_NO_TRACES: Mapping[Any, Trace] = MappingProxyType({})
 _ON_INSTALLATIONS = AttachedCache("traces under one run", "traces")
 
 
@@ -142,7 +140,8 @@ def trace(request: TraceRequest, own: dict[Any, Any]) -> Trace:
     full_key = key if mark is None else (mark, key)
     found = store.get(full_key)
     if found is None and current() is not BASE:
-        found = getattr(current(), "traces", _NO_TRACES).get((request.fun, key))
+        under_run = current().traces
+        found = None if under_run is None else under_run.get((request.fun, key))
         if found is not None:
             return found
     if found is None:
@@ -169,7 +168,7 @@ def _add(store: dict[Any, Any], key: Any, added: Trace) -> Trace:
 
 def _on_installation(run: Run) -> dict[Any, Trace]:
     """The cache on the installation of a handler."""
-    if not hasattr(run, "traces"):
+    if run.traces is None:
         run.traces = {}
         _ON_INSTALLATIONS.owners.add(run)
     return run.traces

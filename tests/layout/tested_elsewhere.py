@@ -52,6 +52,9 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     # interpreters
     "interpreters/batching/batch.py": (
         (LAWS, NESTS, "interpreters/transformations/test_vmap.py"), "batching is a law of every operation"),
+    "interpreters/batching/batching_rules.py": (
+        ("interpreters/custom/test_custom_vmap.py", "interpreters/differentiation/test_deferred_rules.py"),
+        "one of the deferred rules, which are tested together"),
     "interpreters/core/evaluate.py": (
         (LAWS, "lowering/compile/test_eager_compilation.py"), "evaluation is what laws compare with"),
     "interpreters/core/rule_codegen.py": (
@@ -68,8 +71,12 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "interpreters/differentiation/jvp.py": ((LAWS, NESTS), "forward mode is a law of every operation"),
     "interpreters/differentiation/linearize.py": (
         (NESTS, "laws/test_transformation_nests.py"), "reverse mode is a law of every nest"),
+    "interpreters/differentiation/linear_rules.py": (
+        ("interpreters/differentiation/test_deferred_rules.py",), "one of the deferred rules, tested together"),
     "interpreters/differentiation/partial_eval_bodies.py": (
         ("interpreters/differentiation/test_partial_eval.py", NESTS), "partial evaluation of operations with bodies"),
+    "interpreters/differentiation/reinstallation.py": (
+        ("interpreters/differentiation/test_deferred_rules.py",), "how every deferred rule is evaluated"),
     "interpreters/differentiation/transpose.py": ((LAWS, NESTS), "the adjoint is a law of every linear operation"),
     "interpreters/differentiation/transpose_bodies.py": (
         (NESTS, "interpreters/core/test_body_transform.py"), "the adjoint of operations with bodies"),

@@ -1,0 +1,61 @@
+"""Batching rules as deferred rules, and the same under a handler."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from ...effects.base.stack import current
+from ..core.body_transform import BodyTransformContext, Mark
+from ..differentiation.deferred_rules import DeferredRule
+from ..differentiation.reinstallation import HandlerTemplate, Reinstallation
+
+
+class BatchingRule(DeferredRule):
+    """A batching rule ``rule(size, mapped, operands) -> (results, mapped)``, with lanes along the first axis."""
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the rule calls the function with one lane after the other."""
+        return bool(self.inner.in_order)  # type: ignore[attr-defined]
+
+    def varies(self, mapped: Sequence[bool]) -> bool:
+        """Whether an argument of the user's function is mapped."""
+        return any(mapped)
+
+    @abstractmethod
+    def __call__(self, size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        """The results for all lanes and which of them are mapped, under the handlers in force."""
+
+    def transformed(self, context: BodyTransformContext) -> TransformedLanesRule:
+        """The same rule under a handler, for the operation over bodies that the handler transformed."""
+        template = HandlerTemplate.of(context, self.shown)
+        return TransformedLanesRule(self, template, context.extra, tuple(context.result_marks))
+
+
+class TransformedLanesRule(BatchingRule):
+    """A batching rule under a handler whose values have one part. It may read the handler's state, not change it."""
+
+    inner: Any
+    handler: HandlerTemplate
+    extra: int
+    wanted: tuple[Mark, ...]
+
+    def varies(self, mapped: Sequence[bool]) -> bool:
+        lanes, _ = self.handler.parts(mapped, self.extra)
+        return bool(self.inner.varies([yes for group in lanes for yes in group]))
+
+    def __call__(self, size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        parts, state = self.handler.parts(operands, self.extra)
+        groups, state_lanes = self.handler.parts(mapped, self.extra)
+        lanes = [yes for yes, *_ in groups]
+        with Reinstallation(self.handler, current(), state) as handler:
+            run = handler.run
+            marks = [run.stack(mark) if yes else mark for mark, yes in zip(self.handler.marks, lanes)]
+            ys, found = self.inner(size, lanes, handler.boxes(parts, marks))
+        ends = handler.unchanged_state(self.shown)
+        wanted = [run.stack(mark) if yes else mark for mark, yes in zip(self.wanted, found)]
+        of_state = {id(x): yes for x, yes in zip(state, state_lanes)}
+        found = [*found, *[of_state.get(id(x), False) for x in ends]]
+        return [*[run.force(y, mark)[0] for y, mark in zip(ys, wanted)], *ends], found

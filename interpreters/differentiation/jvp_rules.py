@@ -1,0 +1,250 @@
+"""Derivatives as deferred rules: their derivatives by states and captured values, and the same under a handler."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from ...effects.base.errors import CannotCross, StateTypeError
+from ...effects.base.stack import Run, current, inside, installed
+from ...effects.core.columns import add_tangents
+from ...effects.core.named_axes import Axis
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.programs.program import interpret
+from ...effects.types.array_type import ArrayType
+from ...effects.types.dtypes import is_inexact
+from ..core.body_transform import BodyTransformContext, BodyTransformer, Mark, cross
+from ..core.record import record
+from .deferred_rules import DeferredRule
+from .jvp import Jvp
+from .reinstallation import HandlerTemplate, Reinstallation
+
+
+class DerivativeRule(DeferredRule):
+    """A jvp rule ``run(operands, tangents) -> (results, tangents)``; None is the symbolic zero.
+
+    The rule is the derivative by the arguments. Results also depend on states of handlers that transformed the rule,
+    and on values that it captured: that part of a tangent is the derivative of the rule itself by these. The tangent of
+    what the rule performs, such as the final state of a handler, is the derivative of the rule by states and arguments.
+    Both are computed by runs of forward mode outside all these handlers, so that they go through their clauses.
+
+    One of the user's has ``defined_by``, the function, and ``boxes``, the placeholders of what it captured.
+    """
+
+    @abstractmethod
+    def within(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Results, and their tangents by the arguments: ``PERFORMED`` for those that the rule does not give."""
+
+    def states(self, count: int) -> list[int]:
+        """Which of ``count`` operands are states of handlers or captured values."""
+        return []
+
+    def differentiable(self) -> bool:
+        """Whether a result with a derivative is ``PERFORMED``."""
+        return False
+
+    def pulled_by(self, backward: Any) -> bool:
+        """Whether the tangents of this rule are linear maps with this backward rule of the user's."""
+        return False
+
+    def run(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """The results and their tangents, under the handlers in force."""
+        states = {*self.states(len(operands))}
+        dvalues = [None if i in states else dx for i, dx in enumerate(tangents)]
+        performs = self.differentiable()
+        moved = [i for i, dx in enumerate(tangents) if dx is not None and (performs or i in states)]
+        if not moved:
+            ys, dys = self.within(operands, dvalues)
+            return ys, [None if dy is PERFORMED else dy for dy in dys]
+        by_state = JvpOfRule(current(), self.by_user)
+        by_value = JvpOfRule(by_state, self.by_user)
+        boxes = [*operands]
+        for i in moved:
+            boxes[i] = (by_state if i in states else by_value).pair(operands[i], tangents[i])
+        try:
+            with installed(by_value):
+                ys, dys = self.within(boxes, dvalues)
+        finally:
+            by_state.ended = by_value.ended = True
+        if all([dx is None for dx in dvalues]):  # the rule is linear
+            dys = [dy if dy is PERFORMED else None for dy in dys]
+        return _results(ys, dys, by_state, by_value)
+
+    def transformed(self, context: BodyTransformContext) -> TransformedJvpRule:
+        """The same rule under a handler, for the operation over bodies that the handler transformed."""
+        ends, types = tuple(context.state_layout.types), context.body.out_types
+        marks = tuple(context.result_marks)
+        template = HandlerTemplate.of(context, self.shown, context.body)
+        return TransformedJvpRule(self, template, context.extra, types, marks, ends)
+
+
+class JvpOfRule(Jvp):
+    """Forward mode through a user's rule, under which functions with that rule are differentiated by their operations.
+
+    Their values still have the rule, for derivatives further out.
+    """
+
+    __slots__ = ("rule",)
+
+    def __init__(self, outer: Run, rule: Any):
+        super().__init__(outer, "")
+        self.rule = rule
+
+    def fresh(self, outer: Run) -> JvpOfRule:
+        return JvpOfRule(outer, self.rule)
+
+    def key(self) -> Any:
+        return ("jvp of rule", self.rule)
+
+    def concerns(self, rule: DerivativeRule) -> bool:
+        """Whether it is the rule; one that captured boxes is another value in each call, so it is known by its name."""
+        this, other = self.rule, rule.by_user
+        return other.shown == this.shown and bool(other.defined_by == this.defined_by or this.boxes or other.boxes)
+
+    def by_rule(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        if op.deferred and op.bodied and isinstance(op.rule, DerivativeRule) and self.concerns(op.rule):
+            with inside(self):
+                results = interpret(op.bodies[0], operands)
+            primals, _ = self.parts(operands)
+            values, tangents = self.parts(results)
+            with inside(self.outer):
+                return tuple(map(self.pair, with_rule(op, primals, values), tangents))
+        if op.deferred and not op.bodied and self.rule.pulled_by(op.rule.by_user):
+            return self.outer.answer(op, self.parts(operands)[0])  # the derivative of the rule's own tangents is unused
+        return super().by_rule(op, operands)
+
+
+def with_rule(op: Any, operands: tuple[Any, ...], values: Sequence[Any]) -> Sequence[Any]:
+    """The values of the body of an operation with a rule, as results of the operation: with its rule for derivatives.
+
+    Where an effect would be performed again they stay the body's; the rule then performs none (``PerformedRule``).
+    """
+    if not op.effects:
+        return current().answer(op, operands)
+    count = len(values)
+    first = record(lambda *xs: xs[:count], [x.type for x in (*values, *operands)], op.bodies[0].name, "")
+    return current().answer(type(op)((first,), count + op.shared, PerformedRule(op.rule, count)), (*values, *operands))
+
+
+class PerformedRule(DerivativeRule):
+    """The rule of a function whose effects have been performed. Operands: its ``count`` results, then its operands."""
+
+    inner: Any
+    count: int
+
+    @property
+    def by_user(self) -> Any:
+        return self.inner.by_user
+
+    def states(self, count: int) -> list[int]:
+        return [self.count + i for i in self.inner.states(count - self.count)]
+
+    def differentiable(self) -> bool:
+        return bool(self.inner.differentiable())
+
+    def within(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        with installed(EffectsPerformed(current(), self.shown)):
+            return self.inner.within(operands[self.count :], tangents[self.count :])
+
+
+class EffectsPerformed(BodyTransformer):
+    """A handler under which effects without results do nothing: they have been performed before. ``label``: the rule.
+
+    Raises: CannotCross: an effect has results, which are not known any more.
+    """
+
+    __slots__ = ()
+
+    def key(self) -> Any:
+        return ("performed", self.label)
+
+    def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        if all([isinstance(effect, Axis) for effect in op.effects]):
+            return self.outer.answer(op, operands)
+        if op.bodied:
+            with inside(self.outer):
+                return cross(self, op, operands)
+        if op.result_type(*[x.type for x in operands]):
+            raise CannotCross(
+                f"{self.label}: the function was performed before its derivative, and performs "
+                f"{op.name}, which its rule would perform a second time.",
+                hint="handle the effect in the function, or perform it before or after the function.",
+            )
+        return ()
+
+
+class _Performed:
+    """The type of ``PERFORMED``, the tangent of a result that the rule's operations compute, such as a state."""
+
+    def __repr__(self) -> str:
+        return "performed"
+
+
+PERFORMED = _Performed()
+
+
+def _results(ys: Any, dys: Any, by_state: Jvp, by_value: Jvp) -> tuple[list[Any], list[Any]]:
+    """Values and tangents, from the rule's own results and the derivatives that the two runs of jvp computed."""
+
+    def parts(x: Any) -> tuple[Any, Any, Any]:
+        within, by_argument = by_value.unbox(x)
+        value, tangent = by_state.unbox(within)
+        return value, tangent, None if by_argument is None else by_state.unbox(by_argument)[0]
+
+    outs, douts = [], []
+    for y, dy in zip(ys, dys):
+        value, tangent, other = parts(y)
+        if dy is not PERFORMED:
+            other = None if dy is None else parts(dy)[0]
+        outs.append(value)
+        douts.append(add_tangents(tangent, other))
+    return outs, douts
+
+
+class TransformedJvpRule(DerivativeRule):
+    """A jvp rule under a handler. A tangent is partitioned as its primal.
+
+    ``extra``: number of captured values; ``out_types``, ``wanted``: types and marks of the results; ``ends``: types of
+    the final state.
+    """
+
+    inner: Any
+    handler: HandlerTemplate
+    extra: int
+    out_types: tuple[ArrayType, ...]
+    wanted: tuple[Mark, ...]
+    ends: tuple[ArrayType, ...]
+
+    @property
+    def by_user(self) -> Any:
+        return self.inner.by_user
+
+    def states(self, count: int) -> list[int]:
+        groups, own = self.handler.parts(range(count), self.extra)
+        return [*[i for at in self.inner.states(len(groups)) for i in groups[at]], *own]
+
+    def differentiable(self) -> bool:
+        return any([is_inexact(t.dtype) for t in self.ends]) or bool(self.inner.differentiable())
+
+    def within(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        values, state = self.handler.parts(operands, self.extra)
+        dvalues, _ = self.handler.parts(tangents, self.extra)
+        with Reinstallation(self.handler, current(), state) as handler:
+            ys, dys = self.inner.within(handler.boxes(values), handler.boxes(dvalues))
+        ends, _ = handler.end
+        if len(ends) != len(self.ends):
+            raise StateTypeError(
+                f"{self.shown}: the rule must leave the state of {handler.run.label} with the structure that the "
+                f"function leaves, {len(self.ends)} leaves, got {len(ends)}.",
+                hint="perform the same effects in the rule and in the function, or handle them inside.",
+            )
+        outs: list[Any] = []
+        douts: list[Any] = []
+        for y, dy, t, mark in zip(ys, dys, self.out_types, self.wanted):
+            parts = handler.typed(y, t, mark)
+            outs += parts
+            given = dy is None or dy is PERFORMED
+            douts += [dy] * len(parts) if given else handler.typed(dy, t, mark)
+        last = [convert(x, t.dtype, t.weak) for x, t in zip(ends, self.ends)]
+        return [*outs, *last], [*douts, *[PERFORMED] * len(last)]
