@@ -199,13 +199,22 @@ _MODULES = Cache("source modules", 16384)
 _INTERNAL_MODULES: dict[str | None, bool] = _MODULES.entries
 
 
+_NEAR = 32
+
+
 def _site_by_modules(depth: int = 1) -> tuple[CodeType | None, int]:
-    """``user_site`` by the names of modules, which are read without creating a frame object each."""
+    """``user_site`` by the names of modules, which are read without creating a frame object each.
+
+    Each name is looked for from the top of the stack, so that beyond ``_NEAR`` of them the frames are walked.
+    """
     name_at = sys._getframemodulename  # type: ignore[attr-defined,unused-ignore]
     modules = _INTERNAL_MODULES
+    last = depth + _NEAR
     while True:
-        while modules.get(name := name_at(depth)):
+        while modules.get(name := name_at(depth)) and depth < last:
             depth += 1
+        if depth == last:
+            return _site_by_frames(depth + 1)
         if name not in modules:
             if name is None:  # beyond the outermost frame, or code without a module
                 try:

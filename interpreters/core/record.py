@@ -161,7 +161,9 @@ def record(
     f: Callable[..., Sequence[Any]], in_types: Sequence[ArrayType], name: str = "program", label: str = "make_program"
 ) -> Program:
     """The program of ``f``, which maps flat arrays to flat arrays, recorded over the handlers in force."""
-    run = Record(STACK.get(), label, user_site(2))
+    outer = STACK.get()
+    cell = None if label else outer.cell  # what is part of another handler stands where that one's operation stands
+    run = Record(outer, label, (cell and cell.site) or user_site(2))
     with installed(run):
         program = run.freeze(on_deep_stack(f, *[run.input(t) for t in in_types]), name)
     if config.current().check_leaks:

@@ -30,7 +30,7 @@ from .answer_conversion import as_wide_array, fit_answer
 from .early_exit import Abort, with_exit_flag
 from .handler import Handler, check_arity, ctl
 from .installation import NO_STATE, HandlerRun, final_answer, pair
-from .resumed_branches import joined_branch, parted_branch
+from .resumed_branches import Joins, joined_branch, parted_branch
 from .without_rule import without_rule
 
 
@@ -57,7 +57,7 @@ def run_reified(handler: Handler, state: Any, f: Callable[..., Any], args: Any, 
     if handler.aborts:
         return _with_early_exit(handler, state, program, xs, structure, site)
     end = lambda outs, s: final_answer(handler, s, pytrees.unflatten(structure, outs))
-    return _Frame(handler, program, bind(program, xs), end).evaluate(0, state)
+    return _Frame(handler, Joins(), program, bind(program, xs), end).evaluate(0, state)
 
 
 class _HandledFunction(Record):
@@ -121,10 +121,11 @@ class _Frame:
     values differ from there on, goes on in a copy: one frame can be resumed many times.
     """
 
-    __slots__ = ("handler", "program", "env", "then")
+    __slots__ = ("handler", "joins", "program", "env", "then")
 
-    def __init__(self, handler: Handler, program: Program, env: list[Any], then: Callable[..., Any]):
+    def __init__(self, handler: Handler, joins: Joins, program: Program, env: list[Any], then: Callable[..., Any]):
         self.handler = handler
+        self.joins = joins
         self.program = program
         self.env = env
         self.then = then
@@ -172,11 +173,14 @@ class _Frame:
         unused = [self]
 
         def resume(results: Sequence[Any], state: Any) -> Any:
-            frame = unused.pop() if unused else _Frame(self.handler, self.program, list(self.env), self.then)
+            frame = unused.pop() if unused else self.copied()
             frame.env[first : first + len(results)] = results
             return on_deep_stack(frame.evaluate, i + 1, state)
 
         return resume
+
+    def copied(self) -> _Frame:
+        return _Frame(self.handler, self.joins, self.program, list(self.env), self.then)
 
     def call_clause(self, clause: ctl, i: int, op: Operation, xs: tuple[Any, ...], state: Any) -> Any:
         """The answer of a ``ctl`` clause, which is called with the continuation of equation ``i``."""
@@ -214,12 +218,12 @@ class _Frame:
 
     def evaluate_body(self, body: Program, values: Sequence[Any], state: Any, then: Callable[..., Any]) -> Any:
         """The answer of a body that ``then`` follows."""
-        return on_deep_stack(_Frame(self.handler, body, bind(body, values), then).evaluate, 0, state)
+        return on_deep_stack(_Frame(self.handler, self.joins, body, bind(body, values), then).evaluate, 0, state)
 
     def joined(self, op: Any, xs: tuple[Any, ...], state: Any) -> tuple[Any, Any] | None:
         """Results and state after a branch with ``ctl`` clauses whose index is traced, if one rest can follow it."""
         traced = op.runs == "one" and not isinstance(xs[0], ConcreteArray)
-        return joined_branch(op, xs, state, self.evaluate_body) if traced else None
+        return joined_branch(op, xs, state, self.evaluate_body, self.joins) if traced else None
 
     def enter_body(self, i: int, op: Any, xs: tuple[Any, ...], state: Any) -> Any:
         """Evaluate a body with ``ctl`` clauses: inlined if it runs once; in a branch every body calls the rest.

@@ -51,6 +51,20 @@ class _NotJoined(BaseException):
     """
 
 
+class Joins:
+    """Which branches of a handled program are not joined: each is tried once.
+
+    ``attempts``: the number of branches, one in the other, that are being joined. One that is not joined calls the rest
+    within its own bodies, so those around it are not joined either.
+    """
+
+    __slots__ = ("attempts", "failed")
+
+    def __init__(self) -> None:
+        self.attempts = 0
+        self.failed: set[Any] = set()
+
+
 def _used(*args: Any, **kwargs: Any) -> Any:
     raise _NotJoined
 
@@ -67,7 +81,9 @@ _USES = (*_OPERATORS.split(), *[f"r{name}" for name in _OPERATORS.split()], *_ME
 _Token = type("_Token", (), {f"__{name}__": _used for name in _USES})
 
 
-def joined_branch(op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate) -> tuple[Any, Any] | None:
+def joined_branch(
+    op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate, joins: Joins
+) -> tuple[Any, Any] | None:
     """Results and state after a branch whose bodies all end by resuming; None: one of them does not.
 
     A body ends by resuming if after ``resume`` nothing is performed, and if its answer is that of ``resume``. This
@@ -99,13 +115,22 @@ def joined_branch(op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate) 
             raise _NotJoined
         return ends[0]
 
+    key = (id(op), tuple([x.type for x in operands]), structure)
+    joins.attempts += 1
     try:
+        if key in joins.failed:
+            raise _NotJoined
         programs = _recorded(op, operands, results_and_state)
+        types = programs[0].out_types
+        if any([p.out_types != types for p in programs]) or any([other != structures[0] for other in structures]):
+            raise _NotJoined
     except _NotJoined:
+        joins.failed.add(key)
+        if joins.attempts > 1:
+            raise
         return None
-    types = programs[0].out_types
-    if any([p.out_types != types for p in programs]) or any([other != structures[0] for other in structures]):
-        return None
+    finally:
+        joins.attempts -= 1
     results = _perform(programs, index, operands)
     count = len(op.bodies[0].outs)
     return results[:count], _state_of(structures[0], results[count:])

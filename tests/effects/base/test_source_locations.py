@@ -1,8 +1,10 @@
 """The user's line: found behind the frames of handlax, and named only when it is read."""
 
 import functools
+import sys
 
 import numpy as np
+import pytest
 
 import handlax as hx
 from handlax import numpy as hnp
@@ -50,3 +52,19 @@ def test_sites_are_kept_in_order():
     sites = Sites([(code, 4), (None, 0)])
     sites.append((code, 8))
     assert list(sites) == [(code, 4), (None, 0), (code, 8)] and sites[2] == (code, 8) and len(sites.copy()) == 3
+
+
+@pytest.mark.skipif(not hasattr(sys, "_getframemodulename"), reason="frames are walked in any case")
+def test_far_below_the_users_line_the_stack_is_walked_once(monkeypatch):
+    counted = []
+    name_at = sys._getframemodulename
+    monkeypatch.setattr(sys, "_getframemodulename", lambda depth: counted.append(depth) or name_at(depth + 1))
+    module = {"__name__": "handlax.deep", "user_site": user_site}
+    exec(compile("def deep(n): return deep(n - 1) if n else user_site()", hnp.__file__, "exec"), module)
+
+    def here(n):
+        return Site(*module["deep"](n))
+
+    line = here.__code__.co_firstlineno + 1
+    assert [str(here(n)) for n in (3, 300)] == 2 * [f"test_source_locations.py:{line}"]
+    assert len(counted) < 50

@@ -9,6 +9,7 @@ from helpers.program_sizes import equations_in, is_linear, programs_in
 import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
+from handlax.interpreters.core import record
 
 
 @hx.effect(vmap="per_lane")
@@ -175,6 +176,26 @@ def test_a_thousand_failure_points_are_a_flat_chain_of_guards():
     program = hx.make_program(many_failure_points(1000))(1.0)
     assert sum(op.name == "cond" for op in program.ops) == 1001
     assert len(programs_in(program)) < 5000
+
+
+def test_the_users_line_is_looked_for_once_at_each_failure_point_and_handler(monkeypatch):
+    def looked_for(n):
+        kinds = [hx.effect(type(f"Halt{i}", (), {"result_type": lambda op, x: None})) for i in range(n)]
+
+        def f(x):
+            for kind in kinds:
+                lax.cond(x > 1.0, lambda: hx.perform(kind(), x), lambda: None)
+            return x
+
+        for kind in kinds:
+            f = hx.handle(hx.handler({kind: hx.final(lambda op, x: x)}))(f)
+        counted = []
+        monkeypatch.setattr(record, "user_site", lambda depth: counted.append(depth) or site(depth + 1))
+        hx.make_program(f)(1.0)
+        return len(counted)
+
+    site = record.user_site
+    assert is_linear(looked_for)
 
 
 def test_what_follows_an_unconditional_end_is_left_out():

@@ -212,3 +212,37 @@ def caught(f):
 def test_every_use_of_the_answer_is_that_of_a_value(use):
     handled = hx.jit(hx.handle(hx.handler({Ask: hx.ctl(lambda resume, op, x: use(resume(x + 1.0)))}))(choices(2)))
     assert [float(handled(x)) for x in (1.5, -1.0)] == [14.0, -4.0]
+
+
+def nested(n):
+    def f(x):
+        return hx.perform(Ask(), x)
+
+    for i in range(n):
+        f = (lambda f, i: lambda x: lax.cond(x > i, lambda x: f(hx.perform(Ask(), x)), lambda x: x, x) - 1.0)(f, i)
+    return f
+
+
+def expected_nested(n, x, clause, rest):
+    if n == 0:
+        return clause(rest, x)
+    end = lambda y: rest(y - 1.0)
+    return clause(lambda y: expected_nested(n - 1, y, clause, end), x) if x > n - 1 else end(x)
+
+
+@pytest.mark.parametrize("which", CLAUSES)
+def test_the_answer_is_that_of_the_path_taken_in_nested_branches(which):
+    h, clause = CLAUSES[which]
+    handled = hx.jit(hx.handle(h)(nested(3)))
+    for x in (-0.5, 0.75, 1.5, 2.25):
+        assert float(handled(x)) == pytest.approx(expected_nested(3, x, clause, lambda y: y), 1e-4)
+
+
+def test_a_clause_is_called_twice_at_most_for_each_nested_branch_that_uses_the_answer():
+    def called(n):
+        calls = []
+        clause = lambda resume, op, x: calls.append(x) or 2.0 * resume(x + 1.0)
+        hx.make_program(hx.handle(hx.handler({Ask: hx.ctl(clause)}))(nested(n)))(1.0)
+        return len(calls)
+
+    assert is_linear(called, 4) and called(8) <= 2 * 9
