@@ -215,9 +215,11 @@ class Mesh(MeshAxes):
     Raises: ShapeMismatch: another number of names than of dimensions. BadArgument: a device or a name stands twice.
     """
 
-    __slots__ = ("devices", "_assignment")
+    __slots__ = ("devices", "abstract_mesh", "_assignment", "_local")
     devices: np.ndarray[Any, Any]
+    abstract_mesh: AbstractMesh  # the same axes, and the kind of the devices where it is one
     _assignment: tuple[MeshDevice, ...]
+    _local: tuple[MeshDevice, ...]  # when first asked for
 
     def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
         grid, names = _grid(devices), _axis_names(axis_names)
@@ -231,7 +233,7 @@ class Mesh(MeshAxes):
             _check_grid(grid, assignment, names)
             mesh: Mesh = object.__new__(cls)
             _fill(mesh, axis_sizes=grid.shape, axis_names=names, axis_types=types, _hash=hash(key))
-            _fill(mesh, devices=grid, _assignment=assignment)
+            _fill(mesh, devices=grid, _assignment=assignment, abstract_mesh=_without_devices(mesh, assignment))
             _MESHES[key] = mesh
         return mesh
 
@@ -271,7 +273,9 @@ class Mesh(MeshAxes):
     @property
     def local_devices(self) -> list[Any]:
         """The devices of this process, in the order of the grid."""
-        return [device for device in self._assignment if is_addressable(device)]
+        if not hasattr(self, "_local"):
+            _fill(self, _local=tuple([device for device in self._assignment if is_addressable(device)]))
+        return [*self._local]
 
     @property
     def is_multi_process(self) -> bool:
@@ -291,18 +295,6 @@ class Mesh(MeshAxes):
         if block.size != local.sum():
             raise BadArgument("local_mesh: the devices of a process must form a grid, got a part of one.")
         return Mesh(block, self.axis_names, self.axis_types)
-
-    @property
-    def abstract_mesh(self) -> AbstractMesh:
-        """The axes of this mesh, with the kind of its devices where it is one."""
-        kinds = {(device.device_kind, device.platform) for device in self._assignment}
-        if len(kinds) != 1:
-            return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
-        (kind, platform), cores = *kinds, getattr(self._assignment[0], "num_cores", None)
-        return AbstractMesh(
-            self.axis_sizes, self.axis_names, self.axis_types,
-            abstract_device=AbstractDevice(kind, cores, platform),
-        )  # fmt: skip
 
     def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
         """The same mesh with other devices, names or types of its axes."""
@@ -326,6 +318,16 @@ def _fill(mesh: MeshAxes, **slots: Any) -> None:
 
 def _abstract_mesh(sizes: Any, names: Any, types: Any, device: Any) -> AbstractMesh:
     return AbstractMesh(sizes, names, types, abstract_device=device)
+
+
+def _without_devices(mesh: MeshAxes, assignment: tuple[MeshDevice, ...]) -> AbstractMesh:
+    """The axes of a mesh of these devices, with their kind where it is one."""
+    kinds = {(device.device_kind, device.platform) for device in assignment}
+    device = None
+    if len(kinds) == 1:
+        (kind, platform), cores = *kinds, getattr(assignment[0], "num_cores", None)
+        device = AbstractDevice(kind, cores, platform)
+    return AbstractMesh(mesh.axis_sizes, mesh.axis_names, mesh.axis_types, abstract_device=device)
 
 
 def _grid(devices: Any) -> np.ndarray[Any, Any]:

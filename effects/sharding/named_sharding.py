@@ -33,10 +33,11 @@ class Sharding(ImmutableObject):
     Every kind says its devices in order and how it cuts an array of a rank into tiles; the rest follows.
     """
 
-    __slots__ = ("_memory_kind", "_hash", "__weakref__")
+    __slots__ = ("_memory_kind", "_hash", "is_fully_replicated", "__weakref__")
     _guard = ("shardings", "sharding.with_spec(...) and with_memory_kind(...) make other ones.")
     _memory_kind: str | None
     _hash: int
+    is_fully_replicated: bool  # whether every device holds the whole array
 
     @property
     @abstractmethod
@@ -86,22 +87,9 @@ class Sharding(ImmutableObject):
         """Whether every device is one of this process."""
         return all(map(is_addressable, self._device_assignment))
 
-    @property
-    @abstractmethod
-    def is_fully_replicated(self) -> bool:
-        """Whether every device holds the whole array."""
-
     def shard_shape(self, global_shape: Iterable[int]) -> Shape:
         """The shape of the part on each device. Raises ShapeMismatch: too low a rank, a size that does not divide."""
-        shape = tuple(global_shape)
-        parts = self.parts(len(shape))
-        for d, (size, count) in enumerate(zip(shape, parts)):
-            if size % count:
-                raise ShapeMismatch(
-                    f"{self!r}: dimension {d} is cut into {count} equal parts, got size {size} in shape {shape}.",
-                    hint=f"pad the dimension to {-(-size // count) * count}.",
-                )
-        return tuple([size // count for size, count in zip(shape, parts)])
+        return _shape_of_part(self, tuple(global_shape))
 
     def devices_indices_map(self, global_shape: Iterable[int]) -> dict[Any, Index]:
         """For each device the index of its part of the array. Raises ShapeMismatch as ``shard_shape``."""
@@ -143,7 +131,8 @@ class SingleDeviceSharding(Sharding):
 
     def __init__(self, device: MeshDevice, *, memory_kind: str | None = None):
         kind = checked_memory_kind("SingleDeviceSharding", device, memory_kind)
-        _fill(self, _device=device, _memory_kind=kind, _hash=hash((SingleDeviceSharding, device, kind)))
+        _fill(self, _device=device, _memory_kind=kind, is_fully_replicated=True)
+        _fill(self, _hash=hash((SingleDeviceSharding, device, kind)))
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -163,10 +152,6 @@ class SingleDeviceSharding(Sharding):
     @property
     def _device_assignment(self) -> tuple[MeshDevice, ...]:
         return (self._device,)
-
-    @property
-    def is_fully_replicated(self) -> bool:
-        return True
 
     def parts(self, rank: int) -> Shape:
         return (1,) * rank
@@ -195,12 +180,17 @@ class NamedSharding(Sharding):
     mesh: Any
     spec: PartitionSpec
 
-    def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *, memory_kind: str | None = None):
-        _check_spec(mesh, spec)
-        if isinstance(mesh, Mesh) and mesh.size:
-            memory_kind = checked_memory_kind("NamedSharding", mesh._assignment[0], memory_kind)
-        _fill(self, mesh=mesh, spec=spec, _memory_kind=memory_kind)
-        _fill(self, _hash=hash((mesh, spec, memory_kind)))
+    def __new__(
+        cls, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *, memory_kind: str | None = None
+    ) -> NamedSharding:
+        if not isinstance(mesh, MeshAxes):
+            raise BadArgument(f"NamedSharding: the mesh must be a Mesh or an AbstractMesh, got {type(mesh).__name__}.")
+        if not isinstance(spec, PartitionSpec):
+            raise BadArgument(
+                f"NamedSharding: the spec must be a PartitionSpec, got {spec!r}.",
+                hint="hx.P('axis', None) cuts the first of two dimensions along an axis.",
+            )
+        return _named(mesh, spec, memory_kind)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -234,8 +224,8 @@ class NamedSharding(Sharding):
         return int(self.mesh.size)
 
     @property
-    def is_fully_replicated(self) -> bool:
-        return prod([self.mesh.axis_size("NamedSharding", name) for name in self.spec.axes]) == 1
+    def is_fully_addressable(self) -> bool:
+        return bool(self._device_assignment) and not self.mesh.is_multi_process
 
     @property
     def replicated_axes(self) -> frozenset[Any]:
@@ -278,14 +268,20 @@ class NamedSharding(Sharding):
             )
 
 
-def _check_spec(mesh: Any, spec: Any) -> None:
-    if not isinstance(mesh, MeshAxes):
-        raise BadArgument(f"NamedSharding: the mesh must be a Mesh or an AbstractMesh, got {type(mesh).__name__}.")
-    if not isinstance(spec, PartitionSpec):
-        raise BadArgument(
-            f"NamedSharding: the spec must be a PartitionSpec, got {spec!r}.",
-            hint="hx.P('axis', None) cuts the first of two dimensions along an axis.",
-        )
+@cached("named shardings", 4096)
+def _named(mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | None) -> NamedSharding:
+    """The sharding of a mesh and a spec. Raises BadArgument: an axis that is not the mesh's, or one twice."""
+    _check_axes(mesh, spec)
+    if isinstance(mesh, Mesh) and mesh.size:
+        memory_kind = checked_memory_kind("NamedSharding", mesh._assignment[0], memory_kind)
+    sharding: NamedSharding = object.__new__(NamedSharding)
+    whole = prod([mesh.axis_size("NamedSharding", name) for name in spec.axes]) == 1
+    _fill(sharding, mesh=mesh, spec=spec, _memory_kind=memory_kind, is_fully_replicated=whole)
+    _fill(sharding, _hash=hash((mesh, spec, memory_kind)))
+    return sharding
+
+
+def _check_axes(mesh: MeshAxes, spec: PartitionSpec) -> None:
     axes = spec.axes
     for name in axes:
         if name not in mesh.axis_names:
@@ -302,6 +298,19 @@ def _sdy_entry(entry: Any) -> str:
 def make_single_device_sharding(device: MeshDevice, *, memory_kind: str | None = None) -> SingleDeviceSharding:
     """The sharding of a whole array on one device."""
     return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
+@cached("shapes of parts", 4096)
+def _shape_of_part(sharding: Sharding, shape: Shape) -> Shape:
+    """The shape of each part of an array of this shape. Raises ShapeMismatch."""
+    parts = sharding.parts(len(shape))
+    for d, (size, count) in enumerate(zip(shape, parts)):
+        if size % count:
+            raise ShapeMismatch(
+                f"{sharding!r}: dimension {d} is cut into {count} equal parts, got size {size} in shape {shape}.",
+                hint=f"pad the dimension to {-(-size // count) * count}.",
+            )
+    return tuple([size // count for size, count in zip(shape, parts)])
 
 
 @cached("tiles of shardings", 1024)
@@ -334,7 +343,3 @@ def _fill(sharding: Sharding, **slots: Any) -> None:
 
 def _single_device(device: MeshDevice, kind: str | None) -> SingleDeviceSharding:
     return SingleDeviceSharding(device, memory_kind=kind)
-
-
-def _named(mesh: Any, spec: PartitionSpec, kind: str | None) -> NamedSharding:
-    return NamedSharding(mesh, spec, memory_kind=kind)
