@@ -17,7 +17,7 @@ from ..types.array_type import ArrayType, array_type
 from ..types.dtypes import COMPLEX, complex64, complex128, float32, float64, int32, is_complex
 from .dot_general import Precision, batch_matmul
 from .elementwise.arithmetic import abs as absolute
-from .elementwise.arithmetic import div, like, mul, sub
+from .elementwise.arithmetic import div, like, mul, sqrt, sub
 from .elementwise.bitwise import bitwise_and, bitwise_or
 from .elementwise.comparison import eq, ge, gt, lt, ne, select_n
 from .elementwise.complex_parts import conj, real
@@ -26,7 +26,7 @@ from .foundations.shapes import broadcast_in_dim, move_axis, permute, reshape
 from .indexing.dynamic_slicing import dynamic_slice_in_dim
 from .manipulation.creation import broadcasted_iota
 from .manipulation.slicing import axis_at
-from .reductions.reductions import reduce_and, reduce_max
+from .reductions.reductions import reduce_and, reduce_max, reduce_or
 
 LAPACK = frozenset({float32, float64, complex64, complex128})
 
@@ -74,6 +74,36 @@ def _or_nan(l: Any) -> Any:
     pivots = real(pivots) if is_complex(l.type.dtype) else pivots
     whole = reduce_and(gt(pivots, like(pivots, 0)), (rank - 2, rank - 1))
     return select_n(broadcast_in_dim(whole, shape, tuple(range(rank - 2))), like(l, np.nan), l)
+
+
+def _has_infinite_pivots(x: Any) -> Any:
+    """1 if an element of a diagonal is infinite, else 0."""
+    rows, columns = (broadcasted_iota("int32", x.type.shape, len(x.type.shape) - d) for d in (2, 1))
+    x = real(x) if is_complex(x.type.dtype) else x
+    found = bitwise_and(eq(rows, columns), eq(x, like(x, np.inf)))
+    return convert(reduce_or(found, tuple(range(len(x.type.shape)))), int32)
+
+
+def _factor_by_columns(emit: Any, x: Any) -> Any:
+    """The Cholesky factor, in its lower triangle, one column after the other, as LAPACK computes it."""
+    rank, size, dtype = len(x.type.shape), x.type.shape[-1], x.type.dtype
+    dims = tuple(range(rank))
+
+    def step(k: Any, a: Any) -> Any:
+        column = dynamic_slice_in_dim(a, k, 1, rank - 1)
+        pivot = dynamic_slice_in_dim(column, k, 1, rank - 2)
+        root = sqrt(real(pivot) if is_complex(dtype) else pivot)
+        scaled = mul(column, broadcast_in_dim(convert(div(like(root, 1), root), dtype), column.type.shape, dims))
+        rows = broadcasted_iota("int32", column.type.shape, rank - 2)
+        below = select_n(gt(rows, k), like(scaled, 0), scaled)
+        done = select_n(eq(rows, k), below, broadcast_in_dim(convert(root, dtype), column.type.shape, dims))
+        shape = a.type.shape
+        rest = sub(a, mul(broadcast_in_dim(below, shape, dims), broadcast_in_dim(adjoint(below), shape, dims)))
+        here = eq(broadcasted_iota("int32", shape, rank - 1), k)
+        return [k + scalar(1, int32), select_n(here, rest, broadcast_in_dim(done, shape, dims))]
+
+    counter = emit.constant(0, array_type((), int32))
+    return emit.loop(lambda k, a: lt(k, scalar(size, int32)), step, counter, x)[1]
 
 
 def _check_square(name: str, x: ArrayType) -> None:
@@ -126,7 +156,13 @@ class Cholesky:
         return l, _triangle(batch_matmul(l, _halved_diagonal(inner), Precision.HIGHEST))
 
     def lower(op, emit, x):
-        y = emit.op("cholesky", x, attributes="lower = true")
+        attributes, out = "lower = true", emit.made
+        if not x.type.size:
+            return emit.op("cholesky", x, attributes=attributes)
+        # XLA divides a pivot by its root: an infinite one becomes NaN
+        infinite = emit.decompose(_has_infinite_pivots, x)
+        whole = lambda: [emit.op("cholesky", x, attributes=attributes, type=out)]
+        y = emit.case(infinite, [whole, lambda: [_factor_by_columns(emit, x)]], [out])[0]
         return emit.decompose(lambda y: [_triangle(_or_nan(y))], y)[0]
 
     flops = _flops

@@ -70,6 +70,22 @@ def test_quantiles_are_those_of_numpy_known_or_traced(q, method, axis, rng):
     assert np.isnan(np.asarray(hnp.quantile(np.array([1.0, np.nan]), q, method=method))).all()
 
 
+@pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "compiled"])
+@pytest.mark.parametrize("name", ["median", "quantile", "percentile", "nanmedian", "nanquantile", "nanpercentile"])
+def test_order_statistics_of_nothing_are_nan(name, way):
+    q = () if name.endswith("median") else (np.array([0.25, 0.5]),)
+    for shape, axis, left in (((0,), None, ()), ((0, 3), 0, (3,)), ((3, 0), 0, (0,)), ((3, 0), (0, 1), ())):
+        y = np.asarray(way(lambda x: getattr(hnp, name)(x, *q, axis=axis))(np.zeros(shape, "float32")))
+        assert y.shape == ((2,) if q else ()) + left and np.isnan(y).all() and y.dtype == "float32"
+
+
+@pytest.mark.parametrize("method", ["linear", "lower", "higher", "midpoint", "nearest"])
+def test_quantiles_at_infinite_elements_are_those_elements(method):
+    x = np.array([-np.inf, 1.0, 2.0, 3.0, np.inf])
+    for f in (hnp.quantile, hnp.nanquantile, hx.jit(hnp.quantile, static_argnames="method")):
+        close([f(x, q, method=method) for q in (0.0, 0.25, 0.5, 0.75, 1.0)], x)
+
+
 @pytest.mark.parametrize(
     "name",
     [

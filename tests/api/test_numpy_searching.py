@@ -83,6 +83,39 @@ def test_the_first_distinct_elements_with_their_counts(size, axis):
         same(counts, [*wanted[:size], *[0] * (size - len(wanted))])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool", "complex64"])
+@pytest.mark.parametrize("axis", [None, 0])
+def test_nothing_has_no_distinct_elements_but_those_that_fill_up(dtype, axis):
+    x = np.zeros((0,) if axis is None else (0, 2), dtype)
+    for size in (None, 0):
+        same(hnp.unique(x, axis=axis, size=size), np.unique(x, axis=axis))
+    for f in (hnp.unique, hx.jit(hnp.unique, static_argnames=("axis", "size", "return_counts"))):
+        values, counts = f(x, return_counts=True, axis=axis, size=3, fill_value=1)
+        same(values, np.ones((3, *x.shape[1:]), dtype))
+        assert counts.shape == (0,)
+        with pytest.raises(hx.errors.BadArgument, match="of no elements there is none to fill size=3"):
+            f(x, axis=axis, size=3)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_places_of_complex_numbers_with_nan_are_in_the_order_of_sort(size, side):
+    parts = (0.0, 1.0, np.nan)
+    z = hnp.sort(np.tile([complex(a, b) for a in parts for b in parts], size**2))  # below and above 64 keys
+    rows = np.asarray(z).reshape(-1, size**2)
+    wanted = np.arange(len(rows)) * size**2 + (0 if side == "left" else size**2)
+    for f in (hnp.searchsorted, hx.jit(hnp.searchsorted, static_argnames="side")):
+        same(f(z, rows[:, 0], side=side), wanted)
+
+
+@pytest.mark.parametrize("mode", [None, True, False])
+def test_places_are_32_bit_integers_whatever_the_default_is(mode):
+    with hx.configure(enable_x64=mode):
+        for n in (3, 300):
+            for f in (hnp.searchsorted, hnp.digitize):
+                assert hx.eval_shape(f, np.arange(n, dtype="float32"), np.ones(4, "float32")).dtype == "int32"
+
+
 @pytest.mark.parametrize("name", SETS)
 def test_sets_are_those_of_numpy_and_fill_up_under_jit(name, rng):
     a, b = rng.integers(0, 6, 20), rng.integers(3, 9, 15)

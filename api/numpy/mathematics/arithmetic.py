@@ -7,12 +7,11 @@ from typing import Any
 from ...effects.base.errors import BadArgument, DTypeMismatch
 from ...effects.operations.elementwise import arithmetic, bitwise, comparison, complex_parts, transcendental
 from ...effects.operations.elementwise.arithmetic import add as _add
-from ...effects.operations.elementwise.arithmetic import div, mul, neg, rem, sub
+from ...effects.operations.elementwise.arithmetic import div, mul, neg, rem
 from ...effects.operations.elementwise.comparison import eq, gt, lt, ne, select_n
 from ...effects.operations.elementwise.comparison import max as _max
 from ...effects.operations.elementwise.comparison import min as _min
 from ...effects.operations.elementwise.conversion import convert
-from ...effects.operations.elementwise.transcendental import exp
 from ...effects.operations.foundations import shapes
 from ...effects.operations.manipulation.operand_promotion import together
 from ...effects.operations.special import common_divisors
@@ -217,14 +216,7 @@ LN2 = 0.6931471805599453
 
 
 def _logaddexp(x: Any, y: Any, /) -> Any:
-    x, y = inexact_together("logaddexp", x, y)
-    return (_complex_logaddexp if dtypes.is_complex(x.type.dtype) else transcendental.logaddexp)(x, y)
-
-
-def _complex_logaddexp(x: Any, y: Any) -> Any:
-    top = arithmetic.stop_gradient(_max(complex_parts.real(x), complex_parts.real(y)))
-    top = complex_parts.complex(top, like(top, 0))
-    return _add(transcendental.log(_add(exp(sub(x, top)), exp(sub(y, top)))), top)
+    return transcendental.logaddexp(*inexact_together("logaddexp", x, y))
 
 
 def _logaddexp2(x: Any, y: Any, /) -> Any:

@@ -46,7 +46,7 @@ def quantile(
 ) -> Any:  # fmt: skip
     """The ``q``-quantile: of n sorted elements the one at position ``q * (n - 1)``, interpolated by ``method``.
 
-    Shapes: the dimensions of ``q``, a scalar or vector, come first. NaN where an element is NaN.
+    Shapes: the dimensions of ``q``, a scalar or vector, come first. NaN where an element is NaN, and of no elements.
 
     Args:
         method: the interpolation: "linear", "lower", "higher", "midpoint", "nearest"; or "inverted_cdf", the least
@@ -111,7 +111,7 @@ def nanpercentile(
 
 
 def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
-    """The middle one of the sorted elements, or the mean of the two middle ones. Source: NumPy, ``median``.
+    """The middle one of the sorted elements, or the mean of the two middle ones; NaN of none. Source: NumPy.
 
     >>> from handlax.numpy import array
     >>> median(array([5, 1, 2, 3]))
@@ -143,10 +143,8 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool,
     part = np.asarray(q, np.float64) if not isinstance(q, Array) or isinstance(q, ConcreteArray) else inexact(q)
     if len(part.shape) > 1:
         raise ShapeMismatch(f"{name}: q must be a scalar or a vector, got shape {part.shape}.")
-    if not rows.type.shape[-1] and ignore_nan:
+    if not rows.type.shape[-1]:
         rows = shapes.full(rows.type.update(shape=(*rows.type.shape[:-1], 1)), np.nan)
-    elif not rows.type.shape[-1]:
-        raise ShapeMismatch(f"{name}: of no elements there is none, got {x.type} along {axes}.")
     if method == "inverted_cdf":
         y = _by_weight(name, rows, part, _row_weights(name, weights, x, axes), ignore_nan)
     else:
@@ -222,6 +220,7 @@ def _places_by_row(x: Any, q: Any, method: str, ignore_nan: bool) -> Any:
         return lower
     if method == "higher":
         return upper
+    upper = select_n(eq(weight, like(weight, 0)), upper, like(upper, 0))  # it may be infinite
     return add(mul(lower, sub(like(weight, 1), weight)), mul(upper, weight))
 
 

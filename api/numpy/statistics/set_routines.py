@@ -11,7 +11,7 @@ from ...effects.base.errors import BadArgument
 from ...effects.core.arrays import as_arrays
 from ...effects.operations.elementwise.arithmetic import sub
 from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
-from ...effects.operations.elementwise.comparison import eq, lt, ne, select_n
+from ...effects.operations.elementwise.comparison import eq, ge, lt, ne, select_n
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axis
@@ -95,9 +95,29 @@ def unique(
     """
     whole = array_of(ar)
     x = _flat(whole) if axis is None else shapes.move_axis(whole, canonical_axis(axis, whole.ndim, "unique"), 0)
+    shape = whole.type.shape if axis is None else x.type.shape[:1]
     order, rows = _in_order(x)
-    total = x.type.shape[0]
-    mask = _first(rows, equal_nan)
+    if x.type.shape[0]:
+        mask = _first(rows, equal_nan)
+        values, places, counts = _select_rows(rows, mask, size, fill_value)
+        indices = lambda: take(order, places, mode="clip")
+        inverse = lambda: _inverse(mask, order, shape)
+    else:
+        values, counts = _padding(rows, size, fill_value) if size else rows, order
+        indices, inverse = lambda: order, lambda: shapes.reshape(order, shape)
+    found = [values if axis is None else shapes.move_axis(values, 0, canonical_axis(axis, whole.ndim, "unique"))]
+    if return_index:
+        found.append(indices())
+    if return_inverse:
+        found.append(inverse())
+    if return_counts:
+        found.append(counts)
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _select_rows(rows: Any, mask: Any, size: int | None, fill_value: Any) -> tuple[Any, Any, Any]:
+    """The sorted rows at which the mask is true, their indices, and how far the next one is."""
+    total = rows.type.shape[0]
     # with one more, which ends the last of them: the next that a given size leaves out, or the end of the array
     if size is None:
         starts = flatnonzero(mask)
@@ -106,21 +126,21 @@ def unique(
         ends = flatnonzero(mask, size=size + 1, fill_value=total)
     count = ends.type.shape[0] - 1
     starts = slice_in_dim(ends, 0, count)
-    places = select_n(lt(starts, like(starts, total)), like(starts, 0), starts) if size is not None else starts
-    values = take(rows, places, 0, mode="clip") if total else rows
-    missing = None if size is None or fill_value is None else bitwise_not(lt(starts, like(starts, total)))
-    if missing is not None:
-        fill = convert(fill_value, values.type.dtype, values.type.weak)
+    missing = None if size is None else ge(starts, like(starts, total))
+    places = starts if missing is None else select_n(missing, starts, like(starts, 0))
+    values = take(rows, places, 0, mode="clip")
+    if missing is not None and fill_value is not None:
         gone = shapes.broadcast_in_dim(missing, values.type.shape, (0,))
-        values = select_n(gone, values, shapes.broadcast(fill, values.type.shape) if fill.type.shape else fill)
-    found = [values if axis is None else shapes.move_axis(values, 0, canonical_axis(axis, whole.ndim, "unique"))]
-    if return_index:
-        found.append(take(order, places, mode="clip") if total else order)
-    if return_inverse:
-        found.append(_inverse(mask, order, whole.type.shape if axis is None else (total,)))
-    if return_counts:
-        found.append(sub(slice_in_dim(ends, 1, count + 1), starts))
-    return found[0] if len(found) == 1 else tuple(found)
+        values = select_n(gone, values, _padding(values, count, fill_value))
+    return values, places, sub(slice_in_dim(ends, 1, count + 1), starts)
+
+
+def _padding(rows: Any, size: int, fill_value: Any) -> Any:
+    """As many rows of the fill value."""
+    if fill_value is None:
+        raise BadArgument(f"unique: of no elements there is none to fill size={size} with.", hint="give fill_value=.")
+    fill = convert(fill_value, rows.type.dtype, rows.type.weak)
+    return shapes.broadcast(fill, (size, *rows.type.shape[1:]))
 
 
 def _in_order(x: Any) -> tuple[Any, Any]:

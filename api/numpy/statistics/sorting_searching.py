@@ -10,6 +10,7 @@ from ...effects.operations.elementwise.arithmetic import add, sub
 from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
 from ...effects.operations.elementwise.comparison import eq, ge, le, lt, ne, select_n
 from ...effects.operations.elementwise.comparison import min as _min
+from ...effects.operations.elementwise.complex_parts import imag, real
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axis
@@ -31,6 +32,9 @@ __all__ = [
 
 # above so many keys a binary search does less than comparing all
 _FEW = 64
+
+# the dtype of the positions that a search finds, whatever the default integer is
+_INDEX = dtypes.int32
 
 
 def _plain_order(name: str, kind: Any, order: Any) -> None:
@@ -168,7 +172,11 @@ def top_k(a: Any, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: b
 
 
 def _before(x: Any, y: Any, strict: bool) -> Any:
-    """Whether ``x < y`` (``strict``) or ``x <= y``, with NaN as the largest."""
+    """Whether ``x < y`` (``strict``) or ``x <= y`` as ``sort`` orders them: NaN last, complex numbers by parts."""
+    if dtypes.is_complex(x.type.dtype):
+        a, b = real(x), real(y)
+        same = bitwise_or(eq(a, b), bitwise_and(ne(a, a), ne(b, b)))
+        return bitwise_or(_before(a, b, True), bitwise_and(same, _before(imag(x), imag(y), strict)))
     first = lt(x, y) if strict else le(x, y)
     if not dtypes.is_inexact(x.type.dtype):
         return first
@@ -209,13 +217,13 @@ def _count_before(x: Any, y: Any, strict: bool) -> Any:
     shape = (*y.type.shape, x.type.shape[0])
     rows = shapes.broadcast_in_dim(x, shape, (len(shape) - 1,))
     columns = shapes.broadcast_in_dim(y, shape, tuple(range(len(shape) - 1))) if y.type.shape else y
-    return reductions.sum(_before(rows, columns, strict), -1, dtype=default_int())
+    return reductions.sum(_before(rows, columns, strict), -1, dtype=_INDEX)
 
 
 def _halving(x: Any, y: Any, strict: bool) -> Any:
     """As ``_count_before``, by a binary search whose steps are falling powers of two."""
     size = x.type.shape[0]
-    found = shapes.full(y.type.update(dtype=default_int(), weak=False), 0)
+    found = shapes.full(y.type.update(dtype=_INDEX, weak=False), 0)
     step = 1 << (size.bit_length() - 1)
     while step:
         ahead = add(found, like(found, step))
@@ -267,7 +275,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
         raise ShapeMismatch(f"digitize: bins must have rank 1, got {edges.type}.")
     size = edges.type.shape[0]
     if not size:
-        return shapes.full(x.type.update(dtype=default_int(), weak=False), 0)
+        return shapes.full(x.type.update(dtype=_INDEX, weak=False), 0)
     side = "left" if right else "right"
     way = method or "scan"
     rising = ge(edges[-1], edges[0])

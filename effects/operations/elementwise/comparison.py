@@ -46,10 +46,11 @@ def _comparison(
 
 
 def _compare_parts(emit, direction, x, y):
-    """Compare complex numbers by their real parts, and where these are equal by their imaginary parts."""
+    """Compare complex numbers by their real parts, and where these are equal by their imaginary parts; NaN is false."""
     (a, c), (b, d) = emit.parts(x), emit.parts(y)
     by_imaginary, by_real = emit.compare(direction, c, d), emit.compare(direction, a, b)
-    return emit.select(emit.compare("EQ", a, b), by_imaginary, by_real)
+    numbers = emit.binary("and", emit.compare("EQ", x, x), emit.compare("EQ", y, y))
+    return emit.binary("and", numbers, emit.select(emit.compare("EQ", a, b), by_imaginary, by_real))
 
 
 def total_order(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -229,7 +230,7 @@ def _extreme(name: str, f: Callable[..., Any], stablehlo: str, direction: str, d
         if not dtypes.is_complex(emit.made.dtype):
             return emit.elementwise(stablehlo, x, y)
         x, y = emit.spread(x, y)
-        chosen = emit.binary("and", _compare_parts(emit, direction, x, y), emit.compare("EQ", y, y))
+        chosen = _compare_parts(emit, direction, x, y)
         return emit.select(emit.binary("or", chosen, emit.compare("NE", x, x)), x, y)
 
     jvp = (lambda x, y, dx, z: dx * _share(x, y, z), lambda x, y, dy, z: dy * _share(y, x, z))

@@ -59,11 +59,16 @@ class _Operations:
 PERFORMED = _Operations()
 
 
+def performed(formula: Callable[..., Parts]) -> Callable[..., Any]:
+    """A formula as a function of complex arrays, which performs its operations."""
+    return lambda *zs: complex(*formula(PERFORMED, *_parts(*zs)))
+
+
 def by_parts(word: str, formula: Callable[..., Parts]) -> ElementwiseLowering:
     """The rule of ``lower``: the operation ``word`` of StableHLO or CHLO, and ``formula`` for complex operands."""
 
     def lower(op: Any, emit: Any, *zs: Any) -> Any:
-        return emit.decompose(lambda *zs: complex(*formula(PERFORMED, *_parts(*zs))), *emit.spread(*zs))
+        return emit.decompose(performed(formula), *emit.spread(*zs))
 
     return ElementwiseLowering(word, lower)
 
@@ -186,6 +191,15 @@ def _exact_square(m: Any, x: Any) -> Parts:
     low = x - high
     y = x * x
     return y, ((high * high - y) + 2 * high * low) + low * low
+
+
+def logaddexp(m: Any, x: Any, y: Any, a: Any, b: Any) -> Parts:
+    """log(e^z + e^w) as w + log(1 + e^(z - w)), w having the larger real part; its imaginary part lies in (-pi, pi]."""
+    first = x >= a
+    p, q, r, s = m.where(first, x, a), m.where(first, y, b), m.where(first, a, x), m.where(first, b, y)
+    u, v = log1p(m, *exp(m, m.where(p == r, 0.0, r - p), s - q))
+    v = q + v
+    return p + u, v + 2 * PI * m.floor(0.5 - v / (2 * PI))
 
 
 def logistic(m: Any, x: Any, y: Any) -> Parts:

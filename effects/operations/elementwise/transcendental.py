@@ -20,8 +20,9 @@ from . import complex_functions as formulas
 from . import real_functions
 from .arithmetic import abs as absolute
 from .arithmetic import add, div, like, mul, neg, rsqrt, square, stop_gradient, sub
+from .bitwise import bitwise_or
 from .comparison import clamp, eq, gt, max, ne, select_n
-from .complex_functions import PERFORMED, assembled, by_parts, composed, corrected, evaluated
+from .complex_functions import PERFORMED, assembled, by_parts, composed, corrected, evaluated, performed
 from .complex_parts import complex, imag, real
 from .conversion import convert
 from .real_functions import by_formula
@@ -269,7 +270,7 @@ class Pow(Elementwise):
     def jvp(op, primals, tangents):
         (x, y), (dx, dy), z = primals, tangents, perform(op, *primals)
         by_base = None if dx is None else _broadcast_to(mul(dx, _slope(x, y)), z)
-        by_exponent = None if dy is None else _broadcast_to(mul(dy, mul(_log_or_zero(x), z)), z)
+        by_exponent = None if dy is None else _broadcast_to(mul(dy, _slope_by_exponent(x, z)), z)
         return z, columns.add_tangents(by_base, by_exponent)
 
     def lower(op, emit, x, y):
@@ -290,15 +291,16 @@ _pow = Pow()
 
 
 def _slope(x: Any, y: Any) -> Any:
-    """y x^(y-1), which is 0 for y = 0 even where x is 0, infinite or NaN."""
-    zero = like(y, 0)
-    lower = select_n(eq(y, zero), sub(y, like(y, 1)), zero)
-    return mul(convert(y, x.type.dtype, y.type.weak and x.type.weak), pow(x, lower))
+    """y x^(y-1), which is 0 for y = 0 even where x is 0 or NaN."""
+    size = absolute(x)
+    known = bitwise_or(gt(size, like(size, 0)), ne(y, like(y, 0)))
+    base = select_n(known, like(x, 1), _broadcast_to(x, known))
+    return mul(convert(y, x.type.dtype, y.type.weak and x.type.weak), pow(base, sub(y, like(y, 1))))
 
 
-def _log_or_zero(x: Any) -> Any:
-    """log(x), and 0 for x = 0: the derivative of x^y by y is 0 where x^y is."""
-    return log(select_n(eq(x, like(x, 0)), x, like(x, 1)))
+def _slope_by_exponent(x: Any, z: Any) -> Any:
+    """z log(x), which is 0 where z is 0."""
+    return mul(log(select_n(eq(z, like(z, 0)), _broadcast_to(x, z), like(x, 1))), z)
 
 
 def _broadcast_to(dz: Any, z: Any) -> Any:
@@ -354,8 +356,13 @@ def _bell(x: Any, height: float) -> Any:
     return mul(like(x, height), exp(neg(square(clamp(like(x, -40), x, like(x, 40))))))
 
 
+_complex_logaddexp = performed(formulas.logaddexp)
+
+
 def stable_logaddexp(x: Any, y: Any) -> Any:
     """log(e^x + e^y) as max(x, y) + log(1 + e^-|x - y|), and as x + y where x - y is NaN, as for equal infinities."""
+    if dtypes.is_complex(x.type.dtype):
+        return _complex_logaddexp(x, y)
     distance = sub(x, y)
     correction = log1p(exp(neg(absolute(distance))))
     return select_n(ne(distance, distance), add(max(x, y), correction), add(x, y))
@@ -368,7 +375,7 @@ def logaddexp_share(x: Any, y: Any, out: Any) -> Any:
 
 # z = log(e^x + e^y)
 Logaddexp = elementwise(
-    "logaddexp", FLOATING, wide(np.logaddexp), arity=2,
+    "logaddexp", INEXACT, evaluated(np.logaddexp, assembled(formulas.logaddexp)), arity=2,
     jvp=(lambda x, y, dx, z: mul(dx, logaddexp_share(x, y, z)),
          lambda x, y, dy, z: mul(dy, logaddexp_share(y, x, z))),
     lower=lambda op, emit, x, y: emit.decompose(lambda a, b: [stable_logaddexp(a, b)], *emit.spread(x, y))[0],

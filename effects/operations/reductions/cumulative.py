@@ -16,22 +16,23 @@ from ...trees.pytrees import tree_flatten, tree_unflatten
 from ...types.array_type import ArrayType
 from ...types.dtypes import (
     ANY,
-    FLOATING,
     FOUR_BITS,
+    INEXACT,
     NUMERIC,
     float32,
     is_bool,
     is_complex,
 )  # fmt: skip
-from ..elementwise import comparison
+from ..elementwise import comparison, complex_functions
 from ..elementwise.arithmetic import add, mul
 from ..elementwise.bitwise import bitwise_or
 from ..elementwise.comparison import eq, has_zero, select_n
+from ..elementwise.complex_functions import assembled
 from ..elementwise.transcendental import logaddexp, logaddexp_share, stable_logaddexp
 from ..foundations.half_precision import HALF, in_bytes
 from ..foundations.shapes import canonical_axis
 from ..manipulation.slicing import concatenate, pad, rev, slice_in_dim
-from .reductions import Combine, highest, lowest, product_rule
+from .reductions import Combine, highest, lowest, performed_whole_nan, product_rule, whole_nan
 
 
 class Cumulative(Operation):
@@ -56,25 +57,11 @@ class Cumulative(Operation):
         return perform(shared(type(op), op.axis + int(op.axis >= d), op.reverse), x), d
 
 
-def _running_extreme(ufunc: np.ufunc, larger: bool) -> Callable[..., Any]:
-    """The ``evaluate`` rule of max and min, with -0 < +0."""
-
-    def rule(op: Any, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        x = np.flip(x, op.axis) if op.reverse else x
-        y = ufunc.accumulate(x, op.axis)
-        if x.dtype.kind in "fV" and has_zero(y, larger):
-            preferred = np.logical_or.accumulate((x == 0) & (np.signbit(x) != larger), op.axis)
-            y = np.where((y == 0) & preferred, x.dtype.type(0.0 if larger else -0.0), y)
-        return np.flip(y, op.axis) if op.reverse else y
-
-    return rule
-
-
 _BLOCK = 16
 
 
-def _running(ufunc: np.ufunc, unit: float) -> Callable[..., Any]:
-    """The ``evaluate`` rule of sums and products, in the order in which compiled programs compute them.
+def _running(f: Any, unit: Any) -> Callable[..., Any]:
+    """The ``evaluate`` rule by a function of two arrays and ``out``, in the order of compiled programs.
 
     Each window is computed from its lowest index on; beyond ``_BLOCK`` elements, windows of blocks are combined with
     those of the blocks' totals. So both overflow at the same elements and round alike, and the error grows with the
@@ -83,14 +70,18 @@ def _running(ufunc: np.ufunc, unit: float) -> Callable[..., Any]:
 
     def windows(x: Any, reverse: bool) -> Any:
         one = x.dtype.type(unit)  # every window starts with it, so that a sum of -0 alone is 0
-        if not reverse:
-            y = x.copy()
-            ufunc(one, y[..., :1], out=y[..., :1])
-            return ufunc.accumulate(y, -1, out=y)
-        y = ufunc(one, x.T)
-        for last in range(1, len(y)):
-            ufunc(y[:last], x.T[last], out=y[:last])
-        return y.T
+        if reverse:
+            y = f(one, x.T)
+            for last in range(1, len(y)):
+                f(y[:last], x.T[last], out=y[:last])
+            return y.T
+        y = x.copy()
+        f(one, y[..., :1], out=y[..., :1])
+        if isinstance(f, np.ufunc):
+            return f.accumulate(y, -1, out=y)
+        for k in range(1, y.shape[-1]):
+            f(y[..., k - 1], y[..., k], out=y[..., k])
+        return y
 
     def blockwise(x: Any, reverse: bool) -> Any:
         size = x.shape[-1]
@@ -101,18 +92,47 @@ def _running(ufunc: np.ufunc, unit: float) -> Callable[..., Any]:
         blocks = windows(padded.reshape((*x.shape[:-1], -1, _BLOCK)), reverse)
         end, before, rest = (0, slice(1, None), slice(-1)) if reverse else (-1, slice(-1), slice(1, None))
         totals = blockwise(blocks[..., end], reverse)[..., before, None]
-        ufunc(totals, blocks[..., rest, :], out=blocks[..., rest, :])
+        f(totals, blocks[..., rest, :], out=blocks[..., rest, :])
         return blocks.reshape(padded.shape)[..., :size]
 
     def rule(op: Any, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         if x.dtype.kind in "iu":  # in any order
-            y = ufunc.accumulate(np.flip(x, op.axis) if op.reverse else x, op.axis, dtype=x.dtype)
+            y = f.accumulate(np.flip(x, op.axis) if op.reverse else x, op.axis, dtype=x.dtype)
             return np.flip(y, op.axis) if op.reverse else y
         y = x.astype(float32) if x.dtype in HALF else x
         y = blockwise(y.swapaxes(op.axis, -1), op.reverse).swapaxes(op.axis, -1)
         return y.astype(x.dtype, copy=False)
 
     return rule
+
+
+def _running_extreme(ufunc: np.ufunc, larger: bool) -> Callable[..., Any]:
+    """The ``evaluate`` rule of max and min, with -0 < +0."""
+
+    def rule(op: Any, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        x = np.flip(x, op.axis) if op.reverse else x
+        y = ufunc.accumulate(x, op.axis)
+        if x.dtype.kind in "fV" and has_zero(y, larger):
+            preferred = np.logical_or.accumulate((x == 0) & (np.signbit(x) != larger), op.axis)
+            y = np.where((y == 0) & preferred, x.dtype.type(0.0 if larger else -0.0), y)
+        y = whole_nan(y) if x.dtype.kind == "c" else y
+        return np.flip(y, op.axis) if op.reverse else y
+
+    return rule
+
+
+_of_complex = assembled(complex_functions.logaddexp)
+
+
+def _logaddexp_of_complex(x: Any, y: Any, out: Any = None) -> Any:
+    """log(e^x + e^y) of complex arrays, into ``out`` where it is given."""
+    z = _of_complex(x, y)
+    if out is not None:
+        out[...] = z
+    return z
+
+
+_logsumexp, _logsumexp_of_complex = _running(np.logaddexp, -np.inf), _running(_logaddexp_of_complex, -np.inf)
 
 
 def _scanned(combine: Combine) -> Callable[..., Any]:
@@ -185,7 +205,8 @@ def _extreme(choose: Callable[[Any, Any], Any]) -> Combine:
 def _lower_extreme(op: Any, emit: Any, x: Any, name: str, unit: Any, choose: Callable[[Any, Any], Any]) -> Any:
     """``_lower`` by StableHLO's operation ``name``, of complex numbers by ``choose``."""
     if is_complex(x.type.dtype):
-        return _lower(op, emit, x, unit, lambda a, b: emit.decompose(lambda a, b: [choose(a, b)], a, b))
+        y = _lower(op, emit, x, unit, lambda a, b: emit.decompose(lambda a, b: [choose(a, b)], a, b))
+        return emit.decompose(performed_whole_nan, y)
     return _lower(op, emit, x, unit, lambda a, b: [emit.binary(name, a, b)])
 
 
@@ -234,9 +255,11 @@ def _jvp_logsumexp(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...])
 class Cumlogsumexp(Cumulative):
     axis: int
     reverse: bool
-    dtypes = FLOATING
+    dtypes = INEXACT
 
-    evaluate = _running(np.logaddexp, -np.inf)
+    def evaluate(op, x):
+        return (_logsumexp_of_complex if x.dtype.kind == "c" else _logsumexp)(op, x)
+
     jvp = _jvp_logsumexp
 
     def lower(op, emit, x):

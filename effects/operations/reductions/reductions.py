@@ -31,8 +31,8 @@ from ...types.dtypes import (
     is_integer,
 )
 from ..elementwise import comparison
-from ..elementwise.arithmetic import add, div, mul
-from ..elementwise.comparison import eq, has_zero
+from ..elementwise.arithmetic import add, div, like, mul
+from ..elementwise.comparison import eq, has_zero, ne, select_n
 from ..elementwise.conversion import convert
 from ..foundations.half_precision import HALF, in_bytes, wide
 from ..foundations.shapes import (
@@ -52,14 +52,14 @@ Combine = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 def lowest(dtype: Any) -> Any:
     """The least value of a dtype: the unit of max."""
     if is_complex(dtype):
-        return complex(-np.inf, 0)
+        return complex(-np.inf, -np.inf)
     return -np.inf if is_floating(dtype) else iinfo(dtype).min if is_integer(dtype) else False
 
 
 def highest(dtype: Any) -> Any:
     """The greatest value of a dtype: the unit of min."""
     if is_complex(dtype):
-        return complex(np.inf, 0)
+        return complex(np.inf, np.inf)
     return np.inf if is_floating(dtype) else iinfo(dtype).max if is_integer(dtype) else True
 
 
@@ -136,6 +136,16 @@ def _number(value: Any, dtype: Any) -> Any:
     return np.asarray(value).astype(dtype)[()]
 
 
+def whole_nan(z: np.ndarray[Any, Any]) -> Any:
+    """Complex numbers, NaN in both parts where one is NaN: which of several comes out depends on the order."""
+    return np.where(np.isnan(z), z.dtype.type(complex(np.nan, np.nan)), z)
+
+
+def performed_whole_nan(z: Any) -> Any:
+    """``whole_nan``, performed."""
+    return select_n(ne(z, z), z, like(z, complex(np.nan, np.nan)))
+
+
 def _extreme_element(f: np.ufunc, unit: Callable[[Any], Any], larger: bool) -> Callable[..., Any]:
     """The ``evaluate`` rule of max and min, with -0 < +0."""
 
@@ -144,6 +154,7 @@ def _extreme_element(f: np.ufunc, unit: Callable[[Any], Any], larger: bool) -> C
             y = f.reduce(x, axis=op.axes)
         else:
             y = f.reduce(x, axis=op.axes, initial=_number(unit(x.dtype), x.dtype))
+            return whole_nan(y) if x.dtype.kind == "c" else y
         if x.dtype.kind in "fV" and has_zero(y, larger):
             preferred = np.any((x == 0) & (np.signbit(x) != larger), axis=op.axes)
             y = np.where((y == 0) & preferred, x.dtype.type(0.0 if larger else -0.0), y)
@@ -178,7 +189,8 @@ class ExtremeReduction(Reduction):
         if not is_complex(x.type.dtype):
             return emit.reduce(op.stablehlo, x, unit, op.axes)
         choose = lambda a, b: emit.decompose(lambda a, b: [op.choose(a, b)], a, b)
-        return emit.fold([x], [emit.constant(unit, x.type.update(shape=()))], op.axes, choose)[0]
+        y = emit.fold([x], [emit.constant(unit, x.type.update(shape=()))], op.axes, choose)[0]
+        return emit.decompose(performed_whole_nan, y)
 
 
 # y[j] = the largest x[i], i along axes; NaN where one is NaN

@@ -13,8 +13,8 @@ from ...base.errors import NotDifferentiable
 from ...base.stack import perform
 from ...types.dtypes import FLOATING, float32, float64, int32
 from ..elementwise.arithmetic import RoundingMethod, abs, floor, like, mul, neg, round, sqrt, sub
-from ..elementwise.bitwise import bitwise_and
-from ..elementwise.comparison import eq, ge, gt, le, lt, select_n
+from ..elementwise.bitwise import bitwise_and, bitwise_or
+from ..elementwise.comparison import eq, ge, gt, le, lt, min, select_n
 from ..elementwise.complex_functions import PERFORMED
 from ..elementwise.conversion import convert
 from ..elementwise.transcendental import erfc, exp, log, log1p, pow
@@ -351,10 +351,16 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
 
 
 def _beta_density(a: Any, b: Any, x: Any) -> Any:
-    """x^(a-1) (1-x)^(b-1) / B(a, b)."""
-    one = like(x, 1.0)
-    powers = mul(sub(a, one), log(x)) + mul(sub(b, one), log1p(neg(x)))
-    return exp(powers + sub(lgamma(a + b), lgamma(a) + lgamma(b)))
+    """x^(a-1) (1-x)^(b-1) / B(a, b), by its logarithm; at 0 and 1, where it is finite, by powers."""
+    one, half = like(x, 1.0), like(x, 0.5)
+    p, q, scale = sub(a, one), sub(b, one), sub(lgamma(a + b), lgamma(a) + lgamma(b))
+    x = broadcast(x, scale.type.shape) if not x.type.shape else x
+    zero = like(x, 0.0)
+    end = bitwise_or(bitwise_and(eq(x, zero), ge(p, zero)), bitwise_and(eq(x, one), ge(q, zero)))
+    inner, outer = select_n(end, x, half), select_n(end, half, x)
+    inside = exp(mul(p, log(inner)) + mul(q, log1p(neg(inner))) + scale)
+    powers = mul(pow(outer, p), pow(sub(one, outer), q))
+    return select_n(end, inside, mul(powers, exp(min(scale, like(x, 80.0)))))  # where B is less, the power is 0
 
 
 # z = the integral of t^(a-1) (1-t)^(b-1) from 0 to x, over B(a, b)

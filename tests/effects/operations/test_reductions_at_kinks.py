@@ -2,6 +2,7 @@
 
 import itertools
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -10,6 +11,7 @@ from handlax import lax
 from handlax import numpy as hnp
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
+INF = np.inf
 CANDIDATES = (0.0, -0.0, 1.0, np.nan, -np.inf)
 ROWS = np.array(list(itertools.product(CANDIDATES, repeat=4)))
 PARTS = (0.0, 1.0, np.nan)
@@ -92,6 +94,46 @@ def test_extremes_of_complex_numbers_keep_nan(name, dtype):
             spoilt = np.isnan(wanted)
             np.testing.assert_array_equal(np.isnan(got), spoilt)
             np.testing.assert_array_equal(got[~spoilt], wanted[~spoilt])
+
+
+@pytest.mark.parametrize("size", [3, 17, 300])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_extremes_of_complex_numbers_are_nan_in_both_parts_in_whatever_order_they_are_compared(name, reverse, size):
+    candidates = [*COMPLEX, complex(-INF, -3), complex(-INF, INF), complex(INF, 3), complex(INF, -INF)]
+    rows = np.random.default_rng(size).choice(candidates, (6, size))
+    rows[::2] = np.where(np.isnan(rows[::2]), complex(INF if name == "min" else -INF, -2), rows[::2])
+    ordered = rows[:, ::-1] if reverse else rows
+    wanted = (np.maximum if name == "max" else np.minimum).accumulate(ordered, 1)
+    wanted = np.where(np.isnan(wanted), complex(np.nan, np.nan), wanted)
+    for got in both(lambda x: getattr(lax, f"cum{name}")(x, 1, reverse=reverse), rows):
+        np.testing.assert_array_equal(got, wanted[:, ::-1] if reverse else wanted)
+    for got in both(lambda x: getattr(lax, f"reduce_{name}")(x, (1,)), rows):
+        np.testing.assert_array_equal(got, wanted[:, -1])
+
+
+def log_of_sums(z):
+    """log(e^z[0] + ... + e^z[k]), by mpmath."""
+    with mpmath.workdps(40):
+        sums = itertools.accumulate(mpmath.exp(mpmath.mpc(complex(w))) for w in z)
+        return np.array([complex(mpmath.log(total)) for total in sums])
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("size", [1, 5, 40])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_complex_logarithms_of_running_sums(reverse, size, dtype):
+    rng = np.random.default_rng(size)
+    z = (20 * rng.normal(size=size) + 3j * rng.normal(size=size)).astype(dtype)
+    wanted = log_of_sums(z[::-1])[::-1] if reverse else log_of_sums(z)
+    eps = float(np.finfo(dtype).eps)
+    for got in both(lambda z: lax.cumlogsumexp(z, reverse=reverse), z):
+        assert got.dtype == dtype
+        assert np.abs(np.exp(got - wanted) - 1).max() < 64 * eps  # a turn about zero makes no difference
+    weight = np.arange(1.0, size + 1)
+    slope = hx.grad(lambda z: hnp.sum(lax.cumlogsumexp(z) * weight), holomorphic=True)(z.astype("complex128"))
+    direct = hx.grad(lambda z: hnp.sum(hnp.log(hnp.cumsum(hnp.exp(z))) * weight), holomorphic=True)
+    np.testing.assert_allclose(slope, direct(z.astype("complex128")), rtol=1e-9)
 
 
 @pytest.mark.parametrize("f", [lax.cumsum, hx.jit(lax.cumsum)], ids=["eager", "compiled"])

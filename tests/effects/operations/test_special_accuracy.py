@@ -179,3 +179,43 @@ def test_betainc_of_nan_and_infinities(way):
     x = np.array([0.0, 1.0, 0.5, nan, 0.5, 0.5, 0.5, 0.5])
     expected = [nan, nan, nan, nan, 0.0, 1.0, nan, nan]
     np.testing.assert_array_equal(WAYS[way](lax.betainc)(a, b, x), expected)
+
+
+SHAPE_PAIRS = [(1.0, 1.0), (1.0, 2.0), (2.0, 1.0), (2.0, 3.0), (3.0, 3.0), (0.5, 2.0), (1.5, 1.5), (1.0, 600.0)]
+
+
+def slopes_of_density(a, b, end):
+    """The density of the beta distribution at 0 or 1, and its derivative there."""
+    p, q = (a - 1, b - 1) if end == 0 else (b - 1, a - 1)  # x^p (1 - x)^q / B from this end
+    scale = 1 / scipy.special.beta(a, b)
+
+    def term(coefficient, power):
+        return 0.0 if coefficient == 0 else coefficient * (np.inf if power < 0 else float(power == 0))
+
+    first = term(scale, p)
+    second = term(p * scale, p - 1) - (term(q * scale, p) if p >= 0 else 0.0)
+    return first, second if end == 0 else -second
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("a", "b"), SHAPE_PAIRS)
+def test_derivatives_of_betainc_at_the_ends(a, b, dtype, way):
+    for end in (0, 1):
+        x = hx.numpy.asarray(end, dtype)
+        f = lambda x: lax.betainc(lax.full_like(x, a), lax.full_like(x, b), x)
+        first, second = hx.grad(f), hx.grad(hx.grad(f))
+        np.testing.assert_allclose([WAYS[way](first)(x), WAYS[way](second)(x)], slopes_of_density(a, b, end), rtol=1e-3)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_second_derivatives_of_sinc(dtype, way):
+    x = np.array([0.0, 0.25, 0.5, 1.0, 2.5, 10.0, 10.25, 100.0]).astype(hx.numpy.dtype(dtype))
+    slope = lambda f: lambda x: hx.jvp(f, (x,), (hx.numpy.ones_like(x),))[1]
+    eps = float(hx.numpy.finfo(dtype).eps)
+    series = lambda v: mp.sin(mp.pi * v) / (mp.pi * v) if v else mp.mpf(1)
+    with mp.workdps(40):
+        wanted = [float(mp.diff(series, mp.mpf(float(v)), 2)) if v else -np.pi**2 / 3 for v in x]
+    got = np.asarray(WAYS[way](slope(slope(hx.numpy.sinc)))(x)).astype(float)
+    np.testing.assert_allclose(got, wanted, rtol=8 * eps, atol=8 * eps)

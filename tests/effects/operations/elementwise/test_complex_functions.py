@@ -185,6 +185,38 @@ def test_infinities_and_nan(name, dtype):
 
 
 BINARY = {"div": (lax.div, lambda x, y: x / y), "pow": (lax.pow, lambda x, y: mpmath.exp(y * mpmath.log(x)))}
+COMPARISONS = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal,
+               "ne": np.not_equal}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_complex_numbers_are_compared_as_in_numpy_also_with_nan(name):
+    z = points(SPECIAL, "complex64")
+    x, y = np.repeat(z, len(z)), np.tile(z, len(z))
+    with np.errstate(invalid="ignore"):
+        wanted = COMPARISONS[name](x, y)
+    np.testing.assert_array_equal(getattr(lax, name)(x, y), wanted)
+    np.testing.assert_array_equal(hx.jit(getattr(lax, name))(x, y), wanted)
+    eager, compiled = (np.asarray(f(z)) for f in (hx.nn.elu, hx.jit(hx.nn.elu)))  # which chooses by one
+    np.testing.assert_array_equal(np.isnan(eager), np.isnan(compiled))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "jit"])
+def test_logarithms_of_sums(dtype, way):
+    z = points((0.0, 1.0, -2.5, 1e-5, 20.0), dtype)
+    x, y = np.repeat(z, len(z)), np.tile(z, len(z))
+    got = np.asarray(way(hx.numpy.logaddexp)(x, y))
+    for a, b, value in zip(x, y, got):
+        total = mpmath.exp(mpmath.mpc(complex(a))) + mpmath.exp(mpmath.mpc(complex(b)))
+        if abs(total) > 1e-3 * abs(mpmath.exp(mpmath.mpc(complex(a)))):
+            error = mpmath.expm1(mpmath.mpc(complex(value)) - mpmath.log(total))
+            assert abs(error) <= 2000 * np.finfo(dtype).eps, (a, b, value)
+        assert -3.1416 <= value.imag <= 3.1416
+    inf = np.inf
+    x = np.array([complex(inf, 1), complex(-inf, 1), complex(inf, 1), complex(-inf, 0)], dtype)
+    y = np.array([complex(5, 2), complex(5, 2), complex(-inf, 2), complex(-inf, 0)], dtype)
+    np.testing.assert_allclose(way(hx.numpy.logaddexp)(x, y), [x[0], y[1], x[2], x[3]])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
