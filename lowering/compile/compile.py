@@ -19,11 +19,11 @@ from ...effects.programs.closure_conversion import close
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
 from ...interpreters.analysis.simplify import dead_code_elimination
-from ..xla.array_backend import default_device
 from ..xla.host_callbacks import HostCallLaunch, calls_host, is_ordered, translated, with_token
 from ..xla.lazy import LazyModule, runtime
 from ..xla.stablehlo_types import storage
 from .emitter import StablehloModule, lower_program
+from .placement import Placement, settle
 
 if TYPE_CHECKING:
     from ..xla import disk_cache
@@ -34,14 +34,15 @@ NameOfArgument = Callable[[int], str]
 
 
 class LoadedExecutable:
-    """A closed program compiled for a device, without its unused inputs.
+    """A closed program compiled for its devices, without its unused inputs.
 
-    ``execute(buffers)`` takes the buffers of the inputs ``used_inputs`` and returns those of the results, uncommitted;
-    ``execute_committed`` commits them to the device. ``aliases[i]``: the result in the memory of used input ``i``.
+    ``execute(buffers)`` takes the buffers of the inputs ``used_inputs`` and returns those of the results, uncommitted
+    on a single device; ``execute_committed`` commits them to it. ``aliases[i]``: the result in the memory of used input
+    ``i``. ``places[i]`` is the runtime's sharding of used input ``i``, ``device`` the first device.
     """
 
     __slots__ = (
-        "program", "text", "used_inputs", "aliases", "device", "executable", "execute",
+        "program", "text", "used_inputs", "aliases", "placement", "places", "device", "executable", "execute",
         "execute_committed", "types",
     )  # fmt: skip
 
@@ -51,6 +52,7 @@ class LoadedExecutable:
         text: str,
         used_inputs: tuple[int, ...],
         aliases: tuple[int | None, ...],
+        placement: Placement,
         executable: Any,
         launch: Callable[[Any], Any] = lambda execute: execute,
     ):
@@ -58,10 +60,13 @@ class LoadedExecutable:
         self.text = text
         self.used_inputs = used_inputs
         self.aliases = aliases
+        self.placement = placement
+        self.places = executable.arguments or (runtime.sharding(executable.devices[0]),) * len(used_inputs)
         self.executable = executable
         self.device = executable.devices[0]
-        self.execute = launch(executable.bind(committed=False))
         self.execute_committed = launch(executable.bind())
+        on_one = placement.mesh is None
+        self.execute = launch(executable.bind(committed=False)) if on_one else self.execute_committed
         self.types = program.out_types
 
 
@@ -69,14 +74,17 @@ class LoadedProgram:
     """An executable with the arrays that its program captured, from arrays to arrays.
 
     ``prepare`` maps the buffers of the program's arguments to those that the executable takes; None: the same.
+    ``places`` has for each argument where the executable takes it from, as the runtime's sharding; None: unused.
     """
 
-    __slots__ = ("loaded", "captured", "prepare")
+    __slots__ = ("loaded", "captured", "prepare", "places")
 
     def __init__(self, loaded: LoadedExecutable, captured: Sequence[Array]):
         self.loaded = loaded
         self.captured = tuple(captured)
         self.prepare = _preparation(loaded, self.captured)
+        places = dict(zip(loaded.used_inputs, loaded.places))
+        self.places = tuple([places.get(n) for n in range(len(captured), len(loaded.program.in_types))])
 
     @property
     def types(self) -> tuple[ArrayType, ...]:
@@ -91,10 +99,15 @@ class LoadedProgram:
         return self.loaded.executable
 
     def __call__(self, *operands: ConcreteArray) -> tuple[ConcreteArray, ...]:
-        return self.execute([x.buffer for x in operands])
+        return self.execute(self.moved([x.buffer for x in operands]))
+
+    def moved(self, buffers: Sequence[Any]) -> list[Any]:
+        """The buffers of the arguments, each where the executable takes it from."""
+        copy_to = runtime.copy_to
+        return [b if where is None else copy_to(b, where) for b, where in zip(buffers, self.places)]
 
     def execute(self, buffers: list[Any], committed: bool = False) -> tuple[ConcreteArray, ...]:
-        """The results for arguments in buffers on its device; ``committed`` commits them to the device."""
+        """The results for arguments in buffers on its devices; ``committed`` commits those of one device to it."""
         loaded = self.loaded
         if self.prepare is not None:
             buffers = self.prepare(buffers)
@@ -108,13 +121,14 @@ def _preparation(loaded: LoadedExecutable, captured: tuple[Array, ...]) -> Calla
     count = len(captured)
     if not captured and used == tuple(range(len(loaded.program.in_types))):
         return None
-    leading = [runtime.copy_to_device(captured[n].buffer, loaded.device) for n in used if n < count]  # type: ignore[attr-defined]
+    given = [(captured[n], where) for n, where in zip(used, loaded.places) if n < count]
+    leading = [runtime.copy_to(x.buffer, where) for x, where in given]  # type: ignore[attr-defined]
     rest = [n - count for n in used if n >= count]
     return lambda buffers: [*leading, *[buffers[n] for n in rest]]
 
 
 COMPILED = Cache("compile")
-"""Executables by closed program, donation, unused inputs, device, options and rules in force."""
+"""Executables by closed program, donation, unused inputs, placement, options and rules in force."""
 _COMPILING: dict[Any, threading.Event] = {}
 _LOCK = threading.Lock()
 
@@ -125,7 +139,7 @@ def compile_program(
     donated: Sequence[bool] = (),
     *,
     keep_unused: bool = False,
-    device: Any = None,
+    placement: Placement | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> LoadedProgram:
     """The compiled program; equal programs share an executable.
@@ -133,21 +147,24 @@ def compile_program(
     Args:
         donated: for each input, whether its memory may be used for a result.
         keep_unused: pass inputs that no result depends on to the device too.
-        device: the device; without it the default device.
+        placement: its devices, and the shardings of its arguments and results; without it the mesh that its operations
+            name, else the default device.
         options: XLA's options by name.
 
     Raises: UnhandledEffect: an effect of the row has no lowering. EscapedBox: the program captured a box.
-    CompileError: XLA cannot compile it.
+    DeviceMismatch: it names meshes of other devices. CompileError: XLA cannot compile it.
     """
+    placement = settle(program, name, placement)
     closed, captured = close(program)
     for x in captured:
         if x.run is not None:
             raise escaped_box_error(x)
     if captured and donated:
         donated = (*[False] * len(captured), *donated)
-    target = default_device() if device is None else device
+    if captured and placement.arguments:
+        placement = placement._replace(arguments=(*map(_sharding_of, captured), *placement.arguments))
     tables = config.current().tables  # a rule in force in a scope may be a lowering rule
-    key = (closed, tuple(donated) if any(donated) else (), keep_unused, target, _options_key(options), tables)
+    key = (closed, tuple(donated) if any(donated) else (), keep_unused, placement, _options_key(options), tables)
     return LoadedProgram(load(key, name, options), captured)
 
 
@@ -178,21 +195,27 @@ def load(key: Any, name: str, options: Mapping[str, Any] | None = None) -> Loade
             mine.set()
 
 
+def _sharding_of(x: Any) -> Any:
+    """The sharding of a captured array over several devices; None for one on a single device."""
+    return None if x._buffer is None else runtime.named_sharding(x._buffer)
+
+
 def _compile(key: Any, name: str, options: Mapping[str, Any] | None) -> LoadedExecutable:
-    closed, donated, keep_unused, device, _, _ = key
-    lowered = lower(closed, name, donated, keep_unused)
+    closed, donated, keep_unused, placement, _, _ = key
+    lowered = lower(closed, name, donated, keep_unused, placement)
     text, calls = lowered.module.text, lowered.module.calls
     shown = f"jit({name.removeprefix('jit_')})"
     log_step("Compiling %s for arguments %s", shown, ", ".join(map(str, closed.in_types)) or "()")
     start = time.perf_counter()
     results = [storage(t) for t in lowered.program.out_types]
-    executable = disk_cache.compile(text, device, results, options, config.current().compilation_cache_dir, calls)
+    folder = config.current().compilation_cache_dir
+    executable = disk_cache.compile(text, placement.devices, results, options, folder, calls, _places(lowered))
     log_step("Finished XLA compilation of %s in %.3f ms", shown, 1e3 * (time.perf_counter() - start))
-    if not calls:
-        return LoadedExecutable(closed, text, lowered.used_inputs, lowered.aliases, executable)
-    effects, ordered = calls_host(closed), is_ordered(closed)
-    launch = lambda execute: HostCallLaunch(execute, executable.devices[0], effects, ordered)
-    return LoadedExecutable(closed, text, lowered.used_inputs, lowered.aliases, executable, launch)
+    launch = lambda execute: execute
+    if calls:
+        effects, ordered = calls_host(closed), is_ordered(closed)
+        launch = lambda execute: HostCallLaunch(execute, executable.devices[0], effects, ordered)
+    return LoadedExecutable(closed, text, lowered.used_inputs, lowered.aliases, placement, executable, launch)
 
 
 def check_lowerable(program: Program, name: str) -> None:
@@ -211,27 +234,60 @@ class LoweredProgram(NamedTuple):
 
     ``program`` is the program that was emitted: without unused inputs, with tokens where it calls the host.
     ``used_inputs`` are the inputs of the closed program that it takes, ``aliases[i]`` the result in the memory of its
-    input ``i``.
+    input ``i``. ``placement`` is that of the emitted program.
     """
 
     module: StablehloModule
     program: Program
     used_inputs: tuple[int, ...]
     aliases: tuple[int | None, ...]
+    placement: Placement
 
 
-def lower(closed: Program, name: str, donated: Sequence[bool] = (), keep_unused: bool = False) -> LoweredProgram:
-    """Emit a closed program without its unused inputs.
+def lower(
+    closed: Program,
+    name: str,
+    donated: Sequence[bool] = (),
+    keep_unused: bool = False,
+    placement: Placement | None = None,
+) -> LoweredProgram:
+    """Emit a closed program without its unused inputs, for the devices of a placement.
 
     Raises: UnhandledEffect: an effect of its row has no lowering.
     """
     check_lowerable(closed, name)
+    placement = settle(closed, name, placement)
     pruned, used = dead_code_elimination(closed, instantiate=keep_unused)
     used_inputs = tuple([i for i, yes in enumerate(used) if yes])
     aliases = _aliases(pruned, [bool(donated) and donated[n] for n in used_inputs])
     emitted = with_token(pruned) if calls_host(pruned) else pruned
-    tokens = (None,) * (len(emitted.in_types) - len(pruned.in_types))
-    return LoweredProgram(lower_program(emitted, name, (*aliases, *tokens)), emitted, used_inputs, aliases)
+    placement = placement.emitted(used_inputs, len(emitted.in_types), len(emitted.out_types))
+    module = lower_program(
+        emitted, name, [_donation(i, placement) for i in aliases] if any(donated) else (), placement.arguments,
+        placement.results, 1 if placement.mesh is None else placement.mesh.size,
+    )  # fmt: skip
+    return LoweredProgram(module, emitted, used_inputs, aliases, placement)
+
+
+def _donation(alias: int | None, placement: Placement) -> str:
+    """The attribute of an input in whose memory a result is: over a mesh XLA finds one that is cut alike."""
+    if alias is None:
+        return ""
+    return f"tf.aliasing_output = {alias} : i32" if placement.mesh is None else "jax.buffer_donor = true"
+
+
+def _places(lowered: LoweredProgram) -> Any:
+    """Mesh and shardings of the buffers that a program takes and returns, for the runtime; None for one device."""
+    mesh, program = lowered.placement.mesh, lowered.program
+    if mesh is None:
+        return None
+    ranked = [
+        [None if s is None else runtime.sharding_over(s, len(storage(t)[0])) for s, t in zip(shardings, types)]
+        for shardings, types in (
+            (lowered.placement.arguments, program.in_types), (lowered.placement.results, program.out_types)
+        )
+    ]  # fmt: skip
+    return mesh, *ranked
 
 
 def _aliases(program: Program, donated: Sequence[bool]) -> tuple[int | None, ...]:

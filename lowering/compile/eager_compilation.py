@@ -30,9 +30,10 @@ from ...effects.types.dtypes import ExtendedDType
 from ...interpreters.core import evaluate
 from ...interpreters.core.record import Record
 from ...interpreters.references.reference import discharge, references_in
-from ..xla.array_backend import ON_PLACED, PLACED, common_device, default_device
+from ..xla.array_backend import ON_PLACED, PLACED, default_device
 from ..xla.lazy import runtime
 from .compile import LoadedProgram, compile_program
+from .placement import Placement, committed
 
 # workload -> kind of dtype -> the size (``Operation.workload_size``) from which the compiled operation is faster,
 # measured on x86-64 with two cores, AVX2 or AVX-512, NumPy 2.4 and 2.5; inf, or no entry: NumPy is faster at every
@@ -117,16 +118,17 @@ def _program(op: Operation, types: tuple[ArrayType, ...]) -> Any:
     return run.freeze(op.as_results(y), op.name)
 
 
-def _compiled(op: Operation, types: tuple[ArrayType, ...], device: Any) -> LoadedProgram:
-    """The compiled program of one operation."""
+def _compiled(op: Operation, types: tuple[ArrayType, ...], placement: Placement | None) -> LoadedProgram:
+    """The compiled program of one operation, on the default device or its own mesh where nothing is said."""
     return _PLANS.get(
-        (op, types, device), lambda: compile_program(_program(op, types), op.name, keep_unused=True, device=device)
+        (op, types, placement or default_device()),
+        lambda: compile_program(_program(op, types), op.name, keep_unused=True, placement=placement),
     )
 
 
 def _plan(op: Operation, types: tuple[ArrayType, ...]) -> Callable[[tuple[ConcreteArray, ...]], Any]:
     """An operation on the default device as a function of its operands."""
-    compiled = _compiled(op, types, default_device())
+    compiled = _compiled(op, types, None)
     loaded = compiled.loaded
     execute, out_types = loaded.execute, loaded.types
 
@@ -140,36 +142,29 @@ def _plan(op: Operation, types: tuple[ArrayType, ...]) -> Callable[[tuple[Concre
 
 
 def _placed(op: Operation, operands: tuple[ConcreteArray, ...]) -> Any:
-    """The results of an operation on the device to which its operands are committed, else on the default device."""
-    known = [x._buffer for x in operands if x._buffer is not None]
-    device = common_device(known, op.name) if known else None
-    if device is None:
+    """The results of an operation on the devices to which its operands are committed, else on the default device."""
+    types = tuple([x.type for x in operands])
+    where = committed([x._buffer for x in operands], op.name)
+    if where is None:
         device = default_device()
         if device.platform == "cpu" and device == runtime.backend("cpu").default_device:
-            types = tuple([x.type for x in operands])
             return _plan(op, types)(operands) if compiled_is_faster(op, types) else None
-        committed = False
-    else:
-        committed = True
     if not LOWER.has(type(op)):
         return None
-    compiled = _compiled(op, tuple([x.type for x in operands]), device)
-    results = compiled.execute([runtime.copy_to_device(x.buffer, device) for x in operands], committed)
-    return op.from_results(results)
+    compiled = _compiled(op, types, where)
+    return op.from_results(compiled.execute(compiled.moved([x.buffer for x in operands]), where is not None))
 
 
 def evaluate_compiled(op: Operation, operands: tuple[ConcreteArray, ...]) -> Any:
-    """The results of a higher-order operation by its compiled program, on the device of its operands."""
+    """The results of a higher-order operation by its compiled program, on the devices of its operands."""
     refs = references_in(op.effects)
     if refs:
         return discharge(op, operands, refs)  # type: ignore[arg-type]
     types = tuple([x.type for x in operands])
     buffers = [x.buffer for x in operands]
-    device = common_device(buffers, op.name) if PLACED else None
-    compiled = _compiled(op, types, device or default_device())
-    if PLACED:
-        buffers = [runtime.copy_to_device(b, compiled.loaded.device) for b in buffers]
-    return op.from_results(compiled.execute(buffers, device is not None))
+    where = committed(buffers, op.name) if PLACED else None
+    compiled = _compiled(op, types, where)
+    return op.from_results(compiled.execute(compiled.moved(buffers), where is not None))
 
 
 def _may_be_accelerated() -> bool:

@@ -17,6 +17,8 @@ from ...effects.core.columns import LOWER, ElementwiseLowering
 from ...effects.operations.foundations.half_precision import HALF
 from ...effects.programs.closure_conversion import MAX_CONSTANT_BYTES
 from ...effects.programs.program import Program
+from ...effects.sharding.mesh import AbstractMesh, MeshAxes, sdy_axis
+from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import ExtendedDType, float4_e2m1fn, float32, is_integer, to_real
 from ...interpreters.core.record import record
@@ -43,19 +45,22 @@ class Emitter:
     """The builder of one function of a module, which lowering rules append operations to.
 
     ``made`` is the type of the current equation's result, or a tuple of types; ``here`` is the current equation, as a
-    program and an index. ``functions`` and ``calls`` are the module's: its private functions by program, and its host
-    functions. ``constants`` are those of the function, or of the current region.
+    program and an index. ``functions``, ``calls`` and ``meshes`` are the module's: its private functions by program,
+    its host functions, and the symbols of its meshes by their axes. ``constants`` are those of the function, or of the
+    current region.
     """
 
-    __slots__ = ("lines", "count", "made", "here", "functions", "calls", "constants")
+    __slots__ = ("lines", "count", "made", "here", "functions", "calls", "meshes", "constants")
 
-    def __init__(self, functions: dict[Program, str] | None = None, calls: list[HostCall] | None = None):
+    def __init__(self, module: Emitter | None = None):
+        """The emitter of the first function of a module, or of another function of the module that ``module`` builds."""
         self.lines: list[str] = []
         self.count = 0
         self.made: Any = None
         self.here: Any = None
-        self.functions: dict[Program, Any] = functions if functions is not None else {}
-        self.calls: list[HostCall] = calls if calls is not None else []
+        self.functions: dict[Program, Any] = {} if module is None else module.functions
+        self.calls: list[HostCall] = [] if module is None else module.calls
+        self.meshes: dict[MeshAxes, str] = {} if module is None else module.meshes
         self.constants: dict[Any, SsaValue] = {}
 
     def new(self, text: str, type: ArrayType) -> SsaValue:
@@ -427,13 +432,23 @@ class Emitter:
         self.lines.append(f"    {f'%{number}:{len(types)} = ' if types else ''}{text}({gives})")
         return [SsaValue(f"%{number}#{i}", t) for i, t in enumerate(types)]
 
+    def mesh(self, mesh: MeshAxes) -> str:
+        """The symbol of a mesh, ``@mesh``, ``@mesh_1``, ..., which the module declares once for equal axes."""
+        axes = AbstractMesh(mesh.axis_sizes, mesh.axis_names)
+        number = len(self.meshes)
+        return self.meshes.setdefault(axes, f"@mesh_{number}" if number else "@mesh")
+
+    def sharding(self, sharding: NamedSharding, type: ArrayType) -> str:
+        """How a value of this type is cut, in Shardy's text: ``<@mesh, [{"a"}, {}]>``."""
+        return f"<{self.mesh(sharding.mesh)}, {sharding.sdy(len(storage(type)[0]))}>"
+
     def call(self, program: Program, label: str, values: Sequence[SsaValue]) -> list[SsaValue]:
         """A call of the private function of ``program``, which the module defines once for all calls."""
         found = self.functions.get(program)
         if found is None:
             name = f"{_identifier(label)}_{len(self.functions)}"
             self.functions[program] = found = [name, ""]
-            found[1] = on_deep_stack(function, Emitter(self.functions, self.calls), program, f"private @{name}")
+            found[1] = on_deep_stack(function, Emitter(self), program, f"private @{name}")
         types = program.out_types
         takes = ", ".join([tensor(v.type) for v in values])
         gives = ", ".join(map(tensor, types))
@@ -458,18 +473,25 @@ def _identifier(label: str) -> str:
 
 
 def function(
-    emit: Emitter, program: Program, head: str, arguments: Sequence[str] = (), large: Sequence[Any] = ()
+    emit: Emitter,
+    program: Program,
+    head: str,
+    arguments: Sequence[str] = (),
+    large: Sequence[Any] = (),
+    results: Sequence[str] = (),
 ) -> str:
-    """The text of one function of the module; ``large`` constants are its first arguments."""
+    """The text of one function of the module; ``large`` constants are its first arguments.
+
+    ``arguments`` and ``results``: the attributes of each.
+    """
     types = [const.type for const in large] + list(program.in_types)
     values = [SsaValue(f"%arg{i}", t) for i, t in enumerate(types)]
     for const, value in zip(large, values):
         emit.constants[id(const)] = value
-    results = emit.program(program, values[len(large) :])
-    notes = list(arguments) or [""] * len(types)
-    takes = ", ".join([f"{v.name}: {tensor(v.type)}{note}" for v, note in zip(values, notes)])
-    gives = ", ".join([tensor(v.type) for v in results])
-    back = f"{', '.join([v.name for v in results])} : {gives}" if results else ""
+    made = emit.program(program, values[len(large) :])
+    takes = ", ".join([f"{v.name}: {tensor(v.type)}{note}" for v, note in zip(values, arguments or [""] * len(types))])
+    gives = ", ".join([f"{tensor(v.type)}{note}" for v, note in zip(made, results or [""] * len(made))])
+    back = f"{', '.join([v.name for v in made])} : {', '.join([tensor(v.type) for v in made])}" if made else ""
     body = "\n".join(emit.lines)
     return f"  func.func {head}({takes}) -> ({gives}) {{\n{body}\n    return {back}\n  }}\n"
 
@@ -482,17 +504,47 @@ class EntryEmitter(Emitter):
     def captured(self, const: ConcreteArray) -> SsaValue:
         return self.constants.get(id(const)) or super().captured(const)
 
+    def place(self, sharding: NamedSharding | None, type: ArrayType) -> list[str]:
+        """The attribute of an argument or result of this sharding, if it has one."""
+        return [] if sharding is None else [f"sdy.sharding = #sdy.sharding{self.sharding(sharding, type)}"]
 
-def lower_program(program: Program, name: str, aliases: Sequence[int | None] = ()) -> StablehloModule:
-    """The StableHLO module of a program whose effects all have a lowering.
 
-    ``aliases[i]``: the result in the memory of input ``i``, or None.
+def lower_program(
+    program: Program,
+    name: str,
+    aliases: Sequence[str] = (),
+    arguments: Sequence[NamedSharding | None] = (),
+    results: Sequence[NamedSharding | None] = (),
+    partitions: int = 1,
+) -> StablehloModule:
+    """The StableHLO module of a program whose effects all have a lowering, for ``partitions`` devices.
+
+    ``aliases[i]``: the attribute of input ``i`` that lends its memory to a result, or the empty text. ``arguments`` and
+    ``results``: the sharding of each, or None.
     """
     large = tuple(c for c in program.consts if c.type.nbytes > MAX_CONSTANT_BYTES)
     emit = EntryEmitter()
-    targets = aliases or [None] * len(program.in_types)
-    notes = [""] * len(large) + ["" if i is None else f" {{tf.aliasing_output = {i} : i32}}" for i in targets]
-    main = function(emit, program, "public @main", notes, large)
+    notes = [""] * len(large)
+    if aliases or arguments:
+        cuts = arguments or (None,) * len(program.in_types)
+        shared = [[text] if text else [] for text in aliases] or [[]] * len(program.in_types)
+        notes += [_attributes(emit.place(s, t) + a) for s, t, a in zip(cuts, program.in_types, shared)]
+    else:
+        notes += [""] * len(program.in_types)
+    made = [_attributes(emit.place(s, t)) for s, t in zip(results, program.out_types)]
+    main = function(emit, program, "public @main", notes, large, made)
     functions = "".join([text for _, text in emit.functions.values()])
-    head = f"module @{_identifier(name)} attributes {{mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32}}"
-    return StablehloModule(f"{head} {{\n{main}{functions}}}\n", large, tuple(emit.calls))
+    meshes = "".join([_declaration(symbol, axes) for axes, symbol in emit.meshes.items()])
+    head = f"mhlo.num_partitions = {partitions} : i32, mhlo.num_replicas = 1 : i32"
+    text = f"module @{_identifier(name)} attributes {{{head}}} {{\n{meshes}{main}{functions}}}\n"
+    return StablehloModule(text, large, tuple(emit.calls))
+
+
+def _attributes(texts: Sequence[str]) -> str:
+    return f" {{{', '.join(texts)}}}" if texts else ""
+
+
+def _declaration(symbol: str, mesh: MeshAxes) -> str:
+    """The line that declares a mesh: for Shardy, and for the replica groups of collectives that name its axes."""
+    axes = ", ".join([f"{{name = {sdy_axis(name)}, size = {size} : i64}}" for name, size in mesh.shape_tuple])
+    return f"  sdy.mesh {symbol} = {mesh.sdy()} {{stablehlo.mesh = {{axes = [{axes}]}}}}\n"

@@ -168,7 +168,7 @@ class Lowered(_Stage):
         options = {**(jitted.options or {}), **(compiler_options or {})}
         binary = compile_program(
             self._trace.recorded, module_name(jitted.name), marks if self._donated else (),
-            keep_unused=jitted.keep_unused, device=jitted.device or default_device(), options=options,
+            keep_unused=jitted.keep_unused, placement=jitted.placement(), options=options,
         )  # fmt: skip
         return Compiled(self, binary)
 
@@ -216,8 +216,7 @@ class Compiled(_Stage):
             results = current().answer(CallOp((trace.program,), self.fun_name), (*trace.captured, *operands))
             return trace.unflatten(results)
         inputs = [concrete_operand(x) for x in operands]
-        device = self._binary.loaded.device
-        buffers = [runtime.copy_to_device(x.buffer, device) for x in inputs]
+        buffers = self._binary.moved([x.buffer for x in inputs])
         names = leaf_names(argument_names(self._jitted.fun), args, kwargs)
         count = len(self._binary.captured)
         loaded = self._binary.loaded

@@ -28,8 +28,8 @@ from ...effects.types.dtypes import canonicalize_dtype
 from ...interpreters.references.arguments import call_pure, check_usable, positions_of, pure_of
 from ...interpreters.references.reference import references_in
 from ..compile.compile import check_donation, compile_program, fail
-from ..xla.array_backend import PLACED, common_device, default_device
-from ..xla.lazy import runtime
+from ..compile.placement import Placement, committed, on_device
+from ..xla.array_backend import PLACED, default_device
 from ..xla.pinned_buffers import STAGED_BYTES, stage
 from . import debug_nans, trace_cache
 from .call_signature import (
@@ -55,7 +55,7 @@ from .trace_cache import TraceRequest, cpp_flatten
 class Jitted:
     """A jitted function: the Python function, the options of ``jit``, and its caches.
 
-    ``compiled`` maps a call's key, device and donated leaves to its compiled trace, ``traces`` its key to its trace.
+    ``compiled`` maps a call's key, placement and donated leaves to its compiled trace, ``traces`` its key to its trace.
     ``plans`` maps settings to the dispatch plans of the fast paths, by argument types; ``active_plans`` is the last
     entry used, as settings and plans. ``positions`` maps a count of positional arguments to static and dynamic
     positions, ``pure`` the leaves that are references to the function of their values. ``kept`` are the dynamic leaves
@@ -105,6 +105,10 @@ class Jitted:
         self.pure.clear()
         for plans in list(self.plans.values()):
             plans.clear()
+
+    def placement(self) -> Placement | None:
+        """Where it was said that the function is executed; None where arguments and program decide."""
+        return None if self.device is None else on_device(self.device)
 
     # fast paths
 
@@ -280,14 +284,14 @@ class Jitted:
         def names(i: int) -> str:
             return trace_cache.leaf_name(self.fun, i, partition, args, kwargs)
 
-        committed = common_device(buffers, self.name, names) if PLACED else None
-        device = self.device or committed or default_device()
-        entry = self.entry(request, device, self.donated_leaves(args, kwargs, partition) if self.donate else ())
+        where = committed(buffers, self.name, names) if PLACED else None
+        placement = self.placement() or where
+        entry = self.entry(request, placement, self.donated_leaves(args, kwargs, partition) if self.donate else ())
         if entry is None:
             return self.nested(request, leaves)
         if self.device is None and not PLACED and not settings.debug_nans and not settings.debug_infs:
             self.remember(settings, all_args, args, kwargs, partition, request, leaves, entry.plan)
-        return self.execute(entry, operands, buffers, leaves, committed is not None, names)
+        return self.execute(entry, operands, buffers, leaves, where is not None, names)
 
     def reference_leaves(self, args: Any, kwargs: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The indices of the dynamic leaves that are references: among the leaves of all arguments, and among them."""
@@ -328,12 +332,14 @@ class Jitted:
             return trace.unflatten(interpret(trace.program, operands))
         return trace.unflatten(STACK.get().answer(CallOp((trace.program,), self.name, False), operands))
 
-    def entry(self, request: TraceRequest, device: Any, donated: tuple[int, ...]) -> CompiledTrace | None:
-        """The compiled trace of a call on a device, from the cache or traced and compiled.
+    def entry(
+        self, request: TraceRequest, placement: Placement | None, donated: tuple[int, ...]
+    ) -> CompiledTrace | None:
+        """The compiled trace of a call at a placement, from the cache or traced and compiled.
 
         None: the function uses references of its surroundings, whose values the base interpretation passes to it.
         """
-        key = (request.key, device, donated)
+        key = (request.key, placement or default_device(), donated)
         found = self.compiled.get(key)
         if found is None:
             trace = trace_cache.trace(request, self.traces)
@@ -342,7 +348,7 @@ class Jitted:
             marks = [i in donated for i in range(len(request.types))]
             compiled = compile_program(
                 trace.recorded, module_name(self.name), marks if donated else (),
-                keep_unused=self.keep_unused, device=device, options=self.options,
+                keep_unused=self.keep_unused, placement=placement, options=self.options,
             )  # fmt: skip
             if len(self.compiled) >= MOST_ENTRIES:
                 _COMPILED.drop_older_half(self.compiled)
@@ -419,9 +425,8 @@ class Jitted:
             check_donation(buffers, donated, self.name, names)
             for i in donated:
                 buffers[i] = donated_buffer(operands[i], entry.plan.put)
-        device = entry.compiled.loaded.device
         if PLACED or self.device is not None:
-            buffers = [runtime.copy_to_device(b, device) for b in buffers]
+            buffers = entry.compiled.moved(buffers)
         try:
             results = entry.compiled.execute(buffers, committed)
         except Exception as error:

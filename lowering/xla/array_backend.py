@@ -7,13 +7,13 @@ skip all checks of devices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...effects.base import config
-from ...effects.base.errors import DeletedArray, DeviceMismatch
+from ...effects.base.errors import DeletedArray
 from ...effects.types.array_type import ArrayType
 from .host_callbacks import raise_translated
 from .lazy import runtime
@@ -54,28 +54,6 @@ def note_placement(device: Any) -> None:
             listener()
 
 
-def common_device(buffers: Iterable[Any], what: str, names: Any = None) -> Any | None:
-    """The device to which some of the buffers are committed; None where none is committed.
-
-    Raises: DeviceMismatch: two are committed to different devices; ``names(i)`` is the name of buffer ``i``.
-    """
-    common: Any = None
-    first = 0
-    for i, buffer in enumerate(buffers):
-        if buffer is not None and runtime.is_committed(buffer):
-            device = runtime.device_of(buffer)
-            if common is None:
-                common, first = device, i
-            elif device != common:
-                called = names or (lambda n: f"operand {n}")
-                pair = f"{called(first)} on {common} and {called(i)} on {device}"
-                raise DeviceMismatch(
-                    f"{what}: arguments must be on one device, got {pair}.",
-                    hint="move one with device_put(x, device).",
-                )
-    return common
-
-
 class XlaBackend:
     """``effects.core.array_backend.ArrayBackend`` over XLA's runtime."""
 
@@ -103,7 +81,7 @@ class XlaBackend:
         return runtime.is_ready(buffer)
 
     def devices(self, buffer: Any) -> set[Any]:
-        return {runtime.device_of(buffer)}
+        return {*runtime.devices_of(buffer)}
 
     def delete(self, buffer: Any) -> None:
         runtime.delete(buffer)

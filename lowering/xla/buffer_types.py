@@ -1,15 +1,19 @@
 """The types and shardings that jaxlib requires with every buffer, one object for each."""
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
 
 from ...effects.base.caches import cached
-from ...effects.base.errors import DTypeMismatch
+from ...effects.base.errors import CompileError, DTypeMismatch
+from ...effects.sharding.mesh import Mesh
+from ...effects.sharding.named_sharding import NamedSharding
+from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import Shape
 from .jaxlib_modules import JAXLIB_VERSION, xc
 
@@ -98,3 +102,85 @@ _SINGLE: type[Any] = _OneDevice if JAXLIB_VERSION.startswith("0.10.") else xc.Si
 def sharding(device: Device) -> BufferSharding:
     """The one sharding that puts all of a buffer on ``device``."""
     return _SINGLE(device, memory_kind=device.default_memory().kind)
+
+
+class _OverDevices(xc.GSPMDSharding):
+    """A sharding over the devices of a mesh, of arrays of one rank; ``named`` is the package's own. See _OneDevice."""
+
+    memory_kind = property(attrgetter("_memory_kind"))
+    is_fully_replicated = property(lambda self: self._hlo_sharding.is_replicated())
+    is_fully_addressable = property(attrgetter("_internal_device_list.is_fully_addressable"))
+    num_devices = property(lambda self: len(self._internal_device_list))
+    device_set = property(lambda self: set(self._internal_device_list))
+    _device_assignment = property(lambda self: tuple(self._internal_device_list))
+    named: NamedSharding
+
+    def __init__(self, named: NamedSharding, devices: Any, tiles: Any):
+        super().__init__(devices, tiles, memory_kind=named.memory_kind)
+        self.named = named
+
+    def _to_xla_hlo_sharding(self, rank: int) -> Any:
+        return self._hlo_sharding
+
+
+@cached("lists of devices", 256)
+def device_list(devices: tuple[Device, ...]) -> Any:
+    """The runtime's list of these devices."""
+    return xc.DeviceList(devices)
+
+
+@cached("shardings over devices", 4096)
+def sharding_over(named: NamedSharding, rank: int) -> BufferSharding:
+    """The one sharding of the runtime for arrays of a rank that are cut by ``named``."""
+    return _OverDevices(named, device_list(named._device_assignment), _hlo_sharding(named, rank))
+
+
+def _hlo_sharding(named: NamedSharding, rank: int) -> Any:
+    """XLA's form of a sharding: the grid of tiles, and as its last dimension the copies of each tile."""
+    mesh, parts = named.mesh, named.parts(rank)
+    cuts = [mesh.axis_names.index(name) for name in named.spec.axes]
+    copies = [k for k in range(len(mesh.axis_sizes)) if k not in cuts]
+    count = math.prod([mesh.axis_sizes[k] for k in copies])
+    if math.prod(parts) == 1:
+        return xc.HloSharding.replicate()
+    return xc.HloSharding.iota_tile(
+        [*parts, *[count] * (count > 1)], mesh.axis_sizes, [*cuts, *copies],
+        [xc.OpSharding.Type.REPLICATED] * (count > 1),
+    )  # fmt: skip
+
+
+def chosen_sharding(made: Any, rank: int, mesh: Mesh, known: Sequence[BufferSharding]) -> BufferSharding:
+    """The sharding that XLA chose for a result, as one of ``known`` where one places arrays so, else over ``mesh``."""
+    tiles = xc.HloSharding.replicate() if made is None else xc.HloSharding.from_proto(made)
+    for where in known:
+        if where._hlo_sharding == tiles and len(where.named.spec) <= rank:
+            return sharding_over(where.named, rank)
+    return sharding_over(NamedSharding(mesh, _spec(tiles, rank, mesh)), rank)
+
+
+def _spec(tiles: Any, rank: int, mesh: Mesh) -> PartitionSpec:
+    """The spec by which XLA's tiles are cut over a mesh. Raises CompileError: no whole axes cut them so."""
+    if tiles.is_replicated():
+        return PartitionSpec()
+    grid = tuple(tiles.tile_assignment_dimensions())
+    order = np.argsort(tiles.tile_assignment_devices())  # where each device stands in the grid
+    at = np.array(np.unravel_index(order, grid)).T.reshape(*mesh.axis_sizes, len(grid))
+    origin = (0,) * len(mesh.axis_sizes)
+    steps: list[list[tuple[int, Any]]] = [[] for _ in range(rank)]
+    for k, (name, size) in enumerate(mesh.shape_tuple):
+        if size > 1:  # one step along the axis leads to another tile along the dimension that it cuts
+            step = at[(*origin[:k], 1, *origin[k + 1 :])] - at[origin]
+            for d in np.flatnonzero(step[:rank]):
+                steps[d].append((-int(step[d]), name))
+    spec = [tuple([name for _, name in sorted(cuts, key=itemgetter(0))]) for cuts in steps]
+    while spec and not spec[-1]:
+        spec.pop()
+    found = PartitionSpec(*spec)
+    if _hlo_sharding(NamedSharding(mesh, found), rank) != tiles:
+        raise CompileError(f"a result must be cut along whole axes of {mesh}, got {tiles}.")
+    return found
+
+
+def named_sharding(buffer: Any) -> NamedSharding | None:
+    """The package's sharding of a buffer over the devices of a mesh; None for one on a single device."""
+    return getattr(buffer._sharding, "named", None)

@@ -13,7 +13,7 @@ import numpy as np
 from ...effects.base.caches import cached
 from ...effects.base.errors import DeletedArray
 from ...effects.types.array_type import Shape
-from .buffer_types import AVALS, PACKED, Device, aval, sharding
+from .buffer_types import AVALS, PACKED, BufferSharding, Device, aval, named_sharding, sharding
 from .jax_import_guard import without_jax
 from .jaxlib_modules import xc
 
@@ -74,6 +74,34 @@ def copy_to_device(buffer: Buffer, device: Device) -> Buffer:
     return _device_put(kind, sharding(device), [buffer], [device], True, False, _ALIAS, True)
 
 
+def copy_to(buffer: Buffer, where: BufferSharding) -> Buffer:
+    """A buffer of equal elements that lies and is cut as ``where`` says; the same buffer where it does so already."""
+    if buffer._sharding is where:
+        return buffer
+    named = getattr(where, "named", None)
+    if named is None:
+        if named_sharding(buffer) is None:
+            return copy_to_device(buffer, where._device)
+        return put(to_numpy(buffer, buffer.aval.dtype, buffer.aval.shape), where._device, copy=False)
+    return spread(to_numpy(buffer, buffer.aval.dtype, buffer.aval.shape), where)
+
+
+def spread(array: np.ndarray[Any, Any], where: BufferSharding) -> Buffer:
+    """The elements of a NumPy array that is no longer written, over the devices of a mesh.
+
+    Raises: ShapeMismatch: a dimension cannot be cut into equal parts.
+    """
+    indices = where.named.addressable_devices_indices_map(array.shape)
+    parts: dict[Any, Any] = {}
+    for device, index in indices.items():
+        key = tuple([(cut.start, cut.stop) for cut in index])
+        if key not in parts:
+            parts[key] = np.ascontiguousarray(array[index]).reshape(array[index].shape)
+        indices[device] = parts[key]
+    kind = aval(array.shape, array.dtype)
+    return _device_put(kind, where, [*indices.values()], [*indices], True, False, _ALIAS, True)
+
+
 def duplicate(buffer: Buffer) -> Buffer:
     """A buffer of equal elements on the same device, in memory of its own."""
     where, devices, always = buffer._sharding, xc.DeviceList((device_of(buffer),)), xc.ArrayCopySemantics.ALWAYS_COPY
@@ -102,6 +130,8 @@ def _to_numpy_by_copy(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.
     buffer.block_until_ready()
     if hasattr(buffer, "_to_np_array_did_copy"):  # since 0.12
         array = buffer._to_np_array_did_copy()[0]
+    elif named_sharding(buffer) is not None:
+        array = _gather(buffer, dtype, shape)
     elif dtype not in PACKED and device_of(buffer).platform == "cpu":
         array = _view_memory(buffer, dtype, shape)
     else:
@@ -110,6 +140,25 @@ def _to_numpy_by_copy(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.
     array = array.view()
     array.flags.writeable = False
     return array
+
+
+def _gather(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[Any, Any]:
+    """The elements of a buffer over several devices, of its parts."""
+    array = np.empty(shape, dtype)
+    indices = named_sharding(buffer).addressable_devices_indices_map(shape)  # type: ignore[union-attr]
+    for index, part in zip(indices.values(), parts_of(buffer)):
+        array[index] = to_numpy(part, dtype, array[index].shape)
+    return array
+
+
+def parts_of(buffer: Buffer) -> list[Buffer]:
+    """The buffers of the parts of a buffer over several devices: on each device of this process, in their order."""
+    with without_jax():
+        parts = buffer._arrays
+    shape = named_sharding(buffer).shard_shape(buffer.aval.shape)  # type: ignore[union-attr]
+    kind = aval(shape, buffer.aval.dtype)
+    devices = buffer._sharding._internal_device_list.addressable_device_list
+    return [part._rewrap_with_aval_and_sharding(kind, sharding(device)) for part, device in zip(parts, devices)]
 
 
 def _view_memory(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[Any, Any]:
@@ -140,6 +189,12 @@ def all_until_ready(buffers: list[Buffer]) -> None:
 def device_of(buffer: Buffer) -> Device:
     """The device of a single-device buffer."""
     return buffer._sharding._device
+
+
+def devices_of(buffer: Buffer) -> tuple[Device, ...]:
+    """The devices of a buffer, in the order of its mesh."""
+    named = named_sharding(buffer)
+    return (device_of(buffer),) if named is None else named._device_assignment
 
 
 def is_committed(buffer: Buffer) -> bool:

@@ -1,6 +1,6 @@
 """Compiled programs on disk, shared between processes: setting ``compilation_cache_dir``.
 
-The key of an entry is all that it depends on: the program's text, the compile options, the device, the machine and the
+The key of an entry is all that it depends on: the program's text, the compile options, the devices, the machine and the
 version of jaxlib. An entry is written to a temporary file that is then renamed: readers see a complete entry or none,
 and concurrent writers do not conflict. An entry that is truncated, corrupt or of another machine is never loaded; its
 program is compiled again.
@@ -31,24 +31,26 @@ _DIGEST = hashlib.sha256().digest_size
 
 def compile(
     text: str,
-    device: Any,
+    devices: Sequence[Any],
     results: Sequence[Any],
     options: Mapping[str, Any] | None = None,
     folder: str | os.PathLike[str] | None = None,
     calls: Sequence[Any] = (),
+    places: Any = None,
 ) -> Any:
-    """``runtime.compile`` for one device, cached in ``folder`` if there is one.
+    """``runtime.compile``, cached in ``folder`` if there is one.
 
     A program with host functions (``calls``) is valid in this process alone: it is never written.
     """
     if not folder or calls:
-        return runtime.compile(text, devices=[device], results=results, options=options, calls=calls)
-    facts = runtime.cache_key_facts([device], options)
+        return runtime.compile(text, devices=devices, results=results, options=options, calls=calls, places=places)
+    facts = runtime.cache_key_facts(devices, options)
     path = pathlib.Path(folder) / entry_name(text, facts)
     found = load(path, facts)
     if isinstance(found, Success):
         try:
-            loaded = runtime.deserialize(found.unwrap(), devices=[device], results=results, options=options)
+            blob = found.unwrap()
+            loaded = runtime.deserialize(blob, devices=devices, results=results, options=options, places=places)
         except CompileError as error:
             _reject(path, str(error))
         else:
@@ -58,7 +60,7 @@ def compile(
         COUNTS["miss"] += 1
     else:
         _reject(path, found.failure())
-    compiled = runtime.compile(text, devices=[device], results=results, options=options)
+    compiled = runtime.compile(text, devices=devices, results=results, options=options, places=places)
     store(path, facts, compiled.serialize())
     return compiled
 

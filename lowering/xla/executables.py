@@ -5,19 +5,24 @@ import os
 import pathlib
 import platform as host_platform
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ...effects.base.caches import cached, once
 from ...effects.base.errors import CompileError
-from .buffer_types import Aval, BufferSharding, Device, aval, sharding
+from ...effects.sharding.mesh import Mesh
+from .buffer_types import Aval, BufferSharding, Device, aval, chosen_sharding, sharding
 from .buffers import Buffer
 from .jaxlib_modules import JAXLIB_VERSION, _jax, xc
 from .platforms import COUNTS, Client
 
 ResultType: TypeAlias = tuple[Sequence[int], Any]
+Places: TypeAlias = tuple[Mesh, Sequence[BufferSharding], Sequence[BufferSharding | None]]
+_STARVES = JAXLIB_VERSION.startswith("0.10.")  # whether collectives of two programs may wait for each other's threads
 
 
 class Executable:
@@ -27,14 +32,32 @@ class Executable:
     types: the caller ensures the types.
     """
 
-    __slots__ = ("_shardings", "devices", "execute", "loaded", "results")
+    __slots__ = ("_shardings", "arguments", "devices", "execute", "loaded", "results")
 
-    def __init__(self, loaded: Any, devices: Sequence[Device], results: Sequence[ResultType], shardings: Any = None):
+    def __init__(
+        self, loaded: Any, devices: Sequence[Device], results: Sequence[ResultType], places: Places | None = None
+    ):
         self.loaded = loaded
         self.devices = tuple(devices)
         self.results = tuple(aval(shape, dtype) for shape, dtype in results)
-        self._shardings = (sharding(self.devices[0]),) * len(self.results) if shardings is None else tuple(shardings)
+        self.arguments: tuple[BufferSharding, ...] = () if places is None else tuple(places[1])
+        self._shardings = (
+            (sharding(self.devices[0]),) * len(self.results) if places is None else self._sharded(*places)
+        )
         self.execute: Callable[[Sequence[Buffer]], list[Buffer]] = self.bind()
+
+    def _sharded(self, mesh: Mesh, arguments: Sequence[BufferSharding], wanted: Sequence[BufferSharding | None]) -> Any:
+        """The shardings of the results: as wanted, else as the compiler chose, in the words of an argument if it can."""
+        chosen = self.loaded.get_output_shardings() or [None] * len(self.results)
+        return tuple([
+            known or chosen_sharding(made, len(kind.shape), mesh, arguments)
+            for known, made, kind in zip(wanted, chosen, self.results, strict=True)
+        ])
+
+    @property
+    def shardings(self) -> tuple[BufferSharding, ...]:
+        """The sharding of each result."""
+        return self._shardings
 
     def handlers(self, wrap: Callable[[Buffer], Any] | None = None, committed: bool = True) -> list[Any]:
         """One result handler of jaxlib per output; with ``wrap`` it returns ``wrap(buffer)`` instead of the buffer."""
@@ -53,6 +76,8 @@ class Executable:
         of another size, or missing.
         """
         execute, handlers = self.loaded.execute_sharded, self.handlers(wrap, committed)
+        if len(self.devices) > 1 and _STARVES and self.devices[0].platform == "cpu":
+            execute = _one_after_the_other(execute)
 
         def call(buffers: Sequence[Buffer]) -> list[Any]:
             return execute(buffers).consume_with_handlers(handlers)
@@ -76,6 +101,25 @@ class Executable:
         return bytes(self.loaded.serialize())
 
 
+_LAST: list[Any] = []  # the token of the last program over several devices
+_LAUNCHING = threading.Lock()
+
+
+def _one_after_the_other(execute: Callable[..., Any]) -> Callable[[Sequence[Buffer]], Any]:
+    """``execute``, which waits for the program before it that was launched so: its devices share one pool of threads."""
+
+    def launch(buffers: Sequence[Buffer]) -> Any:
+        with _LAUNCHING:
+            if _LAST:
+                with suppress(_jax.JaxRuntimeError):  # reported where its results are read
+                    _LAST.pop().block_until_ready()
+            results = execute(buffers, with_tokens=True)
+            _LAST.append(results.consume_token())
+        return results
+
+    return launch
+
+
 def _result_handler(kind: Aval, where: BufferSharding, committed: bool) -> Any:
     if JAXLIB_VERSION.startswith("0.10."):
         return xc.array_result_handler(kind, where, committed, _skip_checks=True)
@@ -88,7 +132,7 @@ def compile(
     devices: Sequence[Device],
     results: Sequence[ResultType],
     options: Mapping[str, Any] | None = None,
-    shardings: Sequence[BufferSharding] | None = None,
+    places: Places | None = None,
     calls: Sequence[Callable[..., tuple[Any, ...]]] = (),
 ) -> Executable:
     """Compile StableHLO text (or bytecode) for ``devices``, one partition on each.
@@ -98,7 +142,8 @@ def compile(
         calls: the host functions that the program calls by their index in this sequence; each maps NumPy arrays, which
             it may keep, to a tuple of arrays. The executable keeps the functions alive.
         options: XLA's debug options by name, such as ``{"xla_cpu_enable_fast_math": True}``.
-        shardings: of each output; without it all are on the first device.
+        places: the mesh of the devices, the sharding of each argument and of each result, where None lets XLA choose;
+            without it all are on the first device.
 
     Raises: CompileError: the text does not parse or verify, an option is unknown, or XLA cannot compile it.
     """
@@ -114,7 +159,7 @@ def compile(
             loaded = client.compile_and_load(text, xc.DeviceList(tuple(devices)), built)
     except _jax.JaxRuntimeError as error:
         raise _compile_error(str(error), text) from error
-    return Executable(loaded, devices, results, shardings)
+    return Executable(loaded, devices, results, places)
 
 
 def _with_host_calls(text: str, platform: str) -> Any:
@@ -127,7 +172,7 @@ def _with_host_calls(text: str, platform: str) -> Any:
     context.enable_multithreading(False)
     context.append_dialect_registry(_dialects())
     context.load_all_available_dialects()
-    for name in ("chlo", "stablehlo"):
+    for name in ("chlo", "sdy", "stablehlo"):
         importlib.import_module(f"jaxlib.mlir.dialects.{name}").register_dialect(context)
     return _mlir().Module.parse(text.replace("@handlax_host_call(", f"@{target}("), context)
 
@@ -150,7 +195,7 @@ def deserialize(
     devices: Sequence[Device],
     results: Sequence[ResultType],
     options: Mapping[str, Any] | None = None,
-    shardings: Sequence[BufferSharding] | None = None,
+    places: Places | None = None,
 ) -> Executable:
     """The program that ``Executable.serialize`` wrote.
 
@@ -164,7 +209,7 @@ def deserialize(
         loaded = client.deserialize_executable(blob, xc.DeviceList(tuple(devices)), _compile_options(devices, options))
     except _jax.JaxRuntimeError as error:
         raise CompileError(f"the bytes must be a serialized program of jaxlib {JAXLIB_VERSION}: {error}") from error
-    return Executable(loaded, devices, results, shardings)
+    return Executable(loaded, devices, results, places)
 
 
 def _compile_options(devices: Sequence[Device], options: Mapping[str, Any] | None) -> Any:

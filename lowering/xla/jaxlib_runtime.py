@@ -4,13 +4,15 @@ The files named here contain every call to jaxlib. They take and return NumPy dt
 buffers; they do not know the package's arrays and programs.
 """
 
-from .buffer_types import aval, sharding
+from .buffer_types import aval, named_sharding, sharding, sharding_over
 from .buffers import (
     all_until_ready,
     block_until_ready,
+    copy_to,
     copy_to_device,
     delete,
     device_of,
+    devices_of,
     duplicate,
     is_committed,
     is_deleted,
@@ -18,9 +20,11 @@ from .buffers import (
     is_only_device,
     is_ready,
     memory_stats,
+    parts_of,
     pointer,
     put,
     putter,
+    spread,
     to_numpy,
 )
 from .cpp_pytrees import flatten, flatten_with_path, register_dataclass, register_node

@@ -1,0 +1,132 @@
+"""Where programs are executed: their devices, and how arguments and results are cut among these.
+
+A program of one device is the simple case of one partition. A program whose operations name a mesh is executed by the
+devices of that mesh, one partition on each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ...effects.base.errors import DeviceMismatch
+from ...effects.programs.program import Program, derived_once
+from ...effects.sharding.mesh import Mesh, MeshAxes
+from ...effects.sharding.named_sharding import NamedSharding
+from ...effects.sharding.partition_spec import PartitionSpec
+from ..xla.array_backend import default_device, note_placement
+from ..xla.lazy import runtime
+
+
+class Placement(NamedTuple):
+    """The devices of a program, one partition on each, and the shardings of its arguments and results.
+
+    ``mesh`` is None where all is on one device. Over a mesh an argument without a sharding is whole on every device,
+    and the compiler chooses the sharding of a result that has none. ``()`` stands for no sharding at all.
+    """
+
+    devices: tuple[Any, ...]
+    mesh: MeshAxes | None = None
+    arguments: tuple[NamedSharding | None, ...] = ()
+    results: tuple[NamedSharding | None, ...] = ()
+
+    def emitted(self, used: Sequence[int], arguments: int, results: int) -> Placement:
+        """The placement of a program that takes the arguments ``used`` alone, and has further ones without sharding."""
+        if self.mesh is None:
+            return self
+        whole = NamedSharding(self.mesh, PartitionSpec())
+        taken = [self.arguments[n] or whole if self.arguments else whole for n in used]
+        made = self.results or (None,) * results
+        return self._replace(
+            arguments=(*taken, *[whole] * (arguments - len(used))),
+            results=(*made, *(None,) * (results - len(made))),
+        )
+
+
+def on_device(device: Any) -> Placement:
+    """The placement on one device."""
+    return Placement((device,))
+
+
+def over(mesh: MeshAxes, arguments: Iterable[Any] = (), results: Iterable[Any] = ()) -> Placement:
+    """The placement over the devices of a mesh; from now on calls check where their arguments are.
+
+    An abstract mesh has no devices: its programs are emitted, not compiled.
+    """
+    if not isinstance(mesh, Mesh):
+        return Placement((), mesh)
+    note_placement(mesh._assignment[-1])
+    return Placement(mesh._assignment, mesh, tuple(arguments), tuple(results))
+
+
+@derived_once
+def meshes(program: Program) -> tuple[MeshAxes, ...]:
+    """The meshes that operations of the program name, each once: those of its sub-programs included."""
+    found: dict[MeshAxes, None] = {}
+    if not any([hasattr(kind, "mesh") for kind in program.operations]):
+        return ()
+    for op in program.ops:
+        mesh = getattr(op, "mesh", None)
+        if mesh is not None:
+            found[mesh] = None
+        if op.bodied:
+            for body in op.bodies:  # type: ignore[attr-defined]
+                found.update(dict.fromkeys(meshes(body)))
+    return tuple(found)
+
+
+def settle(program: Program, name: str, wanted: Placement | None) -> Placement:
+    """Where a program is executed: as ``wanted`` (None: nothing was said), or by the devices of its own meshes.
+
+    Raises: DeviceMismatch: they are not the same devices in the same order.
+    """
+    named = meshes(program)
+    if not named:
+        return on_device(default_device()) if wanted is None else wanted
+    concrete = [mesh for mesh in named if isinstance(mesh, Mesh)]
+    devices = wanted.devices if wanted is not None else concrete[0]._assignment if concrete else ()
+    for mesh in concrete:
+        if devices != mesh._assignment:
+            raise DeviceMismatch(
+                f"{name}: all meshes and arguments must have the same devices in the same order, got "
+                f"{_numbers(devices)} and {_numbers(mesh._assignment)}.",
+                hint="make the meshes of one list of devices, and device_put the arguments there.",
+            )
+    if wanted is not None and (wanted.mesh is not None or not concrete):
+        return wanted
+    return over((*concrete, *named)[0])
+
+
+def committed(buffers: Iterable[Any], what: str, names: Any = None) -> Placement | None:
+    """The placement on the devices to which some of the buffers are committed; None where none is committed.
+
+    Raises: DeviceMismatch: two are committed to different devices; ``names(i)`` is the name of buffer ``i``.
+    """
+    buffers = list(buffers)
+    devices: tuple[Any, ...] = ()
+    first = 0
+    for i, buffer in enumerate(buffers):
+        if buffer is not None and runtime.is_committed(buffer):
+            found = runtime.devices_of(buffer)
+            if not devices:
+                devices, first = found, i
+            elif found != devices:
+                called = names or (lambda n: f"operand {n}")
+                pair = f"{called(first)} on {_shown(devices)} and {called(i)} on {_shown(found)}"
+                raise DeviceMismatch(
+                    f"{what}: arguments must be on the same devices in the same order, got {pair}.",
+                    hint="move one with device_put(x, device).",
+                )
+    if not devices:
+        return None
+    shardings = [None if buffer is None else runtime.named_sharding(buffer) for buffer in buffers]
+    mesh = next((sharding.mesh for sharding in shardings if sharding is not None), None)
+    return on_device(devices[0]) if mesh is None else over(mesh, shardings)
+
+
+def _shown(devices: tuple[Any, ...]) -> str:
+    return str(devices[0]) if len(devices) == 1 else _numbers(devices)
+
+
+def _numbers(devices: Iterable[Any]) -> str:
+    return f"devices {[device.id for device in devices]}"
