@@ -53,7 +53,7 @@ class Emitter:
     __slots__ = ("lines", "count", "made", "here", "functions", "calls", "meshes", "constants")
 
     def __init__(self, module: Emitter | None = None):
-        """The emitter of the first function of a module, or of another function of the module that ``module`` builds."""
+        """The emitter of the first function of a module, or of another of the module that ``module`` builds."""
         self.lines: list[str] = []
         self.count = 0
         self.made: Any = None

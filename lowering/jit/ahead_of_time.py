@@ -223,7 +223,8 @@ class Compiled(_Stage):
         donated = [n - count for n, alias in zip(loaded.used_inputs, loaded.aliases) if alias is not None]
         check_donation(buffers, donated, self.fun_name, names)
         for i in donated:
-            buffers[i] = runtime.copy_to_device(donated_buffer(inputs[i], runtime.putter(device)), device)
+            lent = donated_buffer(inputs[i], runtime.putter(loaded.device))
+            buffers[i] = runtime.copy_to(lent, self._binary.places[i])
         try:
             results = self._binary.execute(buffers)
         except Exception as error:

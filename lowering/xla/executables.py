@@ -47,7 +47,7 @@ class Executable:
         self.execute: Callable[[Sequence[Buffer]], list[Buffer]] = self.bind()
 
     def _sharded(self, mesh: Mesh, arguments: Sequence[BufferSharding], wanted: Sequence[BufferSharding | None]) -> Any:
-        """The shardings of the results: as wanted, else as the compiler chose, in the words of an argument if it can."""
+        """The shardings of the results: as wanted, else as XLA chose, in the words of an argument if it can."""
         chosen = self.loaded.get_output_shardings() or [None] * len(self.results)
         return tuple([
             known or chosen_sharding(made, len(kind.shape), mesh, arguments)
@@ -106,7 +106,7 @@ _LAUNCHING = threading.Lock()
 
 
 def _one_after_the_other(execute: Callable[..., Any]) -> Callable[[Sequence[Buffer]], Any]:
-    """``execute``, which waits for the program before it that was launched so: its devices share one pool of threads."""
+    """``execute``, which first waits for the program launched so before it: all devices share one pool of threads."""
 
     def launch(buffers: Sequence[Buffer]) -> Any:
         with _LAUNCHING:
