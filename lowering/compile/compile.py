@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ...effects.base import config
 from ...effects.base.caches import Cache
-from ...effects.base.errors import DeletedArray, DonatedTwice, HandlaxError, UnhandledEffect
+from ...effects.base.errors import DeletedArray, DeviceMismatch, DonatedTwice, HandlaxError, UnhandledEffect
 from ...effects.base.watching import log_step
 from ...effects.core.arrays import Array, ConcreteArray, from_buffers
 from ...effects.core.columns import LOWER
@@ -202,6 +202,11 @@ def _sharding_of(x: Any) -> Any:
 
 def _compile(key: Any, name: str, options: Mapping[str, Any] | None) -> LoadedExecutable:
     closed, donated, keep_unused, placement, _, _ = key
+    if not placement.devices:
+        raise DeviceMismatch(
+            f"{name}: an abstract mesh has no devices to run on, got {placement.mesh}.",
+            hint="lower the function only, or make the mesh of hx.devices().",
+        )
     lowered = lower(closed, name, donated, keep_unused, placement)
     text, calls = lowered.module.text, lowered.module.calls
     shown = f"jit({name.removeprefix('jit_')})"

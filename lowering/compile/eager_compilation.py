@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ...effects.base import config
 from ...effects.base.caches import Cache, once
 from ...effects.base.stack import BASE, inside, perform
 from ...effects.core.arrays import ConcreteArray, concrete
@@ -33,7 +34,7 @@ from ...interpreters.references.reference import discharge, references_in
 from ..xla.array_backend import ON_PLACED, PLACED, default_device
 from ..xla.lazy import runtime
 from .compile import LoadedProgram, compile_program
-from .placement import Placement, committed
+from .placement import Placement, by_settings, committed
 
 # workload -> kind of dtype -> the size (``Operation.workload_size``) from which the compiled operation is faster,
 # measured on x86-64 with two cores, AVX2 or AVX-512, NumPy 2.4 and 2.5; inf, or no entry: NumPy is faster at every
@@ -121,7 +122,7 @@ def _program(op: Operation, types: tuple[ArrayType, ...]) -> Any:
 def _compiled(op: Operation, types: tuple[ArrayType, ...], placement: Placement | None) -> LoadedProgram:
     """The compiled program of one operation, on the default device or its own mesh where nothing is said."""
     return _PLANS.get(
-        (op, types, placement or default_device()),
+        (op, types, placement or by_settings()),
         lambda: compile_program(_program(op, types), op.name, keep_unused=True, placement=placement),
     )
 
@@ -145,7 +146,7 @@ def _placed(op: Operation, operands: tuple[ConcreteArray, ...]) -> Any:
     """The results of an operation on the devices to which its operands are committed, else on the default device."""
     types = tuple([x.type for x in operands])
     where = committed([x._buffer for x in operands], op.name)
-    if where is None:
+    if where is None and not hasattr(op, "mesh") and config.current().mesh is None:
         device = default_device()
         if device.platform == "cpu" and device == runtime.backend("cpu").default_device:
             return _plan(op, types)(operands) if compiled_is_faster(op, types) else None

@@ -442,6 +442,10 @@ class Emitter:
         """How a value of this type is cut, in Shardy's text: ``<@mesh, [{"a"}, {}]>``."""
         return f"<{self.mesh(sharding.mesh)}, {sharding.sdy(len(storage(type)[0]))}>"
 
+    def sharding_constraint(self, x: SsaValue, sharding: NamedSharding) -> SsaValue:
+        cut = self.sharding(sharding, x.type)
+        return self.new(f"sdy.sharding_constraint {x.name} {cut} : {tensor(x.type)}", x.type)
+
     def call(self, program: Program, label: str, values: Sequence[SsaValue]) -> list[SsaValue]:
         """A call of the private function of ``program``, which the module defines once for all calls."""
         found = self.functions.get(program)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from ...effects.base import config
 from ...effects.base.errors import DeviceMismatch
 from ...effects.programs.program import Program, derived_once
 from ...effects.sharding.mesh import Mesh, MeshAxes
@@ -34,7 +35,7 @@ class Placement(NamedTuple):
         """The placement of a program that takes the arguments ``used`` alone, and has further ones without sharding."""
         if self.mesh is None:
             return self
-        whole = NamedSharding(self.mesh, PartitionSpec())
+        whole = NamedSharding(self.mesh, PartitionSpec())  # type: ignore[arg-type]
         taken = [self.arguments[n] or whole if self.arguments else whole for n in used]
         made = self.results or (None,) * results
         return self._replace(
@@ -57,6 +58,14 @@ def over(mesh: MeshAxes, arguments: Iterable[Any] = (), results: Iterable[Any] =
         return Placement((), mesh)
     note_placement(mesh._assignment[-1])
     return Placement(mesh._assignment, mesh, tuple(arguments), tuple(results))
+
+
+def by_settings() -> Placement:
+    """The placement of a program of which nothing was said: over the mesh in force, else on the default device."""
+    settings = config.current()
+    if settings.mesh is not None and settings.abstract_mesh is not None:
+        return over(settings.mesh)
+    return on_device(default_device())
 
 
 @derived_once
@@ -82,7 +91,7 @@ def settle(program: Program, name: str, wanted: Placement | None) -> Placement:
     """
     named = meshes(program)
     if not named:
-        return on_device(default_device()) if wanted is None else wanted
+        return wanted or by_settings()
     concrete = [mesh for mesh in named if isinstance(mesh, Mesh)]
     devices = wanted.devices if wanted is not None else concrete[0]._assignment if concrete else ()
     for mesh in concrete:

@@ -28,8 +28,8 @@ from ...effects.types.dtypes import canonicalize_dtype
 from ...interpreters.references.arguments import call_pure, check_usable, positions_of, pure_of
 from ...interpreters.references.reference import references_in
 from ..compile.compile import check_donation, compile_program, fail
-from ..compile.placement import Placement, committed, on_device
-from ..xla.array_backend import PLACED, default_device
+from ..compile.placement import Placement, by_settings, committed, on_device
+from ..xla.array_backend import PLACED
 from ..xla.pinned_buffers import STAGED_BYTES, stage
 from . import debug_nans, trace_cache
 from .call_signature import (
@@ -339,7 +339,7 @@ class Jitted:
 
         None: the function uses references of its surroundings, whose values the base interpretation passes to it.
         """
-        key = (request.key, placement or default_device(), donated)
+        key = (request.key, placement or by_settings(), donated)
         found = self.compiled.get(key)
         if found is None:
             trace = trace_cache.trace(request, self.traces)

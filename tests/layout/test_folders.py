@@ -48,6 +48,7 @@ LINE = (
 
     "lowering/xla",
     "lowering/compile",
+    "lowering/arrays",
     "lowering/jit",
     "lowering",
 

@@ -1,0 +1,46 @@
+"""The sharding constraint: how a value inside of a program is cut over the devices of a mesh."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ..base.stack import perform
+from ..core.columns import data_movement, linear
+from ..core.operation import operation
+from ..sharding.named_sharding import NamedSharding
+from ..sharding.partition_spec import UNCONSTRAINED, PartitionSpec
+
+
+# y = x, cut over the devices of the sharding's mesh as it says
+@operation
+class ShardingConstraint:
+    sharding: NamedSharding
+    exempt = {"text": "devices are those of a process: the text names none"}
+
+    @property
+    def mesh(op) -> Any:
+        return op.sharding.mesh
+
+    def result_type(op, x):
+        op.sharding.check_compatible_aval(x.shape)
+        return x
+
+    def evaluate(op, x):
+        return x
+
+    def batch(op, dims, x):  # the compiler chooses how the mapped dimension is cut
+        d = dims[0]
+        spec = [*op.sharding.spec, *[None] * (d - len(op.sharding.spec))]
+        cut = op.sharding.with_spec(PartitionSpec(*spec[:d], UNCONSTRAINED, *spec[d:]))
+        return perform(replace(op, sharding=cut), x), d
+
+    jvp = linear
+
+    def transpose(op, ct, x):
+        return perform(op, ct)
+
+    def lower(op, emit, x):
+        return emit.sharding_constraint(x, op.sharding)
+
+    flops = data_movement

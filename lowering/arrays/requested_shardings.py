@@ -1,0 +1,67 @@
+"""Shardings as users ask for them: trees of shardings, of specs over the mesh in force, and of devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...effects.base import config
+from ...effects.base.errors import BadArgument
+from ...effects.sharding.mesh import Mesh
+from ...effects.sharding.named_sharding import NamedSharding, Sharding
+from ...effects.sharding.partition_spec import UNCONSTRAINED, PartitionSpec
+from ...effects.trees import pytrees
+
+
+def is_requested(x: Any) -> bool:
+    """Whether a value is a leaf of a tree of shardings; None is one too."""
+    return x is None or isinstance(x, (Sharding, PartitionSpec))
+
+
+def requested(where: str, sharding: Any) -> Any:
+    """The sharding that is meant: itself, or that of a spec over the mesh in force.
+
+    Raises: BadArgument: it is neither, or no mesh is in force.
+    """
+    if isinstance(sharding, Sharding):
+        return sharding
+    if not isinstance(sharding, PartitionSpec):
+        raise BadArgument(
+            f"{where}: a sharding or a PartitionSpec is needed, got {sharding!r}.",
+            hint="NamedSharding(mesh, PartitionSpec('axis')).",
+        )
+    mesh = config.current().mesh
+    if mesh is None:
+        raise BadArgument(
+            f"{where}: a PartitionSpec is about the mesh in force, and there is none, got {sharding}.",
+            hint="with hx.set_mesh(mesh): ..., or NamedSharding(mesh, spec).",
+        )
+    return NamedSharding(mesh, sharding)
+
+
+def over_mesh(sharding: Sharding) -> NamedSharding:
+    """The sharding as one over a mesh; one on a single device is over a mesh of that device alone."""
+    if isinstance(sharding, NamedSharding):
+        return sharding
+    (device,) = sharding._device_assignment
+    return NamedSharding(Mesh(np.array([device]), ("device",)), PartitionSpec())
+
+
+def for_leaves(where: str, shardings: Any, tree: Any) -> list[Any]:
+    """The sharding asked for each leaf of a tree, None where none is. Raises: TreeMismatch: it is no prefix."""
+    found = pytrees.broadcast_prefix(shardings, tree, is_requested, what=where)
+    return [None if sharding is None else requested(where, sharding) for sharding in found]
+
+
+def whole_shardings(where: str, shardings: Any) -> None:
+    """Raises BadArgument: a leaf of a tree of shardings is none, or leaves a dimension to the compiler."""
+    for leaf in pytrees.leaves(shardings, is_requested):
+        if leaf is not None and not is_requested(leaf):
+            requested(where, leaf)
+        spec = leaf.spec if isinstance(leaf, NamedSharding) else leaf
+        if isinstance(spec, PartitionSpec) and UNCONSTRAINED in spec:
+            raise BadArgument(
+                f"{where}: every dimension must be said, got {spec}.",
+                hint="leave the sharding out, None, and the compiler chooses all of it.",
+            )

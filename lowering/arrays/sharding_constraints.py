@@ -1,0 +1,46 @@
+"""Constraints on how values inside of programs are cut over devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...effects.base.errors import BadArgument
+from ...effects.base.stack import perform
+from ...effects.core.arrays import as_array
+from ...effects.operations.sharding_constraint import ShardingConstraint
+from ...effects.trees import pytrees
+from ..compile.placement import over
+from .requested_shardings import for_leaves, over_mesh
+
+
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """The arrays of a tree, cut over devices as the shardings say, also inside of programs.
+
+        with_sharding_constraint(x, s) == x
+
+    It is its own derivative and transpose; under ``vmap`` the compiler chooses how the mapped dimension is cut.
+
+    Args:
+        shardings: a sharding, a PartitionSpec about the mesh in force, or a tree of them, a prefix of ``x``.
+
+    Raises: TreeMismatch: it is no prefix. ShapeMismatch: a dimension cannot be cut into equal parts. BadArgument: a
+    leaf is no sharding. DeviceMismatch: ``x``, or the rest of the program, is on other devices.
+    """
+    leaves, tree = pytrees.flatten(x)
+    wanted = for_leaves("with_sharding_constraint", shardings, x)
+    if None in wanted:
+        raise BadArgument("with_sharding_constraint: each array needs a sharding, got None.", hint="leave it out of x.")
+    placed = []
+    for leaf, sharding in zip(leaves, wanted):
+        cut = over_mesh(sharding)
+        over(cut.mesh)  # calls check from now on where their arguments are
+        placed.append(perform(ShardingConstraint(cut), as_array(leaf)))
+    return pytrees.unflatten(tree, placed)
+
+
+def reshard(xs: Any, out_shardings: Any) -> Any:
+    """``with_sharding_constraint``: the arrays of a tree, cut over devices as the shardings say.
+
+        reshard(x, s) == x
+    """
+    return with_sharding_constraint(xs, out_shardings)

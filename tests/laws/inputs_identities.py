@@ -1,0 +1,25 @@
+"""Inputs for operations that are the identity: those beside rematerialisation, and the sharding constraint."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import handlax as hx
+from handlax.effects.control.checkpoint import Name, OptimizationBarrier
+from handlax.effects.operations.sharding_constraint import ShardingConstraint
+from handlax.effects.sharding.mesh import Mesh
+from handlax.effects.sharding.named_sharding import NamedSharding
+from handlax.effects.sharding.partition_spec import PartitionSpec
+from handlax.effects.types import dtypes
+
+from .inputs import SPECIAL, Case, Domain
+
+FEW = Domain(-2.0, 2.0, extremes=SPECIAL)
+HALVES = NamedSharding(Mesh(np.array(hx.devices()[:2]), ("halves",)), PartitionSpec("halves"))
+
+CASES = [
+    Case(Name("kept"), (FEW,), (((3,),), ((2, 3),), ((),), ((0, 2),)), dtypes.ANY),
+    Case(ShardingConstraint(HALVES), (FEW,), (((4,),), ((2, 3),), ((0, 2),)), dtypes.ANY),
+    Case(OptimizationBarrier(), (FEW,), (((3,),), ((),)), dtypes.ANY),
+    Case(OptimizationBarrier(), (FEW, FEW), (((3,), (2, 2)), ((), (0,))), dtypes.ANY),
+]

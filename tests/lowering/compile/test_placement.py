@@ -1,0 +1,126 @@
+"""Programs over the devices of a mesh: what is emitted, where they run, how their results are cut."""
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import errors
+from handlax import numpy as hnp
+from handlax.effects.sharding.mesh import AbstractMesh, Mesh
+from handlax.effects.sharding.named_sharding import NamedSharding
+from handlax.effects.sharding.partition_spec import PartitionSpec as P
+from handlax.interpreters.core.record import record
+from handlax.lowering.arrays.sharding_constraints import with_sharding_constraint
+from handlax.lowering.compile.compile import compile_program, lower
+from handlax.lowering.compile.placement import meshes, on_device, over
+from handlax.lowering.xla import jaxlib_runtime
+
+GRID = Mesh(np.array(hx.devices()).reshape(2, 4), ("a", "b"))
+LINE = Mesh(np.array(hx.devices()), ("c",))
+X = np.arange(32, dtype="float32").reshape(8, 4)
+
+
+def cut(mesh, *spec):
+    return NamedSharding(mesh, P(*spec))
+
+
+def constrained(x, *cuts):
+    for sharding in cuts:
+        x = with_sharding_constraint(x * 2, sharding)
+    return x
+
+
+def program(f, x=X):
+    return record(lambda x: [f(x)], [hnp.asarray(x).type])
+
+
+def spec(x):
+    return jaxlib_runtime.named_sharding(x.buffer).spec
+
+
+def test_a_mesh_is_declared_once_with_its_axes_in_both_dialects():
+    text = lower(program(lambda x: constrained(x, cut(GRID, "a"), cut(GRID, ("a", "b")))), "f").module.text
+    assert text.count("sdy.mesh @") == 1 and "mhlo.num_partitions = 8" in text
+    assert 'sdy.mesh @mesh = <["a"=2, "b"=4]>' in text
+    assert 'stablehlo.mesh = {axes = [{name = "a", size = 2 : i64}, {name = "b", size = 4 : i64}]}' in text
+    assert '<@mesh, [{"a"}, {}]>' in text and '<@mesh, [{"a", "b"}, {}]>' in text
+
+
+def test_functions_of_a_module_share_its_meshes():
+    inner = hx.jit(lambda x: constrained(x, cut(GRID, "b"), cut(LINE, "c")))
+    text = lower(program(lambda x: inner(constrained(x, cut(GRID, "a")))), "f").module.text
+    assert text.count("sdy.mesh @") == 2 and '@mesh_1 = <["c"=8]>' in text and '<@mesh_1, [{"c"}, {}]>' in text
+
+
+def test_a_program_of_one_device_knows_of_no_mesh():
+    text = lower(program(lambda x: x + 1), "f").module.text
+    assert "sdy" not in text and "mhlo.num_partitions = 1" in text
+
+
+def test_meshes_are_found_inside_of_bodies():
+    step = lambda x, _: (constrained(x, cut(GRID, "a")), None)
+    assert meshes(program(lambda x: hx.lax.scan(step, x, None, 3)[0])) == (GRID,)
+    assert meshes(program(lambda x: x + 1)) == ()
+
+
+def test_an_abstract_mesh_is_emitted_and_not_compiled():
+    mesh = AbstractMesh((64, 64), ("a", "b"))
+    large = program(lambda x: hnp.sum(constrained(x, cut(mesh, "a", "b"))), np.zeros((128, 128)))
+    assert "mhlo.num_partitions = 4096" in lower(large, "f").module.text
+    with pytest.raises(errors.DeviceMismatch, match="abstract"):
+        compile_program(large)
+
+
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [
+        (lambda x: constrained(x, cut(GRID, "a")), P("a")),
+        (lambda x: constrained(x, cut(GRID, "b")).T, P(None, "b")),
+        (lambda x: constrained(x, cut(GRID, ("b", "a"))), P(("b", "a"))),
+        (lambda x: constrained(x, cut(GRID, "a", "b")).sum(0), P("b")),
+        (lambda x: constrained(x, cut(GRID, "a")).sum(), P()),
+        (lambda x: constrained(x, cut(LINE, "c")), P("c")),
+        (lambda x: constrained(x, cut(LINE)), P()),
+    ],
+)
+def test_a_program_that_names_a_mesh_runs_on_it_and_its_results_tell_how_they_are_cut(f, expected):
+    y = hx.jit(f)(X)
+    assert spec(y) == expected and y.devices() == {*hx.devices()}
+    np.testing.assert_allclose(y, f(hnp.asarray(X)), rtol=1e-6)
+
+
+def test_arguments_and_results_are_cut_as_the_placement_says():
+    placement = over(GRID, [cut(GRID, "a"), None], [cut(GRID, None, "b"), None])
+    compiled = compile_program(
+        record(lambda x, y: [x + y, x * 2], [hnp.asarray(X).type] * 2), placement=placement
+    )
+    one, two = compiled(hnp.asarray(X), hnp.asarray(X) * 2)
+    assert (spec(one), spec(two)) == (P(None, "b"), P("a"))
+    assert one.tolist() == (X * 3).tolist() and two.tolist() == (X * 2).tolist()
+    assert "jax.buffer_donor" not in compiled.text
+
+
+@pytest.mark.parametrize("spec_of_x", [P("a"), P("a", None), P(None, ("b",)), P(("a", "b")), P()])
+def test_a_result_that_is_cut_as_an_argument_has_the_very_sharding_of_it(spec_of_x):
+    x = with_sharding_constraint(X, NamedSharding(GRID, spec_of_x))
+    y = hx.jit(lambda x: x + 1)(x)
+    assert y.buffer._sharding is x.buffer._sharding
+
+
+def test_one_program_has_the_devices_of_one_order():
+    backwards = Mesh(np.array(hx.devices()[::-1]), ("c",))
+    with pytest.raises(errors.DeviceMismatch, match="same devices in the same order"):
+        hx.jit(lambda x: constrained(x, cut(LINE, "c"), cut(backwards, "c")))(X)
+    with pytest.raises(errors.DeviceMismatch, match="same devices in the same order"):
+        compile_program(program(lambda x: constrained(x, cut(LINE, "c"))), placement=on_device(hx.devices()[3]))
+    y = hx.jit(lambda x: constrained(x, cut(backwards, "c")))(X)
+    assert y.tolist() == (X * 2).tolist()
+
+
+def test_collective_programs_are_launched_one_after_the_other_without_harm():
+    step = lambda x: x @ (x.T @ x) / hnp.sum(x * x)
+    f = hx.jit(step)
+    y, z = with_sharding_constraint(X, cut(GRID, "a")), hnp.asarray(X)
+    for _ in range(30):
+        y, z = f(y), step(z)
+    np.testing.assert_allclose(y, z, rtol=1e-3)
