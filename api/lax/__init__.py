@@ -182,6 +182,7 @@ from ..effects.operations.special.special_functions import zeta as zeta
 from ..interpreters.custom.implicit import custom_linear_solve as custom_linear_solve
 from ..interpreters.custom.implicit import custom_root as custom_root
 from ..interpreters.transformations.vmap import map as map
+from ..lowering.arrays.sharding_constraints import with_sharding_constraint as with_sharding_constraint
 from ..lowering.jit.devices import platform_dependent as platform_dependent
 from . import linalg as linalg
 from .composed import DotDimensionNumbers as DotDimensionNumbers
