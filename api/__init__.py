@@ -201,6 +201,7 @@ _DECLARED = {
     "effects.operations.collectives.collective": "Psum Pprod Pmax Pmin Pbroadcast Ppermute AllGather PsumScatter "
     "AllToAll AxisIndex",
     "effects.operations.reductions.generic_reduce": "Reduce",
+    "effects.operations.sharding_constraint": "ShardingConstraint",
     "effects.operations.special.special_functions": "Digamma Igamma IgammaGradA Igammac Lgamma Polygamma "
     "RandomGammaGrad RegularizedIncompleteBeta Zeta",
     "interpreters.library.effectful.error_values": "DebugCheck Reported",

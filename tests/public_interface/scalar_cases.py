@@ -377,7 +377,7 @@ WITHOUT = {
     """,
     "its arguments are independent of each other": """
         numpy: meshgrid
-        lax: dce_sink
+        lax: dce_sink with_sharding_constraint
     """,
     "it converts what it is given, or reads data": """
         numpy: astype from_dlpack frombuffer fromfunction fromstring load save savez

@@ -60,6 +60,7 @@ STATE |= {
     "interpreters.core.evaluate:HEAVY": "types of operands that must not be forgotten while they live",
     "lowering.xla.array_backend:ON_PLACED": "a registry",
     "lowering.xla.array_backend:PLACED": "whether arrays were placed on devices",
+    "lowering.xla.executables:_LAST": "the token of the last program over several devices, at most one",
     "lowering.xla.host_callbacks:_BARRIER_AT_EXIT": "whether the barrier is registered",
     "lowering.xla.host_callbacks:_PENDING": "what effects_barrier waits for",
 }
