@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import IntegerOverflow
-from .dtypes import default_int, holds, iinfo, is_complex, is_floating, is_integer
+from .dtypes import default_int, holds, integer_range, is_complex, is_floating, is_integer
 
 
 def cast(x: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
@@ -26,12 +26,13 @@ def cast(x: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
 
 def _saturated(x: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
     """Floats as integers: truncated, clamped to the range of ``dtype``, 0 for NaN; NumPy defines the first alone."""
-    info = iinfo(dtype)
+    least, most = integer_range(dtype)
     wide_x = x.astype(np.float64)
-    low, high = wide_x <= float(info.min), wide_x >= float(int(info.max) + 1)
-    truncated = np.where(low | high | np.isnan(wide_x), 0.0, wide_x).astype(np.int64 if info.min < 0 else np.uint64)
-    least, most = (np.asarray(int(bound), truncated.dtype) for bound in (info.min, info.max))
-    return np.where(low, least, np.where(high, most, truncated)).astype(dtype)
+    low, high = wide_x <= least, wide_x >= most + 1
+    truncated = np.where(low | high | np.isnan(wide_x), 0.0, wide_x).astype(np.int64 if least < 0 else np.uint64)
+    result = truncated.astype(dtype)
+    result[low], result[high] = least, most
+    return result
 
 
 def number_data(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
