@@ -236,12 +236,12 @@ def _site_by_modules(depth: int = 1) -> tuple[CodeType | None, int]:
 user_site: Callable[..., RawSite] = _site_by_modules if hasattr(sys, "_getframemodulename") else _site_by_frames
 
 
-def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+def warn_user(message: str) -> None:
     """Issue a warning at the user's line."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and is_internal(frame.f_code.co_filename):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, level)
+    warnings.warn(message, UserWarning, level)
 
 
 class PathStart(NamedTuple):

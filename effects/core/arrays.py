@@ -411,7 +411,7 @@ def _is_read_only(x: np.ndarray[Any, Any]) -> bool:
     return base is None
 
 
-def from_numpy(x: np.ndarray[Any, Any], *, copy: bool | None = None, weak: bool = False) -> ConcreteArray:
+def from_numpy(x: np.ndarray[Any, Any], *, copy: bool | None = None) -> ConcreteArray:
     """The array of NumPy's data: a copy, unless the data are read-only or ``copy=False``.
 
     Raises: BadArgument: the array is masked, so that some of its elements have no value.
@@ -423,7 +423,7 @@ def from_numpy(x: np.ndarray[Any, Any], *, copy: bool | None = None, weak: bool 
         x = x.astype(dtype)
     elif copy or (copy is None and not _is_read_only(x)):
         x = x.copy()
-    return concrete(array_type(x.shape, dtype, weak), x)
+    return concrete(array_type(x.shape, dtype), x)
 
 
 def without_subclass(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -94,7 +94,6 @@ class ExtendedDType:
     """
 
     __slots__ = ()
-    _is_extended: ClassVar[bool] = True
     type: ClassVar[Any] = extended
     name: str
     base: np.dtype[Any]

@@ -83,10 +83,10 @@ def take_along_axis(
     made = broadcast_shape("take_along_axis", (*x.shape[:axis], 1, *x.shape[axis + 1 :]), i.shape)
     if not prod(made):
         return shapes.full(x.type.update(shape=made), 0)
-    return _along(x, as_array(i), axis, made, left, fill_value)
+    return _along(x, as_array(i), axis, left, fill_value)
 
 
-def _along(x: Any, i: Any, axis: int, made: tuple[int, ...], mode: Any, fill: Any) -> Any:
+def _along(x: Any, i: Any, axis: int, mode: Any, fill: Any) -> Any:
     """``take_along_axis`` as one gather: axes that both have are batched, those of one alone are windows or indexed."""
     pairs, windows, single, outer = [], [], [axis], []
     sizes = [1] * x.ndim
