@@ -34,7 +34,7 @@ def test_floats_are_written_as_short_as_they_read_back(value):
 
 def test_short_numbers():
     numbers = (np.float32(0.1), dtypes.bfloat16.type(0.1), np.float64(-0.0), np.complex64(complex(1, -0.0)),
-               np.float32("nan"), np.int8(-3), np.bool_(True), np.float16(1e-7))
+               np.float32("nan"), np.int8(-3), np.bool_(True), np.float16(1e-7), np.float32(1e5))
     texts = [number_text(x) for x in numbers]
-    assert texts == ["0.1", "0.1", "-0.0", "1.0-0.0j", "nan", "-3", "True", "1e-07"]
+    assert texts == ["0.1", "0.1", "-0.0", "1.0-0.0j", "nan", "-3", "True", "1e-07", "100000.0"]
     assert number_text(np.array([0x7FC00001], np.uint32).view(f32)[0]) == "0x7fc00001"
