@@ -26,6 +26,9 @@ from ..base.deep_calls import on_deep_stack
 from ..base.value_identity import ByEquality, ByIdentity, bits
 from ..core.arrays import Array, ConcreteArray
 from ..core.operation import Operation
+from ..sharding.mesh import AbstractMesh, Mesh
+from ..sharding.named_sharding import NamedSharding, SingleDeviceSharding
+from ..sharding.partition_spec import PartitionSpec
 from ..types.array_type import ArrayType
 from .captured import jit_info
 from .code_reads import (
@@ -59,7 +62,9 @@ _TABLES = frozenset((
     "__parameters__", "__protocol_attrs__", "__qualname__", "__slots__", "__static_attributes__", "__type_params__",
     "__weakref__",
 ))  # fmt: skip
-_HASHED = frozenset((range, types.GenericAlias, types.UnionType))
+_HASHED = frozenset((
+    range, types.GenericAlias, types.UnionType, Mesh, AbstractMesh, PartitionSpec, NamedSharding, SingleDeviceSharding,
+))  # fmt: skip
 _BY_IDENTITY = frozenset((type, types.BuiltinFunctionType))  # their own == compares identity, in C
 # Builtins that read or do more than their arguments say.
 _ESCAPES = frozenset((

@@ -14,6 +14,7 @@ import pytest
 from helpers.count_traces import traced
 
 import handlax as hx
+from handlax import P
 from handlax.effects.functions.fingerprint import fingerprint
 
 
@@ -280,6 +281,18 @@ class Choice:
     a: float = 2.0
 
 
-@pytest.mark.parametrize("read", [Row, Choice, Row(3.0), Choice(3.0), range(3), int | float, typing.Generic])
+MESH = hx.make_mesh((2, 4), ("a", "b"))
+
+
+@pytest.mark.parametrize("read", [Row, Choice, Row(3.0), Choice(3.0), range(3), int | float, typing.Generic,
+                                  MESH, MESH.abstract_mesh, P("a"), hx.NamedSharding(MESH, P("a"))])
 def test_immutable_records_are_compared_by_value(read):
     assert traced(lambda: [hx.jit(lambda x: x if read else x - 1)(1.0) for _ in range(3)]) <= 1
+
+
+def test_shardings_of_equal_meshes_are_compared_by_value():
+    def placed(*entries):
+        where = hx.NamedSharding(hx.make_mesh((2, 4), ("a", "b")), P(*entries))
+        return hx.jit(lambda x: x + where.num_devices)(1.0)
+
+    assert traced(lambda: [placed(*entries) for entries in [("a",), ("a",), ("b",), ("a", None), ("b",)]]) == 3
