@@ -175,6 +175,7 @@ if _typing.TYPE_CHECKING:
     from .sharding import NamedSharding as NamedSharding
     from .sharding import P as P
     from .sharding import make_mesh as make_mesh
+    from .sharding import reshard as reshard
     from .sharding import set_mesh as set_mesh
 
 # Most programs need few of these names, so each is loaded when first asked for (PEP 562); nowhere else in the package:
@@ -191,7 +192,7 @@ _LATER = {
         ".interpreters.analysis.typecheck": "check_program typecheck",
         ".library": "ask call_and_reap check check_bounds check_finite checkify get harvest local modify nest plant "
         "put raise_ reap sow tell",
-        ".sharding": "NamedSharding P make_mesh set_mesh",
+        ".sharding": "NamedSharding P make_mesh reshard set_mesh",
     }.items()
     for name in names.split()
 }

@@ -14,4 +14,7 @@ from ..effects.sharding.named_sharding import SingleDeviceSharding as SingleDevi
 from ..effects.sharding.named_sharding import make_single_device_sharding as make_single_device_sharding
 from ..effects.sharding.partition_spec import P as P
 from ..effects.sharding.partition_spec import PartitionSpec as PartitionSpec
+from ..lowering.arrays.sharding_constraints import reshard as reshard
+from .axis_modes import auto_axes as auto_axes
+from .axis_modes import explicit_axes as explicit_axes
 from .device_grids import make_mesh as make_mesh
