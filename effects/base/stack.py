@@ -159,6 +159,11 @@ def perform(op: Any, *operands: Any) -> Any:
     return current().answer(op, operands)
 
 
+def push(run: Run) -> None:
+    """The stack is ``run``, until a block around it ends: for a run that has no block of its own."""
+    STACK.set(run)
+
+
 class inside:
     """``with inside(run):`` the stack is ``run`` and the runs outside it; the previous stack is restored at the end."""
 

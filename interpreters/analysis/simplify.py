@@ -72,8 +72,8 @@ def _eliminate(program: Program, used_outputs: Marks, keep: Marks) -> Simplified
     if all(used_outputs) and len(program.consts) < 2 and _all_needed(program, keep):
         return SimplifiedProgram(program, (True,) * inputs)  # nothing is dead, and there are no two constants to merge
     live = bytearray(count + len(program.consts))  # constants at the end, by their negative numbers
-    for n, wanted in zip(program.outs, used_outputs):
-        live[n] |= wanted
+    for n, yes in zip(program.outs, used_outputs):
+        live[n] |= yes
     retained: list[RetainedEquation] = []
     end = count
     columns: tuple[Any, ...] = (program.ops, program.args, program.types, program.sites)

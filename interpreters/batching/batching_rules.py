@@ -40,7 +40,7 @@ class TransformedLanesRule(BatchingRule):
     inner: Any
     handler: HandlerTemplate
     extra: int
-    wanted: tuple[Mark, ...]
+    result_marks: tuple[Mark, ...]
 
     def varies(self, mapped: Sequence[bool]) -> bool:
         lanes, _ = self.handler.parts(mapped, self.extra)
@@ -55,7 +55,7 @@ class TransformedLanesRule(BatchingRule):
             marks = [run.stack(mark) if yes else mark for mark, yes in zip(self.handler.marks, lanes)]
             ys, found = self.inner(size, lanes, handler.boxes(parts, marks))
         ends = handler.unchanged_state(self.shown)
-        wanted = [run.stack(mark) if yes else mark for mark, yes in zip(self.wanted, found)]
+        marks = [run.stack(mark) if yes else mark for mark, yes in zip(self.result_marks, found)]
         of_state = {id(x): yes for x, yes in zip(state, state_lanes)}
         found = [*found, *[of_state.get(id(x), False) for x in ends]]
-        return [*[run.force(y, mark)[0] for y, mark in zip(ys, wanted)], *ends], found
+        return [*[run.force(y, mark)[0] for y, mark in zip(ys, marks)], *ends], found

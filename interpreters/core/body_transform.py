@@ -410,25 +410,25 @@ def _transform_operation(
     marks = [*shared, *moving, *each]
     if op.deferred:  # a deferred rule may return a value of the handler where the body returns none
         found = [run.carried(run.join(marks)) if mark is None else mark for mark in found]
-    wanted = [*moving, *found[op.carry :]] if op.loops else found
+    result_marks = [*moving, *found[op.carry :]] if op.loops else found
     programs = [
         new.program
-        if list(new.marks) == wanted and new.state == tuple(layout.types)
-        else transform_body(run, body, marks, layout.required(wanted, i), flow, state, at).program
+        if list(new.marks) == result_marks and new.state == tuple(layout.types)
+        else transform_body(run, body, marks, layout.required(result_marks, i), flow, state, at).program
         for i, (body, new) in enumerate(zip(op.main, bodies))
     ]
     closed, captured = close_all([*[test.program.with_outs(test.program.outs[:1]) for test in tests], *programs])
     rules = {}
     if op.deferred:
-        context = BodyTransformContext(run, flow, len(captured), op.bodies[0], marks, wanted, layout)
+        context = BodyTransformContext(run, flow, len(captured), op.bodies[0], marks, result_marks, layout)
         rules["rule"] = op.rule.transformed(context)
     types = op.groups((None,) * op.selects + op.bodies[0].in_types)
     shared_parts = sum([len(run.part_types(mark, t)) for mark, t in zip(shared, types.shared)])
     carry_parts = sum([len(run.part_types(mark, t)) for mark, t in zip(moving, types.carry)])
     carry = carry_parts + (len(state) if in_carry else 0)
     new = op.with_bodies(closed, shared=len(captured) + shared_parts, carry=carry, **rules)
-    counts = [len(run.part_types(mark, t)) for mark, t in zip(wanted, op.main[0].out_types)]
-    stacked = [run.stack(mark) if op.stacks and i >= op.carry else mark for i, mark in enumerate(wanted)]
+    counts = [len(run.part_types(mark, t)) for mark, t in zip(result_marks, op.main[0].out_types)]
+    stacked = [run.stack(mark) if op.stacks and i >= op.carry else mark for i, mark in enumerate(result_marks)]
     raised = [(i, mark) for i, mark in enumerate(moving, op.selects + op.shared) if mark != operand_marks[i]]
     state_operand = new.selects + new.shared + carry_parts if in_carry else None
     state_result = sum(counts[: op.carry] if in_carry else counts)

@@ -205,15 +205,15 @@ def _results(ys: Any, dys: Any, by_state: Jvp, by_value: Jvp) -> tuple[list[Any]
 class TransformedJvpRule(DerivativeRule):
     """A jvp rule under a handler. A tangent is partitioned as its primal.
 
-    ``extra``: number of captured values; ``out_types``, ``wanted``: types and marks of the results; ``ends``: types of
-    the final state.
+    ``extra``: number of captured values; ``out_types``, ``result_marks``: types and marks of the results; ``ends``:
+    types of the final state.
     """
 
     inner: Any
     handler: HandlerTemplate
     extra: int
     out_types: tuple[ArrayType, ...]
-    wanted: tuple[Mark, ...]
+    result_marks: tuple[Mark, ...]
     ends: tuple[ArrayType, ...]
 
     @property
@@ -241,7 +241,7 @@ class TransformedJvpRule(DerivativeRule):
             )
         outs: list[Any] = []
         douts: list[Any] = []
-        for y, dy, t, mark in zip(ys, dys, self.out_types, self.wanted):
+        for y, dy, t, mark in zip(ys, dys, self.out_types, self.result_marks):
             parts = handler.typed(y, t, mark)
             outs += parts
             given = dy is None or dy is PERFORMED

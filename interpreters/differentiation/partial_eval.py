@@ -117,9 +117,9 @@ def split_program(
 
     ``effects``: classes of effects that are unknown from the start, as in a loop whose rest performs such effects.
     """
-    wanted = (False,) * len(program.outs) if forced is None else tuple(forced)
-    key = (program, tuple(unknown), wanted, policy, all_results, effects, config.current())
-    return _PROGRAMS.get(key, lambda: _split_program(program, unknown, wanted, policy, all_results, effects))
+    forced_results = (False,) * len(program.outs) if forced is None else tuple(forced)
+    key = (program, tuple(unknown), forced_results, policy, all_results, effects, config.current())
+    return _PROGRAMS.get(key, lambda: _split_program(program, unknown, forced_results, policy, all_results, effects))
 
 
 def _split_program(

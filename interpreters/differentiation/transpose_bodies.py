@@ -69,9 +69,9 @@ def _after_known(
         return [None] * len(operands)
     inner = [values[n] for n in parts.sources]
     marks = [n < len(linear) and linear[n] for n in parts.sources]
-    wanted = [ct for ct, (known, _) in zip(cts, parts.results) if known is None]
+    unknown_cts = [ct for ct, (known, _) in zip(cts, parts.results) if known is None]
     grads: list[Any] = [None] * len(operands)
-    for n, grad in zip(parts.sources, transpose_operation(parts.rest, wanted, inner, marks, transpose)):
+    for n, grad in zip(parts.sources, transpose_operation(parts.rest, unknown_cts, inner, marks, transpose)):
         if n < len(linear) and grad is not None:
             grads[n] = add_tangents(grads[n], grad)
     return grads
@@ -170,8 +170,8 @@ def _body(
     linear_shared = [t for t, yes in zip(types, marks.shared) if yes]
     linear_each = [t for t, yes in zip(types[shared + carry :], marks.each) if yes]
     if not op.loops and live == (*summed, *sliced):  # no carries, and all branches have the same cotangents
-        wanted = [t for t, yes in zip([*linear_shared, *linear_each], live) if yes]
-        if adjoint.out_types == tuple(wanted):
+        types_of_live = [t for t, yes in zip([*linear_shared, *linear_each], live) if yes]
+        if adjoint.out_types == tuple(types_of_live):
             return adjoint
     recorder = Record(BASE, "")
 

@@ -104,7 +104,7 @@ def _like(op: Any, answer: Any) -> Any:
 
 def _answer(run: Any, clause: Any, op: Operation, operands: tuple[Any, ...]) -> Any:
     """The answer of a clause on the current state, recorded and discarded: only its types are used."""
-    current_state = run.current
+    current_state = run.merged_state()
     if type(current_state) is OpenLog:
         current_state = OpenLog(current_state.label, current_state.entries)
     state = () if current_state is NO_STATE else (current_state,)

@@ -15,7 +15,7 @@ from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadArgument, BadCall, CannotCross
 from ...effects.base.immutables import ImmutableObject
 from ...effects.base.source_locations import user_site
-from ...effects.base.stack import BASE, STACK, Run, installed, runs
+from ...effects.base.stack import BASE, STACK, Run, installed, push, runs
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.core.arrays import as_array
 from ...effects.trees import pytrees
@@ -93,7 +93,7 @@ class Installation(ImmutableObject):
                 y = on_deep_stack(f, *args, **kwargs)
             if isinstance(y, _SUSPENDED):
                 raise _not_executed(self.handler, f, y)
-            return final_answer(self.handler, run.current, y)
+            return final_answer(self.handler, run.merged_state(), y)
 
         return handled
 
@@ -111,7 +111,7 @@ class Installation(ImmutableObject):
             )
         run = BlockRun(top, self.handler, self.state, user_site(2))
         run.installation = self
-        STACK.set(run)
+        push(run)
         return run
 
     def __exit__(self, *error: object) -> None:
@@ -135,7 +135,7 @@ class Installation(ImmutableObject):
             )
         for run in opened:
             run.ended = True
-        STACK.set(opened[-1].outer)
+        push(opened[-1].outer)
         if len(opened) > 1 and error[0] is None:
             raise BadCall(
                 f"handle: the with block of {self.handler} is closed before that of {opened[0].label} in it; now both "
@@ -145,10 +145,15 @@ class Installation(ImmutableObject):
 
 
 class BlockRun(HandlerRun):
-    """The run of a ``with`` block of ``installation``."""
+    """The run of a ``with`` block of ``installation``; ``current`` is the state after each operation in it."""
 
     __slots__ = ("installation",)
     installation: Installation
+
+    def cross(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        results = super().cross(op, operands)
+        self.merged_state()
+        return results
 
 
 def handle(handler: Handler, state: Any = NO_STATE) -> Installation:

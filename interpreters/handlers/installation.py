@@ -59,7 +59,7 @@ class HandlerRun(BodyTransformer):
     ``core.body_transform``, and forwards all others.
     """
 
-    __slots__ = ("handler", "clauses", "state", "reified", "plain")
+    __slots__ = ("handler", "clauses", "current", "reified", "plain")
     owns_boxes = False
 
     def __init__(
@@ -68,21 +68,16 @@ class HandlerRun(BodyTransformer):
         super().__init__(outer, repr(handler), site)
         self.handler = handler
         self.clauses = dict(handler.clauses)
-        self.state = state
+        self.current = state  # or ``UnmergedLanes``
         self.reified = reified  # evaluates a ClauseKind, (run, op, clause, operands) -> answer; None in direct mode
         self.plain = not (handler.tallies or handler.resumes or handler.aborts)  # each clause answers once
 
-    @property
-    def current(self) -> Any:
-        """The current state; lanes that are not merged into it yet are merged now."""
-        if type(self.state) is UnmergedLanes:
+    def merged_state(self) -> Any:
+        """The current state, after lanes that are not merged into it yet are merged, by a loop."""
+        if type(self.current) is UnmergedLanes:
             with inside(self.outer):
-                self.state = self.state.merged()
-        return self.state
-
-    @current.setter
-    def current(self, state: Any) -> None:
-        self.state = state
+                self.current = self.current.merged()
+        return self.current
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         clause: Any = self.clauses.get(type(op))
@@ -105,12 +100,12 @@ class HandlerRun(BodyTransformer):
                     return self.outer.answer(op, operands)
                 if isinstance(clause, ClauseKind):
                     return self.reified(self, op, clause, operands)
-            before = self.state if type(self.state) is not UnmergedLanes else self.current
+            before = self.current if type(self.current) is not UnmergedLanes else self.merged_state()
             if before is NO_STATE:
                 y = clause(op, *operands)
             else:
                 state, y = pair(op, clause(before, op, *operands))
-                self.state = before.extended(state) if type(before) is OpenLog else state
+                self.current = before.extended(state) if type(before) is OpenLog else state
             return fit_answer(op, operands, y)
         except (TypeError, AttributeError) as error:
             if not isinstance(error, HandlaxError):
@@ -122,10 +117,10 @@ class HandlerRun(BodyTransformer):
 
     def explain(self, op: Operation, clause: Any, operands: tuple[Any, ...]) -> None:
         """After a TypeError in a clause: raise BadCall if it has another signature, StateTypeError if its state has."""
-        stateful = self.state is not NO_STATE and not self.handler.tallies
+        stateful = self.current is not NO_STATE and not self.handler.tallies
         check_arity(op, clause, [x.type for x in operands], stateful)
         if stateful and type(self.handler.moves) in (CarryMovement, MergeMovement):
-            leaves_of(self.current)
+            leaves_of(self.merged_state())
 
     def concerns(self, op: Any) -> bool:
         """Whether a body, or a deferred rule, may perform an operation that has a clause here."""
@@ -154,7 +149,7 @@ class HandlerRun(BodyTransformer):
         if any([kind in self.clauses for kind in test.operations]):
             return True
         handler = self.handler
-        if handler.otherwise is None or self.state is NO_STATE:
+        if handler.otherwise is None or self.current is NO_STATE:
             return False
         return any([op.bodied or handler.over(op) for op in test.ops])
 
@@ -165,7 +160,7 @@ class HandlerRun(BodyTransformer):
         return any([not isinstance(effect, (Axis, Abort)) for effect in left])
 
     def fresh(self, outer: Run) -> HandlerRun:
-        return HandlerRun(outer, self.handler, self.state, None, self.reified)
+        return HandlerRun(outer, self.handler, self.current, None, self.reified)
 
     def restrict(self, rule: str, body: Program | None) -> None:
         """Refuse clauses that resume, and those that end the program but where ``body`` performs such an operation."""
@@ -188,7 +183,7 @@ class HandlerRun(BodyTransformer):
         return None if None in marks else (handler, marks, self.reified)
 
     def flow(self, op: HigherOrder) -> StateFlow:
-        return STATELESS if self.state is NO_STATE else self.handler.moves.flow(self, op)
+        return STATELESS if self.current is NO_STATE else self.handler.moves.flow(self, op)
 
 
 def pair(op: Operation, answer: Any) -> tuple[Any, Any]:

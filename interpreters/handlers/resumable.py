@@ -30,7 +30,7 @@ from .answer_conversion import as_wide_array, fit_answer
 from .early_exit import Abort, with_exit_flag
 from .handler import Handler, check_arity, ctl
 from .installation import NO_STATE, HandlerRun, final_answer, pair
-from .resumed_branches import Joins, joined_branch, parted_branch
+from .resumed_branches import Joins, joined_branch, resuming_branch
 from .without_rule import without_rule
 
 
@@ -91,7 +91,7 @@ def _with_early_exit(
     with installed(run):
         outs = interpret(program, [recorder.input(t) for t in program.in_types])
     with installed(recorder):
-        leaves, tree = pytrees.flatten(final_answer(handler, run.current, pytrees.unflatten(structure, outs)))
+        leaves, tree = pytrees.flatten(final_answer(handler, run.merged_state(), pytrees.unflatten(structure, outs)))
         handled = recorder.freeze([as_array(y) for y in leaves], program.name)
     (closed,), captured = close_all([with_exit_flag(handled, tree)])
     count = len(handled.outs)
@@ -102,7 +102,8 @@ def _with_early_exit(
 
 def _abort(run: HandlerRun, op: Operation, clause: Any, operands: tuple[Any, ...]) -> Any:
     """Ends the program with the answer of a ``final`` clause."""
-    answer = clause.f(op, *operands) if run.current is NO_STATE else clause.f(run.current, op, *operands)
+    state = run.merged_state()
+    answer = clause.f(op, *operands) if state is NO_STATE else clause.f(state, op, *operands)
     leaves, tree = pytrees.flatten(answer)
     current().answer(Abort(op.name, tree), tuple([as_wide_array(op.name, x) for x in leaves]))
     return _zero_results(op, operands)
@@ -154,7 +155,7 @@ class _Frame:
                 if clause is None and (op.bodied or op.deferred):
                     run = HandlerRun(STACK.get(), handler, state)
                     y = run.answer(op, xs)
-                    state = run.current
+                    state = run.merged_state()
                 elif clause is None:
                     y = current().answer(op, xs)
                 elif state is NO_STATE:
@@ -240,7 +241,7 @@ class _Frame:
             if isinstance(index, ConcreteArray):
                 body = op.bodies[branch_index(index, len(op.bodies))]
                 return self.evaluate_body(body, operands, state, self.rest(i))
-            return parted_branch(op, xs, state, self.evaluate_body, self.rest(i))
+            return resuming_branch(op, xs, state, self.evaluate_body, self.rest(i))
         raise CannotCross(
             f"{op.name}: a clause that takes resume, of {', '.join(self.resuming())}, cannot cross it: the rest of "
             f"the program after one iteration of a loop, or in one lane, is not a function.",

@@ -1,7 +1,7 @@
 """Branches, chosen by a traced value, that perform operations with ``ctl`` clauses: the rest of the program after them.
 
     joined_branch     every body ends by resuming, as most do: one branch gives results and state, and one rest follows
-    parted_branch     otherwise: the rest is one program, recorded once. Where every body resumes once, a branch stands
+    resuming_branch   otherwise: the rest is one program, recorded once. Where every body resumes once, a branch stands
                       before it and another one after it; else each body calls it as often as it resumes
 
 XLA inlines calls: where bodies resume twice, or where of three some resume and others do not, n such branches in a row
@@ -136,7 +136,7 @@ def joined_branch(
     return results[:count], _state_of(structures[0], results[count:])
 
 
-def parted_branch(op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate, resume: Resume) -> Any:
+def resuming_branch(op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate, resume: Resume) -> Any:
     """The answer of a branch whose bodies go on, each with the rest of the program, ``resume``.
 
     Raises: TreeMismatch, DTypeMismatch: the answers of the bodies differ in structure or type.

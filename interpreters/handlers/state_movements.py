@@ -182,7 +182,7 @@ class CarriedState(StateFlow):
     in_carry = True
 
     def __init__(self, run: Any):
-        self.operands, self.structure = leaves_of(run.current)
+        self.operands, self.structure = leaves_of(run.merged_state())
 
     def key(self) -> Any:
         return ("carried", self.structure)
@@ -191,7 +191,7 @@ class CarriedState(StateFlow):
         run.current = pytrees.unflatten(self.structure, values)
 
     def end(self, run: Any) -> tuple[Sequence[Any], Any]:
-        return leaves_of(run.current)
+        return leaves_of(run.merged_state())
 
     def join(
         self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
@@ -340,7 +340,7 @@ class MergedState(StateFlow):
         run.current = self.movement.unit
 
     def end(self, run: Any) -> tuple[Sequence[Any], Any]:
-        return leaves_of(run.current)
+        return leaves_of(run.merged_state())
 
     def join(
         self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
@@ -349,11 +349,11 @@ class MergedState(StateFlow):
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
         lanes = pytrees.unflatten(structure, values)
-        before = run.state
+        before = run.current
         if type(before) is UnmergedLanes and before.size == self.size:
-            run.state = before.with_lanes(lanes)
+            run.current = before.with_lanes(lanes)
         else:
-            run.state = UnmergedLanes(self.movement.op, run.current, lanes, self.size)
+            run.current = UnmergedLanes(self.movement.op, run.merged_state(), lanes, self.size)
 
 
 class SplitState(StateFlow):

@@ -14,7 +14,7 @@ from ...effects.base.errors import BadCall
 from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import as_array
 from ...effects.trees import pytrees
-from .reference import LENT, Ref, get, made_here, set, usable
+from .reference import LENT, Ref, get, reference_here, set, usable
 
 
 def positions_of(leaves: Sequence[Any]) -> tuple[int, ...]:
@@ -31,7 +31,7 @@ def pure_of(fun: Callable[..., Any], positions: tuple[int, ...]) -> Callable[...
     @wraps(fun)
     def pure(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = pytrees.flatten((args, kwargs))
-        refs = {i: made_here(as_array(leaves[i]), argument=True) for i in positions}
+        refs = {i: reference_here(as_array(leaves[i]), argument=True) for i in positions}
         before = {i: get(ref) for i, ref in refs.items()}
         args, kwargs = pytrees.unflatten(tree, [refs.get(i, x) for i, x in enumerate(leaves)])
         y = fun(*args, **kwargs)

@@ -25,7 +25,7 @@ from ...effects.base.errors import (
     NotAnArray,
     NotDifferentiable,
 )
-from ...effects.base.stack import BASE, STACK, Run, current, in_force
+from ...effects.base.stack import BASE, STACK, Run, current, in_force, push
 from ...effects.core.arrays import Array, as_array, concrete
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation, effect
@@ -155,10 +155,10 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None,
     """
     for parameter, found in (("memory_space", memory_space), ("kind", kind), ("pin", pin or None)):
         must_be_empty("new_ref", parameter, found, "a reference lies where its value lies.")
-    return made_here(as_array(init_val), False)
+    return reference_here(as_array(init_val), False)
 
 
-def made_here(x: Array, argument: bool) -> Ref:
+def reference_here(x: Array, argument: bool) -> Ref:
     """A reference of the present level; ``argument``: it stands for one of a caller."""
     x = convert(x, x.type.dtype, False)
     run = top = current()
@@ -170,7 +170,7 @@ def made_here(x: Array, argument: bool) -> Ref:
         return ref
     if type(top) is not References:
         top = References(top, {})
-        STACK.set(top)  # until what installed the runs outside of it is left
+        push(top)
     ref = Ref(x.type, top, argument)
     top.cells[ref] = x
     return ref

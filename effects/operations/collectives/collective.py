@@ -44,7 +44,7 @@ from ..manipulation.creation import iota
 from ..manipulation.slicing import axis_at, concatenate, index_in_dim, insert, slice_in_dim
 from ..reductions.cumulative import cumprod
 from ..reductions.reductions import highest, lowest, reduce_max, reduce_min, reduce_prod
-from .lane_groups import Groups, Seating, rows
+from .lane_groups import Groups, GroupTable, rows
 
 
 class Collective(Operation):
@@ -145,12 +145,12 @@ def beside(op: Collective, x: Any, dim: int | None) -> tuple[Any, int | None]:
 
 
 def _by_rows(rule: Any, op: Any, axis: Hashable, size: int, dims: Sequence[int | None], x: Any) -> tuple[Any, int]:
-    seating = Seating.of(op.groups or ())
-    table = seating.seated(axis_at(x, dims[0], 0, size), type(op).unit)
-    width = seating.lanes.shape[1]
+    members = GroupTable.of(op.groups or ())
+    table = members.by_group(axis_at(x, dims[0], 0, size), type(op).unit)
+    width = members.lanes.shape[1]
     along, _ = replace(op, axes=((axis, width),), groups=None).shifted(0)
     y, dim = rule(along, axis, width, (1,), table)
-    return seating.unseated(move_axis(axis_at(y, dim, 0, width), 1, 0)), 0
+    return members.by_lane(move_axis(axis_at(y, dim, 0, width), 1, 0)), 0
 
 
 def on_table(f: Callable[[Any], Any], x: Any, axes: tuple[SizedAxis, ...]) -> Any:
@@ -169,7 +169,7 @@ def lane_number(axes: tuple[SizedAxis, ...]) -> Any:
 def lane_position(axes: tuple[SizedAxis, ...], groups: Groups | None) -> Any:
     """The position of this lane in its group."""
     lane = lane_number(axes)
-    return lane if groups is None else dynamic_index_in_dim(Seating.of(groups).position, lane, 0, keepdims=False)
+    return lane if groups is None else dynamic_index_in_dim(GroupTable.of(groups).position, lane, 0, keepdims=False)
 
 
 class LaneReduction(Collective):
@@ -264,14 +264,14 @@ def along_groups(
 ) -> Any:
     """A cumulative function ``scan(x, axis, reverse)`` along the lanes of each group, of ``a[lanes, ...]``."""
     total = table.type.shape[0]
-    seating = Seating.of(groups or (tuple(range(total)),))
-    y = scan(seating.seated(table, unit), 1, reverse)
+    members = GroupTable.of(groups or (tuple(range(total)),))
+    y = scan(members.by_group(table, unit), 1, reverse)
     if exclusive:
-        count, width = seating.lanes.shape
+        count, width = members.lanes.shape
         start = broadcast(scalar(unit(y.type.dtype), y.type.dtype), (count, 1, *y.type.shape[2:]))
         rest = slice_in_dim(y, 1, width, axis=1) if reverse else slice_in_dim(y, 0, width - 1, axis=1)
         y = concatenate([rest, start] if reverse else [start, rest], 1)
-    return seating.unseated(y)
+    return members.by_lane(y)
 
 
 # y[k_1 at dims[0], k_2 at dims[1], ...] = x of the lane (k_1, k_2, ...)

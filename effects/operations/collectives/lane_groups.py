@@ -23,38 +23,38 @@ def rows(x: Any, index: Any, **fill: Any) -> Any:
     return gather(x, np.asarray(index, np.int32)[:, None], numbers, window, **fill)
 
 
-class Seating(NamedTuple):
-    """A partition of lanes into ordered groups as a table.
+class GroupTable(NamedTuple):
+    """A partition of lanes into ordered groups, as a table with a row for each group.
 
     Attributes:
-        lanes: the lane in each seat; the number of lanes where a seat is empty, as groups differ in size.
-        seat: the seat of each lane, counted row by row.
+        lanes: the lane in each cell; the number of lanes where a cell is empty, as groups differ in size.
+        cell: the cell of each lane, counted row by row.
         position: the position of each lane in its group.
     """
 
     lanes: np.ndarray[Any, Any]
-    seat: np.ndarray[Any, Any]
+    cell: np.ndarray[Any, Any]
     position: np.ndarray[Any, Any]
 
     @staticmethod
-    def of(groups: Groups) -> Seating:
+    def of(groups: Groups) -> GroupTable:
         total, width = sum(map(len, groups)), max(map(len, groups))
         lanes = np.full((len(groups), width), total, np.int32)
-        seat, position = np.zeros((2, total), np.int32)
+        cell, position = np.zeros((2, total), np.int32)
         for g, group in enumerate(groups):
             lanes[g, : len(group)] = group
             position[list(group)] = range(len(group))
-            seat[list(group)] = g * width + position[list(group)]
-        return Seating(lanes, seat, position)
+            cell[list(group)] = g * width + position[list(group)]
+        return GroupTable(lanes, cell, position)
 
     @property
     def in_order(self) -> bool:
-        """Whether the seats are those of lanes 0, 1, 2, ..., row by row."""
-        return np.array_equal(self.seat, np.arange(self.lanes.size))
+        """Whether the cells are those of lanes 0, 1, 2, ..., row by row."""
+        return np.array_equal(self.cell, np.arange(self.lanes.size))
 
-    def seated(self, table: Any, unit: Callable[[Any], Any]) -> Any:
-        """``a[lanes, ...] -> a[groups, positions, ...]``, with ``unit(dtype)`` in the empty seats."""
-        if self.lanes.size > self.seat.size:
+    def by_group(self, table: Any, unit: Callable[[Any], Any]) -> Any:
+        """``a[lanes, ...] -> a[groups, positions, ...]``, with ``unit(dtype)`` in the empty cells."""
+        if self.lanes.size > self.cell.size:
             dtype = table.type.dtype
             empty = broadcast(scalar(unit(dtype), dtype), (1, *table.type.shape[1:]))
             table = concatenate([table, empty], 0)
@@ -62,8 +62,8 @@ class Seating(NamedTuple):
             table = rows(table, self.lanes.ravel())
         return reshape(table, (*self.lanes.shape, *table.type.shape[1:]))
 
-    def unseated(self, table: Any) -> Any:
+    def by_lane(self, table: Any) -> Any:
         """The inverse, ``a[groups, positions, ...] -> a[lanes, ...]``."""
         groups, width, *lane = table.type.shape
         flat = reshape(table, (groups * width, *lane))
-        return flat if self.in_order else rows(flat, self.seat)
+        return flat if self.in_order else rows(flat, self.cell)
