@@ -1,4 +1,4 @@
-"""What holds for every test: eight virtual CPU devices, the same examples in every run, a bound on mappings."""
+"""What holds for every test: eight CPU devices, whole tracebacks, the same examples in every run, few mappings."""
 
 import itertools
 import os
@@ -6,6 +6,7 @@ from pathlib import Path
 
 # The number of devices is fixed when the client is made, so this stands before anything imports handlax.
 os.environ["HANDLAX_NUM_CPU_DEVICES"] = "8"
+os.environ["HANDLAX_TRACEBACK_FILTERING"] = "off"  # a failure shows where in the package it comes from
 
 import pytest
 from hypothesis import HealthCheck, settings

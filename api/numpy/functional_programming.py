@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.base.tracebacks import boundary, unnamed_boundary
 from ..effects.base.wrapping import name_of, wraps
 from ..effects.core.arrays import as_array
 from ..effects.operations.elementwise.conversion import convert
@@ -60,6 +61,7 @@ def vectorize(
     left_out = frozenset(excluded)
 
     @wraps(pyfunc)
+    @unnamed_boundary
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         fixed = {k: kwargs[k] for k in kwargs if k in left_out}
         named = [k for k in kwargs if k not in left_out]
@@ -139,6 +141,7 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
     return ufunc(vectorize(func), nin, nout, name=name_of(func), identity=identity)
 
 
+@boundary
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
     """``func1d`` of every vector along an axis; the dimensions of its result stand in place of the axis.
 
@@ -159,6 +162,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
     return f(x)
 
 
+@boundary
 def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
     """``func(a, axis)`` for one axis after another; dimensions that it drops come back with size 1.
 
@@ -181,6 +185,7 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
     return x
 
 
+@boundary
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
     """``f[k](x)[i]`` where condition ``k`` is the last that holds at ``i``; one function more is for where none does.
 

@@ -16,6 +16,7 @@ from typing import Any
 from .. import nn
 from .. import numpy as hnp
 from ..effects.base.errors import CannotCross
+from ..effects.base.tracebacks import unnamed_boundary
 from ..effects.base.wrapping import wraps
 from ..effects.operations.foundations.shapes import reshape
 from ..effects.trees import pytrees
@@ -100,6 +101,7 @@ def enumerate_values(f: Callable[..., Any]) -> Callable[..., Worlds]:
     need_open_sites("enumerate_values", f)
 
     @wraps(f)
+    @unnamed_boundary
     def enumerated(*args: Any, **kwargs: Any) -> Worlds:
         return handle(WORLDS, hnp.asarray(0.0))(f)(*args, **kwargs)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..effects.base.errors import BadArgument, ShapeMismatch, need_function
 from ..effects.base.stack import current
+from ..effects.base.tracebacks import unnamed_boundary
 from ..effects.base.wrapping import wraps
 from ..effects.control.lanes import Lanes
 from ..effects.control.recorded_bodies import body_of
@@ -57,6 +58,7 @@ def plate(name: str, size: int | None = None, in_axes: Any = 0) -> Callable[[Cal
         need_function("plate", f)
 
         @wraps(f)
+        @unnamed_boundary
         def mapped(*args: Any) -> Any:
             return _mapped(name, size, in_axes, f, args)
 

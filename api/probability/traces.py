@@ -16,6 +16,7 @@ from typing import Any
 
 from .. import numpy as hnp
 from ..effects.base.errors import BadArgument, CannotCross, StateTypeError
+from ..effects.base.tracebacks import unnamed_boundary
 from ..effects.base.wrapping import wraps
 from ..effects.core.arrays import as_array, perform
 from ..effects.operations.elementwise.bitwise import bitwise_or
@@ -163,6 +164,7 @@ def trace(f: Callable[..., Any]) -> Callable[..., Any]:
     need_open_sites("trace", f)
 
     @wraps(f)
+    @unnamed_boundary
     def traced(*args: Any, **kwargs: Any) -> Any:
         log, y = _traced(f, args, kwargs)
         return _sites(log), y
@@ -187,6 +189,7 @@ def log_density(f: Callable[..., Any], values: Mapping[str, Any] | None = None) 
     model = substitute(f, values or {})
 
     @wraps(f)
+    @unnamed_boundary
     def density(*args: Any, **kwargs: Any) -> Any:
         log, _ = _traced(model, args, kwargs)
         return sum([_total(entry) for entry in log], start=hnp.asarray(0.0)), _sites(log)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..effects.base.errors import BadArgument, CannotCross, ShapeMismatch
+from ..effects.base.tracebacks import unnamed_boundary
 from ..effects.base.wrapping import wraps
 from ..effects.core.arrays import as_array, perform
 from ..effects.operations.elementwise.comparison import select
@@ -145,6 +146,7 @@ def _with_values(who: str, h: Handler, f: Callable[..., Any], values: Mapping[st
     arrays = {name: pytrees.map(as_array, value) for name, value in values.items()}
 
     @wraps(f)
+    @unnamed_boundary
     def answered(*args: Any, **kwargs: Any) -> Any:
         end, y = handle(h, GivenValues(arrays))(f)(*args, **kwargs)
         missing = arrays.keys() - end.used

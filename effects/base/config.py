@@ -9,7 +9,6 @@ is updated within the block. The record in force is part of every cache key that
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
@@ -23,10 +22,10 @@ from pyrsistent import PMap, pmap
 from .caches import cached
 from .errors import ConfigurationError, Immutable
 from .immutables import ImmutableObject
-from .jax_settings import ALIASES, WITHOUT_MEANING, note_without_meaning
+from .jax_settings import ALIASES, WITHOUT_MEANING, from_environment, note_without_meaning, truth
 
-# Settings that watch tracing and compiling. They change no result, so that records that differ in them are equal.
-WATCHES = ("no_tracing", "log_compiles", "explain_cache_misses")
+# Settings that watch tracing, compiling and errors. They change no result: records that differ in them are equal.
+WATCHES = ("no_tracing", "log_compiles", "explain_cache_misses", "traceback_filtering")
 
 DEFAULTS: Mapping[str, Any] = {
     "enable_x64": None,
@@ -50,6 +49,7 @@ DEFAULTS: Mapping[str, Any] = {
     "abstract_mesh": None,
     "tables": pmap(),
     **dict.fromkeys(WATCHES, False),
+    "traceback_filtering": "auto",
 }
 
 
@@ -88,6 +88,7 @@ class Configuration(ImmutableObject):
     no_tracing: bool
     log_compiles: bool
     explain_cache_misses: bool
+    traceback_filtering: str
 
     def __init__(self, values: tuple[Any, ...]):
         object.__setattr__(self, "_values", values)
@@ -162,6 +163,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
         (False, True),
     ),
     **dict.fromkeys(WATCHES, (False, True)),
+    "traceback_filtering": ("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
 }
 # The classes of settings that are None where they are not set; a later module adds those of which it alone knows.
 CLASSES: dict[str, type] = {}
@@ -215,17 +217,18 @@ def _device_count(value: Any) -> int | None:
 DEFAULT = _record(tuple(DEFAULTS.values()))
 
 
-def _from_environment(variable: str) -> bool | None:
-    """The truth value of an environment variable; None where it is not set. Raises ConfigurationError: it has none."""
-    text = os.environ.get(variable, "").strip().lower()
-    if text not in _TRUTH:
-        raise ConfigurationError(f"config: {variable} must be 0 or 1, got {text!r}.")
-    return _TRUTH[text]
-
-
-_TRUTH = {
-    "": None, **dict.fromkeys(("0", "false", "no", "off"), False), **dict.fromkeys(("1", "true", "yes", "on"), True)
-}  # fmt: skip
+def _of_environment() -> Configuration:
+    """The settings that the environment has, by our variables or JAX's. Raises ConfigurationError: no such value."""
+    found = {}
+    for name, choices in CHOICES.items():
+        variable, text = from_environment(name)
+        if text:
+            try:
+                found[name] = _checked(name, truth(text) if False in choices else text)
+            except (ConfigurationError, TypeError) as error:
+                listed = "0 or 1" if False in choices else f"one of {', '.join(map(str, choices))}"
+                raise ConfigurationError(f"config: {variable} must be {listed}, got {text!r}.") from error
+    return DEFAULT.set(**found)
 
 
 class SettingScope:
@@ -244,7 +247,7 @@ class Process(SettingScope):
     __slots__ = ("cpu_devices", "_inner", "_lock")
 
     def __init__(self) -> None:
-        super().__init__({}, DEFAULT.set(enable_x64=_from_environment("HANDLAX_ENABLE_X64")))
+        super().__init__({}, _of_environment())
         self.cpu_devices: int | None = None  # how many there are, once they are made
         self._inner: WeakSet[SettingScope] = WeakSet()  # weakly: a scope lives as long as a context that is within it
         self._lock = Lock()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -29,6 +30,7 @@ ALIASES: Mapping[str, str] = MappingProxyType({
     "jax_num_cpu_devices": "num_cpu_devices",
     "jax_platform_name": "platforms",
     "jax_platforms": "platforms",
+    "jax_traceback_filtering": "traceback_filtering",
 })
 
 _NAMES = """
@@ -59,7 +61,7 @@ _NAMES = """
     random_seed_offset remat3 remat_barrier_no_cotangents remove_custom_partitioning_ptr_from_cache_key
     remove_size_one_mesh_axis_from_type rocm_visible_devices scan3 send_traceback_to_runtime serialization_version
     share_binary_between_hosts share_binary_between_hosts_timeout_ms softmax_custom_jvp sort_devices_by_process_index
-    source_url_schema spmd_mode thread_guard threefry_gpu_kernel_lowering threefry_partitionable traceback_filtering
+    source_url_schema spmd_mode thread_guard threefry_gpu_kernel_lowering threefry_partitionable
     traceback_in_locations_limit tracer_error_num_traceback_frames transfer_guard transfer_guard_device_to_device
     transfer_guard_device_to_host transfer_guard_host_to_device use_cpp_shard_args use_direct_linearize
     use_emit_pipeline_primitive use_hlo_logistic_lowering use_magma use_rgv3 use_shardy_partitioner
@@ -72,6 +74,22 @@ WITHOUT_MEANING = frozenset([f"jax_{name}" for name in _NAMES.split()]) | frozen
     "jax2tf_default_native_serialization",
     "mock_num_gpu_processes",
 ))
+
+
+def from_environment(name: str) -> tuple[str, str]:
+    """The variable of the environment that sets ``name``, and its text: ``HANDLAX_NAME``, or else ``JAX_NAME``."""
+    ours, theirs = f"HANDLAX_{name.upper()}", f"JAX_{name.upper()}"
+    variable = theirs if ours not in os.environ and theirs in os.environ else ours
+    return variable, os.environ.get(variable, "").strip()
+
+
+def truth(text: str) -> bool | str:
+    """The truth value that a text of the environment says; the text if it says none."""
+    word = text.lower()
+    return word in _YES or (word not in _NO and text)
+
+
+_YES, _NO = ("1", "t", "true", "y", "yes", "on"), ("0", "f", "false", "n", "no", "off")
 
 
 @cached("settings without meaning", 256)

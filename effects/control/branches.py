@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..base.errors import BadArgument, DTypeMismatch, ShapeMismatch, need_function
+from ..base.tracebacks import boundary
 from ..base.wrapping import name_of
 from ..core.arrays import as_array
 from ..core.operation import operation
@@ -32,6 +33,7 @@ class Cond(HigherOrder):
     carry = 0
 
 
+@boundary
 def cond(
     pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any, operand: Any = NOT_GIVEN
 ) -> Any:
@@ -62,6 +64,7 @@ def cond(
     return _one_of("cond", convert(convert(x, bool_), int32), (false_fun, true_fun), arguments)
 
 
+@boundary
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = NOT_GIVEN) -> Any:
     """Apply one of several functions, chosen by an index, which is clamped to their range.
 

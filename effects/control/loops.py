@@ -15,6 +15,7 @@ from ..base.errors import (
     TreeMismatch,
     need_function,
 )
+from ..base.tracebacks import boundary
 from ..base.wrapping import name_of
 from ..core.arrays import Array, Box, ConcreteArray, as_array, scalar
 from ..core.operation import operation
@@ -64,6 +65,7 @@ class While(HigherOrder):
     runs = "until"
 
 
+@boundary
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],
     init: Any,
@@ -181,6 +183,7 @@ def _unroll_count(name: str, unroll: int | bool, length: int) -> int:
     return count or max(length, 1)
 
 
+@boundary
 def while_loop(
     cond_fun: Callable[[Any], Any],
     body_fun: Callable[[Any], Any],
@@ -317,6 +320,7 @@ def _bounds(first: Array, last: Array) -> tuple[Array, Array, int | None]:
     return first, convert(last, dtype, last.type.weak), max(bounds[1] - bounds[0], 0) if static else None
 
 
+@boundary
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *, unroll: Any = None) -> Any:
     """Iterate a function over the integers of a range with a carry.
 

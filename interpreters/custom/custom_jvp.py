@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...effects.base.errors import BadCall, MissingUserRule, need_function
+from ...effects.base.tracebacks import boundary
 from ...effects.control.custom_rules import CustomJvp
 from ...effects.core.columns import add_tangents, zeros_like
 from ...effects.trees import pytrees
@@ -70,6 +71,7 @@ class custom_jvp(CustomFunction):
 
         self.defjvp(jvp)
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None:
             raise MissingUserRule(

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...effects.base.errors import MissingUserRule, TreeMismatch, need_function
 from ...effects.base.stack import perform
+from ...effects.base.tracebacks import boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.custom_rules import Adjoint, CustomVjp
 from ...effects.control.recorded_bodies import body_of
@@ -85,6 +86,7 @@ class custom_vjp(CustomFunction):
         self.defvjp(fwd, bwd, symbolic_zeros, optimize_remat)
         self.logs = True
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
             raise MissingUserRule(
@@ -170,6 +172,7 @@ class UserLinear(DeferredRule):
     def shown(self) -> str:
         return f"linear_call, {describe_function(self.f.value)}"
 
+    @boundary
     def __call__(self, residuals: Any, values: Any) -> list[Any]:
         f = replaced(self.f.value, substitution(self.boxes, residuals))
         residual_args = pytrees.unflatten(self.residual_tree, residuals[len(self.boxes) :])
@@ -179,6 +182,7 @@ class UserLinear(DeferredRule):
         return [checked(self.shown, "results", y, t) for y, t in zip(leaves, self.types)]
 
 
+@boundary
 def linear_call(
     fun: Callable[..., Any], fun_transpose: Callable[..., Any], residual_args: Any, linear_args: Any
 ) -> Any:

@@ -9,6 +9,7 @@ from ...effects.base import config
 from ...effects.base.caches import Cache
 from ...effects.base.errors import CannotCross, MissingUserRule, TreeMismatch, need_function
 from ...effects.base.stack import current, installed, perform
+from ...effects.base.tracebacks import boundary
 from ...effects.control.custom_rules import CustomVmap
 from ...effects.control.loops import scan
 from ...effects.core.columns import BATCH, JVP, TRANSPOSE, zeros_like
@@ -69,6 +70,7 @@ class custom_vmap(CustomFunction):
         self.vmap_rule = vmap_rule
         return vmap_rule
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.vmap_rule is None:
             raise MissingUserRule(

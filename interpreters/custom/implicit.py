@@ -7,6 +7,7 @@ from typing import Any
 
 from ...effects.base.errors import NotDifferentiable, ShapeMismatch, TreeMismatch, need_function
 from ...effects.base.stack import perform
+from ...effects.base.tracebacks import boundary
 from ...effects.control.custom_rules import CustomJvp, LinearSolve
 from ...effects.control.recorded_bodies import RecordedBody, body_of
 from ...effects.core.arrays import Array, as_array
@@ -43,6 +44,7 @@ def _check_result(
             raise ShapeMismatch(f"{where}: {what} must return {t}, got {other}.", hint="the system must be square.")
 
 
+@boundary
 def custom_linear_solve(
     matvec: Callable[..., Any], b: Any, solve: Callable[..., Any], transpose_solve: Callable[..., Any] | None = None,
     symmetric: bool = False, has_aux: bool = False,
@@ -185,6 +187,7 @@ def _(op, cts, *operands, wrt):
     return [*[None] * op.shared, *[ct if yes else None for ct, yes in zip(b_cts, wrt[op.shared :])]]
 
 
+@boundary
 def custom_root(
     f: Callable[..., Any], initial_guess: Any, solve: Callable[..., Any], tangent_solve: Callable[..., Any],
     has_aux: bool = False,

@@ -16,6 +16,7 @@ from ...effects.base.errors import BadArgument, BadCall, CannotCross
 from ...effects.base.immutables import ImmutableObject
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import BASE, STACK, Run, installed, push, runs
+from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.core.arrays import as_array
 from ...effects.trees import pytrees
@@ -84,6 +85,7 @@ class Installation(ImmutableObject):
             raise BadArgument(f"handle: a function is needed, got {type(f).__name__}.", hint="hx.handle(h)(f)(x).")
 
         @wraps(f)
+        @unnamed_boundary
         def handled(*args: Any, **kwargs: Any) -> Any:
             site = user_site(2)
             if self.handler.resumes or self.handler.aborts:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...effects.base.errors import BadArgument, need_function
 from ...effects.base.immutables import ImmutableObject
+from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
 from ...effects.programs.program import Program
 from ..transformations.make_program import make_program
@@ -91,6 +92,7 @@ def draw(fun: Program | Callable[..., Any]) -> Any:
     need_function("draw", fun)
 
     @wraps(fun)
+    @unnamed_boundary
     def drawn(*args: Any, **kwargs: Any) -> Drawing:
         return Drawing(make_program(fun)(*args, **kwargs))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...effects.base.errors import need_function
+from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.core.arrays import as_array
 from ...effects.programs.program import Program
@@ -57,6 +58,7 @@ def draw(fun: Callable[..., Any]) -> Callable[..., Drawing]:
     need_function("draw", fun)
 
     @wraps(fun)
+    @unnamed_boundary
     def drawn(*args: Any, **kwargs: Any) -> Drawing:
         return Drawing(both_passes(fun, args, kwargs))
 

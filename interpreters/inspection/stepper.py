@@ -18,6 +18,7 @@ from ...effects.base.errors import BadArgument, ConcretizationError, DTypeMismat
 from ...effects.base.immutables import ImmutableObject
 from ...effects.base.source_locations import Site
 from ...effects.base.stack import SiteCell, current
+from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import Array, ConcreteArray, as_array
 from ...effects.operations.elementwise.conversion import convert
@@ -411,6 +412,7 @@ def step(fun: Callable[..., Any]) -> Callable[..., Stepper]:
     need_function("step", fun)
 
     @wraps(fun)
+    @unnamed_boundary
     def stepped(*args: Any, **kwargs: Any) -> Stepper:
         program, tree = trace(fun, args, kwargs)
         inputs = [as_array(x) for x in pytrees.leaves((args, kwargs))]

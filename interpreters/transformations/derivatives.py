@@ -19,6 +19,7 @@ from ...effects.base.errors import (
 )
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK
+from ...effects.base.tracebacks import boundary, unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.core.arrays import Array, Box, as_array, concrete, is_shared, scalar
 from ...effects.core.escaped_boxes import check_leaks
@@ -49,6 +50,7 @@ F = Callable[..., Any]
 _REDUCE = "sum the derivative over named axes with lax.psum."
 
 
+@boundary
 def jvp(fun: F, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     """Value and directional derivative.
 
@@ -160,6 +162,7 @@ class _LinearizedCall:
         return [None if t is None else next(cotangents) for t in self.types]
 
 
+@boundary
 def vjp(
     fun: F, *primals: Any, has_aux: bool = False, reduce_axes: Any = (), saveable_args: Any = True,
     in_nzs: Any = None,
@@ -191,6 +194,7 @@ def vjp(
     return (traced.result(), pull, traced.aux) if has_aux else (traced.result(), pull)
 
 
+@boundary
 def linearize(fun: F, *primals: Any, has_aux: bool = False) -> Any:
     """Value and linear map.
 
@@ -204,6 +208,7 @@ def linearize(fun: F, *primals: Any, has_aux: bool = False) -> Any:
     return (traced.result(), push, traced.aux) if has_aux else (traced.result(), push)
 
 
+@boundary
 def linear_transpose(fun: F, *primals: Any, reduce_axes: Any = ()) -> F:
     """The adjoint of a function that is linear: ``<u, f(x)> = <linear_transpose(f, x)(u), x>``.
 
@@ -225,6 +230,7 @@ def linear_transpose(fun: F, *primals: Any, reduce_axes: Any = ()) -> F:
     program, captured = close(record(flat, types, name_of(fun)))
     linear = [False] * len(captured) + [True] * len(types)
 
+    @unnamed_boundary
     def transposed(ct: Any) -> Any:
         cts, ct_tree = pytrees.flatten(ct)
         if ct_tree != out_tree[0]:
@@ -280,7 +286,7 @@ def value_and_grad(
     Raises: NotDifferentiable: an argument is an integer, or complex where ``holomorphic`` is not set; the value is
         no real scalar.
     """
-    return wraps(fun)(_value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes))
+    return wraps(fun)(unnamed_boundary(_value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)))
 
 
 def _value_and_grad(
@@ -345,6 +351,7 @@ def grad(
     both = _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @wraps(fun)
+    @unnamed_boundary
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
@@ -362,6 +369,7 @@ def jacfwd(
     need_function("jacfwd", fun)
 
     @wraps(fun)
+    @unnamed_boundary
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         chosen, of_chosen = _of_argnums("jacfwd", fun, argnums, args, kwargs, holomorphic, False)
         leaves, tree = pytrees.flatten(chosen)
@@ -398,6 +406,7 @@ def jacrev(
     need_function("jacrev", fun)
 
     @wraps(fun)
+    @unnamed_boundary
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         chosen, of_chosen = _of_argnums("jacrev", fun, argnums, args, kwargs, holomorphic, allow_int)
         y, pull, *aux = vjp(of_chosen, *chosen, has_aux=has_aux)

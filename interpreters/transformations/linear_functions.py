@@ -17,6 +17,7 @@ import numpy as np
 
 from ...effects.base.errors import BadCall, DTypeMismatch, ShapeMismatch, TreeMismatch
 from ...effects.base.immutables import ImmutableObject, setter
+from ...effects.base.tracebacks import boundary
 from ...effects.core.arrays import Array, as_array, type_of
 from ...effects.core.columns import zeros_like
 from ...effects.operations.elementwise.conversion import convert
@@ -139,6 +140,7 @@ class Pushforward(LinearFunction):
 
     __slots__ = ()
 
+    @boundary
     def __call__(self, *tangents: Any) -> Any:
         of = self.signature
         dxs, tree = pytrees.flatten(tangents)
@@ -209,6 +211,7 @@ class Pullback(LinearFunction):
         else:
             super().__setattr__(name, value)
 
+    @boundary
     def __call__(self, *ct: Any) -> tuple[Any, ...]:
         of = self.signature
         if len(ct) != 1:

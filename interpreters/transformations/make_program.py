@@ -13,6 +13,7 @@ from ...effects.base.errors import BadArgument, DTypeMismatch, RankMismatch, Tre
 from ...effects.base.immutables import ImmutableObject
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK, Run, installed
+from ...effects.base.tracebacks import boundary, unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.core.arrays import Box, as_array, type_of
 from ...effects.functions.unsupported import must_be_empty
@@ -133,6 +134,7 @@ def make_program(
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
     @wraps(fun)
+    @unnamed_boundary
     def recorded(*args: Any, **kwargs: Any) -> Any:
         program, out_tree = trace(fun, args, kwargs, static)
         return (program, _structs(program, out_tree)) if return_shape else program
@@ -148,6 +150,7 @@ def effects_of(fun: F) -> F:
     """
 
     @wraps(fun)
+    @unnamed_boundary
     def row(*args: Any, **kwargs: Any) -> Any:
         return trace(fun, args, kwargs)[0].effects
 
@@ -159,6 +162,7 @@ def _structs(program: Program, out_tree: Any) -> Any:
     return pytrees.unflatten(out_tree, structs)
 
 
+@boundary
 def closure_convert(fun: F, *example_args: Any) -> tuple[F, list[Any]]:
     """A function of ``(*args, *consts)`` without captured boxes, and those constants.
 
@@ -190,6 +194,7 @@ def named_call(fun: F, *, name: str | None = None) -> F:
     label = str(name or name_of(fun))
 
     @wraps(fun)
+    @unnamed_boundary
     def named(*args: Any, **kwargs: Any) -> Any:
         with named_scope(label):
             return fun(*args, **kwargs)

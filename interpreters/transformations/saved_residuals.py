@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ...effects.base.errors import need_function
 from ...effects.base.source_locations import NOWHERE, Site, user_site
 from ...effects.base.stack import STACK, installed
+from ...effects.base.tracebacks import boundary
 from ...effects.control.checkpoint import Checkpoint
 from ...effects.control.checkpoint_policies import (
     Offloadable,
@@ -112,6 +113,7 @@ class Residuals(tuple[Residual, ...]):
         return "\n".join(map(str, self))
 
 
+@boundary
 def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Residuals:
     """The residuals of ``f`` at arguments of these types: what reverse mode stores, its origins and uses.
 

@@ -9,6 +9,7 @@ from ...effects.base import config
 from ...effects.base.errors import BadArgument, BadCall, NotAnArray, ShapeMismatch, TreeMismatch, need_function
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK, installed
+from ...effects.base.tracebacks import boundary, unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.loops import scan
 from ...effects.core.arrays import Array, as_array
@@ -54,6 +55,7 @@ def vmap(
     need_function("vmap", fun)
 
     @wraps(fun)
+    @unnamed_boundary
     def mapped(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise TreeMismatch(
@@ -207,6 +209,7 @@ def _step_of(f: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
     return step
 
 
+@boundary
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """Apply a function to the slices of ``xs``, one after the other.
 

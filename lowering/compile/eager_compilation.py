@@ -21,6 +21,7 @@ import numpy as np
 
 from ...effects.base import config
 from ...effects.base.caches import Cache, once
+from ...effects.base.jax_settings import from_environment
 from ...effects.base.stack import BASE, inside, perform
 from ...effects.core.arrays import ConcreteArray, concrete
 from ...effects.core.columns import LOWER
@@ -170,7 +171,7 @@ def evaluate_compiled(op: Operation, operands: tuple[ConcreteArray, ...]) -> Any
 
 def _may_be_accelerated() -> bool:
     """Whether this process may have an accelerator, by the environment and the file system alone."""
-    named = os.environ.get("HANDLAX_PLATFORMS", "")
+    named = from_environment("platforms")[1]
     if named:
         return not named.startswith("cpu")
     return os.environ.get("CUDA_VISIBLE_DEVICES", "all") not in ("", "-1") and any(

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...effects.base.errors import BadArgument, DTypeMismatch, TreeMismatch, need_function
 from ...effects.base.stack import BASE, current
+from ...effects.base.tracebacks import boundary
 from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import Array, as_array
 from ...effects.functions.captured import jit_info
@@ -254,6 +255,7 @@ def trace(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Trac
     return Traced(jitted, pytrees.structure((args, kwargs)), request.types, donated, found)
 
 
+@boundary
 def eval_shape(fun: Any, *args: Any, **kwargs: Any) -> Any:
     """Shapes and dtypes of ``fun(*args, **kwargs)``, without computing it; a ``ShapeDtypeStruct`` is a result too.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...effects.base import config
 from ...effects.base.stack import BASE, STACK
+from ...effects.base.tracebacks import leave, written_boundary
 from ...effects.core.arrays import ConcreteArray, UnsealedArray
 from ...effects.trees.frozen_tree import Frozen
 from ..xla.array_backend import PLACED
@@ -28,21 +29,26 @@ def _any_arguments(jitted: Jitted) -> Callable[..., Any]:
     current, scope = STACK.get, config.CONFIG.get
     base, placed, slow = BASE, PLACED, jitted.slow
 
+    @written_boundary
     def call(*args: Any, **kwargs: Any) -> Any:
-        settings, plans = jitted.active_plans
-        if current() is not base or placed:
-            return slow(args, kwargs)
-        if scope().settings is not settings:
-            recalled = jitted.recall()
-            return slow(args, kwargs) if recalled is None else jitted.mixed(args, kwargs, recalled)
-        if kwargs or not args or type(args[0]) is not ConcreteArray:
-            return jitted.mixed(args, kwargs, plans)
         try:
-            plan = plans.get(tuple([x.type for x in args]))
-            buffers = [x.buffer if x._buffer is None else x._buffer for x in args]
-        except (AttributeError, TypeError):  # not all are concrete arrays
-            return jitted.mixed(args, kwargs, plans)
-        return slow(args, kwargs) if plan is None else jitted.launch(plan, args, buffers)
+            settings, plans = jitted.active_plans
+            if current() is not base or placed:
+                return slow(args, kwargs)
+            if scope().settings is not settings:
+                recalled = jitted.recall()
+                return slow(args, kwargs) if recalled is None else jitted.mixed(args, kwargs, recalled)
+            if kwargs or not args or type(args[0]) is not ConcreteArray:
+                return jitted.mixed(args, kwargs, plans)
+            try:
+                plan = plans.get(tuple([x.type for x in args]))
+                buffers = [x.buffer if x._buffer is None else x._buffer for x in args]
+            except (AttributeError, TypeError):  # not all are concrete arrays
+                return jitted.mixed(args, kwargs, plans)
+            return slow(args, kwargs) if plan is None else jitted.launch(plan, args, buffers)
+        except Exception as error:
+            leave(error)
+            raise
 
     return call
 
@@ -55,32 +61,37 @@ def _single_argument(jitted: Jitted, many: Callable[..., Any]) -> Callable[..., 
     current, scope = STACK.get, config.CONFIG.get
     base, placed, slow, absent = BASE, PLACED, jitted.slow, _ABSENT
 
+    @written_boundary
     def call(x: Any = absent, /, *more: Any, **kwargs: Any) -> Any:
-        if x is absent or more or kwargs or current() is not base or placed:
-            return many(*(() if x is absent else (x, *more)), **kwargs)
-        settings, plans = jitted.active_plans
-        if scope().settings is not settings:
-            return many(x)
-        if type(x) is not ConcreteArray:
-            return jitted.one_frozen(x, plans) if type(x) is Frozen else many(x)
-        plan = plans.get(x.type)
-        if plan is None:
-            return slow((x,), kwargs)
-        prepare = plan.prepare
-        buffers = [x.buffer if x._buffer is None else x._buffer]
         try:
-            results = plan.execute(buffers if prepare is None else prepare(buffers))
+            if x is absent or more or kwargs or current() is not base or placed:
+                return many(*(() if x is absent else (x, *more)), **kwargs)
+            settings, plans = jitted.active_plans
+            if scope().settings is not settings:
+                return many(x)
+            if type(x) is not ConcreteArray:
+                return jitted.one_frozen(x, plans) if type(x) is Frozen else many(x)
+            plan = plans.get(x.type)
+            if plan is None:
+                return slow((x,), kwargs)
+            prepare = plan.prepare
+            buffers = [x.buffer if x._buffer is None else x._buffer]
+            try:
+                results = plan.execute(buffers if prepare is None else prepare(buffers))
+            except Exception as error:
+                jitted.fail(error, (x,), plan)
+            t = plan.result_type
+            if t is None:
+                return plan.finish(results)
+            y = UnsealedArray()  # ``concrete(t, None, results[0])``, inlined
+            y.type = t
+            y._value = None
+            (y._buffer,) = results
+            y.__class__ = ConcreteArray
+            return y
         except Exception as error:
-            jitted.fail(error, (x,), plan)
-        t = plan.result_type
-        if t is None:
-            return plan.finish(results)
-        y = UnsealedArray()  # ``concrete(t, None, results[0])``, inlined
-        y.type = t
-        y._value = None
-        (y._buffer,) = results
-        y.__class__ = ConcreteArray
-        return y
+            leave(error)
+            raise
 
     return call
 
@@ -90,13 +101,18 @@ def _partitioned_call(jitted: Jitted) -> Callable[..., Any]:
     current, scope = STACK.get, config.CONFIG.get
     base, placed, slow = BASE, PLACED, jitted.slow
 
+    @written_boundary
     def call(*args: Any, **kwargs: Any) -> Any:
-        if current() is base and not placed:
-            settings, plans = jitted.active_plans
-            recalled = plans if scope().settings is settings else jitted.recall()
-            if recalled is not None:
-                return jitted.partitioned(args, kwargs, recalled)
-        return slow(args, kwargs)
+        try:
+            if current() is base and not placed:
+                settings, plans = jitted.active_plans
+                recalled = plans if scope().settings is settings else jitted.recall()
+                if recalled is not None:
+                    return jitted.partitioned(args, kwargs, recalled)
+            return slow(args, kwargs)
+        except Exception as error:
+            leave(error)
+            raise
 
     return call
 

@@ -8,6 +8,7 @@ from typing import Any
 from ...effects.base.caches import AttachedCache
 from ...effects.base.errors import BadArgument, need_function
 from ...effects.base.stack import STACK
+from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.checkpoint import Checkpoint
 from ...effects.core.arrays import Array, as_array
@@ -64,6 +65,7 @@ def checkpoint(
     traces = _TRACES.new_part()
 
     @wraps(fun)
+    @unnamed_boundary
     def rematerialised(*args: Any, **kwargs: Any) -> Any:
         partition = split(fun, static, args, kwargs, static_key) if static else None
         if partition is not None:

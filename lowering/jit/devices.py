@@ -11,6 +11,7 @@ import numpy as np
 from ...effects.base import config
 from ...effects.base.errors import BadArgument, need_function
 from ...effects.base.stack import BASE, STACK
+from ...effects.base.tracebacks import boundary
 from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete
 from ...effects.trees import pytrees
 from ...effects.trees.frozen_tree import Frozen
@@ -129,6 +130,7 @@ def device_get(x: Any) -> Any:
     return pytrees.map(get, x)
 
 
+@boundary
 def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **per_platform: Any) -> Any:
     """The result of the function for the platform on which programs are executed, or of ``default``.
 

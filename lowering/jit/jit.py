@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...effects.base.errors import BadArgument, need_function
+from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
 from ...effects.trees import pytrees
 from ..xla.lazy import LazyModule, runtime
@@ -98,9 +99,9 @@ def _with_methods(call: Any, jitted: Jitted) -> Any:
     wraps(jitted.fun, attributes=True)(call)
     call._jit_info = jitted
     call._fun = jitted.fun
-    call.trace = lambda *args, **kwargs: ahead_of_time.trace(jitted, args, kwargs)
-    call.lower = lambda *args, **kwargs: ahead_of_time.trace(jitted, args, kwargs).lower()
-    call.eval_shape = lambda *args, **kwargs: ahead_of_time.trace(jitted, args, kwargs).out_info
+    call.trace = unnamed_boundary(lambda *args, **kwargs: ahead_of_time.trace(jitted, args, kwargs))
+    call.lower = unnamed_boundary(lambda *args, **kwargs: ahead_of_time.trace(jitted, args, kwargs).lower())
+    call.eval_shape = unnamed_boundary(lambda *args, **kwargs: ahead_of_time.trace(jitted, args, kwargs).out_info)
     call.clear_cache = call._clear_cache = lambda: clear(jitted)
     call._cache_size = lambda: len(jitted.compiled)
     return call

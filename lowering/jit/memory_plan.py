@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from ...effects.base.errors import need_function
 from ...effects.base.stack import BASE
+from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.checkpoint_policies import OutOfBudget
 from ...interpreters.core.body_transform import transform_body
@@ -62,6 +63,7 @@ def memory_plan(fun: Callable[..., Any], budget: int | MemoryBudget) -> Callable
     policy = budget if isinstance(budget, MemoryBudget) else memory_budget(budget)
 
     @wraps(fun)
+    @unnamed_boundary
     def planned(*args: Any, **kwargs: Any) -> MemoryPlan:
         flat, types = inexact(fun, args, kwargs)
         program = make_program(flat)(*types)

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 from ...effects.base import config
 from ...effects.base.caches import once
 from ...effects.base.errors import ConfigurationError
+from ...effects.base.jax_settings import from_environment
 from .buffer_types import Device
 from .jaxlib_modules import _profiler, xc
 
@@ -72,8 +73,9 @@ def backend(platform: str | None = None) -> PlatformClient:
 
         backend(p) is backend(p)
 
-    By default: the first name in the environment variable ``HANDLAX_PLATFORMS`` ("cpu" or "cuda,cpu"); where
-    that is unset, "cuda" if a CUDA plug-in is installed and a GPU is present, else "cpu". "gpu" means "cuda".
+    By default: the first name in the environment variable ``HANDLAX_PLATFORMS`` ("cpu" or "cuda,cpu"), or else in
+    ``JAX_PLATFORMS``; where both are unset, "cuda" if a CUDA plug-in is installed and a GPU is present, else "cpu".
+    "gpu" means "cuda".
 
     Raises: ConfigurationError: the platform is unknown, or not in ``HANDLAX_PLATFORMS``, or does not start.
 
@@ -91,7 +93,8 @@ def backend(platform: str | None = None) -> PlatformClient:
 
 
 def _resolve(platform: str | None) -> str:
-    allowed = tuple(_canonical(p) for p in os.environ.get(PLATFORMS_VARIABLE, "").split(",") if p.strip())
+    variable, text = from_environment("platforms")
+    allowed = tuple(_canonical(p) for p in text.split(",") if p.strip())
     if platform is None:
         if allowed:
             return allowed[0]
@@ -99,8 +102,8 @@ def _resolve(platform: str | None) -> str:
     name = _canonical(platform)
     if allowed and name not in allowed:
         raise ConfigurationError(
-            f"the platform must be among {PLATFORMS_VARIABLE}={','.join(allowed)}, got {platform!r}",
-            hint=f"add {name!r} to {PLATFORMS_VARIABLE}",
+            f"the platform must be among {variable}={','.join(allowed)}, got {platform!r}",
+            hint=f"add {name!r} to {variable}",
         )
     return name
 
@@ -125,12 +128,12 @@ def _make_backend(name: str) -> PlatformClient:
 
 
 def _cpu_device_count() -> int:
-    """The setting ``num_cpu_devices``; else what the environment says, by a variable of ours or by XLA's own flag."""
+    """The setting ``num_cpu_devices``; else what the environment says, by a variable or by XLA's own flag."""
     chosen = config.current().num_cpu_devices
     if chosen is not None:
         return chosen
     flag = _CPU_COUNT_FLAG.search(os.environ.get("XLA_FLAGS", ""))
-    text = os.environ.get(CPU_COUNT_VARIABLE, flag[1] if flag else "1")
+    text = from_environment("num_cpu_devices")[1] or (flag[1] if flag else "1")
     if not text.isdecimal() or int(text) < 1:
         raise ConfigurationError(
             f"the number of CPU devices must be a positive integer, got {text!r}", hint=f"set {CPU_COUNT_VARIABLE}=1"

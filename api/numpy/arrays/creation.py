@@ -12,6 +12,7 @@ import numpy as np
 
 from ...effects.base import config
 from ...effects.base.errors import BadArgument, IntegerOverflow, NotAnArray, ShapeMismatch
+from ...effects.base.tracebacks import boundary
 from ...effects.core.array_backend import InstalledBackend
 from ...effects.core.arrays import (
     PYTHON_NUMBERS,
@@ -360,6 +361,7 @@ def full_like(
     return placed(shapes.broadcast(value, made.shape) if made.shape != value.type.shape else value, device)
 
 
+@boundary
 def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
     """``fromfunction(f, shape)[i, j, ...] == f(i, j, ...)``: ``f`` is mapped over every axis.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ...base.stack import perform
+from ...base.tracebacks import boundary
 from ...core.arrays import as_array, scalar
 from ...core.columns import linear, per_operand
 from ...core.operation import Operation, operation, shared
@@ -356,6 +357,7 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _cumulative(Cumlogsumexp, operand, axis, reverse)
 
 
+@boundary
 def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """All prefixes of ``elems`` combined by an associative function, in about log n steps.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...base.errors import BadArgument, CannotCross, DTypeMismatch, ShapeMismatch, need_function
 from ...base.stack import BASE, inside, perform
+from ...base.tracebacks import boundary
 from ...core.arrays import ConcreteArray, as_array, concrete, is_number
 from ...core.columns import zeros_like
 from ...core.operation import Operation, operation, shared
@@ -182,6 +183,7 @@ def body_of(name: str, computation: Callable[[Any, Any], Any], tree: Any, types:
     return body
 
 
+@boundary
 def reduce(
     operands: Any,
     init_values: Any,

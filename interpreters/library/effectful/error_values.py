@@ -13,6 +13,7 @@ import numpy as np
 
 from ....effects.base.errors import BadCall, CheckFailed, DTypeMismatch, NotAnArray, ShapeMismatch, need_function
 from ....effects.base.stack import current
+from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
 from ....effects.core.arrays import as_array, perform, scalar
 from ....effects.core.operation import effect, is_pure
@@ -225,6 +226,7 @@ def checkify(
     need_function("checkify", f)
 
     @wraps(f)
+    @unnamed_boundary
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
         words = PAYLOAD
         while True:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ....effects.base.errors import BadArgument, CheckFailed, DTypeMismatch, need_function
 from ....effects.base.stack import current
+from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
 from ....effects.core.arrays import as_array, perform
 from ....effects.core.operation import effect
@@ -186,6 +187,7 @@ def checkify(f: Callable[..., Any], *, stop: bool = False) -> Callable[..., Any]
     need_function("checkify", f)
 
     @wraps(f)
+    @unnamed_boundary
     def checked(*args: Any, **kwargs: Any) -> Any:
         notes: dict[EventNote, int] = {}
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ....effects.base.errors import BadArgument, TreeMismatch, need_function
 from ....effects.base.stack import current
+from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
 from ....effects.core.arrays import as_array, perform
 from ....effects.core.operation import effect
@@ -104,6 +105,7 @@ def plant(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
     mine = lambda op: type(op) is Sow and op.tag == tag
 
     @wraps(f)
+    @unnamed_boundary
     def planted(values: Any, *args: Any, **kwargs: Any) -> Any:
         used: set[SownPath] = set()
         values = pytrees.map(lambda x: x.value if type(x) is When else x, values, is_leaf=lambda x: type(x) is When)
@@ -141,7 +143,7 @@ def reap(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
     {'h': Array(4., dtype=float32, weak_type=True)}
     """
     harvested = call_and_reap(f, tag=tag)
-    return wraps(f)(lambda *args, **kwargs: harvested(*args, **kwargs)[1])
+    return wraps(f)(unnamed_boundary(lambda *args, **kwargs: harvested(*args, **kwargs)[1]))
 
 
 def call_and_reap(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
@@ -162,6 +164,7 @@ def call_and_reap(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..
     counts = handle(handler({Sow: count}, moves=tally({}, _then, _choose, _repeat)), {})
 
     @wraps(f)
+    @unnamed_boundary
     def reaped(*args: Any, **kwargs: Any) -> Any:
         entries, (times, y) = log(counts(f))(*args, **kwargs)
         return y, _nested({path: _value_of(path, times[path], entries) for path in times})

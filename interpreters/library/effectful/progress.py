@@ -17,6 +17,7 @@ from typing import Any
 
 from ....effects.base.caches import once
 from ....effects.base.errors import BadArgument
+from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
 from ....effects.control.branches import cond
 from ....effects.control.callbacks import Callback, evaluate_callback, hashable, lower_callback
@@ -99,6 +100,7 @@ def progress(
             return after, None
 
         @wraps(f)
+        @unnamed_boundary
         def counted(*args: Any, **kwargs: Any) -> Any:
             start = scalar(0, int32)
             _report(function, start)

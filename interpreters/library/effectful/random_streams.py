@@ -20,6 +20,7 @@ from pyrsistent import PMap, pmap
 
 from ....effects.base.errors import BadArgument
 from ....effects.base.source_locations import Site, call_path, line_text, starts_path
+from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
 from ....effects.core.arrays import Array, as_array, perform, scalar
 from ....effects.core.operation import Operation, effect
@@ -222,6 +223,7 @@ def seeding(h: Any, f: Callable[..., Any], stream: Stream) -> Callable[..., Any]
     """``f`` under a handler whose state is a stream, started at ``stream``; the final stream is dropped."""
 
     @wraps(f)
+    @unnamed_boundary
     @starts_path
     def seeded(*args: Any, **kwargs: Any) -> Any:
         return handle(h, stream)(f)(*args, **kwargs)[1]

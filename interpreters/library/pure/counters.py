@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from pyrsistent import PMap, pmap
 
 from ....effects.base.errors import need_function
+from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
 from ....effects.core.arrays import as_array, perform, scalar
 from ....effects.core.operation import is_pure, result_type
@@ -79,6 +80,7 @@ def count(f: Callable[..., Any]) -> Callable[..., Cost]:
     need_function("count", f)
 
     @wraps(f)
+    @unnamed_boundary
     def counted(*args: Any, **kwargs: Any) -> Cost:
         costs_of_f: list[Cost] = []
 
@@ -112,6 +114,7 @@ def measure(f: Callable[..., Any]) -> Callable[..., Any]:
         return new, perform(op, *operands)
 
     @wraps(f)
+    @unnamed_boundary
     def measured(*args: Any, **kwargs: Any) -> Any:
         start = {"flops": scalar(0, int64), "bytes": scalar(0, int64)}
         return handle(handler(otherwise=add_cost, over=is_pure), start)(f)(*args, **kwargs)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....effects.base.errors import need_function
+from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
 from ....effects.core.arrays import as_array, concrete
 from ....effects.core.operation import result_type
@@ -67,6 +68,7 @@ def dry_run(f: Callable[..., Any]) -> Callable[..., DryRun]:
     need_function("dry_run", f)
 
     @wraps(f)
+    @unnamed_boundary
     def called(*args: Any, **kwargs: Any) -> DryRun:
         def skip(steps: tuple[DryRunStep, ...], op: Any, *operands: Any) -> Any:
             types = tuple([x.type for x in operands])

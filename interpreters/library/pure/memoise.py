@@ -8,6 +8,7 @@ from typing import Any
 
 from ....effects.base.errors import need_function
 from ....effects.base.stack import current
+from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
 from ....effects.core.arrays import ConcreteArray, perform
 from ....effects.core.operation import Operation, is_pure
@@ -31,6 +32,7 @@ def memo(f: Callable[..., Any], *, over: Callable[[Operation], bool] = is_pure) 
     need_function("memo", f)
 
     @wraps(f)
+    @unnamed_boundary
     def memoised(*args: Any, **kwargs: Any) -> Any:
         cache: dict[Any, Any] = {}
 

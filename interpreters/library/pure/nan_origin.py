@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ....effects.base.errors import FoundNaN, need_function
+from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
 from ....effects.core.arrays import as_array, perform
 from ....effects.core.operation import is_pure
@@ -36,6 +37,7 @@ def nan_origin(f: Callable[..., Any]) -> Callable[..., Any]:
     need_function("nan_origin", f)
 
     @wraps(f)
+    @unnamed_boundary
     def traced(*args: Any, **kwargs: Any) -> Any:
         notes: dict[EventNote, int] = {}
 

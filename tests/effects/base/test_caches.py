@@ -33,6 +33,7 @@ STATE = {
     "api.testing.nodes:NODES": "a registry",
     "effects.base.config:CHOICES": "a registry",
     "effects.base.source_locations:_STARTS": "a registry",
+    "effects.base.tracebacks:_BOUNDARIES": "a registry",
     "effects.core.columns:COLUMNS": "a registry",
     "effects.core.operation:OPERATIONS": "a registry",
     "effects.programs.printer:WRITERS": "a registry",

@@ -142,6 +142,34 @@ def test_64_bits_are_set_by_the_environment(text, value, monkeypatch):
     assert Process().settings.enable_x64 is value
 
 
+@pytest.mark.parametrize(("variable", "name", "text", "value"), [
+    ("HANDLAX_DEBUG_NANS", "debug_nans", "on", True),
+    ("JAX_DEBUG_NANS", "debug_nans", "TRUE", True),
+    ("JAX_ENABLE_X64", "enable_x64", "0", False),
+    ("JAX_NUMPY_DTYPE_PROMOTION", "numpy_dtype_promotion", "strict", "strict"),
+    ("HANDLAX_DEFAULT_FLOAT", "default_float", "float64", np.dtype("float64")),
+])  # fmt: skip
+def test_settings_are_read_from_the_environment(variable, name, text, value, monkeypatch):
+    monkeypatch.setenv(variable, text)
+    assert getattr(Process().settings, name) == value
+    monkeypatch.setenv(variable, "nonsense")
+    with pytest.raises(ConfigurationError, match=f"{variable} must be"):
+        Process()
+
+
+def test_our_variables_are_stronger_than_those_of_jax(monkeypatch):
+    monkeypatch.setenv("JAX_ENABLE_X64", "1")
+    monkeypatch.setenv("HANDLAX_ENABLE_X64", "0")
+    assert Process().settings.enable_x64 is False and Process().settings.default_float.name == "float32"
+
+
+def test_a_default_dtype_that_the_environment_names_is_not_that_of_its_width(monkeypatch):
+    monkeypatch.setenv("JAX_ENABLE_X64", "1")
+    monkeypatch.setenv("HANDLAX_DEFAULT_FLOAT", "float32")
+    settings = Process().settings
+    assert (settings.default_float.name, settings.default_int.name) == ("float32", "int64")
+
+
 def test_an_environment_without_truth_is_refused(monkeypatch):
     monkeypatch.setenv("HANDLAX_ENABLE_X64", "maybe")
     with pytest.raises(ConfigurationError, match="HANDLAX_ENABLE_X64 must be 0 or 1, got 'maybe'"):

@@ -1,0 +1,132 @@
+"""Tracebacks of exceptions that leave the package: the frames of the user's code alone.
+
+    @boundary
+    def scan(f, ...): ...      # what f raises has frames of the caller, and of f
+
+Where an exception leaves the outermost boundary, the setting ``traceback_filtering`` says what becomes of it. Until
+then nothing is done: a call that succeeds pays for its frame alone, and one that is written out with
+``except Exception as error: leave(error); raise`` for nothing. Causes and contexts are filtered as the exception is.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any, TypeVar
+
+from .config import current
+from .deep_calls import caller_of
+from .source_locations import is_internal
+from .wrapping import wraps
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+NOTE = (
+    "For simplicity, this traceback leaves out the frames of handlax; "
+    "HANDLAX_TRACEBACK_FILTERING=off, or hx.config.update('jax_traceback_filtering', 'off'), shows them."
+)
+
+
+class UnfilteredStackTrace(Exception):
+    """The cause of an exception under ``remove_frames``: its traceback is that of the exception, with all frames."""
+
+
+_BOUNDARIES: set[int] = set()  # by the identity of the code objects, which is cheaper to hash than their values
+
+
+def boundary(function: F) -> F:
+    """``function``, where an exception that leaves it may leave the package; with its name, signature and docstring."""
+    return wraps(function)(unnamed_boundary(function))
+
+
+def unnamed_boundary(function: F) -> F:
+    """``boundary`` for a function that ``wraps`` gives the name of another."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            leave(error)
+            raise
+
+    return call  # type: ignore[return-value]
+
+
+def written_boundary(function: F) -> F:
+    """Decorator: ``function`` calls ``leave`` with each exception that leaves it, itself."""
+    _BOUNDARIES.add(id(function.__code__))
+    return function
+
+
+written_boundary(unnamed_boundary(len))  # the code of all of them
+
+
+def leave(error: Exception) -> None:
+    """Filter the traceback of an exception that is about to leave the outermost boundary, the caller."""
+    frame: Any = caller_of(sys._getframe(1))
+    while frame is not None:
+        if id(frame.f_code) in _BOUNDARIES:
+            return
+        frame = caller_of(frame)
+    mode = current().traceback_filtering
+    if mode == "auto":
+        mode = "tracebackhide" if "IPython" in sys.modules and _in_ipython() else "quiet_remove_frames"
+    if mode == "off":
+        return
+    whole = error.__traceback__
+    for link in _chain(error):
+        if mode == "tracebackhide":
+            _hide_frames(link.__traceback__)
+        else:
+            link.__traceback__ = _of_user(link.__traceback__)
+    if mode == "quiet_remove_frames":
+        error.add_note(NOTE)
+    elif mode == "remove_frames":
+        _attach(error, whole)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An exception, its causes and its contexts, each once."""
+    seen: set[int] = set()
+    pending: list[BaseException | None] = [error]
+    while pending:
+        link = pending.pop()
+        if link is not None and id(link) not in seen:
+            seen.add(id(link))
+            pending += (link.__cause__, link.__context__)
+            yield link
+
+
+def _entries(traceback: TracebackType | None) -> Iterator[TracebackType]:
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
+
+
+def _of_user(traceback: TracebackType | None) -> TracebackType | None:
+    """A traceback without the entries of the package's frames."""
+    kept: TracebackType | None = None
+    for entry in reversed(list(_entries(traceback))):
+        if not is_internal(entry.tb_frame.f_code.co_filename):
+            kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return kept
+
+
+def _hide_frames(traceback: TracebackType | None) -> None:
+    """Mark the package's frames with the local variable by which IPython and pytest know what not to show."""
+    for entry in _entries(traceback):
+        if is_internal(entry.tb_frame.f_code.co_filename):
+            entry.tb_frame.f_locals["__tracebackhide__"] = True
+
+
+def _attach(error: Exception, whole: TracebackType | None) -> None:
+    """Put an exception with the whole traceback between ``error`` and its cause."""
+    unfiltered = UnfilteredStackTrace(f"{type(error).__name__}, with the frames of handlax")
+    unfiltered.__cause__, unfiltered.__context__ = error.__cause__, error.__context__
+    unfiltered.__suppress_context__ = error.__suppress_context__
+    error.__cause__ = unfiltered.with_traceback(whole)
+
+
+def _in_ipython() -> bool:
+    return sys.modules["IPython"].get_ipython() is not None
