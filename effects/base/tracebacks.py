@@ -80,7 +80,7 @@ def leave(error: Exception) -> None:
             _hide_frames(link.__traceback__)
         else:
             link.__traceback__ = _of_user(link.__traceback__)
-    if mode == "quiet_remove_frames":
+    if mode == "quiet_remove_frames" and NOTE not in getattr(error, "__notes__", ()):
         error.add_note(NOTE)
     elif mode == "remove_frames":
         _attach(error, whole)

@@ -173,6 +173,13 @@ def test_an_exception_is_filtered_where_it_leaves_the_outermost_boundary(filteri
     with pytest.raises(Mistake) as caught:
         outer()
     assert lengths[0] > 2 and not any(map(internal, frames(caught.value)))
+    with pytest.raises(Mistake) as again:
+        hx.jit(lambda x: raises(caught.value))(ONE)
+    assert again.value.__notes__ == [NOTE] and not any(map(internal, frames(again.value)))
+
+
+def raises(error):
+    raise error
 
 
 def test_a_filtered_exception_keeps_nothing_alive(filtering):
