@@ -37,7 +37,7 @@ def test_attributes_are_neither_set_nor_deleted(value: Any, name: str) -> None:
     for change in (lambda: setattr(value, name, 1), lambda: setattr(value, "other", 1), lambda: delattr(value, name)):
         with pytest.raises(errors.Immutable, match=r"immutable, '(\w+)' cannot be (set|deleted)") as found:
             change()
-        assert found.value.hint
+        assert found.value.hint == value._guard[1] and str(found.value).startswith(value._guard[0])
         assert isinstance(found.value, (AttributeError, TypeError))
         assert isinstance(found.value, dataclasses.FrozenInstanceError)
     assert getattr(value, name) is before

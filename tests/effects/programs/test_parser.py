@@ -35,6 +35,7 @@ def line(text):
     ("program f(a: f32[3]) -> (f32[3]) {\n  return (a)\n} more", 3, 3, "the end of the text"),
     ("program f(a: f32[3]) -> (f32[3]) {\n  return (a)\n", 3, 1, "'}'"),
     (line("b: f32[3] = noted[note=os:system('x')] a"), 2, 26, "a named tuple"),
+    (line("b: f32[3] = noted[note=range 0, 3, 1)] a"), 2, 32, "'('"),
     (line("b: f32[3] = noted[note=no.such:thing] a"), 2, 26, "a loaded module"),
 ])  # fmt: skip
 def test_an_error_says_where_and_what_was_expected(text, line, column, expected):
@@ -42,6 +43,12 @@ def test_an_error_says_where_and_what_was_expected(text, line, column, expected)
     assert (error.line, error.column) == (line, column) and expected in error.what
     with pytest.raises(ParseError, match=f"line {line}, column {column}: expected"):
         Program.parse(text)
+
+
+def test_a_line_may_end_between_any_two_tokens_of_a_signature():
+    text = line("b: f32[3] = neg a")
+    head, body = text.split("{")
+    assert Program.parse(head.replace(" ", "\n ").replace("(", "(\n") + "{" + body) == Program.parse(text)
 
 
 @given(programs(effects=True, size=5, depth=1), st.integers(0, 10**6), st.integers(1, 4))

@@ -1,11 +1,14 @@
 """How much memory a program holds, equation by equation."""
 
 import numpy as np
+import pytest
 from helpers.random_programs import programs
 from hypothesis import given
 
 import handlax as hx
 from handlax import numpy as hnp
+from handlax.effects.control.lanes import Lanes
+from handlax.effects.control.loops import Scan
 from handlax.effects.programs.higher_order import Call
 from handlax.effects.programs.program import Program
 from handlax.effects.types.array_type import array_type
@@ -62,6 +65,18 @@ def test_a_call_needs_what_its_body_needs():
     body = recorded(lambda x: hnp.sin(hnp.cos(hnp.tan(x))))
     program = Program([V], [Call((body,))], [(0,)], [body.out_types], [1])
     assert liveness(program).during == (2 * BYTES,)
+
+
+@pytest.mark.parametrize(("op", "peak"), [
+    (lambda body: Lanes((body,), 0, 5), 5 * 2 * BYTES),  # the iterations hold their values at once
+    (lambda body: Scan((body,), 0, 1, 5), BYTES + 2 * BYTES),  # one after the other, beside the result
+])
+def test_lanes_hold_the_values_of_all_and_a_loop_those_of_one(op, peak):
+    body = recorded(lambda x: hnp.sin(hnp.cos(hnp.tan(x))))
+    made = op(body)
+    operand = made.stacked(V) if made.runs == "lanes" else V
+    program = Program([operand], [made], [(0,)], [made.result_type(operand)], [1])
+    assert liveness(program).during == (peak,)
 
 
 def test_a_program_without_equations_needs_nothing():

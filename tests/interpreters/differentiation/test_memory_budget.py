@@ -86,6 +86,16 @@ def test_a_plan_says_it_in_words():
     assert "the argument x" in text
 
 
+def test_what_an_integer_argument_gives_is_repeated_too():
+    def f(n, x):
+        factor = hnp.sin(hnp.astype(n, x.dtype))
+        return hnp.sum(hnp.sin(hnp.sin(x * factor) * factor))
+
+    n = np.full(X.shape, 2, "int32")
+    least = memory_plan(f, 10**6)(n, X).minimum
+    assert least == n.nbytes + X.nbytes and memory_plan(f, least)(n, X).recomputed > 0
+
+
 def test_in_a_loop_the_budget_is_that_of_every_run():
     ws = np.stack([W] * 5)
     block = hx.checkpoint(lambda c, w: deep(c, w) * c, policy=memory_budget(6000))

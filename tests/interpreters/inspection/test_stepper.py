@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
+from handlax.effects.base.source_locations import NOWHERE
 from handlax.effects.operations.elementwise.arithmetic import Add, Mul, Neg
 from handlax.effects.types.dtypes import float64, int32
 from handlax.interpreters.inspection.stepper import Stepper
@@ -193,6 +194,8 @@ def test_a_stepper_forks_and_neither_run_sees_the_other():
     assert [(each.name, each.elements) for each in found] == [("b", 1), ("c", 1), ("d", 1)]
     assert found.first.most == pytest.approx(10.0 - np.sin(1.0))
     assert str(found.first.site) == line_of(f, 1)
+    assert str(found.first) == f"b: f32[]~  1 of 1 elements, by {found.first.most:.6g}  # {line_of(f, 1)}"
+    assert "#" not in str(found.first._replace(site=NOWHERE))
     assert not s.compare(hx.step(f)(1.0).end())
     assert str(s.compare(s)) == "no difference"
 

@@ -305,3 +305,11 @@ def test_gradients_of_integers_leave_as_they_leave_grad(wrap):
         assert found.dtype == hx.dtypes.float0 and found == expected
     alone = hx.jit(lambda i: hx.grad(lambda i: 2.0 * i, allow_int=True)(i))
     assert [type(alone(3)) for _ in range(2)] == [np.ndarray] * 2
+
+
+def test_a_device_or_a_backend_is_chosen():
+    (device, *_) = hx.devices("cpu")
+    for chosen in ({"device": device}, {"backend": "cpu"}):
+        assert float(hx.jit(lambda x: x + 1, **chosen)(1.0)) == 2.0
+    with pytest.raises(hx.errors.BadArgument, match="device or backend must be None"):
+        hx.jit(lambda x: x, device=device, backend="cpu")

@@ -13,6 +13,7 @@ X, W = hnp.array([[1.0, 2.0]]), hnp.array([[3.0], [0.5]])
 @pytest.mark.parametrize("argnums", [0, (1, 0)])
 def test_the_passes_are_those_of_vjp_and_are_traced_once(argnums, jitted):
     fwd, bwd = hx.fwd_and_bwd(lambda x, w, scale=1.0: (scale * hnp.sin(x) @ w, scale), argnums, True, jitted)
+    assert hasattr(fwd, "lower") is hasattr(bwd, "lower") is jitted
     for times in (1.0, 2.0):
         with hx.no_tracing(times > 1):
             y, residuals, aux = fwd(times * X, W, scale=2.0)

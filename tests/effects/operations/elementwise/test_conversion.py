@@ -6,6 +6,7 @@ import pytest
 import handlax as hx
 import handlax.numpy as hnp
 from handlax import lax
+from handlax.effects.operations.elementwise.conversion import convert
 
 DTYPES = ["int2", "uint2", "int4", "uint4", "int8", "uint8", "int16", "int32", "float16", "float32", "float64"]
 
@@ -53,3 +54,8 @@ def test_the_largest_number_of_four_bits_is_an_integer():
 def test_the_lowest_bits_come_first():
     assert lax.bitcast_convert_type(np.array([1, 2], hnp.dtype("uint4")), "uint8").tolist() == 0x21
     assert lax.bitcast_convert_type(np.uint16(0x4321), hnp.dtype("uint4")).astype(int).tolist() == [1, 2, 3, 4]
+
+
+def test_a_number_takes_a_dtype_in_one_rounding():
+    for number in (0.1, np.float64(0.1)):
+        assert float(convert(number, np.dtype("float64"))) == 0.1

@@ -65,3 +65,8 @@ def test_keys_and_lanes():
     run = dry_run(hx.vmap(lambda k: hx.random.normal(k, (2,))))(hx.random.split(hx.random.key(0), 3))
     assert run.result.shape == (3, 2)
     assert dry_run(lambda: hx.random.split(hx.random.key(0), 2))().result.shape == (2,)
+
+
+def test_only_a_function_is_run_dry():
+    with pytest.raises(errors.NotAFunction, match="dry_run"):
+        dry_run(3)
