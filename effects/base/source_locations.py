@@ -213,14 +213,12 @@ def _site_by_modules(depth: int = 1) -> tuple[CodeType | None, int]:
     while True:
         while modules.get(name := name_at(depth)) and depth < last:
             depth += 1
-        if depth == last:
-            return _site_by_frames(depth + 1)
+        if name is None or depth == last:  # beyond the outermost frame, or code without a module; or far from here
+            try:
+                return _site_by_frames(depth + 1)
+            except ValueError:  # a thread of the runtime has no frame of the user's
+                return None, 0
         if name not in modules:
-            if name is None:  # beyond the outermost frame, or code without a module
-                try:
-                    return _site_by_frames(depth + 1)
-                except ValueError:  # a thread of the runtime has no frame of the user's
-                    return None, 0
             internal = name.partition(".")[0] == "handlax" or name in ("functools", "contextlib")
             _MODULES.add(name, internal)
             continue

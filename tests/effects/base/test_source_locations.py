@@ -1,5 +1,6 @@
 """The user's line: found behind the frames of handlax, and named only when it is read."""
 
+import _thread
 import functools
 import sys
 
@@ -8,7 +9,9 @@ import pytest
 
 import handlax as hx
 from handlax import numpy as hnp
+from handlax.effects.base.deep_calls import _bottom, _Call
 from handlax.effects.base.source_locations import Site, Sites, enumerate_lines, is_internal, line_text, user_site
+from handlax.effects.base.tracebacks import unnamed_boundary
 
 
 def test_frames_of_handlax_and_of_functools_are_nobodys_lines():
@@ -68,3 +71,14 @@ def test_far_below_the_users_line_the_stack_is_walked_once(monkeypatch):
     line = here.__code__.co_firstlineno + 1
     assert [str(here(n)) for n in (3, 300)] == 2 * [f"test_source_locations.py:{line}"]
     assert len(counted) < 50
+
+
+@pytest.mark.parametrize("depth", range(1, 80))
+def test_a_thread_has_a_site_however_deep_it_is(depth):
+    nested = user_site
+    for _ in range(depth):
+        nested = unnamed_boundary(nested)
+    call = _Call(nested)
+    _thread.start_new_thread(_bottom, (call, sys._getframe()))  # no frame of this file is on its stack
+    call.running.acquire()
+    assert call.error is None and len(call.result) == 2
