@@ -24,11 +24,14 @@ def make_mesh(
 ) -> Mesh:
     """The mesh of these sizes and names, over the first devices, as many as it needs. Its axes are explicit.
 
-    Raises: ShapeMismatch: there are too few devices, or the axes have other numbers of sizes and names.
+    Raises: ShapeMismatch: there are too few devices, or the axes have other numbers of sizes and names. BadArgument:
+    the sizes are no tuple.
 
     >>> make_mesh((1, 1), ("data", "model")).shape["data"]
     1
     """
+    if not isinstance(axis_sizes, Sequence):
+        raise BadArgument(f"make_mesh: the sizes are a tuple, one for each axis, got {axis_sizes!r}.")
     found = all_devices() if devices is None else [*devices]
     count = prod(axis_sizes)
     if count > len(found):

@@ -149,13 +149,15 @@ class AbstractMesh(MeshAxes):
         *,
         abstract_device: AbstractDevice | None = None,
     ):
-        sizes, names = tuple(map(int, axis_sizes)), _axis_names(axis_names)
+        sizes, names = tuple(axis_sizes), _axis_names(axis_names)
+        if not all([isinstance(size, (int, np.integer)) and size > 0 for size in sizes]):
+            raise BadArgument(f"AbstractMesh: the size of an axis is a positive integer, got {sizes}.")
         if len(sizes) != len(names):
             raise ShapeMismatch(f"AbstractMesh: every axis has a size and a name, got {len(sizes)} sizes, {names}.")
         types = _axis_types("AbstractMesh", names, axis_types, AxisType.Explicit)
         _check_names("AbstractMesh", names)
-        _fill(self, axis_sizes=sizes, axis_names=names, axis_types=types, abstract_device=abstract_device)
-        _fill(self, _hash=hash((sizes, names, types, abstract_device)))
+        _fill(self, axis_sizes=tuple(map(int, sizes)), axis_names=names, axis_types=types)
+        _fill(self, abstract_device=abstract_device, _hash=hash((sizes, names, types, abstract_device)))
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -363,6 +365,9 @@ def _check_grid(grid: np.ndarray[Any, Any], assignment: tuple[MeshDevice, ...], 
             hint="devices.reshape(...) makes a grid of another rank.",
         )
     _check_names("Mesh", names)
+    for device in assignment:
+        if not hasattr(device, "process_index"):
+            raise BadArgument(f"Mesh: the grid holds devices, got {device!r}.", hint="np.array(hx.devices()).")
     if len({*assignment}) < len(assignment):
         twice = next(device for device in assignment if assignment.count(device) > 1)
         raise BadArgument(f"Mesh: every device stands once, got {twice!r} {assignment.count(twice)} times.")

@@ -26,13 +26,15 @@ class PartitionSpec(ImmutableObject):
     """For each dimension the mesh axes that cut it: None, a name, a tuple of names (major first), or UNCONSTRAINED.
 
     Dimensions beyond the last entry are whole. A spec is a sequence of its entries, and a leaf in pytrees.
+    Raises: BadArgument: an entry is nothing of these.
 
     >>> PartitionSpec("data", None, ("x", "y"))
     P('data', None, ('x', 'y'))
     """
 
-    __slots__ = ("_partitions",)
+    __slots__ = ("_hash", "_partitions")
     _guard = ("partition specs", "spec.update(partitions=...) makes another one.")
+    _hash: int
     _partitions: tuple[Any, ...]
     UNCONSTRAINED: ClassVar[Unconstrained] = UNCONSTRAINED
 
@@ -44,7 +46,14 @@ class PartitionSpec(ImmutableObject):
                 f"PartitionSpec: values are whole sums on every device, got unreduced={unreduced}, reduced={reduced}.",
                 hint="hold partial sums as an array with one more dimension, cut along the axis.",
             )
-        object.__setattr__(self, "_partitions", tuple([_entry(part) for part in partitions]))
+        entries = tuple([_entry(part) for part in partitions])
+        try:
+            object.__setattr__(self, "_hash", hash(entries))
+        except TypeError:
+            raise BadArgument(
+                f"PartitionSpec: an entry is None, UNCONSTRAINED, a name or a tuple of names, got {entries}."
+            ) from None
+        object.__setattr__(self, "_partitions", entries)
 
     @property
     def partitions(self) -> tuple[Any, ...]:
@@ -97,7 +106,7 @@ class PartitionSpec(ImmutableObject):
         return self is other or (isinstance(other, PartitionSpec) and self._partitions == other._partitions)
 
     def __hash__(self) -> int:
-        return hash((PartitionSpec, self._partitions))
+        return self._hash
 
     def __repr__(self) -> str:
         return f"P{self._partitions!r}"

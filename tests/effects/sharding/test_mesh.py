@@ -105,7 +105,12 @@ def test_the_text_of_a_mesh():
     lambda: Mesh(DEVICES[[0, 0]], "a"),
     lambda: Mesh(GRID, ("a", "b"), (AxisType.Auto,)),
     lambda: Mesh(GRID, ("a", "b"), ("Auto", "Auto")),
+    lambda: Mesh([0, 1], "a"),
+    lambda: Mesh([DEVICES[0], None], "a"),
     lambda: AbstractMesh((2,), ("a", "b")),
+    lambda: AbstractMesh((0,), "a"),
+    lambda: AbstractMesh((2.0,), "a"),
+    lambda: AbstractMesh("2", "a"),
     lambda: AbstractMesh((2, 2), ("a", "a")),
 ])
 def test_what_is_no_mesh(make):

@@ -46,6 +46,12 @@ def test_a_spec_cannot_be_changed():
         P("a").partitions = ()
 
 
+@pytest.mark.parametrize("entry", [{}, {"a"}, [["a"], "b"]])
+def test_what_is_no_entry(entry):
+    with pytest.raises(hx.errors.BadArgument, match="a tuple of names, got"):
+        P("a", entry)
+
+
 def test_partial_sums_are_refused():
     assert P("a").unreduced == P("a").reduced == frozenset()
     with pytest.raises(hx.errors.BadArgument, match="whole sums"):
