@@ -164,14 +164,14 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
 
 def poly(seq_of_zeros: Any) -> Any:
-    """The polynomial with these zeros and leading coefficient 1. Source: NumPy, ``poly``.
+    """The polynomial with these zeros and leading coefficient 1; of no zeros the number 1. Source: NumPy, ``poly``.
 
     >>> from handlax.numpy import array
     >>> poly(array([1.0, -1.0]))
     Array([ 1.,  0., -1.], dtype=float32)
     """
     zeros = inexact(_vector("poly", seq_of_zeros))
-    y = shapes.full(zeros.type.update(shape=(1,)), 1)
+    y = shapes.full(zeros.type.update(shape=(1,) if zeros.size else ()), 1)
     for i in range(zeros.size):
         z = slice_in_dim(zeros, i, i + 1)
         y = convolve(y, concatenate([shapes.full(z.type, 1), -z], 0))

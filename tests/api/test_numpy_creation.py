@@ -111,6 +111,7 @@ def test_logspace_and_geomspace_agree_with_numpy():
     same(hnp.logspace(0, 2, 5, base=2.0, endpoint=False), np.logspace(0, 2, 5, base=2.0, endpoint=False))
     for ends in ((1, 256), (-1, -8), (256, 1)):
         np.testing.assert_allclose(hnp.geomspace(*ends, 5), np.geomspace(*ends, 5), rtol=1e-5)
+        assert [float(hnp.geomspace(*ends, 5)[k]) for k in (0, -1)] == [float(np.float32(end)) for end in ends]
 
 
 @given(SIZES, SIZES, OFFSETS)

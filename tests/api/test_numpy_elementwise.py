@@ -290,3 +290,11 @@ def test_sinc_is_zero_at_integers_and_exact_between_them(way, dtype):
     np.testing.assert_array_equal(np.asarray(way(hnp.sinc)(k)), 0)
     x = np.array([0.001, 0.3, 1.25, 2.5, -7.75, 100.5], dtype)
     np.testing.assert_allclose(np.asarray(way(hnp.sinc)(x)), np.sinc(x.astype(float)), rtol=16 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "compiled"])
+def test_the_fraction_of_an_infinite_number_is_zero(way):
+    x = np.array([np.inf, -np.inf, 2.5, -3.0, np.nan], "float32")
+    for got, wanted in zip(way(hnp.modf)(x), np.modf(x)):
+        np.testing.assert_array_equal(got, wanted)
+    assert np.signbit(np.asarray(way(hnp.modf)(x)[0])[:2]).tolist() == [False, True]

@@ -97,6 +97,15 @@ def test_nothing_has_no_distinct_elements_but_those_that_fill_up(dtype, axis):
             f(x, axis=axis, size=3)
 
 
+@pytest.mark.parametrize("options", [{}, {"size": 4}])
+def test_complex_numbers_that_are_nan_in_a_part_are_one(options):
+    x = np.array([complex(1, np.nan), complex(np.inf, 1), complex(np.nan, 0), 2, complex(0, np.nan)], "complex64")
+    values, inverse, counts = hnp.unique(x, return_inverse=True, return_counts=True, **options)
+    same(np.asarray(values)[:2], [2, complex(np.inf, 1)])
+    assert np.isnan(np.asarray(values)[2]) and np.asarray(counts)[:3].tolist() == [1, 1, 3]
+    same(inverse, [2, 1, 2, 0, 2])
+
+
 @pytest.mark.parametrize("size", [2, 4])
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_places_of_complex_numbers_with_nan_are_in_the_order_of_sort(size, side):

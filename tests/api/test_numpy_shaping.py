@@ -275,3 +275,12 @@ def test_distinct_positions_that_are_unknown_are_deleted(axis, gone, rng):
     np.testing.assert_array_equal(found, np.delete(x, gone, axis))
     with pytest.raises(hx.errors.ConcretizationError):
         hx.jit(lambda x, i: hnp.delete(x, i, axis))(x, gone)
+
+
+@pytest.mark.parametrize("name", ["stack", "hstack", "vstack", "dstack", "column_stack", "concatenate", "block"])
+@pytest.mark.parametrize("x", [np.array([2**62, -1]), np.array([0.1, 1e300]), np.arange(6.0, dtype="float32")])
+def test_one_numpy_array_in_place_of_a_sequence_keeps_its_dtype(name, x):
+    x = x[:, None] if name == "concatenate" else x
+    joined = getattr(hnp, name)(x)
+    assert joined.dtype == x.dtype and not joined.weak_type
+    np.testing.assert_array_equal(joined, getattr(np, name)(x))

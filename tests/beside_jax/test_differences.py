@@ -124,6 +124,8 @@ ROWS = {
     "Comparisons of complex numbers with NaN": [
         (lambda m: m.numpy.greater(np.complex64(complex(1, NAN)), np.complex64(0)), False, True)
     ],
+    "The fraction of an infinite number in `modf`": [(lambda m: m.numpy.modf(f32(INF))[0][0], 0.0, NAN)],
+    "The ends of `geomspace`": [(lambda m: m.numpy.geomspace(f32(-1), 2.0, 5)[0, 0], -1.0, NAN)],
     "`log1mexp` below its domain": [(lambda m: slope(m, m.nn.log1mexp, f32(-INF))[0], NAN, -1.0)],
     "Complex branch cuts with a part -0": [
         (lambda m: compiled(m, "sqrt", complex(-1, -0.0)), -1j, 1j),

@@ -29,7 +29,7 @@ __all__ = [
 
 def operands(arrays: Any, where: str, dtype: Any = None) -> list[Any]:
     """The items of a sequence of arrays, or the slices of one array along its first axis, as arrays of one dtype."""
-    if isinstance(arrays, Array):
+    if isinstance(arrays, (Array, np.ndarray)):  # the numbers of a NumPy array have its dtype, and are not weak
         xs = list(unstack(arrays))
     elif hasattr(arrays, "__iter__"):
         xs = list(arrays)

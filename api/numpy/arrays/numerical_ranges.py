@@ -127,6 +127,8 @@ def logspace(
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     """``num`` numbers from ``start`` to ``stop``, with a constant ratio; ``start`` and ``stop`` must have one sign.
 
+    The first is ``start``, and with ``endpoint`` the last ``stop``, exactly.
+
     >>> geomspace(1, 8, 4).shape
     (4,)
     """
@@ -139,6 +141,11 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     ten = float(np.log(10.0))
     low, high = (log(flip * bound) / ten for bound in (first, last))
     y = flip * logspace(low, high, num, endpoint, dtype=work)
+    bounds = [broadcast_to(v, (1, *y.type.shape[1:])) for v in (first, last)]
+    if num > 1 and endpoint:
+        y = concatenate([bounds[0], y[1 : num - 1], bounds[1]], 0)
+    elif num > 0:
+        y = concatenate([bounds[0], y[1:]], 0)
     return convert(moveaxis(y, 0, axis), kind)
 
 

@@ -167,11 +167,10 @@ def sinc(x: Any, /) -> Any:
 
 def _sin_pi(x: Any) -> Any:
     """sin(pi x), 0 for every integer: by the distance from the next one."""
-    if dtypes.is_complex(x.type.dtype):
-        return transcendental.sin(mul(x, like(x, math.pi)))
-    nearest = round(x, RoundingMethod.TO_NEAREST_EVEN)
-    half = mul(nearest, like(x, 0.5))
-    y = transcendental.sin(mul(sub(x, nearest), like(x, math.pi)))
+    part = _real(x) if dtypes.is_complex(x.type.dtype) else x
+    nearest = round(part, RoundingMethod.TO_NEAREST_EVEN)
+    half = mul(nearest, like(part, 0.5))
+    y = transcendental.sin(mul(sub(x, convert(nearest, x.type.dtype, x.type.weak)), like(x, math.pi)))
     return select_n(eq(half, floor(half)), neg(y), y)
 
 

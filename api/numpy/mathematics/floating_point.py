@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...effects.base.errors import DTypeMismatch
 from ...effects.base.stack import perform
 from ...effects.operations.elementwise import arithmetic, bitwise, comparison
 from ...effects.operations.elementwise.arithmetic import mul, neg, sub
-from ...effects.operations.elementwise.comparison import ge, lt, select_n
+from ...effects.operations.elementwise.comparison import eq, ge, lt, select_n
 from ...effects.operations.elementwise.conversion import BitcastConvertType, convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.half_precision import HALF
@@ -191,7 +193,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
 
 
 def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
-    """``(fraction, whole)`` with ``x == whole + fraction``, both with the sign of ``x[i]``.
+    """``(fraction, whole)`` with ``x == whole + fraction``, both with the sign of ``x[i]``; of infinity ``(0, x)``.
 
     >>> [float(part) for part in modf(-2.5)]
     [-0.5, -2.0]
@@ -199,7 +201,8 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
     no_out(out, "modf")
     x = inexact(x)
     whole = _towards_zero(x)
-    return sub(x, whole), whole
+    endless = eq(arithmetic.abs(x), like(x, np.inf))
+    return select_n(endless, sub(x, whole), mul(arithmetic.sign(x), like(x, 0))), whole
 
 
 def _towards_zero(x: Any) -> Any:

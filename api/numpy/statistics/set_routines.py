@@ -94,6 +94,8 @@ def unique(
     (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
     """
     whole = array_of(ar)
+    if equal_nan and dtypes.is_complex(whole.type.dtype):  # all that are NaN in a part are one, and stand together
+        whole = select_n(ne(whole, whole), whole, like(whole, float("nan")))
     x = _flat(whole) if axis is None else shapes.move_axis(whole, canonical_axis(axis, whole.ndim, "unique"), 0)
     shape = whole.type.shape if axis is None else x.type.shape[:1]
     order, rows = _in_order(x)

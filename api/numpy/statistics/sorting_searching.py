@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.core.arrays import ConcreteArray
 from ...effects.operations.elementwise.arithmetic import add, sub
@@ -92,7 +94,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     >>> lexsort((array([1, 0, 2]), array([5, 5, 4])))
     Array([2, 1, 0], dtype=int32)
     """
-    xs = [array_of(key) for key in keys]
+    xs = [array_of(key) for key in (array_of(keys) if isinstance(keys, np.ndarray) else keys)]
     if not xs:
         raise BadArgument("lexsort: there must be a key, got none.")
     if len({x.type.shape for x in xs}) > 1:

@@ -199,7 +199,7 @@ def logaddexp(m: Any, x: Any, y: Any, a: Any, b: Any) -> Parts:
     p, q, r, s = m.where(first, x, a), m.where(first, y, b), m.where(first, a, x), m.where(first, b, y)
     u, v = log1p(m, *exp(m, m.where(p == r, 0.0, r - p), s - q))
     v = q + v
-    return p + u, v + 2 * PI * m.floor(0.5 - v / (2 * PI))
+    return p + u, m.where(m.abs(v) <= PI, v, v + 2 * PI * m.floor(0.5 - v / (2 * PI)))
 
 
 def logistic(m: Any, x: Any, y: Any) -> Parts:

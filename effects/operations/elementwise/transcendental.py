@@ -139,10 +139,20 @@ def _fraction(x: Any) -> tuple[Any, Any]:
 
 
 def _tangent_slope(x: Any, y: Any, sign: int) -> Any:
-    """1 + sign y^2 for y = tan x (sign 1) or tanh x (sign -1), of complex numbers as 1 / cos^2 x or 1 / cosh^2 x."""
+    """1 + sign y^2 for y = tan x (sign 1) or tanh x (sign -1), of complex numbers as 1 / cosh^2 of ix or x."""
     if dtypes.is_complex(x.type.dtype):
-        return square(div(like(x, 1), cos(x) if sign > 0 else cosh(x)))
+        return _squared_secant(_turned(x) if sign > 0 else x)
     return _one_plus(square(y)) if sign > 0 else mul(_one_plus(y), sub(like(y, 1), y))
+
+
+def _squared_secant(z: Any) -> Any:
+    """1 / cosh^2 z, far from the imaginary axis 4t / (1 + t)^2 for the lesser t of e^(2z) and e^(-2z)."""
+    x = real(z)
+    far = gt(absolute(x), like(x, 1))
+    near, outer = select_n(far, z, like(z, 0)), select_n(far, like(z, 2), select_n(gt(x, like(x, 0)), z, neg(z)))
+    t = exp(mul(outer, like(z, 2)))
+    quotient = div(mul(t, like(z, 4)), square(_one_plus(t)))
+    return select_n(far, square(div(like(z, 1), cosh(near))), quotient)
 
 
 def _logistic_slope(x: Any, y: Any) -> Any:

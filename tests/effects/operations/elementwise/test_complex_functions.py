@@ -146,6 +146,39 @@ def test_derivatives(name, dtype, parts):
     assert_values(name, slope, oracle, z, True, ulps=200)
 
 
+SECOND = {
+    "tan": (lax.tan, lambda z: 2 * mpmath.tan(z) / mpmath.cos(z) ** 2),
+    "tanh": (lax.tanh, lambda z: -2 * mpmath.tanh(z) / mpmath.cosh(z) ** 2),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", SECOND)
+def test_second_derivatives_far_from_the_axes(name, dtype):
+    f, oracle = SECOND[name]
+    slope = lambda f: lambda z: hx.jvp(f, (z,), (np.ones(z.shape, z.dtype),))[1]
+    z = points((0.3, -0.9, 1.1, -2.0, 20.0, -50.0, 300.0, 1e5), dtype)
+    eps = float(np.finfo(dtype).eps)
+    for got in (np.asarray(slope(slope(f))(z)), np.asarray(hx.jit(slope(slope(f)))(z))):
+        for value, y in zip(z, got):
+            with mpmath.workdps(40 + 10**4 * (abs(value) > 1e4)):
+                wanted = complex(oracle(mpmath.mpc(complex(value))))
+            near = abs(wanted) * (1 + abs(value)) * 100 * eps
+            assert abs(complex(y) - wanted) <= near + 4 * np.finfo(dtype).tiny, (value, y, wanted)
+    bent = np.asarray(slope(slope(hx.nn.gelu))(np.array([-1e5, 1e5 + 80j], dtype)))
+    np.testing.assert_array_equal(bent, [0, 0])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sinc_of_complex_numbers_by_the_distance_from_an_integer(dtype):
+    z = np.array([1e5 + 2j, -1e5, 3.5 + 1j, 7, 100.25 - 0.5j, 1e-3j], dtype)
+    with mpmath.workdps(40):
+        wanted = [complex(mpmath.sinc(mpmath.pi * mpmath.mpc(complex(w)))) for w in z]
+    for got in (np.asarray(hx.numpy.sinc(z)), np.asarray(hx.jit(hx.numpy.sinc)(z))):
+        assert np.abs(got - wanted).max() <= 20 * np.finfo(dtype).eps
+        assert np.abs(got[0] - wanted[0]) <= 20 * np.finfo(dtype).eps * abs(wanted[0])
+
+
 def pattern(y):
     """Parts by kind: a finite number, zero, infinity, NaN; with signs, unless beside a NaN."""
     parts = np.array([y.real, y.imag]) if np.iscomplexobj(y) else np.array([y])
@@ -213,6 +246,8 @@ def test_logarithms_of_sums(dtype, way):
             error = mpmath.expm1(mpmath.mpc(complex(value)) - mpmath.log(total))
             assert abs(error) <= 2000 * np.finfo(dtype).eps, (a, b, value)
         assert -3.1416 <= value.imag <= 3.1416
+    edge = np.array([complex(80, -3.1415925), complex(80, 3.1415925)], dtype)  # just within the range of an angle
+    np.testing.assert_array_equal(way(hx.numpy.logaddexp)(edge, np.zeros_like(edge)), edge)
     inf = np.inf
     x = np.array([complex(inf, 1), complex(-inf, 1), complex(inf, 1), complex(-inf, 0)], dtype)
     y = np.array([complex(5, 2), complex(5, 2), complex(-inf, 2), complex(-inf, 0)], dtype)
