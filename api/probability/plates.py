@@ -26,7 +26,7 @@ from ..interpreters.library.effectful.random_streams import Keyed
 # y[i] = body(s, x[i])  for every i < length, independently
 @operation
 class Plate(Lanes, Keyed):
-    label: str
+    label: str = "plate"
 
     @property
     def path(op) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ def _mapped(name: str, size: int | None, in_axes: Any, f: Callable[..., Any], ar
 
     body = body_of(name, row, types)
     bodies, captured = close_all([body.program])
-    op = Plate(bodies, len(captured) + len(shared), count, name)
+    op = Plate(bodies, len(captured) + len(shared), count, label=name)
     operands = (*captured, *[xs[i] for i in shared], *[xs[i] for i in each])
     return pytrees.unflatten(body.structure, perform_transformed(current(), op, operands))
 

@@ -154,7 +154,7 @@ def fit_value(who: str, label: str, dist: Distribution, shape: tuple[int, ...], 
     if x.type.shape != broadcast:
         raise ShapeMismatch(
             f"{who}: the value of {label!r} must have the shape {expected.shape}, got {x.type}.",
-            hint="a site in a loop, in lanes or in a plate has one value for each of them, along a first axis.",
+            hint="a site in a loop, in lanes or in a plate has one value for each of them, stacked as a result is.",
         )
     return convert(x, x.type.dtype if floats and wider and not x.type.weak else expected.dtype)
 

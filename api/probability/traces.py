@@ -3,15 +3,15 @@
     trace(f)(*args) == (sites, y)                       seed(trace(f), key) draws the sites without value
     log_density(f, values)(*args) == (log p, sites)
 
-A site in a loop, in lanes or in a plate is one site, with its values stacked along a first axis. A site in only some
-branches of a ``cond`` is ``When(taken, site)``.
+A site in a loop, in lanes or in a plate is one site, with its values stacked as a result from there would be. A site in
+only some branches of a ``cond`` is ``When(taken, site)``.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import numpy as hnp
@@ -19,7 +19,6 @@ from ..effects.base.errors import BadArgument, CannotCross, StateTypeError
 from ..effects.base.tracebacks import unnamed_boundary
 from ..effects.base.wrapping import wraps
 from ..effects.core.arrays import as_array, perform
-from ..effects.operations.elementwise.bitwise import bitwise_or
 from ..effects.operations.elementwise.comparison import select
 from ..effects.programs.higher_order import HigherOrder
 from ..effects.trees import pytrees
@@ -27,7 +26,8 @@ from ..effects.trees.registration import register_dataclass, static
 from ..interpreters.core.body_transform import StateFlow
 from ..interpreters.handlers.handle import handle
 from ..interpreters.handlers.handler import handler
-from ..interpreters.handlers.state_movements import AppendedState, Movement, When, broadcast_mask
+from ..interpreters.handlers.log_axes import LogAxes, LogAxis, taken_mask
+from ..interpreters.handlers.state_movements import AppendedState, Movement, When, broadcast_mask, either_mask
 from .sites import DRAWN, OBSERVED, Sample, need_open_sites
 from .values import substitute
 
@@ -47,13 +47,14 @@ class SampleSite:
 class SiteEntry:
     """A site in the log: ``taken`` is the mask of the branches around it, or None.
 
-    ``sure``: within the innermost branch it is unconditional.
+    ``sure``: within the innermost branch it is unconditional. ``axes``: those that loops and lanes gave to it.
     """
 
     site: SampleSite
     taken: Any
     name: str = static()
     sure: bool = static()
+    axes: tuple[LogAxis, ...] = static(default=())
 
 
 class SiteLog(Movement):
@@ -81,12 +82,18 @@ class LoggedSites(AppendedState):
     def begin(self, run: Any, values: Sequence[Any]) -> None:
         run.current = ()
 
-    def in_branch(self, entry: Any) -> SiteEntry:
-        sure = entry.taken is None
-        return SiteEntry(entry.site, as_array(True) if sure else entry.taken, entry.name, sure)
+    def axes(self, run: Any) -> Sequence[LogAxes]:
+        return [entry.axes for entry in run.current]
 
-    def extend(self, run: Any, bodies: Sequence[Sequence[SiteEntry]]) -> None:
-        for entry in _of_branches(bodies) if self.branches else bodies[0]:
+    def in_branch(self, entry: Any, axes: LogAxes) -> SiteEntry:
+        sure = entry.taken is None
+        return SiteEntry(entry.site, taken_mask(axes) if sure else entry.taken, entry.name, sure, axes)
+
+    def extend(
+        self, run: Any, bodies: Sequence[Sequence[SiteEntry]], axes: Sequence[Sequence[LogAxes]]
+    ) -> None:
+        entries = [[replace(entry, axes=own) for entry, own in zip(*body)] for body in zip(bodies, axes)]
+        for entry in _of_branches(entries) if self.branches else entries[0]:
             run.current = _added(run.current, entry)
 
 
@@ -97,7 +104,7 @@ def _of_branches(bodies: Sequence[Sequence[SiteEntry]]) -> list[SiteEntry]:
         entries = [entry for body in bodies for entry in body if entry.name == name]
         merged = functools.reduce(_merge, entries)
         always = len(entries) == len(bodies) and all(entry.sure for entry in entries)
-        merged_entries.append(SiteEntry(merged.site, None if always else merged.taken, name, always))
+        merged_entries.append(SiteEntry(merged.site, None if always else merged.taken, name, always, merged.axes))
     return merged_entries
 
 
@@ -114,7 +121,7 @@ def _merge(a: SiteEntry, b: SiteEntry) -> SiteEntry:
         )
     taken = b.taken
     selected = [select(broadcast_mask(taken, t.shape), y, x) for x, y, t in zip(leaves, others, types)]
-    return SiteEntry(pytrees.unflatten(structure, selected), bitwise_or(a.taken, taken), a.name, a.sure)
+    return SiteEntry(pytrees.unflatten(structure, selected), either_mask(a.taken, taken), a.name, a.sure, a.axes)
 
 
 def _added(log: tuple[SiteEntry, ...], entry: SiteEntry) -> tuple[SiteEntry, ...]:

@@ -15,12 +15,14 @@ from ..effects.base.tracebacks import unnamed_boundary
 from ..effects.base.wrapping import wraps
 from ..effects.core.arrays import as_array, perform
 from ..effects.operations.elementwise.comparison import select
+from ..effects.operations.foundations.shapes import move_axis
 from ..effects.programs.higher_order import HigherOrder
 from ..effects.trees import pytrees
 from ..effects.types.array_type import ArrayType
 from ..interpreters.core.body_transform import StateFlow, StateLayout, TransformedBody
 from ..interpreters.handlers.handle import handle
 from ..interpreters.handlers.handler import Handler, handler
+from ..interpreters.handlers.log_axes import performed_inside, place
 from ..interpreters.handlers.state_movements import Movement, When, leaves_of
 from ..interpreters.library.effectful.random_streams import FreshKey
 from .sites import DRAWN, GIVEN, OBSERVED, Sample, fit_value, need_open_sites, perform_site
@@ -56,22 +58,30 @@ class HandedValues(StateFlow):
                 "number must be known when it is traced.",
                 hint="use scan, or fori_loop with constant bounds.",
             )
-        self.operands, self.structure = leaves_of({name: self.before.values[name] for name in self.names})
+        values = {name: self.before.values[name] for name in self.names}
         self.stacked = op.stacks
         if op.stacks:
-            self.check(op)
+            axes = {site.op.label: place(site.axes, op) for site in performed_inside(op, lambda e: type(e) is Sample)}
+            values = {name: self.rows(op, name, value, axes.get(name, 0)) for name, value in values.items()}
+        self.operands, self.structure = leaves_of(values)
 
-    def check(self, op: HigherOrder) -> None:
-        """Raises ShapeMismatch if a value does not have one row for each iteration or lane."""
-        for name in self.names:
-            for x in pytrees.leaves(self.before.values[name]):
-                shape = as_array(x).type.shape
-                if shape[:1] != (op.length,):
-                    raise ShapeMismatch(
-                        f"{op.name}: the value of the site {name!r} must have one row for each of the {op.length} "
-                        f"iterations or lanes, got {as_array(x).type}.",
-                        hint="stack them along a first axis, outer loops first.",
-                    )
+    def rows(self, op: HigherOrder, name: str, value: Any, axis: int) -> Any:
+        """A value with the rows of the iterations or lanes first, which stand along an axis: in order of the nest.
+
+        Raises: ShapeMismatch: it does not have one row for each.
+        """
+
+        def rows_first(x: Any) -> Any:
+            shape = as_array(x).type.shape
+            if shape[axis : axis + 1] != (op.length,):
+                raise ShapeMismatch(
+                    f"{op.name}: the value of the site {name!r} must have one row for each of the {op.length} "
+                    f"iterations or lanes, along axis {axis}, got {as_array(x).type}.",
+                    hint="stack them as a trace does, the axis of the outermost loop or vmap first.",
+                )
+            return move_axis(as_array(x), axis, 0)
+
+        return pytrees.map(rows_first, value)
 
     def inner_types(self) -> list[ArrayType]:
         types = [x.type for x in self.operands]
@@ -163,7 +173,7 @@ def _with_values(who: str, h: Handler, f: Callable[..., Any], values: Mapping[st
 def condition(f: Callable[..., Any], values: Mapping[str, Any]) -> Callable[..., Any]:
     """``f`` with these sites observed.
 
-    The value of a site in a loop, in lanes or in a plate has one row for each of them, along a first axis.
+    The value of a site in a loop, in lanes or in a plate has one row for each of them, stacked as a result would be.
     Raises: BadArgument: no site has a name, or it has a value already. ShapeMismatch: a value has another shape.
     CannotCross: the site is in a ``while_loop``.
 

@@ -11,7 +11,7 @@ import functools
 import logging
 import string
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextvars import Context
 from typing import Any
 
@@ -26,21 +26,10 @@ from .callbacks import (
     evaluate_callback,
     flattened_arguments,
     hashable,
-    lane_body,
     lower_callback,
 )
-from .lanes import Lanes
 
 _LOGGER = logging.getLogger("handlax")
-
-
-def batch_observation(op: Callback, dims: Sequence[int | None], *xs: Any) -> Any:
-    """The batch rule: performs the effect in each lane if an operand is mapped, otherwise once."""
-    size = next((x.shape[d] for x, d in zip(xs, dims) if d is not None), None)
-    if size is None:
-        return perform(op, *xs), ()
-    program, shared, each = lane_body(op, dims, xs, size)
-    return perform(Lanes((program,), len(shared), size), *shared, *each), ()
 
 
 # function(x), for its side effects
@@ -54,9 +43,9 @@ class DebugCallback(Callback):
     function: Callable[..., Any]
     arguments: CallbackArguments | None = None
     ordered: bool = False
+    observes = True
 
     evaluate = evaluate_callback
-    batch = batch_observation
     lower = lower_callback
 
 
@@ -73,9 +62,9 @@ class DebugPrint(Callback):
     ordered: bool = False
     logged: bool = False
     options: tuple[tuple[str, Any], ...] = ()  # NumPy's print options that are not the default
+    observes = True
 
     evaluate = evaluate_callback
-    batch = batch_observation
     lower = lower_callback
 
     label = property(lambda op: repr(op.format))

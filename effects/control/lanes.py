@@ -11,12 +11,23 @@ from .loops import Scan
 # y[i] = body(s, x[i])  for every lane i
 @operation
 class Lanes(HigherOrder):
+    """Lanes of a ``vmap`` that is around ``crossed`` loops in which the operation stands."""
+
     bodies: tuple[Program, ...]
     shared: int
     length: int
+    crossed: int = 0
     runs = "lanes"
     carry = 0
+    of_lanes = True
 
     def as_loop(op):
         """The loop that executes the lanes in index order."""
-        return Scan(op.bodies, op.shared, 0, op.length)
+        return LaneLoop(op.bodies, op.shared, 0, op.length, crossed=op.crossed)
+
+
+# the same in index order, with a carry
+@operation
+class LaneLoop(Scan):
+    crossed: int = 0
+    of_lanes = True

@@ -56,6 +56,7 @@ class Operation(ImmutableObject):
     checkpoint_label: ClassVar[str | None] = None  # its result's name in checkpoint policies
     vmap: ClassVar[str] = "refuse"  # of an effect, as ``@effect`` has it
     diff: ClassVar[str] = "refuse"
+    observes: ClassVar[bool] = False  # of an effect per lane: what all lanes share is observed once
     dtypes: ClassVar[frozenset[Any] | None] = None  # those that operands may have; None: not declared
     exempt: ClassVar[Mapping[str, str]] = {}  # law or column -> why it does not apply
     loose: ClassVar[float] = 1.0  # factor on the tolerance of tests that compare results
@@ -165,6 +166,13 @@ class Operation(ImmutableObject):
         """``select(condition, op(*operands), operands[0])`` without selecting between full arrays.
 
         For operations that replace a piece of their first operand. None: not supported for these operands.
+        """
+        return None
+
+    def of_all_lanes(self, crossed: int) -> Any:
+        """An effect per lane as one over all lanes, along the first axis of each operand and result; None: it is none.
+
+        ``crossed``: of the loops around it, those that the lanes are around.
         """
         return None
 

@@ -40,6 +40,7 @@ class HigherOrder(Operation):
     loops: ClassVar[bool] = False  # each iteration gets the carry of the one before
     stacks: ClassVar[bool] = False  # iterations take slices of ``each`` and give slices of ``out``
     selects: ClassVar[int] = 0  # leading operands that choose a body; no body takes them
+    of_lanes: ClassVar[bool] = False  # its iterations are lanes of ``vmap``, or elements of a plate
     prunes: ClassVar[bool] = True  # unused operands and results may be removed: no field refers to single ones
     saves: ClassVar[Any] = None  # policy of the residuals that reverse mode may save; None: all that it needs
     bodies: tuple[Program, ...]
@@ -48,6 +49,7 @@ class HigherOrder(Operation):
     carry: int = 0
     length: int = 1
     backwards: bool = False  # a loop from the last slice to the first
+    crossed: int = 0  # stacking operations around it that its lanes are outside of: of a result their axis is before
     unroll: int = 1  # iterations of the loop in one iteration of the compiled loop
     prevent_cse: bool = False  # the adjoint's recomputation must not be merged with the forward pass
 

@@ -20,7 +20,7 @@ from ...effects.operations.manipulation.slicing import axis_at
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType, array_type
-from ..core.body_transform import BodyTransformer, cross, transform_body
+from ..core.body_transform import STATELESS, BodyTransformer, StateFlow, cross, transform_body
 from ..core.record import Record
 from ..core.rule_cache import cached_rule_program
 from ..differentiation.linear_rules import cross_linear
@@ -64,18 +64,25 @@ class Batch(BodyTransformer):
     The mark of a value is its mapped dimension, None for a value that all lanes share.
     """
 
-    __slots__ = ("size", "axis_name")
+    __slots__ = ("size", "axis_name", "crossed")
 
     def __init__(self, outer: Run, size: int, axis_name: Any = None, site: tuple[Any, int] | None = None):
         super().__init__(outer, "vmap" if axis_name is None else f"vmap({axis_name!r})", site)
         self.size = size
         self.axis_name = axis_name
+        self.crossed = 0  # the loops and lanes in whose body this is, and around which the lanes are
 
     def fresh(self, outer: Run) -> Batch:
-        return Batch(outer, self.size, self.axis_name)
+        run = type(self)(outer, self.size, self.axis_name)
+        run.crossed = self.crossed
+        return run
 
     def key(self) -> Any:
-        return ("batch", self.size, self.axis_name)
+        return (type(self), self.size, self.axis_name, self.crossed)
+
+    def flow(self, op: HigherOrder) -> StateFlow:
+        """Its state is how many loops it has crossed, where effects may ask: pure bodies are the same in all loops."""
+        return InsideLoop(self.crossed + 1) if op.bodied and op.stacks and may_perform(op) else STATELESS
 
     def split(self, x: Any) -> tuple[int | None, Sequence[Any]]:
         return (x.dim, (x.value,)) if x.run is self else (None, (x,))
@@ -147,7 +154,7 @@ class Batch(BodyTransformer):
         fixed = iter([box for box, _ in shared])
         results = recorder.answer(op, tuple([next(fixed) if d is None else next(rows) for d in dims]))
         body = recorder.freeze(op.as_results(results), op.name)
-        lanes = Lanes((body,), len(shared), self.size)
+        lanes = Lanes((body,), len(shared), self.size, self.crossed)
         return self.outer.answer(lanes, (*[x for _, x in shared], *each))
 
     def concerns(self, op: Operation) -> bool:
@@ -156,11 +163,15 @@ class Batch(BodyTransformer):
 
     def _effect(self, op: Operation, dims: tuple[Any, ...], *values: Any) -> Any:
         """Answer an effect that has no batch rule as it declares: once for all lanes, once per lane, or refused."""
-        if op.vmap == "once" and all(d is None for d in dims):
+        if (op.vmap == "once" or op.observes) and all(d is None for d in dims):
             y = self.outer.answer(op, values)
             return y, (None,) * len(y) if op.multiple_results else None
         if op.vmap == "per_lane":
-            ys = self.in_lanes(op, dims, values)
+            whole = op.of_all_lanes(self.crossed)
+            if whole is None:
+                ys = self.in_lanes(op, dims, values)
+            else:
+                ys = self.outer.answer(whole, tuple([axis_at(x, d, 0, self.size) for x, d in zip(values, dims)]))
             return (ys, 0) if op.multiple_results else (ys[0], 0)
         why = "an operand differs from lane to lane" if op.vmap == "once" else f"it is declared with vmap={op.vmap!r}"
         declare = "" if op.vmap == "once" else "declare what it means with @hx.effect(vmap='once' or 'per_lane'), or "
@@ -233,6 +244,26 @@ class Batch(BodyTransformer):
             STACK.reset(token)
 
 
+def may_perform(op: HigherOrder) -> bool:
+    """Whether a body performs effects, or its deferred rules may do so."""
+    return bool(op.effects) or any([kind.deferred for body in op.bodies for kind in body.operations])
+
+
+class InsideLoop(StateFlow):
+    """How batch enters the body of a loop or of lanes: it has crossed one more. That is part of its key."""
+
+    fixed = True
+
+    def __init__(self, crossed: int):
+        self.crossed = crossed
+
+    def key(self) -> Any:
+        return ("inside", self.crossed)
+
+    def begin(self, run: Batch, values: Sequence[Any]) -> None:
+        run.crossed = self.crossed
+
+
 def batch_rule(op: Operation, key: Sequence[Any]) -> tuple[Callable[..., Any], Sequence[ArrayType]]:
     """The batch rule as a function to record, and its operand types. ``key``: these types, then mapped dimensions."""
     count = len(key) // 2
@@ -248,12 +279,6 @@ class JvpDirections(Batch):
     """Batch over the directions of one derivative: effects without a mapped operand are forwarded, performed once."""
 
     __slots__ = ()
-
-    def fresh(self, outer: Run) -> Batch:
-        return JvpDirections(outer, self.size)
-
-    def key(self) -> Any:
-        return ("directions", self.size)
 
     def concerns(self, op: Operation) -> bool:
         return False

@@ -70,18 +70,19 @@ class RequiredSignature(NamedTuple):
 
 
 class StateFlow:
-    """How a handler's state crosses one operation. This base class: the handler has no state.
+    """How a handler's state crosses one operation. This base class: nothing enters or leaves.
 
     ``operands`` are the state's values that enter the operation. Where ``in_carry``, they enter a loop as carries, and
     the results of ``end`` leave as carries; else they enter as ``each`` and leave as ``out``.
     """
 
     in_carry: bool = False
+    fixed: bool = False  # there are no values, and the handler's key and the operation determine all of it
     operands: Sequence[Any] = ()
 
     def key(self) -> Hashable:
         """The cache key of the state: all that a transformed body depends on beside types; None: do not cache."""
-        return () if self is STATELESS else None
+        return () if self.fixed else None
 
     def inner_types(self) -> list[ArrayType]:
         """The types of the entering values inside a body."""
@@ -122,7 +123,13 @@ class StateLayout(NamedTuple):
         return RequiredSignature(marks, self.types, positions, body if self.numbered else None)
 
 
-STATELESS = StateFlow()
+class Stateless(StateFlow):
+    """The handler has no state."""
+
+    fixed = True
+
+
+STATELESS = Stateless()
 
 
 class BodyTransformContext(NamedTuple):
@@ -235,7 +242,7 @@ def transform_body(
         if found is None:
             found = bodies[entry] = _transform(run, body, marks, required, flow, state, positions, run.outer)
         return found
-    cache = _BODIES if flow is STATELESS else _STATEFUL_BODIES
+    cache = _BODIES if flow.fixed else _STATEFUL_BODIES
     return cache.get(entry, lambda: _transform(run, body, marks, required, flow, state, positions, BASE))
 
 
@@ -344,7 +351,7 @@ def _transformed_operation(
     Cached under the conditions of ``transform_body``; operations with deferred rules are not cached.
     """
     key = run.key()
-    if key is None or flow is not STATELESS or op.deferred or (op.effects and run.outer is not BASE):
+    if key is None or not flow.fixed or op.deferred or (op.effects and run.outer is not BASE):
         return _transform_operation(run, op, flow, marks)
     return _OPERATIONS.get(
         (key, op, marks, config.current()), lambda: _memoised(_transform_operation(run, op, flow, marks))

@@ -106,7 +106,7 @@ def _answer(run: Any, clause: Any, op: Operation, operands: tuple[Any, ...]) -> 
     """The answer of a clause on the current state, recorded and discarded: only its types are used."""
     current_state = run.merged_state()
     if type(current_state) is OpenLog:
-        current_state = OpenLog(current_state.label, current_state.entries)
+        current_state = OpenLog(current_state.label, current_state.entries, current_state.axes)
     state = () if current_state is NO_STATE else (current_state,)
     with installed(Record(run.outer, "", run.site, run)):
         if not isinstance(clause, ClauseKind):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...effects.base.errors import CannotCross
+from .log_axes import LogAxes
 
 
 class UnknownLog(CannotCross, TypeError):
@@ -29,18 +30,19 @@ class _Earlier:
 
 
 class OpenLog:
-    """A log of which only the entries that were appended in this body are known.
+    """A log of which only the entries that were appended in this body are known, each with its axes.
 
         (*log, entry)        log + (entry,)
 
     It can be unpacked once, at the head of its extension. Everything else raises CannotCross.
     """
 
-    __slots__ = ("entries", "label", "unpacked")
+    __slots__ = ("entries", "axes", "label", "unpacked")
 
-    def __init__(self, label: str, entries: Sequence[Any] = ()):
+    def __init__(self, label: str, entries: Sequence[Any] = (), axes: Sequence[LogAxes] = ()):
         self.label = label
         self.entries = tuple(entries)
+        self.axes = (*axes, *[()] * (len(self.entries) - len(axes)))  # what this body appends has none yet
         self.unpacked = False
 
     def __iter__(self) -> Iterator[Any]:
@@ -52,7 +54,7 @@ class OpenLog:
     def __add__(self, entries: Any) -> OpenLog:
         if self.unpacked:
             raise _unknown(self.label)
-        return OpenLog(self.label, (*self.entries, *entries))
+        return OpenLog(self.label, (*self.entries, *entries), self.axes)
 
     def extended(self, log: Any) -> OpenLog:
         """The log that a clause made of this one. Raises: CannotCross: it is no extension."""
@@ -63,7 +65,7 @@ class OpenLog:
         before = self.entries
         if known is None or len(known) < len(before) or any([x is not y for x, y in zip(before, known)]):
             raise _unknown(self.label)
-        return OpenLog(self.label, known)
+        return OpenLog(self.label, known, self.axes)
 
     def _read(self, *_: Any) -> Any:
         raise _unknown(self.label)
@@ -85,6 +87,8 @@ def known_entries(log: Any) -> tuple[Any, ...]:
     return log.entries if type(log) is OpenLog else tuple(log)
 
 
-def with_entries(log: Any, entries: Sequence[Any]) -> Any:
-    """A log with more entries."""
-    return log + entries if type(log) is OpenLog else (*log, *entries)
+def with_entries(log: Any, entries: Sequence[Any], axes: Sequence[LogAxes] = ()) -> Any:
+    """A log with more entries, which have these axes."""
+    if type(log) is not OpenLog:
+        return (*log, *entries)
+    return OpenLog(log.label, (*log.entries, *entries), (*log.axes, *axes))

@@ -1,7 +1,8 @@
 """How the state of a handler moves through the bodies of a higher-order operation. A handler declares one of these.
 
     carry           one iteration hands it to the next; lanes are evaluated one after the other, in index order
-    append          a log, a tuple that clauses append to: stacked by loops and lanes; branches add masked entries
+    append          a log, a tuple that clauses append to: stacked by loops and lanes as a result is, the outermost axis
+                    first; branches add masked entries
     merge(op, unit) commutative: each lane starts at the unit, their states are merged later; elsewhere as carry
     split(f)        a key: each lane gets one of the n keys ``f(key, n)``; elsewhere as carry
     tally(...)      a static value, computed from the body and multiplied by the trip count; nothing is rewritten
@@ -18,9 +19,10 @@ from ...effects.base.frozen_values import Value
 from ...effects.control.recorded_bodies import absorbs, at_path
 from ...effects.core.arrays import as_array
 from ...effects.core.columns import zeros_like
+from ...effects.operations.elementwise.bitwise import bitwise_or
 from ...effects.operations.elementwise.comparison import eq, select, select_n
 from ...effects.operations.elementwise.conversion import convert
-from ...effects.operations.foundations.shapes import broadcast_in_dim
+from ...effects.operations.foundations.shapes import broadcast_in_dim, move_axis
 from ...effects.operations.manipulation.slicing import slice_in_dim
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.trees import pytrees
@@ -29,6 +31,7 @@ from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtype_promotion import promote
 from ...effects.types.dtypes import int32
 from ..core.body_transform import StateFlow, StateLayout, TransformedBody
+from .log_axes import LogAxes, outside, place, taken_mask
 from .merged_lanes import UnmergedLanes
 from .open_log import OpenLog, known_entries, with_entries
 
@@ -57,6 +60,12 @@ class When(Value):
 def broadcast_mask(mask: Any, shape: tuple[int, ...]) -> Any:
     """A mask over leading axes, broadcast to a shape."""
     return broadcast_in_dim(mask, shape, range(len(mask.type.shape))) if mask.type.shape != shape else mask
+
+
+def either_mask(a: Any, b: Any) -> Any:
+    """``a`` or ``b``, masks over leading axes, of which one may have more."""
+    shape = max(a.type.shape, b.type.shape, key=len)
+    return bitwise_or(broadcast_mask(a, shape), broadcast_mask(b, shape))
 
 
 class Movement:
@@ -88,8 +97,9 @@ class CarryMovement(Movement):
 class AppendMovement(Movement):
     """The state is a log, a tuple. What a body appends is stacked over the iterations of a loop, or over lanes.
 
-    Axes stand in the order of the bodies, the outermost first: of nested ``vmap`` in that of the results; the axis of a
-    loop before that of the lanes in it, also where ``vmap`` is around the loop.
+        the entry of x  ==  x as a result from there
+
+    as far as loops and ``vmap`` stack results: the axis of the outermost stands first.
     A clause returns ``(*log, entry)``; in a body it cannot read the log, whose earlier entries are not known there.
     After a branch the log has the entries of all branches, each as ``When(taken, value)``.
     """
@@ -241,25 +251,33 @@ class AppendedState(StateFlow):
     """
 
     def __init__(self, op: HigherOrder):
+        self.op = op
         self.branches = op.runs == "one"
 
     def key(self) -> Any:
         return (type(self), self.branches)
 
+    def axes(self, run: Any) -> Sequence[LogAxes]:
+        """The axes of each entry that was appended in the body."""
+        return run.current.axes
+
     def begin(self, run: Any, values: Sequence[Any]) -> None:
         run.current = OpenLog(run.label)
 
     def end(self, run: Any) -> tuple[Sequence[Any], Any]:
-        entries = known_entries(run.current)
-        return leaves_of(tuple(map(self.in_branch, entries)) if self.branches else entries)
+        entries, axes = known_entries(run.current), tuple(self.axes(run))
+        if self.branches:
+            entries = tuple(map(self.in_branch, entries, axes))
+        leaves, tree = leaves_of(entries)
+        return leaves, (tree, axes)
 
-    def in_branch(self, entry: Any) -> Any:
+    def in_branch(self, entry: Any, axes: LogAxes) -> Any:
         """An entry as the branch that appended it returns it; a branch not taken returns zeros in its place."""
-        return When(True, entry)
+        return When(taken_mask(axes), entry)
 
-    def extend(self, run: Any, bodies: Sequence[Sequence[Any]]) -> None:
-        """Append the entries of each body to the log of ``run``."""
-        run.current = with_entries(run.current, [entry for entries in bodies for entry in entries])
+    def extend(self, run: Any, bodies: Sequence[Sequence[Any]], axes: Sequence[Sequence[LogAxes]]) -> None:
+        """Append the entries of each body, which have these axes, to the log of ``run``."""
+        run.current = with_entries(run.current, _joined(bodies), _joined(axes))
 
     def join(
         self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
@@ -271,12 +289,22 @@ class AppendedState(StateFlow):
         return StateLayout([*types, *[_NUMBER] * bool(shared)], structure, positions, bool(shared))
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
-        bodies = []
-        for i, (part, own, shared) in enumerate(structure):
+        bodies, axes = [], []
+        for i, ((tree, inner), own, shared) in enumerate(structure):
             taken = eq(values[-1], i) if shared.intersection(own) else None
             leaves = [select_n(taken, zeros_like(values[n].type), values[n]) if n in shared else values[n] for n in own]
-            bodies.append(pytrees.unflatten(part, leaves))
-        self.extend(run, bodies)
+            bodies.append(list(map(self.placed, pytrees.unflatten(tree, leaves), inner)))
+            axes.append([outside(each, self.op) for each in inner])
+        self.extend(run, bodies, axes)
+
+    def placed(self, entry: Any, axes: LogAxes) -> Any:
+        """An entry that left the operation, with these axes inside: the new axis, the first, where it belongs."""
+        at = place(axes, self.op) if self.op.stacks else 0
+        return pytrees.map(lambda x: move_axis(x, 0, at), entry) if at else entry
+
+
+def _joined(lists: Sequence[Sequence[Any]]) -> list[Any]:
+    return [item for items in lists for item in items]
 
 
 _NUMBER = array_type((), int32)

@@ -10,6 +10,8 @@ generator: what it yields are events, what is sent back are answers.
     open, merge         from here on there is a second infinitesimal beside one; the two become one
 
 The lanes of ``vmap`` advance together: each effect is performed for all lanes in index order, and so is each region.
+Loops in the ``vmap`` are then around the group of lanes: how many is the last field of ``lanes`` and ``loop``. In a log
+the axis of the lanes stands before those of these loops, as in a result.
 Effects under a derivative are performed once, with the primal value, and their answers are constants.
 """
 
@@ -156,7 +158,7 @@ def switch(env, lanes, tag, i, blocks, row):
 
 def scan(env, lanes, tag, i, length, backwards, body):
     carry, total = env[i], 0.0
-    yield ("loop", length)
+    yield ("loop", length, 0)
     for k in reversed(range(length)) if backwards else range(length):
         yield ("iterate", k)
         carry, y = yield from run(body, [*env, carry, 0.1 * (k + 1)], lanes, tag)
@@ -167,7 +169,7 @@ def scan(env, lanes, tag, i, length, backwards, body):
 
 def counted_while(env, lanes, tag, i, length, body):
     carry = env[i]
-    yield ("loop", length)
+    yield ("loop", length, 0)
     for k in range(length):
         yield ("iterate", k)
         (carry,) = yield from run(body, [*env, carry], lanes, tag)
@@ -178,7 +180,7 @@ def counted_while(env, lanes, tag, i, length, body):
 def tested_while(env, lanes, tag, i, bound, test, body, row):
     def loop():
         carry = add(sin(env[i]), 1e-3 * sum(number(x) for x in lanes))
-        yield ("loop", None)
+        yield ("loop", None, 0)
         while True:
             yield ("iterate", None)
             (z,) = yield from run(test, [*env, carry], lanes, tag)
@@ -208,6 +210,7 @@ def vmap(env, lanes, tag, i, size, block):
 def together(lanes):
     """The results of lanes that advance together."""
     answers = [None] * len(lanes)
+    loops = 0  # that are open
     while True:
         events = [advance(lane, answer) for lane, answer in zip(lanes, answers)]
         (kind,) = {event[0] for event in events}  # lanes part ways in regions only
@@ -215,9 +218,11 @@ def together(lanes):
             return [event[1] for event in events]
         answers = [None] * len(lanes)
         if kind in ("loop", "iterate", "end", "open", "merge"):
+            loops += (kind == "loop") - (kind == "end")
             yield events[0]
             continue
-        yield ("lanes", len(lanes), {events[0][1]} if kind == "perform" else events[0][-1])
+        row = {"perform": lambda effect, x: {effect}, "lanes": lambda size, row, loops: row, "region": lambda row: row}
+        yield ("lanes", len(lanes), row[kind](*events[0][1:]), loops)
         for k, (lane, event) in enumerate(zip(lanes, events)):
             yield ("lane", k)
             answers[k] = yield from alone(lane, event)
@@ -302,11 +307,12 @@ class Log:
 class Group:
     """A group of lanes, a loop or a region that is open: its size and the present index, the keys of lanes.
 
+    ``loops``: those around it that its lanes are around.
     ``shown``: handlers outside see it; where no effects are left for them in a region they see nothing of it.
     """
 
-    def __init__(self, kind, size=0, keys=None, shown=True):
-        self.kind, self.size, self.index, self.keys, self.shown = kind, size, 0, keys, shown
+    def __init__(self, kind, size=0, keys=None, shown=True, loops=0):
+        self.kind, self.size, self.index, self.keys, self.shown, self.loops = kind, size, 0, keys, shown, loops
 
 
 def handled(handler, start, state, history=()):
@@ -374,21 +380,24 @@ def crossed(handler, state, groups, event):
             yield ("lane" if group.kind == "lanes" else "iterate", group.index)
         return state if group.keys is None else group.keys[group.index]
     if kind == "loop":
-        group, row = Group("loop", rest[0], shown=shown), ()
+        group, row = Group("loop", rest[0], shown=shown, loops=rest[1]), ()
     else:
-        mine = {effect for effect in rest[-1] if effect in handler.clauses}
-        row = {e for e in rest[-1] if e not in mine or handler.moves == "tally" or handler.clauses[e].forwards}
+        left = rest[0] if kind == "region" else rest[1]
+        mine = {effect for effect in left if effect in handler.clauses}
+        row = {e for e in left if e not in mine or handler.moves == "tally" or handler.clauses[e].forwards}
         if kind == "region":
             group = Group("region", shown=shown and bool(row))
         elif mine and handler.moves == "split":
-            group = Group("lanes", rest[0], [add(mul(0.9, state), 0.1 * k) for k in range(rest[0] + 1)], shown)
+            keys = [add(mul(0.9, state), 0.1 * k) for k in range(rest[0] + 1)]
+            group = Group("lanes", rest[0], keys, shown, rest[2])
         elif mine and (handler.moves == "carry" or any(handler.clauses[effect].ends for effect in mine)):
-            group = Group("loop", rest[0], shown=shown)
+            group = Group("loop", rest[0], shown=shown, loops=rest[2])
         else:
-            group = Group("lanes", rest[0], shown=shown)
+            group = Group("lanes", rest[0], shown=shown, loops=rest[2])
     groups.append(group)
     if group.shown:
-        yield {"loop": ("loop", group.size), "lanes": ("lanes", group.size, row), "region": ("region", row)}[group.kind]
+        fields = {"loop": (group.size, group.loops), "lanes": (group.size, row, group.loops), "region": (row,)}
+        yield (group.kind, *fields[group.kind])
     return state
 
 
@@ -406,7 +415,10 @@ def answered(handler, clause, event, state, groups):
         return add(mul(0.7, state), 0.1), mul(sin(state), x)
     answer = (yield ("perform", effect, mul(b, x))) if clause.forwards else mul(b, x)
     if handler.moves == "append":
-        path = [(group.index, group.size) for group in groups if group.kind in ("lanes", "loop")]
+        path = []
+        for group in groups:
+            if group.kind in ("lanes", "loop"):
+                path.insert(len(path) - group.loops, (group.index, group.size))
         return Log([*state.entries, (mul(a, x), path)]), answer
     return (add(state, mul(a, x)) if handler.moves == "sum" else maximum(state, x)), answer
 

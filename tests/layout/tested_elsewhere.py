@@ -92,8 +92,6 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         "the state that both handlers keep"),
     "interpreters/library/effectful/harvest_state.py": (
         ("interpreters/library/effectful/test_harvest.py",), "the state of harvest"),
-    "interpreters/library/effectful/log_entries.py": (
-        ("interpreters/library/effectful/test_harvest.py",), "the entries of harvest"),
     "interpreters/library/effectful/stop_at_failure.py": (
         ("interpreters/library/effectful/test_failures.py",), "failures that end the program"),
 

@@ -9,34 +9,38 @@ from ....effects.base.errors import CannotCross, ShapeMismatch
 from ....effects.core.arrays import as_array
 from ....effects.core.columns import zeros_like
 from ....effects.operations.elementwise.conversion import convert
+from ....effects.operations.foundations.shapes import move_axis
 from ....effects.programs.higher_order import HigherOrder
-from ....effects.programs.program import Program
 from ....effects.trees import pytrees
-from ....effects.types.array_type import ArrayType
+from ....effects.types.array_type import ArrayType, array_type
+from ....effects.types.dtypes import bool_
 from ...core.body_transform import StateFlow, StateLayout, TransformedBody
-from ...handlers.open_log import with_entries
-from ...handlers.state_movements import AppendMovement, Movement, When
-from .log_entries import SownEntry, entries_of, last_of
+from ...handlers.log_axes import LogAxes, LogAxis, performed_inside, place
+from ...handlers.open_log import OpenLog, known_entries, with_entries
+from ...handlers.state_movements import AppendedState, AppendMovement, Movement, When, broadcast_mask
+from .log_entries import SownEntry, entries_of, in_order, last_of, sown_in, with_axes
 
 SownPath = tuple[str, ...]
 
 
+def lane_axes(op: Any, type: ArrayType) -> LogAxes:
+    """The axes of lanes, in front, of a value that a ``Sow`` is given."""
+    return tuple([LogAxis(size, True, crossed) for size, crossed in zip(type.shape, op.lanes)])
+
+
 class SowSite(NamedTuple):
-    """A ``Sow`` in a body, the number of stacking loops and lanes around it there, and the types of its operands."""
+    """A ``Sow`` in a body: the axes that its value has there, outside of all loops in it, and the types behind them."""
 
     op: Any
-    depth: int
+    axes: LogAxes
     types: tuple[ArrayType, ...]
 
 
-def sow_sites(program: Program, mine: Callable[[Any], bool], depth: int = 0) -> Iterator[SowSite]:
-    """The ``Sow`` operations in a program and its sub-programs for which ``mine`` holds."""
-    for op, args in zip(program.ops, program.args):
-        if mine(op):
-            yield SowSite(op, depth, tuple([program.type_of(n) for n in args]))
-        elif op.bodied:
-            for body in op.bodies:  # type: ignore[attr-defined]
-                yield from sow_sites(body, mine, depth + op.stacks)  # type: ignore[attr-defined]
+def sow_sites(op: HigherOrder, mine: Callable[[Any], bool]) -> Iterator[SowSite]:
+    """The ``Sow`` operations in the bodies of an operation for which ``mine`` holds."""
+    for sown in performed_inside(op, mine, lane_axes):
+        lanes = len(sown.op.lanes)
+        yield SowSite(sown.op, sown.axes, tuple([t.update(shape=t.shape[lanes:]) for t in sown.types]))
 
 
 def value_at(values: Any, path: SownPath) -> Any:
@@ -64,29 +68,29 @@ class PlantedRows(Movement):
     def flow(self, run: Any, op: HigherOrder) -> StateFlow:
         rows: dict[SownPath, list[Any]] = {}
         if op.stacks:
-            for body in op.bodies:
-                for sown in sow_sites(body, self.mine):
-                    leaves = [as_array(x) for x in pytrees.leaves(value_at(run.current, sown.op.path))]
-                    if _has_rows(leaves, sown):
-                        rows[sown.op.path] = _checked(op, sown, leaves)
+            for sown in sow_sites(op, self.mine):
+                leaves = [as_array(x) for x in pytrees.leaves(value_at(run.current, sown.op.path))]
+                if _has_rows(leaves, sown):
+                    rows[sown.op.path] = _rows_first(op, sown, leaves)
         return SlicedState(run.current, rows)
 
 
 def _has_rows(leaves: Sequence[Any], sown: SowSite) -> bool:
-    """Whether the leaves have an axis in front for this loop and for each loop inside it around the ``Sow``."""
-    more = sown.depth + 1
+    """Whether the leaves have an axis for this loop beside those of the loops inside it around the ``Sow``."""
+    more = len(sown.axes) + 1
     return bool(leaves) and all(len(x.type.shape) == len(t.shape) + more for x, t in zip(leaves, sown.types))
 
 
-def _checked(op: HigherOrder, sown: SowSite, leaves: list[Any]) -> list[Any]:
-    """The leaves. Raises: ShapeMismatch: they do not have one row for each iteration."""
+def _rows_first(op: HigherOrder, sown: SowSite, leaves: list[Any]) -> list[Any]:
+    """The leaves with the axis of the loop first. Raises: ShapeMismatch: it is not one row for each iteration."""
+    at = place(sown.axes, op)
     for x in leaves:
-        if x.type.shape[0] != op.length:
+        if x.type.shape[at] != op.length:
             raise ShapeMismatch(
                 f"plant: {'/'.join(sown.op.path)!r} is sown in a loop of {op.length} iterations, got {x.type}.",
                 hint="give one row for each iteration, as reap does, or one value for all.",
             )
-    return leaves
+    return [move_axis(x, at, 0) for x in leaves]
 
 
 class SlicedState(StateFlow):
@@ -109,6 +113,24 @@ class SlicedState(StateFlow):
         run.current = inner
 
 
+class SownEntries(AppendedState):
+    """The sown values of a body; the entries themselves have their axes.
+
+    Out of an iteration those of one name come together, so that its rows stand in the order of execution.
+    """
+
+    def end(self, run: Any) -> tuple[Sequence[Any], Any]:
+        if self.op.stacks:
+            run.current = OpenLog(run.label, in_order(known_entries(run.current)))
+        return super().end(run)
+
+    def axes(self, run: Any) -> Sequence[LogAxes]:
+        return [sown_in(entry).axes for entry in known_entries(run.current)]
+
+    def extend(self, run: Any, bodies: Sequence[Sequence[Any]], axes: Sequence[Sequence[LogAxes]]) -> None:
+        super().extend(run, [list(map(with_axes, *body)) for body in zip(bodies, axes)], axes)
+
+
 class SownLog(AppendMovement):
     """A log of sown values; out of a loop of unknown length come the last values of names in ``clobber`` mode."""
 
@@ -118,17 +140,9 @@ class SownLog(AppendMovement):
         self.mine = mine
 
     def flow(self, run: Any, op: HigherOrder) -> StateFlow:
-        if op.runs not in ("until", "lanes"):
-            return super().flow(run, op)
-        sites = [site for body in op.bodies for site in sow_sites(body, self.mine)]
-        if op.runs == "lanes":
-            clobbered = [repr("/".join(site.op.path)) for site in sites if site.op.mode == "clobber"]
-            if clobbered:
-                raise CannotCross(
-                    f"reap: lanes that branch differently would overwrite each other's {clobbered[0]}.",
-                    hint="harvest inside: vmap(reap(f)).",
-                )
-            return super().flow(run, op)
+        if op.runs != "until":
+            return SownEntries(op)
+        sites = list(sow_sites(op, self.mine))
         for site in sites:
             if site.op.mode != "clobber":
                 raise CannotCross(
@@ -139,14 +153,20 @@ class SownLog(AppendMovement):
         return LatestValues(list({site.op.path: site for site in sites}.values()))
 
 
+def _last_types(site: SowSite) -> list[ArrayType]:
+    """The types of the flag, and of the last value, of a name."""
+    lanes = tuple([axis.size for axis in site.axes])
+    return [array_type(lanes, bool_), *[t.update(shape=(*lanes, *t.shape)) for t in site.types]]
+
+
 class LatestValues(StateFlow):
-    """The last value of every name is carried through the loop, with a flag of whether there is one."""
+    """The last value of every name is carried through the loop, with a flag of whether there is one; of each lane."""
 
     in_carry = True
 
     def __init__(self, sites: Sequence[SowSite]):
-        self.sites = sites
-        self.operands = [x for site in sites for x in (as_array(False), *map(zeros_like, site.types))]
+        self.sites = [site._replace(axes=tuple([axis for axis in site.axes if axis.of_lanes])) for site in sites]
+        self.operands = [zeros_like(t) for site in self.sites for t in _last_types(site)]
 
     def entries(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """The carried values as log entries."""
@@ -155,7 +175,7 @@ class LatestValues(StateFlow):
         for site in self.sites:
             taken = next(value)
             leaves = [next(value) for _ in site.types]
-            entries.append(When(taken, SownEntry(leaves, site.op.path, site.op.mode, site.op.tree, site.types)))
+            entries.append(When(taken, SownEntry(leaves, site.op.path, site.op.mode, site.op.tree, site.axes)))
         return tuple(entries)
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
@@ -166,8 +186,9 @@ class LatestValues(StateFlow):
         for site in self.sites:
             path = site.op.path
             mask, leaves = last_of(repr("/".join(path)), entries_of(run.current, path))
-            values += [as_array(True) if mask is None else mask]
-            values += [convert(x, t.dtype, t.weak) for x, t in zip(leaves, site.types)]
+            types = _last_types(site)
+            values += [broadcast_mask(as_array(True) if mask is None else mask, types[0].shape)]
+            values += [convert(x, t.dtype, t.weak) for x, t in zip(leaves, types[1:])]
         return values, None
 
     def join(

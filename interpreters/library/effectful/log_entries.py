@@ -1,46 +1,61 @@
 """The entries of a log that have one name, merged into one value by the name's mode.
 
-An entry is wrapped in one ``When`` for each branch around it, and its arrays have a leading axis for each loop.
+An entry is wrapped in one ``When`` for each branch around it, and its arrays have a leading axis for each loop and for
+each ``vmap``, in the order of a result. Lanes do not see each other: with ``strict``, ``append`` and ``clobber`` alike
+
+    reap(vmap(f)) == vmap(reap(f))
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....effects.base.errors import TreeMismatch
 from ....effects.core.arrays import as_array
 from ....effects.core.columns import zeros_like
-from ....effects.operations.elementwise.bitwise import bitwise_and, bitwise_or
+from ....effects.operations.elementwise.bitwise import bitwise_and
 from ....effects.operations.elementwise.comparison import select
 from ....effects.operations.elementwise.conversion import convert
-from ....effects.operations.foundations.shapes import broadcast_in_dim, reshape
+from ....effects.operations.foundations.shapes import move_axis, permute, reshape
 from ....effects.operations.indexing.dynamic_slicing import dynamic_index_in_dim
 from ....effects.operations.manipulation.slicing import concatenate, rev
 from ....effects.operations.reductions.reductions import argmax, reduce_or
 from ....effects.trees import pytrees
 from ....effects.trees.registration import register_dataclass
 from ....effects.trees.structure import TreeDef
-from ....effects.types.array_type import ArrayType
 from ....effects.types.dtypes import int32
-from ...handlers.state_movements import When, broadcast_mask
+from ...handlers.log_axes import LogAxes, LogAxis
+from ...handlers.state_movements import When, broadcast_mask, either_mask
+from ...transformations.vmap import vmap
 
 MaskedEntry = tuple[Any, "SownEntry"]  # the mask of an entry, see ``_mask_of``, and the entry
 
 
 @dataclasses.dataclass(frozen=True)
 class SownEntry:
-    """A sown value in the log: ``types`` are those of one iteration, axes before theirs belong to loops around it."""
+    """A sown value in the log: ``axes`` are those of loops and lanes around it, the leading ones of each leaf."""
 
     leaves: Any
     path: tuple[str, ...]
     mode: str
     tree: TreeDef
-    types: tuple[ArrayType, ...]
+    axes: LogAxes
+
+    @property
+    def lanes(self) -> LogAxes:
+        """The axes that are lanes."""
+        return tuple([axis for axis in self.axes if axis.of_lanes])
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The shapes of the leaves in one iteration and lane."""
+        return [as_array(x).type.shape[len(self.axes) :] for x in self.leaves]
 
 
-register_dataclass(SownEntry, ("leaves",), ("path", "mode", "tree", "types"))
+register_dataclass(SownEntry, ("leaves",), ("path", "mode", "tree", "axes"))
 
 
 def entries_of(log: Sequence[Any], path: tuple[str, ...]) -> list[MaskedEntry]:
@@ -55,13 +70,46 @@ def sown_in(entry: Any) -> SownEntry:
     return entry
 
 
+def with_axes(entry: Any, axes: LogAxes) -> Any:
+    """An entry whose sown value has these axes."""
+    if isinstance(entry, SownEntry):
+        return dataclasses.replace(entry, axes=axes)
+    return When(entry.taken, with_axes(entry.value, axes))
+
+
 def merged(name: str, parts: Sequence[MaskedEntry], always: bool) -> Any:
-    """The entries of one name as one value: a ``When``, unless the name is ``always`` sown."""
+    """The entries of one name as one value: a ``When``, unless the name is ``always`` sown and every row with it."""
     first = parts[0][1]
-    merge = {"strict": _exclusive, "append": _rows, "clobber": last_of}[first.mode]
+    merge = {"strict": _exclusive, "append": _appended, "clobber": last_of}[first.mode]
     mask, leaves = merge(name, parts)
     value = pytrees.unflatten(first.tree, leaves)
-    return value if always or mask is None else When(mask, value)
+    whole = mask is None or (always and first.mode != "append")
+    return value if whole else When(mask, value)
+
+
+def in_order(entries: Sequence[Any]) -> list[Any]:
+    """The entries of one iteration, in which those of a name that may be sown again are one: its rows, or its last."""
+    named: dict[tuple[str, ...], list[Any]] = {}
+    for entry in entries:
+        named.setdefault(sown_in(entry).path, []).append(entry)
+    return [entry for own in named.values() for entry in _as_one(own)]
+
+
+def _as_one(entries: Sequence[Any]) -> Sequence[Any]:
+    """The entries of one name as one, if there are several and their mode says what that is."""
+    first = sown_in(entries[0])
+    kinds = {(sown_in(entry).mode, sown_in(entry).tree) for entry in entries}
+    if len(entries) == 1 or len(kinds) > 1 or first.mode == "strict":
+        return entries
+    name, parts = "/".join(first.path), entries_of(entries, first.path)
+    if first.mode == "append":
+        mask, leaves, at, _ = _rows(name, parts)
+        axes = (*first.lanes[:at], LogAxis(leaves[0].type.shape[at], False), *first.lanes[at:])
+    else:
+        mask, leaves = last_of(name, parts)
+        axes = first.lanes
+    one = SownEntry(leaves, first.path, first.mode, first.tree, axes)
+    return [one if mask is None else When(mask, one)]
 
 
 def _mask_of(entry: Any) -> Any:
@@ -86,49 +134,80 @@ def _exclusive(name: str, parts: Sequence[MaskedEntry]) -> tuple[Any, list[Any]]
                 hint="give them different names.",
             )
         leaves = [select(broadcast_mask(taken, as_array(y).type.shape), y, x) for x, y in zip(leaves, other.leaves)]
-        mask = bitwise_or(mask, taken)
+        mask = either_mask(mask, taken)
     return mask, leaves
 
 
-def _flat(x: Any, rank: int) -> Any:
-    """An array with all axes before its last ``rank`` ones reshaped into one, of size 1 if there is none."""
-    shape = x.type.shape
-    count = 1
-    for size in shape[: len(shape) - rank]:
-        count *= size
-    return reshape(as_array(x), (count, *shape[len(shape) - rank :]))
+def _rows_at(x: Any, axes: LogAxes, at: int) -> Any:
+    """An array with these leading axes: its lanes in their order, and among them, as axis ``at``, all loops as one."""
+    lanes = [i for i, axis in enumerate(axes) if axis.of_lanes]
+    loops = [i for i, axis in enumerate(axes) if not axis.of_lanes]
+    value = range(len(axes), len(x.type.shape))
+    shape = [[x.type.shape[i] for i in group] for group in (lanes[:at], lanes[at:], value)]
+    moved = permute(x, [*lanes[:at], *loops, *lanes[at:], *value])
+    return reshape(moved, (*shape[0], math.prod([axes[i].size for i in loops]), *shape[1], *shape[2]))
 
 
-def _row_masks(parts: Sequence[MaskedEntry]) -> list[Any]:
-    """The mask of each entry as a vector, one element for each iteration of the loops around it."""
+def _in_time(mask: Any, sown: SownEntry) -> MaskedEntry:
+    """An entry whose iterations stand in the order in which they were executed, and its mask."""
+    back = [i for i, axis in enumerate(sown.axes) if axis.backwards]
+    if not back:
+        return mask, sown
+    turned = [i for i in back if mask is not None and i < len(mask.type.shape)]
+    leaves = [rev(as_array(x), back) for x in sown.leaves]
+    return rev(mask, turned) if turned else mask, dataclasses.replace(sown, leaves=leaves)
+
+
+class Rows(NamedTuple):
+    """The rows of a name along axis ``at``, which has ``lanes`` axes of lanes around it; and their mask, or None."""
+
+    mask: Any
+    leaves: list[Any]
+    at: int
+    lanes: int
+
+
+def _rows(name: str, parts: Sequence[MaskedEntry]) -> Rows:
+    """One row for each entry and iteration of the loops around it; of a loop in order of its slices.
+
+    They stand along one axis, where the outermost loop has its axis in a result: behind the lanes around all of them.
+    """
+    shapes = {(tuple([axis.size for axis in sown.lanes]), *sown.shapes) for _, sown in parts}
+    if len(shapes) > 1:
+        raise TreeMismatch(
+            f"reap: what is appended under {name} must have one shape, got {sorted({s[1:] for s in shapes})}."
+        )
+    lanes = len(parts[0][1].lanes)
+    loops = [[i for i, axis in enumerate(sown.axes) if not axis.of_lanes] for _, sown in parts]
+    at = min([own[0] if own else lanes for own in loops])
+    columns = zip(*[[_rows_at(as_array(x), sown.axes, at) for x in sown.leaves] for _, sown in parts])
+    leaves = [concatenate(list(column), at) for column in columns]
+    if all(taken is None for taken, _ in parts):
+        return Rows(None, leaves, at, lanes)
     masks = []
     for taken, sown in parts:
-        x = as_array(sown.leaves[0])
-        loops = x.type.shape[: len(x.type.shape) - len(sown.types[0].shape)]
         mask = as_array(True) if taken is None else taken
-        masks.append(_flat(broadcast_in_dim(mask, loops, range(len(mask.type.shape))), 0))
-    return masks
+        masks.append(_rows_at(broadcast_mask(mask, tuple([axis.size for axis in sown.axes])), sown.axes, at))
+    return Rows(concatenate(masks, at), leaves, at, lanes)
 
 
-def _rows(name: str, parts: Sequence[MaskedEntry]) -> tuple[Any, list[Any]]:
-    """Mode ``append``: one row for each entry and iteration, and the mask of the rows."""
-    shapes = {tuple([t.shape for t in sown.types]) for _, sown in parts}
-    if len(shapes) > 1:
-        raise TreeMismatch(f"reap: what is appended under {name} must have one shape, got {sorted(shapes)}.")
-    columns = zip(*[[_flat(as_array(x), len(t.shape)) for x, t in zip(sown.leaves, sown.types)] for _, sown in parts])
-    leaves = [concatenate(list(column), 0) for column in columns]
-    if all(taken is None for taken, _ in parts):
-        return None, leaves
-    return concatenate(_row_masks(parts), 0), leaves
+def _appended(name: str, parts: Sequence[MaskedEntry]) -> tuple[Any, list[Any]]:
+    """Mode ``append``: all rows, and their mask."""
+    rows = _rows(name, parts)
+    return rows.mask, rows.leaves
 
 
 def last_of(name: str, parts: Sequence[MaskedEntry]) -> tuple[Any, list[Any]]:
-    """Mode ``clobber``: the value of the last row that was taken, and whether there is one."""
-    mask, leaves = _rows(name, parts)
-    count = leaves[0].type.shape[0]
+    """Mode ``clobber``: the value of the last row that was taken, and whether there is one; of every lane."""
+    mask, leaves, at, lanes = _rows(name, [_in_time(*part) for part in parts])
+    types = [x.type.update(shape=(*x.type.shape[:at], *x.type.shape[at + 1 :])) for x in leaves]
+    count = leaves[0].type.shape[at]
     if count == 0:
-        return as_array(False), [zeros_like(t) for t in parts[0][1].types]
+        return as_array(False), [zeros_like(t) for t in types]
     if mask is None:
-        return None, [dynamic_index_in_dim(x, count - 1, 0, False) for x in leaves]
-    at = count - 1 - argmax(convert(rev(mask, (0,)), int32), 0, int32)
-    return reduce_or(mask, (0,)), [dynamic_index_in_dim(x, at, 0, False) for x in leaves]
+        return None, [dynamic_index_in_dim(x, count - 1, at, False) for x in leaves]
+    last = count - 1 - argmax(convert(rev(mask, (at,)), int32), at, int32)
+    row: Any = lambda x, i: dynamic_index_in_dim(x, i, 0, False)
+    for _ in range(lanes):
+        row = vmap(row)
+    return reduce_or(mask, (at,)), [row(move_axis(x, at, lanes), last) for x in leaves]

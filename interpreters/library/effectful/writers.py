@@ -2,8 +2,8 @@
 
     handle(writer, ())(f)(x) = (log, y)
 
-Values told in loops and lanes are stacked, in branches they are ``When(taken, value)``; loops of unknown length are
-refused.
+Values told in loops and lanes are stacked as if they were returned from there, in branches they are
+``When(taken, value)``; loops of unknown length are refused.
 """
 
 from __future__ import annotations

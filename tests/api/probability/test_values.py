@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.log_nests import BRANCHES, STACKING, Results, jit, random_nest
 from helpers.models_with_densities import chain, straight
 from scipy import stats
 
+import handlax as hx
 from handlax import lax, random
 from handlax import numpy as hnp
 from handlax import probability as hp
@@ -53,3 +55,37 @@ def test_a_value_for_a_branch_that_was_not_taken_is_drawn_anew():
     untaken = next(s for s in (hp.seed(hp.trace(model), k)()[0] for k in KEYS) if float(s["a"].value) <= 0)
     _, y = hp.seed(hp.replay(hp.trace(hp.condition(model, {"a": 1.0})), {"up": untaken["up"]}), KEY)()
     assert float(y) > 1.0
+
+
+ARGUMENTS = np.float32(1.25), np.float32(1.0)
+
+
+def values_in_a_nest(seed, depth):
+    """They go in as they come out, stacked as results are."""
+    site = lambda name, x: hp.sample(name, hp.Normal(x, 1.0))
+    plain, f = random_nest(seed, Results(), site, depth, (STACKING, STACKING, BRANCHES, (jit,)))
+    expected = plain(*ARGUMENTS)
+    values = {name: 2 * y + 1 for name, y in expected.items()}
+    args = [*map(hnp.asarray, ARGUMENTS)]
+    for given in (hp.condition, hp.substitute):
+        sites, y = hp.trace(given(hx.jit(f), values))(*args)
+        for name, mean in expected.items():
+            taken = mean != 0  # no mean is 0 but in a branch that is not taken
+            np.testing.assert_allclose(np.asarray(y[name]), np.where(taken, values[name], 0), rtol=1e-5, err_msg=name)
+            found = sites[name].masked() if isinstance(sites[name], hx.When) else sites[name]
+            log_prob = -0.5 * (values[name] - mean) ** 2 - 0.5 * np.log(2 * np.pi)
+            np.testing.assert_allclose(
+                np.asarray(found.log_prob), np.where(taken, log_prob, 0), rtol=1e-4, atol=1e-5, err_msg=name
+            )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_values_of_sites_stand_as_results(seed):
+    values_in_a_nest(seed, 3)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("first", range(100, 200, 10))
+def test_values_of_sites_in_deep_nests_stand_as_results(first):
+    for seed in range(first, first + 10):
+        values_in_a_nest(seed, 4)

@@ -66,11 +66,13 @@ def test_loops_stack_what_they_sow():
 
 
 def test_lanes_stack_what_they_sow():
-    assert reap(hx.vmap(walk))(hnp.arange(3.0))["c"].shape == (4, 3)
-    assert hx.vmap(reap(walk))(hnp.arange(3.0))["c"].shape == (3, 4)
+    for mode in ("strict", "append", "clobber"):
+        inside = lambda x: walk(x, mode)
+        around, of_each = reap(hx.vmap(inside))(hnp.arange(3.0)), hx.vmap(reap(inside))(hnp.arange(3.0))
+        assert around["c"].shape == ((3,) if mode == "clobber" else (3, 4)) and lists(around) == lists(of_each)
     assert lists(reap(hx.vmap(f, in_axes=0))(hnp.zeros(2))) == {"h": [0.0, 0.0]}
     shared = hx.vmap(lambda x, y: sow(y, "y") + x, in_axes=(0, None))
-    assert float(reap(shared)(hnp.arange(3.0), 5.0)["y"]) == 5.0
+    assert lists(reap(shared)(hnp.arange(3.0), 5.0)) == {"y": [5.0] * 3}  # as a result that all lanes share
 
 
 def test_a_second_value_means_what_its_mode_says():
@@ -274,10 +276,34 @@ def test_a_later_value_clobbers_that_of_a_loop():
     assert float(reap(lambda x: until(sow(x, "c", mode="clobber")))(9.0)["c"]) == 9.0
 
 
-def test_lanes_that_go_different_ways_do_not_clobber():
-    for g in (until, lambda x: lax.cond(x > 0, lambda: sow(x, "c", mode="clobber"), lambda: x)):
-        with pytest.raises(errors.CannotCross, match="overwrite"):
-            reap(hx.vmap(g))(hnp.array([1.0, -2.0]))
+def sometimes(x, mode):
+    return lax.cond(x > 0, lambda: sow(x, "c", mode=mode), lambda: x)
+
+
+@pytest.mark.parametrize(
+    "g",
+    [
+        until,
+        lambda x: sometimes(x, "strict"),
+        lambda x: sometimes(sometimes(x, "append") - 2.0, "append"),
+        lambda x: sometimes(sometimes(x, "clobber") - 2.0, "clobber"),
+    ],
+)
+def test_lanes_that_go_different_ways_sow_each_its_own(g):
+    xs = hnp.array([1.0, -2.0, 5.0])
+    assert lists(reap(hx.vmap(g))(xs)) == lists(hx.vmap(reap(g))(xs))
+
+
+def test_in_loops_the_order_of_execution_counts():
+    def twice(c, x):
+        sow(x, "a", mode="append"), sow(x, "c", mode="clobber")
+        lax.cond(x < 2, lambda: (sow(-x, "a", mode="append"), sow(-x, "c", mode="clobber")), lambda: (x, x))
+        return c, None
+
+    found = reap(lambda: lax.scan(twice, 0.0, hnp.arange(1.0, 4.0)))()
+    assert lists(found["a"].masked(9.0)) == [1.0, -1.0, 2.0, 9.0, 3.0, 9.0] and float(found["c"]) == 3.0
+    found = reap(lambda: lax.scan(twice, 0.0, hnp.arange(1.0, 4.0), reverse=True))()
+    assert lists(found["a"].masked(9.0)) == [1.0, -1.0, 2.0, 9.0, 3.0, 9.0] and float(found["c"]) == -1.0
 
 
 def test_a_loop_that_never_runs_sows_nothing():

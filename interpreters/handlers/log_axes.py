@@ -1,0 +1,78 @@
+"""The axes that loops and lanes give to what is logged in them. They stand as those of a result, the outermost first.
+
+``vmap`` puts lanes directly around each effect, inside the loops that it is around: it has *crossed* these, and the
+axis of such lanes stands before theirs. So out of each loop an entry brings its axes, outermost first, and for each
+the number of loops further out that its lanes have crossed; it falls from left to right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ...effects.core.arrays import as_array
+from ...effects.operations.foundations.shapes import broadcast_in_dim
+from ...effects.programs.higher_order import HigherOrder
+from ...effects.types.array_type import ArrayType
+
+
+class LogAxis(NamedTuple):
+    """A leading axis of an entry: of lanes or of a loop; ``crossed``: the loops still around that it stands before."""
+
+    size: int
+    of_lanes: bool
+    crossed: int = 0
+    backwards: bool = False  # a loop that executes the last one first
+
+
+LogAxes = tuple[LogAxis, ...]
+
+
+def place(axes: Sequence[LogAxis], op: HigherOrder) -> int:
+    """Where the axis of a loop or of lanes stands among those of an entry from its body."""
+    return sum([axis.crossed > op.crossed for axis in axes])
+
+
+def outside(axes: Sequence[LogAxis], op: HigherOrder) -> LogAxes:
+    """The axes, outside of an operation, of an entry from its body."""
+    if not op.stacks:
+        return tuple(axes)
+    at = place(axes, op)
+    before = [axis._replace(crossed=axis.crossed - 1) for axis in axes[:at]]
+    return (*before, LogAxis(op.length, op.of_lanes, op.crossed, op.backwards), *axes[at:])
+
+
+def taken_mask(axes: Sequence[LogAxis]) -> Any:
+    """The mask of an entry of a branch that is taken: True along the axes that loops further out stand behind."""
+    sizes = [axis.size for axis in axes if axis.crossed]
+    return broadcast_in_dim(as_array(True), sizes, ()) if sizes else as_array(True)
+
+
+def no_axes(op: Any, *types: ArrayType) -> LogAxes:
+    return ()
+
+
+class LoggedAt(NamedTuple):
+    """Where an operation is performed in a program: the types of its operands, the axes that an entry of it has."""
+
+    op: Any
+    types: tuple[ArrayType, ...]
+    axes: LogAxes
+
+
+def performed_inside(
+    op: HigherOrder, mine: Callable[[Any], bool], own: Callable[..., LogAxes] = no_axes
+) -> Iterator[LoggedAt]:
+    """The operations in the bodies of ``op`` for which ``mine`` holds, with their axes there, inside of ``op``.
+
+    ``own(inner, type)``: the axes in front that an operation's first operand, of this type, has already.
+    """
+    for body in op.bodies:
+        for inner, args in zip(body.ops, body.args):
+            if mine(inner):
+                types = tuple([body.type_of(n) for n in args])
+                yield LoggedAt(inner, types, own(inner, *types[:1]))
+            elif inner.bodied:
+                loop: Any = inner
+                for at in performed_inside(loop, mine, own):
+                    yield at._replace(axes=outside(at.axes, loop))
