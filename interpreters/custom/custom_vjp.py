@@ -80,7 +80,7 @@ class custom_vjp(CustomFunction):
     ) -> None:
         """``defvjp`` with a ``bwd`` that returns ``(cts, logs)``, where ``logs`` is a dictionary of trees, or None.
 
-        The logs of all rules are the second result of ``pull.with_logs(ct)``, stacked by loops and lanes; everything
+        The logs of all rules are the second result of ``pull.with_logs(ct)``, stacked as results are; everything
         else drops them. They are values that ``sow`` names, with a tag of their own.
         """
         self.defvjp(fwd, bwd, symbolic_zeros, optimize_remat)

@@ -10,6 +10,7 @@ import pytest
 from helpers.log_nests import BRANCHES, COUNTER, STACKING, Results, Tick, counting, jit, random_nest
 
 import handlax as hx
+from handlax import lax
 from handlax import numpy as hnp
 from handlax import probability as hp
 from handlax.library import call_and_reap, sow, tell, writer
@@ -122,3 +123,41 @@ def test_a_log_stands_as_the_result(kind, seed):
 def test_the_logs_of_deep_nests_stand_as_the_result(kind, first):
     for seed in range(first, first + 10):
         check(seed, kind, 4)
+
+
+@hx.custom_jvp
+def by_jvp(x):
+    return hnp.sin(x)
+
+
+@by_jvp.defjvp
+def _(primals, tangents):
+    tell(primals[0])
+    return by_jvp(primals[0]), tangents[0] * hnp.cos(primals[0])
+
+
+@hx.custom_vjp
+def by_vjp(x):
+    return hnp.sin(x)
+
+
+def _forward(x):
+    tell(x)
+    return hnp.sin(x), x
+
+
+by_vjp.defvjp(_forward, lambda x, ct: (ct * hnp.cos(x),))
+
+
+@pytest.mark.parametrize("compiled", [lambda f: f, hx.jit, hx.checkpoint])
+@pytest.mark.parametrize("rule", [by_jvp, by_vjp])
+def test_what_a_rule_logs_stands_as_what_its_function_would_return(rule, compiled):
+    def walk(x):
+        return lax.scan(lambda c, i: (c, rule(c * i)), x, hnp.arange(1.0, 4.0))[1]
+
+    xs = hnp.arange(5.0)
+    around = hx.grad(lambda xs: compiled(hx.vmap(walk))(xs).sum())
+    inside = hx.vmap(hx.grad(lambda x: compiled(walk)(x).sum()))
+    for f in (around, inside):
+        (entry,), _ = hx.handle(writer, ())(f)(xs)
+        assert np.asarray(entry).tolist() == np.outer(np.arange(5.0), np.arange(1.0, 4.0)).tolist()
