@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from ...effects.base.errors import CannotCross
@@ -66,7 +66,7 @@ class Batch(BodyTransformer):
 
     __slots__ = ("size", "axis_name", "crossed")
 
-    def __init__(self, outer: Run, size: int, axis_name: Any = None, site: tuple[Any, int] | None = None):
+    def __init__(self, outer: Run, size: int, axis_name: Hashable | None = None, site: tuple[Any, int] | None = None):
         super().__init__(outer, "vmap" if axis_name is None else f"vmap({axis_name!r})", site)
         self.size = size
         self.axis_name = axis_name
@@ -285,7 +285,7 @@ class JvpDirections(Batch):
 
 
 def batch_program(
-    program: Program, dims: Sequence[int | None], size: int, axis_name: Any = None
+    program: Program, dims: Sequence[int | None], size: int, axis_name: Hashable | None = None
 ) -> tuple[Program, tuple[int | None, ...]]:
     """The program over all lanes, input ``i`` mapped along ``dims[i]``; and the mapped dimension of each result."""
     batched = transform_body(Batch(BASE, size, axis_name), program, dims)

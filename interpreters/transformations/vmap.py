@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from ...effects.base import config
@@ -23,8 +23,8 @@ from ..references.reference import Ref
 
 
 def vmap(
-    fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = None, axis_size: int | None = None,
-    spmd_axis_name: Any = None,
+    fun: Callable[..., Any], in_axes: int | Sequence[Any] | None = 0, out_axes: Any = 0,
+    axis_name: Hashable | None = None, axis_size: int | None = None, spmd_axis_name: Hashable | None = None,
 ) -> Callable[..., Any]:  # fmt: skip
     """Map ``fun`` over one axis of its arguments.
 
@@ -51,7 +51,6 @@ def vmap(
         in_axes = tuple(in_axes)
     if not isinstance(in_axes, (int, tuple, type(None))) or isinstance(in_axes, bool):
         raise BadCall(f"vmap: in_axes is an int, None or a tuple with one entry for each argument, got {in_axes!r}.")
-
     need_function("vmap", fun)
 
     @wraps(fun)

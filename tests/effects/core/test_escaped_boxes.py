@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import handlax as hx
-from handlax import errors
+from handlax import errors, lax
 from handlax import numpy as hnp
 
 TRANSFORMATIONS = {
@@ -42,6 +42,18 @@ def test_an_escaped_box_names_its_transformation_and_the_line_where_it_was_made(
     assert f"of {name}" in message
     assert message.count("test_escaped_boxes.py") == 3  # installed, made, used
     assert float(hnp.sum(hnp.ones(3))) == 3.0
+
+
+@pytest.mark.parametrize("use", [
+    lambda x: lax.cond(True, lambda y: y, lambda y: -y, x),
+    lambda x: lax.scan(lambda c, _: (c + 1.0, None), x, None, length=2),
+    lambda x: lax.while_loop(lambda c: hnp.all(c < 3.0), lambda c: c + 1.0, x),
+    lambda x: hx.jit(lambda y: y)(x),
+])  # fmt: skip
+def test_an_escaped_box_is_refused_by_operations_with_bodies(use):
+    box = leaking("grad")
+    with pytest.raises(errors.EscapedBox, match="of grad"):
+        use(box)
 
 
 @pytest.mark.parametrize("name", TRANSFORMATIONS)
