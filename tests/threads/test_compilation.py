@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
+from helpers.together import together
 
 import handlax as hx
 from handlax.lowering.xla import platforms
-
-
-def together(count, f):
-    barrier = threading.Barrier(count)
-
-    def run(i):
-        barrier.wait()
-        return f(i)
-
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(run, range(count)))
 
 
 def test_eight_threads_compile_once_and_agree():

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from helpers.together import together
 
 import handlax as hx
 from handlax import lax
@@ -30,18 +31,6 @@ class Tally:
 
 COUNTER = hx.handler({Tally: lambda n, op: (n + op.by, None)})
 SIN = hx.make_program(lax.sin)(1.0).ops[0].__class__
-
-
-def together(count, f):
-    """``[f(0), ..., f(count - 1)]``, begun at the same moment, each in a thread with a fresh context."""
-    barrier = threading.Barrier(count)
-
-    def run(i):
-        barrier.wait()
-        return f(i)
-
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(run, range(count)))
 
 
 def transforming(i):

@@ -4,13 +4,13 @@ import ast
 import functools
 import gc
 import sys
-import threading
 import types
 import weakref
 
 import numpy as np
 import pytest
 from helpers import package_source
+from helpers.together import together
 
 import handlax as hx
 import handlax.numpy as hnp
@@ -330,7 +330,7 @@ def test_a_cached_function_is_counted_and_bounded():
 
 
 def test_once_is_once_though_many_threads_call():
-    calls, barrier = [], threading.Barrier(8)
+    calls = []
 
     @once
     def slow():
@@ -338,17 +338,7 @@ def test_once_is_once_though_many_threads_call():
         sys.setswitchinterval(sys.getswitchinterval())
         return object()
 
-    found = []
-
-    def work():
-        barrier.wait()
-        found.append(slow())
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    found = together(8, lambda _: slow())
     assert len(calls) == 1 and len(set(found)) == 1
     hx.clear_caches()
     assert slow() is found[0]
