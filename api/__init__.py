@@ -155,6 +155,7 @@ if _typing.TYPE_CHECKING:
     from .interpreters.inspection.draw import draw as draw
     from .interpreters.inspection.stepper import Stepper as Stepper
     from .interpreters.inspection.stepper import step as step
+    from .interpreters.transformations.shard_map import shard_map as shard_map
     from .library import ask as ask
     from .library import call_and_reap as call_and_reap
     from .library import check as check
@@ -190,6 +191,7 @@ _LATER = {
         ".interpreters.inspection.draw": "Drawing draw",
         ".interpreters.inspection.stepper": "Stepper step",
         ".interpreters.analysis.typecheck": "check_program typecheck",
+        ".interpreters.transformations.shard_map": "shard_map",
         ".library": "ask call_and_reap check check_bounds check_finite checkify get harvest local modify nest plant "
         "put raise_ reap sow tell",
         ".sharding": "NamedSharding P make_mesh reshard set_mesh",

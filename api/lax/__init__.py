@@ -11,11 +11,13 @@ from ..effects.core.named_axes import axis_size as axis_size
 from ..effects.operations.collectives.lane_movements import all_gather as all_gather
 from ..effects.operations.collectives.lane_movements import all_to_all as all_to_all
 from ..effects.operations.collectives.lane_movements import pbroadcast as pbroadcast
+from ..effects.operations.collectives.lane_movements import pcast as pcast
 from ..effects.operations.collectives.lane_movements import pgather as pgather
 from ..effects.operations.collectives.lane_movements import ppermute as ppermute
 from ..effects.operations.collectives.lane_movements import pshuffle as pshuffle
 from ..effects.operations.collectives.lane_movements import psum_scatter as psum_scatter
 from ..effects.operations.collectives.lane_movements import pswapaxes as pswapaxes
+from ..effects.operations.collectives.lane_movements import pvary as pvary
 from ..effects.operations.collectives.lane_reductions import axis_index as axis_index
 from ..effects.operations.collectives.lane_reductions import pargmax as pargmax
 from ..effects.operations.collectives.lane_reductions import pargmin as pargmin

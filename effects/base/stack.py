@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextvars import ContextVar, Token
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 from .source_locations import NOWHERE, CodeLabeller, RawSite, Site, user_site
 
@@ -34,6 +34,16 @@ class SiteCell:
         self.site = None
 
 
+class Binding(NamedTuple):
+    """Named axes that one run binds, with their sizes.
+
+    ``tracks``: types tell along which of them a value varies, as they do of the axes of a mesh.
+    """
+
+    axes: tuple[tuple[Hashable, int], ...]
+    tracks: bool = False
+
+
 class Run:
     """One installation of a handler: an identity that owns boxes, and a link to the next run out.
 
@@ -41,13 +51,12 @@ class Run:
     used afterwards has escaped.
     """
 
-    __slots__ = ("outer", "site", "ended", "cell", "label", "_labeller", "traces", "__weakref__")
+    __slots__ = ("outer", "site", "ended", "cell", "label", "_labeller", "scope", "traces", "__weakref__")
     outer: Run
     cell: SiteCell
     _labeller: CodeLabeller | None
     traces: dict[Any, Any] | None  # traces of functions that are valid under this run alone
-    axis_name: Hashable | None = None  # the named axis that this run handles, of length ``size``
-    size: int
+    scope: tuple[Binding, ...]  # the named axes that are bound under this run, those of the innermost run first
     advice: str = ""  # what to do, in messages, where Python needs the value of its boxes, or uses them after its end
     label: str  # its name in messages, ``vmap('batch')``; empty: part of another handler, and not shown
     owns_boxes: bool = True  # whether values under this run may be boxes that are none outside of it
@@ -60,6 +69,7 @@ class Run:
         self.cell = outer.cell or SiteCell()
         self._labeller = None
         self.traces = None
+        self.scope = outer.scope
 
     def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """The results of ``op`` on these operands, by this handler or by the next one out."""
@@ -147,6 +157,7 @@ class Base(Run):
         self.cell = None  # type: ignore[assignment]
         self._labeller = NO_LABELS
         self.traces = None
+        self.scope = ()
 
 
 BASE = Base()

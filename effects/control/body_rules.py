@@ -10,12 +10,16 @@ import numpy as np
 from ..base.stack import BASE, inside
 from ..core.arrays import concrete
 from ..core.columns import EVALUATE, LOWER
+from ..core.named_axes import SizedAxis
 from ..operations.foundations.shapes import zeros
-from ..programs.higher_order import HigherOrder
+from ..operations.manipulation.slicing import axis_at
+from ..programs.higher_order import BodyTransforms, HigherOrder, record_body
+from ..programs.literals import data_shape
 from ..programs.program import Program, interpret
 from ..types.array_type import ArrayType, array_type
 from ..types.dtypes import int32
 from .lanes import Lanes
+from .shard_map import ShardMap
 
 COUNTER = array_type((), int32)
 
@@ -59,6 +63,33 @@ def _(op: HigherOrder, *values: Any) -> Any:
 def stacked(slices: Sequence[Any], type: ArrayType) -> Any:
     """The slices stacked along a new first axis; ``type`` is that of the result, also where there are none."""
     return np.stack(slices) if slices else zeros(type).value
+
+
+@EVALUATE.mode("mesh")
+def _(op: ShardMap, *values: Any) -> Any:
+    """One axis of the mesh after the other is a dimension of all values, which collectives reduce and permute."""
+    body = op.bodies[0]
+    inputs, outputs = op.input_lanes, op.output_lanes
+    arrays = [
+        x.reshape((*[size for _, size in lanes], *data_shape(t))) for x, lanes, t in zip(values, inputs, body.in_types)
+    ]
+    program = body
+    for axis in reversed(op.axes):
+        program = _over_axis(program, axis, [axis in lanes for lanes in inputs], [axis in lanes for lanes in outputs])
+    results = evaluate_body(program, arrays)
+    return [y.reshape(data_shape(op.stacked(t))) for y, t in zip(results, body.out_types)]
+
+
+def _over_axis(program: Program, axis: SizedAxis, inputs: Sequence[bool], outputs: Sequence[bool]) -> Program:
+    """``program`` over one more axis: inputs and results so marked have its lanes in a new first dimension."""
+    name, size = axis
+    batched, found = BodyTransforms.batch(program, [0 if yes else None for yes in inputs], size, name)
+
+    def stacked_results(*xs: Any) -> list[Any]:
+        ys = interpret(batched, xs)
+        return [axis_at(y, d, 0, size) if yes else y for y, d, yes in zip(ys, found, outputs)]
+
+    return record_body(stacked_results, batched.in_types, program.name)
 
 
 @EVALUATE.mode("until")

@@ -10,6 +10,7 @@ from ..base.tracebacks import boundary
 from ..base.wrapping import name_of
 from ..core.arrays import as_array
 from ..core.operation import operation
+from ..core.varying import vary
 from ..operations.elementwise.comparison import clamp
 from ..operations.elementwise.conversion import convert
 from ..programs.closure_conversion import close_all
@@ -18,7 +19,7 @@ from ..programs.program import Program
 from ..trees import pytrees
 from ..types.dtypes import bool_, int32
 from .eager_control import concrete_or_none, unrolls
-from .recorded_bodies import body_of, perform_bodies, same_results
+from .recorded_bodies import body_of, diverging, perform_bodies, same_results
 
 NOT_GIVEN = pytrees.Unspecified()
 
@@ -108,5 +109,7 @@ def _one_of(name: str, index: Any, branches: Sequence[Callable[..., Any]], opera
         for f in branches
     ]
     programs, captured = close_all(same_results(name, bodies))
-    results = perform_bodies(Cond(programs, len(captured)), index, *captured, *xs)
+    varying = index.type.varying
+    inputs = [vary(x, varying) for x in (*captured, *xs)]
+    results = perform_bodies(Cond(tuple(diverging(name, programs, varying)), len(captured)), index, *inputs)
     return pytrees.unflatten(bodies[0].structure, results)

@@ -19,6 +19,7 @@ from ..base.tracebacks import boundary
 from ..base.wrapping import name_of
 from ..core.arrays import Array, Box, ConcreteArray, as_array, scalar
 from ..core.operation import operation
+from ..core.varying import vary
 from ..operations.elementwise.arithmetic import add
 from ..operations.elementwise.bitwise import bitwise_and
 from ..operations.elementwise.comparison import lt
@@ -35,6 +36,7 @@ from .recorded_bodies import (
     RecordedBody,
     at_path,
     body_of,
+    diverging,
     initial_carry,
     perform_bodies,
     same_carry,
@@ -255,7 +257,10 @@ def _recorded_while(carry: EagerCarry, more: Callable[..., Any], step: Callable[
     test = body_of(more.__name__, more, inside)
     bodies, captured = close_all([with_carry_types(part.program, inside, outside) for part in (test, body)])
     start = [initial_carry(c, t) for c, t in zip(carry.values, outside)]
-    return perform_bodies(While(bodies, len(captured), len(start), slots), *captured, *start)
+    varying = test.program.out_types[0].varying
+    inputs = [vary(x, varying) for x in (*captured, *start)]
+    bodies = tuple(diverging(carry.name, bodies, varying))
+    return perform_bodies(While(bodies, len(captured), len(start), slots), *inputs)
 
 
 def _unrolled_while(carry: EagerCarry, more: Callable[..., Any], step: Callable[..., Any], slots: int) -> Sequence[Any]:

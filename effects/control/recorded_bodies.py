@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..base.errors import DTypeMismatch, StateTypeError, TreeMismatch
+from ..base.errors import CannotCross, DTypeMismatch, StateTypeError, TreeMismatch
 from ..base.source_locations import user_site
 from ..base.stack import perform
 from ..core.arrays import Array, ConcreteArray, as_array, scalar
-from ..operations.elementwise.conversion import ConvertElementType, convert
+from ..core.named_axes import Axis, SizedAxis
+from ..operations.elementwise.conversion import ConvertElementType, as_type
 from ..programs.higher_order import HigherOrder, record_body
-from ..programs.program import Builder, Program
+from ..programs.program import Builder, Program, derived_once
 from ..trees import pytrees
 from ..trees.structure import mismatches
 from ..types.array_type import ArrayType
@@ -46,14 +47,46 @@ def perform_bodies(op: HigherOrder, *operands: Array) -> list[Array]:
 
 
 def with_types(program: Program, types: Sequence[ArrayType]) -> Program:
-    """The program with its results converted to ``types``, which differ from theirs only in dtype or weakness."""
+    """The program with its results converted to ``types``: theirs but for dtype, weakness and ``varying``."""
     if program.out_types == tuple(types):
         return program
 
     def converted(*xs: Any) -> list[Any]:
-        return [convert(y, t.dtype, t.weak) for y, t in zip(program(*xs), types)]
+        return [as_type(y, t) for y, t in zip(program(*xs), types)]
 
     return record_body(converted, program.in_types, program.name)
+
+
+def diverging(name: str, programs: Sequence[Program], varying: frozenset[SizedAxis]) -> list[Program]:
+    """Bodies that devices of a mesh choose by a value that varies along some axes: so do all their values.
+
+    Raises: CannotCross: a body has a collective over such an axis, at which not all devices would arrive.
+    """
+    if not varying:
+        return list(programs)
+    stuck = sorted({str(name) for program in programs for name in meeting_axes(program) if (name in dict(varying))})
+    if stuck:
+        raise CannotCross(
+            f"{name}: devices choose by a value that varies along {', '.join(stuck)}, and meet along it inside.",
+            hint="compute the collective outside, or choose by the same value on all of them: pmax(test, axis).",
+        )
+    return [
+        with_types(new, [t.along(t.varying | varying) for t in new.out_types])
+        for new in [record_body(p, [t.along(t.varying | varying) for t in p.in_types], p.name) for p in programs]
+    ]
+
+
+@derived_once
+def meeting_axes(program: Program) -> frozenset[Any]:
+    """The names of the axes along which a program, or one of its sub-programs, exchanges values."""
+    found: frozenset[Any] = frozenset()
+    for op in program.ops if program.effects else ():
+        if op.named and op.meets:  # type: ignore[attr-defined]
+            found |= frozenset(op.axis_names)  # type: ignore[attr-defined]
+        elif op.bodied and op.effects:
+            names = found.union(*[meeting_axes(body) for body in op.bodies])  # type: ignore[attr-defined]
+            found |= frozenset([name for name in names if Axis(name) in op.effects])
+    return found
 
 
 def same_results(name: str, bodies: Sequence[RecordedBody]) -> list[Program]:
@@ -87,8 +120,11 @@ def row_types(name: str, what: str, structure: Any, rows: Sequence[Sequence[Arra
 
 
 def _common(name: str, what: str, structure: Any, i: int, types: Sequence[ArrayType]) -> ArrayType:
-    """The type of result ``i``: weak types are promoted to the others; of one dtype, the first decides weakness."""
-    common = types[0]
+    """The type of result ``i``: weak types are promoted to the others; of one dtype, the first decides weakness.
+
+    It varies along an axis of a mesh where one of them does.
+    """
+    common = types[0].along(types[0].varying.union(*[t.varying for t in types]))
     for t in types[1:]:
         if t is common or (t.dtype == common.dtype and t.shape == common.shape):
             continue
@@ -138,9 +174,9 @@ def initial_carry(x: Array, type: ArrayType) -> Array:
     """The initial value of a carry, converted to its type; a constant scalar without performing an operation."""
     if x.type is type:
         return x
-    if isinstance(x, ConcreteArray) and not x.type.shape:
+    if isinstance(x, ConcreteArray) and not x.type.shape and not type.varying:
         return scalar(x.item(), type.dtype, type.weak)
-    return convert(x, type.dtype, type.weak)
+    return as_type(x, type)
 
 
 def stable_carry(
@@ -165,7 +201,9 @@ def stable_carry(
         results = list(body.program.out_types[: len(types)])
         following = next_carry(name, structure, types, results, below)
         if following == types:
-            return body, types, results
+            results = [y.along(t.varying) for y, t in zip(results, types)]
+            program = with_types(body.program, [*results, *body.program.out_types[len(types) :]])
+            return body._replace(program=program), types, results
         types = following
 
 
@@ -182,9 +220,9 @@ def next_carry(
 def _next(name: str, structure: Any, i: int, t: ArrayType, result: ArrayType, below: int) -> ArrayType:
     if result.shape == t.shape:
         if result.dtype == t.dtype:
-            return t
+            return t.along(t.varying | result.varying)
         if t.weak and absorbs(result, t):
-            return result.update(weak=False)
+            return result.update(weak=False).along(t.varying | result.varying)
     where = at_path(structure, i, below)
     hint = "a loop cannot change the shape of what it carries."
     if result.shape == t.shape:

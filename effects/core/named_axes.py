@@ -5,12 +5,12 @@ An operation over a named axis adds ``Axis(name)`` to the effect row; the handle
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
 from ..base.errors import BadArgument, UnboundAxis
-from ..base.stack import runs
+from ..base.stack import Binding, Run, current
 
 # Name and size of an axis. A size is looked up once, when an operation is performed: rules may meet it where the same
 # name is that of another axis.
@@ -30,9 +30,36 @@ class Axis(NamedTuple):
         return f"axis {self.name}"
 
 
+class Bound(Run):
+    """A run that binds named axes and answers nothing: for bodies that are recorded apart from the run that does."""
+
+    __slots__ = ()
+
+    def __init__(self, outer: Run, *scope: Binding):
+        super().__init__(outer, "")
+        self.scope = (*scope, *outer.scope)
+
+
+def under(outer: Run, scope: Sequence[Binding]) -> Run:
+    """``outer``, with the axes of a scope bound; itself where there are none."""
+    return Bound(outer, *scope) if scope else outer
+
+
 def named_axes() -> Iterator[SizedAxis]:
     """The named axes that are bound, innermost first, with their sizes."""
-    return ((run.axis_name, run.size) for run in runs() if run.axis_name is not None)
+    return (axis for binding in current().scope for axis in binding.axes)
+
+
+def tracked(axes: Iterable[SizedAxis]) -> frozenset[SizedAxis]:
+    """Those of the axes of which types tell whether a value varies along them: axes of a mesh.
+
+    Of each name the innermost axis counts, as in ``bound_axes``.
+    """
+    innermost: dict[Hashable, bool] = {}
+    for binding in current().scope:
+        for name, _ in binding.axes:
+            innermost.setdefault(name, binding.tracks)
+    return frozenset([axis for axis in axes if innermost.get(axis[0], False)])
 
 
 def axis_tuple(axes: Any) -> tuple[Hashable, ...]:

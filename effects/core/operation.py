@@ -22,7 +22,7 @@ from ..base.immutables import ImmutableObject, setter
 from ..base.value_identity import bits
 from ..base.wrapping import wraps
 from ..trees import pytrees
-from ..types.array_type import as_array_type
+from ..types.array_type import INVARIANT, as_array_type
 from .columns import COLUMNS, Rule, where_written
 
 C = TypeVar("C")
@@ -145,6 +145,10 @@ class Operation(ImmutableObject):
     def result_type(self, *types: Any) -> Any:
         """The type of the result, a tuple of types if ``multiple_results``, from the fields and operand types alone."""
         raise MissingRule(f"{self.name}: there is no result_type in its block.")
+
+    def varies(self, operands: frozenset[Any]) -> frozenset[Any]:
+        """The axes of a mesh along which the results vary; ``operands``: those along which an operand does."""
+        return operands
 
     def as_results(self, y: Any) -> Any:
         """A sequence of all results, or of their types, from what performing returns, which is bare if it is one."""
@@ -440,12 +444,21 @@ def is_pure(op: Operation) -> bool:
 
 
 def result_type(op: Operation, types: tuple[Any, ...]) -> Any:
-    """``op.result_type(*types)``, cached where the operation has a memo."""
+    """``op.result_type(*types)``, varying as ``op.varies`` has it; cached where the operation has a memo."""
     memo = op.memo
     if memo is None:
-        return op.result_type(*types)
+        return _result_type(op, types)
     found = memo.result_types.get(types)
-    return RESULT_TYPES.add(memo.result_types, types, op.result_type(*types)) if found is None else found
+    return RESULT_TYPES.add(memo.result_types, types, _result_type(op, types)) if found is None else found
+
+
+def _result_type(op: Operation, types: tuple[Any, ...]) -> Any:
+    varying = INVARIANT.union(*[t.varying for t in types])
+    if op.bodied or op.deferred or not (varying or op.named):  # types are those of programs
+        return op.result_type(*types)
+    out = op.result_type(*[t.along(INVARIANT) for t in types])
+    varying = op.varies(varying)
+    return tuple([t.along(varying) for t in out]) if op.multiple_results else out.along(varying)
 
 
 def explain_rules(op: type[Operation] | Operation) -> str:

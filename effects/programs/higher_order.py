@@ -5,9 +5,10 @@
     results  = carry + out
 
 ``runs`` declares the execution mode of the bodies: ``once``; ``one`` of several; a ``loop`` of known length; ``until``
-a test, the first body, is false; ``lanes``, in any order. ``loop`` and ``until`` pass the carry from one iteration to
-the next; ``loop`` and ``lanes`` pass iteration ``i`` the slice ``i`` of ``each``, and stack ``out`` along a new first
-axis.
+a test, the first body, is false; ``lanes``, in any order; ``mesh``, on all devices of a mesh at once. ``loop`` and
+``until`` pass the carry from one iteration to the next; ``loop`` and ``lanes`` pass iteration ``i`` the slice ``i`` of
+``each``, and stack ``out`` along a new first axis; ``mesh`` does so with values that vary along its axes, and passes
+others whole.
 """
 
 from __future__ import annotations
@@ -16,9 +17,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from ..base.errors import RegistrationError
+from ..core.named_axes import Axis
 from ..core.operation import EMPTY_ROW, Operation, operation
 from ..types.array_type import ArrayType
 from .program import Program
+
+# The fields that operations must have by their mode: handlers that cross them change these.
+_COUNTS = {
+    "loop": ("shared", "carry", "backwards"),
+    "until": ("shared", "carry"),
+    "lanes": ("shared",),
+    "mesh": ("shared",),
+}
 
 
 class OperandGroups(NamedTuple):
@@ -39,6 +49,7 @@ class HigherOrder(Operation):
     runs: ClassVar[str] = "once"
     loops: ClassVar[bool] = False  # each iteration gets the carry of the one before
     stacks: ClassVar[bool] = False  # iterations take slices of ``each`` and give slices of ``out``
+    sums_lanes: Any = False  # lanes have cotangents of a ``shared`` operand each, and the operand's is their sum
     selects: ClassVar[int] = 0  # leading operands that choose a body; no body takes them
     of_lanes: ClassVar[bool] = False  # its iterations are lanes of ``vmap``, or elements of a plate
     prunes: ClassVar[bool] = True  # unused operands and results may be removed: no field refers to single ones
@@ -48,6 +59,7 @@ class HigherOrder(Operation):
     shared: int = 0
     carry: int = 0
     length: int = 1
+    binds: Any = None  # the named axes of a mesh that it binds in its bodies
     backwards: bool = False  # a loop from the last slice to the first
     crossed: int = 0  # stacking operations around it that its lanes are outside of: of a result their axis is before
     unroll: int = 1  # iterations of the loop in one iteration of the compiled loop
@@ -57,10 +69,11 @@ class HigherOrder(Operation):
         super().__init_subclass__(**options)
         if "loops" not in vars(cls):
             cls.loops = cls.runs in ("loop", "until")
-        cls.stacks = cls.runs in ("loop", "lanes")
+        if "sums_lanes" not in vars(cls):
+            cls.sums_lanes = cls.runs == "lanes"
+        cls.stacks = cls.runs in ("loop", "lanes", "mesh")
         names = getattr(cls, "_names", ())
-        fields = {"loop": ("shared", "carry", "backwards"), "until": ("shared", "carry"), "lanes": ("shared",)}
-        counts = fields.get(cls.runs, ())
+        counts = _COUNTS.get(cls.runs, ())
         if cls.prunes and "bodies" in names and not set(counts) <= set(names):
             raise RegistrationError(
                 f"{cls.__name__}: an operation with runs = {cls.runs!r} must have the fields "
@@ -78,7 +91,7 @@ class HigherOrder(Operation):
         row = EMPTY_ROW
         for body in self.bodies:
             row |= body.effects
-        return row
+        return row if self.binds is None else row - {Axis(name) for name, _ in self.binds.axes}
 
     @property
     def tests(self) -> tuple[Program, ...]:
@@ -116,7 +129,11 @@ class HigherOrder(Operation):
 
     def stacked(self, type: ArrayType) -> ArrayType:
         """The type of an ``each`` operand or ``out`` result whose slice has ``type``."""
-        return type.update(shape=(self.length, *type.shape)) if self.stacks else type
+        return type.update(shape=(self.length, *type.shape)) if self.slices(type) else type
+
+    def slices(self, type: ArrayType) -> bool:
+        """Whether ``each`` operands and ``out`` results are stacks of the bodies' values, where these have ``type``."""
+        return self.stacks
 
     def times(self, *types: ArrayType) -> int:
         """How often the body is executed on operands of these types; 1 where that is not known."""

@@ -11,7 +11,7 @@ from ..types import dtypes
 from ..types.array_type import ArrayType, array_type
 
 _REAL = r"(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)"
-TYPE = r"[a-z]\w*(?:<\w+>)?\[[\d,]*\]~?"
+TYPE = r"[a-z]\w*(?:<\w+>)?\[[\d,]*\]~?(?:\{\w+:\d+(?:,\w+:\d+)*\})?"
 TOKEN = re.compile(
     r"(?:[ \t\r]+|\#[^\n]*)*(?:"
     r"(?P<line>\n\s*)"
@@ -110,11 +110,15 @@ class Tokens:
     def type_of(self, token: str) -> ArrayType:
         type = self.known_types.get(token)
         if type is None:
-            name, _, rest = token.partition("[")
+            plain, _, axes = token.partition("{")
+            pairs = [axis.split(":") for axis in axes.rstrip("}").split(",") if axis]
+            name, _, rest = plain.partition("[")
             shape = tuple([int(size) for size in rest.rstrip("~").rstrip("]").split(",") if size])
             try:
                 dtype = dtypes.from_short_name(name)
             except dtypes.DTypeMismatch as error:
                 self.fail("a type", hint=error.hint)
-            type = self.known_types[token] = array_type(shape, dtype, token.endswith("~"))
+            type = self.known_types[token] = array_type(
+                shape, dtype, plain.endswith("~"), frozenset([(axis, int(size)) for axis, size in pairs])
+            )
         return type

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..base.errors import HandlaxError, ParseError
 from ..core.arrays import Array, as_array, concrete, share
-from ..core.operation import OPERATIONS, Operation
+from ..core.operation import OPERATIONS, Operation, result_type
 from ..trees.structure import LEAF, TreeDef, assemble, kind_of
 from ..types import dtypes
 from ..types.array_type import ArrayType
@@ -374,7 +374,7 @@ class BodyParser:
     def check_results(self, op: Operation, args: Sequence[int], types: tuple[ArrayType, ...], at: int) -> None:
         """Check stated types by the block of a user's operation: another one of its name may have replaced it."""
         try:
-            declared = tuple(op.as_results(op.result_type(*map(self.type_of, args))))
+            declared = tuple(op.as_results(result_type(op, tuple(map(self.type_of, args)))))
             declared_text = types_text(declared)
         except (TypeError, ValueError, LookupError, AttributeError, HandlaxError) as error:
             declared, declared_text = None, f"none: {error.what if isinstance(error, HandlaxError) else error}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from math import prod
 from typing import Any
 
@@ -17,15 +17,19 @@ Shape = tuple[int, ...]
 class ArrayType(ImmutableObject):
     """The type of an array: shape, dtype, and whether the dtype is weak. Equal types are one object.
 
+    ``varying``: in a program that each device of a mesh executes, the axes of the mesh, with their sizes, along which
+    the value differs from device to device; along all others it is the same on each.
+
     >>> ArrayType((3,), "float32"), ArrayType((3,), np.float32) is ArrayType((3,), np.dtype("float32"))
     (f32[3], True)
     """
 
-    __slots__ = ("shape", "dtype", "weak", "size", "nbytes", "__weakref__")
+    __slots__ = ("shape", "dtype", "weak", "varying", "size", "nbytes", "__weakref__")
     _guard = ("types", "t.update(shape=..., dtype=...) makes another one.")
     shape: Shape
     dtype: Any
     weak: bool
+    varying: frozenset[tuple[Hashable, int]]
     size: int
     nbytes: int
 
@@ -40,38 +44,54 @@ class ArrayType(ImmutableObject):
     def weak_type(self) -> bool:
         return self.weak
 
+    @property
+    def vma(self) -> frozenset[Hashable]:
+        """The names of the axes along which the value varies."""
+        return frozenset([name for name, _ in self.varying])
+
     def update(self, shape: tuple[int, ...] | None = None, dtype: Any = None, weak: bool | None = None) -> ArrayType:
         """The same type with another shape, dtype or weakness."""
         return array_type(
             self.shape if shape is None else shape,
             self.dtype if dtype is None else dtype,
             self.weak if weak is None else weak,
+            self.varying,
         )
+
+    def along(self, varying: frozenset[tuple[Hashable, int]]) -> ArrayType:
+        """The same type, varying along these axes."""
+        return self if varying == self.varying else array_type(self.shape, self.dtype, self.weak, varying)
 
     def strong(self) -> ArrayType:
         """The same type, not weak."""
-        return array_type(self.shape, self.dtype, False) if self.weak else self
+        return array_type(self.shape, self.dtype, False, self.varying) if self.weak else self
 
     def str_short(self) -> str:
         return str(self)
 
     def __str__(self) -> str:
-        return f"{short_name(self.dtype)}[{','.join(map(str, self.shape))}]" + ("~" if self.weak else "")
+        plain = f"{short_name(self.dtype)}[{','.join(map(str, self.shape))}]" + ("~" if self.weak else "")
+        if not self.varying:
+            return plain
+        return f"{plain}{{{','.join([f'{name}:{size}' for name, size in sorted(self.varying, key=str)])}}}"
 
     def __repr__(self) -> str:
         return str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return array_type, (self.shape, self.dtype, self.weak)
+        return array_type, (self.shape, self.dtype, self.weak, self.varying)
 
 
-_SETTERS = tuple([setter(ArrayType, name) for name in ("shape", "dtype", "weak", "size", "nbytes")])
+INVARIANT: frozenset[tuple[Hashable, int]] = frozenset()
+_SETTERS = tuple([setter(ArrayType, name) for name in ("shape", "dtype", "weak", "varying", "size", "nbytes")])
 _INTERNED: dict[tuple[Any, ...], ArrayType] = {}
 
 
-def array_type(shape: tuple[int, ...], dtype: Any, weak: bool = False) -> ArrayType:
+def array_type(
+    shape: tuple[int, ...], dtype: Any, weak: bool = False, varying: frozenset[tuple[Hashable, int]] = INVARIANT
+) -> ArrayType:
     """The type of this shape (a tuple of ints), dtype (or its scalar type, or name) and weakness, interned."""
-    key = (shape, dtype, weak)
+    key = (shape, dtype, weak, varying)
     found = _INTERNED.get(key)
     if found is not None:
         return found
@@ -80,10 +100,10 @@ def array_type(shape: tuple[int, ...], dtype: Any, weak: bool = False) -> ArrayT
     new: ArrayType = object.__new__(ArrayType)
     sizes = tuple([int(size) for size in shape])
     size = prod(sizes)
-    for assign, value in zip(_SETTERS, (sizes, dtype, bool(weak), size, size * int(dtype.itemsize))):
+    for assign, value in zip(_SETTERS, (sizes, dtype, bool(weak), varying, size, size * int(dtype.itemsize))):
         assign(new, value)
     # setdefault: two threads that create the same type get one object
-    new = _INTERNED.setdefault((new.shape, new.dtype, new.weak), new)
+    new = _INTERNED.setdefault((new.shape, new.dtype, new.weak, varying), new)
     for listener in _LISTENERS:
         listener(new)
     return new

@@ -16,7 +16,7 @@ from returns.result import Failure, Result, Success
 
 from ...effects.base.errors import BadArgument, HandlaxError, TypeCheckError
 from ...effects.base.source_locations import NOWHERE
-from ...effects.core.operation import EMPTY_ROW, Operation
+from ...effects.core.operation import EMPTY_ROW, Operation, result_type
 from ...effects.programs.printer import row_text
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
@@ -83,7 +83,7 @@ def _check_type(program: Program, i: int, op: Any, operands: Sequence[ArrayType]
     if not isinstance(op, Operation):
         _fail(program, None, f"equation {i} performs {op!r}, which is no operation")
     try:
-        found = op.result_type(*operands)
+        found = result_type(op, tuple(operands))
     except (HandlaxError, TypeError) as error:
         _fail(program, i, error.what.rstrip(".") if isinstance(error, HandlaxError) else str(error))
     if found != stated:
@@ -121,7 +121,7 @@ def boundary(op: Any, operands: Sequence[ArrayType]) -> Iterator[str]:
             yield f"{body.name} takes {len(body.in_types)} values, it is given {len(inner)}"
             return
         for k, (stated, found) in enumerate(zip(body.in_types, inner)):
-            sliced = op.runs in ("loop", "lanes") and k >= first_each
+            sliced = k >= first_each and op.slices(stated)
             if not _agrees(stated, found, sliced):
                 each = ' per iteration' if sliced else ''
                 yield f"{body.name} takes {stated} as input {k}, it is given {found}{each}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...effects.base.errors import CannotCross
 from ...effects.base.source_locations import Site
-from ...effects.base.stack import BASE, STACK, Run, inside
+from ...effects.base.stack import BASE, STACK, Binding, Run, inside
 from ...effects.control.lanes import Lanes
 from ...effects.core.arrays import Box
 from ...effects.core.columns import BATCH, COLLECTIVE
@@ -54,7 +54,7 @@ def lane_box(run: Run, value: Any, dim: int, type: ArrayType, site: Any) -> Batc
 def lane_type(type: ArrayType, dim: int) -> ArrayType:
     """The type of one lane of an array of this type that is mapped along ``dim``."""
     shape = type.shape
-    return array_type(shape[:dim] + shape[dim + 1 :], type.dtype, type.weak)
+    return array_type(shape[:dim] + shape[dim + 1 :], type.dtype, type.weak, type.varying)
 
 
 class Batch(BodyTransformer):
@@ -71,6 +71,8 @@ class Batch(BodyTransformer):
         self.size = size
         self.axis_name = axis_name
         self.crossed = 0  # the loops and lanes in whose body this is, and around which the lanes are
+        if axis_name is not None:
+            self.scope = (Binding(((axis_name, size),)), *outer.scope)
 
     def fresh(self, outer: Run) -> Batch:
         run = type(self)(outer, self.size, self.axis_name)
@@ -93,6 +95,8 @@ class Batch(BodyTransformer):
 
     def part_types(self, mark: int | None, type: ArrayType) -> Sequence[ArrayType]:
         shape = type.shape
+        if type.varying:
+            type = type.along(type.varying - {(self.axis_name, self.size)})
         return (type if mark is None else type.update(shape=(*shape[:mark], self.size, *shape[mark:])),)
 
     def force(self, x: Any, mark: int | None) -> Sequence[Any]:

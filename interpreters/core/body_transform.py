@@ -25,9 +25,9 @@ from ...effects.base.errors import CannotCross
 from ...effects.base.stack import BASE, Run, inside
 from ...effects.core.arrays import as_array
 from ...effects.core.columns import zeros_like
-from ...effects.core.named_axes import Axis
+from ...effects.core.named_axes import Axis, Bound, under
 from ...effects.core.operation import memoised
-from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.elementwise.conversion import as_type
 from ...effects.operations.manipulation.slicing import axis_at
 from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.higher_order import BodyTransforms, HigherOrder
@@ -222,11 +222,13 @@ def transform_body(
     flow: StateFlow = STATELESS,
     state: Sequence[ArrayType] = (),
     at: tuple[int, int] | None = None,
+    binds: Any = None,
 ) -> TransformedBody:
     """The body under the handler of ``run``: from the parts of its inputs, with these marks, to those of its results.
 
     Results have the marks and state that are ``required``, by default those that the body computes. The state's inputs
-    stand before input ``at[0]``, its results before result ``at[1]``; by default both stand last.
+    stand before input ``at[0]``, its results before result ``at[1]``; by default both stand last. ``binds``: the axes
+    of a mesh that the operation binds in the body.
 
     Cached unless the handler or its state has no key, or the body performs effects that an outer handler may answer:
     then it is transformed once within the outermost body, where the outer handlers and what clauses read stay the same.
@@ -235,15 +237,19 @@ def transform_body(
     key = run.key()
     flow_key = flow.key()
     signature = None if required is None else (tuple(required.marks), tuple(required.state), *required[2:])
-    entry = (key, body, tuple(marks), signature, flow_key, tuple(state), positions, config.current())
+    scope = run.outer.scope
+    entry = (key, body, tuple(marks), signature, flow_key, tuple(state), positions, binds, scope, config.current())
     if key is None or flow_key is None or (body.effects and run.outer is not BASE):
         bodies = getattr(run, "bodies", {})
         found = None if flow_key is None else bodies.get(entry)
         if found is None:
-            found = bodies[entry] = _transform(run, body, marks, required, flow, state, positions, run.outer)
+            found = bodies[entry] = _transform(
+                run, body, marks, required, flow, state, positions, binds, run.outer
+            )
         return found
     cache = _BODIES if flow.fixed else _STATEFUL_BODIES
-    return cache.get(entry, lambda: _transform(run, body, marks, required, flow, state, positions, BASE))
+    outer = under(BASE, scope)
+    return cache.get(entry, lambda: _transform(run, body, marks, required, flow, state, positions, binds, outer))
 
 
 def _transform(
@@ -254,13 +260,14 @@ def _transform(
     flow: StateFlow,
     state: Sequence[ArrayType],
     positions: tuple[int, int],
+    binds: Any,
     outer: Run,
 ) -> TransformedBody:
     """``transform_body``, uncached: interprets the body under a new run of the handler, over a new record."""
-    recorder = Record(outer, "", run.site, run)
+    recorder = Record(outer if binds is None else Bound(outer, binds), "", run.site, run)
     inner = run.fresh(recorder)
     inner.site = run.site
-    inner.bodies = getattr(run, "bodies", {}) if outer is not BASE else {}
+    inner.bodies = getattr(run, "bodies", {}) if outer is run.outer else {}
     state_input, state_result = positions
     inputs = []
     try:
@@ -285,7 +292,7 @@ def _transform(
 
 def _typed(run: BodyTransformer, y: Any, mark: Mark, type: ArrayType) -> Sequence[Any]:
     """The parts of a result under ``mark``, converted to ``run.part_types(mark, type)``."""
-    return [convert(x, t.dtype, t.weak) for x, t in zip(run.force(y, mark), run.part_types(mark, type))]
+    return [as_type(x, t) for x, t in zip(run.force(y, mark), run.part_types(mark, type))]
 
 
 def _padded(ends: Sequence[Any], required: RequiredSignature) -> list[Any]:
@@ -294,7 +301,7 @@ def _padded(ends: Sequence[Any], required: RequiredSignature) -> list[Any]:
     if required.number is not None:
         values[len(required.state) - 1] = as_array(required.number)
     return [
-        convert(values[i], t.dtype, t.weak) if i in values else zeros_like(t) for i, t in enumerate(required.state)
+        as_type(values[i], t) if i in values else zeros_like(t) for i, t in enumerate(required.state)
     ]
 
 
@@ -329,7 +336,8 @@ def cross(run: BodyTransformer, op: HigherOrder, operands: tuple[Any, ...]) -> A
     values = [run.split(x) for x in operands]
     if op.stacks:
         first = op.selects + op.shared + op.carry
-        values[first:] = [run.slice(mark, parts) for mark, parts in values[first:]]
+        types = op.bodies[0].in_types[first - op.selects :]
+        values[first:] = [run.slice(*x) if op.slices(t) else x for x, t in zip(values[first:], types)]
     crossed = _transformed_operation(run, op, flow, tuple([mark for mark, _ in values]))
     if crossed is None:
         return run.choose(op, operands)
@@ -339,7 +347,7 @@ def cross(run: BodyTransformer, op: HigherOrder, operands: tuple[Any, ...]) -> A
     parts[op.selects : op.selects] = crossed.captured
     if crossed.state:
         at = len(parts) if crossed.state_operand is None else crossed.state_operand
-        parts[at:at] = [convert(x, t.dtype, t.weak) for x, t in zip(flow.operands, crossed.state)]
+        parts[at:at] = [as_type(x, t) for x, t in zip(flow.operands, crossed.state)]
     return _boxed(run, crossed, flow, perform_transformed(run.outer, crossed.op, tuple(parts)))
 
 
@@ -353,9 +361,8 @@ def _transformed_operation(
     key = run.key()
     if key is None or not flow.fixed or op.deferred or (op.effects and run.outer is not BASE):
         return _transform_operation(run, op, flow, marks)
-    return _OPERATIONS.get(
-        (key, op, marks, config.current()), lambda: _memoised(_transform_operation(run, op, flow, marks))
-    )
+    entry = (key, op, marks, run.outer.scope, config.current())
+    return _OPERATIONS.get(entry, lambda: _memoised(_transform_operation(run, op, flow, marks)))
 
 
 def _memoised(crossed: TransformedOperation | None) -> TransformedOperation | None:
@@ -389,7 +396,7 @@ def _fixed_point(run: BodyTransformer, op: HigherOrder, flow: StateFlow, groups:
     at = (op.shared + op.carry, op.carry) if in_carry else None
     while True:
         marks = [*shared, *moving, *each]
-        bodies = [transform_body(run, body, marks, None, flow, state, at) for body in op.main]
+        bodies = [transform_body(run, body, marks, None, flow, state, at, op.binds) for body in op.main]
         found = [run.join(column) for column in zip(*[body.marks for body in bodies])]
         layout = flow.join(run, op, bodies, state)
         grown = [run.carried(run.join(pair)) for pair in zip(moving, found)]
@@ -411,7 +418,7 @@ def _transform_operation(
         return None
     bodies, moving, found, state, layout, at = _fixed_point(run, op, flow, groups)
     in_carry = at is not None
-    tests = [transform_body(run, test, [*shared, *moving], None, flow, state) for test in op.tests]
+    tests = [transform_body(run, test, [*shared, *moving], None, flow, state, None, op.binds) for test in op.tests]
     if any([test.marks[0] is not None for test in tests]):
         return None
     marks = [*shared, *moving, *each]
@@ -421,7 +428,7 @@ def _transform_operation(
     programs = [
         new.program
         if list(new.marks) == result_marks and new.state == tuple(layout.types)
-        else transform_body(run, body, marks, layout.required(result_marks, i), flow, state, at).program
+        else transform_body(run, body, marks, layout.required(result_marks, i), flow, state, at, op.binds).program
         for i, (body, new) in enumerate(zip(op.main, bodies))
     ]
     closed, captured = close_all([*[test.program.with_outs(test.program.outs[:1]) for test in tests], *programs])
@@ -435,7 +442,8 @@ def _transform_operation(
     carry = carry_parts + (len(state) if in_carry else 0)
     new = op.with_bodies(closed, shared=len(captured) + shared_parts, carry=carry, **rules)
     counts = [len(run.part_types(mark, t)) for mark, t in zip(result_marks, op.main[0].out_types)]
-    stacked = [run.stack(mark) if op.stacks and i >= op.carry else mark for i, mark in enumerate(result_marks)]
+    sliced = [i >= op.carry and op.slices(t) for i, t in enumerate(op.main[0].out_types)]
+    stacked = [run.stack(mark) if yes else mark for mark, yes in zip(result_marks, sliced)]
     raised = [(i, mark) for i, mark in enumerate(moving, op.selects + op.shared) if mark != operand_marks[i]]
     state_operand = new.selects + new.shared + carry_parts if in_carry else None
     state_result = sum(counts[: op.carry] if in_carry else counts)

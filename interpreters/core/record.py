@@ -82,7 +82,7 @@ class Record(Run):
             numbers = tuple([x.number if x.run is self else self.number(x) for x in operands])
             types = tuple([x.type for x in operands])
         memo = op.memo
-        out = (memo.result_types.get(types) or result_type(op, types)) if memo is not None else op.result_type(*types)
+        out = (memo.result_types.get(types) or result_type(op, types)) if memo is not None else result_type(op, types)
         builder = self.builder
         builder.ops.append(op)
         builder.args.append(numbers)

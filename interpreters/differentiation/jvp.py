@@ -17,9 +17,10 @@ from ...effects.base import config
 from ...effects.base.caches import Cache
 from ...effects.base.errors import HandlaxError, NotDifferentiable
 from ...effects.base.source_locations import Site
-from ...effects.base.stack import BASE, STACK, Run, inside
+from ...effects.base.stack import BASE, STACK, Run, current, inside
 from ...effects.core.arrays import Box
 from ...effects.core.columns import JVP, zeros_like
+from ...effects.core.named_axes import under
 from ...effects.core.operation import Operation
 from ...effects.programs.program import Program, interpret
 from ...effects.types.array_type import ArrayType
@@ -196,13 +197,13 @@ def jvp_program(program: Program, nonzero: Sequence[bool]) -> tuple[Program, tup
     Returns the derivative program, from primals, then nonzero tangents, to results, then their tangents; and for each
     result whether it has a tangent: if not, it is zero.
     """
-    key = (program, tuple(nonzero), config.current())
+    key = (program, tuple(nonzero), current().scope, config.current())
     return _PROGRAMS.get(key, lambda: _jvp_program(program, nonzero))
 
 
 def _jvp_program(program: Program, nonzero: Sequence[bool]) -> tuple[Program, tuple[bool, ...]]:
     """``jvp_program``, uncached."""
-    recorder = Record(BASE, "")
+    recorder = Record(under(BASE, current().scope), "")
     run = Jvp(recorder, "jvp")
     primals = [recorder.input(t) for t in program.in_types]
     tangents = [recorder.input(t) if yes else None for yes, t in zip(nonzero, program.in_types)]

@@ -20,6 +20,8 @@ from ...effects.base.caches import Cache
 from ...effects.base.errors import HandlaxError, MissingRule, NotAnArray, NotDifferentiable
 from ...effects.base.stack import BASE, SiteCell, current, inside
 from ...effects.core.columns import TRANSPOSE, add_tangents
+from ...effects.core.named_axes import under
+from ...effects.core.varying import with_varying
 from ...effects.programs.program import Builder, Program, interpret
 from ...effects.types.array_type import ArrayType
 from ..analysis.dependence import as_set, dependence
@@ -83,7 +85,9 @@ class _Backward:
 
     def add(self, n: int, part: Any) -> None:
         """Add to the cotangent of variable ``n``."""
-        grads = self.grads
+        grads, varying = self.grads, self.types[n].varying
+        if part.type.varying is not varying:
+            part = with_varying(part, varying)
         grads[n] = part if grads[n] is None else add_tangents(grads[n], part)
 
     def equation(self, i: int) -> None:
@@ -212,7 +216,7 @@ def transpose_program(
     Returns the adjoint program, from the other inputs, then the cotangents of the outputs marked ``nonzero``, to the
     cotangents of linear inputs; and for each linear input whether it has one: if not, it is zero.
     """
-    key = (program, tuple(linear), tuple(nonzero), config.current())
+    key = (program, tuple(linear), tuple(nonzero), current().scope, config.current())
     return _PROGRAMS.get(key, lambda: _transpose_program(program, linear, nonzero))
 
 
@@ -220,7 +224,7 @@ def _transpose_program(
     program: Program, linear: Sequence[bool], nonzero: Sequence[bool]
 ) -> tuple[Program, tuple[bool, ...]]:
     """``transpose_program``, uncached."""
-    run = Record(BASE, "")
+    run = Record(under(BASE, current().scope), "")
     known = [None if yes else run.input(t) for yes, t in zip(linear, program.in_types)]
     cts = [run.input(t) if yes else None for yes, t in zip(nonzero, program.out_types)]
     with inside(run):

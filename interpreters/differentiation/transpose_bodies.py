@@ -19,6 +19,7 @@ from ...effects.base import config
 from ...effects.base.caches import Cache
 from ...effects.base.stack import BASE, current, inside
 from ...effects.core.columns import add_tangents, zeros_like
+from ...effects.core.named_axes import Bound
 from ...effects.operations.reductions.reductions import reduce_sum
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program, interpret
@@ -40,8 +41,9 @@ def transpose_operation(
     if op.runs == "until":
         return transpose_until(op, cts, operands, linear, transpose)
     marks, nonzero = tuple(linear), tuple([ct is not None for ct in cts])
-    key = (op, marks, nonzero, config.current())
-    adjoint = _BODIES.get(key, lambda: _adjoint(op, marks, nonzero, transpose))
+    with inside(current() if op.binds is None else Bound(current(), op.binds)):
+        key = (op, marks, nonzero, current().scope, config.current())
+        adjoint = _BODIES.get(key, lambda: _adjoint(op, marks, nonzero, transpose))
     if adjoint is None:
         return _after_known(op, cts, operands, linear, transpose)
     carries = [typed_cotangent(cts[i], t) for i, t in adjoint.carried]
@@ -50,7 +52,7 @@ def transpose_operation(
     fixed, residuals = [operands[i] for i in adjoint.fixed], [operands[i] for i in adjoint.residuals]
     results = current().answer(adjoint.op, (*fixed, *carries, *sums, *residuals, *out_cts))
     grads: list[Any] = [None] * len(operands)
-    each_lane = op.shared if op.runs == "lanes" else 0  # these cotangents are stacked, one of each lane
+    each_lane = op.shared if op.sums_lanes else 0  # these cotangents are stacked, one of each lane
     for i, grad in zip(adjoint.grads, results):
         if linear[i]:
             grads[i] = reduce_sum(grad, (0,)) if i < each_lane else grad

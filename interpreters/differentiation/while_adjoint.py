@@ -27,7 +27,7 @@ from ...effects.core.arrays import scalar
 from ...effects.core.columns import add_tangents, zeros_like
 from ...effects.operations.elementwise import comparison
 from ...effects.operations.elementwise.arithmetic import div
-from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.elementwise.conversion import as_type, convert
 from ...effects.operations.foundations.shapes import broadcast_in_dim
 from ...effects.operations.indexing.dynamic_slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
 from ...effects.programs.higher_order import Call, HigherOrder
@@ -252,7 +252,7 @@ def stride(length: Any, slots: Any) -> Any:
 
 def typed_cotangent(ct: Any, type: ArrayType) -> Any:
     """The cotangent converted to exactly this type; zeros for None."""
-    return zeros_like(type) if ct is None else convert(ct, type.dtype, type.weak)
+    return zeros_like(type) if ct is None else as_type(ct, type)
 
 
 _WIDE = np.dtype(np.int64)

@@ -29,7 +29,7 @@ def fit_answer(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
     """
     types = (operands[0].type,) if len(operands) == 1 else tuple([x.type for x in operands])
     memo = op.memo
-    expected = (memo.result_types.get(types) or result_type(op, types)) if memo is not None else op.result_type(*types)
+    expected = (memo.result_types.get(types) or result_type(op, types)) if memo is not None else result_type(op, types)
     if not op.multiple_results:
         return y if isinstance(y, Array) and y.type is expected else as_result(op.name, y, expected)
     if not expected and y is None:

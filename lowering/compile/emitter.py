@@ -24,6 +24,7 @@ from ...effects.types.dtypes import ExtendedDType, float4_e2m1fn, float32, is_in
 from ...interpreters.core.record import record
 from ..xla.host_callbacks import HOST_CALL, HostCall
 from ..xla.stablehlo_types import ELEMENT, dense, storage, tensor
+from .manual_computation import device_number
 
 
 class SsaValue(NamedTuple):
@@ -46,11 +47,11 @@ class Emitter:
 
     ``made`` is the type of the current equation's result, or a tuple of types; ``here`` is the current equation, as a
     program and an index. ``functions``, ``calls`` and ``meshes`` are the module's: its private functions by program,
-    its host functions, and the symbols of its meshes by their axes. ``constants`` are those of the function, or of the
-    current region.
+    its host functions, and the symbols of its meshes by their axes. ``manual`` is the mesh whose devices execute what
+    is emitted on their own pieces, if any. ``constants`` are those of the function, or of the current region.
     """
 
-    __slots__ = ("lines", "count", "made", "here", "functions", "calls", "meshes", "constants")
+    __slots__ = ("lines", "count", "made", "here", "functions", "calls", "meshes", "manual", "constants")
 
     def __init__(self, module: Emitter | None = None):
         """The emitter of the first function of a module, or of another of the module that ``module`` builds."""
@@ -58,9 +59,10 @@ class Emitter:
         self.count = 0
         self.made: Any = None
         self.here: Any = None
-        self.functions: dict[Program, Any] = {} if module is None else module.functions
+        self.functions: dict[Any, Any] = {} if module is None else module.functions
         self.calls: list[HostCall] = [] if module is None else module.calls
         self.meshes: dict[MeshAxes, str] = {} if module is None else module.meshes
+        self.manual: Any = None if module is None else module.manual
         self.constants: dict[Any, SsaValue] = {}
 
     def new(self, text: str, type: ArrayType) -> SsaValue:
@@ -102,9 +104,12 @@ class Emitter:
         takes = ", ".join([tensor(v.type) for v in values])
         attributes = f" <{{{attributes}}}>" if attributes else ""
         gives = ", ".join(map(tensor, types))
+        return self.results(f"{head}{attributes}{regions and ' ' + regions} : ({takes}) -> ({gives})", types)
+
+    def results(self, text: str, types: Sequence[ArrayType]) -> list[SsaValue]:
+        """Append an operation with any number of results of these types."""
         number = self.count
         self.count += 1
-        text = f"{head}{attributes}{regions and ' ' + regions} : ({takes}) -> ({gives})"
         if len(types) == 1:
             self.lines.append(f"    %{number} = {text}")
             return [SsaValue(f"%{number}", types[0])]
@@ -286,13 +291,12 @@ class Emitter:
         """The ``k`` largest elements along the last dimension, and their indices."""
         types = [x.type.update(shape=(*x.type.shape[:-1], k))] * 2
         types[1] = types[1].update(dtype=np.dtype("int32"), weak=False)
-        number = self.count
-        self.count += 1
         gives = ", ".join(map(tensor, types))
-        self.lines.append(f"    %{number}:2 = chlo.top_k({x.name}, k = {k}) : {tensor(x.type)} -> ({gives})")
-        return [SsaValue(f"%{number}#{i}", t) for i, t in enumerate(types)]
+        return self.results(f"chlo.top_k({x.name}, k = {k}) : {tensor(x.type)} -> ({gives})", types)
 
-    def region(self, types: Sequence[ArrayType], body: Callable[..., Sequence[SsaValue]]) -> str:
+    def region(
+        self, types: Sequence[ArrayType], body: Callable[..., Sequence[SsaValue]], ends: str = "stablehlo.return"
+    ) -> str:
         """The text of a region ``({ ^bb0(...): ... })``; ``body`` emits its operations and gives those returned."""
         outer, outer_constants, outer_made = self.lines, self.constants, self.made
         self.lines, self.constants = [], {}
@@ -310,7 +314,7 @@ class Emitter:
         gives = ", ".join([tensor(v.type) for v in results])
         back = f"{back} : {gives}" if results else ""
         body_text = "\n".join(inner)
-        return f"({{{block}\n{body_text}\n    stablehlo.return {back}\n    }})"
+        return f"({{{block}\n{body_text}\n    {ends} {back}\n    }})"
 
     def program(self, program: Program, values: Sequence[SsaValue]) -> list[SsaValue]:
         """Emit the equations of a program inline; gives its results."""
@@ -424,13 +428,7 @@ class Emitter:
             f" has_side_effect = {effect}, backend_config = {{index = {len(self.calls)} : ui64}}}} : ({takes}) -> "
         )
         self.calls.append(HostCall(op, program.sites[index]))
-        number = self.count
-        self.count += 1
-        if len(types) == 1:
-            self.lines.append(f"    %{number} = {text}{gives}")
-            return [SsaValue(f"%{number}", types[0])]
-        self.lines.append(f"    {f'%{number}:{len(types)} = ' if types else ''}{text}({gives})")
-        return [SsaValue(f"%{number}#{i}", t) for i, t in enumerate(types)]
+        return self.results(text + (gives if len(types) == 1 else f"({gives})"), types)
 
     def mesh(self, mesh: MeshAxes) -> str:
         """The symbol of a mesh, ``@mesh``, ``@mesh_1``, ..., which the module declares once for equal axes."""
@@ -446,22 +444,22 @@ class Emitter:
         cut = self.sharding(sharding, x.type)
         return self.new(f"sdy.sharding_constraint {x.name} {cut} : {tensor(x.type)}", x.type)
 
+    def device_number(self) -> SsaValue:
+        """The number of the device that executes the region of a ``ShardMap``, in its mesh."""
+        return device_number(self)
+
     def call(self, program: Program, label: str, values: Sequence[SsaValue]) -> list[SsaValue]:
         """A call of the private function of ``program``, which the module defines once for all calls."""
-        found = self.functions.get(program)
+        found = self.functions.get((program, self.manual))
         if found is None:
             name = f"{_identifier(label)}_{len(self.functions)}"
-            self.functions[program] = found = [name, ""]
+            self.functions[program, self.manual] = found = [name, ""]
             found[1] = on_deep_stack(function, Emitter(self), program, f"private @{name}")
         types = program.out_types
         takes = ", ".join([tensor(v.type) for v in values])
         gives = ", ".join(map(tensor, types))
-        number = self.count
-        self.count += 1
-        many = f":{len(types)}" if len(types) != 1 else ""
-        target = f"func.call @{found[0]}({', '.join([v.name for v in values])}) : ({takes}) -> ({gives})"
-        self.lines.append(f"    %{number}{many} = {target}" if types else f"    {target}")
-        return [SsaValue(f"%{number}#{i}" if many else f"%{number}", t) for i, t in enumerate(types)]
+        operands = ", ".join([v.name for v in values])
+        return self.results(f"func.call @{found[0]}({operands}) : ({takes}) -> ({gives})", types)
 
 
 def _rule(kind: Any) -> tuple[Any, str | None, bool]:

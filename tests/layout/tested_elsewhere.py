@@ -13,6 +13,9 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     # effects
     "effects/base/errors.py": (
         ("errors/test_any_mistake.py", "errors/test_control_flow.py"), "a class of errors is a mistake made"),
+    "effects/control/shard_map.py": (("interpreters/transformations/test_shard_map.py",), "the operation of shard_map"),
+    "effects/core/varying.py": (
+        ("interpreters/transformations/test_shard_map.py",), "cotangents of what the devices of a mesh share"),
     "effects/base/immutables.py": (
         ("public_interface/test_immutability.py",), "it is what makes values unassignable, class by class"),
     "effects/base/stack.py": (
@@ -98,6 +101,8 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     # lowering
     "lowering/compile/compile.py": (
         ("lowering/xla/test_disk_cache.py", "lowering/jit/test_ahead_of_time.py"), "every compiled call"),
+    "lowering/compile/manual_computation.py": (
+        ("interpreters/transformations/test_shard_map.py",), "what the devices of a mesh execute"),
     "lowering/compile/emitter.py": ((LAWS, GOLDEN), "that compiled programs give what is evaluated is a law"),
     "lowering/jit/call_fastpath.py": (("lowering/jit/test_jit.py",), "the fast path of a call"),
     "lowering/jit/call_signature.py": (

@@ -31,8 +31,9 @@ from ...base.stack import perform
 from ...core import columns
 from ...core.arrays import scalar
 from ...core.columns import COLLECTIVE, linear
-from ...core.named_axes import Axis, SizedAxis
+from ...core.named_axes import Axis, SizedAxis, tracked
 from ...core.operation import Operation, operation
+from ...core.varying import LaneOperations, vary
 from ...types.array_type import array_type
 from ...types.dtypes import int32
 from ..elementwise.arithmetic import add, div, integer_pow, mul
@@ -45,6 +46,7 @@ from ..manipulation.slicing import axis_at, concatenate, index_in_dim, insert, s
 from ..reductions.cumulative import cumprod
 from ..reductions.reductions import highest, lowest, reduce_max, reduce_min, reduce_prod
 from .lane_groups import Groups, GroupTable, rows
+from .mesh_lowering import all_gather, all_to_all, axis_index, collective_permute, reduce_scatter, reduction
 
 
 class Collective(Operation):
@@ -59,6 +61,8 @@ class Collective(Operation):
     separable: ClassVar[bool] = True  # over several axes it is the operation over one after the other, in any order
     reads_dims: ClassVar[bool] = False  # its operand has ``dims``
     makes_dims: ClassVar[bool] = False  # its result has ``dims``
+    meets: ClassVar[bool] = True  # lanes get values of each other
+    makes_equal: ClassVar[bool] = False  # without groups all lanes get the same result
     unit: ClassVar[Callable[[Any], Any]] = lambda dtype: 0  # what an absent lane holds, where groups differ in size
     axes: tuple[SizedAxis, ...]
     groups: Groups | None = None
@@ -80,6 +84,9 @@ class Collective(Operation):
     def sizes(self) -> tuple[int, ...]:
         """The sizes of ``dims``: those of the axes, or that of a group."""
         return tuple([size for _, size in self.axes]) if self.groups is None else (len(self.groups[0]),)
+
+    def varies(self, operands: frozenset[SizedAxis]) -> frozenset[SizedAxis]:
+        return operands - frozenset(self.axes) if self.makes_equal and self.groups is None else operands
 
     @property
     def needs_all_lanes(self) -> bool:
@@ -158,17 +165,24 @@ def on_table(f: Callable[[Any], Any], x: Any, axes: tuple[SizedAxis, ...]) -> An
     whole = perform(AllGather(axes, None, tuple(range(len(axes)))), x) if axes else x
     total = prod([size for _, size in axes])
     y = f(reshape(whole, (total, *whole.type.shape[len(axes) :])))
-    return dynamic_index_in_dim(y, lane_number(axes), 0, keepdims=False)
+    return dynamic_index_in_dim(y, lane_number(axes, x.type.varying), 0, keepdims=False)
 
 
-def lane_number(axes: tuple[SizedAxis, ...]) -> Any:
-    """The number of this lane in the product of the axes."""
-    return perform(AxisIndex(axes)) if axes else scalar(0, int32)
+def collect(op: Collective, x: Any) -> Any:
+    """Perform a collective on a value of each lane, also where it is the same in all of them."""
+    return perform(op, vary(x, tracked(op.axes)))
 
 
-def lane_position(axes: tuple[SizedAxis, ...], groups: Groups | None) -> Any:
-    """The position of this lane in its group."""
-    lane = lane_number(axes)
+def lane_number(axes: tuple[SizedAxis, ...], varying: frozenset[SizedAxis]) -> Any:
+    """The number of this lane in the product of the axes; ``varying`` names those that are tracked."""
+    if not axes:
+        return scalar(0, int32)
+    return vary(perform(AxisIndex(axes)), varying & frozenset(axes))
+
+
+def lane_position(axes: tuple[SizedAxis, ...], groups: Groups | None, varying: frozenset[SizedAxis]) -> Any:
+    """The position of this lane in its group; ``varying`` as in ``lane_number``."""
+    lane = lane_number(axes, varying)
     return lane if groups is None else dynamic_index_in_dim(GroupTable.of(groups).position, lane, 0, keepdims=False)
 
 
@@ -178,6 +192,7 @@ class LaneReduction(Collective):
     __slots__ = ()
     reduce: ClassVar[Callable[..., Any]]  # along dimensions of an array
     repeat: ClassVar[Callable[[Any, int], Any]]  # x o x o ... o x
+    makes_equal = True
 
     def collective(self, axis: Hashable, size: int, dims: Sequence[int | None], x: Any) -> tuple[Any, None]:
         (d,), (rest, _) = dims, self.without(axis)
@@ -200,10 +215,15 @@ class Psum(LaneReduction):
     groups: Groups | None = None
     reduce = reduce_sum
     repeat = _times
+    lower = reduction("add")
     jvp = linear
 
     def transpose(op, ct, x):
-        return perform(op, ct)
+        """Lanes whose results are the same value get its cotangent; those with a copy each get the sum of theirs."""
+        if op.groups is not None:
+            return perform(op, ct)
+        copies = tuple([axis for axis in op.axes if axis not in x.varying])
+        return vary(perform(Psum(copies), ct) if copies else ct, x.varying)
 
 
 # y = product of x over the lanes
@@ -214,6 +234,7 @@ class Pprod(LaneReduction):
     unit = lambda dtype: 1
     reduce = reduce_prod
     repeat = integer_pow
+    lower = reduction("multiply")
 
     def jvp(op, primals, tangents):
         """dy = sum of dx times all other factors, which are products before and after: there is no division by 0."""
@@ -243,6 +264,7 @@ class Pmax(LaneExtreme):
     groups: Groups | None = None
     unit = lowest
     reduce = reduce_max
+    lower = reduction("maximum")
 
 
 # y = min of x over the lanes
@@ -252,6 +274,7 @@ class Pmin(LaneExtreme):
     groups: Groups | None = None
     unit = highest
     reduce = reduce_min
+    lower = reduction("minimum")
 
 
 def exclusive_products(x: Any, axes: tuple[SizedAxis, ...], groups: Groups | None, reverse: bool) -> Any:
@@ -298,6 +321,8 @@ class AllGather(Collective):
         y, dim = beside(rest, x, dims[0])
         return axis_at(y, dim, d, size), None
 
+    lower = all_gather
+
 
 # y = (sum of x over the lanes)[k_1 at dims[0], k_2 at dims[1], ...] in the lane (k_1, k_2, ...)
 @operation
@@ -320,6 +345,8 @@ class PsumScatter(Collective):
         total = _times(x, size) if dims[0] is None else reduce_sum(x, (dims[0],))
         return beside(rest, total, d)
 
+    lower = reduce_scatter
+
 
 # y[k at dims] = (x of the lane k)[my lane at dims]: lanes and dimensions change places
 @operation
@@ -339,6 +366,8 @@ class AllToAll(Collective):
         rest, d = op.without(axis)
         return beside(rest, axis_at(x, dims[0], d, size), d + 1)
 
+    lower = all_to_all
+
 
 # y = x of the lane ``source``
 @operation
@@ -351,7 +380,7 @@ class Pbroadcast(Collective):
 
     def transpose(op, ct, x):
         total = perform(Psum(op.axes, op.groups), ct)
-        mine = eq(lane_position(op.axes, op.groups), scalar(op.source, int32))
+        mine = eq(lane_position(op.axes, op.groups, ct.type.varying), scalar(op.source, int32))
         return select(broadcast(mine, total.type.shape), total, zeros(total.type))
 
     def collective(op, axis, size, dims, x):
@@ -363,6 +392,15 @@ class Pbroadcast(Collective):
         if not rest.axes:
             return y, None
         return perform(replace(rest, source=int(np.ravel_multi_index(others, rest.sizes))), y), None
+
+    def lower(op, emit, x):
+        """As a sum of which all terms but one are 0: XLA's CPU runtime has no broadcast."""
+
+        def summed(x: Any) -> Any:
+            mine = eq(lane_position(op.axes, op.groups, x.type.varying), scalar(op.source, int32))
+            return perform(Psum(op.axes, op.groups), select(broadcast(mine, x.type.shape), x, zeros(x.type)))
+
+        return emit.decompose(summed, x)
 
 
 # y = x of the lane s, in the lane t, for each pair (s, t); 0 in lanes that no pair leads to
@@ -383,10 +421,13 @@ class Ppermute(Collective):
             source[t] = s
         return rows(axis_at(x, dims[0], 0, size), source, mode="fill", fill_value=0), 0
 
+    lower = collective_permute
+
 
 # y = the number of this lane
 @operation
 class AxisIndex(Collective):
+    meets = False
     axes: tuple[SizedAxis, ...]
 
     def result_type(op):
@@ -401,3 +442,53 @@ class AxisIndex(Collective):
             own = iota(int32, size) if name == axis else broadcast(perform(AxisIndex(op.axes[k : k + 1])), (size,))
             lane = add(lane, mul(own, broadcast(scalar(stride, int32), (size,))))
         return lane, 0
+
+    lower = axis_index
+
+
+# y = x, as a value of which each lane has a copy
+@operation
+class Pvary(Collective):
+    meets = False
+    axes: tuple[SizedAxis, ...]
+
+    jvp = linear
+
+    def varies(self, operands: frozenset[SizedAxis]) -> frozenset[SizedAxis]:
+        return operands | frozenset(self.axes)
+
+    def transpose(op, ct, x):
+        copied = tuple([axis for axis in op.axes if axis not in x.varying])
+        return perform(Psum(copied), ct) if copied else ct
+
+    def collective(op, axis, size, dims, x):
+        return beside(op.without(axis)[0], x, dims[0])
+
+    def lower(op, emit, x):
+        return x
+
+
+# y = x of lane 0, for a value that is the same in all lanes
+@operation
+class Punvary(Collective):
+    meets = False
+    axes: tuple[SizedAxis, ...]
+    makes_equal = True
+
+    jvp = linear
+
+    def transpose(op, ct, x):
+        mine = eq(lane_number(op.axes, x.varying), scalar(0, int32))
+        return select(broadcast(mine, x.shape), vary(ct, x.varying), zeros(ct.type))
+
+    def collective(op, axis, size, dims, x):
+        y = x if dims[0] is None else index_in_dim(x, 0, dims[0], keepdims=False)
+        rest, _ = op.without(axis)
+        return (perform(rest, y) if rest.axes else y), None
+
+    def lower(op, emit, x):
+        return x
+
+
+LaneOperations.copy = lambda axes, x: perform(Pvary(axes), x)
+LaneOperations.sum = lambda axes, x: perform(Psum(axes), x)

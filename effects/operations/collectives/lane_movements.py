@@ -7,16 +7,16 @@ from math import prod
 from typing import Any
 
 from ...base.errors import BadArgument, ShapeMismatch
-from ...base.stack import perform
 from ...core.arrays import as_array
-from ...core.named_axes import SizedAxis, axis_tuple, bound_axes
+from ...core.named_axes import SizedAxis, axis_tuple, bound_axes, tracked
+from ...core.varying import vary
 from ...trees.pytrees import map as tree_map
 from ...types.dtypes import int32, is_bool
 from ..elementwise.conversion import convert
 from ..foundations.shapes import canonical_axis, move_axis, reshape, zeros
 from ..indexing.scatter_functions import index_take
 from ..manipulation.rearranging import transpose
-from .collective import AllGather, AllToAll, Pbroadcast, Ppermute, PsumScatter
+from .collective import AllGather, AllToAll, Pbroadcast, Ppermute, PsumScatter, collect
 from .lane_groups import Groups
 from .lane_reductions import equal_groups
 
@@ -34,7 +34,7 @@ def pbroadcast(x: Any, axis_name: Any, source: int, *, axis_index_groups: Any = 
     axes, groups, size = equal_groups("pbroadcast", axis_name, axis_index_groups)
     if not 0 <= source < size:
         raise BadArgument(f"pbroadcast: the source must be one of {size} lanes, got {source}.")
-    return tree_map(lambda leaf: perform(Pbroadcast(axes, groups, int(source)), as_array(leaf)) if axes else leaf, x)
+    return tree_map(lambda leaf: collect(Pbroadcast(axes, groups, int(source)), as_array(leaf)) if axes else leaf, x)
 
 
 def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
@@ -54,7 +54,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     def permute_leaf(leaf: Any) -> Any:
         y = as_array(leaf)
         if axes:
-            return perform(Ppermute(axes, pairs), y)
+            return collect(Ppermute(axes, pairs), y)
         return y if pairs else zeros(y.type)
 
     return tree_map(permute_leaf, x)
@@ -83,7 +83,7 @@ def all_gather(
         shape = y.type.shape
         d = canonical_axis(axis, len(shape) + (not tiled), "all_gather")
         if axes:
-            y = perform(AllGather(axes, groups, _dims(axes, groups, d)), y)
+            y = collect(AllGather(axes, groups, _dims(axes, groups, d)), y)
         return reshape(y, (*shape[:d], size * (shape[d] if tiled else 1), *shape[d + tiled :]))
 
     return tree_map(gather_leaf, x)
@@ -129,7 +129,7 @@ def psum_scatter(
             return y if tiled else reshape(y, shape[:d] + shape[d + 1 :])
         sizes = [n for _, n in axes] if groups is None else [size]
         y = reshape(y, (*shape[:d], *sizes, *([block] if tiled else []), *shape[d + 1 :]))
-        return perform(PsumScatter(axes, groups, _dims(axes, groups, d)), y)
+        return collect(PsumScatter(axes, groups, _dims(axes, groups, d)), y)
 
     return tree_map(scatter_leaf, x)
 
@@ -157,7 +157,7 @@ def all_to_all(
         concat = canonical_axis(concat_axis, len(shape), "all_to_all")
         if axes:
             y = reshape(y, (*shape[:split], *sizes, *([block] if tiled else []), *shape[split + 1 :]))
-            y = perform(AllToAll(axes, groups, _dims(axes, groups, split)), y)
+            y = collect(AllToAll(axes, groups, _dims(axes, groups, split)), y)
         y = reshape(y, (*shape[:split], size, *([block] if tiled else []), *shape[split + 1 :]))
         y = move_axis(y, split, concat)
         if not tiled:
@@ -186,7 +186,7 @@ def pgather(src: Any, idx: Any, axes: Any) -> Any:
     rank = len(x.type.shape)
     named = [item for item in items if not isinstance(item, int)]
     bound = bound_axes("pgather", named)
-    whole = perform(AllGather(bound, None, tuple(range(len(bound)))), x) if bound else x
+    whole = collect(AllGather(bound, None, tuple(range(len(bound)))), x) if bound else x
     places = [
         len(named) + canonical_axis(item, rank, "pgather") if isinstance(item, int) else named.index(item)
         for item in items
@@ -199,3 +199,21 @@ def pgather(src: Any, idx: Any, axes: Any) -> Any:
     table = reshape(whole, (prod(shape[: len(items)]), *shape[len(items) :]))
     rows = index_take(table, [reshape(index, (index.type.size,))], (0,))
     return reshape(rows, (*index.type.shape, *table.type.shape[1:]))
+
+
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+    """``x``, of which each device of a mesh has a copy along the named axes: ``to="varying"``, on every leaf.
+
+    Its cotangent is the sum of those of the copies. Values are cast by themselves where they meet others that vary, so
+    that this is for types that must agree from the start.
+    Raises: BadArgument: another ``to``. UnboundAxis: nothing binds a name.
+    """
+    if to != "varying":
+        raise BadArgument(f"pcast: values can be cast to='varying', got {to!r}.", hint="psum makes them invariant.")
+    axes = tracked(bound_axes("pcast", axis_name))
+    return tree_map(lambda leaf: vary(as_array(leaf), axes), x)
+
+
+def pvary(x: Any, axis_name: Any) -> Any:
+    """``pcast(x, axis_name, to="varying")``."""
+    return pcast(x, axis_name, to="varying")

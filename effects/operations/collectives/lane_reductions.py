@@ -7,9 +7,8 @@ from math import prod
 from typing import Any
 
 from ...base.errors import BadArgument
-from ...base.stack import perform
 from ...core.arrays import Array, as_array, scalar
-from ...core.named_axes import SizedAxis, axis_tuple, bound_axes
+from ...core.named_axes import SizedAxis, axis_tuple, bound_axes, tracked
 from ...trees.pytrees import map as tree_map
 from ...types.dtypes import int32, is_bool
 from ..dot_general import dot_general
@@ -18,7 +17,7 @@ from ..elementwise.comparison import eq, ne, select
 from ..elementwise.conversion import convert
 from ..foundations.shapes import broadcast, canonical_axes
 from ..reductions.cumulative import cummax, cummin, cumprod, cumsum
-from .collective import Pmax, Pmin, Pprod, Psum, along_groups, lane_position, on_table
+from .collective import Pmax, Pmin, Pprod, Psum, along_groups, collect, lane_position, on_table
 from .lane_groups import Groups
 
 
@@ -70,7 +69,7 @@ def _reduced(kind: Any, where: str, x: Any, axis_name: Any, groups: Any) -> Any:
             y = convert(y, int32)
         if dims:
             y = kind.reduce(y, canonical_axes(dims, len(y.type.shape), where))
-        return perform(kind(axes, groups), y) if axes else y
+        return collect(kind(axes, groups), y) if axes else y
 
     return tree_map(reduce_leaf, x)
 
@@ -123,11 +122,11 @@ def _extreme_lane(kind: Any, where: str, x: Any, axis_name: Any, groups: Any) ->
 
     def lane_of_leaf(leaf: Any) -> Any:
         y = as_array(leaf)
-        best = perform(kind(axes, groups), y) if axes else y
+        best = collect(kind(axes, groups), y) if axes else y
         found = bitwise_or(eq(y, best), bitwise_and(ne(y, y), ne(best, best)))
         none = broadcast(scalar(prod([size for _, size in axes]), int32), y.type.shape)
-        lane = select(found, broadcast(lane_position(axes, groups), y.type.shape), none)
-        return perform(Pmin(axes, groups), lane) if axes else lane
+        lane = select(found, broadcast(lane_position(axes, groups, tracked(axes)), y.type.shape), none)
+        return collect(Pmin(axes, groups), lane) if axes else lane
 
     return tree_map(lane_of_leaf, x)
 
@@ -145,7 +144,7 @@ def pargmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 def axis_index(axis_name: Any, *, axis_index_groups: Any = None) -> Array:
     """The number of this lane along the axis, row-major over several; with groups its position in its group."""
     axes, groups, _ = lanes_that_meet("axis_index", axis_name, axis_index_groups)
-    return lane_position(axes, groups)
+    return lane_position(axes, groups, tracked(axes))
 
 
 def pdot(

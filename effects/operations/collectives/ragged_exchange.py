@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...base.errors import ShapeMismatch
-from ...base.stack import perform
 from ...core.arrays import as_array
+from ...core.named_axes import tracked
 from ...types.dtypes import int32
 from ..elementwise.comparison import clamp, select
 from ..elementwise.conversion import convert
@@ -16,7 +16,7 @@ from ..indexing.scatter_functions import index_take
 from ..manipulation.creation import iota
 from ..manipulation.slicing import rev
 from ..reductions.reductions import argmax, reduce_or
-from .collective import AllGather, lane_position
+from .collective import AllGather, collect, lane_position
 from .lane_reductions import equal_groups
 
 
@@ -44,10 +44,10 @@ def ragged_all_to_all(
     dims = tuple(range(len(axes) if groups is None else 1))
 
     def gathered(v: Any) -> Any:
-        whole = perform(AllGather(axes, groups, dims), v) if axes else v
+        whole = collect(AllGather(axes, groups, dims), v) if axes else v
         return reshape(whole, (size, *v.type.shape))
 
-    me = lane_position(axes, groups)
+    me = lane_position(axes, groups, tracked(axes))
 
     def sent_to_me(table: Any) -> Any:
         """``i32[senders * slices]`` of a table with the slices for all lanes."""

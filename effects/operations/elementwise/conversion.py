@@ -11,8 +11,9 @@ from ...base.stack import perform
 from ...core.arrays import Array, as_array, is_number, scalar
 from ...core.columns import data_movement
 from ...core.operation import operation, shared
+from ...core.varying import vary
 from ...types import dtypes
-from ...types.array_type import array_type
+from ...types.array_type import ArrayType, array_type
 from ...types.casting import cast
 from ..foundations.elementwise_factory import Elementwise
 from ..foundations.shapes import move_axis
@@ -110,6 +111,11 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
     if not isinstance(x, Array):
         x = scalar(x, dtype, weak) if is_number(x) else as_array(x)
     return x if x.type.dtype == dtype and x.type.weak == weak else perform(shared(ConvertElementType, dtype, weak), x)
+
+
+def as_type(x: Any, type: ArrayType) -> Any:
+    """``x`` converted to the dtype and weakness of a type, and varying as it does."""
+    return vary(convert(x, type.dtype, type.weak), type.varying)
 
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:

@@ -21,6 +21,7 @@ from ...core import columns
 from ...core.arrays import Array, as_array, concrete, scalar
 from ...core.columns import data_movement, linear, per_operand
 from ...core.operation import operation, shared
+from ...core.varying import vary
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import FOUR_BITS, NUMERIC, ExtendedDType
 from .half_precision import in_bytes
@@ -318,7 +319,8 @@ def full(type: ArrayType, value: Any) -> Any:
 
 def zeros(type: ArrayType) -> Any:
     """Zeros of this type: the value of a symbolic zero."""
-    return full(type, 0)
+    return vary(full(type, 0), type.varying)
 
 
 columns.provide_zeros(zeros)
+

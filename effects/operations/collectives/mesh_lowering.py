@@ -1,0 +1,133 @@
+"""Collectives on the devices of a mesh: one operation of StableHLO each.
+
+Devices are numbered as in the mesh, row-major, its first axis major. ``rows`` has a row of these numbers for each
+product of the named axes; replica groups and pairs of devices are read off it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...core.named_axes import SizedAxis
+from ...sharding.mesh import sdy_axis
+from ...types.array_type import array_type
+from ...types.dtypes import int32
+
+CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
+NUMBER = array_type((), int32)
+
+
+def rows(mesh: Any, axes: Sequence[SizedAxis]) -> np.ndarray[Any, Any]:
+    """The numbers of the devices, a row for each product of ``axes``, in the order in which lanes are counted."""
+    places = [mesh.axis_names.index(name) for name, _ in axes]
+    numbers = np.arange(mesh.size).reshape(mesh.axis_sizes)
+    return np.moveaxis(numbers, places, range(-len(places), 0)).reshape(-1, prod([size for _, size in axes]))
+
+
+def device_groups(mesh: Any, op: Any) -> list[list[int]]:
+    """The numbers of the devices that meet, group by group; shorter groups are filled with -1."""
+    every = [range(prod([size for _, size in op.axes]))] if op.groups is None else op.groups
+    made = [[int(row[lane]) for lane in group] for row in rows(mesh, op.axes) for group in every]
+    return [list(column) for column in zip(*zip_longest(*made, fillvalue=-1))]
+
+
+def dense_numbers(numbers: Sequence[Sequence[int]]) -> str:
+    """A table of integers as an attribute."""
+    return f"dense<{[list(map(int, row)) for row in numbers]}> : tensor<{len(numbers)}x{len(numbers[0])}xi64>"
+
+
+def replica_groups(op: Any, emit: Any) -> str:
+    """The devices that meet: by the names of axes, whose text does not grow with the mesh, or group by group."""
+    if op.groups is not None:
+        return f"replica_groups = {dense_numbers(device_groups(emit.manual.mesh, op))}"
+    axes = ", ".join([f"#stablehlo.axis_ref<name = {sdy_axis(name)}>" for name, _ in op.axes])
+    mesh = emit.mesh(emit.manual.mesh)
+    return f"replica_groups = #stablehlo.replica_group_mesh_axes<mesh = {mesh}, axes = [{axes}]>"
+
+
+def reduction(name: str) -> Callable[..., Any]:
+    """The lowering of a reduction over lanes by an operation of StableHLO."""
+
+    def lower(op: Any, emit: Any, x: Any) -> Any:
+        attributes = f"{replica_groups(op, emit)}, {CHANNEL}, use_global_device_ids"
+        return emit.op("all_reduce", x, attributes=attributes, regions=combiner(emit, name, x))
+
+    return lower
+
+
+def combiner(emit: Any, name: str, x: Any) -> str:
+    """The region that combines two elements."""
+    element = x.type.update(shape=())
+    return emit.region([element, element], lambda a, b: [emit.binary(name, a, b)])
+
+
+def all_gather(op: Any, emit: Any, x: Any) -> Any:
+    d, shape = min(op.dims), x.type.shape
+    size = prod(op.sizes)
+    one = emit.reshape(x, (*shape[:d], 1, *shape[d:]))
+    whole = x.type.update(shape=(*shape[:d], size, *shape[d:]))
+    attributes = f"all_gather_dim = {d} : i64, {replica_groups(op, emit)}, {CHANNEL}, use_global_device_ids"
+    return _apart(op, emit, emit.op("all_gather", one, attributes=attributes, type=whole), d)
+
+
+def reduce_scatter(op: Any, emit: Any, x: Any) -> Any:
+    whole, d = _together(op, emit, x)
+    shape = whole.type.shape
+    piece = x.type.update(shape=(*shape[:d], 1, *shape[d + 1 :]))
+    attributes = f"scatter_dimension = {d} : i64, {replica_groups(op, emit)}, {CHANNEL}, use_global_device_ids"
+    y = emit.op("reduce_scatter", whole, attributes=attributes, type=piece, regions=combiner(emit, "add", x))
+    return emit.reshape(y, (*shape[:d], *shape[d + 1 :]))
+
+
+def all_to_all(op: Any, emit: Any, x: Any) -> Any:
+    whole, d = _together(op, emit, x)
+    size = prod(op.sizes)
+    attributes = (
+        f"split_dimension = {d} : i64, concat_dimension = {d} : i64, split_count = {size} : i64, "
+        f"{replica_groups(op, emit)}, {CHANNEL}"
+    )
+    return _apart(op, emit, emit.op("all_to_all", whole, attributes=attributes, type=whole.type), d)
+
+
+def collective_permute(op: Any, emit: Any, x: Any) -> Any:
+    pairs = [(row[s], row[t]) for row in rows(emit.manual.mesh, op.axes) for s, t in op.pairs]
+    if not pairs:
+        return emit.full(0, emit.made)
+    return emit.op("collective_permute", x, attributes=f"source_target_pairs = {dense_numbers(pairs)}, {CHANNEL}")
+
+
+def axis_index(op: Any, emit: Any) -> Any:
+    """By Horner's rule from the positions along the axes, which are digits of the device's number."""
+    device = emit.device_number()
+    mesh = emit.manual.mesh
+    total = emit.constant(0, NUMBER)
+    for name, size in op.axes:
+        stride = prod(mesh.axis_sizes[mesh.axis_names.index(name) + 1 :])
+        digit = emit.binary("divide", device, emit.constant(stride, NUMBER))
+        digit = emit.binary("remainder", digit, emit.constant(size, NUMBER))
+        total = emit.binary("add", emit.binary("multiply", total, emit.constant(size, NUMBER)), digit)
+    return total
+
+
+def _together(op: Any, emit: Any, x: Any) -> tuple[Any, int]:
+    """The operand with the dimensions of the operation side by side, as one."""
+    shape, d = x.type.shape, min(op.dims)
+    others = [e for e in range(len(shape)) if e not in op.dims]
+    order = [*others[:d], *op.dims, *others[d:]]
+    y = x if order == sorted(order) else emit.transpose(x, order)
+    rest = [shape[e] for e in others]
+    return emit.reshape(y, (*rest[:d], prod(op.sizes), *rest[d:])), d
+
+
+def _apart(op: Any, emit: Any, y: Any, d: int) -> Any:
+    """One dimension as those of the operation, each at its place: the inverse of ``_together``."""
+    shape = y.type.shape
+    z = emit.reshape(y, (*shape[:d], *op.sizes, *shape[d + 1 :]))
+    others = [e for e in range(len(z.type.shape)) if e not in op.dims]
+    order = [*others[:d], *op.dims, *others[d:]]
+    return z if order == sorted(order) else emit.transpose(z, [order.index(e) for e in range(len(order))])

@@ -1,0 +1,276 @@
+"""shard_map: a function of the pieces of arrays that one device of a mesh has, executed by all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Sequence
+from math import prod
+from typing import Any
+
+from ...effects.base.errors import BadArgument, CannotCross, ShapeMismatch, need_function
+from ...effects.base.stack import Binding, current, inside, perform
+from ...effects.base.wrapping import name_of, wraps
+from ...effects.control.shard_map import ShardMap
+from ...effects.core.arrays import as_array
+from ...effects.core.named_axes import Axis, Bound, SizedAxis
+from ...effects.core.varying import vary
+from ...effects.operations.collectives.collective import Punvary
+from ...effects.operations.foundations.shapes import reshape
+from ...effects.operations.manipulation.rearranging import transpose
+from ...effects.programs.closure_conversion import close_all
+from ...effects.programs.program import Program
+from ...effects.sharding.mesh_scope import get_abstract_mesh, get_mesh
+from ...effects.sharding.partition_spec import PartitionSpec
+from ...effects.trees import pytrees
+from ...effects.types.array_type import ArrayType
+from ..core.record import record
+
+# For each dimension of an array the axes over which it is divided, the first one major.
+SizedAxes = tuple[SizedAxis, ...]
+Division = tuple[SizedAxes, ...]
+
+
+def shard_map(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    in_specs: Any,
+    out_specs: Any,
+    mesh: Any = None,
+    axis_names: Collection[Hashable] = frozenset(),
+    check_vma: bool = True,
+) -> Any:
+    """Execute ``f`` on every device of a mesh, each with its own pieces of the arguments.
+
+        shard_map(f, mesh=mesh, in_specs=P("i"), out_specs=P("i"))(x) == concatenate([f(piece) for piece in split(x)])
+
+    where ``f`` uses no collective; collectives over the axes of the mesh are where devices meet.
+
+    Shapes: a dimension that a spec divides over axes is in ``f`` smaller by the product of their sizes, and in the
+    results larger.
+
+    Args:
+        in_specs, out_specs: a ``PartitionSpec`` for each argument and result, or a prefix of their trees. A spec names
+            for each dimension the axes over which it is divided; along others every device has the same piece.
+        mesh: by default the mesh in force (``set_mesh``).
+        axis_names: the axes that ``f`` sees; empty for all. Over the others the compiler divides the work.
+        check_vma: the types of values tell along which axes they vary from device to device. A result must not vary
+            along an axis that its spec does not name, and the derivative of a value that all devices share is the sum
+            of what each contributes. False: nothing is checked, every value is one of each device, and of a result that
+            should not vary the first device's counts.
+
+    Raises: BadArgument: no mesh, an axis that it does not have, a spec too long for its array, or a result that varies
+    along an axis that its spec does not name. ShapeMismatch: a dimension that cannot be divided. TreeMismatch: specs
+    are no prefix. CannotCross: ``f`` performs an effect that nothing inside of it handles.
+    """
+    if f is None:
+        return lambda g: shard_map(
+            g, in_specs=in_specs, out_specs=out_specs, mesh=mesh, axis_names=axis_names, check_vma=check_vma
+        )
+    need_function("shard_map", f)
+
+    @wraps(f)
+    def mapped(*args: Any) -> Any:
+        over, axes = _manual_axes(mesh, axis_names)
+        leaves, tree = pytrees.flatten(args)
+        xs = [as_array(x) for x in leaves]
+        specs = _flat_specs("in_specs", in_specs, args)
+        into = [_division("in_specs", spec, axes, len(x.type.shape)) for spec, x in zip(specs, xs)]
+        out: list[Division] = []
+
+        def body(*values: Any) -> Any:
+            y = f(*pytrees.unflatten(tree, values))
+            ys = [as_array(leaf) for leaf in pytrees.leaves(y)]
+            found = _flat_specs("out_specs", out_specs, y)
+            out[:] = [_division("out_specs", spec, axes, len(leaf.type.shape)) for spec, leaf in zip(found, ys)]
+            return pytrees.structure(y), [_checked(leaf, d, axes) for leaf, d in zip(ys, out)] if check_vma else ys
+
+        rows = [divide(x, division, axes) for x, division in zip(xs, into)]
+        if check_vma:
+            structure, results = _tracked(body, over, axes, rows, into, name_of(f))
+        else:
+            structure, results = _untracked(body, over, axes, rows, into, out, name_of(f))
+        return pytrees.unflatten(structure, [join(y, division, axes) for y, division in zip(results, out)])
+
+    return mapped
+
+
+def _tracked(
+    body: Callable[..., Any], mesh: Any, axes: SizedAxes, rows: Sequence[Any], into: Sequence[Division], name: str
+) -> tuple[Any, Sequence[Any]]:
+    """The structure and rows of the results of a body whose types tell along which axes a value varies."""
+    named = [_named(division) for division in into]
+    types = [_piece(x.type, over).along(x.type.varying | over) for x, over in zip(rows, named)]
+    structure, program, captured = _recorded(body, types, Binding(axes, True), name)
+    return structure, perform(ShardMap((program,), mesh, axes, True, len(captured)), *captured, *rows)
+
+
+def _untracked(
+    body: Callable[..., Any], mesh: Any, axes: SizedAxes, rows: Sequence[Any], into: Sequence[Division],
+    out: Sequence[Division], name: str,
+) -> tuple[Any, Sequence[Any]]:  # fmt: skip
+    """The same where every value is one of each device: those that come in, and those that leave, are made so."""
+    everywhere = frozenset(axes)
+    shared = [i for i, division in enumerate(into) if not _named(division)]
+    order = [*shared, *[i for i in range(len(into)) if i not in shared]]
+    given = [rows[i] if i in shared else _relabelled(rows[i], _named(into[i]), everywhere, mesh, axes) for i in order]
+    types = [x.type if k < len(shared) else _piece(x.type, everywhere) for k, x in enumerate(given)]
+    places = [order.index(i) for i in range(len(into))]
+    structure, program, captured = _recorded(
+        lambda *values: body(*[values[k] for k in places]), types, Binding(axes, False), name
+    )
+    results = perform(ShardMap((program,), mesh, axes, False, len(captured) + len(shared)), *captured, *given)
+    return structure, [_relabelled(y, everywhere, _named(d), mesh, axes) for y, d in zip(results, out)]
+
+
+def _recorded(
+    body: Callable[..., Any], types: Sequence[ArrayType], binding: Binding, name: str
+) -> tuple[Any, Program, tuple[Any, ...]]:
+    """The structure of the results of a body, its program, and the values that this takes first.
+
+    Raises: CannotCross: the program performs an effect other than collectives over these axes.
+    """
+    structures: list[Any] = []
+
+    def flat(*values: Any) -> Sequence[Any]:
+        structure, ys = body(*values)
+        structures.append(structure)
+        return ys
+
+    with inside(Bound(current(), binding)):
+        program = record(flat, types, name, "shard_map")
+    found = [effect for effect in program.effects if not isinstance(effect, Axis)]
+    if found:
+        names = ", ".join(sorted({effect.name for effect in found}))
+        raise CannotCross(
+            f"shard_map: every device would perform {names}, in no order.",
+            hint="handle it inside: shard_map(hx.handle(h)(f), ...).",
+        )
+    (closed,), captured = close_all([program])
+    return structures[0], closed, captured
+
+
+def _relabelled(x: Any, before: frozenset[SizedAxis], after: frozenset[SizedAxis], mesh: Any, axes: SizedAxes) -> Any:
+    """The rows of a value that varies ``before`` as those of one that varies ``after``: copied, or the first kept."""
+    if before == after:
+        return x
+    piece = _piece(x.type, before).along(x.type.varying | before)
+
+    def relabel(y: Any) -> Sequence[Any]:
+        excess = tuple([axis for axis in axes if axis in before - after])
+        return [vary(perform(Punvary(excess), y) if excess else y, after)]
+
+    (y,) = perform(ShardMap((record(relabel, [piece], "relabel"),), mesh, axes), x)
+    return y
+
+
+def _named(division: Division) -> frozenset[SizedAxis]:
+    """The axes over which an array is divided."""
+    return frozenset([axis for dim in division for axis in dim])
+
+
+def _piece(rows: ArrayType, over: frozenset[SizedAxis]) -> ArrayType:
+    """The type of one device's piece, of which ``rows`` has all, one after the other."""
+    return rows.update(shape=rows.shape[1:]) if over else rows
+
+
+def divide(x: Any, division: Division, axes: SizedAxes) -> Any:
+    """The pieces of an array as rows, one for each lane of the axes over which it is divided; itself where of none.
+
+    Raises: ShapeMismatch: a dimension is no multiple of the number of its pieces.
+    """
+    if not _named(division):
+        return x
+    shape: list[int] = []
+    places: dict[SizedAxis, int] = {}
+    local: list[int] = []
+    for d, (size, dim) in enumerate(zip(x.type.shape, division)):
+        count = prod([n for _, n in dim])
+        if size % count:
+            listed = ", ".join([f"{name!r} of size {n}" for name, n in dim])
+            raise ShapeMismatch(
+                f"shard_map: dimension {d} must be a multiple of {count}, divided over {listed}, got {x.type}.",
+                hint="pad it, or divide another dimension.",
+            )
+        for axis in dim:
+            places[axis] = len(shape)
+            shape.append(axis[1])
+        local.append(len(shape))
+        shape.append(size // count)
+    lanes = [places[axis] for axis in axes if axis in places]
+    y = transpose(reshape(x, tuple(shape)), (*lanes, *local))
+    return reshape(y, (prod([shape[d] for d in lanes]), *[shape[d] for d in local]))
+
+
+def join(y: Any, division: Division, axes: SizedAxes) -> Any:
+    """The array of these pieces: the inverse of ``divide``."""
+    lanes = [axis for axis in axes if any([axis in dim for dim in division])]
+    if not lanes:
+        return y
+    local = y.type.shape[1:]
+    whole = reshape(y, (*[n for _, n in lanes], *local))
+    order: list[int] = []
+    for d, dim in enumerate(division):
+        order += [*[lanes.index(axis) for axis in dim], len(lanes) + d]
+    sizes = [n * prod([size for _, size in dim]) for n, dim in zip(local, division)]
+    return reshape(transpose(whole, tuple(order)), tuple(sizes))
+
+
+def _checked(y: Any, division: Division, axes: SizedAxes) -> Any:
+    """A result of the body as one that varies along exactly the axes over which it is divided.
+
+    Raises: BadArgument: it may vary along another.
+    """
+    over = _named(division)
+    excess = [axis[0] for axis in axes if axis in y.type.varying - over]
+    if excess:
+        names = ", ".join(map(repr, excess))
+        raise BadArgument(
+            f"shard_map: out_specs must name every axis along which a result varies, got {y.type} without {names}.",
+            hint="reduce it (psum, pmax) or gather it over them; check_vma=False takes the first device's.",
+        )
+    return vary(y, over)
+
+
+def _manual_axes(mesh: Any, axis_names: Collection[Hashable]) -> tuple[Any, SizedAxes]:
+    """The mesh, and those of its axes that the body sees, in its order.
+
+    Raises: BadArgument: there is no mesh, or it has no such axis.
+    """
+    over = get_mesh() if mesh is None else mesh
+    if over.empty:
+        over = get_abstract_mesh()
+    if over.empty:
+        raise BadArgument("shard_map: a mesh must be given or in force, got none.", hint="mesh=..., or set_mesh(mesh).")
+    names = {axis_names} if isinstance(axis_names, str) else set(axis_names)
+    for name in names:
+        over.axis_size("shard_map", name)
+    return over, tuple([axis for axis in over.shape_tuple if not names or axis[0] in names])
+
+
+def _flat_specs(what: str, specs: Any, tree: Any) -> list[Any]:
+    """The spec of each leaf, from a prefix of the tree."""
+    is_spec = lambda x: x is None or isinstance(x, PartitionSpec)
+    return pytrees.broadcast_prefix(specs, tree, is_leaf=is_spec, what=f"shard_map {what}")
+
+
+def _division(what: str, spec: Any, axes: SizedAxes, rank: int) -> Division:
+    """How a spec divides an array of this rank.
+
+    Raises: BadArgument: it has more entries than the array dimensions, or names an axis that the body does not see, or
+    twice.
+    """
+    entries: Sequence[Any] = () if spec is None else tuple(spec)
+    if len(entries) > rank:
+        raise BadArgument(f"shard_map: a spec must have at most one entry for each dimension, got {spec} for {rank}.")
+    sizes = dict(axes)
+    division = []
+    for entry in entries:
+        names = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
+        for name in names:
+            if name not in sizes:
+                raise BadArgument(f"shard_map: {what} must name axes of {list(sizes)}, got {name!r} in {spec}.")
+        division.append(tuple([(name, sizes[name]) for name in names]))
+    used = [name for dim in division for name, _ in dim]
+    if len(set(used)) < len(used):
+        raise BadArgument(f"shard_map: a spec must name an axis once, got {spec}.")
+    return (*division, *[()] * (rank - len(entries)))
