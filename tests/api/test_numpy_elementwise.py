@@ -293,6 +293,12 @@ def test_sinc_is_zero_at_integers_and_exact_between_them(way, dtype):
 
 
 @pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "compiled"])
+def test_the_angle_of_complex_operands_is_that_whose_tangent_is_the_quotient(way):
+    x, y = np.array([1 + 2j, 0.5 - 1j], "complex128"), np.array([2 + 1j, 3 + 0.5j], "complex128")
+    np.testing.assert_allclose(np.tan(np.asarray(way(hnp.arctan2)(x, y))), x / y, rtol=1e-13)
+
+
+@pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "compiled"])
 def test_the_fraction_of_an_infinite_number_is_zero(way):
     x = np.array([np.inf, -np.inf, 2.5, -3.0, np.nan], "float32")
     for got, wanted in zip(way(hnp.modf)(x), np.modf(x)):

@@ -180,6 +180,8 @@ def ix_(*args: Any) -> tuple[Any, ...]:
             raise ShapeMismatch(f"ix_: vectors are needed, got {x.type}.")
         if x.dtype.kind == "b":
             x = nonzero(x)[0]
+        elif not x.size:  # of floats, as those of an empty list
+            x = convert(x, dtypes.default_int())
         grid.append(shapes.reshape(x, tuple([x.size if e == d else 1 for e in range(len(args))])))
     return tuple(grid)
 

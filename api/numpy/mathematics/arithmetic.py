@@ -178,15 +178,12 @@ def fmin(x1: Any, x2: Any) -> Any:
 
 
 def arctan2(x1: Any, x2: Any, /) -> Any:
-    """The angle of ``x2[i] + i x1[i]`` in [-pi, pi]. Source: NumPy, ``arctan2``.
+    """The angle of ``x2[i] + i x1[i]`` in [-pi, pi]; of complex numbers as ``lax.atan2``. Source: NumPy, ``arctan2``.
 
     >>> arctan2(1.0, 0.0)
     Array(1.5707964, dtype=float32, weak_type=True)
     """
-    x, y = inexact_together("arctan2", x1, x2)
-    if dtypes.is_complex(x.type.dtype):
-        raise DTypeMismatch(f"arctan2: operands must be real, got {x.type}.")
-    return transcendental.atan2(x, y)
+    return transcendental.atan2(*inexact_together("arctan2", x1, x2))
 
 
 atan2 = arctan2

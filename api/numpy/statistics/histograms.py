@@ -91,7 +91,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     if edges.type.shape:
         if edges.ndim != 1:
             raise ShapeMismatch(f"histogram_bin_edges: edges must be a vector, got {edges.type}.")
-        return edges
+        return inexact(edges)
     count = bins.__index__()
     if range is None:
         low, high = (reductions.min(x), reductions.max(x)) if x.size else (like(x, 0), like(x, 1))

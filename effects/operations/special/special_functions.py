@@ -116,9 +116,11 @@ def _zeta(s, q):
     around = np.where((s == np.floor(s)) & (s > 1), around, np.nan)
     y = np.where(below, around, hurwitz(s, np.where(below, 1.0, q)))
     y = np.where((q <= 0) & (r == 0), np.where(even, np.inf, np.nan), y)
+    y = np.where((s > FIRST_TERM) & (q > 0) & (q < np.inf), np.abs(q) ** -s, y)
     return np.where((s == 1) & (q == q), np.inf, y)
 
 
+FIRST_TERM = 1000.0  # from this exponent on zeta of a positive number is its first term, in every dtype
 BRANCHED = 10_000  # elements from which on zeta tests for negative ones
 
 
@@ -152,6 +154,8 @@ def _over_all_integers(s: Any, q: Any, sums: Any) -> Any:
 
 def _at_zero_and_infinity(s: Any, q: Any, y: Any) -> Any:
     nan = like(q, np.nan)
+    first = bitwise_and(gt(s, like(s, FIRST_TERM)), gt(q, like(q, 0.0)))
+    y = select_n(first, y, pow(abs(q), neg(s)))
     y = select_n(eq(q, like(q, np.inf)), y, select_n(gt(s, like(s, 1.0)), nan, like(q, 0.0)))
     y = select_n(eq(q, like(q, 0.0)), y, select_n(_even(s), nan, like(q, np.inf)))
     return select_n(bitwise_and(eq(s, like(s, 1.0)), eq(q, q)), y, like(q, np.inf))

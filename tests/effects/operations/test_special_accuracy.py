@@ -219,3 +219,15 @@ def test_second_derivatives_of_sinc(dtype, way):
         wanted = [float(mp.diff(series, mp.mpf(float(v)), 2)) if v else -np.pi**2 / 3 for v in x]
     got = np.asarray(WAYS[way](slope(slope(hx.numpy.sinc)))(x)).astype(float)
     np.testing.assert_allclose(got, wanted, rtol=8 * eps, atol=8 * eps)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_zeta_of_large_exponents_is_its_first_term(dtype, way):
+    exponents, bases = (1025.0, 1e4, 1e10, 1e30, np.inf), (0.5, 1.0, 1.001, 1.5, 3.0)
+    s, q = (v.ravel().astype(dtype) for v in np.meshgrid(exponents, bases))
+    with np.errstate(over="ignore", under="ignore"):
+        wanted = (q.astype(np.longdouble) ** -s.astype(np.longdouble)).astype(dtype)
+    got = np.asarray(WAYS[way](lax.zeta)(s, q))
+    rtol = 4e3 * np.finfo(dtype).eps  # of a power with such exponents
+    np.testing.assert_allclose(got, wanted, rtol=rtol, atol=np.finfo(dtype).tiny)
