@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import handlax as hx
+import handlax.numpy as hnp
 from handlax.effects.core.arrays import ConcreteArray
 from handlax.effects.trees.frozen_tree import deferred_tree
 from handlax.errors import (
@@ -21,6 +22,7 @@ from handlax.errors import (
     NotAnArray,
     UnhandledEffect,
 )
+from handlax.lowering.jit.dispatch import Jitted
 
 Point = namedtuple("Point", "x y")
 
@@ -313,3 +315,20 @@ def test_a_device_or_a_backend_is_chosen():
         assert float(hx.jit(lambda x: x + 1, **chosen)(1.0)) == 2.0
     with pytest.raises(hx.errors.BadArgument, match="device or backend must be None"):
         hx.jit(lambda x: x, device=device, backend="cpu")
+
+
+@pytest.mark.parametrize(("f", "arguments", "options"), [
+    (lambda x: x + 1, lambda x: (x,), {}),
+    (lambda x, y: x + y, lambda x: (x, x), {}),
+    (lambda t: t["x"] + 1, lambda x: ({"x": x},), {}),
+    (lambda x, n: x * n, lambda x: (x, 2), {"static_argnums": 1}),
+])  # fmt: skip
+def test_only_the_first_call_of_each_type_is_slow(f, arguments, options, monkeypatch):
+    slow, calls = Jitted.slow, []
+    monkeypatch.setattr(Jitted, "slow", lambda self, *args: (calls.append(args), slow(self, *args))[1])
+    jitted = hx.jit(f, **options)
+    for kind in (hnp.ones(2), hnp.ones(3), hnp.ones(2, "int32")):
+        calls.clear()
+        for _ in range(3):
+            np.testing.assert_array_equal(jitted(*arguments(kind)), f(*arguments(kind)))
+        assert len(calls) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 
 import pytest
 
@@ -81,6 +82,9 @@ def test_a_bar_is_written_to_the_standard_error(capsys, monkeypatch, with_tqdm):
         written = capsys.readouterr().err
         assert "train: " in written
         assert "1000/1000" in written
+        if not with_tqdm:
+            seconds, rate = re.findall(r"1000/1000 \(100 %\), ([\d.]+) s, (\d+)/s", written)[-1]
+            assert float(seconds) < 60 and int(rate) > 1000 / 60
 
 
 def test_counts_that_make_no_sense_are_refused():
