@@ -10,7 +10,6 @@ that perform operations are attached by the modules that define those operations
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -63,7 +62,7 @@ class Array:
 
     @property
     def size(self) -> int:
-        return math.prod(self.type.shape)
+        return self.type.size
 
     @property
     def nbytes(self) -> int:
