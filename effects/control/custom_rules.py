@@ -89,6 +89,8 @@ class LinearSolve(HigherOrder):
     bodies: tuple[Program, ...]
     shared: int
     carry: int
+    states: int = 0  # the last of aux: states of handlers after the solver, which have derivatives
     loops = True  # the carry is b as operand, x as result, and x is the carry of matvec
+    solves = True
     prunes = False
     joint_transpose = True

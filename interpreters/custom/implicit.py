@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...effects.base.errors import NotDifferentiable, ShapeMismatch, TreeMismatch, need_function
+from ...effects.base.errors import CannotCross, NotDifferentiable, ShapeMismatch, TreeMismatch, need_function
 from ...effects.base.stack import perform
 from ...effects.base.tracebacks import boundary
 from ...effects.control.custom_rules import CustomJvp, LinearSolve
@@ -22,6 +22,7 @@ from ...effects.programs.program import Program, interpret
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
+from ..analysis.dependence import is_root
 from ..differentiation.deferred_rules import checked, describe_function, full
 from ..differentiation.jvp import jvp_program
 from ..differentiation.jvp_rules import DerivativeRule
@@ -165,11 +166,28 @@ def _(op, primals, tangents):
         at = (*primals[:shared], *ys[:count])
         _, by_captured = by_program(op.bodies[1], at, (*tangents[:shared], *[None] * count))
         rest = [add_tangents(db, None if dy is None else neg(dy)) for db, dy in zip(rest, by_captured)]
-    none = [None] * (len(ys) - count)
+    daux = [*[None] * (len(ys) - count - op.states), *_state_tangents(op, primals, tangents)]
     if all([db is None for db in rest]):
-        return ys, [None] * count + none
+        return ys, [None] * count + daux
     dxs = perform(op, *primals[:shared], *full(rest, [y.type for y in ys[:count]]))
-    return ys, [*[dx if is_inexact(dx.type.dtype) else None for dx in dxs[:count]], *none]
+    return ys, [*[dx if is_inexact(dx.type.dtype) else None for dx in dxs[:count]], *daux]
+
+
+def _state_tangents(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> list[Any]:
+    """The tangents of the states after the solver, by its operations.
+
+    Raises: CannotCross: it leaves effects to handlers further out, which it would perform a second time.
+    """
+    first = len(op.bodies[0].outs) - op.states
+    if not any([is_inexact(t.dtype) for t in op.bodies[0].out_types[first:]]):
+        return [None] * op.states
+    if is_root(op):
+        raise CannotCross(
+            f"{op.name}: the state of a handler after the solver has a derivative, for which the solver would perform "
+            f"{', '.join(sorted(map(str, op.effects)))} a second time.",
+            hint="handle these effects inside of the handler with the state.",
+        )
+    return by_program(op.bodies[0], primals, tangents)[1][first:]
 
 
 @TRANSPOSE.rule(LinearSolve)

@@ -17,6 +17,7 @@ from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program
 from ..core.body_transform import STATELESS, BodyTransformer, StateFlow, cross, transform_body
 from ..core.loop_rotation import rotate, rotate_within
+from ..core.solver_state import cross_solver
 from ..differentiation.linear_rules import cross_linear
 from .answer_conversion import fit_answer
 from .early_exit import Abort
@@ -140,7 +141,7 @@ class HandlerRun(BodyTransformer):
                 return cross_linear(self, op, operands)
             if op.tests and self.handles_in(op.tests[0]):
                 return (rotate_within if self.leaves_in(op) else rotate)(self, op, operands)
-            return cross(self, op, operands)
+            return (cross_solver if op.solves and self.current is not NO_STATE else cross)(self, op, operands)
         finally:
             STACK.reset(token)
 

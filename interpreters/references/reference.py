@@ -37,6 +37,7 @@ from ...effects.programs.printer import WRITERS
 from ...effects.types.array_type import ArrayType, OfArrayType
 from ..core.body_transform import BodyTransformer, StateFlow, StateLayout, TransformedBody, cross
 from ..core.loop_rotation import rotate, rotate_within
+from ..core.solver_state import cross_solver
 
 _NUMBERS = count()
 
@@ -310,7 +311,8 @@ class References(BodyTransformer):
             test = op.tests[0].effects if op.tests else ()
             mine = [effect for effect in test if isinstance(effect, (RefGet, RefSet)) and effect.ref in run.cells]
             left = [effect for effect in test if not isinstance(effect, Axis) and effect not in mine]
-            results = (cross if not mine else rotate_within if left else rotate)(run, op, operands)
+            plain = cross_solver if op.solves else cross
+            results = (plain if not mine else rotate_within if left else rotate)(run, op, operands)
         finally:
             STACK.reset(token)
         self.cells.update({ref: run.cells[ref] for ref in written_in(op.effects) if ref in run.cells})
