@@ -1,6 +1,7 @@
 """Calls that nest deeper than Python's stack."""
 
 import sys
+import threading
 
 import pytest
 
@@ -19,6 +20,13 @@ def test_a_call_nests_deeper_than_one_stack():
     with pytest.raises(RecursionError):
         (lambda f: f(f, DEEP))(lambda f, n: f(f, n - 1) if n else 0)
     assert descend(DEEP, lambda: 0) == DEEP
+
+
+def test_a_call_that_is_not_deep_stays_on_its_stack():
+    assert on_deep_stack(threading.get_ident) == threading.get_ident()
+    threads = set()
+    descend(DEEP, lambda: threads.add(threading.get_ident()) or 0)
+    assert threads.isdisjoint({threading.get_ident()})
 
 
 def test_an_error_arrives_at_the_caller():
