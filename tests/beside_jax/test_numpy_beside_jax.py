@@ -12,7 +12,7 @@ from handlax import numpy as hnp
 pytestmark = pytest.mark.peer
 EXPLAINED = {
     "complex NaN and infinities: C99, and the parts that are known": (
-        """amax amin max min ptp arcsinh arctan arctanh asinh atan atanh cos cosh exp exp2 expm1 gradient
+        """amax amin max min minmax ptp arcsinh arctan arctanh asinh atan atanh cos cosh exp exp2 expm1 gradient
         histogram_bin_edges histogram sign sin sinh sinc tan tanh vander poly reciprocal log log10 log1p log2 sqrt
         nanmean nanmax nanmin acos acosh arccos arccosh power pow float_power abs absolute square unwrap
         unique_all unique_counts unique_inverse unique_values""", ("c64 special",)),
