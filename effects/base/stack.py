@@ -60,6 +60,7 @@ class Run:
     advice: str = ""  # what to do, in messages, where Python needs the value of its boxes, or uses them after its end
     label: str  # its name in messages, ``vmap('batch')``; empty: part of another handler, and not shown
     owns_boxes: bool = True  # whether values under this run may be boxes that are none outside of it
+    records_everything: bool = False  # so that no handler further out receives any operation
 
     def __init__(self, outer: Run, label: str, site: RawSite | None = None):
         self.outer = outer
@@ -103,11 +104,6 @@ class Run:
             STACK.reset(token)
 
     @property
-    def records_everything(self) -> bool:
-        """Whether it records every operation, so that no handler further out receives any."""
-        return False
-
-    @property
     def labeller(self) -> CodeLabeller:
         """Appends the labels of this run and of those outside it, up to the innermost run that records everything.
 
@@ -118,7 +114,7 @@ class Run:
             while run is not BASE and not run.records_everything:
                 labels.append(run.label)
                 run = run.outer
-            self._labeller = NO_LABELS if run is BASE else CodeLabeller(tuple(filter(None, labels)))
+            self._labeller = NO_LABELS if run is BASE else CodeLabeller(tuple([label for label in labels if label]))
         return self._labeller
 
     def labelled_site(self) -> RawSite:

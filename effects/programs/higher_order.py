@@ -89,9 +89,8 @@ class HigherOrder(Operation):
 
     @property
     def effects(self) -> frozenset[Any]:
-        row = EMPTY_ROW
-        for body in self.bodies:
-            row |= body.effects
+        rows = [body.effects for body in self.bodies if body.effects]
+        row = EMPTY_ROW.union(*rows) if rows else EMPTY_ROW
         return row if self.binds is None else row - {Axis(name) for name, _ in self.binds.axes}
 
     @property

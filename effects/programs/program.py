@@ -85,7 +85,8 @@ class Program(Equations, ImmutableObject):
         kinds: set[type[Operation]] = set(map(type, ops))
         for kind in kinds:
             if kind.has_row:
-                row = row.union(*[each.effects for each in ops if type(each) is kind])
+                rows = [effects for each in ops if type(each) is kind and (effects := each.effects)]
+                row = row.union(*rows) if rows else row
         _set_in_types(self, tuple(in_types))
         _set_ops(self, ops)
         _set_args(self, tuple(args))

@@ -57,7 +57,7 @@ def while_any(run: BodyTransformer, op: Any, operands: tuple[Any, ...]) -> tuple
 def _step(test: Program, body: Program, mapped: tuple[bool, ...]) -> Program:
     """The body where the test holds, else the carry unchanged. ``mapped``: which shared operands are mapped."""
     recorder = Record(BASE, "")
-    inputs = [recorder.input(t) for t in body.in_types]
+    inputs = recorder.inputs(body.in_types)
     with inside(recorder):
         (more,) = interpret(test, inputs)
         env, guarded = _guarded(body, inputs, more, mapped)

@@ -20,7 +20,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 from ...effects.base import config
-from ...effects.base.caches import Cache
+from ...effects.base.caches import AttachedCache, Cache, Part
 from ...effects.base.errors import CannotCross
 from ...effects.base.stack import BASE, Run, inside
 from ...effects.core.arrays import as_array
@@ -40,6 +40,7 @@ from .record import Record
 Mark = Any
 _BODIES = Cache("transform_body")
 _OPERATIONS = Cache("cross")
+_INNER_BODIES = AttachedCache("bodies within a body", None)
 _STATEFUL_BODIES = Cache("handle", 128)  # smaller: an entry keeps its handler alive, and what its clauses close over
 
 
@@ -157,7 +158,7 @@ class BodyTransformer(Run):
     """
 
     __slots__ = ("bodies",)
-    bodies: dict[Any, TransformedBody]  # those in the body that this run transforms; unset at the outermost body
+    bodies: Part  # those in the body that this run transforms; unset at the outermost body
 
     def fresh(self, outer: Run) -> Any:
         """A new run of the same handler over ``outer``."""
@@ -240,13 +241,12 @@ def transform_body(
     scope = run.outer.scope
     entry = (key, body, tuple(marks), signature, flow_key, tuple(state), positions, binds, scope, config.current())
     if key is None or flow_key is None or (body.effects and run.outer is not BASE):
-        bodies = getattr(run, "bodies", {})
-        found = None if flow_key is None else bodies.get(entry)
-        if found is None:
-            found = bodies[entry] = _transform(
-                run, body, marks, required, flow, state, positions, binds, run.outer
-            )
-        return found
+        bodies = getattr(run, "bodies", None)
+        found = None if bodies is None or flow_key is None else bodies.get(entry)
+        if found is not None:
+            return found
+        made = _transform(run, body, marks, required, flow, state, positions, binds, run.outer)
+        return made if bodies is None or flow_key is None else _INNER_BODIES.add(bodies, entry, made)
     cache = _BODIES if flow.fixed else _STATEFUL_BODIES
     outer = under(BASE, scope)
     return cache.get(entry, lambda: _transform(run, body, marks, required, flow, state, positions, binds, outer))
@@ -267,16 +267,17 @@ def _transform(
     recorder = Record(outer if binds is None else Bound(outer, binds), "", run.site, run)
     inner = run.fresh(recorder)
     inner.site = run.site
-    inner.bodies = getattr(run, "bodies", {}) if outer is run.outer else {}
+    shared = getattr(run, "bodies", None) if outer is run.outer else None
+    inner.bodies = _INNER_BODIES.new_part() if shared is None else shared
     state_input, state_result = positions
     inputs = []
     try:
         for i, (mark, t) in enumerate([*zip(marks, body.in_types), (None, None)]):
             if i == state_input:
                 with inside(recorder):
-                    flow.begin(inner, [recorder.input(kind) for kind in state])
+                    flow.begin(inner, recorder.inputs(state))
             if t is not None:
-                inputs.append(inner.box(mark, [recorder.input(part) for part in inner.part_types(mark, t)]))
+                inputs.append(inner.box(mark, recorder.inputs(inner.part_types(mark, t))))
         with inside(inner):
             results = interpret(body, inputs)
         with inside(recorder):

@@ -47,6 +47,7 @@ class Record(Run):
 
     __slots__ = ("builder", "owner")
     new_builder: type[Builder] = Builder
+    records_everything = True  # a subclass, such as a tape, may forward some operations
 
     def __init__(self, outer: Run, label: str, site: tuple[Any, int] | None = None, owner: Run | None = None):
         super().__init__(outer, label, site)
@@ -57,14 +58,17 @@ class Record(Run):
     def described(self) -> str:
         return self.label or ("a rule" if self.owner is None else self.owner.described)
 
-    @property
-    def records_everything(self) -> bool:
-        """Whether every operation is answered here; a subclass such as a tape forwards those on foreign operands."""
-        return type(self) is Record
-
     def input(self, type: ArrayType) -> RecordBox:
         """The box of a new input of the program."""
         return box(type, self, self.builder.input(type))
+
+    def inputs(self, types: Sequence[ArrayType]) -> list[RecordBox]:
+        """The boxes of new inputs of these types."""
+        builder = self.builder
+        first = builder.count
+        builder.in_types += types
+        builder.count = first + len(types)
+        return [box(t, self, number) for number, t in enumerate(types, first)]
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         # the two commonest arities by hand: this is the hottest path of all
@@ -165,7 +169,7 @@ def record(
     cell = None if label else outer.cell  # what is part of another handler stands where that one's operation stands
     run = Record(outer, label, (cell and cell.site) or user_site(2))
     with installed(run):
-        program = run.freeze(on_deep_stack(f, *[run.input(t) for t in in_types]), name)
+        program = run.freeze(on_deep_stack(f, *run.inputs(in_types)), name)
     if config.current().check_leaks:
         check_leaks(run)
     return program

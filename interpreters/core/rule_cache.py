@@ -60,7 +60,7 @@ def _recorded(rule: RuleFunction, types: Sequence[ArrayType]) -> RuleProgram | N
     recorder = Record(BASE, "")
     try:
         with inside(recorder):
-            results, marks = rule(*[recorder.input(t) for t in types])
+            results, marks = rule(*recorder.inputs(types))
             program = recorder.freeze(results)
     except Exception:  # a rule that reads values or raises is not cached: uncached, the error names the user's line
         return None

@@ -18,6 +18,7 @@ from ...effects.programs.closure_conversion import close_all
 from ...effects.trees import pytrees
 from ..core.compile_time import CompileTime
 from ..differentiation.jvp import Jvp
+from ..differentiation.linearize_bodies import LinearizingJvp
 from ..differentiation.partial_eval import Tape
 
 
@@ -185,10 +186,10 @@ def _evaluate(call: CustomCall, xs: Sequence[Array]) -> RuleResults:
         outs, tree = pytrees.flatten(call.function(*xs))
         return RuleResults([as_array(y) for y in outs], [], tree)
     owned = any([x.run is run for x in xs])
-    if kind is Run or (kind is Tape and not owned) or (kind is Jvp and not owned):
+    if kind is Run or (kind is Tape and not owned) or (kind in FORWARD_MODE and not owned):
         with inside(run.outer):
             return _evaluate(call, xs)
-    if type(run) is Jvp and call.derivative:
+    if isinstance(run, Jvp) and kind in FORWARD_MODE and call.derivative:
         pairs = [run.unbox(x) for x in xs]
         with inside(run.outer):
             results = call.make_rule((), 0, None, {}).apply((), [x for x, _ in pairs], [dx for _, dx in pairs])
@@ -197,7 +198,8 @@ def _evaluate(call: CustomCall, xs: Sequence[Array]) -> RuleResults:
     return RuleResults(outs, [], tree)
 
 
-_DERIVATIVES = (Jvp, Tape, Run)  # handlers that forward every operation without one of their boxes
+FORWARD_MODE = (Jvp, LinearizingJvp)
+_DERIVATIVES = (*FORWARD_MODE, Tape, Run)  # handlers that forward every operation without one of their boxes
 
 
 def _perform_recorded(call: CustomCall, xs: Sequence[Array]) -> Any:

@@ -205,7 +205,7 @@ def _jvp_program(program: Program, nonzero: Sequence[bool]) -> tuple[Program, tu
     """``jvp_program``, uncached."""
     recorder = Record(under(BASE, current().scope), "")
     run = Jvp(recorder, "jvp")
-    primals = [recorder.input(t) for t in program.in_types]
+    primals = recorder.inputs(program.in_types)
     tangents = [recorder.input(t) if yes else None for yes, t in zip(nonzero, program.in_types)]
     with inside(run):
         results = interpret(program, [run.pair(x, dx) for x, dx in zip(primals, tangents)])

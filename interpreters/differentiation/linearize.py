@@ -21,6 +21,7 @@ from ...effects.programs.program import Builder, Program, interpret
 from ...effects.types.array_type import ArrayType
 from ..analysis.simplify import dead_code_elimination
 from .jvp import Jvp
+from .linearize_bodies import LinearizingJvp
 from .partial_eval import Tape
 from .transpose import backward
 
@@ -79,7 +80,7 @@ def linearize(
     """Linearize a flat function at ``primals``; ``types[i]`` is the type of tangent ``i``, None where it is zero."""
     site = user_site(2)
     tape = Tape(STACK.get(), "", site)
-    run = Jvp(tape, label, site)
+    run = LinearizingJvp(tape, label, site)
     boxes = [x if t is None else run.pair(x, tape.input(t)) for x, t in zip(primals, types)]
     try:
         with inside(run):

@@ -55,6 +55,7 @@ class Tape(Record):
 
     __slots__ = ()
     new_builder = ResidualBuilder
+    records_everything = False
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         for x in operands:
@@ -75,13 +76,17 @@ class Tape(Record):
         return function(self, *operands)
 
     def _split(self, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Answer an operation with bodies: its known part is performed outside, the rest is recorded."""
+        """Answer an operation with bodies."""
         parts = split_operation(op, [x.run is self for x in operands])
+        if parts.rest is not None and (refused := exceeded_budget(parts.rest)) is not None:
+            raise refused.error()
+        return self.perform_split(parts, operands)
+
+    def perform_split(self, parts: SplitOperation, operands: Sequence[Any]) -> tuple[Any, ...]:
+        """The results of a split operation: its known part is performed outside, the rest is recorded."""
         values = list(operands)
         for known, sources in parts.known:
             values += self.outer.answer(known, tuple([values[n] for n in sources]))
-        if parts.rest is not None and (refused := exceeded_budget(parts.rest)) is not None:
-            raise refused.error()
         rest = () if parts.rest is None else Record.answer(self, parts.rest, tuple([values[n] for n in parts.sources]))
         return tuple([rest[later] if first is None else values[first] for first, later in parts.results])
 

@@ -15,7 +15,6 @@ A ``while`` cannot stack: its known carries are computed by a loop of their own,
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -104,6 +103,14 @@ class SplitOperation(NamedTuple):
     results: tuple[tuple[int | None, Any], ...]
 
 
+class BodyTypes(NamedTuple):
+    """The types of the inputs of the bodies that are split; ``shared`` and ``carry`` count those of these groups."""
+
+    inputs: tuple[ArrayType, ...]
+    shared: int
+    carry: int
+
+
 def split_bodies(
     op: HigherOrder, unknown: Sequence[bool], policy: Policy | None, split_program: Callable[..., SplitProgram]
 ) -> SplitOperation:
@@ -124,7 +131,8 @@ def split_bodies(
         return _all_unknown(op, len(unknown))
     late = body.late_effects(reached.inputs)
     halves = [split_program(body, reached.inputs, reached.results, policy, all_results, late) for body in op.bodies]
-    return _Assembly(op, reached.inputs, reached.results, halves, all_results, split_program).parts()
+    types = BodyTypes(op.bodies[0].in_types, op.shared, op.carry)
+    return Assembly(op, types, reached.inputs, reached.results, halves, all_results, split_program).parts()
 
 
 def _all_unknown(op: HigherOrder, count: int) -> SplitOperation:
@@ -208,16 +216,18 @@ def _countdown(op: Any) -> Any:
     return op.with_bodies((test, step), carry=op.carry + 1)
 
 
-class _Assembly:
+class Assembly:
     """Assembles the split bodies of one operation into known operations and a rest.
 
-    ``unknown``: which inputs of the bodies are unknown; ``unknown_results``: which results. ``halves``: the split
-    bodies. ``all_results``: whether the rest has known results too.
+    ``op``: an operation of the same kind. ``types``: of the inputs of the bodies; ``unknown``: which of them are
+    unknown; ``unknown_results``: which results. ``halves``: the split bodies. ``all_results``: whether the rest has
+    known results too.
     """
 
     def __init__(
         self,
         op: HigherOrder,
+        types: BodyTypes,
         unknown: Sequence[bool],
         unknown_results: Sequence[bool],
         halves: Sequence[SplitProgram],
@@ -225,6 +235,7 @@ class _Assembly:
         split_program: Callable[..., SplitProgram],
     ):
         self.op = op
+        self.types = types
         self.unknown = unknown
         self.unknown_results = unknown_results
         self.halves = halves
@@ -232,12 +243,12 @@ class _Assembly:
         self.split_program = split_program
         self.inputs = [k for k, yes in enumerate(unknown) if not yes]  # the known inputs of a body
         self.outs = len(unknown_results) - sum(unknown_results)  # the number of known results
-        self.results = range(op.carry - sum(unknown_results[: op.carry]), self.outs)  # known results not carried
+        self.results = range(types.carry - sum(unknown_results[: types.carry]), self.outs)  # known results not carried
         self.slots: list[ArrayType] = []  # types of the residuals that leave the bodies
         self.slots_of: dict[ArrayType, list[Slot]] = {}  # the slots of each type
         self.hoisted: Any = None  # the operation performed before a loop, and its operands
         self.renamed: dict[Source, Source] = {}  # slot -> its source after hoisting
-        counts = (op.shared, op.carry, len(unknown) - op.shared - op.carry)
+        counts = (types.shared, types.carry, len(unknown) - types.shared - types.carry)
         self.group = [group for group, count in enumerate(counts) for _ in range(count)]  # of each input of a body
 
     def parts(self) -> SplitOperation:
@@ -286,7 +297,7 @@ class _Assembly:
         carries it again.
         """
         leaving: dict[Slot, int] = {}
-        filled: Counter[ArrayType] = Counter()  # how many slots of each type this body fills
+        filled: dict[ArrayType, int] = {}  # how many slots of each type this body fills
         sources: list[Source] = []
         for residual in half.residuals:
             is_input, n = type(residual) is Operand, residual.number
@@ -296,9 +307,10 @@ class _Assembly:
                 sources.append(residual)
             else:
                 number = n if is_input else half.known.outs[n]
-                kind = half.known.type_of(number)
-                slot = self.slot(kind, filled[kind])
-                filled[kind] += 1
+                kind = (half.known.in_types if is_input else half.known.out_types)[n]
+                count = filled.get(kind, 0)
+                slot = self.slot(kind, count)
+                filled[kind] = count + 1
                 leaving[slot] = number
                 sources.append(slot)
         return leaving, sources
@@ -317,15 +329,16 @@ class _Assembly:
 
     def known_body(self, program: Program, leaving: dict[Slot, int]) -> Program:
         """The known half with its known results, then the slots; zeros in slots of other branches."""
-        outs, slots = program.outs[: self.outs], [Slot(i) for i in range(len(self.slots))]
-        if len(leaving) == len(slots):
-            return program.with_outs([*outs, *[leaving[slot] for slot in slots]])
+        outs = program.outs[: self.outs]
+        if len(leaving) == len(self.slots):
+            return program.with_outs([*outs, *[leaving[slot] for slot in sorted(leaving)]])
         with_residuals = program.with_outs([*outs, *leaving.values()])
         recorder = Record(BASE, "")
-        inputs = [recorder.input(t) for t in with_residuals.in_types]
+        inputs = recorder.inputs(with_residuals.in_types)
         with inside(recorder):
             results = interpret(with_residuals, inputs)
             filled = dict(zip(leaving, results[len(outs) :]))
+            slots = map(Slot, range(len(self.slots)))
             slot_values = [filled[slot] if slot in filled else zeros_like(t) for slot, t in zip(slots, self.slots)]
         return recorder.freeze([*results[: len(outs)], *slot_values], program.name)
 
@@ -355,9 +368,9 @@ class _Assembly:
         """The rest and the sources of its operands, in the order of their groups; None where it computes nothing."""
         op, group = self.op, self.group
         groups: tuple[dict[Source, ArrayType], ...] = ({}, {}, {})
-        for k, (yes, t) in enumerate(zip(self.unknown, op.bodies[0].in_types)):
-            if yes or (self.all_results and group[k] == CARRY):
-                groups[group[k]][Operand(k)] = t
+        for k, (yes, t) in enumerate(zip(self.unknown, self.types.inputs)):
+            if group[k] == CARRY and (yes or self.all_results):  # in the order of the results
+                groups[CARRY][Operand(k)] = t
         for program, sources in rests:
             for x, t in zip(sources, program.in_types):
                 source_group = group[x.number] if type(x) is Operand else SHARED if type(x) is Hoisted else EACH

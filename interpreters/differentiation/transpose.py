@@ -24,7 +24,7 @@ from ...effects.core.named_axes import under
 from ...effects.core.varying import with_varying
 from ...effects.programs.program import Builder, Program, interpret
 from ...effects.types.array_type import ArrayType
-from ..analysis.dependence import as_set, dependence
+from ..analysis.dependence import body_dependence
 from ..core.record import Record
 from ..core.rule_cache import ADJOINTS, InlinedBlock, is_inlinable
 from .partial_eval import split_program
@@ -238,18 +238,19 @@ def _transpose_program(
 
 def _uses_known_results_of_bodies(program: Program, linear: Sequence[bool]) -> bool:
     """Whether an operation with bodies and linear operands has a result that is known, and that is used."""
-    if not any(op.bodied for op in program.ops):
+    if not any([op.bodied for op in program.ops]):
         return False
-    used = {n for args in program.args for n in args}
-    marked = as_set(linear)
-    is_linear = [numbers & marked != 0 for numbers in dependence(program).values]
-    at = len(program.in_types)
-    for op, args, types in zip(program.ops, program.args, program.types):
-        last = at + (len(types) if op.multiple_results else 1)
-        linear_operand = op.bodied and not TRANSPOSE.has(type(op)) and any([n >= 0 and is_linear[n] for n in args])
-        if linear_operand and any([not is_linear[n] and n in used for n in range(at, last)]):
-            return True
-        at = last
+    is_linear = list(linear)
+    for op, args, results, _ in program.steps():
+        marks = [n >= 0 and is_linear[n] for n in args]
+        found: Sequence[bool] = (True in marks,) * len(results)
+        if op.bodied and found and found[0]:
+            found = body_dependence(op).reached(marks).results
+            if not all(found) and not TRANSPOSE.has(type(op)):
+                known = {n for n, yes in zip(results, found) if not yes}
+                if any([not known.isdisjoint(operands) for operands in program.args]):
+                    return True
+        is_linear += found
     return False
 
 

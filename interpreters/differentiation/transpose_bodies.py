@@ -177,9 +177,7 @@ def _body(
             return adjoint
     recorder = Record(BASE, "")
 
-    def inputs(items: Sequence[Any]) -> list[Any]:
-        return [recorder.input(t) for t in items]
-
+    inputs = recorder.inputs
     fixed = inputs([t for t, yes in zip(types, marks.shared) if not yes])
     cts = inputs([t for t, yes in zip(types[shared:], carried) if yes])
     sums = inputs([t for t, yes in zip(linear_shared, summed) if yes and op.loops])

@@ -69,10 +69,6 @@ class _HandledFunction(Record):
         "hx.numpy.where, and return what is used afterwards."
     )
 
-    @property
-    def records_everything(self) -> bool:
-        return True
-
 
 def _array_or_none(x: Any) -> Array | None:
     """An argument as an array; None if it is none."""
@@ -89,7 +85,7 @@ def _with_early_exit(
     recorder = Record(STACK.get(), "handle", site)
     run = HandlerRun(recorder, handler, state, site, _abort)
     with installed(run):
-        outs = interpret(program, [recorder.input(t) for t in program.in_types])
+        outs = interpret(program, recorder.inputs(program.in_types))
     with installed(recorder):
         leaves, tree = pytrees.flatten(final_answer(handler, run.merged_state(), pytrees.unflatten(structure, outs)))
         handled = recorder.freeze([as_array(y) for y in leaves], program.name)

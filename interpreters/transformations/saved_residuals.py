@@ -137,7 +137,7 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Residua
 
     run = Record(STACK.get(), "saved_residuals", user_site(2))
     with installed(run):
-        boxes = [run.input(t) for t in types]
+        boxes = run.inputs(types)
         linear = linearize(flat, boxes, [tangent_type(t) for t in types], "saved_residuals").derivative
         backward = dead_code_elimination(linear.program()).program
         forward = run.freeze([x if x.run is run else as_array(0) for x in backward.consts])

@@ -116,7 +116,7 @@ def _program(op: Operation, types: tuple[ArrayType, ...]) -> Any:
     """The program of one operation on operands of these types."""
     run = Record(BASE, "")
     with inside(run):
-        y = perform(op, *[run.input(t) for t in types])
+        y = perform(op, *run.inputs(types))
     return run.freeze(op.as_results(y), op.name)
 
 

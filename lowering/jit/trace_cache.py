@@ -186,7 +186,7 @@ def record(request: TraceRequest) -> Trace:
     start = time.perf_counter()
     run = Record(current(), request.label, user_site(2))
     with installed(run):
-        args, kwargs = request.tree.unflatten([run.input(t) for t in request.types])
+        args, kwargs = request.tree.unflatten(run.inputs(request.types))
         if request.merge is not None:
             args, kwargs = request.merge(args, kwargs)
         results = on_deep_stack(request.fun, *args, **kwargs)

@@ -70,26 +70,28 @@ def _running(f: Any, unit: Any) -> Callable[..., Any]:
     """
 
     def windows(x: Any, reverse: bool) -> Any:
+        """The windows of ``x``, which may be overwritten."""
         one = x.dtype.type(unit)  # every window starts with it, so that a sum of -0 alone is 0
         if reverse:
             y = f(one, x.T)
             for last in range(1, len(y)):
                 f(y[:last], x.T[last], out=y[:last])
             return y.T
-        y = x.copy()
-        f(one, y[..., :1], out=y[..., :1])
+        first = x[..., :1]
+        f(one, first, out=first)
         if isinstance(f, np.ufunc):
-            return f.accumulate(y, -1, out=y)
-        for k in range(1, y.shape[-1]):
-            f(y[..., k - 1], y[..., k], out=y[..., k])
-        return y
+            return f.accumulate(x, -1, out=x)
+        for k in range(1, x.shape[-1]):
+            f(x[..., k - 1], x[..., k], out=x[..., k])
+        return x
 
     def blockwise(x: Any, reverse: bool) -> Any:
         size = x.shape[-1]
         if size <= _BLOCK:
-            return windows(x, reverse)
-        padded = np.full((*x.shape[:-1], -(-size // _BLOCK) * _BLOCK), unit, x.dtype)
+            return windows(x.copy(), reverse)
+        padded = np.empty((*x.shape[:-1], -(-size // _BLOCK) * _BLOCK), x.dtype)
         padded[..., :size] = x
+        padded[..., size:] = unit
         blocks = windows(padded.reshape((*x.shape[:-1], -1, _BLOCK)), reverse)
         end, before, rest = (0, slice(1, None), slice(-1)) if reverse else (-1, slice(-1), slice(1, None))
         totals = blockwise(blocks[..., end], reverse)[..., before, None]

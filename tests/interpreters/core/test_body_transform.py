@@ -66,17 +66,21 @@ def test_a_crossing_is_remembered_for_equal_operations():
     def f(x):
         return hnp.sum(lax.scan(lambda c, w: (hnp.sin(c * w) + 0.125, c), x, hnp.ones(5))[1])
 
-    first = hx.make_program(hx.grad(f))(x)
+    def tangent(x):
+        return hx.jvp(f, (x,), (x,))[1]
+
+    first = hx.make_program(tangent)(x)
     before = hx.cache_info()["cross"]
-    again = hx.make_program(hx.grad(f))(x)
+    again = hx.make_program(tangent)(x)
     after = hx.cache_info()["cross"]
     assert again == first
     assert (after.hits - before.hits, after.misses - before.misses) == (1, 0)
 
 
 def test_what_a_crossing_remembers_is_split_once_for_each_setting(monkeypatch):
+    @hx.checkpoint
     def f(x):
-        return hnp.sum(lax.scan(lambda c, w: (hnp.sin(c * w) + 0.375, c), x, hnp.ones(5))[1])
+        return hnp.sum(hnp.sin(x) * 0.375)
 
     made = []
     once = partial_eval.split_bodies
