@@ -48,6 +48,7 @@ from .effects.programs.program import InstalledPage as _InstalledPage
 from .effects.programs.program import Program as Program
 from .effects.trees.frozen_tree import Frozen as Frozen
 from .effects.types.array_type import ArrayType as ArrayType
+from .effects.types.dtype_families import float0 as float0
 from .interpreters.analysis.simplify import common_subexpressions as common_subexpressions
 from .interpreters.analysis.simplify import dead_code_elimination as dead_code_elimination
 from .interpreters.batching.batch import batch_program as batch_program
@@ -127,7 +128,9 @@ from .lowering.xla.array_backend import XlaBackend as _XlaBackend
 from .lowering.xla.host_callbacks import effects_barrier as effects_barrier
 
 if _typing.TYPE_CHECKING:
+    from . import ad as ad
     from . import ad_checkpoint as ad_checkpoint
+    from . import api_util as api_util
     from . import checkpoint_policies as checkpoint_policies
     from . import core as core
     from . import custom_batching as custom_batching
@@ -149,6 +152,7 @@ if _typing.TYPE_CHECKING:
     from . import test_util as test_util
     from . import typing as typing
     from .effects.programs.parse_result import parse_program as parse_program
+    from .environment_info import print_environment_info as print_environment_info
     from .interpreters.analysis.typecheck import check_program as check_program
     from .interpreters.analysis.typecheck import typecheck as typecheck
     from .interpreters.inspection.draw import Drawing as Drawing
@@ -184,10 +188,11 @@ if _typing.TYPE_CHECKING:
 _LATER = {
     name: module
     for module, names in {
-        ".": "ad_checkpoint checkpoint_policies core custom_batching custom_derivatives debug example_libraries "
+        ".": "ad ad_checkpoint api_util checkpoint_policies core custom_batching custom_derivatives debug example_libraries "
         "experimental extend "
         "flatten_util lax library nn operations ops probability random ref sharding test_util typing",
         ".effects.programs.parse_result": "parse_program",
+        ".environment_info": "print_environment_info",
         ".interpreters.inspection.draw": "Drawing draw",
         ".interpreters.inspection.stepper": "Stepper step",
         ".interpreters.analysis.typecheck": "check_program typecheck",

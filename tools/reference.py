@@ -29,6 +29,7 @@ NAMESPACES = (
     "handlax.experimental.checkify", "handlax.experimental.mesh_utils", "handlax.sharding", "handlax.extend",
     "handlax.tree", "handlax.tree_util", "handlax.dtypes", "handlax.columns", "handlax.errors", "handlax.testing",
     "handlax.ops", "handlax.ref", "handlax.test_util", "handlax.flatten_util", "handlax.extend.core", "handlax.typing",
+    "handlax.ad", "handlax.api_util",
     "handlax.example_libraries.optimizers",
 )  # fmt: skip
 

@@ -25,3 +25,4 @@ from ..interpreters.core.record import record as record
 from ..interpreters.handlers.answer_types import AnswerTyped as AnswerTyped
 from ..interpreters.handlers.answer_types import perform_typed as perform_typed
 from . import core as core
+from . import linear_util as linear_util

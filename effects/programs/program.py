@@ -132,6 +132,11 @@ class Program(Equations, ImmutableObject):
     jaxpr = property(lambda self: self)
     literals = property(lambda self: self.consts)
 
+    @property
+    def constvars(self) -> tuple[Variable, ...]:
+        """A variable for each constant, to be paired with ``consts``; equations have the constants as literals."""
+        return tuple([Variable(-1 - k, const.type) for k, const in enumerate(self.consts)])
+
     def value_types(self) -> list[ArrayType]:
         """The type of every value by its number, constants at the end: ``types[-1 - k]`` is constant ``k``'s."""
         return [*self.numbered_types(), *[const.type for const in reversed(self.consts)]]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..base.immutables import ImmutableObject, setter
-from .dtype_families import ExtendedDType, short_name
+from .dtype_families import ANY_INEXACT, ExtendedDType, float0, short_name
 
 Shape = tuple[int, ...]
 
@@ -66,8 +66,16 @@ class ArrayType(ImmutableObject):
         """The same type, not weak."""
         return array_type(self.shape, self.dtype, False, self.varying) if self.weak else self
 
+    def tangent(self) -> ArrayType:
+        """The type of tangents and cotangents: itself where the dtype is inexact, else of ``float0``."""
+        return self if self.dtype in ANY_INEXACT else array_type(self.shape, float0, self.weak)
+
     def str_short(self) -> str:
         return str(self)
+
+    # the names of a ShapedArray
+    strip_weak_type = strong
+    to_tangent_aval = to_ct_aval = at_least_vspace = tangent
 
     def __str__(self) -> str:
         plain = f"{short_name(self.dtype)}[{','.join(map(str, self.shape))}]" + ("~" if self.weak else "")

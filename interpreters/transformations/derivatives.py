@@ -34,6 +34,8 @@ from ..core.record import record
 from ..differentiation.jvp import Jvp
 from ..differentiation.linearize import linearize as linearize_flat
 from ..differentiation.transpose import transpose_program
+from ..references.arguments import positions_of
+from .gradient_references import vjp_of_references
 from .linear_functions import (
     LinearSignature,
     Pullback,
@@ -188,7 +190,12 @@ def vjp(
     """
     need_function("vjp", fun)
     must_be_empty("vjp", "reduce_axes", reduce_axes, _REDUCE)
-    traced = _LinearizedCall("vjp", fun, primals, has_aux, in_nzs)
+    try:
+        traced = _LinearizedCall("vjp", fun, primals, has_aux, in_nzs)
+    except NotDifferentiable:
+        if not positions_of(pytrees.leaves(primals)):
+            raise
+        return vjp_of_references(vjp, fun, primals, has_aux)
     saveable = None if saveable_args is True else flags("vjp: saveable_args", saveable_args, traced.tree)
     pull = Pullback(traced.linear.derivative, traced.signature(), traced.xs, saveable)
     return (traced.result(), pull, traced.aux) if has_aux else (traced.result(), pull)

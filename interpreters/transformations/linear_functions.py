@@ -27,6 +27,7 @@ from ...effects.types import dtypes
 from ...effects.types.array_type import ArrayType
 from ..differentiation.linearize import Linearized
 from ..differentiation.transpose import transpose_program
+from .gradient_references import bound
 from .saved_arguments import SplitResiduals, mirrored
 
 
@@ -226,6 +227,13 @@ class Pullback(LinearFunction):
         found = iter((self.linear if self._split is None else self._closed()).pullback(checked))
         grads = [None if t is None else next(found) for t in of.tangent_types]
         return pytrees.unflatten(of.in_tree, materialised(grads, of.in_types))
+
+    def with_refs(self, *entries: Any) -> Any:
+        """The pullback that adds gradients to references; an entry for each argument leaf: ``pull.with_refs(ref)(ct)``.
+
+        An entry is a ``Ref`` of the type of the gradient; ``ad.GradValue()``: it is returned; or ``ad.DontWant()``.
+        """
+        return bound(self, entries, self.signature.in_tree, self.signature.in_types)
 
     def with_logs(self, *ct: Any) -> tuple[Any, Any]:
         """The cotangents, and the dictionary of what backward rules logged: see ``custom_vjp.defvjp_with_logs``."""

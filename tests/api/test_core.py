@@ -40,3 +40,23 @@ def test_an_interpreter_of_equations_gives_the_results_of_the_function():
 def test_types_are_shaped_arrays():
     assert core.ShapedArray((2,), np.dtype("float32")) == hx.typeof(np.ones(2, "float32")) == core.get_aval(hnp.ones(2))
     assert hx.make_jaxpr(lambda x: x)(1.0).effects == core.no_effects
+
+
+@pytest.mark.parametrize(("dtype", "weak", "tangent"), [
+    ("float32", False, "float32"), ("complex64", True, "complex64"),
+    ("int32", True, "float0"), ("bool", False, "float0"),
+])  # fmt: skip
+def test_types_have_the_names_of_shaped_arrays(dtype, weak, tangent):
+    t = core.ShapedArray((2,), dtype, weak)
+    expected = hx.float0 if tangent == "float0" else np.dtype(tangent)
+    assert t.to_tangent_aval() == t.to_ct_aval() == t.at_least_vspace() == core.ShapedArray((2,), expected, weak)
+    assert t.strip_weak_type() == core.ShapedArray((2,), dtype)
+
+
+def test_a_program_has_a_variable_for_each_constant():
+    table = hnp.arange(3.0)
+    p = hx.make_program(lambda x: x * table + 2.0)(1.0)
+    assert [v.aval for v in p.constvars] == [hx.typeof(c) for c in p.consts]
+    assert len({*p.constvars}) == len(p.consts) > 0
+    environment = dict(zip(p.constvars, p.consts, strict=True))
+    assert not any(x in environment for eqn in p.eqns for x in eqn.invars if not isinstance(x, core.Literal))

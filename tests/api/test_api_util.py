@@ -1,0 +1,28 @@
+"""Functions of trees as functions of leaves."""
+
+import pytest
+
+from handlax import api_util, tree
+from handlax.errors import BadCall
+from handlax.extend import linear_util
+
+
+def total(x, y, *more, scale=1):
+    return {"sum": (x["a"] + y) * scale, "more": more}
+
+
+def test_a_function_of_trees_is_one_of_leaves():
+    arguments = ({"a": 1}, 2, 3), {"scale": 10}
+    flat, out_tree = api_util.flatten_fun(total, tree.structure(arguments))
+    with pytest.raises(BadCall, match="total must be called"):
+        out_tree()
+    assert flat.call_wrapped(*tree.leaves(arguments)) == [3, 30] and flat.__name__ == "total"
+    assert out_tree() == tree.structure(total(*arguments[0], **arguments[1]))
+
+
+def test_what_is_known_of_a_function_stays_with_it():
+    info = api_util.debug_info("test", total, ({"a": 1}, 2, 3), {"scale": 10, "static": 0}, static_argnames=("static",))
+    assert info.arg_names == ("x['a']", "y", "more[0]", "scale") and info.traced_for == "test"
+    wrapped = linear_util.wrap_init(total, {"scale": 2}, debug_info=info)
+    flat, _ = api_util.flatten_fun_nokwargs(wrapped, tree.structure(({"a": 1}, 2)))
+    assert flat.call_wrapped(1, 2) == [6] and flat.debug_info is info
