@@ -152,7 +152,6 @@ if _typing.TYPE_CHECKING:
     from . import test_util as test_util
     from . import typing as typing
     from .effects.programs.parse_result import parse_program as parse_program
-    from .environment_info import print_environment_info as print_environment_info
     from .interpreters.analysis.typecheck import check_program as check_program
     from .interpreters.analysis.typecheck import typecheck as typecheck
     from .interpreters.inspection.draw import Drawing as Drawing
@@ -177,6 +176,7 @@ if _typing.TYPE_CHECKING:
     from .library import reap as reap
     from .library import sow as sow
     from .library import tell as tell
+    from .lowering.jit.environment_info import print_environment_info as print_environment_info
     from .sharding import NamedSharding as NamedSharding
     from .sharding import P as P
     from .sharding import make_mesh as make_mesh
@@ -188,11 +188,11 @@ if _typing.TYPE_CHECKING:
 _LATER = {
     name: module
     for module, names in {
-        ".": "ad ad_checkpoint api_util checkpoint_policies core custom_batching custom_derivatives debug example_libraries "
-        "experimental extend "
-        "flatten_util lax library nn operations ops probability random ref sharding test_util typing",
+        ".": "ad ad_checkpoint api_util checkpoint_policies core custom_batching custom_derivatives debug "
+        "example_libraries experimental extend flatten_util "
+        "lax library nn operations ops probability random ref sharding test_util typing",
         ".effects.programs.parse_result": "parse_program",
-        ".environment_info": "print_environment_info",
+        ".lowering.jit.environment_info": "print_environment_info",
         ".interpreters.inspection.draw": "Drawing draw",
         ".interpreters.inspection.stepper": "Stepper step",
         ".interpreters.analysis.typecheck": "check_program typecheck",

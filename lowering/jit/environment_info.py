@@ -7,7 +7,7 @@ import platform
 import sys
 from importlib import metadata
 
-from .lowering.jit.devices import devices, local_device_count, process_count
+from .devices import devices, local_device_count, process_count
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
@@ -29,5 +29,5 @@ def print_environment_info(return_string: bool = False) -> str | None:
     text = "\n".join([f"{name}: {value}" for name, value in lines.items()])
     if return_string:
         return text
-    print(text)
+    sys.stdout.write(f"{text}\n")
     return None

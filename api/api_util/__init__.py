@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .effects.base.errors import BadCall
-from .effects.base.wrapping import name_of
-from .effects.trees import pytrees
-from .effects.trees.paths import keystr
-from .extend.linear_util import WrappedFun
-from .lowering.jit.static_arguments import argument_names
+from ..effects.base.errors import BadCall
+from ..effects.base.wrapping import name_of
+from ..effects.trees import pytrees
+from ..effects.trees.paths import keystr
+from ..extend.linear_util import WrappedFun
+from ..lowering.jit.static_arguments import argument_names
 
 __all__ = ["DebugInfo", "debug_info", "flatten_fun", "flatten_fun_nokwargs"]
 
