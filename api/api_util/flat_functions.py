@@ -1,0 +1,90 @@
+"""Functions of trees as functions of leaves, and what is known of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..effects.base.errors import BadCall
+from ..effects.base.wrapping import name_of
+from ..effects.trees import pytrees
+from ..effects.trees.paths import keystr
+from ..extend.linear_util import WrappedFun
+from ..lowering.jit.static_arguments import argument_names
+
+__all__ = ["DebugInfo", "debug_info", "flatten_fun", "flatten_fun_nokwargs"]
+
+
+class DebugInfo(NamedTuple):
+    """For whom a function is traced, which function it is, and the paths of the leaves of its arguments."""
+
+    traced_for: str
+    func_src_info: str
+    arg_names: tuple[str, ...]
+    result_paths: tuple[str, ...] | None = None
+
+
+def debug_info(
+    traced_for: str,
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    static_argnums: Sequence[int] = (),
+    static_argnames: Sequence[str] = (),
+    result_paths_thunk: Any = None,
+    sourceinfo: str | None = None,
+    signature: Any = None,
+) -> DebugInfo:
+    """What is known of a call of a function before it is traced.
+
+    >>> debug_info("jit", lambda x, y: x, (1, {"a": 2}), {}).arg_names
+    ('x', "y['a']")
+    """
+    name = argument_names(fun)
+    trees = [(name(i), x) for i, x in enumerate(args) if i not in static_argnums]
+    trees += [(key, x) for key, x in kwargs.items() if key not in static_argnames]
+    paths = [key + keystr(path) for key, x in trees for path, _ in pytrees.leaves_with_path(x)]
+    return DebugInfo(traced_for, sourceinfo or name_of(fun), tuple(paths))
+
+
+def flatten_fun(f: Callable[..., Any], in_tree: Any) -> tuple[WrappedFun, Callable[[], Any]]:
+    """``f`` as a function of the leaves of ``(args, kwargs)`` to those of its result, and the structure of the result.
+
+    Raises: BadCall: the structure is asked for before the function was called.
+    """
+
+    def call(leaves: Any) -> Any:
+        args, kwargs = pytrees.unflatten(in_tree, leaves)
+        return f(*args, **kwargs)
+
+    return _flat(f, call)
+
+
+def flatten_fun_nokwargs(f: Callable[..., Any], in_tree: Any) -> tuple[WrappedFun, Callable[[], Any]]:
+    """``flatten_fun`` where ``in_tree`` is the structure of positional arguments alone.
+
+    >>> from handlax import tree
+    >>> flat, out_tree = flatten_fun_nokwargs(lambda x, y: {"sum": x + y}, tree.structure((1, 2)))
+    >>> flat.call_wrapped(1, 2), out_tree()
+    ([3], PyTreeDef({'sum': *}))
+    """
+    return _flat(f, lambda leaves: f(*pytrees.unflatten(in_tree, leaves)))
+
+
+def _flat(f: Callable[..., Any], call: Callable[[Any], Any]) -> tuple[WrappedFun, Callable[[], Any]]:
+    structures: list[Any] = []
+
+    def flat(*leaves: Any) -> list[Any]:
+        ys, structure = pytrees.flatten(call(leaves))
+        structures[:] = [structure]
+        return list(ys)
+
+    def out_tree() -> Any:
+        if not structures:
+            raise BadCall(f"flatten_fun: {name_of(f)} must be called before the structure of its result is asked for.")
+        return structures[0]
+
+    wrapped = WrappedFun(flat, getattr(f, "debug_info", None))
+    wrapped.__name__ = name_of(f)
+    return wrapped, out_tree
