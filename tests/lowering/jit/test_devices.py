@@ -76,3 +76,10 @@ def test_an_array_tells_the_address_of_its_data():
     x = hx.device_put(np.arange(3.0))
     assert lax.convert_element_type(x, x.dtype).unsafe_buffer_pointer() == x.unsafe_buffer_pointer()
     assert (x + 1).unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
+
+
+@pytest.mark.parametrize("name", ["process_index", "host_id"])
+def test_the_devices_of_a_process_are_found_by_its_number(name):
+    assert hx.local_devices(**{name: 0}) == hx.local_devices() == hx.devices()
+    with pytest.raises(errors.BadArgument, match="process must be below 1, got 1"):
+        hx.local_devices(**{name: 1})
