@@ -97,6 +97,14 @@ from .interpreters.transformations.make_program import named_scope as named_scop
 from .interpreters.transformations.saved_arguments import NotNeeded as NotNeeded
 from .interpreters.transformations.saved_arguments import NotSaveable as NotSaveable
 from .interpreters.transformations.vmap import vmap as vmap
+from .lowering.arrays.assembled_arrays import make_array_from_callback as make_array_from_callback
+from .lowering.arrays.assembled_arrays import make_array_from_process_local_data as make_array_from_process_local_data
+from .lowering.arrays.assembled_arrays import (
+    make_array_from_single_device_arrays as make_array_from_single_device_arrays,
+)
+from .lowering.arrays.device_put import device_put as device_put
+from .lowering.arrays.device_put import device_put_replicated as device_put_replicated
+from .lowering.arrays.device_put import device_put_sharded as device_put_sharded
 from .lowering.compile import eager_compilation as _eager
 from .lowering.jit.ahead_of_time import ShapeDtypeStruct as ShapeDtypeStruct
 from .lowering.jit.ahead_of_time import eval_shape as eval_shape
@@ -113,7 +121,6 @@ from .lowering.jit.devices import default_backend as default_backend
 from .lowering.jit.devices import default_device as default_device
 from .lowering.jit.devices import device_count as device_count
 from .lowering.jit.devices import device_get as device_get
-from .lowering.jit.devices import device_put as device_put
 from .lowering.jit.devices import devices as devices
 from .lowering.jit.devices import disable_jit as disable_jit
 from .lowering.jit.devices import local_device_count as local_device_count

@@ -1,1 +1,1 @@
-"""Operations, columns of rules, arrays and named axes: what `perform` needs; may import base, trees and types."""
+"""What `perform` needs: operations, columns of rules, arrays, axes; may import sharding and what comes before it."""

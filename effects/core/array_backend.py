@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..sharding.named_sharding import Sharding
 from ..types.array_type import ArrayType
 
 
@@ -20,7 +21,11 @@ class ArrayBackend(Protocol):
 
     def is_ready(self, buffer: Any) -> bool: ...
 
-    def devices(self, buffer: Any) -> set[Any]: ...
+    def sharding(self, buffer: Any) -> Sharding: ...
+
+    def is_committed(self, buffer: Any) -> bool: ...
+
+    def parts(self, x: Any) -> list[Any]: ...
 
     def delete(self, buffer: Any) -> None: ...
 

@@ -38,6 +38,7 @@ from ..types import dtypes
 from ..types.array_type import ArrayType, array_type
 from ..types.casting import number_data
 from .array_backend import InstalledBackend
+from .array_shards import OnDevices
 
 
 class Array:
@@ -104,7 +105,7 @@ class UnsealedArray(Array):
     _shared: bool  # set by ``share`` alone
 
 
-class ConcreteArray(UnsealedArray, ImmutableObject):
+class ConcreteArray(UnsealedArray, OnDevices, ImmutableObject):
     """An array whose data are known. Created by ``concrete`` and ``from_buffers``; immutable."""
 
     __slots__ = ()
@@ -187,26 +188,6 @@ class ConcreteArray(UnsealedArray, ImmutableObject):
         if not is_shared(self):
             InstalledBackend.backend.delete(self.buffer)
             _set_value(self, None)
-
-    def devices(self) -> set[Any]:
-        return InstalledBackend.backend.devices(self.buffer)
-
-    def unsafe_buffer_pointer(self) -> int:
-        """The address of the data on the device."""
-        return int(self.buffer.unsafe_buffer_pointer())
-
-    @property
-    def device(self) -> Any:
-        (device,) = self.devices()
-        return device
-
-    @property
-    def is_fully_addressable(self) -> bool:
-        return True
-
-    @property
-    def is_fully_replicated(self) -> bool:
-        return True
 
     def copy_to_host_async(self) -> None:
         """Does nothing: the transfer starts and ends when the array is read."""

@@ -267,9 +267,10 @@ def lower(
     aliases = _aliases(pruned, [bool(donated) and donated[n] for n in used_inputs])
     emitted = with_token(pruned) if calls_host(pruned) else pruned
     placement = placement.emitted(used_inputs, len(emitted.in_types), len(emitted.out_types))
+    tokens = [""] * (len(emitted.in_types) - len(aliases))
     module = lower_program(
-        emitted, name, [_donation(i, placement) for i in aliases] if any(donated) else (), placement.arguments,
-        placement.results, 1 if placement.mesh is None else placement.mesh.size,
+        emitted, name, [_donation(i, placement) for i in aliases] + tokens if any(donated) else (),
+        placement.arguments, placement.results, 1 if placement.mesh is None else placement.mesh.size,
     )  # fmt: skip
     return LoweredProgram(module, emitted, used_inputs, aliases, placement)
 

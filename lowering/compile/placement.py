@@ -31,6 +31,12 @@ class Placement(NamedTuple):
     arguments: tuple[NamedSharding | None, ...] = ()
     results: tuple[NamedSharding | None, ...] = ()
 
+    def __str__(self) -> str:
+        if self.mesh is None:
+            return str(self.devices[0])
+        cuts = [str(sharding.spec) if sharding else "whole" for sharding in self.arguments]
+        return f"{self.mesh}{' with ' if cuts else ''}{', '.join(cuts)}"
+
     def emitted(self, used: Sequence[int], arguments: int, results: int) -> Placement:
         """The placement of a program that takes the arguments ``used`` alone, and has further ones without sharding."""
         if self.mesh is None:

@@ -23,13 +23,16 @@ from ...effects.operations.foundations.shapes import zeros
 from ...effects.programs.closure_conversion import close
 from ...effects.programs.higher_order import Call as CallOp
 from ...effects.programs.program import Program
+from ...effects.sharding.named_sharding import SingleDeviceSharding
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ...interpreters.transformations.make_program import ShapeDtypeStruct
 from ..compile.compile import check_donation, compile_program, fail, lower
+from ..compile.placement import Placement
 from ..xla.array_backend import default_device
 from ..xla.lazy import runtime
 from . import trace_cache
+from .call_shardings import described_placement
 from .call_signature import concrete_operand, donated_buffer
 from .dispatch import Jitted, module_name
 from .static_arguments import ArgumentChoice, argument_names, split
@@ -64,26 +67,38 @@ def abstract(x: Any) -> Any:
     return x
 
 
-def described(t: ArrayType) -> ShapeDtypeStruct:
-    """An array type as a ``ShapeDtypeStruct``."""
-    return ShapeDtypeStruct(t.shape, t.dtype, weak_type=t.weak)
+def described(t: ArrayType, sharding: Any = None) -> ShapeDtypeStruct:
+    """An array type as a ``ShapeDtypeStruct``, with the sharding that is asked for it."""
+    return ShapeDtypeStruct(t.shape, t.dtype, weak_type=t.weak, sharding=sharding)
+
+
+def _public(where: Any) -> Any:
+    """The package's sharding of one of the runtime's."""
+    return getattr(where, "named", None) or SingleDeviceSharding(where._device)
 
 
 class _Stage:
     """A stage: structure and types of arguments and results."""
 
     def __init__(
-        self, jitted: Jitted, in_tree: Any, types: Sequence[ArrayType], donated: tuple[int, ...], found: Trace
+        self,
+        jitted: Jitted,
+        in_tree: Any,
+        types: Sequence[ArrayType],
+        donated: tuple[int, ...],
+        found: Trace,
+        placement: Placement | None,
     ):
         self._jitted = jitted
+        self._placement = placement
         self._types = tuple(types)
         self._donated = donated
         self._trace = found
         self.in_tree = in_tree
         self.out_tree = found.out_tree
 
-    def _arguments(self) -> tuple[Jitted, Any, tuple[ArrayType, ...], tuple[int, ...], Trace]:
-        return self._jitted, self.in_tree, self._types, self._donated, self._trace
+    def _arguments(self) -> tuple[Jitted, Any, tuple[ArrayType, ...], tuple[int, ...], Trace, Placement | None]:
+        return self._jitted, self.in_tree, self._types, self._donated, self._trace, self._placement
 
     @property
     def fun_name(self) -> str:
@@ -102,7 +117,9 @@ class _Stage:
     @property
     def out_info(self) -> Any:
         """Shapes and dtypes of the results, in their tree."""
-        return self.out_tree.unflatten([described(t) for t in self._trace.recorded.out_types])
+        types = self._trace.recorded.out_types
+        shardings = self._jitted.shardings.of_results(self.out_tree, types)
+        return self.out_tree.unflatten([described(t, s) for t, s in zip(types, shardings)])
 
     @property
     def args_info(self) -> Any:
@@ -136,7 +153,10 @@ class Traced(_Stage):
         closed, captured = close(self._trace.recorded)
         name = module_name(self.fun_name)
         donated = [*[False] * len(captured), *marks] if self._donated else ()
-        return Lowered(self, lower(closed, name, donated, self._jitted.keep_unused).module.text)
+        placement = self._placement
+        if placement is not None and placement.arguments and captured:
+            placement = placement._replace(arguments=(*[None] * len(captured), *placement.arguments))
+        return Lowered(self, lower(closed, name, donated, self._jitted.keep_unused, placement).module.text)
 
 
 class Lowered(_Stage):
@@ -169,7 +189,7 @@ class Lowered(_Stage):
         options = {**(jitted.options or {}), **(compiler_options or {})}
         binary = compile_program(
             self._trace.recorded, module_name(jitted.name), marks if self._donated else (),
-            keep_unused=jitted.keep_unused, placement=jitted.placement(), options=options,
+            keep_unused=jitted.keep_unused, placement=self._placement, options=options,
         )  # fmt: skip
         return Compiled(self, binary)
 
@@ -192,6 +212,17 @@ class Compiled(_Stage):
     def memory_analysis(self) -> Any:
         """XLA's plan: ``argument_size_in_bytes``, ``output_size_in_bytes``, ``temp_size_in_bytes``, ..."""
         return self._binary.executable.memory_analysis()
+
+    @property
+    def input_shardings(self) -> Any:
+        """Where the program takes each argument from, as ``(args, kwargs)``; None for one that it does not use."""
+        return self.in_tree.unflatten([None if where is None else _public(where) for where in self._binary.places])
+
+    @property
+    def output_shardings(self) -> Any:
+        """How each result is cut over devices."""
+        count = len(self._trace.recorded.out_types)
+        return self.out_tree.unflatten([_public(where) for where in self._binary.executable.shardings[:count]])
 
     def runtime_executable(self) -> Any:
         return self._binary.executable
@@ -249,10 +280,13 @@ def trace(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Trac
     """Trace a jitted function on arguments of which only the types matter."""
     partition = split(jitted.fun, jitted.static, args, kwargs) if jitted.static else None
     args, kwargs = pytrees.map(abstract, (args, kwargs) if partition is None else (partition.args, partition.kwargs))
-    request, _ = trace_cache.trace_request(jitted.fun, jitted.name, partition, args, kwargs)
+    request, leaves = trace_cache.trace_request(jitted.fun, jitted.name, partition, args, kwargs)
     donated = jitted.donated_leaves(args, kwargs, partition) if jitted.donate else ()
     found = trace_cache.trace(request, jitted.traces)
-    return Traced(jitted, pytrees.structure((args, kwargs)), request.types, donated, found)
+    names = lambda i: trace_cache.leaf_name(jitted.fun, i, partition, args, kwargs)
+    placement = jitted.placement(args, kwargs, leaves, described_placement(leaves, jitted.name, names), names)
+    placement = jitted.shardings.with_results(placement, found.out_tree, found.recorded.out_types)
+    return Traced(jitted, pytrees.structure((args, kwargs)), request.types, donated, found, placement)
 
 
 @boundary

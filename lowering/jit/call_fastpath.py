@@ -34,7 +34,7 @@ def _any_arguments(jitted: Jitted) -> Callable[..., Any]:
         try:
             settings, plans = jitted.active_plans
             if current() is not base or placed:
-                return slow(args, kwargs)
+                return slow(args, kwargs) if current() is not base else jitted.placed(args, kwargs)
             if scope().settings is not settings:
                 recalled = jitted.recall()
                 return slow(args, kwargs) if recalled is None else jitted.mixed(args, kwargs, recalled)
@@ -98,18 +98,12 @@ def _single_argument(jitted: Jitted, many: Callable[..., Any]) -> Callable[..., 
 
 def _partitioned_call(jitted: Jitted) -> Callable[..., Any]:
     """Calls with static or donated arguments."""
-    current, scope = STACK.get, config.CONFIG.get
-    base, placed, slow = BASE, PLACED, jitted.slow
+    current, base, slow, partitioned = STACK.get, BASE, jitted.slow, jitted.placed
 
     @written_boundary
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            if current() is base and not placed:
-                settings, plans = jitted.active_plans
-                recalled = plans if scope().settings is settings else jitted.recall()
-                if recalled is not None:
-                    return jitted.partitioned(args, kwargs, recalled)
-            return slow(args, kwargs)
+            return partitioned(args, kwargs) if current() is base else slow(args, kwargs)
         except Exception as error:
             leave(error)
             raise

@@ -13,7 +13,8 @@ from ...effects.core import arrays
 from ...effects.core.arrays import PYTHON_NUMBERS, ConcreteArray, UnsealedArray, as_array, from_buffers, scalar
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.trees.frozen_tree import FROZEN, Frozen, deferred_tree
-from ...effects.types.array_type import ArrayType
+from ...effects.types.array_type import ArrayType, array_type
+from ...effects.types.dtypes import canonicalize_dtype
 from ...effects.types.widths import NARROWER
 from ..compile.compile import LoadedProgram
 from ..xla.array_backend import PLACED
@@ -39,15 +40,21 @@ class DispatchPlan:
     ``result_type`` is the type of the result where that is one array, else None; ``finish`` then makes the results of
     their buffers. ``put`` transfers NumPy arrays; ``use_pinned``: small ones may be copied to pinned buffers instead.
     ``donated`` are the indices of the donated leaves of the arguments, ``captured`` the arrays that the function took
-    from its surroundings.
+    from its surroundings. ``places`` has where the program takes each argument from, ``moves`` the index of each that
+    is elsewhere, with the function that brings it there: of the buffers ``found``, and NumPy arrays, of a call.
     """
 
-    __slots__ = ("execute", "result_type", "finish", "prepare", "put", "use_pinned", "donated", "captured")
+    __slots__ = (
+        "execute", "result_type", "finish", "prepare", "put", "use_pinned", "donated", "captured", "places", "moves"
+    )  # fmt: skip
 
-    def __init__(self, trace: Trace, compiled: LoadedProgram):
+    def __init__(self, trace: Trace, compiled: LoadedProgram, committed: bool = False, found: Sequence[Any] = ()):
         loaded = compiled.loaded
         types = loaded.types
-        self.execute = loaded.execute
+        self.execute = loaded.execute_committed if committed else loaded.execute
+        self.places = compiled.places
+        moves = [(i, runtime.mover(x, where)) for i, (x, where) in enumerate(zip(found, self.places)) if where]
+        self.moves = tuple([(i, move) for i, move in moves if move is not None])
         self.result_type = types[0] if trace.is_leaf else None
         self.finish = _finish(trace, types)
         self.prepare = compiled.prepare
@@ -91,6 +98,18 @@ def frozen_parts(tree: Frozen) -> tuple[FrozenSignature | None, list[Any]]:
     if not PLACED:
         object.__setattr__(tree, "_dispatch", found)
     return found
+
+
+def note_numpy_types(leaves: Sequence[Any]) -> None:
+    """Register the types of NumPy arrays among the leaves, so that ``gather`` finds them."""
+    for x in leaves:
+        if type(x) is np.ndarray and x.dtype == canonicalize_dtype(x.dtype) and x.dtype.isnative:
+            NUMPY_TYPES.add((x.shape, x.dtype), array_type(x.shape, canonicalize_dtype(x.dtype)))
+
+
+def is_host(x: Any) -> bool:
+    """Whether ``gather`` leaves a leaf the NumPy array that it is."""
+    return type(x) is np.ndarray and (x.shape, x.dtype) in _NUMPY_TYPES
 
 
 def gather(leaves: Sequence[Any], types: list[Any]) -> tuple[list[Any], list[int]] | None:

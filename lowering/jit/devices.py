@@ -10,16 +10,14 @@ import numpy as np
 
 from ...effects.base import config
 from ...effects.base.errors import BadArgument, need_function
-from ...effects.base.stack import BASE, STACK
 from ...effects.base.tracebacks import boundary
-from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete
+from ...effects.core.arrays import Array, ConcreteArray
 from ...effects.trees import pytrees
 from ...effects.trees.frozen_tree import Frozen
 from ...effects.types.dtypes import is_extended
 from ..xla.array_backend import default_device as _default_device
-from ..xla.array_backend import note_placement, platform_in_force
+from ..xla.array_backend import platform_in_force
 from ..xla.lazy import runtime
-from .call_signature import concrete_operand
 
 
 def devices(backend: str | None = None) -> list[Any]:
@@ -73,49 +71,6 @@ def default_backend() -> str:
     """The platform on which programs are executed: "cpu" or "gpu"."""
     name = runtime.backend(platform_in_force()).platform
     return "gpu" if name == "cuda" else name
-
-
-def device_put(
-    x: Any, device: Any = None, *, src: Any = None, donate: bool = False, may_alias: bool | None = None
-) -> Any:
-    """The arrays of a tree on a device, committed to it: computations with them happen there.
-
-        device_put(x, d) == x
-
-    Args:
-        device: a device; without it arrays stay on theirs, and numbers become arrays.
-        donate: the arrays may be deleted. may_alias: memory may be shared.
-
-    Raises: BadArgument: ``device`` is not a device. NotAnArray: a leaf is no array.
-    """
-    if device is not None and not runtime.is_device(device):
-        raise BadArgument(
-            f"device_put: the device must be one of hx.devices(), got {type(device).__name__}.",
-            hint="name one, or leave it out.",
-        )
-
-    def put(leaf: Any) -> Any:
-        if STACK.get() is not BASE or (isinstance(leaf, Array) and leaf.run is not None):
-            return as_array(leaf)  # the device is chosen when the enclosing program is compiled
-        y = concrete_operand(leaf)
-        if device is None:
-            return y
-        moved = _on(y, device)
-        if donate and moved is not leaf and isinstance(leaf, ConcreteArray):
-            leaf.delete()
-        return moved
-
-    return pytrees.map(put, x)
-
-
-def _on(x: ConcreteArray, device: Any) -> ConcreteArray:
-    """The array, committed to a device."""
-    note_placement(device)
-    buffer = x._buffer
-    if buffer is not None and runtime.is_committed(buffer) and runtime.device_of(buffer) == device:
-        return x
-    # a copy: the memory of the array may be donated or shared
-    return concrete(x.type, None, runtime.put(x.value, device))
 
 
 def device_get(x: Any) -> Any:

@@ -10,33 +10,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-import numpy as np
-
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache, Owners
 from ...effects.base.errors import NotAnArray
 from ...effects.base.stack import BASE, STACK
 from ...effects.base.watching import logger
 from ...effects.base.wrapping import name_of
-from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete
+from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete, type_of
 from ...effects.programs.higher_order import Call as CallOp
 from ...effects.programs.program import interpret
 from ...effects.trees import pytrees
 from ...effects.trees.frozen_tree import Frozen
-from ...effects.types.array_type import array_type
-from ...effects.types.dtypes import canonicalize_dtype
 from ...interpreters.references.arguments import call_pure, check_usable, positions_of, pure_of
 from ...interpreters.references.reference import references_in
 from ..compile.compile import check_donation, compile_program, fail
 from ..compile.placement import Placement, by_settings, committed, on_device
 from ..xla.array_backend import PLACED
+from ..xla.lazy import runtime
 from ..xla.pinned_buffers import STAGED_BYTES, stage
 from . import debug_nans, trace_cache
+from .call_shardings import NO_SHARDINGS, CallShardings, constrained, shardings_of
 from .call_signature import (
     CONCRETE,
     FLAT,
     MOST_ENTRIES,
-    NUMPY_TYPES,
     PLAIN,
     CompiledTrace,
     DispatchPlan,
@@ -45,6 +42,8 @@ from .call_signature import (
     donated_buffer,
     frozen_parts,
     gather,
+    is_host,
+    note_numpy_types,
     signature,
 )
 from .explain_retrace import last_kind
@@ -60,12 +59,13 @@ class Jitted:
     entry used, as settings and plans. ``positions`` maps a count of positional arguments to static and dynamic
     positions, ``pure`` the leaves that are references to the function of their values. ``kept`` are the dynamic leaves
     that are never donated: the values of references, which live on.
-    ``plain``: no argument is static or donated, and no device was chosen.
+    ``plain``: no argument is static or donated, and no device or sharding was chosen; ``sharded``: a sharding was.
     """
 
     __slots__ = (
         "fun", "name", "static", "donate", "keep_unused", "device", "inline", "options", "options_key",
-        "plain", "positions", "compiled", "traces", "plans", "active_plans", "pure", "kept", "__weakref__",
+        "plain", "positions", "compiled", "traces", "plans", "active_plans", "pure", "kept", "shardings",
+        "sharded", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -78,6 +78,7 @@ class Jitted:
         inline: bool,
         options: Mapping[str, Any] | None,
         kept: tuple[int, ...] = (),
+        shardings: CallShardings = NO_SHARDINGS,
     ):
         self.fun = fun
         self.name = name_of(fun)
@@ -87,8 +88,10 @@ class Jitted:
         self.device = device
         self.inline = inline
         self.options = dict(options) if options else None
+        self.shardings = shardings
+        self.sharded = bool(shardings)
         self.options_key = (static, donate, keep_unused, inline, tuple(sorted((self.options or {}).items())))
-        self.plain = not (static or donate or device is not None)
+        self.plain = not (static or donate or device is not None or self.sharded)
         self.positions: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self.compiled: dict[Any, CompiledTrace] = {}
         self.traces: dict[Any, Any] = {}
@@ -106,9 +109,19 @@ class Jitted:
         for plans in list(self.plans.values()):
             plans.clear()
 
-    def placement(self) -> Placement | None:
-        """Where it was said that the function is executed; None where arguments and program decide."""
-        return None if self.device is None else on_device(self.device)
+    def placement(
+        self, args: Any, kwargs: Any, leaves: Sequence[Any], where: Placement | None, names: Callable[[int], str]
+    ) -> Placement | None:
+        """Where a call is executed: as ``jit`` was told, else ``where`` its arguments are, else None."""
+        if self.device is not None:
+            return on_device(self.device)
+        if not self.sharded:
+            return where
+        asked = self.shardings.of_arguments(args, kwargs)
+        for sharding, x in zip(asked, leaves):
+            if sharding is not None:
+                sharding.check_compatible_aval(type_of(x).shape)
+        return self.shardings.placement(self.name, asked, shardings_of(leaves), where, names)
 
     # fast paths
 
@@ -136,8 +149,14 @@ class Jitted:
         buffers, host = gathered  # type: ignore[misc]
         return self.launch_from_host(plan, leaves, buffers, host) if host else self.launch(plan, leaves, buffers)
 
+    def placed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call with static or donated arguments, or one while arrays may be on several devices."""
+        settings, plans = self.active_plans
+        recalled = plans if config.CONFIG.get().settings is settings else self.recall()
+        return self.slow(args, kwargs) if recalled is None else self.partitioned(args, kwargs, recalled)
+
     def partitioned(self, args: tuple[Any, ...], kwargs: dict[str, Any], plans: dict[Any, DispatchPlan]) -> Any:
-        """A call with static or donated arguments."""
+        """``placed`` with the plans of the settings: of one device, or by where the arguments are too."""
         dynamic, named = args, kwargs
         types: list[Any] = [None]
         if self.static:
@@ -152,10 +171,19 @@ class Jitted:
             return self.slow(args, kwargs)
         types.append(tree)
         gathered = gather(leaves, types)
-        plan = plans.get(tuple(types)) if gathered is not None else None
+        if gathered is None:
+            return self.slow(args, kwargs)
+        buffers, host = gathered
+        placed = bool(PLACED)
+        if placed:
+            types += runtime.places_of(buffers)
+        plan = plans.get(tuple(types))
         if plan is None:
             return self.slow(args, kwargs)
-        buffers, host = gathered  # type: ignore[misc]
+        if placed:
+            for i, move in plan.moves:
+                buffers[i] = move(buffers[i])
+            host = []
         if not plan.donated:
             return self.launch_from_host(plan, leaves, buffers, host) if host else self.launch(plan, leaves, buffers)
         for i in host:
@@ -163,7 +191,8 @@ class Jitted:
         check_donation(buffers, plan.donated, self.name, lambda i: f"leaf {i} of the arguments")
         for i in plan.donated:
             if i not in host:
-                buffers[i] = donated_buffer(as_array(leaves[i]), plan.put)  # type: ignore[arg-type]
+                lent = donated_buffer(as_array(leaves[i]), plan.put)  # type: ignore[arg-type]
+                buffers[i] = runtime.copy_to(lent, plan.places[i]) if placed else lent
         results = self.launch(plan, leaves, buffers)
         for i in plan.donated:
             if type(leaves[i]) is ConcreteArray:
@@ -277,7 +306,8 @@ class Jitted:
                 raise
             return self.on_references(all_args, all_kwargs, positions, kept)
         if STACK.get() is not BASE:
-            return self.nested(request, leaves)
+            return self.nested(request, leaves, args, kwargs)
+        note_numpy_types(leaves)
         operands = [x if type(x) is ConcreteArray else concrete_operand(x) for x in leaves]
         buffers = [x.buffer for x in operands]
 
@@ -285,13 +315,18 @@ class Jitted:
             return trace_cache.leaf_name(self.fun, i, partition, args, kwargs)
 
         where = committed(buffers, self.name, names) if PLACED else None
-        placement = self.placement() or where
+        placement = self.placement(args, kwargs, leaves, where, names)
+        is_committed = placement is not None and (where is not None or self.sharded)
         entry = self.entry(request, placement, self.donated_leaves(args, kwargs, partition) if self.donate else ())
         if entry is None:
-            return self.nested(request, leaves)
-        if self.device is None and not PLACED and not settings.debug_nans and not settings.debug_infs:
-            self.remember(settings, all_args, args, kwargs, partition, request, leaves, entry.plan)
-        return self.execute(entry, operands, buffers, leaves, where is not None, names)
+            return self.nested(request, leaves, args, kwargs)
+        if (self.device is None or PLACED) and not settings.debug_nans and not settings.debug_infs:
+            plan, found = entry.plan, None
+            if PLACED:
+                found = [x if is_host(x) else b for x, b in zip(leaves, buffers)]
+                plan = DispatchPlan(entry.trace, entry.compiled, is_committed, found)
+            self.remember(settings, all_args, args, kwargs, partition, request, found, plan)
+        return self.execute(entry, operands, buffers, leaves, is_committed, names)
 
     def reference_leaves(self, args: Any, kwargs: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The indices of the dynamic leaves that are references: among the leaves of all arguments, and among them."""
@@ -311,7 +346,7 @@ class Jitted:
         if jitted is None:
             jitted = Jitted(
                 pure_of(self.fun, positions), self.static, self.donate, self.keep_unused, self.device, self.inline,
-                self.options, kept,
+                self.options, kept, self.shardings,
             )  # fmt: skip
             jitted = _PURE.add(self.pure, (positions, kept), jitted)
         return call_pure(jitted.call, args, kwargs, positions)
@@ -323,14 +358,24 @@ class Jitted:
             return self.slow(args, kwargs)
         return (self.mixed if self.plain else self.partitioned)(args, kwargs, plans)
 
-    def nested(self, request: TraceRequest, leaves: Sequence[Any]) -> Any:
-        """A call under handlers: one operation with the trace as body; with ``inline`` those of the trace."""
+    def nested(self, request: TraceRequest, leaves: Sequence[Any], args: Any, kwargs: Any) -> Any:
+        """A call under handlers: one operation with the trace as body; with ``inline`` those of the trace.
+
+        What ``jit`` was told of shardings are constraints there.
+        """
         trace = trace_cache.trace(request, self.traces)
         check_usable(references_in(trace.program.effects))
+        if self.sharded:
+            leaves = constrained(leaves, self.shardings.of_arguments(args, kwargs))
         operands = (*trace.captured, *[x if isinstance(x, Array) else as_array(x) for x in leaves])
         if self.inline and STACK.get() is not BASE:
-            return trace.unflatten(interpret(trace.program, operands))
-        return trace.unflatten(STACK.get().answer(CallOp((trace.program,), self.name, False), operands))
+            results: Any = interpret(trace.program, operands)
+        else:
+            results = STACK.get().answer(CallOp((trace.program,), self.name, False), operands)
+        if self.sharded:
+            asked = self.shardings.of_results(trace.out_tree, trace.recorded.out_types)
+            results = tuple(constrained(results, asked))
+        return trace.unflatten(results)
 
     def entry(
         self, request: TraceRequest, placement: Placement | None, donated: tuple[int, ...]
@@ -345,6 +390,7 @@ class Jitted:
             trace = trace_cache.trace(request, self.traces)
             if references_in(trace.program.effects):
                 return None
+            placement = self.shardings.with_results(placement, trace.out_tree, trace.recorded.out_types)
             marks = [i in donated for i in range(len(request.types))]
             compiled = compile_program(
                 trace.recorded, module_name(self.name), marks if donated else (),
@@ -380,29 +426,29 @@ class Jitted:
         kwargs: Any,
         partition: PartitionedCall | None,
         request: TraceRequest,
-        leaves: Any,
+        found: Sequence[Any] | None,
         plan: DispatchPlan,
     ) -> None:
-        """Store the plan of a call, so that the next call of these types takes a fast path."""
+        """Store the plan of a call, so that the next call of these types takes a fast path.
+
+        ``found``: the buffers of the arguments, and NumPy arrays, where arrays may be on several devices; else None.
+        """
         plans = self.plans.get(settings)
         if plans is None:
             if len(self.plans) >= 64:
                 self.plans.clear()
             plans = self.plans.setdefault(settings, {})
-        for x in leaves:
-            if type(x) is np.ndarray and x.dtype == canonicalize_dtype(x.dtype) and x.dtype.isnative:
-                NUMPY_TYPES.add((x.shape, x.dtype), array_type(x.shape, canonicalize_dtype(x.dtype)))
-        if not self.plain:
+        if found is not None or not self.plain:
             key = None if partition is None else partition.key
             if partition is not None and not partition.static_kwargs and not kwargs:
                 keyed = self.quick_partition(all_args)
                 key = key if keyed is None else keyed[0]
-            keys = [(key, request.tree, *request.types)]
+            keys = [(key, request.tree, *request.types, *([] if found is None else runtime.places_of(found)))]
         elif not kwargs and FLAT(map(type, args)):
             keys = [*call_keys(request.types)]
         else:
             keys = [(request.tree, *request.types)]
-        if self.plain and not kwargs and Frozen in map(type, args):
+        if self.plain and found is None and not kwargs and Frozen in map(type, args):
             types = [x.type if type(x) is ConcreteArray else signature(x) for x in args]
             if None not in types:
                 keys += call_keys(types)

@@ -94,7 +94,7 @@ def _changes(before: Any, after: Any, names: list[str]) -> Iterator[str]:
         for name, t, new in zip(names, types, new_types):
             yield from _differences(name, t, new)
     if device != new_device:
-        yield f"device from {device} to {new_device}"
+        yield f"devices from {device} to {new_device}"
     if donated != new_donated:
         yield "donated arguments"
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from ...effects.base.errors import BadArgument, need_function
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
-from ...effects.trees import pytrees
 from ..xla.lazy import LazyModule, runtime
 from . import trace_cache
 from .call_fastpath import fast_path
+from .call_shardings import CallShardings
 from .compile_options import Inline
 from .dispatch import Jitted
 from .static_arguments import check_disjoint, choose
@@ -48,16 +48,20 @@ def jit(
     Under other transformations and inside other traces a call is one operation; its body is traced once all the same.
 
     Args:
-        in_shardings, out_shardings: trees of None, unspecified: arguments and results lie on one device.
+        in_shardings, out_shardings: how arguments and results are cut over devices: shardings, or trees of them that
+            are prefixes of the positional arguments and of the results; a PartitionSpec is about the mesh in force.
+            Without one, None, an argument stays as it is, and the compiler chooses how a result is cut.
         static_argnums, static_argnames: arguments that are hashable Python values, not arrays; a trace for each value.
         donate_argnums, donate_argnames: arguments whose memory may be used for results; the call deletes them.
         keep_unused: pass arguments to the device that the result does not depend on.
-        device, backend: the device; by default that of committed arguments, else the default device.
+        device, backend: the device; by default those of committed arguments, else those of the meshes that the program
+            names, else of the mesh that ``set_mesh`` has set, else the default device.
         inline: under handlers, perform the operations of the body instead of one operation; see ``Inline``.
         compiler_options: XLA's options by name.
 
     Raises: BadArgument: a position or name that the function does not have. BadStaticArgument: a static argument that
-    is not hashable. NotAnArray: an argument or a result that is no array. DeviceMismatch: arguments on two devices.
+    is not hashable. NotAnArray: an argument or a result that is no array. DeviceMismatch: arguments or shardings
+    over different devices. ShapeMismatch: a dimension that cannot be cut into equal parts.
     DeletedArray: an argument was donated before. UnhandledEffect: an effect without a handler.
 
     >>> jit(lambda x: x + 1)(2)
@@ -71,8 +75,8 @@ def jit(
         )  # fmt: skip
         return lambda f: jit(f, **options)
     need_function("jit", fun)
-    _check_unspecified("in_shardings", in_shardings)
-    _check_unspecified("out_shardings", out_shardings)
+    shardings = CallShardings(in_shardings, out_shardings)
+    shardings.check()
     static = choose(fun, "static", static_argnums, static_argnames)
     donate = choose(fun, "donate", donate_argnums, donate_argnames)
     check_disjoint(fun, static, donate)
@@ -81,17 +85,10 @@ def jit(
     if backend is not None:
         device = runtime.backend(backend).default_device
     early = inline is Inline.JAX_EARLY or inline is True
-    jitted = Jitted(fun, static, donate, keep_unused, device, early, compiler_options)
+    if device is not None and shardings:
+        raise BadArgument(f"jit: device or shardings must be None, got {device} and {in_shardings}, {out_shardings}.")
+    jitted = Jitted(fun, static, donate, keep_unused, device, early, compiler_options, (), shardings)
     return _with_methods(fast_path(jitted), jitted)
-
-
-def _check_unspecified(name: str, shardings: Any) -> None:
-    """Raises BadArgument: a leaf of a tree of shardings is not None."""
-    for leaf in pytrees.tree_leaves(shardings):
-        raise BadArgument(
-            f"jit: {name} must be None or a tree of None, got {leaf!r}; a compiled function uses one device.",
-            hint="jit(device=...), or device_put of the arguments.",
-        )
 
 
 def _with_methods(call: Any, jitted: Jitted) -> Any:

@@ -14,6 +14,8 @@ import numpy as np
 
 from ...effects.base import config
 from ...effects.base.errors import DeletedArray
+from ...effects.core.arrays import ConcreteArray, concrete
+from ...effects.sharding.named_sharding import Sharding, SingleDeviceSharding
 from ...effects.types.array_type import ArrayType
 from .host_callbacks import raise_translated
 from .lazy import runtime
@@ -80,8 +82,18 @@ class XlaBackend:
     def is_ready(self, buffer: Any) -> bool:
         return runtime.is_ready(buffer)
 
-    def devices(self, buffer: Any) -> set[Any]:
-        return {*runtime.devices_of(buffer)}
+    def sharding(self, buffer: Any) -> Sharding:
+        named = runtime.named_sharding(buffer)
+        return SingleDeviceSharding(runtime.device_of(buffer)) if named is None else named
+
+    def is_committed(self, buffer: Any) -> bool:
+        return runtime.is_committed(buffer)
+
+    def parts(self, x: ConcreteArray) -> list[ConcreteArray]:
+        if runtime.named_sharding(x.buffer) is None:
+            return [x]
+        part_type = x.type.update(shape=x.sharding.shard_shape(x.type.shape))
+        return [concrete(part_type, None, part) for part in runtime.parts_of(x.buffer)]
 
     def delete(self, buffer: Any) -> None:
         runtime.delete(buffer)

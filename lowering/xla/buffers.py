@@ -5,7 +5,7 @@ the few calls where that is impossible are made under ``without_jax``.
 """
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from ...effects.base.caches import cached
 from ...effects.base.errors import DeletedArray
 from ...effects.types.array_type import Shape
-from .buffer_types import AVALS, PACKED, BufferSharding, Device, aval, named_sharding, sharding
+from .buffer_types import AVALS, PACKED, Aval, BufferSharding, Device, aval, named_sharding, sharding
 from .jax_import_guard import without_jax
 from .jaxlib_modules import xc
 
@@ -74,9 +74,37 @@ def copy_to_device(buffer: Buffer, device: Device) -> Buffer:
     return _device_put(kind, sharding(device), [buffer], [device], True, False, _ALIAS, True)
 
 
+def lies_at(buffer: Buffer, where: BufferSharding) -> bool:
+    """Whether a program that takes an argument from ``where`` can take this buffer."""
+    own = buffer._sharding
+    if own is where:
+        return True
+    if hasattr(own, "named") and hasattr(where, "named"):
+        same = own._internal_device_list == where._internal_device_list
+        return bool(same and own._hlo_sharding == where._hlo_sharding)
+    return not hasattr(own, "named") and not hasattr(where, "named") and own._device == where._device
+
+
+def mover(x: Any, where: BufferSharding) -> Callable[[Any], Buffer] | None:
+    """The function that brings such a buffer, or such a NumPy array, to ``where``; None where it lies there already."""
+    if type(x) is not np.ndarray:
+        return None if lies_at(x, where) else lambda buffer: copy_to(buffer, where)
+    if hasattr(where, "named"):
+        return lambda array: spread(array.copy(), where)
+    return putter(where._device, committed=False)
+
+
+def places_of(buffers: Sequence[Any]) -> list[Any]:
+    """For each buffer its sharding and whether it is committed, to be compared; for a NumPy array None twice."""
+    return [y for b in buffers for y in (_HOST if type(b) is np.ndarray else (b._sharding, b._committed))]
+
+
+_HOST = (None, None)
+
+
 def copy_to(buffer: Buffer, where: BufferSharding) -> Buffer:
     """A buffer of equal elements that lies and is cut as ``where`` says; the same buffer where it does so already."""
-    if buffer._sharding is where:
+    if lies_at(buffer, where):
         return buffer
     named = getattr(where, "named", None)
     if named is None:
@@ -91,15 +119,26 @@ def spread(array: np.ndarray[Any, Any], where: BufferSharding) -> Buffer:
 
     Raises: ShapeMismatch: a dimension cannot be cut into equal parts.
     """
-    indices = where.named.addressable_devices_indices_map(array.shape)
-    parts: dict[Any, Any] = {}
-    for device, index in indices.items():
+    made: dict[Any, Any] = {}  # devices that hold the same part share its memory
+    parts = []
+    for index in where.named.addressable_devices_indices_map(array.shape).values():
         key = tuple([(cut.start, cut.stop) for cut in index])
-        if key not in parts:
-            parts[key] = np.ascontiguousarray(array[index]).reshape(array[index].shape)
-        indices[device] = parts[key]
-    kind = aval(array.shape, array.dtype)
-    return _device_put(kind, where, [*indices.values()], [*indices], True, False, _ALIAS, True)
+        if key not in made:
+            made[key] = np.asarray(array[index])
+        parts.append(made[key])
+    return spread_parts(parts, aval(array.shape, array.dtype), where)
+
+
+def spread_parts(parts: Sequence[np.ndarray[Any, Any]], kind: Aval, where: BufferSharding) -> Buffer:
+    """The buffer of this type whose part on each device of this process is given; they are no longer written."""
+    copies = {id(part): part if part.flags.c_contiguous else part.copy() for part in parts}
+    devices = where._internal_device_list.addressable_device_list
+    return _device_put(kind, where, [copies[id(part)] for part in parts], [*devices], True, False, _ALIAS, True)
+
+
+def assemble(parts: list[Buffer], kind: Aval, where: BufferSharding) -> Buffer:
+    """The buffer of this type whose parts are these buffers, one on each device of this process, in their order."""
+    return xc.ArrayImpl(kind, where, parts, committed=True, _skip_checks=True)
 
 
 def duplicate(buffer: Buffer) -> Buffer:

@@ -7,6 +7,7 @@ buffers; they do not know the package's arrays and programs.
 from .buffer_types import aval, named_sharding, sharding, sharding_over
 from .buffers import (
     all_until_ready,
+    assemble,
     block_until_ready,
     copy_to,
     copy_to_device,
@@ -20,11 +21,14 @@ from .buffers import (
     is_only_device,
     is_ready,
     memory_stats,
+    mover,
     parts_of,
+    places_of,
     pointer,
     put,
     putter,
     spread,
+    spread_parts,
     to_numpy,
 )
 from .cpp_pytrees import flatten, flatten_with_path, register_dataclass, register_node

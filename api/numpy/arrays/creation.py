@@ -35,7 +35,7 @@ from ...effects.types import dtypes
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.casting import cast
 from ...interpreters.transformations.vmap import vmap
-from ...lowering.jit.devices import device_put
+from ...lowering.arrays.device_put import device_put
 from .joining_splitting import stack
 
 __all__ = [

@@ -1,0 +1,133 @@
+"""Arrays over devices, assembled of their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...effects.base.errors import BadArgument, DeviceMismatch, ShapeMismatch
+from ...effects.core.arrays import ConcreteArray, as_array, concrete
+from ...effects.sharding.devices import is_addressable
+from ...effects.sharding.named_sharding import Sharding
+from ...effects.trees import pytrees
+from ...effects.types.array_type import array_type
+from ..compile.placement import over
+from ..xla.array_backend import note_placement
+from ..xla.lazy import runtime
+from ..xla.stablehlo_types import storage
+from .requested_shardings import over_mesh
+
+
+def make_array_from_callback(
+    shape: Sequence[int], sharding: Sharding, data_callback: Callable[[Any], Any], dtype: Any = None
+) -> ConcreteArray:
+    """The array whose part at each index that a device of this process holds is ``data_callback(index)``.
+
+        make_array_from_callback(x.shape, s, lambda index: x[index]) == x
+
+    Raises: Sequence[int]Mismatch: a part has another shape, or the shape cannot be cut so.
+    """
+    made: dict[Any, Any] = {}
+    parts = []
+    for index in sharding.addressable_devices_indices_map(shape).values():
+        key = tuple([(cut.start, cut.stop) for cut in index])
+        if key not in made:
+            made[key] = as_array(data_callback(index) if dtype is None else np.asarray(data_callback(index), dtype))
+        parts.append(made[key].value)
+    if not parts:
+        raise BadArgument("make_array_from_callback: this process must have a device of the sharding, it has none.")
+    return _assemble("make_array_from_callback", tuple(shape), sharding, parts)
+
+
+def make_array_from_process_local_data(
+    sharding: Sharding, local_data: Any, global_shape: Sequence[int] | None = None
+) -> Any:
+    """The array of which each process gives what its devices hold, in order along each dimension.
+
+        one process:  make_array_from_process_local_data(s, x) == x
+
+    Without ``global_shape`` a dimension that other processes hold parts of is as much longer as it has more parts.
+
+    Raises: Sequence[int]Mismatch: the local data do not have the size of the parts of this process.
+    """
+    if global_shape is not None and not all([isinstance(size, int) for size in global_shape]):
+        return pytrees.map(lambda x, shape: make_array_from_process_local_data(sharding, x, shape), local_data,
+                           global_shape)
+    return pytrees.map(lambda x: _of_local_data(sharding, as_array(x), global_shape), local_data)
+
+
+def _of_local_data(sharding: Sharding, local: Any, global_shape: Sequence[int] | None) -> ConcreteArray:
+    data, rank = local.value, len(local.type.shape)
+    grid, tiles = sharding.tiles(rank)
+    places = zip(sharding._device_assignment, tiles)
+    mine = [np.unravel_index(tile, grid) if grid else () for device, tile in places if is_addressable(device)]
+    held = [sorted({int(at[d]) for at in mine}) for d in range(rank)]  # along each dimension the parts of this process
+    sizes = zip(data.shape, grid, held)
+    shape = tuple(global_shape) if global_shape is not None else tuple([n * g // len(h) for n, g, h in sizes])
+    part = sharding.shard_shape(shape)
+    for d, (size, width, parts, whole) in enumerate(zip(data.shape, part, held, shape)):
+        if size not in (width * len(parts), whole):
+            raise ShapeMismatch(
+                f"make_array_from_process_local_data: dimension {d} of the local data must have the {len(parts)} parts "
+                f"of size {width} that this process holds, got size {size}.",
+                hint="global_shape is the shape of the array of all processes.",
+            )
+
+    def cut(at: Any) -> tuple[slice, ...]:
+        first = [k if n == whole else parts.index(k) for k, n, whole, parts in zip(at, data.shape, shape, held)]
+        return tuple([slice(k * width, (k + 1) * width) for k, width in zip(first, part)])
+
+    return _assemble("make_array_from_process_local_data", shape, sharding, [data[cut(at)] for at in mine])
+
+
+def make_array_from_single_device_arrays(
+    shape: Sequence[int], sharding: Sharding, arrays: Sequence[Any], *, dtype: Any = None
+) -> ConcreteArray:
+    """The array of which the given ones are the parts, each on its device; nothing is copied.
+
+    Raises: DeviceMismatch: they are not on the devices of the sharding that are this process's, one on each.
+    ShapeMismatch: one has another shape than its part.
+    """
+    where = "make_array_from_single_device_arrays"
+    cut, shape = over_mesh(sharding), tuple(shape)
+    devices = [device for device in cut._device_assignment if is_addressable(device)]
+    of_device = {device: x for x in arrays for device in as_array(x).devices()}  # type: ignore[attr-defined]
+    if {*of_device} != {*devices} or len(arrays) != len(devices):
+        raise DeviceMismatch(
+            f"{where}: there must be an array on each of the devices {[device.id for device in devices]}, "
+            f"got arrays on {[device.id for device in of_device]}.",
+            hint="device_put(part, device) for each device of the sharding.",
+        )
+    parts = [of_device[device] for device in devices]
+    _check_parts(where, shape, cut, [x.type.shape for x in parts])
+    over(cut.mesh)
+    kind = array_type(shape, parts[0].type.dtype)
+    return concrete(kind, None, runtime.assemble([x.buffer for x in parts], *_stored(kind, cut)))
+
+
+def _stored(kind: Any, sharding: Any) -> tuple[Any, Any]:
+    """The runtime's type and sharding of arrays of a type."""
+    stored, dtype = storage(kind)
+    return runtime.aval(stored, dtype), runtime.sharding_over(sharding, len(stored))
+
+
+def _check_parts(where: str, shape: Sequence[int], sharding: Sharding, found: Sequence[Sequence[int]]) -> None:
+    expected = sharding.shard_shape(shape)
+    for got in found:
+        if tuple(got) != expected:
+            raise ShapeMismatch(f"{where}: a part of {tuple(shape)} by {sharding} has the shape {expected}, got {got}.")
+
+
+def _assemble(where: str, shape: Any, sharding: Sharding, parts: Sequence[np.ndarray[Any, Any]]) -> ConcreteArray:
+    """The array of these parts, for the devices of this process in order."""
+    _check_parts(where, shape, sharding, [part.shape[: len(shape)] for part in parts])
+    kind = array_type(shape, as_array(parts[0]).type.dtype)
+    if sharding.num_devices == 1 and not hasattr(sharding, "mesh"):
+        (device,) = sharding._device_assignment
+        note_placement(device)
+        return concrete(kind, None, runtime.put(parts[0], device))
+    cut = over_mesh(sharding)
+    over(cut.mesh)
+    return concrete(kind, None, runtime.spread_parts(parts, *_stored(kind, cut)))

@@ -1,0 +1,118 @@
+"""Arrays put on devices: on one, or cut over several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...effects.base.errors import BadArgument
+from ...effects.base.stack import BASE, STACK, perform
+from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete
+from ...effects.core.escaped_boxes import escaped_box_error
+from ...effects.operations.sharding_constraint import ShardingConstraint
+from ...effects.sharding.mesh import Mesh
+from ...effects.sharding.named_sharding import NamedSharding, Sharding, SingleDeviceSharding
+from ...effects.sharding.partition_spec import PartitionSpec
+from ...effects.trees import pytrees
+from ..compile.placement import over
+from ..xla.array_backend import note_placement
+from ..xla.lazy import runtime
+from ..xla.stablehlo_types import storage
+from .requested_shardings import is_requested, requested
+
+
+def device_put(
+    x: Any, device: Any = None, *, src: Any = None, donate: bool = False, may_alias: bool | None = None
+) -> Any:
+    """The arrays of a tree where ``device`` says, committed to it: computations with them happen there.
+
+        device_put(x, d) == x
+
+    Inside of a program it is ``with_sharding_constraint``; a single device is then chosen when that is compiled.
+
+    Args:
+        device: a device, a sharding, a PartitionSpec about the mesh in force, or a tree of them, a prefix of ``x``;
+            without it arrays stay where they are, and numbers become arrays.
+        donate: the arrays may be deleted. may_alias: memory may be shared.
+
+    Raises: BadArgument: ``device`` is none of these. ShapeMismatch: a dimension cannot be cut into equal parts.
+    NotAnArray: a leaf is no array.
+    """
+    leaves, tree = pytrees.flatten(x)
+    places = pytrees.broadcast_prefix(device, x, lambda y: is_requested(y) or runtime.is_device(y), what="device_put")
+    placed = []
+    for leaf, place in zip(leaves, places):
+        moved = _put(leaf, _sharding(place))
+        if donate and moved is not leaf and isinstance(leaf, ConcreteArray):
+            leaf.delete()
+        placed.append(moved)
+    return pytrees.unflatten(tree, placed)
+
+
+def _sharding(place: Any) -> Any:
+    """The sharding that a place stands for; None for none. Raises: BadArgument: it is no place."""
+    if place is None:
+        return None
+    if runtime.is_device(place):
+        return SingleDeviceSharding(place)
+    if not is_requested(place):
+        raise BadArgument(
+            f"device_put: the device must be one of hx.devices(), or a sharding, got {type(place).__name__}.",
+            hint="name one, or leave it out.",
+        )
+    return requested("device_put", place)
+
+
+def _put(leaf: Any, sharding: Sharding | None) -> Array:
+    """One array where the sharding says; inside of a program a constraint on it."""
+    x = as_array(leaf)
+    if STACK.get() is not BASE:
+        return perform(ShardingConstraint(sharding), x) if isinstance(sharding, NamedSharding) else x
+    if x.run is not None:
+        raise escaped_box_error(x)
+    return x if sharding is None else place(x, sharding)  # type: ignore[arg-type]
+
+
+def place(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
+    """The array, committed where the sharding says. Raises: ShapeMismatch: it cannot be cut so."""
+    buffer = x._buffer
+    committed = buffer is not None and runtime.is_committed(buffer)
+    if isinstance(sharding, NamedSharding):
+        sharding.check_compatible_aval(x.type.shape)
+        over(sharding.mesh)
+        where = runtime.sharding_over(sharding, len(storage(x.type)[0]))
+        if committed and buffer._sharding is where:
+            return x
+        if committed and runtime.devices_of(buffer) == sharding._device_assignment:
+            return perform(ShardingConstraint(sharding), x)  # by the devices themselves
+        return concrete(x.type, None, runtime.spread(x.value, where))
+    (device,) = sharding._device_assignment
+    note_placement(device)
+    if committed and runtime.devices_of(buffer) == (device,):
+        return x
+    # a copy: the memory of the array may be donated or shared
+    return concrete(x.type, None, runtime.put(x.value, device))
+
+
+def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
+    """Trees of arrays, one for each device, as trees of arrays whose first dimension is cut over the devices.
+
+        device_put_sharded(xs, devices)[i] == xs[i], and is on devices[i]
+    """
+    if len(shards) != len(devices):
+        raise BadArgument(
+            f"device_put_sharded: there must be a tree for each device, got {len(shards)} for {len(devices)} devices."
+        )
+    cut = NamedSharding(Mesh(np.array(devices), ("devices",)), PartitionSpec("devices"))
+    stack = lambda *xs: device_put(np.stack([as_array(x).value for x in xs]), cut)  # type: ignore[attr-defined]
+    return pytrees.map(stack, *shards)
+
+
+def device_put_replicated(x: Any, devices: Sequence[Any]) -> Any:
+    """The arrays of a tree with a new first dimension, along which each device holds a copy.
+
+        device_put_replicated(x, devices)[i] == x
+    """
+    return device_put_sharded([x] * len(devices), devices)

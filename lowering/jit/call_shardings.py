@@ -1,0 +1,127 @@
+"""The shardings that ``jit`` was told of arguments and results, and where a call is executed by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ...effects.base.errors import BadArgument, DeviceMismatch
+from ...effects.base.stack import perform
+from ...effects.core.arrays import Array, as_array
+from ...effects.operations.sharding_constraint import ShardingConstraint
+from ...effects.sharding.named_sharding import NamedSharding, Sharding
+from ...effects.trees import pytrees
+from ...effects.types.array_type import ArrayType
+from ..arrays.requested_shardings import for_leaves, is_requested, over_mesh, requested, whole_shardings
+from ..compile.placement import Placement, committed, on_device, over
+from ..xla.array_backend import note_placement
+from ..xla.lazy import runtime
+
+
+class CallShardings(NamedTuple):
+    """Trees of shardings, prefixes of the positional arguments and of the results; None: nothing was said."""
+
+    arguments: Any = None
+    results: Any = None
+
+    def __bool__(self) -> bool:
+        return any([leaf is not None for tree in self for leaf in pytrees.leaves(tree, is_requested)])
+
+    def check(self) -> None:
+        """Raises BadArgument: a leaf is no sharding, or leaves a dimension of an argument to the compiler."""
+        whole_shardings("jit in_shardings", self.arguments)
+        for leaf in pytrees.leaves(self.results, is_requested):
+            if leaf is not None and not is_requested(leaf):
+                requested("jit out_shardings", leaf)
+
+    def of_arguments(self, args: Any, kwargs: dict[str, Any]) -> list[Any]:
+        """The sharding said of each leaf of the dynamic arguments. Raises: BadArgument, TreeMismatch."""
+        if self.arguments is None:
+            return [None] * len(pytrees.leaves((args, kwargs)))
+        if kwargs:
+            raise BadArgument(
+                f"jit: in_shardings are those of positional arguments, got {', '.join(sorted(kwargs))} by name.",
+                hint="pass them by position.",
+            )
+        shardings = tuple(self.arguments) if isinstance(self.arguments, list) else self.arguments
+        return for_leaves("jit in_shardings", shardings, tuple(args))
+
+    def of_results(self, tree: Any, types: Sequence[ArrayType]) -> list[Any]:
+        """The sharding said of each leaf of the results. Raises: TreeMismatch, ShapeMismatch."""
+        if self.results is None:
+            return [None] * len(types)
+        found = for_leaves("jit out_shardings", self.results, tree.unflatten(list(range(len(types)))))
+        for sharding, t in zip(found, types):
+            if sharding is not None:
+                sharding.check_compatible_aval(t.shape)
+        return found
+
+    def placement(
+        self, name: str, asked: list[Any], found: Sequence[Any], where: Placement | None, names: Callable[[int], str]
+    ) -> Placement | None:
+        """Where a call is executed: as said of its arguments, or of its results, else ``where`` its arguments are.
+
+        ``asked`` is the sharding said of each argument, ``found`` that of each that is committed, else None.
+
+        Raises: DeviceMismatch: they are over different devices. BadArgument: an argument is cut otherwise than said.
+        """
+        results = [requested("jit", s) for s in pytrees.leaves(self.results, is_requested) if s is not None]
+        known = [sharding for sharding in (*asked, *results) if sharding is not None]
+        if not known:
+            return where
+        devices = known[0]._device_assignment
+        others = [sharding._device_assignment for sharding in known] + ([] if where is None else [where.devices])
+        for other in others:
+            if other != devices:
+                pair = " and ".join([str([device.id for device in each]) for each in (devices, other)])
+                raise DeviceMismatch(
+                    f"{name}: arguments and shardings must be over the same devices in the same order, got {pair}.",
+                    hint="device_put the arguments there, or make the meshes of one list of devices.",
+                )
+        for i, (sharding, own) in enumerate(zip(asked, found)):
+            if sharding is not None and own is not None and not own[0].is_equivalent_to(sharding, own[1]):
+                raise BadArgument(
+                    f"{name}: in_shardings say {sharding} of {names(i)}, which is cut by {own[0]}.",
+                    hint="device_put it there before, or leave its sharding out.",
+                )
+        meshes = [sharding.mesh for sharding in known if isinstance(sharding, NamedSharding)]
+        if not meshes:
+            note_placement(devices[0])
+            return on_device(devices[0])
+        held = where.arguments if where is not None and where.arguments else [None] * len(asked)
+        return over(meshes[0], [own if s is None else over_mesh(s) for s, own in zip(asked, held)])
+
+    def with_results(self, placement: Placement | None, tree: Any, types: Sequence[ArrayType]) -> Placement | None:
+        """The placement with the shardings said of the results."""
+        if self.results is None or placement is None or placement.mesh is None:
+            return placement
+        asked = self.of_results(tree, types)
+        return placement._replace(results=tuple([None if s is None else over_mesh(s) for s in asked]))
+
+
+NO_SHARDINGS = CallShardings()
+
+
+def constrained(xs: Sequence[Any], shardings: Sequence[Sharding | None]) -> list[Any]:
+    """The arrays of a program, those with a sharding constrained to it."""
+    return [
+        x if s is None else perform(ShardingConstraint(over_mesh(s)), as_array(x)) for x, s in zip(xs, shardings)
+    ]
+
+
+def described_placement(leaves: Sequence[Any], name: str, names: Callable[[int], str]) -> Placement | None:
+    """Where a call with such arguments is executed: committed arrays, and types with a sharding; None: nowhere special.
+
+    Raises: DeviceMismatch: they are over different devices.
+    """
+    where = committed([getattr(x, "_buffer", None) for x in leaves], name, names)
+    said = [None if isinstance(x, Array) else getattr(x, "sharding", None) for x in leaves]
+    return NO_SHARDINGS.placement(name, said, [None] * len(leaves), where, names)
+
+
+def shardings_of(leaves: Sequence[Any]) -> list[Any]:
+    """For each argument that is committed its sharding and rank, else None."""
+    return [
+        (x.sharding, len(x.type.shape)) if getattr(x, "_buffer", None) is not None and runtime.is_committed(x._buffer)
+        else None for x in leaves
+    ]  # fmt: skip

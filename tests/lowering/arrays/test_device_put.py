@@ -1,0 +1,100 @@
+"""device_put with shardings: from the host, from one device, and from other shardings."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import errors
+from handlax import numpy as hnp
+from handlax.effects.sharding.mesh import Mesh
+from handlax.effects.sharding.named_sharding import NamedSharding, SingleDeviceSharding
+from handlax.effects.sharding.partition_spec import PartitionSpec as P
+
+DEVICES = hx.devices()
+MESH = Mesh(np.array(DEVICES).reshape(2, 4), ("a", "b"))
+X = np.arange(32, dtype="float32").reshape(8, 4)
+A, B = NamedSharding(MESH, P("a")), NamedSharding(MESH, P(None, "b"))
+SOME = NamedSharding(Mesh(np.array(DEVICES[5:1:-1]), ("c",)), P("c"))
+PLACES = [A, B, SOME, DEVICES[3], SingleDeviceSharding(DEVICES[0])]
+
+
+@pytest.mark.parametrize(("first", "second"), [*itertools.product(PLACES, PLACES)])
+def test_an_array_goes_from_anywhere_to_anywhere(first, second):
+    x = hx.device_put(hx.device_put(X, first), second)
+    assert x.tolist() == X.tolist() and x.committed
+    wanted = second if hasattr(second, "device_set") else SingleDeviceSharding(second)
+    assert x.sharding == wanted
+    assert hx.device_put(x, second) is x
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "bfloat16", "float64", "complex64", "float8_e4m3fn", "int4"])
+@pytest.mark.parametrize("place", [A, NamedSharding(MESH, P("b", "a")), NamedSharding(MESH, P())])
+def test_every_dtype_is_read_back_bit_by_bit(dtype, place):
+    x = hnp.asarray(X % 8).astype(dtype)
+    y = hx.device_put(x, place)
+    assert y.dtype == x.dtype and y.value.tobytes() == x.value.tobytes()
+
+
+def test_shapes_without_elements_or_dimensions():
+    assert hx.device_put(np.float32(3), NamedSharding(MESH, P())) == 3
+    assert hx.device_put(np.zeros((0, 4)), A).shape == (0, 4)
+
+
+def test_a_tree_of_places_is_a_prefix():
+    tree = {"x": X, "y": [X, X[0]], "z": X}
+    placed = hx.device_put(tree, {"x": A, "y": DEVICES[1], "z": None})
+    assert placed["x"].sharding == A and {y.device for y in placed["y"]} == {DEVICES[1]}
+    assert not placed["z"].committed
+    with pytest.raises(errors.TreeMismatch, match="device_put"):
+        hx.device_put(tree, {"x": A})
+
+
+def test_a_spec_is_about_the_mesh_in_force():
+    with MESH:
+        assert hx.device_put(X, P("a")).sharding == A
+
+
+def test_the_argument_may_change_afterwards_and_a_donated_one_is_gone():
+    mine = X.copy()
+    x = hx.device_put(mine, A)
+    mine[:] = 0
+    assert x.tolist() == X.tolist()
+    y = hx.device_put(x, B, donate=True)
+    assert x.is_deleted() and y.tolist() == X.tolist()
+
+
+def test_inside_of_a_program_it_is_a_constraint():
+    assert hx.jit(lambda x: hx.device_put(x * 2, A))(X).sharding == A
+    assert hx.grad(lambda x: hnp.sum(hx.device_put(x, A) ** 2))(X).tolist() == (2 * X).tolist()
+
+
+def test_a_mapped_device_put_is_that_of_every_lane():
+    xs = np.stack([X, X + 1])
+    assert hx.vmap(lambda x: hx.device_put(x, A))(xs).tolist() == xs.tolist()
+
+
+@pytest.mark.parametrize(
+    ("x", "place", "error", "message"),
+    [
+        (np.ones(7), A, errors.ShapeMismatch, "cut into 2 equal parts, got size 7"),
+        (np.ones(8), B, errors.ShapeMismatch, "at most one entry per dimension"),
+        (np.ones(8), "cpu", errors.BadArgument, "must be one of hx.devices"),
+        (np.ones(8), P("a"), errors.BadArgument, "mesh in force"),
+    ],
+)
+def test_what_cannot_be_is_refused(x, place, error, message):
+    with pytest.raises(error, match=message):
+        hx.device_put(x, place)
+
+
+def test_one_part_for_each_device():
+    parts = [{"w": np.full(3, i)} for i in range(4)]
+    x = hx.device_put_sharded(parts, DEVICES[:4])["w"]
+    assert x.tolist() == [[i] * 3 for i in range(4)]
+    assert [shard.device for shard in x.addressable_shards] == DEVICES[:4]
+    y = hx.device_put_replicated(np.arange(3), DEVICES[2:4])
+    assert y.tolist() == [[0, 1, 2]] * 2 and y.devices() == {*DEVICES[2:4]}
+    with pytest.raises(errors.BadArgument, match="a tree for each device"):
+        hx.device_put_sharded(parts, DEVICES[:3])
