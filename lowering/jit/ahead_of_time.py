@@ -27,12 +27,12 @@ from ...effects.sharding.named_sharding import SingleDeviceSharding
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ...interpreters.transformations.make_program import ShapeDtypeStruct
+from ..arrays.call_shardings import described_placement
 from ..compile.compile import check_donation, compile_program, fail, lower
 from ..compile.placement import Placement
 from ..xla.array_backend import default_device
 from ..xla.lazy import runtime
 from . import trace_cache
-from .call_shardings import described_placement
 from .call_signature import concrete_operand, donated_buffer
 from .dispatch import Jitted, module_name
 from .static_arguments import ArgumentChoice, argument_names, split

@@ -23,13 +23,13 @@ from ...effects.trees import pytrees
 from ...effects.trees.frozen_tree import Frozen
 from ...interpreters.references.arguments import call_pure, check_usable, positions_of, pure_of
 from ...interpreters.references.reference import references_in
+from ..arrays.call_shardings import NO_SHARDINGS, CallShardings, constrained, shardings_of
 from ..compile.compile import check_donation, compile_program, fail
 from ..compile.placement import Placement, by_settings, committed, on_device
 from ..xla.array_backend import PLACED
 from ..xla.lazy import runtime
 from ..xla.pinned_buffers import STAGED_BYTES, stage
 from . import debug_nans, trace_cache
-from .call_shardings import NO_SHARDINGS, CallShardings, constrained, shardings_of
 from .call_signature import (
     CONCRETE,
     FLAT,

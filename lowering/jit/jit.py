@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from ...effects.base.errors import BadArgument, need_function
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
+from ..arrays.call_shardings import CallShardings
 from ..xla.lazy import LazyModule, runtime
 from . import trace_cache
 from .call_fastpath import fast_path
-from .call_shardings import CallShardings
 from .compile_options import Inline
 from .dispatch import Jitted
 from .static_arguments import check_disjoint, choose

@@ -12,10 +12,10 @@ from ...effects.operations.sharding_constraint import ShardingConstraint
 from ...effects.sharding.named_sharding import NamedSharding, Sharding
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
-from ..arrays.requested_shardings import for_leaves, is_requested, over_mesh, requested, whole_shardings
 from ..compile.placement import Placement, committed, on_device, over
 from ..xla.array_backend import note_placement
 from ..xla.lazy import runtime
+from .requested_shardings import for_leaves, is_requested, over_mesh, requested, whole_shardings
 
 
 class CallShardings(NamedTuple):
