@@ -118,6 +118,10 @@ class DeviceMismatch(HandlaxError, ValueError):
     """Arrays on different devices in one computation."""
 
 
+class ProcessesDiffer(HandlaxError, AssertionError):
+    """A value that is not the same in every process."""
+
+
 class BadStaticArgument(HandlaxError, TypeError, ValueError):
     """A static argument that cannot be hashed, or a field that cannot be compared."""
 

@@ -1,0 +1,149 @@
+"""``handlax.experimental.multihost_utils``: values of all processes brought together, under JAX's names.
+
+Each function is called by every process, in the same order; with one process it does what it does with several.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..effects.base.errors import BadArgument, ProcessesDiffer
+from ..effects.core.arrays import Array, as_array
+from ..effects.sharding.mesh import Mesh
+from ..effects.sharding.named_sharding import NamedSharding
+from ..effects.sharding.partition_spec import P, PartitionSpec
+from ..effects.trees import pytrees
+from ..lowering.arrays.assembled_arrays import (
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+)
+from ..lowering.arrays.sharding_constraints import reshard
+from ..lowering.jit.devices import devices, process_count, process_index
+from ..lowering.jit.jit import jit
+
+
+def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
+    """The arrays of every process, as NumPy arrays, the same on all.
+
+        process_allgather(x)[p] == x of process p
+
+    Args:
+        tiled: concatenated along the first dimension, where there is one, instead of stacked along a new one.
+
+    An array over devices of several processes is one array already: it is given whole.
+    """
+
+    def gathered(x: Any) -> np.ndarray[Any, Any]:
+        if isinstance(x, Array) and not x.is_fully_addressable:  # type: ignore[attr-defined]
+            return np.asarray(reshard(x, x.sharding.with_spec(P())))  # type: ignore[attr-defined]
+        rows = _of_all_processes(_host(x), lambda rows: rows)
+        return rows.reshape(-1, *rows.shape[2:]) if tiled and rows.ndim > 1 else rows
+
+    return pytrees.map(gathered, in_tree)
+
+
+def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
+    """The arrays of one process, as NumPy arrays, on all: of the first process, or of the one where ``is_source``.
+
+    The trees of all processes have the same structure, shapes and dtypes.
+    """
+    source = process_index() == 0 if is_source is None else is_source
+    if process_count() == 1:
+        return pytrees.map(_host, in_tree)
+
+    def received(x: Any) -> np.ndarray[Any, Any]:
+        host = _host(x)
+        found = _of_all_processes(_bytes(host) if source else np.zeros_like(_bytes(host)), _sum_of_bytes)
+        return found.view(host.dtype).reshape(host.shape)
+
+    return pytrees.map(received, in_tree)
+
+
+def sync_global_devices(name: str) -> None:
+    """Wait until every process is here. Raises ProcessesDiffer: one waits under another name."""
+    assert_equal(np.uint32(zlib.crc32(name.encode())), f"sync_global_devices: every process must say {name!r}")
+
+
+def assert_equal(in_tree: Any, fail_message: str = "") -> None:
+    """Raises ProcessesDiffer, with this message: the arrays are not bit for bit those of the first process."""
+    expected = broadcast_one_to_all(in_tree)
+    for (path, mine), first in zip(pytrees.leaves_with_path(in_tree), pytrees.leaves(expected)):
+        if _bytes(_host(mine)).tobytes() != _bytes(first).tobytes():
+            where = pytrees.keystr(path)
+            raise ProcessesDiffer(
+                f"{fail_message or 'assert_equal: every process must have the same'}, got {mine!r} in process "
+                f"{process_index()} where the first has {first!r}{f', at {where}' if where else ''}."
+            )
+
+
+def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+    """The arrays over a mesh, of which each process gives the parts that its devices hold.
+
+        one process:  host_local_array_to_global_array(x, mesh, spec) == device_put(x, NamedSharding(mesh, spec))
+
+    Args:
+        pspecs: a PartitionSpec, or a tree of them, a prefix of the inputs.
+
+    Raises: TreeMismatch: it is no prefix. BadArgument: a leaf is no spec. ShapeMismatch: a dimension cannot be cut so.
+    """
+    return _by_specs(
+        "host_local_array_to_global_array", local_inputs, pspecs,
+        lambda x, spec: make_array_from_process_local_data(NamedSharding(global_mesh, spec), _host(x)),
+    )  # fmt: skip
+
+
+def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+    """For arrays over a mesh the arrays of what this process holds of them, over the part of the mesh that is its own.
+
+        one process:  global_array_to_host_local_array(x, mesh, spec) == x
+
+    Raises: TreeMismatch, BadArgument, ShapeMismatch, as ``host_local_array_to_global_array``.
+    """
+
+    def local(x: Any, spec: PartitionSpec) -> Array:
+        cut, mine = NamedSharding(global_mesh, spec), NamedSharding(global_mesh.local_mesh, spec)
+        placed = reshard(x, cut)
+        part = cut.shard_shape(placed.shape)
+        shape = [size * count for size, count in zip(part, mine.parts(len(part)))]
+        return make_array_from_single_device_arrays(shape, mine, [shard.data for shard in placed.addressable_shards])
+
+    return _by_specs("global_array_to_host_local_array", global_inputs, pspecs, local)
+
+
+def _of_all_processes(x: np.ndarray[Any, Any], combine: Callable[[Any], Any]) -> np.ndarray[Any, Any]:
+    """``combine`` of the arrays of all processes, which are rows of one array, the same on all.
+
+    The row of each process is on its first device, and the devices bring them together.
+    """
+    first = {device.process_index: device for device in reversed(devices())}
+    mesh = Mesh(np.array([first[number] for number in sorted(first)]), ("process",))
+    rows = make_array_from_process_local_data(NamedSharding(mesh, P("process")), x[None])
+    return np.asarray(jit(lambda rows: reshard(combine(rows), NamedSharding(mesh, P())))(rows))
+
+
+def _sum_of_bytes(rows: Any) -> Any:
+    return rows.sum(0, dtype="uint8")
+
+
+def _host(x: Any) -> np.ndarray[Any, Any]:
+    """The data of an array or number; a NumPy array is itself."""
+    return x if isinstance(x, np.ndarray) else np.asarray(x if isinstance(x, Array) else as_array(x))
+
+
+def _bytes(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.frombuffer(np.ascontiguousarray(x).tobytes(), np.uint8)
+
+
+def _by_specs(where: str, inputs: Any, pspecs: Any, each: Callable[[Any, PartitionSpec], Any]) -> Any:
+    """``each`` of the leaves of a tree with their specs."""
+    is_leaf = lambda x: x is None or isinstance(x, PartitionSpec)
+    leaves, tree = pytrees.flatten(inputs)
+    specs = pytrees.broadcast_prefix(pspecs, inputs, is_leaf, what=where)
+    for spec in specs:
+        if not isinstance(spec, PartitionSpec):
+            raise BadArgument(f"{where}: each array needs a PartitionSpec, got {spec!r}.", hint="P() says whole.")
+    return pytrees.unflatten(tree, [each(x, spec) for x, spec in zip(leaves, specs)])
