@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...effects.base.errors import BadArgument
+from ...effects.base.errors import BadArgument, CannotCross
+from ...effects.core.arrays import ConcreteArray, as_array
 from ...effects.sharding.named_sharding import Sharding
 
 ColorMap = Callable[[float], Sequence[float]]
@@ -39,7 +40,21 @@ def visualize_sharding(
 
 def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
     """Print the parts of an array as boxes, each with the devices that hold it; options of ``visualize_sharding``."""
-    visualize_sharding(arr.shape, arr.sharding, **kwargs)
+    inspect_array_sharding(arr, callback=lambda sharding: visualize_sharding(arr.shape, sharding, **kwargs))
+
+
+def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
+    """Call a function with the sharding of an array.
+
+    Raises: CannotCross: the value is one of a program that is traced, of which the compiler chooses the sharding.
+    """
+    x = as_array(value)
+    if not isinstance(x, ConcreteArray):
+        raise CannotCross(
+            f"inspect_array_sharding: a value must be known, got {x.type} in a program that is traced.",
+            hint="return it and look at its sharding, or place it: lax.with_sharding_constraint(x, sharding).",
+        )
+    callback(x.sharding)
 
 
 def picture(

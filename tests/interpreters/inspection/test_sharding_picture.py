@@ -2,11 +2,12 @@
 
 import re
 
+import numpy as np
 import pytest
 
 import handlax as hx
-from handlax.interpreters.inspection.sharding_picture import picture, visualize_array_sharding, visualize_sharding
-from handlax.sharding import NamedSharding, P
+from handlax.interpreters.inspection.sharding_picture import picture, visualize_sharding
+from handlax.sharding import NamedSharding, P, SingleDeviceSharding
 
 MESH = hx.make_mesh((2, 4), ("a", "b"), devices=hx.devices("cpu"))
 
@@ -78,8 +79,16 @@ def test_what_has_no_picture(shape, sharding):
 
 
 def test_an_array_is_drawn_by_its_sharding(capsys):
-    class Placed:
-        shape, sharding = (8,), named("a")
-
-    visualize_array_sharding(Placed)
+    x = hx.device_put(np.arange(8), named("a"))
+    hx.debug.visualize_array_sharding(x, use_color=False)
     assert capsys.readouterr().out == picture((8,), named("a")) + "\n"
+    seen = []
+    hx.debug.inspect_array_sharding(x, callback=seen.append)
+    hx.debug.inspect_array_sharding(np.arange(8), callback=seen.append)
+    assert seen == [named("a"), SingleDeviceSharding(hx.devices("cpu")[0])]
+
+
+@pytest.mark.parametrize("transformed", [hx.jit, hx.grad, hx.make_program])
+def test_what_the_compiler_will_place_has_no_sharding_yet(transformed):
+    with pytest.raises(hx.errors.CannotCross, match=r"must be known, got f32"):
+        transformed(lambda x: hx.debug.inspect_array_sharding(x, callback=print) or x)(1.0)
