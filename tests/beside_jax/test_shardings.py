@@ -110,3 +110,27 @@ def test_the_mesh_in_force(sides):
 
     ours, theirs = map(texts, sides)
     assert ours == theirs
+
+
+@pytest.mark.parametrize("call", [
+    lambda mh, side: mh.process_allgather(np.arange(3)),
+    lambda mh, side: mh.process_allgather(np.float32(2), tiled=True),
+    lambda mh, side: mh.process_allgather({"a": np.ones((2, 3))}, tiled=True)["a"],
+    lambda mh, side: mh.process_allgather(side.hx.numpy.ones((2, 3))),
+    lambda mh, side: mh.broadcast_one_to_all(np.array([True, False])),
+    lambda mh, side: mh.broadcast_one_to_all((np.float16(3), 1))[0],
+    lambda mh, side: mh.host_local_array_to_global_array(np.ones((8, 4), "f"), side.meshes[1], spec(side, "b", "a")),
+    lambda mh, side: mh.global_array_to_host_local_array(
+        mh.host_local_array_to_global_array(np.ones(8, "f"), side.meshes[1], spec(side, "b")),
+        side.meshes[1], spec(side, "b")),
+])  # fmt: skip
+def test_values_of_all_processes(call, sides):
+    ours, theirs = [call(importlib.import_module(f"{side.hx.__name__}.experimental.multihost_utils"), side)
+                    for side in sides]
+    assert ours.dtype == theirs.dtype and isinstance(ours, np.ndarray) == isinstance(theirs, np.ndarray)
+    np.testing.assert_array_equal(ours, theirs)
+    assert str(getattr(ours, "sharding", None)) == str(getattr(theirs, "sharding", None))
+
+
+def spec(side, *entries):
+    return side.sharding.PartitionSpec(*entries)
