@@ -37,11 +37,13 @@ class SiteCell:
 class Binding(NamedTuple):
     """Named axes that one run binds, with their sizes.
 
-    ``tracks``: types tell along which of them a value varies, as they do of the axes of a mesh.
+    ``on_mesh``: they are axes of a mesh, whose devices are the lanes. ``tracks``: types tell along which of them a
+    value varies.
     """
 
     axes: tuple[tuple[Hashable, int], ...]
     tracks: bool = False
+    on_mesh: bool = False
 
 
 class Run:

@@ -33,7 +33,7 @@ class ShardMap(HigherOrder):
 
     @property
     def binds(self) -> Binding:
-        return Binding(self.axes, self.tracks)
+        return Binding(self.axes, self.tracks, True)
 
     @property
     def sums_lanes(self) -> bool:

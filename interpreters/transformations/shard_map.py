@@ -100,7 +100,7 @@ def _tracked(
     """The structure and rows of the results of a body whose types tell along which axes a value varies."""
     named = [_named(division) for division in into]
     types = [_piece(x.type, over).along(x.type.varying | over) for x, over in zip(rows, named)]
-    structure, program, captured = _recorded(body, types, Binding(axes, True), name)
+    structure, program, captured = _recorded(body, types, Binding(axes, True, True), name)
     return structure, perform(ShardMap((program,), mesh, axes, True, len(captured)), *captured, *rows)
 
 
@@ -116,7 +116,7 @@ def _untracked(
     types = [x.type if k < len(shared) else _piece(x.type, everywhere) for k, x in enumerate(given)]
     places = [order.index(i) for i in range(len(into))]
     structure, program, captured = _recorded(
-        lambda *values: body(*[values[k] for k in places]), types, Binding(axes, False), name
+        lambda *values: body(*[values[k] for k in places]), types, Binding(axes, False, True), name
     )
     results = perform(ShardMap((program,), mesh, axes, False, len(captured) + len(shared)), *captured, *given)
     return structure, [_relabelled(y, everywhere, _named(d), mesh, axes) for y, d in zip(results, out)]

@@ -62,7 +62,7 @@ def vmap(
                 hint="keyword arguments are always mapped over axis 0.",
             )
         leaves, tree = pytrees.flatten(args)
-        axes = _flat_axes(in_axes, args, len(leaves))
+        axes = flat_axes("vmap", in_axes, args, len(leaves))
         if kwargs:
             more, kwargs_tree = pytrees.flatten(kwargs)
             leaves = leaves + more
@@ -74,8 +74,8 @@ def vmap(
                 raise
             trees = (tree, kwargs_tree if kwargs else None)
             return _on_references(fun, leaves, trees, axes, (out_axes, axis_name, axis_size))
-        dims = [_dimension(axis, x) for axis, x in zip(axes, xs)]
-        size = _size(dims, xs, axis_size)
+        dims = [dimension("vmap", axis, x) for axis, x in zip(axes, xs)]
+        size = lane_count("vmap", dims, xs, axis_size)
         run = Batch(STACK.get(), size, axis_name, user_site(2))
         boxes = [run.box(d, (x,)) for x, d in zip(xs, dims)]
         with installed(run):
@@ -84,7 +84,7 @@ def vmap(
             results = fun(*positional, **named)
             ys, out_tree = pytrees.flatten(results)
             ys = [as_array(y) for y in ys]
-        targets = [out_axes] * len(ys) if isinstance(out_axes, int) else _flat_out_axes(out_axes, results, len(ys))
+        targets = flat_out_axes("vmap", out_axes, results, len(ys))
         stacked = [_stacked(run, y, target) for y, target in zip(ys, targets)]
         if config.current().check_leaks:
             del boxes, positional, named, results, ys
@@ -125,7 +125,7 @@ def directions(fun: Callable[[Any], Any], rows: Array, out_axes: Any) -> Any:
         results = fun(run.box(0, (rows,)))
         ys, out_tree = pytrees.flatten(results)
         ys = [as_array(y) for y in ys]
-    targets = _flat_out_axes(out_axes, results, len(ys))
+    targets = flat_out_axes("vmap", out_axes, results, len(ys))
     return pytrees.unflatten(out_tree, [_stacked(run, y, target) for y, target in zip(ys, targets)])
 
 
@@ -133,35 +133,41 @@ def _is_none(x: Any) -> bool:
     return x is None
 
 
-def _flat_axes(in_axes: Any, args: Any, count: int) -> list[int | None]:
+def flat_axes(where: str, in_axes: Any, args: Any, count: int) -> list[int | None]:
+    """The mapped axis of each of ``count`` leaves, from a prefix of their tree."""
     if isinstance(in_axes, int):
         return [in_axes] * count
     if in_axes is None:
         return [None] * count
-    return pytrees.broadcast_prefix(in_axes, args, is_leaf=_is_none, what="vmap in_axes")
+    return pytrees.broadcast_prefix(in_axes, args, is_leaf=_is_none, what=f"{where} in_axes")
 
 
-def _flat_out_axes(out_axes: Any, results: Any, count: int) -> list[int | None]:
+def flat_out_axes(where: str, out_axes: Any, results: Any, count: int) -> list[int | None]:
+    """Where the mapped axis stands in each of ``count`` results, from a prefix of their tree."""
+    if isinstance(out_axes, int):
+        return [out_axes] * count
     if out_axes is None:
         return [None] * count
-    return pytrees.broadcast_prefix(out_axes, results, is_leaf=_is_none, what="vmap out_axes")
+    return pytrees.broadcast_prefix(out_axes, results, is_leaf=_is_none, what=f"{where} out_axes")
 
 
-def _dimension(axis: Any, x: Array) -> int | None:
+def dimension(where: str, axis: Any, x: Array) -> int | None:
+    """The mapped dimension of an argument, counted from 0. Raises: BadArgument: it has no such dimension."""
     if axis is None:
         return None
     rank = len(x.type.shape)
     if not isinstance(axis, int) or isinstance(axis, bool):
-        raise BadCall(f"vmap: an axis must be an int or None, got {axis!r}.")
+        raise BadCall(f"{where}: an axis must be an int or None, got {axis!r}.")
     if not -rank <= axis < rank:
         raise BadArgument(
-            f"vmap: in_axes must name a dimension of the argument {x.type}, got {axis} for {rank} of them.",
+            f"{where}: in_axes must name a dimension of the argument {x.type}, got {axis} for {rank} of them.",
             hint="use None for an argument that all lanes share." if rank == 0 else None,
         )
     return axis % rank
 
 
-def _size(dims: Sequence[int | None], xs: Sequence[Array], axis_size: int | None) -> int:
+def lane_count(where: str, dims: Sequence[int | None], xs: Sequence[Array], axis_size: int | None) -> int:
+    """The size of the mapped dimensions. Raises: ShapeMismatch: they differ. BadArgument: nothing is mapped."""
     sizes = {x.type.shape[d] for x, d in zip(xs, dims) if d is not None}
     if axis_size is not None:
         sizes.add(axis_size)
@@ -169,11 +175,12 @@ def _size(dims: Sequence[int | None], xs: Sequence[Array], axis_size: int | None
         return sizes.pop()
     if not sizes:
         raise BadArgument(
-            "vmap: at least one argument must be mapped, or axis_size be set.", hint="all entries of in_axes are None."
+            f"{where}: at least one argument must be mapped, or axis_size be set.",
+            hint="all entries of in_axes are None.",
         )
     listed = ", ".join(f"{x.type} along {d}" for x, d in zip(xs, dims) if d is not None)
     raise ShapeMismatch(
-        f"vmap: mapped axes must have one size, got {listed}"
+        f"{where}: mapped axes must have one size, got {listed}"
         + (f" and axis_size={axis_size}." if axis_size is not None else "."),
         hint="in_axes=None shares an argument between the lanes.",
     )

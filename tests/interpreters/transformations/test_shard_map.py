@@ -374,3 +374,11 @@ def test_what_cannot_be_is_refused(f, specs, error, message):
 def test_sizes_that_do_not_divide():
     with pytest.raises(errors.ShapeMismatch, match="dimension 0 must be a multiple of 4, divided over 'b' of size 4"):
         over(lambda x: x, P("b"), P("b"))(X[:6])
+
+
+def test_the_call_of_the_experimental_module():
+    from handlax.experimental.shard_map import shard_map  # a module that is loaded when it is asked for
+
+    close(shard_map(lambda x: lax.psum(x, "b"), MESH, P(None, "b"), P())(X), X.reshape(8, 4, 2).sum(1))
+    own = shard_map(lambda x: x * lax.axis_index("a"), MESH, P("a"), P("a"), check_rep=False, auto={"b"})
+    close(hx.jit(own)(X), X * np.repeat([0, 1], 4)[:, None])

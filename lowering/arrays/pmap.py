@@ -1,0 +1,122 @@
+"""pmap: one lane of a function on each device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...effects.base.errors import BadArgument, need_function
+from ...effects.base.stack import current
+from ...effects.base.wrapping import wraps
+from ...effects.core.arrays import as_array
+from ...effects.operations.foundations.shapes import move_axis, reshape
+from ...effects.sharding.mesh import Mesh
+from ...effects.sharding.partition_spec import P
+from ...effects.trees import pytrees
+from ...interpreters.transformations.shard_map import shard_map
+from ...interpreters.transformations.vmap import dimension, flat_axes, flat_out_axes, lane_count, vmap
+from ..jit.devices import local_devices
+from ..jit.jit import jit
+
+UNNAMED = "<unnamed axis of pmap>"
+
+
+def pmap(
+    fun: Callable[..., Any],
+    axis_name: Hashable | None = None,
+    *,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    static_broadcasted_argnums: int | Iterable[int] = (),
+    devices: Sequence[Any] | None = None,
+    backend: str | None = None,
+    axis_size: int | None = None,
+    donate_argnums: int | Sequence[int] = (),
+) -> Callable[..., Any]:
+    """Map ``fun`` over one axis of its arguments, each lane on a device of its own, compiled.
+
+        pmap(f)(xs)[i] == f(xs[i])
+
+    The arguments, and where lanes meet, are those of ``vmap``; a ``pmap`` in the function of another one maps its lanes
+    on the device of each. Results are divided over the devices.
+
+    Args:
+        static_broadcasted_argnums: positions of arguments that are Python values, the same in all lanes.
+        devices: those of the lanes, in order; by default the first ones of the process.
+        donate_argnums: positions of arguments whose memory may be used for results.
+
+    Raises: BadArgument: there are fewer devices than lanes. ShapeMismatch: mapped axes differ in size.
+    TreeMismatch: in_axes or out_axes is no prefix.
+    """
+    need_function("pmap", fun)
+    numbers = static_broadcasted_argnums
+    fixed = frozenset([numbers] if isinstance(numbers, int) else numbers)
+    name = UNNAMED if axis_name is None else axis_name
+
+    @wraps(fun)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        at = [i for i in range(len(args)) if i not in fixed]
+        axes = in_axes if not isinstance(in_axes, (tuple, list)) else tuple([in_axes[i] for i in at])
+
+        def lane(values: Sequence[Any], named: Any) -> Any:
+            given = dict(zip(at, values))
+            return fun(*[given.get(i, x) for i, x in enumerate(args)], **named)
+
+        dynamic = tuple([args[i] for i in at])
+        if any([binding.on_mesh for binding in current().scope]):
+            return vmap(lane, (axes, 0), out_axes, axis_name, axis_size)(dynamic, kwargs)
+        return _on_devices(lane, (dynamic, kwargs), (axes, 0), out_axes, name, axis_size, devices, backend)
+
+    return jit(mapped, static_argnums=tuple(fixed), donate_argnums=donate_argnums)
+
+
+def _on_devices(
+    lane: Callable[..., Any], args: Any, in_axes: Any, out_axes: Any, name: Hashable, axis_size: int | None,
+    devices: Sequence[Any] | None, backend: str | None,
+) -> Any:  # fmt: skip
+    """The lanes as pieces of size 1 of the mapped axes, divided over a mesh of one axis."""
+    leaves, tree = pytrees.flatten(args)
+    xs = [as_array(x) for x in leaves]
+    dims = [dimension("pmap", axis, x) for axis, x in zip(flat_axes("pmap", in_axes, args, len(xs)), xs)]
+    size = lane_count("pmap", dims, xs, axis_size)
+    mesh = Mesh(np.array(_devices(size, devices, backend)), (name,))
+
+    def body(*pieces: Any) -> Any:
+        values = [x if d is None else reshape(x, _without(x.type.shape, d)) for x, d in zip(pieces, dims)]
+        y = lane(*pytrees.unflatten(tree, values))
+        ys = [as_array(leaf) for leaf in pytrees.leaves(y)]
+        targets[:] = flat_out_axes("pmap", out_axes, y, len(ys))
+        rows = [v if d is None else as_row(v) for v, d in zip(ys, targets)]
+        specs[:] = [P() if d is None else P(name) for d in targets]
+        structures.append(pytrees.structure(y))
+        return rows
+
+    targets: list[int | None] = []
+    specs: list[P] = []
+    structures: list[Any] = []
+    into = tuple([P() if d is None else P(*[None] * d, name) for d in dims])
+    results = shard_map(body, mesh=mesh, in_specs=into, out_specs=specs, check_vma=False)(*xs)
+    placed = [y if d is None else move_axis(y, 0, d % len(y.type.shape)) for y, d in zip(results, targets)]
+    return pytrees.unflatten(structures[-1], placed)
+
+
+def as_row(x: Any) -> Any:
+    """``x`` as the only row of an array."""
+    return reshape(x, (1, *x.type.shape))
+
+
+def _without(shape: tuple[int, ...], d: int) -> tuple[int, ...]:
+    return shape[:d] + shape[d + 1 :]
+
+
+def _devices(count: int, devices: Sequence[Any] | None, backend: str | None) -> list[Any]:
+    """The devices of so many lanes. Raises: BadArgument: there are fewer."""
+    found = list(local_devices(backend=backend) if devices is None else devices)
+    if len(found) < count:
+        raise BadArgument(
+            f"pmap: every lane needs a device, got {count} lanes for {len(found)} devices.",
+            hint="vmap maps any number of lanes on one device; hx.config.update('num_cpu_devices', n) makes devices.",
+        )
+    return found[:count]

@@ -1,0 +1,163 @@
+"""xmap: programs over axes with names, which stand where they are declared, on one device or divided over a mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Any
+
+from ...effects.base.errors import BadArgument, ShapeMismatch, need_function
+from ...effects.base.wrapping import wraps
+from ...effects.core.arrays import Array, as_array
+from ...effects.operations.manipulation.rearranging import transpose
+from ...effects.sharding.mesh_scope import get_mesh
+from ...effects.sharding.named_sharding import NamedSharding
+from ...effects.sharding.partition_spec import P
+from ...effects.trees import pytrees
+from ...interpreters.transformations.vmap import vmap
+from ..jit.jit import jit
+from .sharding_constraints import with_sharding_constraint
+
+Places = dict[int, Hashable]  # dimension -> the name of the axis there
+
+
+def xmap(
+    fun: Callable[..., Any],
+    in_axes: Any,
+    out_axes: Any,
+    *,
+    axis_sizes: Mapping[Hashable, int] | None = None,
+    axis_resources: Mapping[Hashable, Any] | None = None,
+    mesh: Any = None,
+) -> Callable[..., Any]:
+    """Map ``fun`` over axes with names: it sees arrays without them, and collectives reduce and gather along them.
+
+        xmap(f, in_axes={0: "i"}, out_axes={0: "i"})(x) == vmap(f, axis_name="i")(x)
+
+    It is ``vmap`` over each name, in whatever dimensions the name stands; on a mesh the same program is divided over
+    devices, and has the same values.
+
+    Args:
+        in_axes, out_axes: for each argument and result, or a prefix of their trees, where which axis stands: a dict
+            from dimensions to names, or a list of names, None and ``...`` as in ``["batch", ..., "feature"]``.
+        axis_sizes: the sizes of axes that no argument has.
+        axis_resources: for names of axes the axis of the mesh, or a tuple of several, over which they are divided.
+        mesh: by default the mesh in force (``set_mesh``).
+
+    Raises: BadArgument: an entry names an axis twice, a dimension that there is not, or an axis of unknown size.
+    ShapeMismatch: an axis has two sizes; a result differs along an axis that its entry does not name. TreeMismatch: the
+    entries are no prefix.
+
+    >>> from handlax import lax, numpy as hnp
+    >>> centered = xmap(lambda x: x - lax.pmean(x, "row"), in_axes=["row", ...], out_axes=[..., "row"])
+    >>> centered(hnp.array([[1.0, 2.0], [3.0, 6.0]]))
+    Array([[-1.,  1.],
+           [-2.,  2.]], dtype=float32)
+    """
+    need_function("xmap", fun)
+    resources = dict(axis_resources or {})
+
+    @wraps(fun)
+    def mapped(*args: Any) -> Any:
+        over = get_mesh() if mesh is None else mesh
+        leaves, tree = pytrees.flatten(args)
+        entries = pytrees.broadcast_prefix(in_axes, args, is_leaf=is_entry, what="xmap in_axes")
+        xs = [as_array(x) for x in leaves]
+        places = [places_of("in_axes", entry, len(x.type.shape)) for entry, x in zip(entries, xs)]
+        sizes = _sizes(xs, places, axis_sizes or {})
+        xs = [_divided(x, where, resources, over) for x, where in zip(xs, places)]
+        f: Callable[..., Any] = lambda *ys: fun(*pytrees.unflatten(tree, ys))
+        unknown = {name for e in pytrees.leaves(out_axes, is_leaf=is_entry) for name in names_of(e)} - {*sizes}
+        if unknown:
+            raise BadArgument(f"xmap: out_axes must name axes of {[*sizes]}, got {min(unknown, key=str)!r}.")
+        for name in reversed(sizes):
+            dims = tuple([0 if name in where.values() else None for where in places])
+            out = pytrees.map(lambda e, n=name: 0 if n in names_of(e) else None, out_axes, is_leaf=is_entry)
+            f = vmap(f, dims, out, name, sizes[name])
+        y = f(*[_named_first(x, where, [*sizes]) for x, where in zip(xs, places)])
+        return _with_named(y, out_axes, [*sizes], lambda leaf, where: _divided(leaf, where, resources, over))
+
+    return jit(mapped)
+
+
+def _with_named(y: Any, out_axes: Any, names: list[Hashable], place: Callable[[Any, Places], Any]) -> Any:
+    """The results with their named dimensions where ``out_axes`` has them, from those that have them first.
+
+    Raises: BadArgument: an entry names an axis that there is not.
+    """
+    results = []
+    entries = pytrees.broadcast_prefix(out_axes, y, is_leaf=is_entry, what="xmap out_axes")
+    for leaf, entry in zip(pytrees.leaves(y), entries):
+        where = places_of("out_axes", entry, len(leaf.type.shape))
+        results.append(place(_named_placed(leaf, where, names), where))
+    return pytrees.unflatten(pytrees.structure(y), results)
+
+
+def is_entry(x: Any) -> bool:
+    """Whether ``x`` says where axes stand in one array, and is no tree of such."""
+    if isinstance(x, dict):
+        return all([isinstance(d, int) for d in x])
+    return isinstance(x, list) and all([name is None or name is ... or isinstance(name, Hashable) for name in x])
+
+
+def names_of(entry: Any) -> Iterator[Hashable]:
+    """The names in an entry."""
+    items = entry.values() if isinstance(entry, dict) else entry
+    return iter([name for name in items if name is not None and name is not ...])
+
+
+def places_of(where: str, entry: Any, rank: int) -> Places:
+    """The name in each dimension, counted from 0, of an array that has the named dimensions.
+
+    Raises: BadArgument: there is no such dimension, or a name stands twice.
+    """
+    if isinstance(entry, dict):
+        pairs = [(d + rank if d < 0 else d, name) for d, name in entry.items()]
+    else:
+        at = entry.index(...) if ... in entry else len(entry)
+        after = len(entry) - at - 1
+        pairs = [*enumerate(entry[:at]), *[(rank - after + k, name) for k, name in enumerate(entry[at + 1 :])]]
+        if ... not in entry and len(entry) != rank:
+            raise BadArgument(f"xmap: {where} must have an entry for each of {rank} dimensions, got {entry}.",
+                              hint="... stands for any number of dimensions without names.")  # fmt: skip
+    places = {d: name for d, name in pairs if name is not None}
+    if len(set(places.values())) < len([*names_of(entry)]) or not all([0 <= d < rank for d in places]):
+        raise BadArgument(f"xmap: {where} must name dimensions of {rank}, and an axis once, got {entry}.")
+    return places
+
+
+def _sizes(xs: list[Array], places: list[Places], given: Mapping[Hashable, int]) -> dict[Hashable, int]:
+    """The size of each axis, in the order in which they are named. Raises: ShapeMismatch: one has two."""
+    sizes: dict[Hashable, int] = {}
+    for x, where in zip(xs, places):
+        for d, name in sorted(where.items()):
+            size = x.type.shape[d]
+            if sizes.setdefault(name, size) != size:
+                raise ShapeMismatch(f"xmap: the axis {name!r} must have one size, got {sizes[name]} and {size}.")
+    for name, size in given.items():
+        if sizes.setdefault(name, size) != size:
+            raise ShapeMismatch(f"xmap: the axis {name!r} must have one size, got {sizes[name]} and {size}.")
+    return sizes
+
+
+def _order(where: Places, names: list[Hashable], rank: int) -> tuple[int, ...]:
+    """The dimensions with names, in the order of the names, then the others."""
+    named = sorted(where, key=lambda d: names.index(where[d]))
+    return (*named, *[d for d in range(rank) if d not in where])
+
+
+def _named_first(x: Array, where: Places, names: list[Hashable]) -> Any:
+    return transpose(x, _order(where, names, len(x.type.shape)))
+
+
+def _named_placed(x: Array, where: Places, names: list[Hashable]) -> Any:
+    """The inverse of ``_named_first``."""
+    order = _order(where, names, len(x.type.shape))
+    return transpose(x, tuple([order.index(d) for d in range(len(order))]))
+
+
+def _divided(x: Any, where: Places, resources: Mapping[Hashable, Any], mesh: Any) -> Any:
+    """The array with its named dimensions divided over the axes of the mesh that are their resources."""
+    if not any([name in resources for name in where.values()]):
+        return x
+    spec = P(*[resources.get(where[d]) if d in where else P.UNCONSTRAINED for d in range(len(x.type.shape))])
+    return with_sharding_constraint(x, NamedSharding(mesh, spec))

@@ -1,0 +1,77 @@
+"""pmap: against vmap, lane by lane on devices."""
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import errors, lax
+from handlax import numpy as hnp
+
+X = np.random.RandomState(0).randn(8, 3, 2).astype(np.float32)
+
+
+def close(actual, expected):
+    for y, z in zip(hx.tree.leaves(actual), hx.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(np.asarray(y), np.asarray(z), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("f", "options"),
+    [
+        (hnp.sin, {}),
+        (lambda x: lax.psum(x, "i"), {"axis_name": "i"}),
+        (lambda x: x - lax.pmean(x, "i") * lax.axis_index("i"), {"axis_name": "i"}),
+        (lambda x: (x.sum(0), lax.pmax(x, "i")), {"axis_name": "i", "out_axes": (1, None)}),
+        (lambda x: {"y": lax.all_gather(x, "i")}, {"axis_name": "i", "out_axes": {"y": -1}}),
+        (lambda x: lax.ppermute(x, "i", [(0, 1), (3, 7)]), {"axis_name": "i"}),
+        (lambda x: hx.grad(lambda y: hnp.sum(lax.psum(y**2, "i") * y))(x), {"axis_name": "i"}),
+        (lambda x: hx.pmap(lambda r: lax.psum(r, ("i", "j")), axis_name="j")(x), {"axis_name": "i"}),
+        (lambda x: 1.0, {}),
+    ],
+)
+def test_pmap_is_vmap(f, options):
+    expected = hx.vmap(f, **options)(X)
+    close(hx.pmap(f, **options)(X), expected)
+    close(hx.jit(hx.pmap(f, **options))(X), expected)
+
+
+@pytest.mark.parametrize("in_axes", [(1, 0), (1, None), (None, 0), (-1, {"w": 0})])
+def test_axes_of_arguments(in_axes):
+    x, y = np.moveaxis(X, 0, 1 if in_axes[0] == 1 else 2), {"w": X[:, 0]}
+    x = x if in_axes[0] is not None else X[0]
+    y = y if in_axes[1] is not None else {"w": X[0, 0]}
+
+    def f(x, y):
+        return x * y["w"]
+
+    close(hx.pmap(f, in_axes=in_axes)(x, y), hx.vmap(f, in_axes=in_axes)(x, y))
+
+
+def test_transformations_around():
+    f = hx.pmap(lambda w, x: lax.psum(hnp.sum(hnp.sin(w * x)), "i"), axis_name="i", in_axes=(None, 0), out_axes=None)
+
+    def g(w, x):
+        return hnp.sum(hnp.sin(w * x))
+
+    close(hx.grad(f, (0, 1))(2.0, X), hx.grad(g, (0, 1))(2.0, X))
+    close(hx.jvp(f, (2.0, X), (1.0, X)), hx.jvp(g, (2.0, X), (1.0, X)))
+    close(hx.vmap(f, (0, None))(hnp.arange(3.0), X), hx.vmap(g, (0, None))(hnp.arange(3.0), X))
+
+
+def test_static_arguments_keywords_and_devices():
+    f = hx.pmap(lambda n, x, *, y: n * x + y, static_broadcasted_argnums=0)
+    close(f(3, X, y=X), 4 * X)
+    last = hx.pmap(lambda x: x + lax.axis_index("i"), axis_name="i", devices=hx.devices("cpu")[::-1])
+    close(last(X), X + np.arange(8)[:, None, None])
+    assert hx.pmap(lambda: lax.axis_index("i"), axis_name="i", axis_size=5)().tolist() == [0, 1, 2, 3, 4]
+
+
+def test_errors():
+    with pytest.raises(errors.BadArgument, match="every lane needs a device, got 9 lanes for 8 devices"):
+        hx.pmap(lambda x: x)(np.ones(9))
+    with pytest.raises(errors.ShapeMismatch, match="pmap: mapped axes must have one size"):
+        hx.pmap(lambda x, y: x)(np.ones(4), np.ones(3))
+    with pytest.raises(errors.BadArgument, match="pmap: in_axes must name a dimension"):
+        hx.pmap(lambda x: x, in_axes=1)(np.ones(4))
+    with pytest.raises(errors.NotAFunction, match="pmap: a function is needed"):
+        hx.pmap(3)
