@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Hashable
 from typing import Any
 
-from ...interpreters.transformations.shard_map import shard_map as _shard_map
+from ..interpreters.transformations.shard_map import shard_map as _shard_map
 
 
 def shard_map(
@@ -17,9 +17,10 @@ def shard_map(
     """``handlax.shard_map`` with positional arguments.
 
     Args:
-        check_rep: ``check_vma``. auto: the axes over which the compiler divides the work, all others are those of ``f``.
+        check_rep: ``check_vma``.
+        auto: the axes over which the compiler divides the work; ``f`` sees all others.
 
     Raises: as ``handlax.shard_map``.
     """
     names = {name for name in mesh.axis_names if name not in auto}
-    return _shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names=names, check_vma=check_rep)  # type: ignore[no-any-return]
+    return _shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names=names, check_vma=check_rep)

@@ -8,6 +8,7 @@ import pytest
 import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
+from handlax.experimental import shard_map as experimental
 from handlax.sharding import AbstractMesh, Mesh, P
 
 MESH = Mesh(np.array(hx.devices("cpu")).reshape(2, 4), ("a", "b"))
@@ -377,8 +378,7 @@ def test_sizes_that_do_not_divide():
 
 
 def test_the_call_of_the_experimental_module():
-    from handlax.experimental.shard_map import shard_map  # a module that is loaded when it is asked for
-
+    shard_map = experimental.shard_map
     close(shard_map(lambda x: lax.psum(x, "b"), MESH, P(None, "b"), P())(X), X.reshape(8, 4, 2).sum(1))
     own = shard_map(lambda x: x * lax.axis_index("a"), MESH, P("a"), P("a"), check_rep=False, auto={"b"})
     close(hx.jit(own)(X), X * np.repeat([0, 1], 4)[:, None])
