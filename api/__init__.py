@@ -183,9 +183,9 @@ if _typing.TYPE_CHECKING:
     from .library import reap as reap
     from .library import sow as sow
     from .library import tell as tell
-    from .lowering.arrays.pmap import pmap as pmap
-    from .lowering.arrays.xmap import xmap as xmap
     from .lowering.jit.environment_info import print_environment_info as print_environment_info
+    from .lowering.maps.pmap import pmap as pmap
+    from .lowering.maps.xmap import xmap as xmap
     from .sharding import NamedSharding as NamedSharding
     from .sharding import P as P
     from .sharding import make_mesh as make_mesh
@@ -206,8 +206,8 @@ _LATER = {
         ".interpreters.inspection.stepper": "Stepper step",
         ".interpreters.analysis.typecheck": "check_program typecheck",
         ".interpreters.transformations.shard_map": "shard_map",
-        ".lowering.arrays.pmap": "pmap",
-        ".lowering.arrays.xmap": "xmap",
+        ".lowering.maps.pmap": "pmap",
+        ".lowering.maps.xmap": "xmap",
         ".library": "ask call_and_reap check check_bounds check_finite checkify get harvest local modify nest plant "
         "put raise_ reap sow tell",
         ".sharding": "NamedSharding P make_mesh reshard set_mesh",

@@ -50,6 +50,7 @@ LINE = (
     "lowering/compile",
     "lowering/arrays",
     "lowering/jit",
+    "lowering/maps",
     "lowering",
 
     "api/numpy/arrays",

@@ -14,8 +14,8 @@ from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import P
 from ...effects.trees import pytrees
 from ...interpreters.transformations.vmap import vmap
+from ..arrays.sharding_constraints import with_sharding_constraint
 from ..jit.jit import jit
-from .sharding_constraints import with_sharding_constraint
 
 Places = dict[int, Hashable]  # dimension -> the name of the axis there
 
