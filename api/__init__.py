@@ -218,7 +218,7 @@ _LATER = {
 _DECLARED = {
     "effects.control.debug_callbacks": "DebugCallback DebugPrint",
     "effects.operations.collectives.collective": "Psum Pprod Pmax Pmin Pbroadcast Ppermute AllGather PsumScatter "
-    "AllToAll AxisIndex",
+    "AllToAll AxisIndex Pvary Punvary",
     "effects.operations.reductions.generic_reduce": "Reduce",
     "effects.operations.sharding_constraint": "ShardingConstraint",
     "effects.operations.special.special_functions": "Digamma Igamma IgammaGradA Igammac Lgamma Polygamma "

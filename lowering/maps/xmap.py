@@ -17,7 +17,7 @@ from ...interpreters.transformations.vmap import vmap
 from ..arrays.sharding_constraints import with_sharding_constraint
 from ..jit.jit import jit
 
-Places = dict[int, Hashable]  # dimension -> the name of the axis there
+NamedDims = dict[int, Hashable]  # dimension -> the name of the axis there
 
 
 def xmap(
@@ -79,7 +79,7 @@ def xmap(
     return jit(mapped)
 
 
-def _with_named(y: Any, out_axes: Any, names: list[Hashable], place: Callable[[Any, Places], Any]) -> Any:
+def _with_named(y: Any, out_axes: Any, names: list[Hashable], place: Callable[[Any, NamedDims], Any]) -> Any:
     """The results with their named dimensions where ``out_axes`` has them, from those that have them first.
 
     Raises: BadArgument: an entry names an axis that there is not.
@@ -105,7 +105,7 @@ def names_of(entry: Any) -> Iterator[Hashable]:
     return iter([name for name in items if name is not None and name is not ...])
 
 
-def places_of(where: str, entry: Any, rank: int) -> Places:
+def places_of(where: str, entry: Any, rank: int) -> NamedDims:
     """The name in each dimension, counted from 0, of an array that has the named dimensions.
 
     Raises: BadArgument: there is no such dimension, or a name stands twice.
@@ -125,7 +125,7 @@ def places_of(where: str, entry: Any, rank: int) -> Places:
     return places
 
 
-def _sizes(xs: list[Array], places: list[Places], given: Mapping[Hashable, int]) -> dict[Hashable, int]:
+def _sizes(xs: list[Array], places: list[NamedDims], given: Mapping[Hashable, int]) -> dict[Hashable, int]:
     """The size of each axis, in the order in which they are named. Raises: ShapeMismatch: one has two."""
     sizes: dict[Hashable, int] = {}
     for x, where in zip(xs, places):
@@ -139,23 +139,23 @@ def _sizes(xs: list[Array], places: list[Places], given: Mapping[Hashable, int])
     return sizes
 
 
-def _order(where: Places, names: list[Hashable], rank: int) -> tuple[int, ...]:
+def _order(where: NamedDims, names: list[Hashable], rank: int) -> tuple[int, ...]:
     """The dimensions with names, in the order of the names, then the others."""
     named = sorted(where, key=lambda d: names.index(where[d]))
     return (*named, *[d for d in range(rank) if d not in where])
 
 
-def _named_first(x: Array, where: Places, names: list[Hashable]) -> Any:
+def _named_first(x: Array, where: NamedDims, names: list[Hashable]) -> Any:
     return transpose(x, _order(where, names, len(x.type.shape)))
 
 
-def _named_placed(x: Array, where: Places, names: list[Hashable]) -> Any:
+def _named_placed(x: Array, where: NamedDims, names: list[Hashable]) -> Any:
     """The inverse of ``_named_first``."""
     order = _order(where, names, len(x.type.shape))
     return transpose(x, tuple([order.index(d) for d in range(len(order))]))
 
 
-def _divided(x: Any, where: Places, resources: Mapping[Hashable, Any], mesh: Any) -> Any:
+def _divided(x: Any, where: NamedDims, resources: Mapping[Hashable, Any], mesh: Any) -> Any:
     """The array with its named dimensions divided over the axes of the mesh that are their resources."""
     if not any([name in resources for name in where.values()]):
         return x
