@@ -447,15 +447,15 @@ def result_type(op: Operation, types: tuple[Any, ...]) -> Any:
     """``op.result_type(*types)``, varying as ``op.varies`` has it; cached where the operation has a memo."""
     memo = op.memo
     if memo is None:
-        return _result_type(op, types)
+        return op.result_type(*types) if op.bodied else _result_type(op, types)
     found = memo.result_types.get(types)
     return RESULT_TYPES.add(memo.result_types, types, _result_type(op, types)) if found is None else found
 
 
 def _result_type(op: Operation, types: tuple[Any, ...]) -> Any:
-    varying = INVARIANT.union(*[t.varying for t in types])
-    if op.bodied or op.deferred or not (varying or op.named):  # types are those of programs
+    if op.bodied or op.deferred or not (op.named or any([t.varying for t in types])):  # bodies have types of their own
         return op.result_type(*types)
+    varying = INVARIANT.union(*[t.varying for t in types])
     out = op.result_type(*[t.along(INVARIANT) for t in types])
     varying = op.varies(varying)
     return tuple([t.along(varying) for t in out]) if op.multiple_results else out.along(varying)
