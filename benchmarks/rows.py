@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from . import rows_compiled, rows_control, rows_dispatch, rows_eager, rows_growth, rows_start, rows_trace
+from . import rows_compiled, rows_control, rows_dispatch, rows_eager, rows_growth, rows_sharded, rows_start, rows_trace
 from .timing import Row
 
 THEMES = {
@@ -12,6 +12,7 @@ THEMES = {
     "eager": rows_eager.ROWS,
     "trace": rows_trace.ROWS,
     "dispatch": rows_dispatch.ROWS,
+    "sharded": rows_sharded.ROWS,
     "compiled": rows_compiled.ROWS,
     "control": rows_control.ROWS,
     "growth": rows_growth.ROWS,

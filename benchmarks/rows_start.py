@@ -31,12 +31,12 @@ def processes(program: str, net: bool) -> Callable[[Plan], Pair]:
             environment["PYTHONPYCACHEPREFIX"] = str(Path(folder, "compiled"))
             environment.pop("PYTHONPATH", None)
             texts = ["pass", program.format(lib="handlax"), program.format(lib="jax")]
-            _, mine, peers = [_run(text, environment, folder)[1] for text in texts]
+            _, mine, peers = [run_process(text, environment, folder)[1] for text in texts]
             assert mine == peers, f"handlax printed {mine!r}, JAX {peers!r}"
             times: list[list[float]] = [[], [], []]
             for i in range(plan.rounds):
                 for which in (0, 1, 2) if i % 2 == 0 else (2, 1, 0):
-                    times[which].append(_run(texts[which], environment, folder)[0])
+                    times[which].append(run_process(texts[which], environment, folder)[0])
         empty, ours, theirs = [statistics.median(t) for t in times]
         off = empty if net else 0.0
         return Pair((ours - off) * 1e3, (theirs - off) * 1e3)
@@ -44,7 +44,7 @@ def processes(program: str, net: bool) -> Callable[[Plan], Pair]:
     return measure
 
 
-def _run(text: str, environment: dict[str, str], folder: str) -> tuple[float, str]:
+def run_process(text: str, environment: dict[str, str], folder: str) -> tuple[float, str]:
     start = time.perf_counter()
     command = [sys.executable, "-c", text]
     done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)

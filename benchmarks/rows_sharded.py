@@ -1,0 +1,49 @@
+"""Calls of jitted functions with arrays over eight virtual CPU devices, which a process of its own has."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Callable
+
+from .rows_start import run_process
+from .timing import Pair, Plan, Row
+
+# Only the call is timed: each result is awaited before the next one, so that no queue of programs is waited for.
+CALLS = """
+import statistics, time
+import numpy as np, {lib} as lib
+from {lib}.sharding import Mesh, NamedSharding, PartitionSpec as P
+mesh = Mesh(np.array(lib.devices()).reshape(2, 4), ("a", "b"))
+x = lib.device_put(np.ones((16, 8), "float32"), NamedSharding(mesh, P("a", "b")))
+f = lib.jit({function})
+times = []
+for _ in range(600):
+    start = time.perf_counter()
+    y = f(x)
+    times.append(time.perf_counter() - start)
+    assert y.block_until_ready().sharding == x.sharding
+print(statistics.median(times[100:]) * 1e6)
+"""
+
+
+def calls(function: str) -> Callable[[Plan], Pair]:
+    """Microseconds of a call, medians of alternating processes."""
+
+    def measure(plan: Plan) -> Pair:
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+        texts = [CALLS.format(lib=lib, function=function) for lib in ("handlax", "jax")]
+        times: list[list[float]] = [[], []]
+        for i in range(plan.rounds):
+            for which in (0, 1) if i % 2 == 0 else (1, 0):
+                times[which].append(float(run_process(texts[which], environment, os.getcwd())[1]))
+        ours, theirs = map(statistics.median, times)
+        return Pair(ours, theirs)
+
+    return measure
+
+
+ROWS = [
+    Row("jit dispatch over 8 devices, 1 argument", 1.00, calls("lambda x: x + 1.0"), unit="us"),
+]
