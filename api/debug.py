@@ -10,4 +10,3 @@ from .interpreters.inspection.sharding_picture import visualize_array_sharding a
 from .interpreters.inspection.sharding_picture import visualize_sharding as visualize_sharding
 from .interpreters.library.effectful.progress import progress as progress
 from .interpreters.library.effectful.progress import tick as tick
-from .lowering.arrays.sharding_constraints import inspect_array_sharding as inspect_array_sharding

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from ...effects.base.errors import BadArgument, ConcretizationTypeError
+from ...effects.base.errors import BadArgument
 from ...effects.base.stack import perform
 from ...effects.core.arrays import as_array
 from ...effects.operations.sharding_constraint import ShardingConstraint
@@ -45,20 +44,3 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
         reshard(x, s) == x
     """
     return with_sharding_constraint(xs, out_shardings)
-
-
-def inspect_array_sharding(value: Any, *, callback: Callable[[Any], Any]) -> None:
-    """Call ``callback`` with the sharding of an array.
-
-    Raises: ConcretizationTypeError: the array is inside of a program, where the compiler chooses its sharding.
-
-    >>> inspect_array_sharding(1.0, callback=lambda sharding: print(sharding.num_devices))
-    1
-    """
-    x = as_array(value)
-    if x.run is not None:
-        raise ConcretizationTypeError(
-            f"inspect_array_sharding: inside of a program the compiler chooses the sharding, got {x.type}.",
-            hint="return the array and look at its sharding, or at output_shardings of the compiled function.",
-        )
-    callback(x.sharding)  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ from handlax import numpy as hnp
 from handlax.effects.sharding.mesh import Mesh
 from handlax.effects.sharding.named_sharding import NamedSharding, SingleDeviceSharding
 from handlax.effects.sharding.partition_spec import PartitionSpec as P
-from handlax.lowering.arrays.sharding_constraints import inspect_array_sharding, reshard, with_sharding_constraint
+from handlax.lowering.arrays.sharding_constraints import reshard, with_sharding_constraint
 from handlax.lowering.xla import jaxlib_runtime
 
 MESH = Mesh(np.array(hx.devices()).reshape(2, 4), ("a", "b"))
@@ -87,12 +87,3 @@ def test_arrays_of_other_devices_are_refused():
     for f in (lambda x: with_sharding_constraint(x, by("a")), hx.jit(lambda x: with_sharding_constraint(x, by("a")))):
         with pytest.raises(errors.DeviceMismatch, match="same devices in the same order"):
             f(there)
-
-
-def test_the_sharding_of_an_array_is_shown_where_it_is_known():
-    found = []
-    inspect_array_sharding(hx.device_put(X, by("a")), callback=found.append)
-    inspect_array_sharding(2.0, callback=found.append)
-    assert found == [by("a"), SingleDeviceSharding(hx.devices()[0])]
-    with pytest.raises(errors.ConcretizationTypeError, match="the compiler chooses"):
-        hx.jit(lambda x: inspect_array_sharding(x, callback=found.append))(X)
