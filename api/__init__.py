@@ -220,7 +220,6 @@ _DECLARED = {
     "effects.operations.collectives.collective": "Psum Pprod Pmax Pmin Pbroadcast Ppermute AllGather PsumScatter "
     "AllToAll AxisIndex Pvary Punvary",
     "effects.operations.reductions.generic_reduce": "Reduce",
-    "effects.operations.sharding_constraint": "ShardingConstraint",
     "effects.operations.special.special_functions": "Digamma Igamma IgammaGradA Igammac Lgamma Polygamma "
     "RandomGammaGrad RegularizedIncompleteBeta Zeta",
     "interpreters.library.effectful.error_values": "DebugCheck Reported",

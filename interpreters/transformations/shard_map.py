@@ -29,12 +29,16 @@ SizedAxes = tuple[SizedAxis, ...]
 Division = tuple[SizedAxes, ...]
 
 
+class Infer:
+    """``shard_map(in_specs=Infer)``: arguments are divided as they lie on the mesh."""
+
+
 def shard_map(
     f: Callable[..., Any] | None = None,
     /,
     *,
-    in_specs: Any,
     out_specs: Any,
+    in_specs: Any = Infer,
     mesh: Any = None,
     axis_names: Collection[Hashable] = frozenset(),
     check_vma: bool = True,
@@ -50,7 +54,8 @@ def shard_map(
 
     Args:
         in_specs, out_specs: a ``PartitionSpec`` for each argument and result, or a prefix of their trees. A spec names
-            for each dimension the axes over which it is divided; along others every device has the same piece.
+            for each dimension the axes over which it is divided; along others every device has the same piece. Without
+            in_specs they are those of the arguments, arrays that lie on the mesh.
         mesh: by default the mesh in force (``set_mesh``).
         axis_names: the axes that ``f`` sees; empty for all. Over the others the compiler divides the work.
         check_vma: the types of values tell along which axes they vary from device to device. A result must not vary
@@ -73,7 +78,7 @@ def shard_map(
         over, axes = _manual_axes(mesh, axis_names)
         leaves, tree = pytrees.flatten(args)
         xs = [as_array(x) for x in leaves]
-        specs = _flat_specs("in_specs", in_specs, args)
+        specs = [_spec_of(x, over) for x in xs] if in_specs is Infer else _flat_specs("in_specs", in_specs, args)
         into = [_division("in_specs", spec, axes, len(x.type.shape)) for spec, x in zip(specs, xs)]
         out: list[Division] = []
 
@@ -245,6 +250,18 @@ def _manual_axes(mesh: Any, axis_names: Collection[Hashable]) -> tuple[Any, Size
     for name in names:
         over.axis_size("shard_map", name)
     return over, tuple([axis for axis in over.shape_tuple if not names or axis[0] in names])
+
+
+def _spec_of(x: Any, mesh: Any) -> PartitionSpec:
+    """How an argument lies on the mesh. Raises: BadArgument: it does not lie there."""
+    sharding = getattr(x, "sharding", None) if x.run is None else None
+    if getattr(sharding, "mesh", None) != mesh:
+        raise BadArgument(
+            f"shard_map: without in_specs an argument must lie on the mesh, got {x.type} "
+            f"{'while it is traced' if x.run is not None else f'on {sharding}'}.",
+            hint="name in_specs, or device_put(x, NamedSharding(mesh, spec)).",
+        )
+    return sharding.spec  # type: ignore[union-attr]
 
 
 def _flat_specs(what: str, specs: Any, tree: Any) -> list[Any]:

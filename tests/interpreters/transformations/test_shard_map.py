@@ -382,3 +382,13 @@ def test_the_call_of_the_experimental_module():
     close(shard_map(lambda x: lax.psum(x, "b"), MESH, P(None, "b"), P())(X), X.reshape(8, 4, 2).sum(1))
     own = shard_map(lambda x: x * lax.axis_index("a"), MESH, P("a"), P("a"), check_rep=False, auto={"b"})
     close(hx.jit(own)(X), X * np.repeat([0, 1], 4)[:, None])
+
+
+def test_specs_of_arrays_that_lie_on_the_mesh():
+    total = hx.shard_map(lambda x: lax.psum(x, "b"), mesh=MESH, out_specs=P())
+    x = hx.device_put(X, hx.NamedSharding(MESH, P(None, "b")))
+    close(total(x), X.reshape(8, 4, 2).sum(1))
+    with pytest.raises(errors.BadArgument, match="without in_specs an argument must lie on the mesh"):
+        total(X)
+    with pytest.raises(errors.BadArgument, match="while it is traced"):
+        hx.jit(total)(x)
