@@ -4,8 +4,8 @@ import itertools
 import os
 from pathlib import Path
 
-# The number of devices is fixed when the client is made, so this stands before anything imports handlax.
-os.environ["HANDLAX_NUM_CPU_DEVICES"] = "8"
+# The number of devices is fixed when the client is made, so this stands before anything imports handlax, or its peer.
+os.environ["HANDLAX_NUM_CPU_DEVICES"] = os.environ["JAX_NUM_CPU_DEVICES"] = "8"
 os.environ["HANDLAX_TRACEBACK_FILTERING"] = "off"  # a failure shows where in the package it comes from
 
 import pytest

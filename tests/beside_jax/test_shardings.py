@@ -14,7 +14,6 @@ class Meshes:
 
     def __init__(self, root):
         self.hx = importlib.import_module(root)
-        self.hx.config.update("jax_num_cpu_devices", 8)
         s = self.sharding = importlib.import_module(f"{root}.sharding")
         devices = np.array(self.hx.devices("cpu"))
         shuffled = devices[[3, 0, 1, 7, 5, 6, 2, 4]]
