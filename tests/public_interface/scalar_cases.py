@@ -391,7 +391,7 @@ WITHOUT = {
     """,
     "it communicates along axes": """
         lax: all_gather all_to_all axis_index axis_size pargmax pargmin pbroadcast pcummax pcummin pcumprod pcumsum pdot
-            pgather pmax pmean pmin ppermute pprod pshuffle psum psum_scatter ragged_all_to_all
+            pcast pgather pmax pmean pmin ppermute pprod pshuffle psum psum_scatter pvary ragged_all_to_all
         pswapaxes
     """,
     "its softmax is computed in float32, as in JAX": """
