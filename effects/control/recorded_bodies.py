@@ -9,7 +9,7 @@ from ..base.errors import CannotCross, DTypeMismatch, StateTypeError, TreeMismat
 from ..base.source_locations import user_site
 from ..base.stack import perform
 from ..core.arrays import Array, ConcreteArray, as_array, scalar
-from ..core.named_axes import Axis, SizedAxis
+from ..core.named_axes import Axis, SizedAxis, tracked
 from ..operations.elementwise.conversion import ConvertElementType, as_type
 from ..programs.higher_order import HigherOrder, record_body
 from ..programs.program import Builder, Program, derived_once
@@ -60,14 +60,17 @@ def with_types(program: Program, types: Sequence[ArrayType]) -> Program:
 def diverging(name: str, programs: Sequence[Program], varying: frozenset[SizedAxis]) -> list[Program]:
     """Bodies that devices of a mesh choose by a value that varies along some axes: so do all their values.
 
-    Raises: CannotCross: a body has a collective over such an axis, at which not all devices would arrive.
+    Raises: CannotCross: a body has a collective over such an axis, at which not all devices would arrive; or one at
+    which all devices of the mesh must arrive, over whichever of its axes.
     """
     if not varying:
         return list(programs)
-    stuck = sorted({str(name) for program in programs for name in meeting_axes(program) if (name in dict(varying))})
+    met = {meeting for program in programs for meeting in meetings(program)}
+    stuck = sorted({str(at.axis[0]) for at in met if at.axis in varying or (at.by_all and tracked([at.axis]))})
     if stuck:
+        along = ", ".join(sorted([str(name) for name, _ in varying]))
         raise CannotCross(
-            f"{name}: devices choose by a value that varies along {', '.join(stuck)}, and meet along it inside.",
+            f"{name}: devices choose by a value that varies along {along}, and meet along {', '.join(stuck)} inside.",
             hint="compute the collective outside, or choose by the same value on all of them: pmax(test, axis).",
         )
     return [
@@ -76,16 +79,23 @@ def diverging(name: str, programs: Sequence[Program], varying: frozenset[SizedAx
     ]
 
 
+class Meeting(NamedTuple):
+    """An axis along which lanes exchange values; ``by_all``: the devices of the whole mesh must arrive together."""
+
+    axis: SizedAxis
+    by_all: bool
+
+
 @derived_once
-def meeting_axes(program: Program) -> frozenset[Any]:
-    """The names of the axes along which a program, or one of its sub-programs, exchanges values."""
-    found: frozenset[Any] = frozenset()
+def meetings(program: Program) -> frozenset[Meeting]:
+    """Where a program, or one of its sub-programs, exchanges values along axes that it does not bind."""
+    found: frozenset[Meeting] = frozenset()
     for op in program.ops if program.effects else ():
         if op.named and op.meets:  # type: ignore[attr-defined]
-            found |= frozenset(op.axis_names)  # type: ignore[attr-defined]
+            found |= frozenset([Meeting(axis, op.meets_all) for axis in op.axes])  # type: ignore[attr-defined]
         elif op.bodied and op.effects:
-            names = found.union(*[meeting_axes(body) for body in op.bodies])  # type: ignore[attr-defined]
-            found |= frozenset([name for name in names if Axis(name) in op.effects])
+            inner = found.union(*[meetings(body) for body in op.bodies])  # type: ignore[attr-defined]
+            found |= frozenset([meeting for meeting in inner if Axis(meeting.axis[0]) in op.effects])
     return found
 
 

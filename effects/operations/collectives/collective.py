@@ -62,6 +62,7 @@ class Collective(Operation):
     reads_dims: ClassVar[bool] = False  # its operand has ``dims``
     makes_dims: ClassVar[bool] = False  # its result has ``dims``
     meets: ClassVar[bool] = True  # lanes get values of each other
+    meets_all: ClassVar[bool] = False  # the devices of the whole mesh execute it together, not each group by itself
     makes_equal: ClassVar[bool] = False  # without groups all lanes get the same result
     unit: ClassVar[Callable[[Any], Any]] = lambda dtype: 0  # what an absent lane holds, where groups differ in size
     axes: tuple[SizedAxis, ...]
@@ -421,6 +422,7 @@ class Ppermute(Collective):
             source[t] = s
         return rows(axis_at(x, dims[0], 0, size), source, mode="fill", fill_value=0), 0
 
+    meets_all = True
     lower = collective_permute
 
 

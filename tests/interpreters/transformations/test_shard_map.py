@@ -361,6 +361,10 @@ class Tick:
             lambda x: lax.while_loop(lambda c: hnp.sum(c) < 0, lambda c: lax.psum(c, "a") * 1, x),
             (P(BOTH), P(BOTH)), errors.CannotCross, "choose by a value that varies along a",
         ),
+        (
+            lambda x: lax.cond(lax.axis_index("a") > 0, lambda x: lax.pshuffle(x, "b", [1, 0, 3, 2]), lambda x: x, x),
+            (P("b"), P(BOTH)), errors.CannotCross, "varies along a, and meet along b inside",
+        ),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(f, specs, error, message):
@@ -370,6 +374,23 @@ def test_what_cannot_be_is_refused(f, specs, error, message):
         return
     with pytest.raises(error, match=message):
         sharded(X)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: lax.psum(x, "b") + 0 * x,
+        lambda x: lax.all_gather(x, "b", axis=1, tiled=True)[:, :2],
+        lambda x: lax.psum_scatter(hnp.tile(x, (1, 4)), "b", scatter_dimension=1, tiled=True),
+        lambda x: lax.all_to_all(x, "b", 0, 0, tiled=True),
+        lambda x: hx.vmap(lambda row: lax.ppermute(row, "i", [(0, 1), (1, 0)]), axis_name="i")(x[:2]).sum() + x,
+    ],
+    ids=["psum", "all_gather", "psum_scatter", "all_to_all", "ppermute of a mapped axis"],
+)
+def test_collectives_between_devices_that_choose_alike(f):
+    chosen = over(lambda x: lax.cond(lax.axis_index("a") > 0, lambda x: f(f(x)), f, x), P("a", "b"), P("a", "b"))(X)
+    once, twice = (over(g, P("a", "b"), P("a", "b"))(X) for g in (f, lambda x: f(f(x))))
+    close(chosen, np.concatenate([once[:4], twice[4:]]))
 
 
 def test_sizes_that_do_not_divide():
