@@ -19,7 +19,7 @@ from ..programs.program import Program
 from ..trees import pytrees
 from ..types.dtypes import bool_, int32
 from .eager_control import concrete_or_none, unrolls
-from .recorded_bodies import body_of, diverging, perform_bodies, same_results
+from .recorded_bodies import body_of, diverging, need_all_devices, perform_bodies, same_results
 
 NOT_GIVEN = pytrees.Unspecified()
 
@@ -32,6 +32,10 @@ class Cond(HigherOrder):
     runs = "one"
     selects = 1
     carry = 0
+
+    def result_type(op, *operands):
+        need_all_devices("cond", op.bodies, operands[0].varying)
+        return HigherOrder.result_type(op, *operands)
 
 
 @boundary
@@ -111,5 +115,5 @@ def _one_of(name: str, index: Any, branches: Sequence[Callable[..., Any]], opera
     programs, captured = close_all(same_results(name, bodies))
     varying = index.type.varying
     inputs = [vary(x, varying) for x in (*captured, *xs)]
-    results = perform_bodies(Cond(tuple(diverging(name, programs, varying)), len(captured)), index, *inputs)
+    results = perform_bodies(Cond(tuple(diverging(programs, varying)), len(captured)), index, *inputs)
     return pytrees.unflatten(bodies[0].structure, results)

@@ -38,6 +38,7 @@ from .recorded_bodies import (
     body_of,
     diverging,
     initial_carry,
+    need_all_devices,
     perform_bodies,
     same_carry,
     stable_carry,
@@ -65,6 +66,10 @@ class While(HigherOrder):
     carry: int
     slots: int = 0
     runs = "until"
+
+    def result_type(op, *operands):
+        need_all_devices("while_loop", op.bodies, op.bodies[0].out_types[0].varying)
+        return HigherOrder.result_type(op, *operands)
 
 
 @boundary
@@ -259,7 +264,7 @@ def _recorded_while(carry: EagerCarry, more: Callable[..., Any], step: Callable[
     start = [initial_carry(c, t) for c, t in zip(carry.values, outside)]
     varying = test.program.out_types[0].varying
     inputs = [vary(x, varying) for x in (*captured, *start)]
-    bodies = tuple(diverging(carry.name, bodies, varying))
+    bodies = tuple(diverging(bodies, varying))
     return perform_bodies(While(bodies, len(captured), len(start), slots), *inputs)
 
 

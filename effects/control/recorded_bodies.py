@@ -57,14 +57,23 @@ def with_types(program: Program, types: Sequence[ArrayType]) -> Program:
     return record_body(converted, program.in_types, program.name)
 
 
-def diverging(name: str, programs: Sequence[Program], varying: frozenset[SizedAxis]) -> list[Program]:
-    """Bodies that devices of a mesh choose by a value that varies along some axes: so do all their values.
-
-    Raises: CannotCross: a body has a collective over such an axis, at which not all devices would arrive; or one at
-    which all devices of the mesh must arrive, over whichever of its axes.
-    """
+def diverging(programs: Sequence[Program], varying: frozenset[SizedAxis]) -> list[Program]:
+    """Bodies that devices of a mesh choose by a value that varies along some axes: so do all their values."""
     if not varying:
         return list(programs)
+    return [
+        with_types(new, [t.along(t.varying | varying) for t in new.out_types])
+        for new in [record_body(p, [t.along(t.varying | varying) for t in p.in_types], p.name) for p in programs]
+    ]
+
+
+def need_all_devices(name: str, programs: Sequence[Program], varying: frozenset[SizedAxis]) -> None:
+    """Raises CannotCross: devices of a mesh choose bodies by a value that varies along these axes, and one of the
+    bodies has a collective over such an axis, at which not all devices would arrive; or one at which all devices of the
+    mesh must arrive, over whichever of its axes.
+    """
+    if not varying:
+        return
     met = {meeting for program in programs for meeting in meetings(program)}
     stuck = sorted({str(at.axis[0]) for at in met if at.axis in varying or (at.by_all and tracked([at.axis]))})
     if stuck:
@@ -73,10 +82,6 @@ def diverging(name: str, programs: Sequence[Program], varying: frozenset[SizedAx
             f"{name}: devices choose by a value that varies along {along}, and meet along {', '.join(stuck)} inside.",
             hint="compute the collective outside, or choose by the same value on all of them: pmax(test, axis).",
         )
-    return [
-        with_types(new, [t.along(t.varying | varying) for t in new.out_types])
-        for new in [record_body(p, [t.along(t.varying | varying) for t in p.in_types], p.name) for p in programs]
-    ]
 
 
 class Meeting(NamedTuple):

@@ -239,7 +239,7 @@ def _checked(y: Any, division: Division, axes: SizedAxes) -> Any:
 def _manual_axes(mesh: Any, axis_names: Collection[Hashable]) -> tuple[Any, SizedAxes]:
     """The mesh, and those of its axes that the body sees, in its order.
 
-    Raises: BadArgument: there is no mesh, or it has no such axis.
+    Raises: BadArgument: there is no mesh, it has no such axis, or each device has its own pieces along one already.
     """
     over = get_mesh() if mesh is None else mesh
     if over.empty:
@@ -249,7 +249,15 @@ def _manual_axes(mesh: Any, axis_names: Collection[Hashable]) -> tuple[Any, Size
     names = {axis_names} if isinstance(axis_names, str) else set(axis_names)
     for name in names:
         over.axis_size("shard_map", name)
-    return over, tuple([axis for axis in over.shape_tuple if not names or axis[0] in names])
+    axes = tuple([axis for axis in over.shape_tuple if not names or axis[0] in names])
+    taken = {axis for binding in current().scope if binding.on_mesh for axis in binding.axes}.intersection(axes)
+    if taken:
+        listed = ", ".join(sorted([repr(name) for name, _ in taken]))
+        raise BadArgument(
+            f"shard_map: axes must be other than those of the shard_map around it, got {listed} again.",
+            hint="axis_names={...} names those that this one divides.",
+        )
+    return over, axes
 
 
 def _spec_of(x: Any, mesh: Any) -> PartitionSpec:

@@ -343,6 +343,14 @@ class Tick:
         return None
 
 
+@hx.custom_jvp
+def meets_in_its_rule(x):
+    return x * 2
+
+
+meets_in_its_rule.defjvp(lambda primals, tangents: (primals[0] * 2, lax.psum(tangents[0], "a") + 0 * primals[0]))
+
+
 @pytest.mark.parametrize(
     ("f", "specs", "error", "message"),
     [
@@ -351,6 +359,10 @@ class Tick:
         (lambda x: x, (P(None, None, "a"), P()), errors.BadArgument, "at most one entry for each dimension"),
         (lambda x: x, (P("a"), P()), errors.BadArgument, "every axis along which a result varies, got .* without 'a'"),
         (lambda x: x[:3], (P(), P("b")), None, None),
+        (
+            lambda x: over(lambda y: y, P("a"), P("a"))(x),
+            (P("a"), P("a")), errors.BadArgument, "other than those of the shard_map around it, got 'a', 'b' again",
+        ),
         (lambda x: lax.psum(x, "c"), (P(), P()), errors.UnboundAxis, "in scope are 'a' of size 2, 'b' of size 4"),
         (lambda x: hx.perform(Tick()) or x, (P(), P()), errors.CannotCross, "every device would perform tick"),
         (
@@ -364,6 +376,10 @@ class Tick:
         (
             lambda x: lax.cond(lax.axis_index("a") > 0, lambda x: lax.pshuffle(x, "b", [1, 0, 3, 2]), lambda x: x, x),
             (P("b"), P(BOTH)), errors.CannotCross, "varies along a, and meet along b inside",
+        ),
+        (
+            lambda x: hx.jvp(lambda x: lax.cond(lax.axis_index("a") > 0, meets_in_its_rule, lambda x: x, x), [x], [x]),
+            (P("a"), P("a")), errors.CannotCross, "varies along a, and meet along a inside",
         ),
     ],
 )  # fmt: skip
