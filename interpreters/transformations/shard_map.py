@@ -65,7 +65,14 @@ def shard_map(
 
     Raises: BadArgument: no mesh, an axis that it does not have, a spec too long for its array, or a result that varies
     along an axis that its spec does not name. ShapeMismatch: a dimension that cannot be divided. TreeMismatch: specs
-    are no prefix. CannotCross: ``f`` performs an effect that nothing inside of it handles.
+    are no prefix. CannotCross: ``f`` performs an effect that nothing inside of it handles, or a collective where devices
+    choose differently.
+
+    >>> from handlax import P, lax, make_mesh, numpy as hnp
+    >>> mesh = make_mesh((4,), ("i",))
+    >>> total = shard_map(lambda x: lax.psum(x.sum(), "i"), mesh=mesh, in_specs=P("i"), out_specs=P())
+    >>> total(hnp.arange(8.0))
+    Array(28., dtype=float32)
     """
     if f is None:
         return lambda g: shard_map(

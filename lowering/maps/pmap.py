@@ -49,6 +49,10 @@ def pmap(
 
     Raises: BadArgument: there are fewer devices than lanes. ShapeMismatch: mapped axes differ in size.
     TreeMismatch: in_axes or out_axes is no prefix.
+
+    >>> from handlax import lax, numpy as hnp
+    >>> pmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(hnp.array([1.0, 3.0]))
+    Array([0.25, 0.75], dtype=float32)
     """
     need_function("pmap", fun)
     numbers = static_broadcasted_argnums
