@@ -117,7 +117,11 @@ def _hide_frames(traceback: TracebackType | None) -> None:
     """Mark the package's frames with the local variable by which IPython and pytest know what not to show."""
     for entry in _entries(traceback):
         if is_internal(entry.tb_frame.f_code.co_filename):
-            entry.tb_frame.f_locals["__tracebackhide__"] = True
+            variables = entry.tb_frame.f_locals
+            if type(variables) is dict:  # before Python 3.13 a copy, which would keep the exception alive
+                for name in [name for name, value in variables.items() if isinstance(value, BaseException)]:
+                    del variables[name]
+            variables["__tracebackhide__"] = True
 
 
 def _attach(error: Exception, whole: TracebackType | None) -> None:

@@ -61,12 +61,12 @@ def shard_map(
         check_vma: the types of values tell along which axes they vary from device to device. A result must not vary
             along an axis that its spec does not name, and the derivative of a value that all devices share is the sum
             of what each contributes. False: nothing is checked, every value is one of each device, and of a result that
-            should not vary the first device's counts.
+            should not vary the first device's counts; a collective that some devices do not reach hangs.
 
     Raises: BadArgument: no mesh, an axis that it does not have, a spec too long for its array, or a result that varies
     along an axis that its spec does not name. ShapeMismatch: a dimension that cannot be divided. TreeMismatch: specs
-    are no prefix. CannotCross: ``f`` performs an effect that nothing inside of it handles, or a collective where devices
-    choose differently.
+    are no prefix. CannotCross: ``f`` performs an effect that nothing inside of it handles, or a collective where
+    devices choose differently.
 
     >>> from handlax import P, lax, make_mesh, numpy as hnp
     >>> mesh = make_mesh((4,), ("i",))

@@ -38,7 +38,7 @@ KEY = names.KeyDType("fry")
 
 
 @effect(vmap="per_lane")
-class Tick:
+class Chime:
     """An effect without operands and result."""
 
     by: int = 1
@@ -149,7 +149,7 @@ def _structural(draw: Any, builder: Builder, values: Any, kinds: Any, inner: Any
 
 def _effect(draw: Any, builder: Builder, values: Any, kinds: Any, inner: Any) -> None:
     if draw(st.booleans()):
-        _append(builder, values, Tick(draw(st.integers(-1, 3))), [])
+        _append(builder, values, Chime(draw(st.integers(-1, 3))), [])
     else:
         tag = draw(fields())
         _append(builder, values, Announce(tag), [draw(st.sampled_from(values))])
@@ -173,8 +173,8 @@ def fields() -> st.SearchStrategy[Any]:
     """Values of fields of operations that can be printed and parsed back."""
     leaves = st.one_of(
         st.none(), st.booleans(), st.integers(), st.floats(width=64), st.complex_numbers(), st.text(), st.binary(),
-        st.sampled_from([*DTYPES, KEY, names.float0, ..., np.sin, int, Tick, Add, Add(), len, range(1, 9, 2)]),
-        types(), st.just(Tick(4)),
+        st.sampled_from([*DTYPES, KEY, names.float0, ..., np.sin, int, Chime, Add, Add(), len, range(1, 9, 2)]),
+        types(), st.just(Chime(4)),
         st.sampled_from([np.float32(0.1), np.int8(-3), np.float64("nan"), np.complex64(1 - 0j), np.bool_(True)]),
     )  # fmt: skip
     return st.recursive(leaves, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=6)

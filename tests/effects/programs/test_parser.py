@@ -26,7 +26,7 @@ def line(text):
     (line("b: f33[3] = neg a"), 2, 6, "a type"),
     ("program f(a: f32[3]) -> (f32[3]) {\n  a: f32[3] = neg a\n  return (a)\n}", 2, 3, "a new name"),
     ("program f(a: f32[3]) -> (f32[]) {\n  return (a)\n}", 2, 3, "results of the types (f32[])"),
-    ("program f(a: f32[3]) -> (f32[3]) ! {Tick} {\n  return (a)\n}", 1, 36, "the effect row of the equations"),
+    ("program f(a: f32[3]) -> (f32[3]) ! {Chime} {\n  return (a)\n}", 1, 36, "the effect row of the equations"),
     (line("b: f32[3] = neg 2.0:i32[]"), 2, 19, "a constant"),
     (line("b: f32[3] = neg [1.0, 2.0]:f32[3]"), 2, 19, "3 elements"),
     (line("b: f32[3], c: f32[3] = neg a"), 2, 3, "one result of neg"),

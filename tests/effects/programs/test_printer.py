@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from helpers.random_programs import Announce, Tick, array, fields, programs
+from helpers.random_programs import Announce, Chime, array, fields, programs
 from helpers.written_programs import V3, Noted, again, f32, program
 from hypothesis import given
 from returns.result import Success
@@ -58,14 +58,14 @@ class SplitPair:
 
 
 def test_one_equation_stands_on_one_line():
-    p = program((Neg(), (0,)), (Mul(), (2, -1)), (ReduceSum((0,)), (3,)), (Tick(), ()),
+    p = program((Neg(), (0,)), (Mul(), (2, -1)), (ReduceSum((0,)), (3,)), (Chime(), ()),
                 types=(V3, V3.update(weak=True)), consts=(scalar(2.0, f32),), outs=(4, 0))
     assert str(p) == """\
-program f(a: f32[3], b: f32[3]~) -> (f32[], f32[3]) ! {Tick} {
+program f(a: f32[3], b: f32[3]~) -> (f32[], f32[3]) ! {Chime} {
   c: f32[3] = neg a
   d: f32[3] = mul c 2.0:f32[]
   e: f32[] = reduce_sum[axes=(0,)] d
-  tick
+  chime
   return (e, a)
 }"""
     assert again(p) == Success(p)
@@ -122,14 +122,14 @@ def test_a_named_axis_stands_in_the_row():
         def effects(op):
             return frozenset(map(Axis, op.axes))
 
-    p = program((Over(("i",)), (0,)), (Tick(3), ()))
-    assert "-> (f32[3]) ! {Tick[by=3], axis i} {" in str(p)
+    p = program((Over(("i",)), (0,)), (Chime(3), ()))
+    assert "-> (f32[3]) ! {Chime[by=3], axis i} {" in str(p)
     assert again(p) == Success(p)
 
 
 def test_fields_that_have_their_default_are_left_out():
-    assert "tick\n" in str(program((Tick(1), ()))) and "tick[by=2]" in str(program((Tick(2), ())))
-    assert "tick[by=True]" in str(program((Tick(True), ())))
+    assert "chime\n" in str(program((Chime(1), ()))) and "chime[by=2]" in str(program((Chime(2), ())))
+    assert "chime[by=True]" in str(program((Chime(True), ())))
 
 
 def test_an_equation_has_a_text_of_its_own():

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from helpers.random_programs import Tick, arguments, programs
+from helpers.random_programs import Chime, arguments, programs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -177,9 +177,9 @@ def test_a_program_goes_through_another_process():
 
 
 def test_an_effect_is_in_the_row_of_all_programs_around_it():
-    inner = Program([], [Tick(2)], [()], [()], [])
+    inner = Program([], [Chime(2)], [()], [()], [])
     outer = Program([], [Call((inner,))], [()], [()], [])
-    assert outer.effects == inner.effects == frozenset({Tick(2)})
+    assert outer.effects == inner.effects == frozenset({Chime(2)})
 
 
 def test_the_options_of_jax_for_printing_are_taken():

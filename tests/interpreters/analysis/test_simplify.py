@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from helpers.random_programs import Announce, Tick, arguments, programs
+from helpers.random_programs import Announce, Chime, arguments, programs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -116,19 +116,19 @@ def test_calls_lose_results_and_operands():
 
 
 def test_an_effect_in_a_call_keeps_the_call_and_what_it_is_told():
-    p = parsed("""program f(a: f32[3], b: f32[3]) -> () ! {Announce, Tick} {
-  call[bodies=(program g(a: f32[3], b: f32[3]) -> (f32[3]) ! {Announce, Tick} {
+    p = parsed("""program f(a: f32[3], b: f32[3]) -> () ! {Announce, Chime} {
+  call[bodies=(program g(a: f32[3], b: f32[3]) -> (f32[3]) ! {Announce, Chime} {
     c: f32[3] = neg a
     d: f32[3] = neg b
     e: f32[3] = announce d
-    tick
+    chime
     return (c)
   },)] a b
   return ()
 }""".replace("  call[", "  c: f32[3] = call["))
     q, used = dead_code_elimination(p)
-    assert used == (False, True) and q.effects == {Announce(), Tick()}
-    assert [op.name for op in q.ops[0].bodies[0].ops] == ["neg", "announce", "tick"]
+    assert used == (False, True) and q.effects == {Announce(), Chime()}
+    assert [op.name for op in q.ops[0].bodies[0].ops] == ["neg", "announce", "chime"]
 
 
 def test_effects_are_neither_merged_nor_moved():

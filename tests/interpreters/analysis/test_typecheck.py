@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.random_programs import Tick, programs
+from helpers.random_programs import Chime, programs
 from hypothesis import given
 from hypothesis import strategies as st
 from returns.result import Success
@@ -68,9 +68,9 @@ def test_each_mistake_is_named(wrong, found):
 
 
 def test_an_effect_row_that_is_not_that_of_the_equations_is_found():
-    p = Program([], [Tick()], [()], [()], [])
+    p = Program([], [Chime()], [()], [()], [])
     object.__setattr__(p, "effects", frozenset())
-    assert "states the effect row {}, its row is {Tick}" in check_program(p).failure().what
+    assert "states the effect row {}, its row is {Chime}" in check_program(p).failure().what
 
 
 def test_weakness_is_no_obstacle_at_a_boundary():

@@ -338,7 +338,7 @@ def test_the_mesh_in_force_and_abstract_meshes():
 
 
 @hx.effect
-class Tick:
+class Pulse:
     def result_type(op):
         return None
 
@@ -364,7 +364,7 @@ meets_in_its_rule.defjvp(lambda primals, tangents: (primals[0] * 2, lax.psum(tan
             (P("a"), P("a")), errors.BadArgument, "other than those of the shard_map around it, got 'a', 'b' again",
         ),
         (lambda x: lax.psum(x, "c"), (P(), P()), errors.UnboundAxis, "in scope are 'a' of size 2, 'b' of size 4"),
-        (lambda x: hx.perform(Tick()) or x, (P(), P()), errors.CannotCross, "every device would perform tick"),
+        (lambda x: hx.perform(Pulse()) or x, (P(), P()), errors.CannotCross, "every device would perform pulse"),
         (
             lambda x: lax.cond(hnp.sum(x) > 0, lambda x: lax.psum(x, "b"), lambda x: lax.psum(x, "b"), x),
             (P("b"), P()), errors.CannotCross, "choose by a value that varies along b",
