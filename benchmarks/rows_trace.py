@@ -127,15 +127,16 @@ def model_row(which: str, blocks: int, differentiate: bool, bar: float, aim: flo
     return Row(name, bar, timed(make, check=check, cold=True), aim)
 
 
-def nesting_row(depth: int) -> Row:
-    """Trace nested programs that no round has seen: those of equal functions are found in caches, by value."""
-    factors = itertools.count(1)
+_FACTORS = itertools.count(1)
 
+
+def nesting_row(depth: int) -> Row:
+    """Trace nested programs of which no round of any depth has seen a part: caches find equal ones, by value."""
     def make(side: Side) -> Prepare:
         x = side.array(seeded(8))
 
         def prepare() -> Callable[[], Any]:
-            f = renewed(programs.nested(side.lib, side.np, depth, renewed, 1.0 + 1e-6 * next(factors)))
+            f = renewed(programs.nested(side.lib, side.np, depth, renewed, 1.0 + 1e-6 * next(_FACTORS)))
             return lambda: side.trace(f, x)
 
         return prepare
