@@ -30,7 +30,7 @@ from ..analysis.dependence import Marks
 from ..core.record import Record
 from .jvp import Jvp
 from .partial_eval import Tape, split_program
-from .partial_eval_bodies import Assembly, BodyTypes, KnownResult, Operand, SplitOperation, SplitProgram
+from .partial_eval_bodies import Assembly, BodyTypes, SplitOperation, SplitProgram, sources_of
 
 _OPERATIONS = Cache("linearize_operation")
 
@@ -191,16 +191,10 @@ class _TapedRest:
         for n in self.captured:
             self.take(n)
         rest = self.program(dys, name)
-        inputs = len(self.known.in_types)
-        positions = {own: i for i, own in enumerate(outs)}
-        for own in self.residuals:
-            if own >= inputs and own not in positions:
-                positions[own] = len(outs)
-                outs.append(own)
-        sources = [Operand(own) if own < inputs else KnownResult(positions[own]) for own in self.residuals]
+        sources = sources_of([*self.residuals], len(self.known.in_types), outs)
         known = self.known.freeze(outs, name)
         set_out_types(known, tuple([self.types[n] if n >= 0 else known.consts[-1 - n].type for n in outs]))
-        return SplitProgram(known, rest, tuple(sources), unknown)
+        return SplitProgram(known, rest, sources, unknown)
 
     def take(self, n: int) -> None:
         """Make variable ``n`` of the known part available to the rest."""

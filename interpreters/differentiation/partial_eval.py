@@ -28,7 +28,7 @@ from ..analysis.simplify import dead_code_elimination
 from ..core.record import Record, recorder_of
 from ..core.rule_cache import inlined_block
 from ..core.rule_codegen import partitioned_function
-from .partial_eval_bodies import KnownResult, Operand, SplitOperation, SplitProgram, split_bodies
+from .partial_eval_bodies import Operand, SplitOperation, SplitProgram, sources_of, split_bodies
 
 _PROGRAMS = Cache("partial_eval_program")
 _OPERATIONS = Cache("split_operation")
@@ -323,17 +323,11 @@ class Splitter:
         rest_outs = self.rest_numbers([n for n, yes in zip(program.outs, unknown) if yes or all_results])
         known_outs = list(self.known_numbers([n for n, yes in zip(program.outs, unknown) if not yes]))
         rest, self.residual_numbers = self.frozen_rest(rest_outs)
-        inputs = len(self.known.in_types)
-        positions = {own: i for i, own in enumerate(known_outs)}
-        for own in self.residual_numbers:
-            if own >= inputs and own not in positions:
-                positions[own] = len(known_outs)
-                known_outs.append(own)
-        residuals = [Operand(own) if own < inputs else KnownResult(positions[own]) for own in self.residual_numbers]
+        residuals = sources_of(self.residual_numbers, len(self.known.in_types), known_outs)
         known = self.known.freeze(known_outs, program.name)
         if self.plan is not None:
             known = dead_code_elimination(known, instantiate=True).program
-        return SplitProgram(known, rest, tuple(residuals), unknown)
+        return SplitProgram(known, rest, residuals, unknown)
 
     def frozen_rest(self, outs: Sequence[int]) -> tuple[Program, list[int]]:
         """The rest with its residuals as first inputs, and these as variables of the known part."""

@@ -71,6 +71,19 @@ class Hoisted(NamedTuple):
 Source = Operand | KnownResult | Slot | Hoisted
 
 
+def sources_of(residuals: Sequence[int], inputs: int, outs: list[int]) -> tuple[Operand | KnownResult, ...]:
+    """The source of each residual, a variable of the known part that has so many inputs and the results ``outs``.
+
+    Those that are neither inputs nor results are appended to ``outs``.
+    """
+    positions = {own: i for i, own in enumerate(outs)}
+    for own in residuals:
+        if own >= inputs and own not in positions:
+            positions[own] = len(outs)
+            outs.append(own)
+    return tuple([Operand(own) if own < inputs else KnownResult(positions[own]) for own in residuals])
+
+
 class SplitProgram(NamedTuple):
     """A program in two parts.
 

@@ -9,9 +9,11 @@ from ...effects.control.shard_map import ShardMap
 from ...effects.core.columns import LOWER
 from ...effects.core.named_axes import SizedAxis
 from ...effects.sharding.mesh import sdy_axis
+from ...effects.sharding.named_sharding import NamedSharding
+from ...effects.sharding.partition_spec import UNCONSTRAINED, PartitionSpec
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import int32
-from ..xla.stablehlo_types import storage, tensor
+from ..xla.stablehlo_types import tensor
 
 
 class ManualMesh(NamedTuple):
@@ -55,10 +57,10 @@ def _block(piece: ArrayType, lanes: tuple[SizedAxis, ...]) -> ArrayType:
 
 def _cut(emit: Any, block: ArrayType, lanes: tuple[SizedAxis, ...]) -> str:
     """How the array of all pieces is cut: its first dimension over the axes along which they vary."""
-    names = ", ".join([sdy_axis(name) for name, _ in lanes])
-    rest = "{?}" if emit.manual.automatic else "{}"
-    dims = [f"{{{names}}}", *[rest] * (len(storage(block)[0]) - 1)] if names else [rest] * len(storage(block)[0])
-    return f"<{emit.mesh(emit.manual.mesh)}, [{', '.join(dims)}]>"
+    over = tuple([name for name, _ in lanes])
+    rest = UNCONSTRAINED if emit.manual.automatic else None
+    spec = PartitionSpec(*([over] if over else []), *[rest] * (len(block.shape) - bool(over)))
+    return emit.sharding(NamedSharding(emit.manual.mesh, spec), block)
 
 
 def manual_computation(
