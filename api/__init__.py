@@ -172,6 +172,7 @@ if _typing.TYPE_CHECKING:
     from .library import check_bounds as check_bounds
     from .library import check_finite as check_finite
     from .library import checkify as checkify
+    from .library import costs as costs
     from .library import get as get
     from .library import harvest as harvest
     from .library import local as local
@@ -208,8 +209,8 @@ _LATER = {
         ".interpreters.transformations.shard_map": "shard_map",
         ".lowering.maps.pmap": "pmap",
         ".lowering.maps.xmap": "xmap",
-        ".library": "ask call_and_reap check check_bounds check_finite checkify get harvest local modify nest plant "
-        "put raise_ reap sow tell",
+        ".library": "ask call_and_reap check check_bounds check_finite checkify costs get harvest local modify nest "
+        "plant put raise_ reap sow tell",
         ".sharding": "NamedSharding P make_mesh reshard set_mesh",
     }.items()
     for name in names.split()

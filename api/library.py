@@ -25,10 +25,13 @@ from .interpreters.library.effectful.states import put as put
 from .interpreters.library.effectful.states import state as state
 from .interpreters.library.effectful.writers import tell as tell
 from .interpreters.library.effectful.writers import writer as writer
-from .interpreters.library.pure.counters import Cost as Cost
+from .interpreters.library.pure.cost_table import Costs as Costs
+from .interpreters.library.pure.cost_table import LinkCost as LinkCost
+from .interpreters.library.pure.cost_table import OperationCost as OperationCost
+from .interpreters.library.pure.cost_table import Seconds as Seconds
+from .interpreters.library.pure.counters import cost_counter as cost_counter
 from .interpreters.library.pure.counters import cost_of as cost_of
 from .interpreters.library.pure.counters import costs as costs
-from .interpreters.library.pure.counters import count as count
 from .interpreters.library.pure.counters import measure as measure
 from .interpreters.library.pure.dry_run import DryRun as DryRun
 from .interpreters.library.pure.dry_run import DryRunStep as DryRunStep

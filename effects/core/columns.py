@@ -10,6 +10,7 @@ that cell. The cells of the built-in columns have these signatures:
     lower(op, emit, *values) -> value
     collective(op, axis, size, dims, *xs) -> (y, dim)   an operation that names a mapped axis, at that axis
     flops(op, operands, results) -> int                 operations on numbers, from the types of operands and results
+    traffic(op, mesh, operands, results) -> {axis: Sent}  what a device sends along axes of a mesh, where devices meet
 
 Where mathematics has a word for a rule, the cell is that word and no code: ``linear``, ``multilinear``, ``zero``.
 """
@@ -201,6 +202,7 @@ def data_movement(op: Any, operands: tuple[Any, ...], results: tuple[Any, ...]) 
 
 
 FLOPS = Column("flops", doc="how many operations on numbers; without a cell one per result element", default=per_result)
+TRAFFIC = Column("traffic", doc="what one device sends along each axis of its mesh; without a cell nothing")
 
 
 def __getattr__(name: str) -> Column:

@@ -51,6 +51,7 @@ def _(op: HigherOrder, operands: Types, results: Types) -> int:
 
 @FLOPS.mode("loop")
 @FLOPS.mode("lanes")
+@FLOPS.mode("mesh")
 def _(op: HigherOrder, operands: Types, results: Types) -> int:
     return op.times(*operands) * program_flops(op.bodies[0])
 

@@ -15,17 +15,17 @@ from .handler import Handler, check_arity
 def tally_bodies(handler: Handler, op: Any, operands: Sequence[Any]) -> Any:
     """The tally of a higher-order operation on operands, which may be types."""
     moves: Any = handler.moves
-    first, *others = [_tally_program(handler, body) for body in op.main]
+    first, *others = [tally_program(handler, body) for body in op.main]
     total = first
     for other in others:
         total = moves.choose(total, other)
     if op.runs == "until":
-        return moves.repeat(moves.then(_tally_program(handler, op.bodies[0]), total), None)
+        return moves.repeat(moves.then(tally_program(handler, op.bodies[0]), total), None)
     times = op.times(*[getattr(x, "type", x) for x in operands])
     return total if times == 1 else moves.repeat(total, times)
 
 
-def _tally_program(handler: Handler, program: Program) -> Any:
+def tally_program(handler: Handler, program: Program) -> Any:
     """The tally of all equations of a program, in order."""
     moves: Any = handler.moves
     total = moves.empty

@@ -30,7 +30,7 @@ import numpy as np
 from ...base.stack import perform
 from ...core import columns
 from ...core.arrays import scalar
-from ...core.columns import COLLECTIVE, linear
+from ...core.columns import COLLECTIVE, data_movement, linear, per_operand
 from ...core.named_axes import Axis, SizedAxis, tracked
 from ...core.operation import Operation, operation
 from ...core.varying import LaneOperations, vary
@@ -42,11 +42,12 @@ from ..elementwise.conversion import convert
 from ..foundations.shapes import broadcast, move_axis, reduce_sum, reshape, zeros
 from ..indexing.dynamic_slicing import dynamic_index_in_dim
 from ..manipulation.creation import iota
-from ..manipulation.slicing import axis_at, concatenate, index_in_dim, insert, slice_in_dim
+from ..manipulation.slicing import axis_at, index_in_dim, insert
 from ..reductions.cumulative import cumprod
 from ..reductions.reductions import highest, lowest, reduce_max, reduce_min, reduce_prod
-from .lane_groups import Groups, GroupTable, rows
+from .lane_groups import Groups, GroupTable, along_groups, rows
 from .mesh_lowering import all_gather, all_to_all, axis_index, collective_permute, reduce_scatter, reduction
+from .traffic import exchange, permutation, ring
 
 
 class Collective(Operation):
@@ -68,6 +69,7 @@ class Collective(Operation):
     axes: tuple[SizedAxis, ...]
     groups: Groups | None = None
     dims: tuple[int, ...] = ()
+    flops = data_movement
     exempt = dict.fromkeys(
         ("evaluate", "lower", "batch", "jvp", "transpose"),
         "outside its axes it has no meaning; tests of named axes cover it under vmap",
@@ -194,6 +196,8 @@ class LaneReduction(Collective):
     reduce: ClassVar[Callable[..., Any]]  # along dimensions of an array
     repeat: ClassVar[Callable[[Any, int], Any]]  # x o x o ... o x
     makes_equal = True
+    flops = per_operand
+    traffic = ring(2)
 
     def collective(self, axis: Hashable, size: int, dims: Sequence[int | None], x: Any) -> tuple[Any, None]:
         (d,), (rest, _) = dims, self.without(axis)
@@ -283,21 +287,6 @@ def exclusive_products(x: Any, axes: tuple[SizedAxis, ...], groups: Groups | Non
     return on_table(lambda table: along_groups(cumprod, table, groups, reverse, True, Pprod.unit), x, axes)
 
 
-def along_groups(
-    scan: Callable[..., Any], table: Any, groups: Groups | None, reverse: bool, exclusive: bool, unit: Any
-) -> Any:
-    """A cumulative function ``scan(x, axis, reverse)`` along the lanes of each group, of ``a[lanes, ...]``."""
-    total = table.type.shape[0]
-    members = GroupTable.of(groups or (tuple(range(total)),))
-    y = scan(members.by_group(table, unit), 1, reverse)
-    if exclusive:
-        count, width = members.lanes.shape
-        start = broadcast(scalar(unit(y.type.dtype), y.type.dtype), (count, 1, *y.type.shape[2:]))
-        rest = slice_in_dim(y, 1, width, axis=1) if reverse else slice_in_dim(y, 0, width - 1, axis=1)
-        y = concatenate([rest, start] if reverse else [start, rest], 1)
-    return members.by_lane(y)
-
-
 # y[k_1 at dims[0], k_2 at dims[1], ...] = x of the lane (k_1, k_2, ...)
 @operation
 class AllGather(Collective):
@@ -323,6 +312,7 @@ class AllGather(Collective):
         return axis_at(y, dim, d, size), None
 
     lower = all_gather
+    traffic = ring(1, gathers=True)
 
 
 # y = (sum of x over the lanes)[k_1 at dims[0], k_2 at dims[1], ...] in the lane (k_1, k_2, ...)
@@ -347,6 +337,8 @@ class PsumScatter(Collective):
         return beside(rest, total, d)
 
     lower = reduce_scatter
+    flops = per_operand
+    traffic = ring(1)
 
 
 # y[k at dims] = (x of the lane k)[my lane at dims]: lanes and dimensions change places
@@ -368,6 +360,7 @@ class AllToAll(Collective):
         return beside(rest, axis_at(x, dims[0], d, size), d + 1)
 
     lower = all_to_all
+    traffic = exchange
 
 
 # y = x of the lane ``source``
@@ -403,6 +396,8 @@ class Pbroadcast(Collective):
 
         return emit.decompose(summed, x)
 
+    traffic = ring(2)
+
 
 # y = x of the lane s, in the lane t, for each pair (s, t); 0 in lanes that no pair leads to
 @operation
@@ -424,6 +419,7 @@ class Ppermute(Collective):
 
     meets_all = True
     lower = collective_permute
+    traffic = permutation
 
 
 # y = the number of this lane

@@ -11,7 +11,7 @@ from ...core.arrays import scalar
 from ..foundations.shapes import broadcast, reshape
 from ..indexing.gather_scatter import gather
 from ..indexing.gather_windows import GatherDimensionNumbers
-from ..manipulation.slicing import concatenate
+from ..manipulation.slicing import concatenate, slice_in_dim
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -67,3 +67,18 @@ class GroupTable(NamedTuple):
         groups, width, *lane = table.type.shape
         flat = reshape(table, (groups * width, *lane))
         return flat if self.in_order else rows(flat, self.cell)
+
+
+def along_groups(
+    scan: Callable[..., Any], table: Any, groups: Groups | None, reverse: bool, exclusive: bool, unit: Any
+) -> Any:
+    """A cumulative function ``scan(x, axis, reverse)`` along the lanes of each group, of ``a[lanes, ...]``."""
+    total = table.type.shape[0]
+    members = GroupTable.of(groups or (tuple(range(total)),))
+    y = scan(members.by_group(table, unit), 1, reverse)
+    if exclusive:
+        count, width = members.lanes.shape
+        start = broadcast(scalar(unit(y.type.dtype), y.type.dtype), (count, 1, *y.type.shape[2:]))
+        rest = slice_in_dim(y, 1, width, axis=1) if reverse else slice_in_dim(y, 0, width - 1, axis=1)
+        y = concatenate([rest, start] if reverse else [start, rest], 1)
+    return members.by_lane(y)

@@ -17,8 +17,8 @@ from ..elementwise.comparison import eq, ne, select
 from ..elementwise.conversion import convert
 from ..foundations.shapes import broadcast, canonical_axes
 from ..reductions.cumulative import cummax, cummin, cumprod, cumsum
-from .collective import Pmax, Pmin, Pprod, Psum, along_groups, collect, lane_position, on_table
-from .lane_groups import Groups
+from .collective import Pmax, Pmin, Pprod, Psum, collect, lane_position, on_table
+from .lane_groups import Groups, along_groups
 
 
 def lanes_that_meet(where: str, axis_name: Any, groups: Any) -> tuple[tuple[SizedAxis, ...], Groups | None, set[int]]:

@@ -1,96 +1,98 @@
-"""The cost of a program: floating-point operations, bytes read and written, and the number of each operation.
+"""The cost of a program: floating-point operations, bytes read and written, and bytes sent along axes of a mesh.
 
-    count(f)(x)        computed from the program, which is not executed
-    measure(f)(x)      summed during execution: exact for loops of unknown length and for branches too
+costs(f)(x)        computed from the program, which is not executed
+measure(f)(x)      summed during execution: exact for loops of unknown length and for branches too
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
-from pyrsistent import PMap, pmap
+from pyrsistent import pmap
 
 from ....effects.base.errors import need_function
 from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
+from ....effects.control.shard_map import ShardMap
 from ....effects.core.arrays import as_array, perform, scalar
+from ....effects.core.columns import TRAFFIC
+from ....effects.core.named_axes import Axis, SizedAxis
 from ....effects.core.operation import is_pure, result_type
 from ....effects.operations.elementwise.arithmetic import add
 from ....effects.types.dtypes import int64
 from ...analysis.flops import flops as flops_of
 from ...handlers.handle import handle
-from ...handlers.handler import handler
+from ...handlers.handler import Handler, handler
 from ...handlers.state_movements import tally
+from ...handlers.static_tally import tally_program
 from ...transformations.make_program import make_program
+from .cost_table import Costs, LinkCost, OperationCost, either, repeated, then
 
 
-class Cost(NamedTuple):
-    """The cost of a program before any fusion by a compiler.
-
-    Unless it is ``exact``, a loop of unknown length counts as one iteration and a branch as its most expensive case.
-    """
-
-    flops: int = 0
-    bytes: int = 0
-    operations: Mapping[str, int] = pmap()
-    exact: bool = True
-
-    def __str__(self) -> str:
-        most = sorted(self.operations.items(), key=lambda item: (-item[1], item[0]))
-        about = "" if self.exact else "about "
-        return f"{about}{self.flops} flops, {self.bytes} bytes; " + ", ".join([f"{n} {name}" for name, n in most])
+def cost_of(op: Any, *types: Any) -> Costs:
+    """The cost of one operation on operands of these types, outside of any mesh."""
+    return _cost_on(None, (), op, types)
 
 
-def _sum(a: Cost, b: Cost) -> Cost:
-    counts: PMap[str, int] = pmap(a.operations).update_with(lambda m, n: m + n, b.operations)
-    return Cost(a.flops + b.flops, a.bytes + b.bytes, counts, a.exact and b.exact)
-
-
-def _most_expensive(a: Cost, b: Cost) -> Cost:
-    return (a if (a.flops, a.bytes) >= (b.flops, b.bytes) else b)._replace(exact=a == b and a.exact)
-
-
-def _times(a: Cost, n: int | None) -> Cost:
-    if n is None:
-        return a._replace(exact=False)
-    return Cost(n * a.flops, n * a.bytes, pmap({name: n * m for name, m in a.operations.items()}), a.exact)
-
-
-def cost_of(op: Any, *types: Any) -> Cost:
-    """The cost of one operation on operands of these types."""
+def _cost_on(mesh: Any, axes: tuple[SizedAxis, ...], op: Any, types: tuple[Any, ...]) -> Costs:
+    """The cost of one operation for a device of a mesh that executes it over these axes."""
     results = op.as_results(result_type(op, types))
-    return Cost(flops_of(op, types, results), sum([t.nbytes for t in (*types, *results)]), pmap({op.name: 1}))
+    moved = sum([t.nbytes for t in (*types, *results)])
+    found = Costs(pmap({(axes, op.name): OperationCost(1, flops_of(op, types, results), moved)}))
+    if mesh is None or not TRAFFIC.has(type(op)):
+        return found
+    sent = TRAFFIC.find(type(op))(op, mesh, types, results)
+    return found._replace(sent=pmap({(axis, op.name): LinkCost(1, *link) for axis, link in sent.items()}))
 
 
-costs = handler(otherwise=cost_of, over=is_pure, moves=tally(Cost(), _sum, _most_expensive, _times))
-"""Tallies the cost of all pure operations: ``handle(costs, Cost())(f)(x) == (cost, f(x))``."""
+def _counts(op: Any) -> bool:
+    """Whether an operation has no effect but that of meeting along axes."""
+    return all([isinstance(effect, Axis) for effect in op.effects])
 
 
-def count(f: Callable[..., Any]) -> Callable[..., Cost]:
-    """``count(f)(*args)`` is the cost of ``f`` on arguments of these types; nothing is executed.
+def _counter(mesh: Any, axes: tuple[SizedAxis, ...]) -> Handler:
+    """The handler that tallies costs for a device of a mesh."""
+
+    def of_device(op: ShardMap, *types: Any) -> Costs:
+        bound = tuple([axis for axis in op.mesh.shape_tuple if axis in (*axes, *op.axes)])
+        return tally_program(_counter(op.mesh, bound), op.bodies[0])
+
+    return handler(
+        {ShardMap: of_device},
+        otherwise=lambda op, *types: _cost_on(mesh, axes, op, types),
+        over=_counts,
+        moves=tally(Costs(), then, either, repeated),
+    )
+
+
+cost_counter = _counter(None, ())
+"""Tallies the cost of all pure operations: ``handle(cost_counter, Costs())(f)(x) == (costs, f(x))``."""
+
+
+def costs(f: Callable[..., Any]) -> Callable[..., Costs]:
+    """``costs(f)(*args)`` is what ``f`` costs on arguments of these types; it is traced, and nothing is executed.
 
     A contraction costs two FLOPs per multiplication, an elementwise operation one per element, data movement none.
-    Loops of known length count every iteration.
+    Loops of known length count every iteration. Within ``shard_map`` the costs are those of one device, and where
+    devices meet, what it sends along each axis of the mesh: by the cells ``traffic`` of collectives.
+
+    Args:
+        f: a function, or a program. Its arguments may be types, and its meshes abstract ones.
 
     >>> from handlax import numpy
-    >>> print(count(lambda x: numpy.sin(x) @ x)(numpy.ones(3)))
-    9 flops, 52 bytes; 1 dot_general, 1 sin
+    >>> print(costs(lambda x: numpy.sin(x) @ x)(numpy.ones(3)))
+    operations   number  flops  bytes
+    dot_general       1      6     28
+    sin               1      3     24
+    all               2      9     52
     """
-    need_function("count", f)
+    need_function("costs", f)
 
     @wraps(f)
     @unnamed_boundary
-    def counted(*args: Any, **kwargs: Any) -> Cost:
-        costs_of_f: list[Cost] = []
-
-        def traced(*args: Any, **kwargs: Any) -> Any:
-            cost, y = handle(costs, Cost())(f)(*args, **kwargs)
-            costs_of_f.append(cost)
-            return y
-
-        make_program(traced)(*args, **kwargs)
-        return costs_of_f[0]
+    def counted(*args: Any, **kwargs: Any) -> Costs:
+        return tally_program(cost_counter, make_program(f)(*args, **kwargs))
 
     return counted
 

@@ -94,7 +94,7 @@ def test_checks_of_the_library_pass():
 def test_what_counts_costs_passes():
     nest = lambda x: lax.scan(lambda c, _: (hnp.sin(c) * c, None), x, None, 5)[0]
     flat = lambda x: (lambda y: [y := hnp.sin(y) * y for _ in range(5)][-1])(x)
-    one, two = (hx.library.count(f)(np.float64(0.5)) for f in (nest, flat))
+    one, two = (hx.costs(f)(np.float64(0.5)) for f in (nest, flat))
     assert one.flops == two.flops == 10
 
 

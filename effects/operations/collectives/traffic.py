@@ -1,0 +1,127 @@
+"""What one device sends along each axis of a mesh where devices meet: the cells ``traffic`` of collectives.
+
+Along one axis of n devices, with x the bytes of a device's operand and y those of its result:
+
+    collective       bytes        messages    by
+    all-reduce       2 (n-1)/n x  2 (n-1)     a ring: reduce-scatter, then all-gather of the sums
+    all-gather       (n-1)/n y    n-1         a ring
+    reduce-scatter   (n-1)/n x    n-1         a ring
+    all-to-all       (n-1)/n x    n-1         one message to every other device
+    permutation      x            1           one message from every source
+
+None can be done with fewer bytes for each device, where no switch adds. Of several axes, the later one in the mesh is
+the inner one:
+
+    rings            axis after axis. A sum is scattered along the innermost axis first and gathered along it last, so
+                     that along any axis only a part of x is sent, divided by the sizes of the axes inside of it; the
+                     bytes of all axes together are those of one ring of all devices
+    all-to-all       every axis in turn: each moves what has to change its position along it
+    permutation      a message that changes several positions is sent along each of these axes
+
+Groups are taken as the products of positions along axes that they are, and meet along these; where they are no such
+products, a group of n devices counts as n along each axis that it crosses, which is a bound.
+
+Sources: P. Patarasu, X. Yuan, Bandwidth Optimal All-reduce Algorithms for Clusters of Workstations, Journal of Parallel
+and Distributed Computing 69 (2009), the ring and its bound; R. Thakur, R. Rabenseifner, W. Gropp, Optimization of
+Collective Communication Operations in MPICH, International Journal of High Performance Computing Applications 19
+(2005), section 4; E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn, Collective Communication: Theory, Practice,
+and Experience, Concurrency and Computation: Practice and Experience 19 (2007), the bounds and meshes of several axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.named_axes import SizedAxis
+from ...types.array_type import ArrayType
+from .lane_groups import Groups
+
+
+class Sent(NamedTuple):
+    """What one device sends along one axis."""
+
+    messages: int
+    bytes: int
+
+
+Traffic = dict[SizedAxis, Sent]
+
+
+class LaneSpan(NamedTuple):
+    """The ``size`` devices that meet along one axis, and the product ``inner`` of those along the axes inside of it."""
+
+    axis: SizedAxis
+    size: int
+    inner: int
+
+
+def spans(op: Any, mesh: Any) -> list[list[LaneSpan]]:
+    """For each group of devices the axes along which they meet, the innermost one first."""
+    sizes = [size for _, size in op.axes]
+    order = sorted(range(len(sizes)), key=lambda k: -mesh.axis_names.index(op.axes[k][0]))
+    found: list[list[LaneSpan]] = []
+    for counts, total in [(sizes, prod(sizes))] if op.groups is None else _positions(op.groups, sizes):
+        product, inner = prod(counts) == total, 1
+        found.append([])
+        for k in order:
+            if counts[k] > 1:
+                found[-1].append(LaneSpan(op.axes[k], counts[k] if product else total, inner))
+                inner *= counts[k] if product else 1
+    return found
+
+
+def _positions(groups: Groups, sizes: Sequence[int]) -> list[tuple[list[int], int]]:
+    """How many positions the lanes of each group have along each axis, and how many lanes there are."""
+    return [([len({*digits.tolist()}) for digits in np.unravel_index(group, sizes)], len(group)) for group in groups]
+
+
+def ring(rounds: int, *, gathers: bool = False) -> Callable[..., Traffic]:
+    """The cell of a collective that goes round a ring so often, and divides its operand; its result if it ``gathers``.
+
+    traffic(op, mesh, operands, results) -> {axis: Sent}
+    """
+
+    def traffic(op: Any, mesh: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> Traffic:
+        whole = (results if gathers else operands)[0].nbytes
+        return _largest(
+            [
+                (axis, Sent(rounds * (n - 1), _ceil(rounds * (n - 1) * whole, n * inner)))
+                for group in spans(op, mesh)
+                for axis, n, inner in group
+            ]
+        )
+
+    return traffic
+
+
+def exchange(op: Any, mesh: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> Traffic:
+    """The cell of all-to-all."""
+    whole = operands[0].nbytes
+    return _largest(
+        [(axis, Sent(n - 1, _ceil((n - 1) * whole, n))) for group in spans(op, mesh) for axis, n, _ in group]
+    )
+
+
+def _largest(sent: Sequence[tuple[SizedAxis, Sent]]) -> Traffic:
+    """By axis the most messages, and the most bytes, that the device of any group sends."""
+    found: Traffic = {}
+    for axis, each in sent:
+        found[axis] = Sent(*map(max, each, found.get(axis, each)))
+    return found
+
+
+def permutation(op: Any, mesh: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> Traffic:
+    """The cell of a permutation."""
+    if not op.pairs:
+        return {}
+    ends = np.unravel_index(np.array(op.pairs), [size for _, size in op.axes])
+    moved = [bool(np.any(position[:, 0] != position[:, 1])) for position in ends]
+    return {axis: Sent(1, operands[0].nbytes) for axis, moves in zip(op.axes, moved) if moves}
+
+
+def _ceil(a: int, b: int) -> int:
+    return -(-a // b)

@@ -1,0 +1,176 @@
+"""The cost of a program as a table: what one device computes, reads, writes, and sends along each axis of its mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pyrsistent import PMap, pmap
+
+from ....effects.base.errors import BadArgument
+from ....effects.core.named_axes import SizedAxis
+
+UNKNOWN_LENGTH = "a loop of unknown length counts as one iteration"
+DEAREST_BRANCH = "of branches each entry is the largest of any"
+
+
+class OperationCost(NamedTuple):
+    """What all operations of one class cost together."""
+
+    number: int = 0
+    flops: int = 0
+    bytes: int = 0
+
+
+class LinkCost(NamedTuple):
+    """What one device sends along one axis of a mesh."""
+
+    number: int = 0
+    messages: int = 0
+    bytes: int = 0
+
+
+class Seconds(NamedTuple):
+    """What a program takes at given rates; each part is a bound from below, as if nothing else took any time.
+
+    Attributes:
+        compute: the operations.
+        links: for each axis, what is sent along it.
+    """
+
+    compute: float
+    links: Mapping[Hashable, float]
+
+    @property
+    def overlapped(self) -> float:
+        """The longest part: no program is faster."""
+        return max([self.compute, *self.links.values()])
+
+    @property
+    def in_turn(self) -> float:
+        """The sum of the parts, where none overlaps another."""
+        return sum([self.compute, *self.links.values()])
+
+
+class Costs(NamedTuple):
+    """The cost of a program for one device, before any fusion by a compiler.
+
+    What is inside of a ``shard_map`` counts once, as one of its devices executes it. What is outside counts whole: how
+    the compiler divides that is not known here.
+
+    Attributes:
+        classes: by the axes over which operations are executed, none outside of a mesh, and their name.
+        sent: by axis, and the name of the collective.
+        assumed: what makes the numbers a bound or an estimate; nothing where they are exact.
+    """
+
+    classes: PMap[tuple[tuple[SizedAxis, ...], str], OperationCost] = pmap()
+    sent: PMap[tuple[SizedAxis, str], LinkCost] = pmap()
+    assumed: frozenset[str] = frozenset()
+
+    @property
+    def flops(self) -> int:
+        return sum([cost.flops for cost in self.classes.values()])
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that all operations read and write, each by itself."""
+        return sum([cost.bytes for cost in self.classes.values()])
+
+    @property
+    def exact(self) -> bool:
+        return not self.assumed
+
+    @property
+    def operations(self) -> Mapping[str, int]:
+        """The number of operations of each class."""
+        numbers: dict[str, int] = {}
+        for (_, name), cost in sorted(self.classes.items(), key=str):
+            numbers[name] = numbers.get(name, 0) + cost.number
+        return numbers
+
+    @property
+    def links(self) -> Mapping[Hashable, LinkCost]:
+        """What is sent along each axis, by its name."""
+        found: dict[Hashable, LinkCost] = {}
+        for (axis, _), cost in sorted(self.sent.items(), key=str):
+            found[axis[0]] = _each(_plus, found.get(axis[0], LinkCost()), cost)
+        return found
+
+    def seconds(self, *, flops: float, links: Mapping[Hashable, float], latency: float = 0.0) -> Seconds:
+        """The time that this takes at least.
+
+        Args:
+            flops: the operations of a device in a second.
+            links: for each axis the bytes that a device sends along it in a second.
+            latency: seconds that each message takes beside its bytes.
+        Raises: BadArgument: something is sent along an axis without a rate.
+        """
+        for name in self.links:
+            if name not in links:
+                raise BadArgument(
+                    f"seconds: links must have a rate for each of {list(self.links)}, got none for {name!r}."
+                )
+        times = {name: cost.bytes / links[name] + cost.messages * latency for name, cost in self.links.items()}
+        return Seconds(self.flops / flops, times)
+
+    def __str__(self) -> str:
+        parts = []
+        for axes in sorted({axes for axes, _ in self.classes}, key=lambda axes: (len(axes), str(axes))):
+            rows = [(name, cost) for (at, name), cost in self.classes.items() if at == axes]
+            rows.sort(key=lambda row: (-row[1].flops, -row[1].bytes, row[0]))
+            parts.append(_table((self._where(axes), *OperationCost._fields), rows, OperationCost()))
+        if self.sent:
+            links = sorted(self.sent.items(), key=lambda row: (str(row[0][0][0]), -row[1].bytes, row[0][1]))
+            sent = [(f"{axis[0]}: {name}", cost) for (axis, name), cost in links]
+            parts.append(_table(("sent along each axis", *LinkCost._fields), sent, LinkCost()))
+        return "\n\n".join([*parts, *sorted(self.assumed)])
+
+    def _where(self, axes: Sequence[SizedAxis]) -> str:
+        """The heading of what is executed over these axes."""
+        if axes:
+            return f"on each device of {', '.join([f'{name} {size}' for name, size in axes])}"
+        return "outside of the mesh" if any([axes for axes, _ in self.classes]) else "operations"
+
+
+def then(a: Costs, b: Costs) -> Costs:
+    """The cost of two programs, one after the other."""
+    return Costs(_merged(_plus, a.classes, b.classes), _merged(_plus, a.sent, b.sent), a.assumed | b.assumed)
+
+
+def either(a: Costs, b: Costs) -> Costs:
+    """The cost of one of two programs: no entry is larger than this."""
+    assumed = a.assumed | b.assumed | ({DEAREST_BRANCH} if a != b else frozenset())
+    return Costs(_merged(max, a.classes, b.classes), _merged(max, a.sent, b.sent), assumed)
+
+
+def repeated(a: Costs, n: int | None) -> Costs:
+    """The cost of ``n`` executions; of one where the number is not known."""
+    if n is None:
+        return a._replace(assumed=a.assumed | {UNKNOWN_LENGTH})
+    by_n = lambda x, _: n * x
+    return Costs(_merged(by_n, a.classes, a.classes), _merged(by_n, a.sent, a.sent), a.assumed)
+
+
+def _plus(x: int, y: int) -> int:
+    return x + y
+
+
+def _each(f: Callable[[int, int], int], a: Any, b: Any) -> Any:
+    return type(a)(*map(f, a, b))
+
+
+def _merged(f: Callable[[int, int], int], a: PMap[Any, Any], b: PMap[Any, Any]) -> PMap[Any, Any]:
+    """Entry by entry; an entry that one lacks is the other's."""
+    return a.update_with(lambda x, y: _each(f, x, y), b)
+
+
+def _table(head: Sequence[str], rows: Sequence[tuple[str, Any]], zero: Any) -> str:
+    """A line for each name with its numbers, and one for their sum."""
+    total = zero
+    for _, cost in rows:
+        total = _each(_plus, total, cost)
+    lines = [head, *[(name, *[f"{n:,}" for n in cost]) for name, cost in (*rows, ("all", total))]]
+    first, *widths = [max(map(len, column)) for column in zip(*lines)]
+    cells = [[line[0].ljust(first), *[n.rjust(width) for n, width in zip(line[1:], widths)]] for line in lines]
+    return "\n".join(["  ".join(row) for row in cells])
