@@ -16,7 +16,8 @@ import numpy as np, {lib} as lib
 from {lib}.sharding import Mesh, NamedSharding, PartitionSpec as P
 mesh = Mesh(np.array(lib.devices()).reshape(2, 4), ("a", "b"))
 x = lib.device_put(np.ones((16, 8), "float32"), NamedSharding(mesh, P("a", "b")))
-f = lib.jit({function})
+f = {function}
+x = {argument}
 times = []
 for _ in range(600):
     start = time.perf_counter()
@@ -27,13 +28,13 @@ print(statistics.median(times[100:]) * 1e6)
 """
 
 
-def calls(function: str) -> Callable[[Plan], Pair]:
+def calls(function: str, argument: str = "x") -> Callable[[Plan], Pair]:
     """Microseconds of a call, medians of alternating processes."""
 
     def measure(plan: Plan) -> Pair:
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
-        texts = [CALLS.format(lib=lib, function=function) for lib in ("handlax", "jax")]
+        texts = [CALLS.format(lib=lib, function=function, argument=argument) for lib in ("handlax", "jax")]
         times: list[list[float]] = [[], []]
         for i in range(plan.rounds):
             for which in (0, 1) if i % 2 == 0 else (1, 0):
@@ -44,6 +45,12 @@ def calls(function: str) -> Callable[[Plan], Pair]:
     return measure
 
 
+SHARD_MAP = 'lib.jit(lib.shard_map(lambda x: x + 1.0, mesh=mesh, in_specs=P("a", "b"), out_specs=P("a", "b")))'
+ROWS_OF_X = "f(np.ones((8, 16), 'float32'))"
+ON_ONE = "f(lib.numpy.ones((16, 8), 'float32'))"
 ROWS = [
-    Row("jit dispatch over 8 devices, 1 argument", 1.00, calls("lambda x: x + 1.0"), unit="us"),
+    Row("jit dispatch over 8 devices, 1 argument", 1.00, calls("lib.jit(lambda x: x + 1.0)"), unit="us"),
+    Row("shard_map dispatch over 8 devices, 1 argument", 1.00, calls(SHARD_MAP), unit="us"),
+    Row("pmap dispatch over 8 devices, 1 argument", 1.00, calls("lib.pmap(lambda x: x + 1.0)", ROWS_OF_X), unit="us"),
+    Row("jit dispatch on one of 8 devices, 1 argument", 1.00, calls("lib.jit(lambda x: x + 1.0)", ON_ONE), unit="us"),
 ]

@@ -13,6 +13,7 @@ from ...effects.base.tracebacks import leave, written_boundary
 from ...effects.core.arrays import ConcreteArray, UnsealedArray
 from ...effects.trees.frozen_tree import Frozen
 from ..xla.array_backend import PLACED
+from ..xla.lazy import runtime
 from .dispatch import Jitted
 
 
@@ -33,16 +34,17 @@ def _any_arguments(jitted: Jitted) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             settings, plans = jitted.active_plans
-            if current() is not base or placed:
-                return slow(args, kwargs) if current() is not base else jitted.placed(args, kwargs)
+            if current() is not base:
+                return slow(args, kwargs)
             if scope().settings is not settings:
                 recalled = jitted.recall()
                 return slow(args, kwargs) if recalled is None else jitted.mixed(args, kwargs, recalled)
             if kwargs or not args or type(args[0]) is not ConcreteArray:
                 return jitted.mixed(args, kwargs, plans)
             try:
-                plan = plans.get(tuple([x.type for x in args]))
                 buffers = [x.buffer if x._buffer is None else x._buffer for x in args]
+                places = runtime.places_of(buffers) if placed else ()
+                plan = plans.get((*[x.type for x in args], *places))
             except (AttributeError, TypeError):  # not all are concrete arrays
                 return jitted.mixed(args, kwargs, plans)
             return slow(args, kwargs) if plan is None else jitted.launch(plan, args, buffers)
@@ -64,18 +66,18 @@ def _single_argument(jitted: Jitted, many: Callable[..., Any]) -> Callable[..., 
     @written_boundary
     def call(x: Any = absent, /, *more: Any, **kwargs: Any) -> Any:
         try:
-            if x is absent or more or kwargs or current() is not base or placed:
+            if x is absent or more or kwargs or current() is not base:
                 return many(*(() if x is absent else (x, *more)), **kwargs)
             settings, plans = jitted.active_plans
             if scope().settings is not settings:
                 return many(x)
             if type(x) is not ConcreteArray:
-                return jitted.one_frozen(x, plans) if type(x) is Frozen else many(x)
-            plan = plans.get(x.type)
+                return jitted.one_frozen(x, plans) if type(x) is Frozen and not placed else many(x)
+            buffers = [x.buffer if x._buffer is None else x._buffer]
+            plan = plans.get((x.type, *runtime.places_of(buffers)) if placed else x.type)
             if plan is None:
                 return slow((x,), kwargs)
             prepare = plan.prepare
-            buffers = [x.buffer if x._buffer is None else x._buffer]
             try:
                 results = plan.execute(buffers if prepare is None else prepare(buffers))
             except Exception as error:
@@ -98,7 +100,7 @@ def _single_argument(jitted: Jitted, many: Callable[..., Any]) -> Callable[..., 
 
 def _partitioned_call(jitted: Jitted) -> Callable[..., Any]:
     """Calls with static or donated arguments."""
-    current, base, slow, partitioned = STACK.get, BASE, jitted.slow, jitted.placed
+    current, base, slow, partitioned = STACK.get, BASE, jitted.slow, jitted.partitioned
 
     @written_boundary
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -40,12 +40,12 @@ class DispatchPlan:
     ``result_type`` is the type of the result where that is one array, else None; ``finish`` then makes the results of
     their buffers. ``put`` transfers NumPy arrays; ``use_pinned``: small ones may be copied to pinned buffers instead.
     ``donated`` are the indices of the donated leaves of the arguments, ``captured`` the arrays that the function took
-    from its surroundings. ``places`` has where the program takes each argument from, ``moves`` the index of each that
-    is elsewhere, with the function that brings it there: of the buffers ``found``, and NumPy arrays, of a call.
+    from its surroundings. ``places`` has where the program takes each argument from; ``prepare`` first brings there
+    those of the buffers ``found``, and NumPy arrays, of a call that are elsewhere.
     """
 
     __slots__ = (
-        "execute", "result_type", "finish", "prepare", "put", "use_pinned", "donated", "captured", "places", "moves"
+        "execute", "result_type", "finish", "prepare", "put", "use_pinned", "donated", "captured", "places"
     )  # fmt: skip
 
     def __init__(self, trace: Trace, compiled: LoadedProgram, committed: bool = False, found: Sequence[Any] = ()):
@@ -53,17 +53,29 @@ class DispatchPlan:
         types = loaded.types
         self.execute = loaded.execute_committed if committed else loaded.execute
         self.places = compiled.places
-        moves = [(i, runtime.mover(x, where)) for i, (x, where) in enumerate(zip(found, self.places)) if where]
-        self.moves = tuple([(i, move) for i, move in moves if move is not None])
         self.result_type = types[0] if trace.is_leaf else None
         self.finish = _finish(trace, types)
-        self.prepare = compiled.prepare
+        movers = [(i, runtime.mover(x, where)) for i, (x, where) in enumerate(zip(found, self.places)) if where]
+        self.prepare = _moving([(i, move) for i, move in movers if move is not None], compiled.prepare)
         self.put = runtime.putter(loaded.device, committed=False)
         small = sum([t.nbytes for t in types]) <= STAGED_BYTES and bool(types)
         self.use_pinned = small and loaded.device == stage_device()
         self.captured = compiled.captured
         count = len(compiled.captured)
         self.donated = tuple([n - count for n, alias in zip(loaded.used_inputs, loaded.aliases) if alias is not None])
+
+
+def _moving(moves: Sequence[tuple[int, Any]], prepare: Callable[[list[Any]], list[Any]] | None) -> Any:
+    """``prepare`` after each of these buffers, by its index, has been brought to another place by its function."""
+    if not moves:
+        return prepare
+
+    def moved(buffers: list[Any]) -> list[Any]:
+        for i, move in moves:
+            buffers[i] = move(buffers[i])
+        return buffers if prepare is None else prepare(buffers)
+
+    return moved
 
 
 class CompiledTrace(NamedTuple):

@@ -130,33 +130,38 @@ class Jitted:
         types: list[Any] = []
         leaves: Sequence[Any] = args
         if kwargs or not FLAT(map(type, args)):
-            if not kwargs and Frozen in map(type, args):
+            if not kwargs and not PLACED and Frozen in map(type, args):
                 return self.frozen(args, plans)
             try:
                 leaves, tree = cpp_flatten()((args, kwargs))
             except (ValueError, TypeError):
                 return self.slow(args, kwargs)
             if CONCRETE(map(type, leaves)):
-                plan = plans.get((tree, *[x.type for x in leaves]))
-                if plan is None:
-                    return self.slow(args, kwargs)
-                return self.launch(plan, leaves, [x.buffer if x._buffer is None else x._buffer for x in leaves])
+                buffers = [x.buffer if x._buffer is None else x._buffer for x in leaves]
+                places = runtime.places_of(buffers) if PLACED else ()
+                plan = plans.get((tree, *[x.type for x in leaves], *places))
+                return self.slow(args, kwargs) if plan is None else self.launch(plan, leaves, buffers)
             types.append(tree)
         gathered = gather(leaves, types)
-        plan = plans.get(tuple(types)) if gathered is not None else None
+        if gathered is None:
+            return self.slow(args, kwargs)
+        buffers, host = gathered
+        if PLACED:
+            types += runtime.places_of(buffers)
+            host = []  # ``prepare`` brings NumPy arrays where the program takes them from
+        plan = plans.get(tuple(types))
         if plan is None:
             return self.slow(args, kwargs)
-        buffers, host = gathered  # type: ignore[misc]
         return self.launch_from_host(plan, leaves, buffers, host) if host else self.launch(plan, leaves, buffers)
 
-    def placed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call with static or donated arguments, or one while arrays may be on several devices."""
+    def partitioned(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call with static or donated arguments, or with shardings said of them or of the results."""
         settings, plans = self.active_plans
-        recalled = plans if config.CONFIG.get().settings is settings else self.recall()
-        return self.slow(args, kwargs) if recalled is None else self.partitioned(args, kwargs, recalled)
-
-    def partitioned(self, args: tuple[Any, ...], kwargs: dict[str, Any], plans: dict[Any, DispatchPlan]) -> Any:
-        """``placed`` with the plans of the settings: of one device, or by where the arguments are too."""
+        if config.CONFIG.get().settings is not settings:
+            recalled = self.recall()
+            if recalled is None:
+                return self.slow(args, kwargs)
+            plans = recalled
         dynamic, named = args, kwargs
         types: list[Any] = [None]
         if self.static:
@@ -180,14 +185,11 @@ class Jitted:
         plan = plans.get(tuple(types))
         if plan is None:
             return self.slow(args, kwargs)
-        if placed:
-            for i, move in plan.moves:
-                buffers[i] = move(buffers[i])
-            host = []
         if not plan.donated:
-            return self.launch_from_host(plan, leaves, buffers, host) if host else self.launch(plan, leaves, buffers)
+            on_host = host and not placed
+            return self.launch_from_host(plan, leaves, buffers, host) if on_host else self.launch(plan, leaves, buffers)
         for i in host:
-            buffers[i] = plan.put(buffers[i])
+            buffers[i] = plan.put(buffers[i]) if not placed else buffers[i].copy()
         check_donation(buffers, plan.donated, self.name, lambda i: f"leaf {i} of the arguments")
         for i in plan.donated:
             if i not in host:
@@ -353,10 +355,10 @@ class Jitted:
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Any call, by a fast path where there is a plan."""
-        plans = self.recall() if STACK.get() is BASE and not PLACED else None
+        plans = self.recall() if STACK.get() is BASE else None
         if plans is None:
             return self.slow(args, kwargs)
-        return (self.mixed if self.plain else self.partitioned)(args, kwargs, plans)
+        return self.mixed(args, kwargs, plans) if self.plain else self.partitioned(args, kwargs)
 
     def nested(self, request: TraceRequest, leaves: Sequence[Any], args: Any, kwargs: Any) -> Any:
         """A call under handlers: one operation with the trace as body; with ``inline`` those of the trace.
@@ -438,16 +440,17 @@ class Jitted:
             if len(self.plans) >= 64:
                 self.plans.clear()
             plans = self.plans.setdefault(settings, {})
-        if found is not None or not self.plain:
+        described = [*request.types, *([] if found is None else runtime.places_of(found))]
+        if not self.plain:
             key = None if partition is None else partition.key
             if partition is not None and not partition.static_kwargs and not kwargs:
                 keyed = self.quick_partition(all_args)
                 key = key if keyed is None else keyed[0]
-            keys = [(key, request.tree, *request.types, *([] if found is None else runtime.places_of(found)))]
+            keys = [(key, request.tree, *described)]
         elif not kwargs and FLAT(map(type, args)):
-            keys = [*call_keys(request.types)]
+            keys = [*call_keys(described)]
         else:
-            keys = [(request.tree, *request.types)]
+            keys = [(request.tree, *described)]
         if self.plain and found is None and not kwargs and Frozen in map(type, args):
             types = [x.type if type(x) is ConcreteArray else signature(x) for x in args]
             if None not in types:

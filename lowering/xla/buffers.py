@@ -95,11 +95,11 @@ def mover(x: Any, where: BufferSharding) -> Callable[[Any], Buffer] | None:
 
 
 def places_of(buffers: Sequence[Any]) -> list[Any]:
-    """For each buffer its sharding and whether it is committed, to be compared; for a NumPy array None twice."""
-    return [y for b in buffers for y in (_HOST if type(b) is np.ndarray else (b._sharding, b._committed))]
-
-
-_HOST = (None, None)
+    """The shardings of the buffers, then whether each is committed, to be compared; None for a NumPy array."""
+    try:
+        return [*[b._sharding for b in buffers], *[b._committed for b in buffers]]
+    except AttributeError:
+        return [getattr(b, name, None) for name in ("_sharding", "_committed") for b in buffers]
 
 
 def copy_to(buffer: Buffer, where: BufferSharding) -> Buffer:

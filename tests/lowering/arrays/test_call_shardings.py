@@ -11,6 +11,7 @@ from handlax import numpy as hnp
 from handlax.effects.sharding.mesh import Mesh
 from handlax.effects.sharding.named_sharding import NamedSharding, SingleDeviceSharding
 from handlax.effects.sharding.partition_spec import PartitionSpec as P
+from handlax.lowering.jit.dispatch import Jitted
 
 DEVICES = hx.devices()
 MESH = Mesh(np.array(DEVICES).reshape(2, 4), ("a", "b"))
@@ -177,3 +178,34 @@ def test_threads_share_one_program_over_all_devices():
 def test_what_cannot_be_is_refused(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+@pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")
+@pytest.mark.parametrize("pair", [
+    lambda: (put("a"), put("a")),
+    lambda: (put("a"), hnp.float32(2)),
+    lambda: (put("a"), X[0].copy()),
+    lambda: (hnp.asarray(X), X),
+    lambda: (hx.device_put(X, DEVICES[3]), hnp.float32(2)),
+    lambda: (hx.device_put(X, DEVICES[3]), X[0].copy()),
+])  # fmt: skip
+@pytest.mark.parametrize("of", [
+    lambda **o: hx.jit(lambda x, y: x * y, **o),
+    lambda **o: (lambda f: lambda x, y: f({"x": x, "y": [y]}))(hx.jit(lambda t: t["x"] * t["y"][0], **o)),
+    lambda **o: (lambda f: lambda x, y: f(x, y=y))(hx.jit(lambda x, y: x * y, **o)),
+    lambda **o: (lambda f: lambda x, y: f(x, y, 1))(hx.jit(lambda x, y, n: x * y * n, static_argnums=2, **o)),
+    lambda **o: (lambda f: lambda x, y: f(hx.tree.freeze((x, y))))(hx.jit(lambda t: t[0] * t[1], **o)),
+])  # fmt: skip
+@pytest.mark.parametrize("donated", [False, True])
+def test_only_the_first_call_by_place_is_slow(of, pair, donated, monkeypatch):
+    slow, calls = Jitted.slow, []
+    monkeypatch.setattr(Jitted, "slow", lambda self, *args: (calls.append(args), slow(self, *args))[1])
+    put("a")
+    f = of(donate_argnums=0) if donated else of()
+    x, y = pair()
+    expected, where = f(x, y), x.sharding
+    for _ in range(3):
+        x, y = pair()
+        made = f(x, y)
+        assert made.tolist() == expected.tolist() == (X * np.asarray(y)).tolist() and made.sharding == where
+    assert len(calls) == 1
