@@ -43,7 +43,7 @@ def _any_arguments(jitted: Jitted) -> Callable[..., Any]:
                 return jitted.mixed(args, kwargs, plans)
             try:
                 buffers = [x.buffer if x._buffer is None else x._buffer for x in args]
-                places = runtime.places_of(buffers) if placed else ()
+                places = map(runtime.place_of, buffers) if placed else ()
                 plan = plans.get((*[x.type for x in args], *places))
             except (AttributeError, TypeError):  # not all are concrete arrays
                 return jitted.mixed(args, kwargs, plans)
@@ -73,8 +73,9 @@ def _single_argument(jitted: Jitted, many: Callable[..., Any]) -> Callable[..., 
                 return many(x)
             if type(x) is not ConcreteArray:
                 return jitted.one_frozen(x, plans) if type(x) is Frozen and not placed else many(x)
-            buffers = [x.buffer if x._buffer is None else x._buffer]
-            plan = plans.get((x.type, *runtime.places_of(buffers)) if placed else x.type)
+            buffer = x.buffer if x._buffer is None else x._buffer
+            buffers = [buffer]
+            plan = plans.get((x.type, runtime.place_of(buffer)) if placed else x.type)
             if plan is None:
                 return slow((x,), kwargs)
             prepare = plan.prepare

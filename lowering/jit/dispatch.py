@@ -138,7 +138,7 @@ class Jitted:
                 return self.slow(args, kwargs)
             if CONCRETE(map(type, leaves)):
                 buffers = [x.buffer if x._buffer is None else x._buffer for x in leaves]
-                places = runtime.places_of(buffers) if PLACED else ()
+                places = map(runtime.place_of, buffers) if PLACED else ()
                 plan = plans.get((tree, *[x.type for x in leaves], *places))
                 return self.slow(args, kwargs) if plan is None else self.launch(plan, leaves, buffers)
             types.append(tree)

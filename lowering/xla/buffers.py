@@ -6,6 +6,7 @@ the few calls where that is impossible are made under ``without_jax``.
 
 import ctypes
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -94,12 +95,16 @@ def mover(x: Any, where: BufferSharding) -> Callable[[Any], Buffer] | None:
     return putter(where._device, committed=False)
 
 
+place_of = attrgetter("_sharding", "_committed")
+"""The sharding of a buffer and whether it is committed, to be compared."""
+
+
 def places_of(buffers: Sequence[Any]) -> list[Any]:
-    """The shardings of the buffers, then whether each is committed, to be compared; None for a NumPy array."""
+    """``place_of`` each buffer; None for a NumPy array."""
     try:
-        return [*[b._sharding for b in buffers], *[b._committed for b in buffers]]
+        return [*map(place_of, buffers)]
     except AttributeError:
-        return [getattr(b, name, None) for name in ("_sharding", "_committed") for b in buffers]
+        return [None if type(b) is np.ndarray else place_of(b) for b in buffers]
 
 
 def copy_to(buffer: Buffer, where: BufferSharding) -> Buffer:

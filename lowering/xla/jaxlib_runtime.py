@@ -23,6 +23,7 @@ from .buffers import (
     memory_stats,
     mover,
     parts_of,
+    place_of,
     places_of,
     pointer,
     put,
