@@ -67,7 +67,10 @@ def stacked(slices: Sequence[Any], type: ArrayType) -> Any:
 
 @EVALUATE.mode("mesh")
 def _(op: ShardMap, *values: Any) -> Any:
-    """One axis of the mesh after the other is a dimension of all values, which collectives reduce and permute."""
+    """One axis of the mesh after the other is a dimension of all values, which collectives reduce and permute.
+
+    What calls the host does so in each lane.
+    """
     body = op.bodies[0]
     inputs, outputs = op.input_lanes, op.output_lanes
     arrays = [
@@ -83,7 +86,7 @@ def _(op: ShardMap, *values: Any) -> Any:
 def _over_axis(program: Program, axis: SizedAxis, inputs: Sequence[bool], outputs: Sequence[bool]) -> Program:
     """``program`` over one more axis: inputs and results so marked have its lanes in a new first dimension."""
     name, size = axis
-    batched, found = BodyTransforms.batch(program, [0 if yes else None for yes in inputs], size, name)
+    batched, found = BodyTransforms.batch(program, [0 if yes else None for yes in inputs], size, name, True)
 
     def stacked_results(*xs: Any) -> list[Any]:
         ys = interpret(batched, xs)

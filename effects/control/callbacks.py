@@ -80,6 +80,7 @@ class Callback(Operation):
 
     __slots__ = ()
     multiple_results: ClassVar[bool] = True
+    calls_host: ClassVar[bool] = True
     ordered: bool = False
     arguments: CallbackArguments | None = None  # None: the operands, in order
     function: Callable[..., Any]
@@ -371,7 +372,8 @@ def io_callback(
         io_callback(f, y, x) == f(x), of the shape and dtype of y
 
     Effects: never removed, merged or repeated. Ordered ones are called in the order in which they are performed, across
-    the programs of a thread too. Under ``vmap`` once per lane; an ordered one is refused there.
+    the programs of a thread too. Under ``vmap`` once per lane; an ordered one is refused there. Of several devices the
+    first one calls, on whole values; in ``shard_map`` each does, on its pieces, and ordered ones in order on each.
 
     Args:
         result_shape_dtypes: a tree of ``ShapeDtypeStruct`` or arrays: shapes and dtypes of the results; None: none.

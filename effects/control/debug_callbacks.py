@@ -102,10 +102,11 @@ def callback(
 
     Effects: never removed, merged or repeated. Under ``vmap`` once per lane if an operand is mapped, otherwise once; in
     a derivative once, on primals; in a branch only if it is executed. Ordered ones keep their order, across the
-    programs of a thread too; others may be reordered.
+    programs of a thread too; others may be reordered. Of several devices the first one calls, on whole values; in
+    ``shard_map`` each does, on its pieces, and ordered ones keep their order on each.
 
     Args:
-        partitioned: pass the shards of the values; no effect, as every value is on one device.
+        partitioned: no effect: pieces are passed in ``shard_map``, whole values elsewhere.
 
     Raises: CallbackError: the callback raised; at ``effects_barrier``, or where a result of the program is read.
 

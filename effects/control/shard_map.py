@@ -5,8 +5,10 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from ..base.errors import CannotCross
 from ..base.stack import Binding
-from ..core.named_axes import SizedAxis
+from ..core.columns import LOWER
+from ..core.named_axes import Axis, SizedAxis
 from ..core.operation import operation
 from ..programs.higher_order import HigherOrder
 from ..programs.program import Program
@@ -39,12 +41,26 @@ class ShardMap(HigherOrder):
     def sums_lanes(self) -> bool:
         return not self.tracks
 
-    def times(self, *types: ArrayType) -> int:
+    @property
+    def length(self) -> int:
+        """The number of lanes: the product of the axes."""
         return prod([size for _, size in self.axes])
+
+    def times(self, *types: ArrayType) -> int:
+        return self.length
+
+    def result_type(op, *operands: ArrayType) -> tuple[ArrayType, ...]:
+        need_device_effects(op.bodies[0])
+        return HigherOrder.result_type(op, *operands)
 
     def lanes(self, type: ArrayType) -> tuple[SizedAxis, ...]:
         """The axes along which a value of the body varies, in the order of the mesh."""
         return tuple([axis for axis in self.axes if axis in type.varying]) if self.tracks else self.axes
+
+    @property
+    def lanes_of_all(self) -> tuple[SizedAxis, ...]:
+        """The axes that types of the body have of a value that varies along all of them."""
+        return self.axes if self.tracks else ()
 
     @property
     def input_lanes(self) -> list[tuple[SizedAxis, ...]]:
@@ -65,3 +81,17 @@ class ShardMap(HigherOrder):
             return type
         outside = type.along(type.varying.difference(lanes))
         return outside.update(shape=(prod([size for _, size in lanes]), *type.shape))
+
+
+def need_device_effects(body: Program) -> None:
+    """Raises CannotCross: the body of a ``ShardMap`` performs an effect that no device answers by itself.
+
+    Devices meet over axes, and each calls the host; anything else would be performed by all of them, in no order.
+    """
+    found = [effect for effect in body.effects if not isinstance(effect, Axis) and not LOWER.has(type(effect))]
+    if found:
+        names = ", ".join(sorted({effect.name for effect in found}))
+        raise CannotCross(
+            f"shard_map: every device would perform {names}, in no order.",
+            hint="handle it inside: shard_map(hx.handle(h)(f), ...).",
+        )

@@ -57,6 +57,7 @@ class Operation(ImmutableObject):
     vmap: ClassVar[str] = "refuse"  # of an effect, as ``@effect`` has it
     diff: ClassVar[str] = "refuse"
     observes: ClassVar[bool] = False  # of an effect per lane: what all lanes share is observed once
+    calls_host: ClassVar[bool] = False  # leaves the device: each device of a mesh does so, whatever lanes of vmap do
     dtypes: ClassVar[frozenset[Any] | None] = None  # those that operands may have; None: not declared
     exempt: ClassVar[Mapping[str, str]] = {}  # law or column -> why it does not apply
     loose: ClassVar[float] = 1.0  # factor on the tolerance of tests that compare results

@@ -173,7 +173,8 @@ class BodyTransforms:
 
     ``record(f, in_types, name)``: the program of a function of flat arrays. ``jvp(program, nonzero)``: the program from
     primals and the nonzero tangents to results and their nonzero tangents, and which results have one.
-    ``batch(program, dims, size)``: the program over all lanes, and the mapped dimension of each result.
+    ``batch(program, dims, size, axis_name, devices)``: the program over all lanes, and the mapped dimension of each
+    result; ``devices``: the lanes are devices, each of which calls the host.
     """
 
     record: Callable[..., Program]

@@ -127,7 +127,7 @@ class Batch(BodyTransformer):
         Raises: CannotCross: an effect does not, or the body names the mapped axis, which no lane has alone.
         """
         effects = [effect for effect in op.effects if not isinstance(effect, Axis)]
-        if all([effect.vmap == "per_lane" for effect in effects]) and effects:
+        if all([self.diverges(effect) for effect in effects]) and effects:
             if Axis(self.axis_name) in op.effects:
                 raise self._diverges_at_collective(op, effects)
             dims, values = zip(*[(self.split(x)[0], self.split(x)[1][0]) for x in operands])
@@ -140,6 +140,10 @@ class Batch(BodyTransformer):
             )
         with inside(self):
             return all_branches(op, operands) if op.runs == "one" else while_any(self, op, operands)
+
+    def diverges(self, effect: Any) -> bool:
+        """Whether each lane may perform an effect by itself, some of them never."""
+        return effect.vmap == "per_lane"
 
     def _diverges_at_collective(self, op: HigherOrder, effects: Sequence[Any]) -> CannotCross:
         names = ", ".join(sorted({effect.name for effect in effects}))
@@ -288,9 +292,28 @@ class JvpDirections(Batch):
         return False
 
 
+class DeviceLanes(Batch):
+    """Batch over lanes that are devices: each calls the host by itself, on what all of them share too."""
+
+    __slots__ = ()
+
+    def diverges(self, effect: Any) -> bool:
+        return effect.calls_host or super().diverges(effect)
+
+    def by_rule(self, op: Operation, operands: tuple[Any, ...], dims: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
+        if not op.calls_host:
+            return super().by_rule(op, operands, dims, values)
+        return tuple([self.box(0, (y,)) for y in self.in_lanes(op, dims, values)])
+
+
 def batch_program(
-    program: Program, dims: Sequence[int | None], size: int, axis_name: Hashable | None = None
+    program: Program,
+    dims: Sequence[int | None],
+    size: int,
+    axis_name: Hashable | None = None,
+    devices: bool = False,
 ) -> tuple[Program, tuple[int | None, ...]]:
     """The program over all lanes, input ``i`` mapped along ``dims[i]``; and the mapped dimension of each result."""
-    batched = transform_body(Batch(BASE, size, axis_name), program, dims)
+    kind = DeviceLanes if devices else Batch
+    batched = transform_body(kind(BASE, size, axis_name), program, dims)
     return batched.program, batched.marks

@@ -184,7 +184,14 @@ class HandlerRun(BodyTransformer):
         return None if None in marks else (handler, marks, self.reified)
 
     def flow(self, op: HigherOrder) -> StateFlow:
-        return STATELESS if self.current is NO_STATE else self.handler.moves.flow(self, op)
+        if self.current is NO_STATE:
+            return STATELESS
+        if op.runs == "mesh":
+            raise CannotCross(
+                f"{op.name}: the state of {self.label} cannot cross it: devices have no order in which to hand it on.",
+                hint="handle it inside: shard_map(hx.handle(h, state)(f), ...), and combine states by collectives.",
+            )
+        return self.handler.moves.flow(self, op)
 
 
 def pair(op: Operation, answer: Any) -> tuple[Any, Any]:

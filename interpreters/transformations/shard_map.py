@@ -6,12 +6,12 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from math import prod
 from typing import Any
 
-from ...effects.base.errors import BadArgument, CannotCross, ShapeMismatch, need_function
+from ...effects.base.errors import BadArgument, ShapeMismatch, need_function
 from ...effects.base.stack import Binding, current, inside, perform
 from ...effects.base.wrapping import name_of, wraps
-from ...effects.control.shard_map import ShardMap
+from ...effects.control.shard_map import ShardMap, need_device_effects
 from ...effects.core.arrays import as_array
-from ...effects.core.named_axes import Axis, Bound, SizedAxis
+from ...effects.core.named_axes import Bound, SizedAxis
 from ...effects.core.varying import vary
 from ...effects.operations.collectives.collective import Punvary
 from ...effects.operations.foundations.shapes import reshape
@@ -139,7 +139,7 @@ def _recorded(
 ) -> tuple[Any, Program, tuple[Any, ...]]:
     """The structure of the results of a body, its program, and the values that this takes first.
 
-    Raises: CannotCross: the program performs an effect other than collectives over these axes.
+    Raises: CannotCross: the program performs an effect that devices do not answer.
     """
     structures: list[Any] = []
 
@@ -150,13 +150,7 @@ def _recorded(
 
     with inside(Bound(current(), binding)):
         program = record(flat, types, name, "shard_map")
-    found = [effect for effect in program.effects if not isinstance(effect, Axis)]
-    if found:
-        names = ", ".join(sorted({effect.name for effect in found}))
-        raise CannotCross(
-            f"shard_map: every device would perform {names}, in no order.",
-            hint="handle it inside: shard_map(hx.handle(h)(f), ...).",
-        )
+    need_device_effects(program)
     (closed,), captured = close_all([program])
     return structures[0], closed, captured
 

@@ -218,8 +218,11 @@ def _compile(key: Any, name: str, options: Mapping[str, Any] | None) -> LoadedEx
     log_step("Finished XLA compilation of %s in %.3f ms", shown, 1e3 * (time.perf_counter() - start))
     launch = lambda execute: execute
     if calls:
-        effects, ordered = calls_host(closed), is_ordered(closed)
-        launch = lambda execute: HostCallLaunch(execute, executable.devices[0], effects, ordered)
+        effects = calls_host(closed)
+        place = executable.arguments[-1] if executable.arguments else runtime.sharding(executable.devices[0])
+        place = place if is_ordered(closed) else None
+        failing = [call for call in calls if call.types is not None]
+        launch = lambda execute: HostCallLaunch(execute, effects, place, failing)
     return LoadedExecutable(closed, text, lowered.used_inputs, lowered.aliases, placement, executable, launch)
 
 
@@ -266,11 +269,12 @@ def lower(
     used_inputs = tuple([i for i, yes in enumerate(used) if yes])
     aliases = _aliases(pruned, [bool(donated) and donated[n] for n in used_inputs])
     emitted = with_token(pruned) if calls_host(pruned) else pruned
-    placement = placement.emitted(used_inputs, len(emitted.in_types), len(emitted.out_types))
+    made = len(pruned.out_types)
+    placement = placement.emitted(used_inputs, len(emitted.in_types), made, len(emitted.out_types) - made)
     tokens = [""] * (len(emitted.in_types) - len(aliases))
     module = lower_program(
         emitted, name, [_donation(i, placement) for i in aliases] + tokens if any(donated) else (),
-        placement.arguments, placement.results, 1 if placement.mesh is None else placement.mesh.size,
+        placement.arguments, placement.results, placement.mesh,
     )  # fmt: skip
     return LoweredProgram(module, emitted, used_inputs, aliases, placement)
 

@@ -145,6 +145,8 @@ def _plan(op: Operation, types: tuple[ArrayType, ...]) -> Callable[[tuple[Concre
 
 def _placed(op: Operation, operands: tuple[ConcreteArray, ...]) -> Any:
     """The results of an operation on the devices to which its operands are committed, else on the default device."""
+    if op.bodied:  # where it is not compiled as a whole, the operations of its bodies come here
+        return None
     types = tuple([x.type for x in operands])
     where = committed([x._buffer for x in operands], op.name)
     if where is None and not hasattr(op, "mesh") and config.current().mesh is None:

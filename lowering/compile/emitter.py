@@ -19,12 +19,13 @@ from ...effects.programs.closure_conversion import MAX_CONSTANT_BYTES
 from ...effects.programs.program import Program
 from ...effects.sharding.mesh import AbstractMesh, MeshAxes, sdy_axis
 from ...effects.sharding.named_sharding import NamedSharding
+from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import ExtendedDType, float4_e2m1fn, float32, is_integer, to_real
 from ...interpreters.core.record import record
 from ..xla.host_callbacks import HOST_CALL, HostCall
 from ..xla.stablehlo_types import ELEMENT, dense, storage, tensor
-from .manual_computation import device_number
+from .manual_computation import device_number, need_no_automatic
 
 
 class SsaValue(NamedTuple):
@@ -47,13 +48,14 @@ class Emitter:
 
     ``made`` is the type of the current equation's result, or a tuple of types; ``here`` is the current equation, as a
     program and an index. ``functions``, ``calls`` and ``meshes`` are the module's: its private functions by program,
-    its host functions, and the symbols of its meshes by their axes. ``manual`` is the mesh whose devices execute what
-    is emitted on their own pieces, if any. ``constants`` are those of the function, or of the current region.
+    its host functions, and the symbols of its meshes by their axes; ``mesh_of_all`` is that of its devices, None for
+    one. ``manual`` is the mesh whose devices execute what is emitted on their own pieces, if any. ``constants`` are
+    those of the function, or of the current region.
     """
 
-    __slots__ = ("lines", "count", "made", "here", "functions", "calls", "meshes", "manual", "constants")
+    __slots__ = ("lines", "count", "made", "here", "functions", "calls", "meshes", "mesh_of_all", "manual", "constants")
 
-    def __init__(self, module: Emitter | None = None):
+    def __init__(self, module: Emitter | None = None, mesh: MeshAxes | None = None):
         """The emitter of the first function of a module, or of another of the module that ``module`` builds."""
         self.lines: list[str] = []
         self.count = 0
@@ -62,6 +64,7 @@ class Emitter:
         self.functions: dict[Any, Any] = {} if module is None else module.functions
         self.calls: list[HostCall] = [] if module is None else module.calls
         self.meshes: dict[MeshAxes, str] = {} if module is None else module.meshes
+        self.mesh_of_all: MeshAxes | None = mesh if module is None else module.mesh_of_all
         self.manual: Any = None if module is None else module.manual
         self.constants: dict[Any, SsaValue] = {}
 
@@ -420,15 +423,34 @@ class Emitter:
         """A call of the host function of a callback, which is added to the module's ``calls``."""
         types = self.made
         program, index = self.here
+        first_alone = self.mesh_of_all is not None and self.manual is None
+        whole = NamedSharding(self.mesh_of_all, PartitionSpec()) if first_alone else None  # type: ignore[arg-type]
+        values = [self.sharding_constraint(x, whole) if whole else x for x in values]
         takes = ", ".join([tensor(v.type) for v in values])
         gives = ", ".join(map(tensor, types))
         effect = "true" if op.effectful else "false"
         text = (
             f"stablehlo.custom_call @{HOST_CALL}({', '.join([v.name for v in values])}) {{api_version = 4 : i32,"
-            f" has_side_effect = {effect}, backend_config = {{index = {len(self.calls)} : ui64}}}} : ({takes}) -> "
+            f" has_side_effect = {effect}, backend_config = {{index = {len(self.calls)} : ui64}}"
+            f"{self.caller(op, types)}}} : ({takes}) -> "
         )
-        self.calls.append(HostCall(op, program.sites[index]))
-        return self.results(text + (gives if len(types) == 1 else f"({gives})"), types)
+        self.calls.append(HostCall(op, program.sites[index], None if self.mesh_of_all is None else types))
+        results = self.results(text + (gives if len(types) == 1 else f"({gives})"), types)
+        if whole is None or not results:
+            return results
+        apart = self.ops("optimization_barrier", *results, types=types)  # else XLA takes their sharding for the call's
+        return [self.sharding_constraint(y, whole) for y in apart]
+
+    def caller(self, op: Callback, types: Sequence[ArrayType]) -> str:
+        """Which of several devices call the host: in a manual region each, on its pieces; else the first, on all."""
+        if self.mesh_of_all is None:
+            return ""
+        each = ["<mesh<[], device_ids=[0]>, []>"] * max(len(types), 1)
+        if self.manual is not None:
+            need_no_automatic(op.name, self.manual)
+            ranks = [len(storage(t)[0]) for t in types] or [0]
+            each = [f"<mesh<[]>, [{', '.join(['{}'] * rank)}]>" for rank in ranks]
+        return f", sdy.sharding = #sdy.sharding_per_value<[{', '.join(each)}]>"
 
     def mesh(self, mesh: MeshAxes) -> str:
         """The symbol of a mesh, ``@mesh``, ``@mesh_1``, ..., which the module declares once for equal axes."""
@@ -517,15 +539,15 @@ def lower_program(
     aliases: Sequence[str] = (),
     arguments: Sequence[NamedSharding | None] = (),
     results: Sequence[NamedSharding | None] = (),
-    partitions: int = 1,
+    mesh: MeshAxes | None = None,
 ) -> StablehloModule:
-    """The StableHLO module of a program whose effects all have a lowering, for ``partitions`` devices.
+    """The StableHLO module of a program whose effects all have a lowering, for the devices of a mesh, or for one.
 
     ``aliases[i]``: the attribute of input ``i`` that lends its memory to a result, or the empty text. ``arguments`` and
     ``results``: the sharding of each, or None.
     """
     large = tuple(c for c in program.consts if c.type.nbytes > MAX_CONSTANT_BYTES)
-    emit = EntryEmitter()
+    emit = EntryEmitter(mesh=None if mesh is None or mesh.size == 1 else mesh)
     notes = [""] * len(large)
     if aliases or arguments:
         cuts = arguments or (None,) * len(program.in_types)
@@ -537,7 +559,7 @@ def lower_program(
     main = function(emit, program, "public @main", notes, large, made)
     functions = "".join([text for _, text in emit.functions.values()])
     meshes = "".join([_declaration(symbol, axes) for axes, symbol in emit.meshes.items()])
-    head = f"mhlo.num_partitions = {partitions} : i32, mhlo.num_replicas = 1 : i32"
+    head = f"mhlo.num_partitions = {1 if mesh is None else mesh.size} : i32, mhlo.num_replicas = 1 : i32"
     text = f"module @{_identifier(name)} attributes {{{head}}} {{\n{meshes}{main}{functions}}}\n"
     return StablehloModule(text, large, tuple(emit.calls))
 

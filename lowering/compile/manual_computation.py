@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ...effects.base.errors import CannotCross
 from ...effects.control.shard_map import ShardMap
 from ...effects.core.columns import LOWER
 from ...effects.core.named_axes import SizedAxis
@@ -43,6 +44,8 @@ def _(op: ShardMap, emit: Any, *values: Any) -> Any:
         return [emit.reshape(y, t.shape) for y, t in zip(emit.program(body, xs), results)]
 
     try:
+        if op.mesh.size == 1:  # there is nothing to divide, and XLA compiles for one device without Shardy
+            return pieces(*values)
         ins = [_cut(emit, t, lanes) for t, lanes in zip(blocks, inputs)]
         outs = [_cut(emit, t, lanes) for t, lanes in zip(results, outputs)]
         return manual_computation(emit, op.axes, values, ins, blocks, outs, emit.made, pieces)
@@ -99,3 +102,13 @@ def device_number(emit: Any) -> Any:
         return own()
     scalar = f"<{emit.mesh(emit.manual.mesh)}, []>"
     return manual_computation(emit, automatic, (), (), (), [scalar], [number], lambda: [own()])[0]
+
+
+def need_no_automatic(name: str, manual: ManualMesh) -> None:
+    """Raises CannotCross: a device would call the host with a piece that the compiler divides over further axes."""
+    if manual.automatic:
+        over = ", ".join([repr(axis) for axis, _ in manual.automatic])
+        raise CannotCross(
+            f"{name}: each device calls the host with its pieces, and over {over} the compiler divides them.",
+            hint="let shard_map divide over all axes of the mesh: without axis_names, or by another one inside.",
+        )

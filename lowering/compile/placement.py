@@ -37,16 +37,17 @@ class Placement(NamedTuple):
         cuts = [str(sharding.spec) if sharding else "whole" for sharding in self.arguments]
         return f"{self.mesh}{' with ' if cuts else ''}{', '.join(cuts)}"
 
-    def emitted(self, used: Sequence[int], arguments: int, results: int) -> Placement:
-        """The placement of a program that takes the arguments ``used`` alone, and has further ones without sharding."""
+    def emitted(self, used: Sequence[int], arguments: int, results: int, tokens: int) -> Placement:
+        """The placement of a program that takes the arguments ``used`` alone, and further ones that are whole, and that
+        has ``tokens`` more results, whole too.
+        """
         if self.mesh is None:
             return self
         whole = NamedSharding(self.mesh, PartitionSpec())  # type: ignore[arg-type]
         taken = [self.arguments[n] or whole if self.arguments else whole for n in used]
-        made = self.results or (None,) * results
         return self._replace(
             arguments=(*taken, *[whole] * (arguments - len(used))),
-            results=(*made, *(None,) * (results - len(made))),
+            results=(*(self.results or (None,) * results), *[whole] * tokens),
         )
 
 

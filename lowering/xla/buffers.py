@@ -111,12 +111,14 @@ def copy_to(buffer: Buffer, where: BufferSharding) -> Buffer:
     """A buffer of equal elements that lies and is cut as ``where`` says; the same buffer where it does so already."""
     if lies_at(buffer, where):
         return buffer
-    named = getattr(where, "named", None)
-    if named is None:
-        if named_sharding(buffer) is None:
-            return copy_to_device(buffer, where._device)
-        return put(to_numpy(buffer, buffer.aval.dtype, buffer.aval.shape), where._device, copy=False)
-    return spread(to_numpy(buffer, buffer.aval.dtype, buffer.aval.shape), where)
+    if not hasattr(where, "named") and named_sharding(buffer) is None:
+        return copy_to_device(buffer, where._device)
+    return put_at(to_numpy(buffer, buffer.aval.dtype, buffer.aval.shape), where)
+
+
+def put_at(array: np.ndarray[Any, Any], where: BufferSharding) -> Buffer:
+    """The elements of a NumPy array that is no longer written, lying and cut as ``where`` says."""
+    return spread(array, where) if hasattr(where, "named") else put(array, where._device, copy=False)
 
 
 def spread(array: np.ndarray[Any, Any], where: BufferSharding) -> Buffer:

@@ -3,7 +3,11 @@
 Ordered callbacks are discharged before a program is emitted, by a handler whose state is a token: each callback takes
 the token of the one before it and returns its own. The order is thus a data dependence, which loops, branches and calls
 carry as they carry any state. A program with ordered callbacks takes the token of the program before it, in the same
-thread and on the same device, as its last argument, and returns its own as its last result.
+thread, as its last argument, and returns its own as its last result.
+
+Over several devices a program has one token, which all of them hold: its callbacks are called by the first device, on
+whole values. In a ``ShardMap`` each device calls, and each has a token of its own: the order is kept on each, devices
+have none among them, and what comes before or after the ``ShardMap`` comes before or after all of them.
 """
 
 from __future__ import annotations
@@ -23,11 +27,17 @@ from ...effects.base.source_locations import Site
 from ...effects.base.stack import STACK, Run, installed, perform
 from ...effects.control.callbacks import TOKEN, Callback, Sequenced
 from ...effects.core.arrays import scalar
+from ...effects.operations.foundations.shapes import broadcast
+from ...effects.operations.reductions.reductions import reduce_max
+from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program, interpret
+from ...effects.types.array_type import ArrayType
+from ...interpreters.core.body_transform import StateFlow, StateLayout, TransformedBody
 from ...interpreters.core.record import record
 from ...interpreters.handlers.handler import Handler, handler
 from ...interpreters.handlers.installation import HandlerRun
 from .lazy import runtime
+from .stablehlo_types import storage
 
 HOST_CALL = "handlax_host_call"
 """The target of host calls in a program's text; the runtime replaces it with the platform's own target."""
@@ -74,6 +84,36 @@ class _CallbackOrder(HandlerRun):
     def fresh(self, outer: Run) -> _CallbackOrder:
         return _CallbackOrder(outer, self.handler, self.current)
 
+    def flow(self, op: HigherOrder) -> StateFlow:
+        return _TokenOfEachDevice(self, op) if op.runs == "mesh" else super().flow(op)
+
+
+class _TokenOfEachDevice(StateFlow):
+    """The token enters a ``ShardMap`` as one of each device, and leaves as the one that all of theirs are joined to."""
+
+    def __init__(self, run: _CallbackOrder, op: HigherOrder):
+        self.axes = frozenset(op.lanes_of_all)  # type: ignore[attr-defined]
+        self.operands = (broadcast(run.current, (op.length,)),)
+
+    def inner_types(self) -> list[ArrayType]:
+        (rows,) = self.operands
+        return [rows.type.update(shape=()).along(rows.type.varying | self.axes)]
+
+    def begin(self, run: _CallbackOrder, values: Sequence[Any]) -> None:
+        (run.current,) = values
+
+    def end(self, run: _CallbackOrder) -> tuple[Sequence[Any], Any]:
+        return [run.current], None
+
+    def join(
+        self, run: Any, op: HigherOrder, bodies: Sequence[TransformedBody], before: Sequence[ArrayType]
+    ) -> StateLayout:
+        return StateLayout(bodies[0].state, None)
+
+    def after(self, run: _CallbackOrder, values: Sequence[Any], structure: Any) -> None:
+        (rows,) = values
+        run.current = reduce_max(rows, (0,))
+
 
 def _chained(token: Any, op: Any, *xs: Any) -> tuple[Any, Any]:
     """The clause of a callback: an ordered one takes the token and returns the next."""
@@ -103,19 +143,30 @@ _NUMBERED = re.compile(r"handlax callback failure (\d+)")
 
 
 class HostCall:
-    """The host function that a compiled program calls: the function of a callback, with the user's source site."""
+    """The host function that a compiled program calls: the function of a callback, with the user's source site.
 
-    __slots__ = ("op", "site")
+    On one of several devices it does not fail: the others would wait for it, for good, where they meet next. It gives
+    zeros, of ``types``, and every launch of the program in progress raises its error, from its list in ``launches``.
+    ``types=None``: there is one device.
+    """
 
-    def __init__(self, op: Callback, site: Any):
+    __slots__ = ("op", "site", "types", "launches")
+
+    def __init__(self, op: Callback, site: Any, types: Sequence[ArrayType] | None = None):
         self.op = op
         self.site = site
+        self.types = types
+        self.launches: dict[int, list[BaseException]] = {}
 
     def __call__(self, *values: Any) -> tuple[np.ndarray[Any, Any], ...]:
         outside, _THREAD.in_callback = _THREAD.in_callback, True
         try:
             return self.op.call(*values)
         except BaseException as error:
+            if self.types is not None:
+                for failures in list(self.launches.values()):
+                    failures.append(self.located(error))
+                return tuple([np.zeros(*storage(t)) for t in self.types])
             # XLA passes on the text of an error alone
             raise RuntimeError(f"handlax callback failure {_record_failure(self.located(error))}") from error
         finally:
@@ -169,10 +220,10 @@ def _fresh_copy(error: BaseException) -> BaseException:
 
 
 class _Thread(threading.local):
-    """Per thread: the token of the last ordered program on each device, and whether a callback is executing."""
+    """Per thread: the token of the last ordered program, and whether a callback is executing."""
 
     def __init__(self) -> None:
-        self.tokens: dict[Any, Any] = {}
+        self.token: Any = None
         self.in_callback = False
 
 
@@ -184,42 +235,63 @@ _BARRIER_AT_EXIT: list[bool] = []
 class HostCallLaunch:
     """The call of an executable whose program has host calls; it adds and removes the tokens of ``with_token``.
 
-    ``effects``: whether the program returns a token; ``ordered``: whether it takes one too.
+    ``effects``: whether the program returns a token; ``place``: the sharding of the one that it takes too; None: none.
+    ``calls``: the host calls of a program over several devices, for which it waits, to raise their errors.
     """
 
-    __slots__ = ("execute", "device", "effects", "ordered")
+    __slots__ = ("execute", "effects", "place", "calls")
 
-    def __init__(self, execute: Callable[[Sequence[Any]], list[Any]], device: Any, effects: bool, ordered: bool):
+    def __init__(
+        self, execute: Callable[[Sequence[Any]], list[Any]], effects: bool, place: Any, calls: Sequence[HostCall]
+    ):
         self.execute = execute
-        self.device = device
         self.effects = effects
-        self.ordered = ordered
+        self.place = place
+        self.calls = calls
 
     def __call__(self, buffers: Sequence[Any]) -> list[Any]:
         try:
-            if self.ordered:
+            if self.place is not None:
                 buffers = [*buffers, self.token()]
-            results = self.execute(buffers)
+            results = self.executed(buffers) if self.calls else self.execute(buffers)
         except runtime.RuntimeFailure as error:
             raise_translated(error)
         if not self.effects:
             return results
         *results, token = results
-        if self.ordered:
-            _THREAD.tokens[self.device] = token
+        if self.place is not None:
+            _THREAD.token = token
         _add_pending(token)
         return results
 
+    def executed(self, buffers: Sequence[Any]) -> list[Any]:
+        """The results, when all host calls have returned. Raises: the error of the first that failed."""
+        failures: list[BaseException] = []
+        for call in self.calls:
+            call.launches[id(failures)] = failures
+        try:
+            results = self.execute(buffers)
+            for buffer in results:
+                runtime.block_until_ready(buffer)
+        finally:
+            for call in self.calls:
+                del call.launches[id(failures)]
+        if failures:
+            raise _fresh_copy(failures[0]) from failures[0].__cause__
+        return results
+
     def token(self) -> Any:
-        """The token of the ordered program before this one; a new one if that program has failed or there is none."""
-        last = _THREAD.tokens.get(self.device)
-        if last is not None and runtime.is_ready(last):
-            try:
-                runtime.block_until_ready(last)
-                return last
-            except runtime.RuntimeFailure:
-                last = None
-        return runtime.put(np.uint32(0), self.device) if last is None else last
+        """The token of the ordered program before this one; a new one if that program has failed or there is none.
+
+        One from other devices is waited for.
+        """
+        last = _THREAD.token
+        if last is not None:
+            with suppress(runtime.RuntimeFailure):
+                if runtime.is_ready(last):
+                    runtime.block_until_ready(last)
+                return runtime.copy_to(last, self.place)
+        return runtime.put_at(np.zeros((), np.uint32), self.place)
 
 
 def _add_pending(token: Any) -> None:

@@ -27,6 +27,7 @@ from .buffers import (
     places_of,
     pointer,
     put,
+    put_at,
     putter,
     spread,
     spread_parts,

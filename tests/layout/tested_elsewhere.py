@@ -13,7 +13,6 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     # effects
     "effects/base/errors.py": (
         ("errors/test_any_mistake.py", "errors/test_control_flow.py"), "a class of errors is a mistake made"),
-    "effects/control/shard_map.py": (("interpreters/transformations/test_shard_map.py",), "the operation of shard_map"),
     "effects/core/varying.py": (
         ("interpreters/transformations/test_shard_map.py",), "cotangents of what the devices of a mesh share"),
     "effects/base/immutables.py": (

@@ -62,6 +62,7 @@ STATE |= {
     "lowering.xla.array_backend:ON_PLACED": "a registry",
     "lowering.xla.array_backend:PLACED": "whether arrays were placed on devices",
     "lowering.xla.executables:_LAST": "the token of the last program over several devices, at most one",
+    "lowering.xla.host_callbacks:HostCall.launches": "the launches in progress of its program",
     "lowering.xla.host_callbacks:_BARRIER_AT_EXIT": "whether the barrier is registered",
     "lowering.xla.host_callbacks:_PENDING": "what effects_barrier waits for",
 }
@@ -97,7 +98,6 @@ STATE |= {
     "interpreters.handlers.resumed_branches:_Rest.programs": "one pass: a branch",
     "interpreters.inspection.stepper_prompt:_PromptSession.marks": "what the user marked",
     "lowering.compile.emitter:Emitter.constants": "one pass: a module's text",
-    "lowering.xla.host_callbacks:_Thread.tokens": "the last token of each device",
 }
 MEMOISERS = {"cache", "lru_cache"}
 MAPPINGS = {
