@@ -42,7 +42,7 @@ class ShardMap(HigherOrder):
         return not self.tracks
 
     @property
-    def length(self) -> int:
+    def length(self) -> int:  # type: ignore[override]
         """The number of lanes: the product of the axes."""
         return prod([size for _, size in self.axes])
 

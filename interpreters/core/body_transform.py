@@ -348,8 +348,9 @@ def cross(run: BodyTransformer, op: HigherOrder, operands: tuple[Any, ...]) -> A
     parts[op.selects : op.selects] = crossed.captured
     if crossed.state:
         at = len(parts) if crossed.state_operand is None else crossed.state_operand
-        types = crossed.state if flow.in_carry or not op.stacks else map(op.stacked, crossed.state)
-        parts[at:at] = [as_type(x, t) for x, t in zip(flow.operands, types)]
+        stacked = op.stacks and not flow.in_carry
+        entering = [op.stacked(t) if stacked else t for t in crossed.state]
+        parts[at:at] = [as_type(x, t) for x, t in zip(flow.operands, entering)]
     return _boxed(run, crossed, flow, perform_transformed(run.outer, crossed.op, tuple(parts)))
 
 
