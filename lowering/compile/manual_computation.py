@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ...effects.base.errors import CannotCross
+from ...effects.base.errors import BadArgument, CannotCross
 from ...effects.control.shard_map import ShardMap
 from ...effects.core.columns import LOWER
 from ...effects.core.named_axes import SizedAxis
@@ -18,7 +18,7 @@ from ..xla.stablehlo_types import tensor
 
 
 class ManualMesh(NamedTuple):
-    """The mesh whose devices execute the region being emitted, and those of its axes over which it is manual."""
+    """The mesh whose devices execute the region being emitted, and the axes over which it is manual, outer first."""
 
     mesh: Any
     axes: tuple[SizedAxis, ...]
@@ -32,8 +32,8 @@ class ManualMesh(NamedTuple):
 @LOWER.rule(ShardMap)
 def _(op: ShardMap, emit: Any, *values: Any) -> Any:
     outer = emit.manual
-    bound = op.axes if outer is None else (*outer.axes, *op.axes)
-    emit.manual = ManualMesh(op.mesh, tuple([axis for axis in op.mesh.shape_tuple if axis in bound]))
+    emit.manual = ManualMesh(op.mesh, op.axes if outer is None else (*outer.axes, *op.axes))
+    _check_order(emit.manual.axes, op.mesh)
     body = op.bodies[0]
     inputs, outputs = op.input_lanes, op.output_lanes
     blocks = [_block(t, lanes) for t, lanes in zip(body.in_types, inputs)]
@@ -51,6 +51,21 @@ def _(op: ShardMap, emit: Any, *values: Any) -> Any:
         return manual_computation(emit, op.axes, values, ins, blocks, outs, emit.made, pieces)
     finally:
         emit.manual = outer
+
+
+def _check_order(bound: Sequence[SizedAxis], mesh: Any) -> None:
+    """Raises BadArgument: axes, bound by regions from the outermost on, for which XLA ends the process.
+
+    It merges them to one list, without axes of size 1, which must be in the order of the mesh, or have all its axes.
+    """
+    merged = [name for name, size in bound if size > 1]
+    places = [mesh.axis_names.index(name) for name in merged]
+    if places != sorted(places) and len(places) < len(mesh.axis_names):
+        raise BadArgument(
+            f"shard_map: where axes are left to the compiler, the mesh must have those of the outer shard_map before "
+            f"those of the inner one, got {mesh.axis_names} with {', then '.join(map(repr, merged))}.",
+            hint="name the axes of the mesh in another order, and leave out those of size 1.",
+        )
 
 
 def _block(piece: ArrayType, lanes: tuple[SizedAxis, ...]) -> ArrayType:
@@ -100,6 +115,7 @@ def device_number(emit: Any) -> Any:
     automatic = emit.manual.automatic
     if not automatic:
         return own()
+    _check_order((*emit.manual.axes, *automatic), emit.manual.mesh)
     scalar = f"<{emit.mesh(emit.manual.mesh)}, []>"
     return manual_computation(emit, automatic, (), (), (), [scalar], [number], lambda: [own()])[0]
 

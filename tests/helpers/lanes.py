@@ -1,20 +1,22 @@
-"""The definition of every collective in one line of NumPy, and random calls of them over random axes."""
+"""The definition of every collective in one line of NumPy, random calls of them, and owners of the axes they name."""
 
 from __future__ import annotations
 
 import itertools
 from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import handlax as hx
 from handlax import lax
+from handlax.sharding import Mesh, P
 
 
 def prefix(f, start):
     def of(x, g, p, reverse, exclusive):
         part = x[g][p + exclusive :] if reverse else x[g][: p + 1 - exclusive]
-        return f(part, 0, initial=start)
+        return f(part, 0, initial=start(x.dtype))
 
     return of
 
@@ -23,6 +25,12 @@ def exchanged(x, g, p, s, c, tiled):
     if tiled:
         return np.concatenate([np.split(v, len(g), s)[p] for v in x[g]], c)
     return np.stack([np.moveaxis(v, s, 0)[p] for v in x[g]], c)
+
+
+def extreme(end):
+    """The least or the greatest value of a dtype."""
+    of_kind = {"b": {"min": False, "max": True}, "f": {"min": -np.inf, "max": np.inf}}
+    return lambda dtype: of_kind[dtype.kind][end] if dtype.kind in of_kind else getattr(np.iinfo(dtype), end)
 
 
 # x has the lanes of the axes in dimension 0; g lists the lanes of my group, and p is my position in it.
@@ -44,15 +52,96 @@ DEFINITION = {
     "all_to_all": exchanged,
     "pswapaxes": lambda x, g, p, d: exchanged(x, g, p, d, d, False),
     "axis_index": lambda x, g, p: np.asarray(p),
-    "pcumsum": prefix(np.add.reduce, 0),
-    "pcumprod": prefix(np.multiply.reduce, 1),
-    "pcummax": prefix(np.maximum.reduce, -np.inf),
-    "pcummin": prefix(np.minimum.reduce, np.inf),
+    "pcumsum": prefix(np.add.reduce, lambda dtype: 0),
+    "pcumprod": prefix(np.multiply.reduce, lambda dtype: 1),
+    "pcummax": prefix(np.maximum.reduce, extreme("min")),
+    "pcummin": prefix(np.minimum.reduce, extreme("max")),
     "pgather": lambda x, g, p, index: x[g][index],
 }
-ANY_SIZES = {"psum", "pmean", "pmax", "pmin", "pprod", "pargmax", "pargmin", "axis_index",
-             "pcumsum", "pcumprod", "pcummax", "pcummin"}  # fmt: skip
+REDUCTIONS = ("psum", "pmean", "pmax", "pmin", "pprod")
+SCANS = ("pcumsum", "pcumprod", "pcummax", "pcummin")
+ANY_SIZES = {*REDUCTIONS, *SCANS, "pargmax", "pargmin", "axis_index"}
 WITHOUT_GROUPS = {"ppermute", "pshuffle", "pgather"}
+KEYWORDS = {"all_gather": ("axis", "tiled"), "psum_scatter": ("scatter_dimension", "tiled"),
+            **dict.fromkeys(SCANS, ("reverse", "exclusive"))}  # fmt: skip
+DTYPES = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "int8", "uint8", "int4", "bool", "complex64")
+COUNTED = {"psum", "pprod", "psum_scatter", "pcumsum", "pcumprod"}  # booleans are counted, as integers of 32 bits
+
+
+class Call(NamedTuple):
+    """A collective over the axes with numbers ``axes``, in this order, of operands ``x[*sizes, *shape]``.
+
+    ``unmapped`` has for each operand the numbers of axes whose dimensions it lacks; ``dims`` are the dimensions of a
+    lane that stand among the names, which begin with axis ``places[k]`` after ``k`` of them.
+    """
+
+    name: str
+    sizes: tuple[int, ...]
+    axes: tuple[int, ...]
+    shape: tuple[int, ...]
+    args: tuple[Any, ...] = ()
+    groups: Any = None
+    dims: tuple[int, ...] = ()
+    unmapped: tuple[frozenset[int], ...] = (frozenset(),)
+
+    @property
+    def axis_name(self):
+        """Names and dimensions, taken alternately; a name alone stands without a tuple."""
+        names = ["ijkl"[k] for k in self.axes]
+        pairs = itertools.zip_longest(names, self.dims)
+        mixed = tuple([item for pair in pairs for item in pair if item is not None])
+        return mixed[0] if len(mixed) == 1 and names else mixed
+
+    def __call__(self, *xs):
+        """The collective on a tuple of operands; on the only one as it is."""
+        options = {} if self.groups is None else {"axis_index_groups": self.groups}
+        f, args = getattr(lax, self.name), self.args
+        if self.name == "axis_index":
+            return tuple([f(self.axis_name, **options) for _ in xs])
+        if self.name == "pgather":
+            return tuple([f(x, args[0], self.axis_name) for x in xs])
+        if self.name == "all_to_all":
+            args, options = args[:2], {"tiled": args[2], **options}
+        elif self.name in KEYWORDS:
+            args, options = (), {**dict(zip(KEYWORDS[self.name], args)), **options}
+        return f(xs, self.axis_name, *args, **options) if len(xs) > 1 else (f(xs[0], self.axis_name, *args, **options),)
+
+    def operand(self, rng, unmapped, dtype):
+        """Small numbers, exact in every dtype."""
+        shape = (*[n for k, n in enumerate(self.sizes) if k not in unmapped], *self.shape)
+        x = rng.integers(0 if dtype in ("uint8", "bool") else -2, 2 if dtype == "bool" else 3, shape)
+        return hx.numpy.asarray(x + 1j * rng.integers(-2, 3, shape) if dtype == "complex64" else x, dtype)
+
+    def defined(self, x, unmapped=frozenset()):
+        """The definition applied to an operand without the dimensions ``unmapped``: ``y[*sizes, *lane]``."""
+        wide = {"f": np.float64, "V": np.float64, "i": np.int64, "u": np.int64, "b": bool, "c": np.complex128}
+        y = np.asarray(x).astype(np.int64 if "int" in str(x.dtype) else wide[np.asarray(x).dtype.kind])
+        if y.dtype == bool and self.name in COUNTED:
+            y = y.astype(np.int64)
+        for k in sorted(unmapped):
+            y = np.expand_dims(y, k)
+        y = np.broadcast_to(y, (*self.sizes, *y.shape[len(self.sizes) :]))
+        if self.dims:
+            rank = len(self.shape)
+            kind = {"psum": "sum", "pmean": "mean", "pprod": "prod", "pmax": "max", "pmin": "min"}[self.name]
+            y = getattr(y, kind)(tuple([len(self.sizes) + d % rank for d in self.dims]))
+        of_group = DEFINITION[self.name]
+        y = over_lanes(lambda v, g, p: of_group(v, g, p, *self.args), y, self.axes, self.sizes, self.groups)
+        if self.name in ("pcummax", "pcummin") and "int" in str(x.dtype):  # those of nothing
+            y = np.clip(y, hx.numpy.iinfo(x.dtype).min, hx.numpy.iinfo(x.dtype).max)
+        return y
+
+
+def over_lanes(f, x, axes, sizes, groups):
+    """``f(lanes, my group, my position in it)`` in every lane of ``x[*sizes, *lane]``; in the same layout."""
+    others = [k for k in range(len(sizes)) if k not in axes]
+    total = prod(sizes[k] for k in axes)
+    order = [*others, *axes]
+    first = np.transpose(x, [*order, *range(len(sizes), x.ndim)]).reshape(-1, total, *x.shape[len(sizes) :])
+    groups = [list(range(total))] if groups is None else groups
+    mine = {n: (list(g), p) for g in groups for p, n in enumerate(g)}
+    y = np.stack([np.stack([np.asarray(f(v, *mine[n])) for n in range(total)]) for v in first])
+    return np.moveaxis(y.reshape(*[sizes[k] for k in order], *y.shape[2:]), range(len(sizes)), order)
 
 
 def partition(rng, total, equal):
@@ -65,83 +154,134 @@ def partition(rng, total, equal):
     return [lanes[a:b] for a, b in itertools.pairwise([0, *cuts, total])]
 
 
-def random_call(rng, name, total):
-    """The shape of a lane, the arguments after the names, and the groups of a random call over ``total`` lanes."""
-    groups = None
-    if name not in WITHOUT_GROUPS and rng.random() < 0.5:
-        groups = partition(rng, total, name not in ANY_SIZES)
+def random_sizes(rng, limit, product):
+    """Sizes of one to three axes, each at most ``limit``, with a bounded product."""
+    while True:
+        sizes = tuple(rng.integers(1, limit + 1, rng.integers(1, 4)).tolist())
+        if prod(sizes) <= product:
+            return sizes
+
+
+def random_call(rng, name, sizes):
+    """A random call over some of the axes, with all that the collective can be told."""
+    axes = tuple(rng.permutation(len(sizes))[: rng.integers(0, len(sizes) + 1)].tolist())
+    total = prod(sizes[k] for k in axes)
+    groups = partition(rng, total, name not in ANY_SIZES) if rng.random() < 0.4 and name not in WITHOUT_GROUPS else None
     size = total if groups is None else len(groups[0])
     shape = rng.integers(1, 4, rng.integers(0, 3)).tolist()
-    if name == "pbroadcast":
-        return shape, (int(rng.integers(size)),), groups
-    if name in ("ppermute", "pshuffle"):
+    args: tuple[Any, ...] = ()
+    dims: tuple[int, ...] = ()
+    if name in REDUCTIONS and shape and rng.random() < 0.4:
+        chosen = rng.permutation(len(shape))[: rng.integers(1, len(shape) + 1)]
+        dims = tuple([int(d - len(shape) * rng.integers(2)) for d in chosen])
+    elif name == "pbroadcast":
+        args = (int(rng.integers(size)),)
+    elif name in ("ppermute", "pshuffle"):
         source, target = rng.permutation(total).tolist(), rng.permutation(total).tolist()
-        pairs = list(zip(source, target))[: rng.integers(total + 1)]
-        return shape, (pairs if name == "ppermute" else source,), None
-    if name == "pgather":
-        return shape, (rng.integers(total, size=(2,)),), None
-    if name.startswith("pcum"):
-        return shape, (bool(rng.random() < 0.5), bool(rng.random() < 0.5)), groups
-    if name in ("all_gather", "psum_scatter", "all_to_all", "pswapaxes"):
+        args = (list(zip(source, target))[: rng.integers(total + 1)] if name == "ppermute" else source,)
+    elif name == "pgather":
+        args = (rng.integers(total, size=(2,)),)
+    elif name in SCANS:
+        args = (bool(rng.random() < 0.5), bool(rng.random() < 0.5))
+    elif name in ("all_gather", "psum_scatter", "all_to_all", "pswapaxes"):
         tiled, rank = bool(rng.random() < 0.5) and name != "pswapaxes", len(shape) + 1
         shape = rng.integers(1, 4, rank).tolist()
         d, c = (int(rng.integers(-rank, rank)) for _ in range(2))
         if name == "all_gather":
-            return shape, (d if tiled else int(rng.integers(-rank - 1, rank + 1)), tiled), groups
-        shape[d] = size * (int(rng.integers(1, 3)) if tiled else 1)
-        return shape, {"all_to_all": (d, c, tiled), "pswapaxes": (d,)}.get(name, (d, tiled)), groups
-    return shape, (), groups
+            args = (d if tiled else int(rng.integers(-rank - 1, rank + 1)), tiled)
+        else:
+            shape[d] = size * (int(rng.integers(1, 3)) if tiled else 1)
+            args = {"all_to_all": (d, c, tiled), "pswapaxes": (d,)}.get(name, (d, tiled))
+    unmapped = [frozenset([k for k in range(len(sizes)) if rng.random() < 0.2]) for _ in range(rng.integers(1, 3))]
+    return Call(name, sizes, axes, tuple(shape), args, groups, dims, tuple(unmapped))
 
 
-def called(name, axis_name, args, groups):
-    """The collective as a function of ``x``."""
-    f = getattr(lax, name)
-    options = {} if groups is None else {"axis_index_groups": groups}
-    if name == "axis_index":
-        return lambda x: f(axis_name, **options)
-    if name == "pgather":
-        return lambda x: f(x, args[0], axis_name)
-    keywords = {"all_gather": ("axis", "tiled"), "psum_scatter": ("scatter_dimension", "tiled")}.get(name, ())
-    if name.startswith("pcum"):
-        keywords = ("reverse", "exclusive")
-    if name == "all_to_all":
-        return lambda x: f(x, axis_name, *args[:2], tiled=args[2], **options)
-    if keywords:
-        return lambda x: f(x, axis_name, **dict(zip(keywords, args)), **options)
-    return lambda x: f(x, axis_name, *args, **options)
+OTHER = 3  # an axis of meshes that no call names
 
 
-def defined(name, x, axes, sizes, args, groups):
-    """The definition applied to ``x[*sizes, *lane]``, over the axes with these numbers; in the same layout."""
-    others = [k for k in range(len(sizes)) if k not in axes]
-    total = prod(sizes[k] for k in axes)
-    lane = x.shape[len(sizes) :]
-    order = [*others, *axes]
-    first = np.transpose(x, [*order, *range(len(sizes), x.ndim)]).reshape(-1, total, *lane)
-    groups = [list(range(total))] if groups is None else groups
-    mine = {n: (list(g), p) for g in groups for p, n in enumerate(g)}
-    y = np.stack([np.stack([np.asarray(DEFINITION[name](v, *mine[n], *args)) for n in range(total)]) for v in first])
-    y = y.reshape(*[sizes[k] for k in order], *y.shape[2:])
-    return np.moveaxis(y, range(len(sizes)), order)
+class Devices(NamedTuple):
+    """Axes bound by ``shard_map``: ``check_vma``, and the mesh, which may have other axes."""
+
+    axes: tuple[int, ...]
+    mesh: Any
+    tracked: bool
 
 
-def mapped(f, names, sizes, order, unmapped=()):
-    """``f`` of arrays ``x[*sizes, *lane]`` by nested ``vmap``, the first of ``order`` outermost; and in this layout.
+class Pmap(NamedTuple):
+    """An axis bound by ``pmap``."""
 
-    The argument lacks the dimensions of the axes ``unmapped``.
+    axis: int
+
+
+def random_owners(rng, sizes):
+    """Who binds each axis, the outermost first: ``vmap``, ``pmap``, or ``shard_map`` on a part of one mesh."""
+    order = rng.permutation(len(sizes)).tolist()
+    if rng.random() < 0.2:
+        place = int(rng.integers(len(sizes)))
+        return [Pmap(k) if n >= place else k for n, k in enumerate(order)]
+    parts: list[Any] = []  # axes that one vmap or shard_map binds
+    for k in order:
+        on_mesh = rng.random() < 0.8
+        if on_mesh and parts and isinstance(parts[-1], tuple) and rng.random() < 0.7:
+            parts[-1] = (*parts[-1], k)
+        else:
+            parts.append((k,) if on_mesh else k)
+    manual = [part for part in parts if isinstance(part, tuple)]
+    held = [k for part in manual for k in part]
+    free = rng.random() < 0.3 and prod(sizes[k] for k in held) <= 4
+    sorted_only = len(manual) + free > 2 or 1 in sizes  # XLA merges the axes of nested regions, in order of the mesh
+    held = held if sorted_only else [held[n] for n in rng.permutation(len(held))]
+    if free:
+        held.append(OTHER)
+    shape = [2 if k == OTHER else sizes[k] for k in held]
+    mesh = Mesh(np.array(hx.devices("cpu")[: prod(shape)]).reshape(shape), tuple(["ijkl"[k] for k in held]))
+    tracked = bool(rng.random() < 0.5)
+    return [Devices(part, mesh, tracked) if isinstance(part, tuple) else part for part in parts]
+
+
+def mapped(f, names, sizes, owners, unmapped=()):
+    """``f`` of arrays ``x[*sizes, *lane]``, its axes bound by the owners, the first outermost; results in this layout.
+
+    An owner is the number of an axis that ``vmap`` binds, a ``Pmap``, or ``Devices``. Argument ``i`` lacks the
+    dimensions of the axes ``unmapped[i]``; ``f`` returns an array or a tuple of them.
     """
+    order = [k for owner in owners for k in _axes(owner)]
 
     def nested(*xs):
-        remaining = [k for k in range(len(sizes)) if k not in unmapped]
-        levels = []
-        for k in order:
-            levels.append((k, remaining.index(k) if k in remaining else None))
-            if k in remaining:
-                remaining.remove(k)
-        g = f
-        for k, at in reversed(levels):
-            g = hx.vmap(g, in_axes=at, axis_name=names[k], axis_size=sizes[k])
-        y = g(*xs)
-        return hx.numpy.moveaxis(y, range(len(order)), order)
+        lacking = unmapped or [()] * len(xs)
+        remaining = [[k for k in range(len(sizes)) if k not in without] for without in lacking]
+        g, levels = f, []
+        for owner in owners:
+            at = tuple([[r.index(k) if k in r else None for k in _axes(owner)] for r in remaining])
+            levels.append((owner, at))
+            remaining = [[k for k in r if k not in _axes(owner)] for r in remaining]
+        for owner, at in reversed(levels):
+            if isinstance(owner, Devices):
+                g = _on_mesh(g, owner, names, at)
+            else:
+                (k,) = _axes(owner)
+                transform = hx.pmap if isinstance(owner, Pmap) else hx.vmap
+                g = transform(g, in_axes=tuple([d for (d,) in at]), axis_name=names[k], axis_size=sizes[k])
+        return hx.tree.map(lambda y: hx.numpy.moveaxis(y, range(len(order)), order), g(*xs))
 
     return nested
+
+
+def _axes(owner):
+    return (owner,) if isinstance(owner, int) else owner.axes if isinstance(owner, Devices) else (owner.axis,)
+
+
+def _on_mesh(f, owner, names, at):
+    """``f`` on the devices: pieces have size 1 along the dimensions ``at``; those of results stand in front."""
+    own = [names[k] for k in owner.axes]
+
+    def spec(dims):
+        where = {d: name for d, name in zip(dims, own) if d is not None}
+        return P(*[where.get(d) for d in range(max(where, default=-1) + 1)])
+
+    def body(*pieces):
+        lanes = [x.reshape([n for d, n in enumerate(x.shape) if d not in dims]) for x, dims in zip(pieces, at)]
+        return hx.tree.map(lambda y: y.reshape((*[1] * len(own), *y.shape)), f(*lanes))
+
+    return hx.shard_map(body, mesh=owner.mesh, in_specs=tuple(map(spec, at)), out_specs=P(*own),
+                        axis_names=set(own), check_vma=owner.tracked)  # fmt: skip

@@ -35,10 +35,12 @@ from ...core.named_axes import Axis, SizedAxis, tracked
 from ...core.operation import Operation, operation
 from ...core.varying import LaneOperations, vary
 from ...types.array_type import array_type
-from ...types.dtypes import int32
+from ...types.dtype_families import ANY_FLOATING, COMPLEX, ExtendedDType
+from ...types.dtypes import int32, itemsize_bits
 from ..elementwise.arithmetic import add, div, integer_pow, mul
 from ..elementwise.comparison import eq, select
-from ..elementwise.conversion import convert
+from ..elementwise.complex_parts import complex, imag, real
+from ..elementwise.conversion import bitcast_convert_type, convert
 from ..foundations.shapes import broadcast, move_axis, reduce_sum, reshape, zeros
 from ..indexing.dynamic_slicing import dynamic_index_in_dim
 from ..manipulation.creation import iota
@@ -388,13 +390,22 @@ class Pbroadcast(Collective):
         return perform(replace(rest, source=int(np.ravel_multi_index(others, rest.sizes))), y), None
 
     def lower(op, emit, x):
-        """As a sum of which all terms but one are 0: XLA's CPU runtime has no broadcast."""
+        """As a sum of words of which all but one are 0: XLA's CPU runtime has no broadcast."""
+        dtype = x.type.dtype
+        if isinstance(dtype, ExtendedDType):
+            x = x._replace(type=x.type.update(shape=(*x.type.shape, *dtype.shape), dtype=dtype.base))
+        return emit.decompose(lambda x: _sum_of_one(op, x), x)._replace(type=emit.made)
 
-        def summed(x: Any) -> Any:
-            mine = eq(lane_position(op.axes, op.groups, x.type.varying), scalar(op.source, int32))
-            return perform(Psum(op.axes, op.groups), select(broadcast(mine, x.type.shape), x, zeros(x.type)))
 
-        return emit.decompose(summed, x)
+def _sum_of_one(op: Any, x: Any) -> Any:
+    """x of the source of a ``Pbroadcast``, by its bits: a sum of floats would lose the sign of zero."""
+    dtype = x.type.dtype
+    if dtype in COMPLEX:
+        return complex(_sum_of_one(op, real(x)), _sum_of_one(op, imag(x)))
+    if dtype in ANY_FLOATING:
+        return bitcast_convert_type(_sum_of_one(op, bitcast_convert_type(x, f"uint{itemsize_bits(dtype)}")), dtype)
+    mine = eq(lane_position(op.axes, op.groups, x.type.varying), scalar(op.source, int32))
+    return perform(Psum(op.axes, op.groups), select(broadcast(mine, x.type.shape), x, zeros(x.type)))
 
     traffic = ring(2)
 

@@ -9,8 +9,9 @@ from typing import Any
 from ...base.errors import BadArgument
 from ...core.arrays import Array, as_array, scalar
 from ...core.named_axes import SizedAxis, axis_tuple, bound_axes, tracked
+from ...core.varying import vary
 from ...trees.pytrees import map as tree_map
-from ...types.dtypes import int32, is_bool
+from ...types.dtypes import int32, is_bool, to_inexact
 from ..dot_general import dot_general
 from ..elementwise.bitwise import bitwise_and, bitwise_or
 from ..elementwise.comparison import eq, ne, select
@@ -64,14 +65,17 @@ def _reduced(kind: Any, where: str, x: Any, axis_name: Any, groups: Any) -> Any:
     def reduce_leaf(leaf: Any) -> Any:
         if isinstance(leaf, (bool, int, float, complex)) and not dims and len(sizes) == 1 and kind is Psum:
             return leaf * min(sizes)
-        y = as_array(leaf)
-        if is_bool(y.type.dtype) and kind in (Psum, Pprod):
-            y = convert(y, int32)
+        y = _counted(kind, as_array(leaf))
         if dims:
             y = kind.reduce(y, canonical_axes(dims, len(y.type.shape), where))
         return collect(kind(axes, groups), y) if axes else y
 
     return tree_map(reduce_leaf, x)
+
+
+def _counted(kind: Any, y: Any) -> Any:
+    """Booleans as integers of 32 bits, for sums and products."""
+    return convert(y, int32) if is_bool(y.type.dtype) and kind in (Psum, Pprod) else y
 
 
 def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
@@ -104,13 +108,15 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The mean of ``x`` over all lanes: ``psum(x) / psum(1)``; arguments as of ``psum``."""
+    """The mean of ``x`` over all lanes: ``psum(x) / psum(1)``, integers as floats; arguments as of ``psum``."""
     dims, names = _dims_and_names(axis_name)
     count = psum(1, names, axis_index_groups=axis_index_groups)
 
     def mean_leaf(leaf: Any) -> Any:
-        total = psum(leaf, axis_name, axis_index_groups=axis_index_groups)
-        shape = as_array(leaf).type.shape
+        y = as_array(leaf)
+        shape, dtype = y.type.shape, y.type.dtype
+        term = leaf if isinstance(leaf, (int, float, complex)) or is_bool(dtype) else convert(y, to_inexact(dtype))
+        total = psum(term, axis_name, axis_index_groups=axis_index_groups)
         return total / (count * prod([shape[d] for d in canonical_axes(dims, len(shape), "pmean")]))
 
     return tree_map(mean_leaf, x)
@@ -154,8 +160,8 @@ def pdot(
     return psum(dot_general(x, y, (pos_contract, pos_batch), precision), axis_name)
 
 
-def _prefixes(where: str, scan: Callable[..., Any], unit: Any, doc: str) -> Callable[..., Any]:
-    """A cumulative function along a named axis."""
+def _prefixes(where: str, kind: Any, scan: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    """The reductions ``kind`` over the lanes up to each one, by a cumulative function along a named axis."""
 
     def prefixes(
         x: Any, axis_name: Any, *, reverse: bool = False, exclusive: bool = False, axis_index_groups: Any = None
@@ -163,9 +169,9 @@ def _prefixes(where: str, scan: Callable[..., Any], unit: Any, doc: str) -> Call
         axes, groups, _ = lanes_that_meet(where, axis_name, axis_index_groups)
 
         def of_table(table: Any) -> Any:
-            return along_groups(scan, table, groups, reverse, exclusive, unit)
+            return along_groups(scan, table, groups, reverse, exclusive, kind.unit)
 
-        return tree_map(lambda leaf: on_table(of_table, as_array(leaf), axes), x)
+        return tree_map(lambda leaf: on_table(of_table, vary(_counted(kind, as_array(leaf)), tracked(axes)), axes), x)
 
     prefixes.__name__ = prefixes.__qualname__ = where
     prefixes.__doc__ = f"""{doc} over the lanes up to this one, on every leaf of ``x``.
@@ -179,7 +185,7 @@ def _prefixes(where: str, scan: Callable[..., Any], unit: Any, doc: str) -> Call
     return prefixes
 
 
-pcumsum = _prefixes("pcumsum", cumsum, Psum.unit, "The sum")
-pcumprod = _prefixes("pcumprod", cumprod, Pprod.unit, "The product")
-pcummax = _prefixes("pcummax", cummax, Pmax.unit, "The maximum")
-pcummin = _prefixes("pcummin", cummin, Pmin.unit, "The minimum")
+pcumsum = _prefixes("pcumsum", Psum, cumsum, "The sum")
+pcumprod = _prefixes("pcumprod", Pprod, cumprod, "The product")
+pcummax = _prefixes("pcummax", Pmax, cummax, "The maximum")
+pcummin = _prefixes("pcummin", Pmin, cummin, "The minimum")

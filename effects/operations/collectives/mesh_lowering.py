@@ -16,7 +16,8 @@ import numpy as np
 from ...core.named_axes import SizedAxis
 from ...sharding.mesh import sdy_axis
 from ...types.array_type import array_type
-from ...types.dtypes import int32
+from ...types.dtype_families import ANY_FLOATING, ANY_SIGNED
+from ...types.dtypes import float32, int8, int32, itemsize_bits, uint8
 
 CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
 NUMBER = array_type((), int32)
@@ -50,12 +51,31 @@ def replica_groups(op: Any, emit: Any) -> str:
     return f"replica_groups = #stablehlo.replica_group_mesh_axes<mesh = {mesh}, axes = [{axes}]>"
 
 
+def between_lanes(lower: Callable[..., Any]) -> Callable[..., Any]:
+    """The lowering ``lower`` of elements of whole bytes; one lane keeps its own, and devices do not meet.
+
+    Elements of two or four bits are sent as bytes: XLA's CPU runtime packs them, and copies past their ends.
+    """
+
+    def apply(op: Any, emit: Any, x: Any) -> Any:
+        if prod([size for _, size in op.axes]) == 1:
+            return emit.reshape(x, emit.made.shape)
+        dtype = x.type.dtype
+        if itemsize_bits(dtype) >= 8:
+            return lower(op, emit, x)
+        wide = float32 if dtype in ANY_FLOATING else int8 if dtype in ANY_SIGNED else uint8
+        return emit.convert(lower(op, emit, emit.convert(x, wide)), dtype)
+
+    return apply
+
+
 def reduction(name: str) -> Callable[..., Any]:
     """The lowering of a reduction over lanes by an operation of StableHLO."""
 
+    @between_lanes
     def lower(op: Any, emit: Any, x: Any) -> Any:
         attributes = f"{replica_groups(op, emit)}, {CHANNEL}, use_global_device_ids"
-        return emit.op("all_reduce", x, attributes=attributes, regions=combiner(emit, name, x))
+        return emit.op("all_reduce", x, attributes=attributes, type=x.type, regions=combiner(emit, name, x))
 
     return lower
 
@@ -66,6 +86,7 @@ def combiner(emit: Any, name: str, x: Any) -> str:
     return emit.region([element, element], lambda a, b: [emit.binary(name, a, b)])
 
 
+@between_lanes
 def all_gather(op: Any, emit: Any, x: Any) -> Any:
     d, shape = min(op.dims), x.type.shape
     size = prod(op.sizes)
@@ -75,6 +96,7 @@ def all_gather(op: Any, emit: Any, x: Any) -> Any:
     return _apart(op, emit, emit.op("all_gather", one, attributes=attributes, type=whole), d)
 
 
+@between_lanes
 def reduce_scatter(op: Any, emit: Any, x: Any) -> Any:
     whole, d = _together(op, emit, x)
     shape = whole.type.shape
@@ -84,6 +106,7 @@ def reduce_scatter(op: Any, emit: Any, x: Any) -> Any:
     return emit.reshape(y, (*shape[:d], *shape[d + 1 :]))
 
 
+@between_lanes
 def all_to_all(op: Any, emit: Any, x: Any) -> Any:
     whole, d = _together(op, emit, x)
     size = prod(op.sizes)
@@ -95,10 +118,14 @@ def all_to_all(op: Any, emit: Any, x: Any) -> Any:
 
 
 def collective_permute(op: Any, emit: Any, x: Any) -> Any:
+    return _permute(op, emit, x) if op.pairs else emit.full(0, emit.made)
+
+
+@between_lanes
+def _permute(op: Any, emit: Any, x: Any) -> Any:
     pairs = [(row[s], row[t]) for row in rows(emit.manual.mesh, op.axes) for s, t in op.pairs]
-    if not pairs:
-        return emit.full(0, emit.made)
-    return emit.op("collective_permute", x, attributes=f"source_target_pairs = {dense_numbers(pairs)}, {CHANNEL}")
+    attributes = f"source_target_pairs = {dense_numbers(pairs)}, {CHANNEL}"
+    return emit.op("collective_permute", x, attributes=attributes, type=x.type)
 
 
 def axis_index(op: Any, emit: Any) -> Any:

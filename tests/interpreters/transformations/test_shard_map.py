@@ -278,6 +278,18 @@ def test_a_mesh_within_a_mesh_and_axes_left_to_the_compiler():
     check(hx.grad(partial), hx.grad(lambda w: hnp.sum(hnp.tanh(X @ w) * weights))(W), W, X)
 
 
+def test_axes_that_xla_cannot_merge_are_refused():
+    mesh = Mesh(np.array(hx.devices("cpu")).reshape(2, 2, 2), ("a", "b", "c"))
+
+    def nested(outer, inner):
+        f = hx.shard_map(lambda x: lax.psum(x, inner), mesh=mesh, in_specs=P(inner), out_specs=P(), axis_names={inner})
+        return hx.shard_map(f, mesh=mesh, in_specs=P(None, outer), out_specs=P(None, outer), axis_names={outer})
+
+    check(nested("a", "b"), X[:4] + X[4:], X)
+    with pytest.raises(errors.BadArgument, match="those of the outer shard_map before those of the inner one"):
+        nested("b", "a")(X)
+
+
 def test_vmap_inside_and_outside():
     inside = over(hx.vmap(lambda r: r - lax.pmean(r, ("b", "i")), axis_name="i"), P(*BOTH), P(*BOTH))
     rows = whole(X)

@@ -1,13 +1,10 @@
-"""Named axes under vmap: worked examples, and the definition over the product of axes, in any nesting."""
+"""Collectives: worked examples; and the definition over the product of axes, whoever binds each of them."""
 
 from __future__ import annotations
 
-import itertools
-from math import prod
-
 import numpy as np
 import pytest
-from helpers.lanes import DEFINITION, called, defined, mapped, random_call
+from helpers.lanes import DEFINITION, DTYPES, Call, mapped, random_call, random_owners, random_sizes
 
 import handlax as hx
 from handlax import errors, lax
@@ -175,67 +172,113 @@ def test_sizes_that_do_not_fit_the_axis_are_refused(name, tiled):
 LINEAR = ("psum", "pmean", "pbroadcast", "ppermute", "pshuffle", "all_gather", "psum_scatter", "all_to_all",
           "pswapaxes", "pcumsum", "pgather")  # fmt: skip
 SMOOTH = (*LINEAR, "pprod", "pcumprod", "pmax", "pmin", "pcummax", "pcummin")
+EXTREME = ("pmax", "pmin", "pargmax", "pargmin", "pcummax", "pcummin")
+NAMES = "ijkl"
+TOLERANCE = {"float16": 4e-3, "bfloat16": 4e-2}
 
 
-def random_axes(rng, limit=5):
-    """Sizes of one to three axes, and those that a collective names, in any order."""
-    sizes = rng.integers(1, limit, rng.integers(1, 4)).tolist()
-    return sizes, rng.permutation(len(sizes))[: rng.integers(0, len(sizes) + 1)].tolist()
+def same(found, expected):
+    """The values of an array are those of the definition in wide types, rounded or modulo 2**n."""
+    dtype = found.dtype
+    assert found.shape == expected.shape
+    wide = np.complex128 if dtype.kind == "c" else np.float64
+    near = TOLERANCE.get(str(dtype), 1e-5)
+    np.testing.assert_allclose(
+        np.asarray(found).astype(wide), expected.astype(dtype).astype(wide), rtol=near, atol=near * (near > 1e-4)
+    )
+
+
+def check_values(name, seed):
+    """In nested ``vmap``, and where devices bind axes, called and jitted, a call of any dtype is its definition."""
+    rng = np.random.default_rng([seed, *name.encode()])
+    sizes = random_sizes(rng, 4, 8)
+    call = random_call(rng, name, sizes)
+    dtype = str(rng.choice([d for d in DTYPES if d != "complex64" or name not in EXTREME]))
+    xs = [call.operand(rng, unmapped, dtype) for unmapped in call.unmapped]
+    kinds = set()
+    for owners in (rng.permutation(len(sizes)).tolist(), random_owners(rng, sizes)):
+        f = mapped(call, NAMES, sizes, owners, call.unmapped)
+        for y, x, unmapped in zip((hx.jit(f) if seed % 3 == 0 else f)(*xs), xs, call.unmapped, strict=True):
+            same(y, call.defined(x, unmapped))
+            kinds.add(y.dtype)
+    assert len(kinds) == 1
 
 
 def full(x, sizes, unmapped):
     """The array with the dimensions of unmapped axes, repeated."""
-    for k in sorted(unmapped):
-        x = np.expand_dims(x, k)
+    x = np.expand_dims(x, tuple(sorted(unmapped)))
     return np.broadcast_to(x, (*sizes, *x.shape[len(sizes) :]))
 
 
+def check_derivatives(name, seed):
+    """Outside of all owners, and in each lane: J dx is the difference of the definition, and <J dx, u> = <dx, J^T u>.
+
+    In a lane where types tell along which axes values vary, J^T is another: what lanes share has one cotangent.
+    """
+    rng = np.random.default_rng([seed, 7, *name.encode()])
+    sizes = random_sizes(rng, 4, 8)
+    call = random_call(rng, name, sizes)
+    if name in ("pcummax", "pcummin"):
+        call = call._replace(args=(call.args[0], False))  # an exclusive maximum of nothing is infinite
+    shapes = [(*[n for k, n in enumerate(sizes) if k not in u], *call.shape) for u in call.unmapped]
+    xs, dxs = [[rng.normal(size=shape) for shape in shapes] for _ in range(2)]
+    step = 1e-6
+    ahead, behind = (
+        [call.defined(x + s * dx, unmapped) for x, dx, unmapped in zip(xs, dxs, call.unmapped)] for s in (step, -step)
+    )
+    dys = [(a - b) / (2 * step) for a, b in zip(ahead, behind)]
+    us = [rng.normal(size=dy.shape) for dy in dys]
+
+    def lane(*values):
+        x, dx, u = [values[k * len(xs) : (k + 1) * len(xs)] for k in range(3)]
+        return *hx.jvp(call, x, dx)[1], *hx.vjp(call, *x)[1](tuple(u))
+
+    for owners in (rng.permutation(len(sizes)).tolist(), random_owners(rng, sizes)):
+        f = mapped(call, NAMES, sizes, owners, call.unmapped)
+        found = [*hx.jvp(f, tuple(xs), tuple(dxs))[1], *hx.vjp(f, *xs)[1](tuple(map(hx.numpy.asarray, us)))]
+        check_pairing(found, dys, dxs, us)
+        if not any([getattr(owner, "tracked", False) for owner in owners]):
+            wide = [[full(v, sizes, u) for v, u in zip(vs, call.unmapped)] for vs in (xs, dxs)]
+            check_pairing(mapped(lane, NAMES, sizes, owners)(*wide[0], *wide[1], *us), dys, wide[1], us)
+
+
+def check_pairing(found, dys, dxs, us):
+    for k, (dy, dx, u) in enumerate(zip(dys, dxs, us, strict=True)):
+        np.testing.assert_allclose(found[k], dy, rtol=1e-6, atol=1e-6)
+        assert np.vdot(dx, found[len(dys) + k]) == pytest.approx(np.vdot(found[k], u), rel=1e-9, abs=1e-9)
+
+
 @pytest.mark.parametrize("name", DEFINITION)
-@pytest.mark.parametrize("seed", range(6))
-def test_nested_handlers_are_the_definition(name, seed):
-    rng = np.random.default_rng([seed, *name.encode()])
-    sizes, axes = random_axes(rng)
-    shape, args, groups = random_call(rng, name, prod(sizes[k] for k in axes))
-    unmapped = [k for k in range(len(sizes)) if rng.random() < 0.2]
-    x = rng.integers(-3, 4, (*[n for k, n in enumerate(sizes) if k not in unmapped], *shape)).astype(np.float32)
-    expected = defined(name, full(x, sizes, unmapped), axes, sizes, args, groups)
-    f = called(name, tuple("ijk"[k] for k in axes), args, groups)
-    for number, order in enumerate(itertools.permutations(range(len(sizes)))):
-        g = mapped(f, "ijk", sizes, order, unmapped)
-        found = np.asarray((hx.jit(g) if number == 0 and seed == 0 else g)(x))
-        assert found.shape == expected.shape
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
+@pytest.mark.parametrize("seed", range(4))
+def test_every_owner_of_axes_gives_the_definition(name, seed):
+    check_values(name, seed)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("name", DEFINITION)
+@pytest.mark.parametrize("seeds", [range(k, k + 20) for k in range(100, 200, 20)], ids=lambda seeds: str(seeds[0]))
+def test_many_calls_mean_their_definition(name, seeds):
+    for seed in seeds:
+        check_values(name, seed)
 
 
 @pytest.mark.parametrize("name", SMOOTH)
-@pytest.mark.parametrize("seed", range(4))
-def test_the_gradient_of_lanes_is_the_gradient_of_the_definition(name, seed):
-    """<J dx, u> = <dx, J^T u> over all lanes; and J dx is the difference of the definition, in float64."""
-    rng = np.random.default_rng([seed, 7, *name.encode()])
-    sizes, axes = random_axes(rng, 4)
-    shape, args, groups = random_call(rng, name, prod(sizes[k] for k in axes))
-    f = called(name, tuple("ijk"[k] for k in axes), args, groups)
-    x, dx = rng.normal(size=(2, *sizes, *shape))
-    order = rng.permutation(len(sizes)).tolist()
-    if not np.isfinite(defined(name, x, axes, sizes, args, groups)).all():
-        return  # an exclusive maximum of nothing
+@pytest.mark.parametrize("seed", range(3))
+def test_every_owner_of_axes_has_the_derivatives_of_the_definition(name, seed):
+    check_derivatives(name, seed)
 
-    def lanes(x, dx, u):
-        _, dy = hx.jvp(f, (x,), (dx,))
-        (back,) = hx.vjp(f, x)[1](u)
-        return dy, back
 
-    u = rng.normal(size=defined(name, x, axes, sizes, args, groups).shape)
-    dy = mapped(lambda *a: lanes(*a)[0], "ijk", sizes, order)(x, dx, u)
-    back = mapped(lambda *a: lanes(*a)[1], "ijk", sizes, order)(x, dx, u)
-    step = 1e-6
-    ahead, behind = (defined(name, x + s * dx, axes, sizes, args, groups) for s in (step, -step))
-    np.testing.assert_allclose(dy, (ahead - behind) / (2 * step), rtol=1e-6, atol=1e-6)
-    assert np.vdot(dy, u) == pytest.approx(np.vdot(dx, back), rel=1e-9, abs=1e-9)
+@pytest.mark.sweep
+@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize("seeds", [range(k, k + 10) for k in range(100, 150, 10)], ids=lambda seeds: str(seeds[0]))
+def test_many_calls_have_the_derivatives_of_their_definition(name, seeds):
+    for seed in seeds:
+        check_derivatives(name, seed)
 
 
 @pytest.mark.parametrize("name", ["psum", "pmax", "pprod", "all_gather", "pbroadcast", "pargmax"])
 def test_what_is_equal_in_all_lanes_is_known_to_be(name):
-    f = called(name, "i", {"all_gather": (0, False), "pbroadcast": (1,)}.get(name, ()), None)
+    call = Call(name, (3,), (0,), (), {"all_gather": (0, False), "pbroadcast": (1,)}.get(name, ()))
+    f = lambda x: call(x)[0]
     x = np.arange(3.0)
     assert hx.vmap(f, axis_name="i", out_axes=None)(x).shape == ((3,) if name == "all_gather" else ())

@@ -63,3 +63,25 @@ def test_pgather_counts_lanes_and_dimensions_as_one(names, mapped):
     assert np.array_equal(found, expected)
     back = nested(lambda x, index, u: hx.vjp(lambda x: f(x, index), x)[1](u)[0])(x, index, u)
     assert np.vdot(found, u) == pytest.approx(np.vdot(x, back))
+
+
+MOVES = {
+    "gather": lambda x: lax.all_gather(x, "i"),
+    "broadcast": lambda x: lax.pbroadcast(x, "i", 2),
+    "ring": lambda x: lax.ppermute(x, "i", [(0, 1), (1, 2), (3, 0)]),
+    "exchange": lambda x: lax.all_to_all(x, "i", 0, 0),
+    "at": lambda x: lax.pgather(x, np.array([3, 1]), "i"),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+@pytest.mark.parametrize("dtype", ["int4", "uint2", "float4_e2m1fn", "bool", "float16", "complex64", "key"])
+def test_what_moves_between_devices_keeps_every_bit(name, dtype):
+    if dtype == "key":
+        x, bits = hx.random.split(hx.random.key(0), (4, 4, 3)), hx.random.key_data
+    else:
+        x = hx.numpy.asarray(np.random.default_rng(0).integers(0, 2, (4, 4, 3)) * (-0.0 if "f" in dtype else 1), dtype)
+        bits = lambda y: np.asarray(y).view(np.uint8)
+    mesh = hx.make_mesh((4,), ("i",))
+    pieces = hx.shard_map(lambda x: MOVES[name](x[0])[None], mesh=mesh, in_specs=hx.P("i"), out_specs=hx.P("i"))
+    assert np.array_equal(bits(pieces(x)), bits(hx.vmap(MOVES[name], axis_name="i")(x)))
