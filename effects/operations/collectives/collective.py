@@ -389,6 +389,8 @@ class Pbroadcast(Collective):
             return y, None
         return perform(replace(rest, source=int(np.ravel_multi_index(others, rest.sizes))), y), None
 
+    traffic = ring(2)
+
     def lower(op, emit, x):
         """As a sum of words of which all but one are 0: XLA's CPU runtime has no broadcast."""
         dtype = x.type.dtype
@@ -406,8 +408,6 @@ def _sum_of_one(op: Any, x: Any) -> Any:
         return bitcast_convert_type(_sum_of_one(op, bitcast_convert_type(x, f"uint{itemsize_bits(dtype)}")), dtype)
     mine = eq(lane_position(op.axes, op.groups, x.type.varying), scalar(op.source, int32))
     return perform(Psum(op.axes, op.groups), select(broadcast(mine, x.type.shape), x, zeros(x.type)))
-
-    traffic = ring(2)
 
 
 # y = x of the lane s, in the lane t, for each pair (s, t); 0 in lanes that no pair leads to
