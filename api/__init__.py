@@ -32,6 +32,7 @@ from .effects.control.callbacks import pure_callback as pure_callback
 from .effects.control.checkpoint import checkpoint_name as checkpoint_name
 from .effects.core import columns as columns
 from .effects.core.array_backend import InstalledBackend as _InstalledBackend
+from .effects.core.array_shards import Shard as Shard
 from .effects.core.arrays import Array as Array
 from .effects.core.arrays import perform as perform
 from .effects.core.arrays import type_of as typeof
@@ -166,6 +167,7 @@ if _typing.TYPE_CHECKING:
     from .interpreters.inspection.stepper import Stepper as Stepper
     from .interpreters.inspection.stepper import step as step
     from .interpreters.transformations.shard_map import shard_map as shard_map
+    from .interpreters.transformations.smap import smap as smap
     from .library import ask as ask
     from .library import call_and_reap as call_and_reap
     from .library import check as check
@@ -189,9 +191,12 @@ if _typing.TYPE_CHECKING:
     from .lowering.maps.xmap import xmap as xmap
     from .sharding import NamedSharding as NamedSharding
     from .sharding import P as P
+    from .sharding import get_abstract_mesh as get_abstract_mesh
+    from .sharding import get_mesh as get_mesh
     from .sharding import make_mesh as make_mesh
     from .sharding import reshard as reshard
     from .sharding import set_mesh as set_mesh
+    from .sharding import use_abstract_mesh as use_abstract_mesh
 
 # Most programs need few of these names, so each is loaded when first asked for (PEP 562); nowhere else in the package:
 # imports stand at the top of a file. To load them installs nothing that a program would miss before.
@@ -207,11 +212,12 @@ _LATER = {
         ".interpreters.inspection.stepper": "Stepper step",
         ".interpreters.analysis.typecheck": "check_program typecheck",
         ".interpreters.transformations.shard_map": "shard_map",
+        ".interpreters.transformations.smap": "smap",
         ".lowering.maps.pmap": "pmap",
         ".lowering.maps.xmap": "xmap",
         ".library": "ask call_and_reap check check_bounds check_finite checkify costs get harvest local modify nest "
         "plant put raise_ reap sow tell",
-        ".sharding": "NamedSharding P make_mesh reshard set_mesh",
+        ".sharding": "NamedSharding P get_abstract_mesh get_mesh make_mesh reshard set_mesh use_abstract_mesh",
     }.items()
     for name in names.split()
 }

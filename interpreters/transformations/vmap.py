@@ -156,14 +156,26 @@ def dimension(where: str, axis: Any, x: Array) -> int | None:
     if axis is None:
         return None
     rank = len(x.type.shape)
-    if not isinstance(axis, int) or isinstance(axis, bool):
-        raise BadCall(f"{where}: an axis must be an int or None, got {axis!r}.")
+    _need_int(where, axis)
     if not -rank <= axis < rank:
         raise BadArgument(
             f"{where}: in_axes must name a dimension of the argument {x.type}, got {axis} for {rank} of them.",
             hint="use None for an argument that all lanes share." if rank == 0 else None,
         )
     return axis % rank
+
+
+def result_dimension(where: str, axis: Any, rank: int) -> int:
+    """The mapped dimension of a result of this rank, counted from 0. Raises: BadArgument: it has no such dimension."""
+    _need_int(where, axis)
+    if not -rank <= axis < rank:
+        raise BadArgument(f"{where}: out_axes must name a dimension of the result, got {axis} for {rank} of them.")
+    return int(axis) % rank
+
+
+def _need_int(where: str, axis: Any) -> None:
+    if not isinstance(axis, int) or isinstance(axis, bool):
+        raise BadCall(f"{where}: an axis must be an int or None, got {axis!r}.")
 
 
 def lane_count(where: str, dims: Sequence[int | None], xs: Sequence[Array], axis_size: int | None) -> int:
@@ -193,10 +205,7 @@ def _stacked(run: Batch, y: Any, target: int | None) -> Any:
         if mapped:
             raise ShapeMismatch(f"vmap: out_axes=None needs a result that all lanes share, got a mapped {y.type}.")
         return y
-    rank = len(y.type.shape) + 1
-    if not -rank <= target < rank:
-        raise BadArgument(f"vmap: out_axes must name a dimension of the result, got {target} for {rank} of them.")
-    target %= rank
+    target = result_dimension("vmap", target, len(y.type.shape) + 1)
     if mapped:
         return move_axis(y.value, y.dim, target)
     shape = y.type.shape

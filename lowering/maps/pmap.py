@@ -16,7 +16,7 @@ from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.partition_spec import P
 from ...effects.trees import pytrees
 from ...interpreters.transformations.shard_map import shard_map
-from ...interpreters.transformations.vmap import dimension, flat_axes, flat_out_axes, lane_count, vmap
+from ...interpreters.transformations.vmap import dimension, flat_axes, flat_out_axes, lane_count, result_dimension, vmap
 from ..jit.devices import local_devices
 from ..jit.jit import jit
 
@@ -91,7 +91,9 @@ def _on_devices(
         values = [x if d is None else reshape(x, _without(x.type.shape, d)) for x, d in zip(pieces, dims)]
         y = lane(*pytrees.unflatten(tree, values))
         ys = [as_array(leaf) for leaf in pytrees.leaves(y)]
-        targets[:] = flat_out_axes("pmap", out_axes, y, len(ys))
+        axes = flat_out_axes("pmap", out_axes, y, len(ys))
+        ranks = [len(leaf.type.shape) + 1 for leaf in ys]
+        targets[:] = [None if d is None else result_dimension("pmap", d, rank) for d, rank in zip(axes, ranks)]
         rows = [v if d is None else as_row(v) for v, d in zip(ys, targets)]
         specs[:] = [P() if d is None else P(name) for d in targets]
         structures.append(pytrees.structure(y))
@@ -102,7 +104,7 @@ def _on_devices(
     structures: list[Any] = []
     into = tuple([P() if d is None else P(*[None] * d, name) for d in dims])
     results = shard_map(body, mesh=mesh, in_specs=into, out_specs=specs, check_vma=False)(*xs)
-    placed = [y if d is None else move_axis(y, 0, d % len(y.type.shape)) for y, d in zip(results, targets)]
+    placed = [y if d is None else move_axis(y, 0, d) for y, d in zip(results, targets)]
     return pytrees.unflatten(structures[-1], placed)
 
 

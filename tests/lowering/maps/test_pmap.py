@@ -75,3 +75,9 @@ def test_errors():
         hx.pmap(lambda x: x, in_axes=1)(np.ones(4))
     with pytest.raises(errors.NotAFunction, match="pmap: a function is needed"):
         hx.pmap(3)
+
+
+@pytest.mark.parametrize(("axis", "error"), [(3, errors.BadArgument), (-3, errors.BadArgument), ("a", errors.BadCall)])
+def test_out_axes_must_be_a_dimension_of_the_result(axis, error):
+    with pytest.raises(error, match=r"pmap: (out_axes must name a dimension|an axis must be an int)"):
+        hx.pmap(lambda x: x, out_axes=axis)(np.ones((2, 3), "f"))

@@ -1,0 +1,74 @@
+"""smap: a function mapped over one axis of a mesh, with axes of arrays in place of specs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from ...effects.base.errors import BadArgument, need_function
+from ...effects.base.wrapping import wraps
+from ...effects.core.arrays import as_array
+from ...effects.sharding.partition_spec import P
+from ...effects.trees import pytrees
+from .shard_map import Infer, shard_map
+from .vmap import dimension, flat_axes, flat_out_axes, result_dimension
+
+
+def smap(
+    f: Callable[..., Any] | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Hashable
+) -> Any:
+    """``shard_map`` over one axis of the mesh in force: along it each device has a piece of an axis of each array.
+
+        smap(f, in_axes=0, out_axes=0, axis_name=i) == shard_map(f, in_specs=P(i), out_specs=P(i), axis_names={i})
+
+    Over the other axes of the mesh the compiler divides the work, or an ``smap`` inside of ``f`` does.
+
+    Args:
+        in_axes: the axis of each argument, or a prefix of their tree; None: every device has all of it. Without it they
+            are those along which the arguments lie on the mesh.
+        out_axes: the axis of each result along which the pieces are joined, or a prefix of their tree.
+
+    Raises: BadArgument: no mesh is in force, it has no such axis, or ``axis_name`` is a sequence. ShapeMismatch: an
+    axis that cannot be divided. TreeMismatch: in_axes or out_axes are no prefix.
+
+    >>> from handlax import lax, make_mesh, numpy as hnp, set_mesh
+    >>> with set_mesh(make_mesh((4,), ("i",))):
+    ...     smap(lambda x: x - lax.pmean(x, "i"), in_axes=0, out_axes=0, axis_name="i")(hnp.arange(4.0))
+    Array([-1.5, -0.5,  0.5,  1.5], dtype=float32)
+    """
+    if f is None:
+        return lambda g: smap(g, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
+    need_function("smap", f)
+    if isinstance(axis_name, (list, tuple)):
+        raise BadArgument(f"smap: axis_name must be one axis, got {axis_name!r}.", hint="nest smap, or use shard_map.")
+
+    @wraps(f)
+    def mapped(*args: Any) -> Any:
+        leaves, tree = pytrees.flatten(args)
+        xs = [as_array(x) for x in leaves]
+        into: Any = Infer
+        if in_axes is not Infer:
+            axes = flat_axes("smap", in_axes, args, len(xs))
+            into = tuple([_divided(dimension("smap", axis, x), axis_name) for axis, x in zip(axes, xs)])
+        out: list[P] = []
+        structures: list[Any] = []
+
+        def body(*pieces: Any) -> list[Any]:
+            y = f(*pytrees.unflatten(tree, pieces))
+            ys = [as_array(leaf) for leaf in pytrees.leaves(y)]
+            structures.append(pytrees.structure(y))
+            axes = flat_out_axes("smap", out_axes, y, len(ys))
+            ranks = [len(leaf.type.shape) for leaf in ys]
+            targets = [None if d is None else result_dimension("smap", d, rank) for d, rank in zip(axes, ranks)]
+            out[:] = [_divided(d, axis_name) for d in targets]
+            return ys
+
+        results = shard_map(body, in_specs=into, out_specs=out, axis_names={axis_name})(*xs)
+        return pytrees.unflatten(structures[-1], results)
+
+    return mapped
+
+
+def _divided(d: int | None, axis: Hashable) -> P:
+    """The spec of an array whose dimension ``d`` is divided over an axis of the mesh; None: no dimension is."""
+    return P() if d is None else P(*[None] * d, axis)
