@@ -144,6 +144,7 @@ if _typing.TYPE_CHECKING:
     from . import custom_batching as custom_batching
     from . import custom_derivatives as custom_derivatives
     from . import debug as debug
+    from . import distributed as distributed
     from . import example_libraries as example_libraries
     from . import experimental as experimental
     from . import extend as extend
@@ -204,7 +205,7 @@ _LATER = {
     name: module
     for module, names in {
         ".": "ad ad_checkpoint api_util checkpoint_policies core custom_batching custom_derivatives debug "
-        "example_libraries experimental extend flatten_util "
+        "distributed example_libraries experimental extend flatten_util "
         "lax library nn operations ops probability random ref sharding test_util typing",
         ".effects.programs.parse_result": "parse_program",
         ".lowering.jit.environment_info": "print_environment_info",

@@ -44,6 +44,7 @@ DEFAULTS: Mapping[str, Any] = {
     "compilation_cache_dir": None,
     "platforms": None,
     "num_cpu_devices": None,
+    "cpu_collectives_implementation": "gloo",
     "default_prng_impl": "threefry2x32",
     "mesh": None,
     "abstract_mesh": None,
@@ -81,6 +82,7 @@ class Configuration(ImmutableObject):
     compilation_cache_dir: str | None
     platforms: str | None
     num_cpu_devices: int | None
+    cpu_collectives_implementation: str | None
     default_prng_impl: str
     mesh: Any
     abstract_mesh: Any
@@ -163,6 +165,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
         (False, True),
     ),
     **dict.fromkeys(WATCHES, (False, True)),
+    "cpu_collectives_implementation": ("gloo", "mpi", None),
     "traceback_filtering": ("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
 }
 # The classes of settings that are None where they are not set; a later module adds those of which it alone knows.

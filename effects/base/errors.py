@@ -122,6 +122,10 @@ class ProcessesDiffer(HandlaxError, AssertionError):
     """A value that is not the same in every process."""
 
 
+class ProcessFailure(HandlaxError, RuntimeError):
+    """Processes that cannot be joined, or one of them that has failed or is missing."""
+
+
 class BadStaticArgument(HandlaxError, TypeError, ValueError):
     """A static argument that cannot be hashed, or a field that cannot be compared."""
 

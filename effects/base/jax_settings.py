@@ -13,6 +13,7 @@ from .source_locations import warn_user
 ALIASES: Mapping[str, str] = MappingProxyType({
     "jax_check_static_indices": "check_static_indices",
     "jax_check_tracer_leaks": "check_leaks",
+    "jax_cpu_collectives_implementation": "cpu_collectives_implementation",
     "jax_compilation_cache_dir": "compilation_cache_dir",
     "jax_debug_infs": "debug_infs",
     "jax_debug_nans": "debug_nans",
@@ -38,7 +39,7 @@ _NAMES = """
     bcoo_cusparse_lowering captured_constants_report_frames captured_constants_warn_bytes check_proxy_envs
     compilation_cache_check_contents compilation_cache_expect_pgle
     compilation_cache_include_metadata_in_key compilation_cache_max_size compiler_detailed_logging_min_ops
-    compiler_enable_remat_pass cpu_collectives_implementation cpu_enable_async_dispatch
+    compiler_enable_remat_pass cpu_enable_async_dispatch
     cpu_get_global_topology_timeout_minutes cpu_get_local_topology_timeout_minutes cross_host_transfer_socket_address
     cross_host_transfer_timeout_seconds cross_host_transfer_transfer_size cross_host_transport_addresses
     cuda_visible_devices custom_jvp3 custom_vjp3 debug_key_reuse debug_leaked_clients_on_clear_backends

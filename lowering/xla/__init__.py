@@ -1,3 +1,3 @@
-"""All calls to jaxlib: clients, buffers, executables, the disk cache, host callbacks; may import effects and
-interpreters.
+"""All other calls to jaxlib: buffers, executables, the disk cache, host callbacks; may import clients and what comes
+before it.
 """

@@ -15,9 +15,8 @@ from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import Shape
-from .jaxlib_modules import JAXLIB_VERSION, xc
+from ..clients.jaxlib_modules import JAXLIB_VERSION, Device, xc
 
-Device: TypeAlias = Any
 BufferSharding: TypeAlias = Any
 
 

@@ -14,9 +14,9 @@ import numpy as np
 from ...effects.base.caches import cached
 from ...effects.base.errors import DeletedArray
 from ...effects.types.array_type import Shape
+from ..clients.jaxlib_modules import xc
 from .buffer_types import AVALS, PACKED, Aval, BufferSharding, Device, aval, named_sharding, sharding
 from .jax_import_guard import without_jax
-from .jaxlib_modules import xc
 
 Buffer: TypeAlias = Any
 """jaxlib's ``ArrayImpl``. Never hand one to a user: jax, once imported, takes it for its own."""
@@ -260,7 +260,7 @@ def is_device(x: Any) -> bool:
 
 def is_only_device(device: Device, default: Device) -> bool:
     """Whether ``device`` is the only device of the platform of ``default``."""
-    return device.client is default.client and len(device.client.local_devices()) == 1
+    return device.client is default.client and len(device.client.devices()) == 1
 
 
 def is_deleted(buffer: Buffer) -> bool:

@@ -4,7 +4,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from .jaxlib_modules import _jax
+from ..clients.jaxlib_modules import _jax
 
 CppTreeDef: TypeAlias = Any
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from ..clients.jaxlib_modules import _jax
+from ..clients.platforms import backend
 from .buffer_types import Device, aval, sharding
 from .buffers import Buffer, copy_to_device, device_of, put
 from .jax_import_guard import without_jax
-from .jaxlib_modules import _jax
-from .platforms import backend
 
 _DLPACK_CPU, _DLPACK_CUDA = 1, 2
 

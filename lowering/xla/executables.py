@@ -15,10 +15,10 @@ import numpy as np
 from ...effects.base.caches import cached, once
 from ...effects.base.errors import CompileError
 from ...effects.sharding.mesh import Mesh
+from ..clients.jaxlib_modules import JAXLIB_VERSION, Client, _jax, xc
+from ..clients.platforms import COUNTS
 from .buffer_types import Aval, BufferSharding, Device, aval, chosen_sharding, sharding
 from .buffers import Buffer
-from .jaxlib_modules import JAXLIB_VERSION, _jax, xc
-from .platforms import COUNTS, Client
 
 ResultType: TypeAlias = tuple[Sequence[int], Any]
 Places: TypeAlias = tuple[Mesh, Sequence[BufferSharding], Sequence[BufferSharding | None]]

@@ -191,11 +191,11 @@ def _record_failure(error: BaseException) -> int:
 
 
 def translated(error: Exception) -> BaseException:
-    """The error to raise for a failure of the runtime: that of the callback that failed, else the failure itself."""
+    """The error to raise for a failure of the runtime: that of a callback or of another process, else itself."""
     found = _NUMBERED.search(str(error))
     failure = _FAILURES.get(int(found[1])) if found else None
     if failure is None:
-        return error
+        return runtime.failure_of_others(error) or error
     failure.reported = True
     return _fresh_copy(failure.error)
 

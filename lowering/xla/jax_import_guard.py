@@ -11,8 +11,8 @@ import numpy as np
 
 from ...effects.base.caches import once
 from ...effects.types.array_type import Shape
+from ..clients.jaxlib_modules import _jax, xc
 from .buffer_types import Aval
-from .jaxlib_modules import _jax, xc
 
 
 def _shaped_array(shape: Shape, dtype: Any, weak_type: bool = False, *rest: Any, **more: Any) -> Any:

@@ -4,6 +4,9 @@ The files named here contain every call to jaxlib. They take and return NumPy dt
 buffers; they do not know the package's arrays and programs.
 """
 
+from ..clients.jaxlib_modules import JAXLIB_VERSION, RuntimeFailure
+from ..clients.platforms import backend, is_used, register_lapack
+from ..clients.processes import Membership, connect, connection, disconnect, failure_of_others
 from .buffer_types import aval, named_sharding, sharding, sharding_over
 from .buffers import (
     all_until_ready,
@@ -36,5 +39,3 @@ from .buffers import (
 from .cpp_pytrees import flatten, flatten_with_path, register_dataclass, register_node
 from .dlpack import dlpack_device, from_dlpack, to_dlpack
 from .executables import Executable, cache_key_facts, compile, deserialize, unoptimized_cost, unoptimized_hlo
-from .jaxlib_modules import JAXLIB_VERSION, RuntimeFailure
-from .platforms import backend, register_lapack

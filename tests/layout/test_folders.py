@@ -46,6 +46,7 @@ LINE = (
     "interpreters/library",
     "interpreters",
 
+    "lowering/clients",
     "lowering/xla",
     "lowering/compile",
     "lowering/arrays",
@@ -64,6 +65,8 @@ LINE = (
     "api/sharding",
     "api/experimental",
     "api/ref",
+    "api/distributed",
+    "api/launch",
     "api/ad",
     "api/example_libraries",
     "api/extend",

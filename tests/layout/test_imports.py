@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from helpers.package_source import FILES, LAYERS, PACKAGE, ROOT, imported_by, imports, name, package_of, tree
 
-JAXLIB_MODULES = "handlax.lowering.xla.jaxlib_modules"
-JAXLIB_FILES = {f"lowering/xla/{module}.py" for module in (
-    "jaxlib_modules", "jaxlib_runtime", "platforms", "buffer_types", "buffers", "executables", "dlpack",
-    "jax_import_guard", "cpp_pytrees",
+JAXLIB_MODULES = "handlax.lowering.clients.jaxlib_modules"
+JAXLIB_FILES = {f"lowering/{module}.py" for module in (
+    "clients/jaxlib_modules", "clients/platforms", "clients/processes", "clients/coordinator",
+    "xla/jaxlib_runtime", "xla/buffer_types", "xla/buffers", "xla/executables", "xla/dlpack", "xla/jax_import_guard",
+    "xla/cpp_pytrees",
 )}
 # What may be imported inside a function, and where: jaxlib because half of the programs never need it,
 # the rest because it is optional or slow to import and one public function needs it.
@@ -131,7 +132,7 @@ def test_an_upward_import_is_found(layer, package, source, found):
     ("effects/types/array_type.py", "try:\n    import numpy\nexcept ImportError:\n    pass", True),
     ("effects/types/array_type.py", "import numpy\nif TYPE_CHECKING:\n    import os", False),
     ("lowering/compile/emitter.py", "def f():\n    import jaxlib", True),
-    ("lowering/xla/platforms.py", "def f():\n    from jaxlib import xla_client", False),
+    ("lowering/clients/platforms.py", "def f():\n    from jaxlib import xla_client", False),
     ("lowering/linalg.py", "def f():\n    import scipy.linalg", False),
 ])
 def test_an_import_inside_a_function_is_found(file, source, found):
@@ -146,7 +147,7 @@ def test_an_import_inside_a_function_is_found(file, source, found):
     ("from .jaxlib_runtime import put", False),
 ])
 def test_a_call_of_jaxlib_is_found(source, found):
-    assert calls_jaxlib(ast.parse(source), ["handlax", "lowering", "xla"]) == found
+    assert calls_jaxlib(ast.parse(source), ["handlax", "lowering", "clients"]) == found
 
 
 @pytest.mark.parametrize(("source", "found"), [

@@ -113,13 +113,16 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "lowering/xla/array_backend.py": (
         ("lowering/compile/test_eager_compilation.py", "effects/core/test_arrays.py"),
         "the runtime as arrays use it"),
-    "lowering/xla/jaxlib_modules.py": (
+    "lowering/clients/coordinator.py": (
+        ("lowering/clients/test_processes.py",), "the process at which others meet"),
+    "lowering/clients/jaxlib_modules.py": (
         ("lowering/xla/test_jax_import_guard.py", "lowering/xla/test_executables.py"), "jaxlib's own modules"),
     "lowering/xla/jaxlib_runtime.py": (
         ("lowering/xla/test_buffers.py", "lowering/xla/test_executables.py"), "the names of the runtime's files"),
     "lowering/xla/lazy.py": (("public_interface/test_names.py",), "which modules a new process has imported"),
 
     # api
+    "api/launch/": (("lowering/clients/test_processes.py",), "whatever is executed as several processes"),
     "api/": (("public_interface/test_names.py",), "names of functions that are tested where they are written"),
     "api/experimental/": (
         ("interpreters/library/effectful/test_error_values.py", "effects/control/test_callbacks.py"),

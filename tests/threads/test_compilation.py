@@ -7,7 +7,7 @@ import pytest
 from helpers.together import together
 
 import handlax as hx
-from handlax.lowering.xla import platforms
+from handlax.lowering.clients import platforms
 
 
 def test_eight_threads_compile_once_and_agree():

@@ -43,11 +43,12 @@ STATE = {
     "effects.types.array_type:_INTERNED": "interned: equal types are one object",
     "lowering.jit.call_signature:_SIGNATURES": "interned: equal signatures are one object; holds nothing alive",
     "lowering.xla.disk_cache:COUNTS": "a counter",
-    "lowering.xla.platforms:COUNTS": "a counter",
+    "lowering.clients.platforms:COUNTS": "a counter",
+    "lowering.clients.processes:_CURRENT": "the connection with other processes, one at most",
     "lowering.jit.trace_cache:COUNTS": "a counter",
     "lowering.xla.host_callbacks:_FAILURES": "errors not reported yet; bounded",
     "lowering.compile.compile:_COMPILING": "what is being compiled at this moment",
-    "lowering.xla.platforms:_backends": "the runtime's clients, which are never made again",
+    "lowering.clients.platforms:_backends": "the runtime's clients, which are never made again",
     "lowering.xla.buffer_types:AVALS": "interned: equal avals are one object",
 }
 # Lists and sets of a module that grow while the process runs and are no caches.

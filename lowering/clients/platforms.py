@@ -5,6 +5,7 @@ The CPU client is part of jaxlib. The CUDA client is a plug-in in the wheels ``j
 library is loaded by path.
 """
 
+import atexit
 import ctypes
 import functools
 import importlib
@@ -16,16 +17,14 @@ import sys
 import threading
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from ...effects.base import config
 from ...effects.base.caches import once
 from ...effects.base.errors import ConfigurationError
 from ...effects.base.jax_settings import from_environment
-from .buffer_types import Device
-from .jaxlib_modules import _profiler, xc
-
-Client: TypeAlias = Any
+from .jaxlib_modules import Client, Device, _jax, _profiler, xc
+from .processes import Connection, connection, listening_ports
 
 PLATFORMS_VARIABLE = "HANDLAX_PLATFORMS"
 CPU_COUNT_VARIABLE = "HANDLAX_NUM_CPU_DEVICES"
@@ -66,6 +65,11 @@ class PlatformClient:
 
 _backends: dict[str | None, PlatformClient] = {}
 _lock = threading.RLock()
+
+
+def is_used() -> bool:
+    """Whether a client was created, which fixes with which processes this one is joined."""
+    return bool(_backends)
 
 
 def backend(platform: str | None = None) -> PlatformClient:
@@ -116,15 +120,42 @@ def _canonical(platform: str) -> str:
 def _make_backend(name: str) -> PlatformClient:
     if name == "cpu":
         count = _cpu_device_count()
-        client = xc.make_cpu_client(asynchronous=True, num_devices=count)
+        client = _make_cpu_client(count, connection())
         config.PROCESS.cpu_devices = count
     elif name == "cuda":
-        client = _make_cuda_client()
+        client = _make_cuda_client(connection())
     else:
         raise ConfigurationError(f"the platform must be 'cpu' or 'cuda', got {name!r}", hint="choose one of them")
     COUNTS["client"] += 1
     local = tuple(client.local_devices())
     return PlatformClient(client, name, tuple(client.devices()), local, local[0])
+
+
+def _make_cpu_client(count: int, joined: Connection | None) -> Client:
+    """The CPU's client with so many devices; with other processes it waits for theirs."""
+    if joined is None:
+        return xc.make_cpu_client(asynchronous=True, num_devices=count)
+    joined.meet("the CPU", joined.membership.start_timeout)
+    return xc.make_cpu_client(
+        asynchronous=True, num_devices=count, distributed_client=joined.client, node_id=joined.index,
+        num_nodes=joined.count, collectives=_cpu_collectives(joined),
+    )  # fmt: skip
+
+
+def _cpu_collectives(joined: Connection) -> Any:
+    """How devices of several processes meet, by the setting ``cpu_collectives_implementation``."""
+    chosen = config.current().cpu_collectives_implementation
+    if chosen == "mpi":
+        collectives = _jax.make_mpi_collectives()
+        collectives.Init()
+        atexit.register(collectives.Finalize)
+        return collectives
+    if chosen is None:
+        return None
+    before = listening_ports()
+    collectives = _jax.make_gloo_tcp_collectives(distributed_client=joined.client, hostname=joined.local_host())
+    joined.note_listener(next(iter(listening_ports() - before), None))
+    return collectives
 
 
 def _cpu_device_count() -> int:
@@ -167,7 +198,7 @@ def _package_folder(name: str) -> pathlib.Path | None:
     return pathlib.Path(next(iter(spec.submodule_search_locations)))
 
 
-def _make_cuda_client() -> Client:
+def _make_cuda_client(joined: Connection | None) -> Client:
     found = _cuda_plugin()
     if found is None:
         raise ConfigurationError(
@@ -180,7 +211,11 @@ def _make_cuda_client() -> Client:
         options = xc.generate_pjrt_gpu_plugin_options()
         if "jax" in sys.modules:  # two clients cannot both reserve most of the device's memory
             options["preallocate"] = False
-        return xc.make_c_api_client("cuda", options, None)
+        if joined is None:
+            return xc.make_c_api_client("cuda", options, None)
+        joined.on_failure = joined.end_process
+        joined.meet("the GPUs", joined.membership.start_timeout)
+        return xc.make_c_api_client("cuda", {**options, **joined.gpu_options()}, joined.client)
     except (xc.XlaRuntimeError, ImportError) as error:
         raise ConfigurationError(
             f"the CUDA plug-in at {library} does not start: {error}",

@@ -9,7 +9,8 @@ from helpers.new_process import in_new_process
 
 import handlax as hx
 from handlax.effects.base.errors import ConfigurationError
-from handlax.lowering.xla import jaxlib_runtime, platforms
+from handlax.lowering.clients import platforms
+from handlax.lowering.xla import jaxlib_runtime
 
 
 @pytest.fixture(scope="module")

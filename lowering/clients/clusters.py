@@ -1,0 +1,222 @@
+"""Clusters: how a process learns from its environment which of how many it is, and where all of them meet.
+
+``CLUSTERS`` lists those that are known. The scheduler of a cluster starts every process with variables of its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import re
+import socket
+import ssl
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...effects.base.errors import BadArgument, ProcessFailure
+
+LAUNCH_ADDRESS = "HANDLAX_LAUNCH_ADDRESS"
+LAUNCH_COUNT = "HANDLAX_LAUNCH_PROCESSES"
+LAUNCH_INDEX = "HANDLAX_LAUNCH_PROCESS"
+_ORTE_URI = "OMPI_MCA_orte_hnp_uri"
+_SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What one kind of cluster tells a process, read from its environment at each call.
+
+    ``host`` is that of the first process, and ``port`` one that is likely to be free there, the same for all processes.
+    ``local_index`` counts the processes of one machine; None: they share its devices. ``by_name_only``: it is used
+    where it is asked for, not where it is found.
+    """
+
+    name: str
+    is_present: Callable[[], bool]
+    host: Callable[[], str]
+    port: Callable[[], int]
+    count: Callable[[], int]
+    index: Callable[[], int]
+    local_index: Callable[[], int | None]
+    by_name_only: bool = False
+
+
+def find(name: str | None = None) -> Cluster | None:
+    """The cluster that started this process; of those known, the one of this name, if it did; None: none did.
+
+    Raises: BadArgument: none has the name.
+    """
+    names = [*dict.fromkeys([each.name for each in CLUSTERS])]
+    if name not in (None, *names):
+        raise BadArgument(
+            f"distributed.initialize: cluster_detection_method must be one of {', '.join(map(repr, names))}, or "
+            f"'deactivate', got {name!r}."
+        )
+    meant = [each for each in CLUSTERS if (not each.by_name_only if name is None else each.name == name)]
+    return next((each for each in meant if each.is_present()), None)
+
+
+def _has(*names: str) -> Callable[[], bool]:
+    return lambda: all([name in os.environ for name in names])
+
+
+def _number(name: str) -> Callable[[], int]:
+    return lambda: int(os.environ[name])
+
+
+def _ephemeral(number: int) -> int:
+    """A port that jobs of different numbers are unlikely to share: one of the last 4,096."""
+    return 65536 - 4096 + number % 4096
+
+
+# Our own launcher
+
+
+def _launched_at(part: int) -> str:
+    return os.environ[LAUNCH_ADDRESS].rpartition(":")[part]
+
+
+# SLURM
+
+
+def _slurm_host() -> str:
+    """The first of ``node001,host2`` or of ``node[001-015,020],host2``."""
+    nodes = os.environ["SLURM_STEP_NODELIST"]
+    found = re.match(r"([^\[,]+)(?:\[([^\],-]+))?", nodes)
+    if found is None:
+        raise ProcessFailure(f"distributed.initialize: SLURM_STEP_NODELIST must begin with a node, got {nodes!r}.")
+    return found[1] + (found[2] or "")
+
+
+# Open MPI: before version 5 the launcher tells its address, since then mpi4py has to be asked
+
+
+def _ompi_uri() -> str:
+    return os.environ.get(_ORTE_URI, "")
+
+
+def _ompi_host() -> str:
+    """Of ``1531576320.0;tcp://10.96.0.1,10.148.0.1:34911`` or ``...;tcp6://[fe80::1,2620::2]:43370`` the first."""
+    found = re.search(r"tcp://(.+?)[,:]|tcp6://\[(.+?)[,\]]", _ompi_uri())
+    if found is None:
+        raise ProcessFailure(f"distributed.initialize: Open MPI must tell an address, got {_ompi_uri()!r}.")
+    return found[1] or found[2]
+
+
+def _is_ompi_5() -> bool:
+    version = os.environ.get("OMPI_VERSION", "").partition(".")[0]
+    started = _has("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")()
+    return started and (int(version) >= 5 if version.isdecimal() else not _ompi_uri())
+
+
+def _mpi() -> Any:
+    """The module ``mpi4py.MPI``. Raises ProcessFailure: it is not installed."""
+    try:
+        return importlib.import_module("mpi4py.MPI")
+    except ImportError as error:
+        raise ProcessFailure(
+            "distributed.initialize: mpi4py must be installed, it tells the address since Open MPI 5.",
+            hint="pip install mpi4py, or give coordinator_address, num_processes and process_id.",
+        ) from error
+
+
+def _mpi_host() -> str:
+    """The host of the first process, which all processes must ask for."""
+    world = _mpi().COMM_WORLD
+    return str(world.bcast(socket.gethostname() if world.Get_rank() == 0 else None, root=0))
+
+
+def _mpi_port() -> int:
+    return _ephemeral(sum(_mpi_host().encode()))
+
+
+def _mpi_count() -> int:
+    return int(_mpi().COMM_WORLD.Get_size())
+
+
+def _mpi_index() -> int:
+    return int(_mpi().COMM_WORLD.Get_rank())
+
+
+def _mpi_local_index() -> int:
+    mpi = _mpi()
+    return int(mpi.COMM_WORLD.Split_type(mpi.COMM_TYPE_SHARED).Get_rank())
+
+
+# Kubernetes: a pod of an indexed job knows its index; the rest is asked of the cluster
+
+
+def _kubernetes_job() -> dict[str, Any]:
+    """The job of this pod, whose host name is ``JOB-INDEX``. Raises ProcessFailure: it cannot be asked for."""
+    job = os.environ.get("HOSTNAME", socket.gethostname()).rpartition("-")[0]
+    host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+    try:
+        namespace = (_SERVICE_ACCOUNT / "namespace").read_text().strip()
+        url = f"https://{f'[{host}]' if ':' in host else host}:{port}/apis/batch/v1/namespaces/{namespace}/jobs/{job}"
+        token = (_SERVICE_ACCOUNT / "token").read_text().strip()
+        request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
+        trust = ssl.create_default_context(cafile=str(_SERVICE_ACCOUNT / "ca.crt"))
+        with urllib.request.urlopen(request, context=trust, timeout=30) as answer:
+            found: dict[str, Any] = json.load(answer)
+    except OSError as error:
+        raise ProcessFailure(
+            f"distributed.initialize: the pod's service account must be able to read its job {job!r}, got {error}.",
+            hint="allow it to `get` jobs, or give coordinator_address, num_processes and process_id.",
+        ) from error
+    return found
+
+
+def _kubernetes_host() -> str:
+    """The name of the pod with index 0, which the job's headless service knows. Raises ProcessFailure: it has none."""
+    job = _kubernetes_job()
+    name, labels = job["metadata"]["name"], job["metadata"].get("labels") or {}
+    subdomain = job["spec"]["template"]["spec"].get("subdomain")
+    subdomain = subdomain or labels.get("jobset.sigs.k8s.io/jobset-name")
+    if subdomain is None:
+        raise ProcessFailure(
+            f"distributed.initialize: the pods of job {name!r} must be able to reach each other, it has no subdomain.",
+            hint="make a headless service that selects the job, and name it in spec.template.spec.subdomain.",
+        )
+    return f"{name}-0.{subdomain}"
+
+
+def _kubernetes_index() -> int:
+    index = os.environ.get("JOB_COMPLETION_INDEX")
+    if index is None:
+        raise ProcessFailure(
+            "distributed.initialize: the job must be indexed, got no JOB_COMPLETION_INDEX.",
+            hint="completionMode: Indexed in the job's spec.",
+        )
+    return int(index)
+
+
+CLUSTERS = (
+    Cluster(
+        "handlax.launch", _has(LAUNCH_ADDRESS, LAUNCH_COUNT, LAUNCH_INDEX), lambda: _launched_at(0),
+        lambda: int(_launched_at(2)), _number(LAUNCH_COUNT), _number(LAUNCH_INDEX), _number(LAUNCH_INDEX),
+    ),
+    Cluster(
+        "ompi", lambda: bool(_ompi_uri()) and not _is_ompi_5(), _ompi_host,
+        lambda: _ephemeral(int(_ompi_uri().partition(".")[0]) // 4096),  # the low bits of a job's number are zero
+        _number("OMPI_COMM_WORLD_SIZE"), _number("OMPI_COMM_WORLD_RANK"), _number("OMPI_COMM_WORLD_LOCAL_RANK"),
+    ),
+    Cluster("ompi", _is_ompi_5, _mpi_host, _mpi_port, _mpi_count, _mpi_index, _mpi_local_index),
+    Cluster(
+        "slurm", _has("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID"),
+        _slurm_host, lambda: _ephemeral(int(os.environ["SLURM_JOB_ID"])),
+        _number("SLURM_NTASKS"), _number("SLURM_PROCID"), _number("SLURM_LOCALID"),
+    ),
+    Cluster(
+        "mpi4py", lambda: importlib.util.find_spec("mpi4py") is not None, _mpi_host, _mpi_port,
+        _mpi_count, _mpi_index, _mpi_local_index, by_name_only=True,
+    ),
+    Cluster(
+        "k8s", _has("KUBERNETES_SERVICE_HOST"), _kubernetes_host, lambda: 55527,
+        lambda: int(_kubernetes_job()["spec"]["parallelism"]), _kubernetes_index, lambda: None,
+    ),
+)  # fmt: skip

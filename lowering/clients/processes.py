@@ -1,0 +1,268 @@
+"""The connection of this process with the other processes of one program, by XLA's distributed runtime.
+
+    connect(Membership("10.0.0.1:1234", count=4, index=0))      before the first client is made
+
+The processes meet at a coordinator, which the first of them starts as a process of its own: whichever of them dies, the
+others can still ask who is alive. Each answers a roll call again and again. Who has not answered for the heartbeat
+timeout is dead, and calls that wait for it end with ProcessFailure; who is only slow is waited for.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ipaddress
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...effects.base.errors import ProcessFailure
+from .jaxlib_modules import Client, RuntimeFailure, _jax
+
+_COORDINATOR = Path(__file__).with_name("coordinator.py")
+_CURRENT: list[Connection] = []
+_PATIENCE = 10  # seconds that the end waits for an answer of the coordinator
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """Which of how many processes this one is, where they meet, and how long they wait for each other, in seconds.
+
+    ``credentials`` are jaxlib's options for mutual TLS. ``local_devices`` are the GPUs of this process; None: all.
+    """
+
+    coordinator_address: str
+    count: int
+    index: int
+    bind_address: str
+    local_devices: tuple[int, ...] | None = None
+    partition: int | None = None
+    start_timeout: int = 300
+    heartbeat_timeout: int = 100
+    end_timeout: int = 300
+    credentials: Mapping[str, Any] = field(default_factory=dict)
+
+
+def connection() -> Connection | None:
+    """The connection with other processes; None: this process is alone."""
+    return _CURRENT[0] if _CURRENT else None
+
+
+def connect(membership: Membership) -> None:
+    """Wait for all processes and join them. Raises ProcessFailure: one is missing after ``start_timeout``."""
+    coordinator = _start_coordinator(membership) if membership.index == 0 else None
+    client = _jax.get_distributed_runtime_client(
+        membership.coordinator_address, membership.index, init_timeout=membership.start_timeout,
+        shutdown_timeout=membership.end_timeout, heartbeat_timeout=membership.heartbeat_timeout,
+        use_compression=True, shutdown_on_destruction=False, **membership.credentials,
+    )  # fmt: skip
+    try:
+        client.connect()
+    except RuntimeFailure as error:
+        if coordinator is not None:
+            coordinator.communicate("done")
+        raise ProcessFailure(
+            f"distributed.initialize: all {membership.count} processes must reach {membership.coordinator_address} "
+            f"within {membership.start_timeout} s, process {membership.index} waited for the others in vain.",
+            hint="start them all; initialization_timeout gives them more time.",
+        ) from error
+    _CURRENT.append(Connection(membership, client, coordinator))
+
+
+def disconnect() -> None:
+    """Wait for all processes to come to their end, and leave them; nothing where this process is alone.
+
+    Raises: ProcessFailure: one did not come within ``end_timeout``.
+    """
+    if _CURRENT:
+        _CURRENT.pop().close()
+
+
+def _start_coordinator(membership: Membership) -> subprocess.Popen[str]:
+    """The coordinator, ready to be connected to. Raises ProcessFailure: it does not start."""
+    timeouts = {"heartbeat_timeout": membership.heartbeat_timeout, "shutdown_timeout": membership.end_timeout,
+                "cluster_register_timeout": membership.start_timeout}  # fmt: skip
+    options = json.dumps(timeouts | dict(membership.credentials))
+    command = [sys.executable, "-P", str(_COORDINATOR), membership.bind_address, str(membership.count), options]
+    path = os.pathsep.join([entry for entry in sys.path if entry])  # jaxlib is where this process finds it
+    started = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    if started.stdout.readline() != "ready\n":  # type: ignore[union-attr]
+        said = started.communicate()[1].strip().rpartition("\n")[2]
+        raise ProcessFailure(
+            f"distributed.initialize: the coordinator must be able to listen at {membership.bind_address}, got {said}.",
+            hint="another port, if this one is in use; coordinator_bind_address names the interface.",
+        )
+    return started
+
+
+class Connection:
+    """The other processes, as one process is joined with them.
+
+    ``failure`` says who has failed, when someone has.
+    """
+
+    def __init__(self, membership: Membership, client: Client, coordinator: subprocess.Popen[str] | None):
+        self.membership = membership
+        self.client = client
+        self.coordinator = coordinator
+        self.count, self.index = membership.count, membership.index
+        self.failure: str | None = None
+        self.on_failure: Callable[[], None] = self._break_connections
+        self._ended = threading.Event()
+        self._asker = threading.Thread(target=self._call_roll, name="handlax roll call", daemon=True)
+        self._asker.start()
+        atexit.register(_leave_at_exit)
+
+    def local_host(self) -> str | None:
+        """The address at which collectives of the CPU listen; None: that of the host's name."""
+        host = self.membership.coordinator_address.rpartition(":")[0].strip("[]")
+        with suppress(ValueError):
+            return host if ipaddress.ip_address(host).is_loopback else None
+        return "127.0.0.1" if host == "localhost" else None
+
+    def gpu_options(self) -> dict[str, Any]:
+        """What the client of a GPU is told of the processes."""
+        told = {"node_id": self.index, "num_nodes": self.count, "partition_index": self.membership.partition,
+                "visible_devices": self.membership.local_devices}  # fmt: skip
+        return {name: [*value] if isinstance(value, tuple) else value for name, value in told.items()
+                if value is not None}  # fmt: skip
+
+    # Waiting for others
+
+    def meet(self, name: str, timeout: int) -> None:
+        """Wait until all processes are here. Raises ProcessFailure: one has failed, or does not come in time."""
+        self.check()
+        try:
+            self.client.wait_at_barrier(name, 1000 * timeout)
+        except RuntimeFailure as error:
+            raise self.error(self.failure or f"one did not come to {name!r} within {timeout} s") from error
+
+    def check(self) -> None:
+        """Raises ProcessFailure: a process has failed."""
+        if self.failure is not None:
+            raise self.error(self.failure)
+
+    def error(self, found: str) -> ProcessFailure:
+        return ProcessFailure(
+            f"process {self.index}: all {self.count} processes must take part, {found}.",
+            hint="its own output says why it failed; restart all of them.",
+        )
+
+    # Who is alive
+
+    def _call_roll(self) -> None:
+        """Ask again and again who is alive. The answer comes when all have asked who are, or after their timeout."""
+        everyone, timeout = [*range(self.count)], self.membership.heartbeat_timeout
+        while not self._ended.wait(min(timeout / 10, 2)):
+            try:
+                alive = self.client.get_live_nodes(everyone)
+            except RuntimeFailure as error:
+                return self._fail(f"the coordinator does not answer ({str(error).partition(chr(10))[0]})")
+            if len(alive) < self.count:
+                dead = ", ".join([str(index) for index in everyone if index not in alive])
+                return self._fail(f"process {dead} has left, or has not answered for {timeout} s")
+
+    def _fail(self, found: str) -> None:
+        if not self._ended.is_set():
+            self.failure = found
+            self.on_failure()
+
+    # The CPU's collectives wait for a process that is stopped, not ended, for half an hour, within the launch of a
+    # program. Their connections are broken when it is dead by the roll call, so that they fail. Those of GPUs cannot
+    # be ended but with the process, which is what XLA's runtime does too.
+
+    def note_listener(self, port: int | None) -> None:
+        """Tell the others at which port the collectives of this process listen."""
+        if port is not None:
+            self.client.key_value_set(f"handlax/listener/{self.index}", str(port))
+
+    def _break_connections(self) -> None:
+        with suppress(RuntimeFailure):
+            listeners = self.client.key_value_dir_get("handlax/listener/")
+            break_connections(frozenset([int(port) for _, port in listeners]))
+
+    def end_process(self) -> None:
+        """Say who has failed, and end this process."""
+        sys.stderr.write(f"handlax.errors.ProcessFailure: {self.error(str(self.failure))}\n")
+        sys.stderr.flush()
+        os._exit(1)
+
+    # The end
+
+    def close(self, wait: bool = True) -> None:
+        """Leave the others, when all have come here; at once where one of them has failed, or without ``wait``.
+
+        Raises: ProcessFailure: one did not come within ``end_timeout``.
+        """
+        together = wait and self.failure is None
+        try:
+            if together:
+                together = False
+                self.meet("the end", self.membership.end_timeout)
+                together = True
+        finally:
+            self._ended.set()
+            self._asker.join(_PATIENCE)  # while it asks, it must not be disconnected
+            with suppress(RuntimeFailure):
+                self.client.shutdown()
+            if self.coordinator is not None:
+                self.coordinator.stdin.write("done" if together else "")  # type: ignore[union-attr]
+                self.coordinator.stdin.close()  # type: ignore[union-attr]
+
+
+def _leave_at_exit() -> None:
+    """Leave the others when Python ends; by an error without waiting for them, as they may wait for this process."""
+    if _CURRENT:
+        with suppress(ProcessFailure):
+            _CURRENT.pop().close(wait=getattr(sys, "last_value", None) is None)
+
+
+_BY_OTHERS = re.compile(r"\bGloo\b|\bgloo\b|NCCL|GetKeyValue|coordination service", re.IGNORECASE)
+
+
+def failure_of_others(error: Exception) -> ProcessFailure | None:
+    """The error to raise for a failure of the runtime that another process has caused; None for every other."""
+    joined = connection()
+    if joined is None or not _BY_OTHERS.search(str(error)):
+        return None
+    said = str(error).partition("\n")[0]
+    found = joined.error(joined.failure or f"one has ended or cannot be reached ({said})")
+    found.__cause__ = error
+    return found
+
+
+# Connections of this process, by the table of its open files
+
+
+def listening_ports() -> frozenset[int]:
+    """The ports at which this process listens; none where the system has no table of open files."""
+    return frozenset([
+        each.getsockname()[1] for each in _sockets() if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)])
+
+
+def break_connections(ports: frozenset[int]) -> None:
+    """Shut down the connections of this process that lead from or to one of these ports."""
+    for each in _sockets():
+        with suppress(OSError):
+            if ports & {each.getsockname()[1], each.getpeername()[1]}:
+                each.shutdown(socket.SHUT_RDWR)
+
+
+def _sockets() -> Iterator[socket.socket]:
+    """The open TCP sockets, each as a copy that is closed after its turn."""
+    table = Path("/proc/self/fd")
+    for number in [int(entry.name) for entry in table.iterdir()] if table.exists() else ():
+        with suppress(OSError), socket.socket(fileno=os.dup(number)) as copy:  # OSError: no socket, or closed by now
+            if copy.type == socket.SOCK_STREAM and copy.family in (socket.AF_INET, socket.AF_INET6):
+                yield copy

@@ -1,0 +1,100 @@
+"""initialize: what it is told, what it finds in the environment, and what it refuses."""
+
+import os
+
+import pytest
+from helpers.new_process import in_new_process
+
+import handlax as hx
+from handlax.effects.base.errors import BadArgument, BadCall, ProcessFailure
+from handlax.lowering.clients import processes
+from handlax.lowering.xla.lazy import runtime
+
+
+@pytest.fixture
+def joined(monkeypatch):
+    """A function that calls ``initialize`` in an environment and gives the membership, without joining anything."""
+    for name in [name for name in os.environ if name.startswith(("HANDLAX_LAUNCH", "SLURM_", "OMPI_", "KUBERNETES_"))]:
+        monkeypatch.delenv(name)
+    found = []
+    monkeypatch.setattr(runtime, "connect", found.append, raising=False)
+    monkeypatch.setattr(runtime, "is_used", lambda: False, raising=False)
+
+    def call(*args, environment=(), **kwargs):
+        for name, value in dict(environment).items():
+            monkeypatch.setenv(name, value)
+        hx.distributed.initialize(*args, **kwargs)
+        return found.pop()
+
+    return call
+
+
+def test_what_is_told_is_taken(joined):
+    found = joined("10.0.0.1:99", 3, 2, [0, 1], initialization_timeout=7, coordinator_bind_address="10.0.0.1:99",
+                   partition_index=4, mtls_cert_file="cert")  # fmt: skip
+    assert (found.coordinator_address, found.count, found.index) == ("10.0.0.1:99", 3, 2)
+    assert found.bind_address == "10.0.0.1:99"
+    assert (found.local_devices, found.partition, found.start_timeout) == ((0, 1), 4, 7)
+    assert (found.heartbeat_timeout, found.end_timeout) == (100, 300)
+    assert found.credentials == {"mtls_cert_file": "cert"}
+
+
+SLURM = {
+    "SLURM_JOB_ID": "1", "SLURM_STEP_NODELIST": "n[7-9]", "SLURM_NTASKS": "8", "SLURM_PROCID": "5",
+    "SLURM_LOCALID": "1",
+}  # fmt: skip
+
+
+def test_a_cluster_tells_what_is_left_out(joined):
+    found = joined(environment=SLURM)
+    assert (found.coordinator_address, found.count, found.index, found.local_devices) == ("n7:61441", 8, 5, (1,))
+    assert found.bind_address == "[::]:61441"
+    assert joined(num_processes=6, local_device_ids=3).count == 6
+    assert joined(environment={"JAX_COORDINATOR_PORT": "77"}).coordinator_address == "n7:77"
+    with pytest.raises(BadArgument, match="coordinator_address must be given"):
+        joined(cluster_detection_method="deactivate")
+
+
+def test_variables_of_jax_are_read(joined):
+    variables = {"JAX_COORDINATOR_ADDRESS": "h:1", "JAX_LOCAL_DEVICE_IDS": "2,3", "JAX_COORDINATOR_BIND_ADDRESS": "i:2",
+                 "JAX_PARTITION_INDEX": "5"}  # fmt: skip
+    found = joined(None, 2, 1, environment=variables)
+    assert (found.coordinator_address, found.bind_address, found.local_devices) == ("h:1", "i:2", (2, 3))
+    assert found.partition == 5 and joined(None, 2, 1, slice_index=6).partition == 6
+
+
+@pytest.mark.parametrize(("arguments", "error", "message"), [
+    (("h:1", 2, None), BadArgument, "process_id must be given where no cluster is recognised"),
+    (("h:1", None, 0), BadArgument, "num_processes must be given"),
+    ((None, 2, 0), BadArgument, "coordinator_address must be given"),
+    (("h:1", 2, 2), BadArgument, "between 0 and num_processes - 1, got 2 of 2"),
+    (("h:1", 2, -1), BadArgument, "got -1 of 2"),
+    (("h:1", 2, "0"), BadCall, "process_id must be an integer, got '0'"),
+    (("h:1", 2.0, 0), BadCall, "num_processes must be an integer, got 2.0"),
+    (("host", 2, 0), BadArgument, "coordinator_address must be 'host:port', got 'host'"),
+])
+def test_what_cannot_be_is_refused(joined, arguments, error, message):
+    with pytest.raises(error, match=message):
+        joined(*arguments)
+
+
+def test_an_unknown_cluster_is_refused(joined):
+    with pytest.raises(BadArgument, match="cluster_detection_method must be one of"):
+        joined(cluster_detection_method="pbs")
+
+
+def test_processes_are_joined_once_and_before_a_device_is_used(joined, monkeypatch):
+    monkeypatch.setattr(processes, "_CURRENT", [object()])
+    assert hx.distributed.is_initialized()
+    with pytest.raises(ProcessFailure, match="they are already"):
+        joined("h:1", 2, 0)
+    monkeypatch.undo()
+    assert not hx.distributed.is_initialized()
+    hx.devices()
+    with pytest.raises(ProcessFailure, match="before a device is used"):
+        hx.distributed.initialize("h:1", 2, 0)
+
+
+def test_a_program_that_was_never_joined_has_nothing_to_leave():
+    assert hx.distributed.shutdown() is None
+    assert in_new_process("import sys, handlax as hx; hx.distributed; print('jaxlib' in sys.modules)") == "False"

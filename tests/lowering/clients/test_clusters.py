@@ -1,0 +1,172 @@
+"""Clusters by the variables that their schedulers set, which are faked here."""
+
+import io
+import json
+import os
+
+import pytest
+
+from handlax.effects.base.errors import BadArgument, ProcessFailure
+from handlax.lowering.clients import clusters
+
+MARKS = ("HANDLAX_LAUNCH", "SLURM_", "OMPI_", "KUBERNETES_", "JOB_COMPLETION_INDEX", "HOSTNAME")
+SLURM = {
+    "SLURM_JOB_ID": "10007", "SLURM_STEP_NODELIST": "node[003,007-015],login2", "SLURM_NTASKS": "8",
+    "SLURM_PROCID": "5", "SLURM_LOCALID": "1",
+}  # fmt: skip
+OMPI = {
+    "OMPI_MCA_orte_hnp_uri": "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911", "OMPI_COMM_WORLD_SIZE": "4",
+    "OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+}  # fmt: skip
+LAUNCH = {
+    "HANDLAX_LAUNCH_ADDRESS": "127.0.0.1:4242", "HANDLAX_LAUNCH_PROCESSES": "3", "HANDLAX_LAUNCH_PROCESS": "2",
+}  # fmt: skip
+POD = {
+    "KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443", "HOSTNAME": "train-me-3",
+    "JOB_COMPLETION_INDEX": "3",
+}  # fmt: skip
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    """A function that replaces the variables of clusters by the given ones."""
+    def replace(**variables):
+        for name in [name for name in os.environ if name.startswith(MARKS)]:
+            monkeypatch.delenv(name)
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+    replace()
+    return replace
+
+
+def told(cluster):
+    facts = (cluster.host, cluster.port, cluster.count, cluster.index, cluster.local_index)
+    return [cluster.name, *[fact() for fact in facts]]
+
+
+@pytest.mark.parametrize(("variables", "expected"), [
+    (SLURM, ["slurm", "node003", 61440 + 10007 % 4096, 8, 5, 1]),
+    (OMPI, ["ompi", "10.96.0.1", 61440 + 1531576320 // 4096 % 4096, 4, 3, 1]),
+    (LAUNCH, ["handlax.launch", "127.0.0.1", 4242, 3, 2, 2]),
+    (SLURM | LAUNCH, ["handlax.launch", "127.0.0.1", 4242, 3, 2, 2]),
+], ids=["slurm", "ompi", "launch", "launch in slurm"])
+def test_a_cluster_is_recognised_by_its_variables(environment, variables, expected):
+    environment(**variables)
+    assert told(clusters.find()) == expected
+
+
+@pytest.mark.parametrize(("nodes", "first"), [
+    ("node001", "node001"), ("node001,host2", "node001"), ("node[001-0015],host2", "node001"),
+    ("node[001,007-015],host2", "node001"), ("a-b.c[7]", "a-b.c7"),
+])
+def test_the_first_node_of_slurm(environment, nodes, first):
+    environment(**SLURM | {"SLURM_STEP_NODELIST": nodes})
+    assert clusters.find().host() == first
+
+
+def test_an_address_of_open_mpi_may_be_one_of_version_6(environment):
+    environment(**OMPI | {"OMPI_MCA_orte_hnp_uri": "1314521088.0;tcp6://[fe80::b9b:ac5d,2620:10d::2]:43370"})
+    assert clusters.find().host() == "fe80::b9b:ac5d"
+    environment(**OMPI | {"OMPI_MCA_orte_hnp_uri": "1.0;usock"})
+    with pytest.raises(ProcessFailure, match="Open MPI must tell an address"):
+        clusters.find().host()
+
+
+class World:
+    """mpi4py's module and communicator, as one process of four sees them."""
+
+    COMM_TYPE_SHARED = 1
+
+    def __init__(self, rank):
+        self.rank, self.COMM_WORLD = rank, self
+
+    def Get_rank(self):
+        return self.rank
+
+    def Get_size(self):
+        return 4
+
+    def Split_type(self, kind):
+        return World(self.rank % 2)
+
+    def bcast(self, value, root):
+        return "first" if self.rank else value
+
+
+@pytest.mark.parametrize("version", ["5.0.3", None])
+def test_open_mpi_5_is_asked_by_mpi4py(environment, monkeypatch, version):
+    ranks = {name: value for name, value in OMPI.items() if "orte" not in name}
+    environment(**ranks | ({"OMPI_VERSION": version} if version else {}))
+    monkeypatch.setattr(clusters, "_mpi", lambda: World(3))
+    assert told(clusters.find()) == ["ompi", "first", 61440 + sum(b"first") % 4096, 4, 3, 1]
+    monkeypatch.undo()
+    environment(**ranks)
+    monkeypatch.setattr(clusters.importlib, "import_module", raising(ImportError("none")))
+    with pytest.raises(ProcessFailure, match="mpi4py must be installed"):
+        clusters.find().count()
+
+
+def raising(error):
+    def function(*args, **kwargs):
+        raise error
+    return function
+
+
+def test_a_cluster_may_be_named(environment, monkeypatch):
+    environment(**SLURM)
+    assert clusters.find("slurm").name == "slurm"
+    assert clusters.find("ompi") is None
+    with pytest.raises(BadArgument, match="'slurm', 'mpi4py', 'k8s', or 'deactivate', got 'pbs'"):
+        clusters.find("pbs")
+    monkeypatch.setattr(clusters.importlib.util, "find_spec", lambda name: name)
+    assert clusters.find("mpi4py").name == "mpi4py"
+    environment()
+    assert clusters.find() is None, "mpi4py is used where it is asked for alone"
+
+
+@pytest.fixture
+def pod(environment, monkeypatch, tmp_path):
+    """A function that makes this process a pod of the given job; it gives the requests made of the cluster."""
+    for name in ("namespace", "token", "ca.crt"):
+        (tmp_path / name).write_text(f"{name}\n")
+    monkeypatch.setattr(clusters, "_SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.setattr(clusters.ssl, "create_default_context", lambda cafile: cafile)
+
+    def make(job, **variables):
+        environment(**POD | variables)
+        asked = []
+
+        def urlopen(request, context, timeout):
+            asked.append((request.full_url, request.get_header("Authorization"), context))
+            return io.BytesIO(json.dumps(job).encode())
+
+        monkeypatch.setattr(clusters.urllib.request, "urlopen", urlopen)
+        return asked
+
+    return make
+
+
+def job(subdomain=None, **labels):
+    spec = {"parallelism": 5, "template": {"spec": {"subdomain": subdomain} if subdomain else {}}}
+    return {"metadata": {"name": "train-me", "labels": labels}, "spec": spec}
+
+
+def test_a_pod_of_an_indexed_job_asks_for_its_job(pod, tmp_path):
+    asked = pod(job("pods"))
+    assert told(clusters.find()) == ["k8s", "train-me-0.pods", 55527, 5, 3, None]
+    url = "https://10.0.0.1:443/apis/batch/v1/namespaces/namespace/jobs/train-me"
+    assert asked[0] == (url, "Bearer token", str(tmp_path / "ca.crt"))
+    pod(job(**{"jobset.sigs.k8s.io/jobset-name": "jobs"}))
+    assert clusters.find().host() == "train-me-0.jobs"
+
+
+def test_what_a_job_must_have_is_said(pod, environment, monkeypatch):
+    pod(job())
+    with pytest.raises(ProcessFailure, match="has no subdomain"):
+        clusters.find().host()
+    monkeypatch.setattr(clusters.urllib.request, "urlopen", raising(OSError("403 Forbidden")))
+    with pytest.raises(ProcessFailure, match="read its job 'train-me', got 403 Forbidden"):
+        clusters.find().count()
+    environment(KUBERNETES_SERVICE_HOST="10.0.0.1")
+    with pytest.raises(ProcessFailure, match="the job must be indexed"):
+        clusters.find().index()
