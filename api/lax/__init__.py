@@ -130,8 +130,6 @@ from ..effects.operations.indexing.scatter_functions import scatter_mul as scatt
 from ..effects.operations.indexing.scatter_functions import scatter_sub as scatter_sub
 from ..effects.operations.manipulation.creation import broadcasted_iota as broadcasted_iota
 from ..effects.operations.manipulation.creation import empty as empty
-from ..effects.operations.manipulation.creation import full as full
-from ..effects.operations.manipulation.creation import full_like as full_like
 from ..effects.operations.manipulation.creation import iota as iota
 from ..effects.operations.manipulation.operand_promotion import broadcast_shapes as broadcast_shapes
 from ..effects.operations.manipulation.rearranging import broadcast as broadcast
@@ -192,6 +190,8 @@ from .composed import PrecisionLike as PrecisionLike
 from .composed import approx_max_k as approx_max_k
 from .composed import approx_min_k as approx_min_k
 from .composed import dtype as dtype
+from .composed import full as full
+from .composed import full_like as full_like
 from .composed import log2 as log2
 from .composed import one_minus_square as one_minus_square
 from .composed import polynomial as polynomial

@@ -1,4 +1,4 @@
-"""Functions that other operations compose: log2, one_minus_square, polynomial, unstack, shape_as_value, top k."""
+"""Functions that other operations compose: full, log2, one_minus_square, polynomial, unstack, shape_as_value, top k."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from ..effects.operations.elementwise import transcendental
 from ..effects.operations.elementwise.arithmetic import add, div, mul, neg, sub
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.foundations.shapes import canonical_axis, canonical_shape, reshape, zeros
+from ..effects.operations.manipulation import creation
 from ..effects.operations.manipulation.operand_promotion import together
 from ..effects.operations.manipulation.slicing import split
 from ..effects.operations.reductions.sorting import top_k
 from ..effects.types.dtypes import ANY_FLOATING, dtype_of
 from ..interpreters.custom.custom_jvp import custom_jvp
+from ..lowering.arrays.device_put import put_like
 
 dtype = dtype_of
 # The dimensions that are summed over, of both operands, and those that both share.
@@ -28,6 +30,28 @@ DotDimensionNumbers: TypeAlias = tuple[tuple[Sequence[int], Sequence[int]], tupl
 PrecisionLike: TypeAlias = (
     str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithm | DotAlgorithmPreset | None
 )
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+    """The array of this shape whose elements are all ``fill_value``, a number or an array of rank 0.
+
+    Without ``dtype`` it has the dtype of ``fill_value``, weak where that is; with ``sharding`` it is there.
+
+    >>> full((2,), 1.5)
+    Array([1.5, 1.5], dtype=float32, weak_type=True)
+    """
+    return put_like(creation.full(shape, fill_value, dtype), None, sharding)
+
+
+def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Any:
+    """``full`` of the shape and dtype of ``x``, an array or anything with ``shape`` and ``dtype``.
+
+    Without ``sharding`` it is where ``x`` is, if that is an array of this shape committed to devices.
+
+    >>> full_like(np.zeros((2,), "int8"), 7)
+    Array([7, 7], dtype=int8)
+    """
+    return put_like(creation.full_like(x, fill_value, dtype, shape), x, sharding)
 
 
 def log2(x: Any, *, accuracy: Any = None) -> Any:

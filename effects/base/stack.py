@@ -37,13 +37,13 @@ class SiteCell:
 class Binding(NamedTuple):
     """Named axes that one run binds, with their sizes.
 
-    ``on_mesh``: they are axes of a mesh, whose devices are the lanes. ``tracks``: types tell along which of them a
+    ``mesh``: the one that has these axes, where its devices are the lanes. ``tracks``: types tell along which of them a
     value varies.
     """
 
     axes: tuple[tuple[Hashable, int], ...]
     tracks: bool = False
-    on_mesh: bool = False
+    mesh: Any = None
 
 
 class Run:

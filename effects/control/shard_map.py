@@ -35,7 +35,7 @@ class ShardMap(HigherOrder):
 
     @property
     def binds(self) -> Binding:
-        return Binding(self.axes, self.tracks, True)
+        return Binding(self.axes, self.tracks, self.mesh)
 
     @property
     def sums_lanes(self) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ..base.stack import perform
+from ..base.errors import BadArgument
+from ..base.stack import current, perform
 from ..core.columns import data_movement, linear
 from ..core.operation import operation
 from ..sharding.named_sharding import NamedSharding
@@ -23,6 +24,14 @@ class ShardingConstraint:
         return op.sharding.mesh
 
     def result_type(op, x):
+        taken = {axis for binding in current().scope if binding.mesh is not None for axis, _ in binding.axes}
+        found = [axis for axis in op.sharding.spec.axes if axis in taken]
+        if found:
+            raise BadArgument(
+                f"with_sharding_constraint: inside of shard_map over {found[0]!r} a value has no parts along it, "
+                f"got {op.sharding.spec}.",
+                hint="name the axes that are left to the compiler.",
+            )
         op.sharding.check_compatible_aval(x.shape)
         return x
 

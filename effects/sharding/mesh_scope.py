@@ -8,7 +8,8 @@ from typing import Any
 
 from ..base import config
 from ..base.errors import BadArgument
-from .mesh import EMPTY_ABSTRACT_MESH, EMPTY_MESH, AbstractMesh, Mesh
+from ..base.stack import current
+from .mesh import EMPTY_ABSTRACT_MESH, EMPTY_MESH, AbstractMesh, AxisType, Mesh
 
 
 class set_mesh:
@@ -67,6 +68,15 @@ def get_mesh() -> Mesh:
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """The axes of the mesh in force, by ``set_mesh`` or ``use_abstract_mesh``; where none is, an empty mesh."""
+    """The axes of the mesh in force, by ``set_mesh`` or ``use_abstract_mesh``; where none is, an empty mesh.
+
+    Inside of ``shard_map`` those of its mesh, of which the ones that it divides are manual.
+    """
+    around = [binding for binding in current().scope if binding.mesh is not None]
+    if around:
+        mesh: AbstractMesh = around[0].mesh.abstract_mesh
+        manual = {name for binding in around for name, _ in binding.axes}
+        kinds = [AxisType.Manual if n in manual else kind for n, kind in zip(mesh.axis_names, mesh.axis_types)]
+        return AbstractMesh(mesh.axis_sizes, mesh.axis_names, kinds, abstract_device=mesh.abstract_device)
     found: AbstractMesh | None = config.current().abstract_mesh
     return EMPTY_ABSTRACT_MESH if found is None else found

@@ -54,10 +54,12 @@ def shard_map(
 
     Args:
         in_specs, out_specs: a ``PartitionSpec`` for each argument and result, or a prefix of their trees. A spec names
-            for each dimension the axes over which it is divided; along others every device has the same piece. Without
-            in_specs they are those of the arguments, arrays that lie on the mesh.
-        mesh: by default the mesh in force (``set_mesh``).
-        axis_names: the axes that ``f`` sees; empty for all. Over the others the compiler divides the work.
+            for each dimension the axes over which it is divided; along others every device has the same piece. An
+            argument whose spec is None is handed on as it is. Without in_specs they are those of the arguments, arrays
+            that lie on the mesh.
+        mesh: by default that of the ``shard_map`` around it, else the mesh in force (``set_mesh``).
+        axis_names: the axes that ``f`` sees; empty for all, but for those that a ``shard_map`` around it divides. Over
+            the others the compiler divides the work.
         check_vma: the types of values tell along which axes they vary from device to device. A result must not vary
             along an axis that its spec does not name, and the derivative of a value that all devices share is the sum
             of what each contributes. False: nothing is checked, every value is one of each device, and of a result that
@@ -84,13 +86,17 @@ def shard_map(
     def mapped(*args: Any) -> Any:
         over, axes = _manual_axes(mesh, axis_names)
         leaves, tree = pytrees.flatten(args)
-        xs = [as_array(x) for x in leaves]
-        specs = [_spec_of(x, over) for x in xs] if in_specs is Infer else _flat_specs("in_specs", in_specs, args)
+        inferred = in_specs is Infer
+        wanted = [Infer] * len(leaves) if inferred else _flat_specs("in_specs", in_specs, args)
+        places = [i for i, spec in enumerate(wanted) if spec is not None]
+        xs = [as_array(leaves[i]) for i in places]
+        specs = [_spec_of(x, over) if inferred else wanted[i] for i, x in zip(places, xs)]
         into = [_division("in_specs", spec, axes, len(x.type.shape)) for spec, x in zip(specs, xs)]
         out: list[Division] = []
 
         def body(*values: Any) -> Any:
-            y = f(*pytrees.unflatten(tree, values))
+            given = dict(zip(places, values))
+            y = f(*pytrees.unflatten(tree, [given.get(i, leaf) for i, leaf in enumerate(leaves)]))
             ys = [as_array(leaf) for leaf in pytrees.leaves(y)]
             found = _flat_specs("out_specs", out_specs, y)
             out[:] = [_division("out_specs", spec, axes, len(leaf.type.shape)) for spec, leaf in zip(found, ys)]
@@ -112,7 +118,7 @@ def _tracked(
     """The structure and rows of the results of a body whose types tell along which axes a value varies."""
     named = [_named(division) for division in into]
     types = [_piece(x.type, over).along(x.type.varying | over) for x, over in zip(rows, named)]
-    structure, program, captured = _recorded(body, types, Binding(axes, True, True), name)
+    structure, program, captured = _recorded(body, types, Binding(axes, True, mesh), name)
     return structure, perform(ShardMap((program,), mesh, axes, True, len(captured)), *captured, *rows)
 
 
@@ -128,7 +134,7 @@ def _untracked(
     types = [x.type if k < len(shared) else _piece(x.type, everywhere) for k, x in enumerate(given)]
     places = [order.index(i) for i in range(len(into))]
     structure, program, captured = _recorded(
-        lambda *values: body(*[values[k] for k in places]), types, Binding(axes, False, True), name
+        lambda *values: body(*[values[k] for k in places]), types, Binding(axes, False, mesh), name
     )
     results = perform(ShardMap((program,), mesh, axes, False, len(captured) + len(shared)), *captured, *given)
     return structure, [_relabelled(y, everywhere, _named(d), mesh, axes) for y, d in zip(results, out)]
@@ -242,18 +248,22 @@ def _manual_axes(mesh: Any, axis_names: Collection[Hashable]) -> tuple[Any, Size
 
     Raises: BadArgument: there is no mesh, it has no such axis, or each device has its own pieces along one already.
     """
-    over = get_mesh() if mesh is None else mesh
+    around = [binding for binding in current().scope if binding.mesh is not None]
+    over = mesh if mesh is not None else around[0].mesh if around else get_mesh()
     if over.empty:
         over = get_abstract_mesh()
     if over.empty:
         raise BadArgument("shard_map: a mesh must be given or in force, got none.", hint="mesh=..., or set_mesh(mesh).")
+    if around and over.shape_tuple != around[0].mesh.shape_tuple:
+        raise BadArgument(f"shard_map: the mesh must be that of the shard_map around it, {around[0].mesh}, got {over}.")
+    over = around[0].mesh if around else over
     names = {axis_names} if isinstance(axis_names, str) else set(axis_names)
     for name in names:
         over.axis_size("shard_map", name)
-    axes = tuple([axis for axis in over.shape_tuple if not names or axis[0] in names])
-    taken = {axis for binding in current().scope if binding.on_mesh for axis in binding.axes}.intersection(axes)
-    if taken:
-        listed = ", ".join(sorted([repr(name) for name, _ in taken]))
+    taken = {axis for binding in around for axis in binding.axes}
+    axes = tuple([axis for axis in over.shape_tuple if (axis[0] in names if names else axis not in taken)])
+    if taken.intersection(axes):
+        listed = ", ".join(sorted([repr(name) for name, _ in taken.intersection(axes)]))
         raise BadArgument(
             f"shard_map: axes must be other than those of the shard_map around it, got {listed} again.",
             hint="axis_names={...} names those that this one divides.",

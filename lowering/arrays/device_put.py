@@ -96,6 +96,13 @@ def place(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
     return concrete(x.type, None, runtime.put(x.value, device))
 
 
+def put_like(y: Any, x: Any, device: Any = None) -> Any:
+    """``y`` where ``device`` says; without it where ``x`` is, if that is an array of its shape committed to devices."""
+    if device is None and isinstance(x, ConcreteArray) and x.committed and x.type.shape == y.type.shape:
+        device = x.sharding
+    return y if device is None else device_put(y, device)
+
+
 def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
     """Trees of arrays, one for each device, as trees of arrays whose first dimension is cut over the devices.
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...effects.base import config
 from ...effects.base.errors import BadArgument
+from ...effects.base.stack import current
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding, Sharding
 from ...effects.sharding.partition_spec import UNCONSTRAINED, PartitionSpec
@@ -31,7 +32,8 @@ def requested(where: str, sharding: Any) -> Any:
             f"{where}: a sharding or a PartitionSpec is needed, got {sharding!r}.",
             hint="NamedSharding(mesh, PartitionSpec('axis')).",
         )
-    mesh = config.current().mesh
+    around = [binding.mesh for binding in current().scope if binding.mesh is not None]
+    mesh = around[0] if around else config.current().mesh
     if mesh is None:
         raise BadArgument(
             f"{where}: a PartitionSpec is about the mesh in force, and there is none, got {sharding}.",

@@ -34,7 +34,7 @@ from ...interpreters.core.record import Record
 from ...interpreters.references.reference import discharge, references_in
 from ..xla.array_backend import ON_PLACED, PLACED, default_device
 from ..xla.lazy import runtime
-from .compile import LoadedProgram, compile_program
+from .compile import LoadedProgram, compile_program, fail
 from .placement import Placement, by_settings, committed
 
 # workload -> kind of dtype -> the size (``Operation.workload_size``) from which the compiled operation is faster,
@@ -156,7 +156,7 @@ def _placed(op: Operation, operands: tuple[ConcreteArray, ...]) -> Any:
     if not LOWER.has(type(op)):
         return None
     compiled = _compiled(op, types, where)
-    return op.from_results(compiled.execute(compiled.moved([x.buffer for x in operands]), where is not None))
+    return _executed(op, compiled, operands, where is not None)
 
 
 def evaluate_compiled(op: Operation, operands: tuple[ConcreteArray, ...]) -> Any:
@@ -165,10 +165,15 @@ def evaluate_compiled(op: Operation, operands: tuple[ConcreteArray, ...]) -> Any
     if refs:
         return discharge(op, operands, refs)  # type: ignore[arg-type]
     types = tuple([x.type for x in operands])
-    buffers = [x.buffer for x in operands]
-    where = committed(buffers, op.name) if PLACED else None
-    compiled = _compiled(op, types, where)
-    return op.from_results(compiled.execute(compiled.moved(buffers), where is not None))
+    where = committed([x.buffer for x in operands], op.name) if PLACED else None
+    return _executed(op, _compiled(op, types, where), operands, where is not None)
+
+
+def _executed(op: Operation, compiled: LoadedProgram, operands: tuple[ConcreteArray, ...], committed: bool) -> Any:
+    try:
+        return op.from_results(compiled.execute(compiled.moved([x.buffer for x in operands]), committed))
+    except (RuntimeError, ValueError) as error:
+        fail(error, op.name, operands, lambda i: f"operand {i}", ())
 
 
 def _may_be_accelerated() -> bool:

@@ -55,6 +55,8 @@ def pmap(
     Array([0.25, 0.75], dtype=float32)
     """
     need_function("pmap", fun)
+    if devices is not None and not len(devices):
+        raise BadArgument("pmap: there must be devices for the lanes, got none.", hint="leave devices out.")
     numbers = static_broadcasted_argnums
     fixed = frozenset([numbers] if isinstance(numbers, int) else numbers)
     name = UNNAMED if axis_name is None else axis_name
@@ -69,11 +71,13 @@ def pmap(
             return fun(*[given.get(i, x) for i, x in enumerate(args)], **named)
 
         dynamic = tuple([args[i] for i in at])
-        if any([binding.on_mesh for binding in current().scope]):
+        if any([binding.mesh is not None for binding in current().scope]):
             return vmap(lane, (axes, 0), out_axes, axis_name, axis_size)(dynamic, kwargs)
         return _on_devices(lane, (dynamic, kwargs), (axes, 0), out_axes, name, axis_size, devices, backend)
 
-    return jit(mapped, static_argnums=tuple(fixed), donate_argnums=donate_argnums)
+    compiled = jit(mapped, static_argnums=tuple(fixed), donate_argnums=donate_argnums)
+    compiled.__wrapped__ = fun
+    return compiled
 
 
 def _on_devices(

@@ -90,6 +90,8 @@ class XlaBackend:
         return runtime.is_committed(buffer)
 
     def parts(self, x: ConcreteArray) -> list[ConcreteArray]:
+        if runtime.is_deleted(x.buffer):
+            raise DeletedArray("addressable_shards: the array was deleted or donated.", hint="copy it before.")
         if runtime.named_sharding(x.buffer) is None:
             return [x]
         part_type = x.type.update(shape=x.sharding.shard_shape(x.type.shape))

@@ -149,8 +149,8 @@ def assemble(parts: list[Buffer], kind: Aval, where: BufferSharding) -> Buffer:
 
 
 def duplicate(buffer: Buffer) -> Buffer:
-    """A buffer of equal elements on the same device, in memory of its own."""
-    where, devices, always = buffer._sharding, xc.DeviceList((device_of(buffer),)), xc.ArrayCopySemantics.ALWAYS_COPY
+    """A buffer of equal elements on the same devices, in memory of its own."""
+    where, devices, always = buffer._sharding, xc.DeviceList(devices_of(buffer)), xc.ArrayCopySemantics.ALWAYS_COPY
     return xc.batched_copy_array_to_devices_with_sharding([buffer], [devices], [where], [always])[0]
 
 

@@ -35,7 +35,7 @@ from ...effects.types import dtypes
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.casting import cast
 from ...interpreters.transformations.vmap import vmap
-from ...lowering.arrays.device_put import device_put
+from ...lowering.arrays.device_put import device_put, put_like
 from .joining_splitting import stack
 
 __all__ = [
@@ -136,7 +136,7 @@ def duplicate(x: Any) -> Any:
     """A copy in its own buffer: donating one of the two leaves the other valid."""
     if not isinstance(x, ConcreteArray):
         return x
-    if x._value is not None:
+    if x._value is not None and not x.committed:
         return concrete(x.type, x._value.copy())
     return concrete(x.type, None, InstalledBackend.backend.duplicate(x.buffer))
 
@@ -246,11 +246,11 @@ def _full(shape: Any, dtype: Any, value: Any, device: Any, where: str) -> Any:
     return _filled(array_type(shape_of(shape, where), kind), value, device)
 
 
-def _filled(type: ArrayType, value: Any, device: Any) -> Any:
+def _filled(type: ArrayType, value: Any, device: Any, like: Any = None) -> Any:
     """The array of this type whose elements are all ``value``; of the dtype float0, which has none, NumPy's array."""
     if type.dtype == dtypes.float0:
         return np.zeros(type.shape, type.dtype)
-    return placed(shapes.full(type, value), device)
+    return put_like(shapes.full(type, value), like, device)
 
 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
@@ -322,7 +322,7 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
     Array([0, 0], dtype=int32)
     """
     no_sharding("zeros_like", out_sharding)
-    return _filled(_like(a, dtype, shape, "zeros_like"), 0, device)
+    return _filled(_like(a, dtype, shape, "zeros_like"), 0, device, a)
 
 
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
@@ -332,7 +332,7 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
     Array(1., dtype=float32, weak_type=True)
     """
     no_sharding("ones_like", out_sharding)
-    return _filled(_like(a, dtype, shape, "ones_like"), 1, device)
+    return _filled(_like(a, dtype, shape, "ones_like"), 1, device, a)
 
 
 def empty_like(
@@ -344,7 +344,7 @@ def empty_like(
     (2,)
     """
     no_sharding("empty_like", out_sharding)
-    return placed(shapes.full(_like(prototype, dtype, shape, "empty_like"), 0), device)
+    return put_like(shapes.full(_like(prototype, dtype, shape, "empty_like"), 0), prototype, device)
 
 
 def full_like(
@@ -358,7 +358,7 @@ def full_like(
     no_sharding("full_like", out_sharding)
     made = _like(a, dtype, shape, "full_like")
     value = _element(fill_value, made.dtype, made.weak)
-    return placed(shapes.broadcast(value, made.shape) if made.shape != value.type.shape else value, device)
+    return put_like(shapes.broadcast(value, made.shape) if made.shape != value.type.shape else value, a, device)
 
 
 @boundary

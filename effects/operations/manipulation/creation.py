@@ -71,7 +71,7 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: An
     return perform(Iota(dtypes.canonical(dtype), shape, canonical_axis(dimension, len(shape), "broadcasted_iota")))
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     """The array of this shape whose elements are all ``fill_value``, a number or an array of rank 0.
 
     Without ``dtype`` it has the dtype of ``fill_value``, weak where that is.
@@ -79,7 +79,6 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     >>> full((2,), 1.5)
     Array([1.5, 1.5], dtype=float32, weak_type=True)
     """
-    no_sharding("full", sharding)
     shape = canonical_shape(shape, "full")
     value = as_array(fill_value) if dtype is None else convert(fill_value, dtypes.canonical(dtype))
     if value.type.shape:
@@ -87,13 +86,12 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     return broadcast_in_dim(value, shape, ()) if shape else value
 
 
-def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Any:
+def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
     """``full`` of the shape and dtype of ``x``, an array or anything with ``shape`` and ``dtype``.
 
     >>> full_like(np.zeros((2,), "int8"), 7)
     Array([7, 7], dtype=int8)
     """
-    no_sharding("full_like", sharding)
     like = x if hasattr(x, "shape") and hasattr(x, "dtype") else type_of(x)
     weak = dtype is None and bool(getattr(like, "weak_type", False))
     kind = dtypes.canonicalize_dtype(like.dtype) if dtype is None else dtypes.canonical(dtype)

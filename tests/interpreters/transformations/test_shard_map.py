@@ -290,6 +290,33 @@ def test_axes_that_xla_cannot_merge_are_refused():
         nested("b", "a")(X)
 
 
+def test_inside_its_mesh_is_in_force_with_the_axes_that_are_left():
+    seen = []
+
+    def inner(x):
+        seen.append(hx.sharding.get_abstract_mesh())
+        return hx.shard_map(lambda y: lax.psum(y, "b") * lax.axis_index("a"), in_specs=P(None, "b"), out_specs=P())(x)
+
+    check(over(inner, P("a"), P("a"), axis_names={"a"}), X.reshape(8, 4, 2).sum(1) * np.repeat([0, 1], 4)[:, None], X)
+    assert {mesh.manual_axes for mesh in seen} == {("a",)}
+    assert {mesh.auto_axes for mesh in seen} == {("b",)}
+    assert hx.sharding.get_abstract_mesh().empty
+    constrained = over(lambda x: lax.with_sharding_constraint(x, P(None, "b")) * 2, P("a"), P("a"), axis_names={"a"})
+    check(constrained, 2 * X, X)
+    every = over(lambda x: hx.shard_map(lambda y: 2 * y, in_specs=P(), out_specs=P())(x), P(BOTH), P(BOTH))
+    check(every, 2 * X, X)
+
+
+def test_an_argument_without_a_spec_is_handed_on_as_it_is():
+    sign = object()
+
+    def f(words, x, n):
+        assert words["sign"] is sign and type(n) is int
+        return x * np.ones(n, np.float32)
+
+    check(lambda x: over(f, ({"sign": None}, P("a"), None), P("a"))({"sign": sign}, x, 8), X, X)
+
+
 def test_vmap_inside_and_outside():
     inside = over(hx.vmap(lambda r: r - lax.pmean(r, ("b", "i")), axis_name="i"), P(*BOTH), P(*BOTH))
     rows = whole(X)
@@ -372,8 +399,17 @@ meets_in_its_rule.defjvp(lambda primals, tangents: (primals[0] * 2, lax.psum(tan
         (lambda x: x, (P("a"), P()), errors.BadArgument, "every axis along which a result varies, got .* without 'a'"),
         (lambda x: x[:3], (P(), P("b")), None, None),
         (
-            lambda x: over(lambda y: y, P("a"), P("a"))(x),
-            (P("a"), P("a")), errors.BadArgument, "other than those of the shard_map around it, got 'a', 'b' again",
+            lambda x: over(lambda y: y, P("a"), P("a"), axis_names={"a"})(x),
+            (P("a"), P("a")), errors.BadArgument, "other than those of the shard_map around it, got 'a' again",
+        ),
+        (lambda x: over(lambda y: y, P("a"), P())(x), (P(), P()), errors.BadArgument, r"must name axes of \[\], got"),
+        (
+            lambda x: hx.shard_map(lambda y: y, mesh=hx.make_mesh((8,), ("c",)), in_specs=P(), out_specs=P())(x),
+            (P(), P()), errors.BadArgument, "the mesh must be that of the shard_map around it",
+        ),
+        (
+            lambda x: lax.with_sharding_constraint(x, P("b")), (P("a"), P("a")), errors.BadArgument,
+            "inside of shard_map over 'b' a value has no parts along it",
         ),
         (lambda x: lax.psum(x, "c"), (P(), P()), errors.UnboundAxis, "in scope are 'a' of size 2, 'b' of size 4"),
         (lambda x: hx.perform(Pulse()) or x, (P(), P()), errors.CannotCross, "every device would perform pulse"),

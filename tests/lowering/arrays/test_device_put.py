@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import handlax as hx
-from handlax import errors
+from handlax import errors, lax
 from handlax import numpy as hnp
 from handlax.effects.sharding.mesh import Mesh
 from handlax.effects.sharding.named_sharding import NamedSharding, SingleDeviceSharding
@@ -98,3 +98,26 @@ def test_one_part_for_each_device():
     assert y.tolist() == [[0, 1, 2]] * 2 and y.devices() == {*DEVICES[2:4]}
     with pytest.raises(errors.BadArgument, match="a tree for each device"):
         hx.device_put_sharded(parts, DEVICES[:3])
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_arrays_like_one_and_its_copies_are_where_it_is(place):
+    x = hx.device_put(X, place)
+    assert x.tolist() == X.tolist()  # its elements were read
+    made = [hnp.zeros_like(x), hnp.ones_like(x), hnp.full_like(x, 2), lax.full_like(x, 3), hnp.array(x), hnp.copy(x)]
+    assert {y.sharding for y in made} == {x.sharding}
+    assert [float(y[0, 1]) for y in made] == [0, 1, 2, 3, 1, 1]
+    assert len({int(y.addressable_data(0).unsafe_buffer_pointer()) for y in (x, *made)}) == 7
+    assert hnp.zeros_like(x, shape=(3,)).sharding == hnp.zeros(3).sharding
+    assert lax.full((8, 8), 1, sharding=A).sharding == lax.full_like(x, 1, sharding=A).sharding == A
+
+
+@pytest.mark.parametrize(
+    "use", [lambda x: x[0], lambda x: x + 1, lambda x: x.tolist(), lambda x: x.addressable_shards[0].data]
+)
+def test_a_deleted_array_is_called_so(use):
+    x = hx.device_put(X, A)
+    x.delete()
+    x.delete()
+    with pytest.raises(errors.DeletedArray, match="deleted or donated"):
+        use(x)

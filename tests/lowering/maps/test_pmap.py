@@ -66,7 +66,14 @@ def test_static_arguments_keywords_and_devices():
     assert hx.pmap(lambda: lax.axis_index("i"), axis_name="i", axis_size=5)().tolist() == [0, 1, 2, 3, 4]
 
 
+def test_the_function_that_is_mapped():
+    f = lambda x: x
+    assert hx.pmap(f).__wrapped__ is f
+
+
 def test_errors():
+    with pytest.raises(errors.BadArgument, match="there must be devices for the lanes"):
+        hx.pmap(lambda x: x, devices=[])
     with pytest.raises(errors.BadArgument, match="every lane needs a device, got 9 lanes for 8 devices"):
         hx.pmap(lambda x: x)(np.ones(9))
     with pytest.raises(errors.ShapeMismatch, match="pmap: mapped axes must have one size"):
