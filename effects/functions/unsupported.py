@@ -8,11 +8,11 @@ from ..base.errors import BadArgument
 
 
 def no_sharding(name: str, out_sharding: Any) -> None:
-    """Raises BadArgument for a sharding: an array is on one device."""
+    """Raises BadArgument for a sharding: types have none, and the compiler chooses that of a result."""
     if out_sharding is not None:
         raise BadArgument(
-            f"{name}: the sharding of the result must be None, as an array is on one device, got {out_sharding!r}.",
-            hint="leave it out; device_put(y, device) moves the result.",
+            f"{name}: the sharding of the result must be None, as the compiler chooses it, got {out_sharding!r}.",
+            hint="leave it out; with_sharding_constraint(y, sharding) says how the result is cut.",
         )
 
 
