@@ -1,10 +1,21 @@
-"""Calls of jitted functions with arrays over eight virtual CPU devices, which a process of its own has."""
+"""Arrays and programs over many devices.
+
+Calls of jitted functions with arrays over eight virtual CPU devices, which a process of its own has; and what a step of
+training costs to trace and to lower for an abstract mesh of 4,096 devices, against one of 8, for handlax alone.
+"""
 
 from __future__ import annotations
 
 import os
+import runpy
 import statistics
+import time
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import handlax as hx
 
 from .rows_start import run_process
 from .timing import Pair, Plan, Row
@@ -45,6 +56,50 @@ def calls(function: str, argument: str = "x") -> Callable[[Plan], Pair]:
     return measure
 
 
+EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "parallel_transformer.py"
+FEW, MANY = (2, 2, 2), (64, 8, 8)  # data, model and pipeline parallel
+
+
+@cache
+def transformer_step(sizes: tuple[int, ...]) -> Any:
+    return runpy.run_path(str(EXAMPLE))["planned"](*sizes)
+
+
+def trace(sizes: tuple[int, ...]) -> Any:
+    step, args = transformer_step(sizes)
+    return hx.make_program(step)(*args)
+
+
+def lower(sizes: tuple[int, ...]) -> str:
+    step, args = transformer_step(sizes)
+    return str(hx.jit(step).lower(*args).as_text())
+
+
+def against_few(measured: Callable[[tuple[int, ...]], Any]) -> Callable[[Plan], Pair]:
+    """Processor time, medians of alternating samples."""
+
+    def sample(sizes: tuple[int, ...]) -> float:
+        hx.clear_caches()
+        start = time.process_time()
+        measured(sizes)
+        return (time.process_time() - start) * 1e6
+
+    def measure(plan: Plan) -> Pair:
+        for sizes in (MANY, FEW):
+            sample(sizes)
+        samples = [(sample(MANY), sample(FEW)) for _ in range(9 * plan.rounds)]
+        many, few = map(statistics.median, zip(*samples))
+        return Pair(many, few, (f"for 8: {few:.3g} us",))
+
+    return measure
+
+
+def text_sizes(plan: Plan) -> Pair:
+    """Without the pairs of the pipeline, a table forward and one backward, of which StableHLO has no symbolic form."""
+    many, few = [lower(sizes).split("module @") for sizes in (MANY, FEW)]
+    return Pair(len(many[1]), len(few[1]), (f"tables of pairs: {len(many[0]):,}, for 8: {len(few[0]):,}",))
+
+
 SHARD_MAP = 'lib.jit(lib.shard_map(lambda x: x + 1.0, mesh=mesh, in_specs=P("a", "b"), out_specs=P("a", "b")))'
 ROWS_OF_X = "f(np.ones((8, 16), 'float32'))"
 ON_ONE = "f(lib.numpy.ones((16, 8), 'float32'))"
@@ -53,4 +108,7 @@ ROWS = [
     Row("shard_map dispatch over 8 devices, 1 argument", 1.00, calls(SHARD_MAP), unit="us"),
     Row("pmap dispatch over 8 devices, 1 argument", 1.00, calls("lib.pmap(lambda x: x + 1.0)", ROWS_OF_X), unit="us"),
     Row("jit dispatch on one of 8 devices, 1 argument", 1.00, calls("lib.jit(lambda x: x + 1.0)", ON_ONE), unit="us"),
+    Row("transformer step for 4,096 devices against 8: trace", 1.1, against_few(trace), beside=False),
+    Row("transformer step for 4,096 devices against 8: trace + lower", 1.1, against_few(lower), beside=False),
+    Row("transformer step for 4,096 devices against 8: text", 1.1, text_sizes, unit="bytes", beside=False),
 ]

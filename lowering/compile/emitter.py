@@ -47,13 +47,16 @@ class Emitter:
     """The builder of one function of a module, which lowering rules append operations to.
 
     ``made`` is the type of the current equation's result, or a tuple of types; ``here`` is the current equation, as a
-    program and an index. ``functions``, ``calls`` and ``meshes`` are the module's: its private functions by program,
-    its host functions, and the symbols of its meshes by their axes; ``mesh_of_all`` is that of its devices, None for
-    one. ``manual`` is the mesh whose devices execute what is emitted on their own pieces, if any. ``constants`` are
-    those of the function, or of the current region.
+    program and an index. ``functions``, ``calls``, ``meshes`` and ``tables`` are the module's: its private functions by
+    program, its host functions, the symbols of its meshes by their axes, and the names of tables of numbers by their
+    texts; ``mesh_of_all`` is that of its devices, None for one. ``manual`` is the mesh whose devices execute what is
+    emitted on their own pieces, if any. ``constants`` are those of the function, or of the current region.
     """
 
-    __slots__ = ("lines", "count", "made", "here", "functions", "calls", "meshes", "mesh_of_all", "manual", "constants")
+    __slots__ = (
+        "lines", "count", "made", "here", "functions", "calls", "meshes", "tables", "mesh_of_all", "manual",
+        "constants",
+    )  # fmt: skip
 
     def __init__(self, module: Emitter | None = None, mesh: MeshAxes | None = None):
         """The emitter of the first function of a module, or of another of the module that ``module`` builds."""
@@ -64,6 +67,7 @@ class Emitter:
         self.functions: dict[Any, Any] = {} if module is None else module.functions
         self.calls: list[HostCall] = [] if module is None else module.calls
         self.meshes: dict[MeshAxes, str] = {} if module is None else module.meshes
+        self.tables: dict[str, str] = {} if module is None else module.tables
         self.mesh_of_all: MeshAxes | None = mesh if module is None else module.mesh_of_all
         self.manual: Any = None if module is None else module.manual
         self.constants: dict[Any, SsaValue] = {}
@@ -458,6 +462,11 @@ class Emitter:
         number = len(self.meshes)
         return self.meshes.setdefault(axes, f"@mesh_{number}" if number else "@mesh")
 
+    def table(self, text: str) -> str:
+        """The name of an attribute, ``#table``, ``#table_1``, ..., which the module has once for all its uses."""
+        number = len(self.tables)
+        return self.tables.setdefault(text, f"#table_{number}" if number else "#table")
+
     def sharding(self, sharding: NamedSharding, type: ArrayType) -> str:
         """How a value of this type is cut, in Shardy's text: ``<@mesh, [{"a"}, {}]>``."""
         return f"<{self.mesh(sharding.mesh)}, {sharding.sdy(len(storage(type)[0]))}>"
@@ -560,7 +569,8 @@ def lower_program(
     functions = "".join([text for _, text in emit.functions.values()])
     meshes = "".join([_declaration(symbol, axes) for axes, symbol in emit.meshes.items()])
     head = f"mhlo.num_partitions = {1 if mesh is None else mesh.size} : i32, mhlo.num_replicas = 1 : i32"
-    text = f"module @{_identifier(name)} attributes {{{head}}} {{\n{meshes}{main}{functions}}}\n"
+    tables = "".join([f"{name} = {table}\n" for table, name in emit.tables.items()])
+    text = f"{tables}module @{_identifier(name)} attributes {{{head}}} {{\n{meshes}{main}{functions}}}\n"
     return StablehloModule(text, large, tuple(emit.calls))
 
 

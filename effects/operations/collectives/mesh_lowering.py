@@ -1,7 +1,9 @@
 """Collectives on the devices of a mesh: one operation of StableHLO each.
 
 Devices are numbered as in the mesh, row-major, its first axis major. ``rows`` has a row of these numbers for each
-product of the named axes; replica groups and pairs of devices are read off it.
+product of the named axes; replica groups and pairs of devices are read off it. Devices that meet along whole axes are
+told by the names of these, whose text does not grow with the mesh. For pairs, and groups within an axis, StableHLO has
+no such form: their table has all devices, and stands once in the module for all operations that have it.
 """
 
 from __future__ import annotations
@@ -30,22 +32,30 @@ def rows(mesh: Any, axes: Sequence[SizedAxis]) -> np.ndarray[Any, Any]:
     return np.moveaxis(numbers, places, range(-len(places), 0)).reshape(-1, prod([size for _, size in axes]))
 
 
-def device_groups(mesh: Any, op: Any) -> list[list[int]]:
-    """The numbers of the devices that meet, group by group; shorter groups are filled with -1."""
-    every = [range(prod([size for _, size in op.axes]))] if op.groups is None else op.groups
-    made = [[int(row[lane]) for lane in group] for row in rows(mesh, op.axes) for group in every]
-    return [list(column) for column in zip(*zip_longest(*made, fillvalue=-1))]
+def device_groups(mesh: Any, op: Any) -> np.ndarray[Any, Any]:
+    """The numbers of the devices that meet, a row for each group; shorter groups are filled with -1."""
+    every = (range(prod([size for _, size in op.axes])),) if op.groups is None else op.groups
+    lanes = np.array([*zip_longest(*every, fillvalue=-1)]).T
+    return np.where(lanes < 0, -1, rows(mesh, op.axes)[:, lanes]).reshape(-1, lanes.shape[1])
 
 
-def dense_numbers(numbers: Sequence[Sequence[int]]) -> str:
-    """A table of integers as an attribute."""
-    return f"dense<{[list(map(int, row)) for row in numbers]}> : tensor<{len(numbers)}x{len(numbers[0])}xi64>"
+def device_pairs(mesh: Any, op: Any) -> np.ndarray[Any, Any]:
+    """The numbers of devices that send and that receive, a row for each pair."""
+    return rows(mesh, op.axes)[:, np.array(op.pairs)].reshape(-1, 2)
+
+
+def dense_numbers(emit: Any, numbers: np.ndarray[Any, Any]) -> str:
+    """A table of integers as an attribute, which the module has once."""
+    height, width = numbers.shape
+    row = f"[{', '.join(['%d'] * width)}]"
+    text = ", ".join([row] * height) % tuple(numbers.ravel().tolist())  # thousands of lists would wake the collector
+    return str(emit.table(f"dense<[{text}]> : tensor<{height}x{width}xi64>"))
 
 
 def replica_groups(op: Any, emit: Any) -> str:
     """The devices that meet: by the names of axes, whose text does not grow with the mesh, or group by group."""
     if op.groups is not None:
-        return f"replica_groups = {dense_numbers(device_groups(emit.manual.mesh, op))}"
+        return f"replica_groups = {dense_numbers(emit, device_groups(emit.manual.mesh, op))}"
     axes = ", ".join([f"#stablehlo.axis_ref<name = {sdy_axis(name)}>" for name, _ in op.axes])
     mesh = emit.mesh(emit.manual.mesh)
     return f"replica_groups = #stablehlo.replica_group_mesh_axes<mesh = {mesh}, axes = [{axes}]>"
@@ -123,8 +133,8 @@ def collective_permute(op: Any, emit: Any, x: Any) -> Any:
 
 @between_lanes
 def _permute(op: Any, emit: Any, x: Any) -> Any:
-    pairs = [(row[s], row[t]) for row in rows(emit.manual.mesh, op.axes) for s, t in op.pairs]
-    attributes = f"source_target_pairs = {dense_numbers(pairs)}, {CHANNEL}"
+    pairs = dense_numbers(emit, device_pairs(emit.manual.mesh, op))
+    attributes = f"source_target_pairs = {pairs}, {CHANNEL}"
     return emit.op("collective_permute", x, attributes=attributes, type=x.type)
 
 
