@@ -41,14 +41,31 @@ from ..elementwise.arithmetic import add, div, integer_pow, mul
 from ..elementwise.comparison import eq, select
 from ..elementwise.complex_parts import complex, imag, real
 from ..elementwise.conversion import bitcast_convert_type, convert
-from ..foundations.shapes import broadcast, move_axis, reduce_sum, reshape, zeros
+from ..foundations.shapes import ReduceSum, broadcast, move_axis, need_dtype, reduce_sum, reshape, zeros
 from ..indexing.dynamic_slicing import dynamic_index_in_dim
 from ..manipulation.creation import iota
 from ..manipulation.slicing import axis_at, index_in_dim, insert
 from ..reductions.cumulative import cumprod
-from ..reductions.reductions import highest, lowest, reduce_max, reduce_min, reduce_prod
+from ..reductions.reductions import (
+    ReduceMax,
+    ReduceMin,
+    ReduceProd,
+    highest,
+    lowest,
+    reduce_max,
+    reduce_min,
+    reduce_prod,
+)
 from .lane_groups import Groups, GroupTable, along_groups, rows
-from .mesh_lowering import all_gather, all_to_all, axis_index, collective_permute, reduce_scatter, reduction
+from .mesh_lowering import (
+    all_gather,
+    all_to_all,
+    axis_index,
+    collective_permute,
+    ordered_reduction,
+    reduce_scatter,
+    reduction,
+)
 from .traffic import exchange, permutation, ring
 
 
@@ -99,6 +116,7 @@ class Collective(Operation):
         return len(self.axes) > 1 and (self.groups is not None or not self.separable)
 
     def result_type(self, *types: Any) -> Any:
+        need_dtype(self, types[0])
         return types[0]
 
     def batch(self, dims: Sequence[Any], x: Any) -> tuple[Any, Any]:
@@ -201,6 +219,13 @@ class LaneReduction(Collective):
     flops = per_operand
     traffic = ring(2)
 
+    def gathered(self, x: Any) -> Any:
+        """The same by gathering all lanes."""
+        if self.groups is not None:
+            return self.in_one_place(x)
+        dims = tuple(range(len(self.axes)))
+        return type(self).reduce(perform(AllGather(self.axes, None, dims), x), dims)
+
     def collective(self, axis: Hashable, size: int, dims: Sequence[int | None], x: Any) -> tuple[Any, None]:
         (d,), (rest, _) = dims, self.without(axis)
         kind = type(self)
@@ -222,6 +247,7 @@ class Psum(LaneReduction):
     groups: Groups | None = None
     reduce = reduce_sum
     repeat = _times
+    dtypes = ReduceSum.dtypes
     lower = reduction("add")
     jvp = linear
 
@@ -241,6 +267,7 @@ class Pprod(LaneReduction):
     unit = lambda dtype: 1
     reduce = reduce_prod
     repeat = integer_pow
+    dtypes = ReduceProd.dtypes
     lower = reduction("multiply")
 
     def jvp(op, primals, tangents):
@@ -271,7 +298,8 @@ class Pmax(LaneExtreme):
     groups: Groups | None = None
     unit = lowest
     reduce = reduce_max
-    lower = reduction("maximum")
+    dtypes = ReduceMax.dtypes
+    lower = ordered_reduction("maximum")
 
 
 # y = min of x over the lanes
@@ -281,7 +309,8 @@ class Pmin(LaneExtreme):
     groups: Groups | None = None
     unit = highest
     reduce = reduce_min
-    lower = reduction("minimum")
+    dtypes = ReduceMin.dtypes
+    lower = ordered_reduction("minimum")
 
 
 def exclusive_products(x: Any, axes: tuple[SizedAxis, ...], groups: Groups | None, reverse: bool) -> Any:
@@ -324,8 +353,10 @@ class PsumScatter(Collective):
     groups: Groups | None
     dims: tuple[int, ...]
     reads_dims = True
+    dtypes = ReduceSum.dtypes
 
     def result_type(op, x):
+        need_dtype(op, x)
         return x.update(shape=tuple([n for d, n in enumerate(x.shape) if d not in op.dims]))
 
     jvp = linear
@@ -406,6 +437,8 @@ def _sum_of_one(op: Any, x: Any) -> Any:
         return complex(_sum_of_one(op, real(x)), _sum_of_one(op, imag(x)))
     if dtype in ANY_FLOATING:
         return bitcast_convert_type(_sum_of_one(op, bitcast_convert_type(x, f"uint{itemsize_bits(dtype)}")), dtype)
+    if dtype not in Psum.dtypes:
+        return convert(_sum_of_one(op, convert(x, int32)), dtype)
     mine = eq(lane_position(op.axes, op.groups, x.type.varying), scalar(op.source, int32))
     return perform(Psum(op.axes, op.groups), select(broadcast(mine, x.type.shape), x, zeros(x.type)))
 

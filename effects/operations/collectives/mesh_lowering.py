@@ -19,7 +19,7 @@ from ...core.named_axes import SizedAxis
 from ...sharding.mesh import sdy_axis
 from ...types.array_type import array_type
 from ...types.dtype_families import ANY_FLOATING, ANY_SIGNED
-from ...types.dtypes import float32, int8, int32, itemsize_bits, uint8
+from ...types.dtypes import float32, int8, int32, is_complex, itemsize_bits, uint8
 
 CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
 NUMBER = array_type((), int32)
@@ -85,9 +85,25 @@ def reduction(name: str) -> Callable[..., Any]:
     @between_lanes
     def lower(op: Any, emit: Any, x: Any) -> Any:
         attributes = f"{replica_groups(op, emit)}, {CHANNEL}, use_global_device_ids"
+        x = opaque(emit, x)
         return emit.op("all_reduce", x, attributes=attributes, type=x.type, regions=combiner(emit, name, x))
 
     return lower
+
+
+def ordered_reduction(name: str) -> Callable[..., Any]:
+    """The same of a largest or smallest value: complex numbers, which no device compares, are gathered and compared."""
+    of_real = reduction(name)
+
+    def lower(op: Any, emit: Any, x: Any) -> Any:
+        return emit.decompose(op.gathered, x) if is_complex(x.type.dtype) else of_real(op, emit, x)
+
+    return lower
+
+
+def opaque(emit: Any, x: Any) -> Any:
+    """``x``, where it is complex as a value of which XLA knows nothing: it fails to simplify a sum of equal ones."""
+    return emit.op("optimization_barrier", x, type=x.type) if is_complex(x.type.dtype) else x
 
 
 def combiner(emit: Any, name: str, x: Any) -> str:
@@ -112,6 +128,7 @@ def reduce_scatter(op: Any, emit: Any, x: Any) -> Any:
     shape = whole.type.shape
     piece = x.type.update(shape=(*shape[:d], 1, *shape[d + 1 :]))
     attributes = f"scatter_dimension = {d} : i64, {replica_groups(op, emit)}, {CHANNEL}, use_global_device_ids"
+    whole = opaque(emit, whole)
     y = emit.op("reduce_scatter", whole, attributes=attributes, type=piece, regions=combiner(emit, "add", x))
     return emit.reshape(y, (*shape[:d], *shape[d + 1 :]))
 

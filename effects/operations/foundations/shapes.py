@@ -249,10 +249,15 @@ def inverse_permutation(permutation: Sequence[int]) -> tuple[int, ...]:
     return tuple(inverse)
 
 
-def reduced_type(op: Any, x: ArrayType) -> ArrayType:
-    """The type of ``x`` without the dimensions ``op.axes``, which are checked, as is the dtype."""
+def need_dtype(op: Any, x: ArrayType) -> None:
+    """Raises DTypeMismatch: the operation declares the dtypes that it takes, and that of ``x`` is none of them."""
     if op.dtypes is not None and x.dtype not in op.dtypes:
         raise DTypeMismatch(f"{op.name}: does not take {x}.")
+
+
+def reduced_type(op: Any, x: ArrayType) -> ArrayType:
+    """The type of ``x`` without the dimensions ``op.axes``, which are checked, as is the dtype."""
+    need_dtype(op, x)
     rank = len(x.shape)
     if any(not 0 <= axis < rank for axis in op.axes) or len(set(op.axes)) != len(op.axes):
         raise BadArgument(f"{op.name}: axes must be distinct dimensions of {x}, got {op.axes}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -137,3 +138,77 @@ def test_collectives_inside_of_control_flow_mean_what_they_mean_outside(around):
     loss = lambda f: lambda x: hnp.sum(twice(f)(x) * np.arange(12.0).reshape(2, 3, 2))
     assert np.allclose(twice(around(f))(x), twice(f)(x))
     assert np.allclose(hx.grad(loss(around(f)))(x), hx.grad(loss(f))(x))
+
+
+GROUPS = [[0, 2], [1], [3]]
+COLLECTIVES = {
+    "psum": lambda x: lax.psum(x, "i"),
+    "pprod": lambda x: lax.pprod(x, "i"),
+    "pmax": lambda x: lax.pmax(x, "i"),
+    "pmin": lambda x: lax.pmin(x, "i"),
+    "pargmax": lambda x: lax.pargmax(x, "i"),
+    "pargmin": lambda x: lax.pargmin(x, "i"),
+    "psum in groups": lambda x: lax.psum(x, "i", axis_index_groups=GROUPS),
+    "pmax in groups": lambda x: lax.pmax(x, "i", axis_index_groups=GROUPS),
+    "all_gather": lambda x: lax.all_gather(x, "i"),
+    "psum_scatter": lambda x: lax.psum_scatter(x, "i"),
+    "all_to_all": lambda x: lax.all_to_all(x, "i", 0, 0),
+    "ppermute": lambda x: lax.ppermute(x, "i", [(0, 1), (1, 3)]),
+    "pbroadcast": lambda x: lax.pbroadcast(x, "i", 2),
+    "pgather": lambda x: lax.pgather(x, (lax.axis_index("i") + 1) % 4, "i"),
+    "pcumsum": lambda x: lax.pcumsum(x, "i"),
+    "pcummax": lambda x: lax.pcummax(x, "i"),
+    "of a constant": lambda x: lax.psum(hnp.ones(4, x.dtype), "i"),
+    "scattered constant": lambda x: lax.psum_scatter(hnp.ones(4, x.dtype), "i"),
+}
+DTYPES = [
+    "bool", "int2", "uint2", "int4", "uint4", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+    "bfloat16", "float16", "float32", "float64", "complex64", "complex128", "float4_e2m1fn", "float8_e3m4",
+    "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+]  # fmt: skip
+
+
+def numbers(name):
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    random = np.random.RandomState(len(name))
+    x = random.randint(1, 4, (4, 4)).astype(np.float32)
+    if name == "bool" or dtype.kind == "u" or name.endswith("e8m0fnu"):
+        return (x > 1 if name == "bool" else x).astype(dtype)
+    x = -x * (random.rand(4, 4) > 0.3) if name != "int2" else 1 - x  # signed zeros among them
+    return (x + 1j * x[::-1] if "complex" in name else x).astype(dtype)
+
+
+def numbers_of(y):
+    """The elements and their signs; NumPy does not convert those of two bits to each other."""
+    rows = np.array(np.asarray(y).tolist())
+    return rows if rows.dtype.kind in "bc" else np.stack([rows, np.copysign(1, rows.astype(float))])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype_is_taken_or_refused_as_under_vmap(dtype):
+    x = hnp.asarray(numbers(dtype))
+    expected, refused = {}, {}
+    for name, f in COLLECTIVES.items():
+        try:
+            expected[name] = hx.vmap(f, axis_name="i", axis_size=4)(x)
+        except errors.DTypeMismatch:
+            refused[name] = f
+    assert "all_gather" in expected
+    for f in refused.values():
+        with pytest.raises(errors.DTypeMismatch):
+            hx.pmap(f, axis_name="i")(x)
+    found = hx.pmap(lambda x: {name: COLLECTIVES[name](x) for name in expected}, axis_name="i")(x)
+    for name, y in expected.items():
+        assert found[name].dtype == y.dtype, name
+        np.testing.assert_array_equal(numbers_of(found[name]), numbers_of(y), name)
+
+
+@pytest.mark.parametrize("extreme", [lax.pmax, lax.pmin])
+def test_complex_extremes_are_those_of_pairs_of_numbers(extreme):
+    x = np.array([[1 + 2j, 3 - 1j], [1 + 5j, -2j], [1 - 1j, 3 + 0j], [complex(0, np.nan), 2j]], np.complex64)
+    key = lambda z: (z.real, z.imag)
+    best = max if extreme is lax.pmax else min
+    y = np.asarray(hx.pmap(lambda x: extreme(x, "i"), axis_name="i")(x[:3]))
+    assert y[0].tolist() == [best(column, key=key) for column in x[:3].T] and (y == y[0]).all()
+    assert np.isnan(hx.pmap(lambda x: extreme(x, "i"), axis_name="i")(x)[0, 0])
