@@ -1,9 +1,10 @@
 """Collectives on the devices of a mesh: one operation of StableHLO each.
 
 Devices are numbered as in the mesh, row-major, its first axis major. ``rows`` has a row of these numbers for each
-product of the named axes; replica groups and pairs of devices are read off it. Devices that meet along whole axes are
-told by the names of these, whose text does not grow with the mesh. For pairs, and groups within an axis, StableHLO has
-no such form: their table has all devices, and stands once in the module for all operations that have it.
+product of the named axes; replica groups and pairs of devices are read off it. Devices that meet along axes, or along
+parts of axes such as blocks of neighbours, are told by the names of these: a text that does not grow with the mesh. For
+pairs, and for other groups, StableHLO has no such form: their table has all devices, and stands once in the module for
+all operations that have it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,8 +35,7 @@ def rows(mesh: Any, axes: Sequence[SizedAxis]) -> np.ndarray[Any, Any]:
 
 def device_groups(mesh: Any, op: Any) -> np.ndarray[Any, Any]:
     """The numbers of the devices that meet, a row for each group; shorter groups are filled with -1."""
-    every = (range(prod([size for _, size in op.axes])),) if op.groups is None else op.groups
-    lanes = np.array([*zip_longest(*every, fillvalue=-1)]).T
+    lanes = np.array([*zip_longest(*op.groups, fillvalue=-1)]).T
     return np.where(lanes < 0, -1, rows(mesh, op.axes)[:, lanes]).reshape(-1, lanes.shape[1])
 
 
@@ -52,13 +52,49 @@ def dense_numbers(emit: Any, numbers: np.ndarray[Any, Any]) -> str:
     return str(emit.table(f"dense<[{text}]> : tensor<{height}x{width}xi64>"))
 
 
+class AxisPart(NamedTuple):
+    """The ``size`` positions along an axis that are one digit of its numbers, and the product of the digits before."""
+
+    axis: SizedAxis
+    before: int
+    size: int
+
+    def __str__(self) -> str:
+        name, length = self.axis
+        part = "" if self.size == length else f", sub_axis_info = ({self.before}){self.size}"
+        return f"#stablehlo.axis_ref<name = {sdy_axis(name)}{part}>"
+
+
+def axis_parts(op: Any) -> list[AxisPart] | None:
+    """Along which parts of axes all groups meet, in their order; None where groups are no such products."""
+    if op.groups is None:
+        return [AxisPart(axis, 1, axis[1]) for axis in op.axes]
+    size, lanes = len(op.groups[0]), np.arange(prod([n for _, n in op.axes]))
+    stride = op.groups[0][1] - op.groups[0][0] if size > 1 else 0
+    if stride <= 0 or len(lanes) % (size * stride):
+        return None
+    expected = lanes.reshape(-1, size, stride).swapaxes(1, 2).reshape(-1, size)
+    if sorted(map(list, op.groups)) != expected.tolist():
+        return None
+    parts, weight = [], 1  # of one step along an axis, in lanes
+    for axis in reversed(op.axes):
+        whole = weight * axis[1]
+        low, high = max(stride, weight), min(stride * size, whole)
+        if low < high:
+            if low % weight or high % low or whole % high:
+                return None
+            parts.append(AxisPart(axis, whole // high, high // low))
+        weight = whole
+    return parts[::-1]
+
+
 def replica_groups(op: Any, emit: Any) -> str:
-    """The devices that meet: by the names of axes, whose text does not grow with the mesh, or group by group."""
-    if op.groups is not None:
+    """The devices that meet: by axes and parts of axes, whose text does not grow with the mesh, or group by group."""
+    parts = axis_parts(op)
+    if parts is None:
         return f"replica_groups = {dense_numbers(emit, device_groups(emit.manual.mesh, op))}"
-    axes = ", ".join([f"#stablehlo.axis_ref<name = {sdy_axis(name)}>" for name, _ in op.axes])
     mesh = emit.mesh(emit.manual.mesh)
-    return f"replica_groups = #stablehlo.replica_group_mesh_axes<mesh = {mesh}, axes = [{axes}]>"
+    return f"replica_groups = #stablehlo.replica_group_mesh_axes<mesh = {mesh}, axes = [{', '.join(map(str, parts))}]>"
 
 
 def between_lanes(lower: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,6 +6,7 @@ examples, Replica groups, cross_partition, and flattened_ids.
 
 from __future__ import annotations
 
+import itertools
 import re
 from functools import reduce
 
@@ -65,13 +66,22 @@ def process_groups(op, mesh):
     if op.name == "stablehlo.collective_permute":
         return np.array(op.attributes["source_target_pairs"]).tolist()
     groups = op.attributes["replica_groups"]
-    names = re.findall(r'axis_ref<name = "(\w+)">', str(groups))
-    if not names:
+    parts = re.findall(r'axis_ref<name = "(\w+)"(?:, sub_axis_info = \((\d+)\)(\d+))?>', str(groups))
+    if not parts:
         return [[number for number in group if number >= 0] for group in np.array(groups).tolist()]
-    numbers = np.arange(mesh.size).reshape(mesh.axis_sizes)
-    order = [mesh.axis_names.index(name) for name in names]
-    together = int(np.prod([mesh.shape[name] for name in names]))
-    return np.moveaxis(numbers, order, range(-len(order), 0)).reshape(-1, together).tolist()
+    shape, meeting = [], []  # the mesh with each axis split into what is before a part, the part, and what is after
+    for name in mesh.axis_names:
+        cuts = {1, mesh.shape[name]}
+        whole = mesh.shape[name]
+        mine = [(i, int(pre or 1), int(size or whole)) for i, (n, pre, size) in enumerate(parts) if n == name]
+        for _, before, size in mine:
+            cuts |= {before, before * size}
+        for low, high in itertools.pairwise(sorted(cuts)):
+            meeting += [(i, len(shape)) for i, before, size in mine if (before, before * size) == (low, high)]
+            shape.append(high // low)
+    order = [place for _, place in sorted(meeting)]
+    numbers = np.moveaxis(np.arange(mesh.size).reshape(shape), order, range(-len(order), 0))
+    return numbers.reshape(-1, int(np.prod([shape[place] for place in order]))).tolist()
 
 
 def meaning(op, groups, values):
@@ -212,7 +222,43 @@ def test_what_the_text_says_is_what_devices_do(case):
     np.testing.assert_array_equal(np.concatenate(read), executed)
 
 
-LARGER = [(2, 2, 2), (4, 4, 4), (16, 16, 16)]
+BLOCKS = [[0, 1, 2, 3], [4, 5, 6, 7]]
+FAR = [[0, 4], [1, 5], [2, 6], [3, 7]]
+ACROSS = [[0, 2, 4, 6], [1, 3, 5, 7]]
+PAIRS = [[0, 2], [1, 3], [4, 6], [5, 7]]
+
+
+@pytest.mark.parametrize("sizes", [(8,), (2, 4), (4, 2)])
+@pytest.mark.parametrize("groups", [BLOCKS[::-1], FAR, ACROSS, PAIRS])
+def test_groups_that_are_parts_of_axes_are_said_without_a_table(sizes, groups):
+    mesh, pieces = mesh_of(*sizes), np.random.RandomState(0).rand(8, 1, 3).astype(np.float32)
+    f = lambda x: lax.all_gather(x, mesh.axis_names, axis_index_groups=groups)
+    text = lowered(f, mesh, pieces.reshape(8, 3))
+    assert "#table" not in text
+    (read,) = by_specification(text, mesh, [pieces])
+    of_group = {lane: [pieces[other] for other in group] for group in groups for lane in group}
+    expected = [np.stack(of_group[i]) for i in range(8)]
+    np.testing.assert_array_equal(read, expected)
+    over = P(mesh.axis_names)
+    executed = hx.jit(hx.shard_map(f, mesh=mesh, in_specs=over, out_specs=over))(pieces.reshape(8, 3))
+    np.testing.assert_array_equal(executed, np.concatenate(expected))
+
+
+@pytest.mark.parametrize(("sizes", "groups"), [
+    ((8,), [[1, 0, 2, 3], [4, 5, 6, 7]]), ((8,), [[0, 1], [2, 3, 4, 5], [6, 7]]), ((2, 3), [[0, 1], [2, 3], [4, 5]]),
+    ((8,), [[0, 3], [1, 2], [4, 7], [5, 6]]), ((8,), [[lane] for lane in range(8)]),
+])  # fmt: skip
+def test_other_groups_are_a_table(sizes, groups):
+    mesh = mesh_of(*sizes)
+    n = mesh.size
+    f = lambda x: lax.psum(x, mesh.axis_names, axis_index_groups=groups)
+    text = lowered(f, mesh, np.ones((n, 1)))
+    assert "#table" in text
+    (read,) = by_specification(text, mesh, [np.arange(float(n)).reshape(n, 1, 1)])
+    assert np.ravel(read).tolist() == [float(sum(group)) for lane in range(n) for group in groups if lane in group]
+
+
+LARGER = [(4, 4, 4), (8, 8, 8), (16, 16, 16)]
 SYMBOLIC = {
     "psum": lambda x: lax.psum(x, ("a", "c")),
     "pmax": lambda x: lax.pmax(x, "b"),
@@ -222,6 +268,7 @@ SYMBOLIC = {
     "axis_index": lambda x: x + lax.axis_index(("a", "b", "c")),
     "pbroadcast": lambda x: lax.pbroadcast(x, "b", 1),
     "pargmax": lambda x: lax.pargmax(x, "b"),
+    "neighbours": lambda x: lax.psum(x, "b", axis_index_groups=[(i, i + 1) for i in range(0, lax.axis_size("b"), 2)]),
     "gradient": hx.grad(lambda x: lax.psum(x * lax.pmean(x, "a"), ("b", "c")).sum()),
 }
 
