@@ -257,6 +257,8 @@ class ConcreteArray(UnsealedArray, OnDevices, ImmutableObject):
     def __iter__(self) -> Iterator[Any]:
         if not self.type.shape:
             raise no_rows_error(self.type)
+        if self._buffer is not None and self.committed:
+            return iter(InstalledBackend.backend.rows(self))
         row_type = array_type(self.type.shape[1:], self.type.dtype, self.type.weak)
         return iter([concrete(row_type, np.asarray(row)) for row in self.value])
 

@@ -49,8 +49,8 @@ class ShapeDtypeStruct(ImmutableObject):
     def like(cls, x: Any) -> ShapeDtypeStruct:
         """Shape, dtype and weakness of an array, a number, or anything with ``shape`` and ``dtype``."""
         t = x if hasattr(x, "shape") and hasattr(x, "dtype") else type_of(x)
-        weak, sharding = bool(getattr(t, "weak_type", False)), getattr(x, "sharding", None)
-        return cls(t.shape, t.dtype, weak_type=weak, sharding=sharding)
+        sharding = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
+        return cls(t.shape, t.dtype, weak_type=bool(getattr(t, "weak_type", False)), sharding=sharding)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """The same with other ``shape``, ``dtype``, ``weak_type`` or ``sharding``."""

@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, DeviceMismatch, ShapeMismatch
+from ...effects.base.errors import BadArgument, DeviceMismatch, DTypeMismatch, ShapeMismatch
 from ...effects.core.arrays import ConcreteArray, as_array, concrete
 from ...effects.sharding.devices import is_addressable
 from ...effects.sharding.named_sharding import Sharding
 from ...effects.trees import pytrees
 from ...effects.types.array_type import array_type
+from ...effects.types.dtypes import canonical
 from ..compile.placement import over
 from ..xla.array_backend import note_placement
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage
+from .device_put import destination
 from .requested_shardings import over_mesh
 
 
@@ -27,14 +29,15 @@ def make_array_from_callback(
 
         make_array_from_callback(x.shape, s, lambda index: x[index]) == x
 
-    Raises: Sequence[int]Mismatch: a part has another shape, or the shape cannot be cut so.
+    Raises: ShapeMismatch: a part has another shape, or the shape cannot be cut so.
     """
     made: dict[Any, Any] = {}
     parts = []
     for index in sharding.addressable_devices_indices_map(shape).values():
         key = tuple([(cut.start, cut.stop) for cut in index])
         if key not in made:
-            made[key] = as_array(data_callback(index) if dtype is None else np.asarray(data_callback(index), dtype))
+            found = data_callback(index)
+            made[key] = _known(found if dtype is None else np.asarray(found, dtype))
         parts.append(made[key].value)
     if not parts:
         raise BadArgument("make_array_from_callback: this process must have a device of the sharding, it has none.")
@@ -42,7 +45,7 @@ def make_array_from_callback(
 
 
 def make_array_from_process_local_data(
-    sharding: Sharding, local_data: Any, global_shape: Sequence[int] | None = None
+    sharding: Any, local_data: Any, global_shape: Sequence[int] | None = None
 ) -> Any:
     """The array of which each process gives what its devices hold, in order along each dimension.
 
@@ -50,15 +53,23 @@ def make_array_from_process_local_data(
 
     Without ``global_shape`` a dimension that other processes hold parts of is as much longer as it has more parts.
 
-    Raises: Sequence[int]Mismatch: the local data do not have the size of the parts of this process.
+    Raises: ShapeMismatch: the local data do not have the size of the parts of this process.
     """
     if global_shape is not None and not all([isinstance(size, int) for size in global_shape]):
         return pytrees.map(lambda x, shape: make_array_from_process_local_data(sharding, x, shape), local_data,
                            global_shape)
-    return pytrees.map(lambda x: _of_local_data(sharding, as_array(x), global_shape), local_data)
+    place = destination("make_array_from_process_local_data", sharding)
+    return pytrees.map(lambda x: _of_local_data(place, x, global_shape), local_data)
 
 
-def _of_local_data(sharding: Sharding, local: Any, global_shape: Sequence[int] | None) -> ConcreteArray:
+def _known(x: Any) -> ConcreteArray:
+    """``x`` as an array. Raises: TracerArrayConversionError: it is not known while a program is traced."""
+    y = as_array(x)
+    return y if isinstance(y, ConcreteArray) else as_array(np.asarray(y))
+
+
+def _of_local_data(sharding: Sharding, x: Any, global_shape: Sequence[int] | None) -> ConcreteArray:
+    local = _known(x)
     data, rank = local.value, len(local.type.shape)
     grid, tiles = sharding.tiles(rank)
     places = zip(sharding._device_assignment, tiles)
@@ -93,7 +104,8 @@ def make_array_from_single_device_arrays(
     where = "make_array_from_single_device_arrays"
     cut, shape = over_mesh(sharding), tuple(shape)
     devices = [device for device in cut._device_assignment if is_addressable(device)]
-    of_device = {device: x for x in arrays for device in as_array(x).devices()}  # type: ignore[attr-defined]
+    arrays = [_known(x) for x in arrays]
+    of_device = {device: x for x in arrays for device in x.devices()}
     if {*of_device} != {*devices} or len(arrays) != len(devices):
         raise DeviceMismatch(
             f"{where}: there must be an array on each of the devices {[device.id for device in devices]}, "
@@ -101,6 +113,9 @@ def make_array_from_single_device_arrays(
             hint="device_put(part, device) for each device of the sharding.",
         )
     parts = [of_device[device] for device in devices]
+    kinds = {x.type.dtype for x in parts} | (set() if dtype is None else {canonical(dtype)})
+    if len(kinds) > 1:
+        raise DTypeMismatch(f"{where}: the parts must have one dtype, got {', '.join(sorted(map(str, kinds)))}.")
     _check_parts(where, shape, cut, [x.type.shape for x in parts])
     over(cut.mesh)
     kind = array_type(shape, parts[0].type.dtype)

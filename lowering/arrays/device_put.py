@@ -44,14 +44,14 @@ def device_put(
     places = pytrees.broadcast_prefix(device, x, lambda y: is_requested(y) or runtime.is_device(y), what="device_put")
     placed = []
     for leaf, place in zip(leaves, places):
-        moved = _put(leaf, _sharding(place))
+        moved = _put(leaf, destination("device_put", place))
         if donate and moved is not leaf and isinstance(leaf, ConcreteArray):
             leaf.delete()
         placed.append(moved)
     return pytrees.unflatten(tree, placed)
 
 
-def _sharding(place: Any) -> Any:
+def destination(where: str, place: Any) -> Any:
     """The sharding that a place stands for; None for none. Raises: BadArgument: it is no place."""
     if place is None:
         return None
@@ -59,10 +59,10 @@ def _sharding(place: Any) -> Any:
         return SingleDeviceSharding(place)
     if not is_requested(place):
         raise BadArgument(
-            f"device_put: the device must be one of hx.devices(), or a sharding, got {type(place).__name__}.",
+            f"{where}: the device must be one of hx.devices(), or a sharding, got {type(place).__name__}.",
             hint="name one, or leave it out.",
         )
-    return requested("device_put", place)
+    return requested(where, place)
 
 
 def _put(leaf: Any, sharding: Sharding | None) -> Array:

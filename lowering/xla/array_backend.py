@@ -8,6 +8,7 @@ skip all checks of devices.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ import numpy as np
 from ...effects.base import config
 from ...effects.base.errors import DeletedArray
 from ...effects.core.arrays import ConcreteArray, concrete
-from ...effects.sharding.named_sharding import Sharding, SingleDeviceSharding
+from ...effects.sharding.named_sharding import NamedSharding, Sharding, SingleDeviceSharding
+from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType
 from .host_callbacks import raise_translated
 from .lazy import runtime
@@ -96,6 +98,17 @@ class XlaBackend:
             return [x]
         part_type = x.type.update(shape=x.sharding.shard_shape(x.type.shape))
         return [concrete(part_type, None, part) for part in runtime.parts_of(x.buffer)]
+
+    def rows(self, x: ConcreteArray) -> list[ConcreteArray]:
+        """The rows of a committed array, on its devices and cut as it is."""
+        kind = x.type.update(shape=x.type.shape[1:])
+        sharding = x.sharding
+        if isinstance(sharding, NamedSharding):
+            where = sharding.with_spec(PartitionSpec(*tuple(sharding.spec)[1:]))
+            place = partial(runtime.spread, where=runtime.sharding_over(where, len(storage(kind)[0])))
+        else:
+            place = runtime.putter(*sharding._device_assignment)
+        return [concrete(kind, None, place(np.asarray(row))) for row in x.value]
 
     def delete(self, buffer: Any) -> None:
         runtime.delete(buffer)

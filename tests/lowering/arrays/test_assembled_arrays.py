@@ -54,3 +54,18 @@ def test_parts_of_other_shapes_or_devices_are_refused():
     parts = [hx.device_put(X, device) for device in DEVICES]
     with pytest.raises(errors.ShapeMismatch, match="has the shape"):
         hx.make_array_from_single_device_arrays(X.shape, sharding, parts)
+
+
+def test_parts_must_be_known_and_of_one_dtype():
+    cut = hx.NamedSharding(hx.make_mesh((8,), ("a",)), hx.P("a"))
+    with pytest.raises(errors.TracerArrayConversionError):
+        hx.jit(lambda x: hx.make_array_from_callback((8,), cut, lambda index: x[index]))(np.arange(8))
+    part = hx.device_put(np.arange(3), hx.devices()[0])
+    with pytest.raises(errors.DTypeMismatch, match="the parts must have one dtype"):
+        hx.make_array_from_single_device_arrays((3,), part.sharding, [part], dtype="float32")
+
+
+def test_the_data_of_a_process_go_to_a_device_or_by_a_spec_over_the_mesh_in_force():
+    assert hx.make_array_from_process_local_data(hx.devices()[1], np.arange(3)).devices() == {hx.devices()[1]}
+    with hx.set_mesh(hx.make_mesh((8,), ("a",))) as _:
+        assert hx.make_array_from_process_local_data(hx.P("a"), np.arange(8)).sharding.spec == hx.P("a")

@@ -112,6 +112,15 @@ def test_arrays_like_one_and_its_copies_are_where_it_is(place):
     assert lax.full((8, 8), 1, sharding=A).sharding == lax.full_like(x, 1, sharding=A).sharding == A
 
 
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_the_rows_of_an_array_are_where_it_is(place):
+    rows = [*hx.device_put(X, place)]
+    assert [row.tolist() for row in rows] == X.tolist()
+    assert all(row.committed and row.devices() == hx.device_put(X, place).devices() for row in rows)
+    keys = hx.device_put(hx.random.split(hx.random.key(0), 8), place if place is not B else A)
+    assert [*map(hx.random.bits, keys)] == [hx.random.bits(k) for k in hx.random.split(hx.random.key(0), 8)]
+
+
 @pytest.mark.parametrize(
     "use", [lambda x: x[0], lambda x: x + 1, lambda x: x.tolist(), lambda x: x.addressable_shards[0].data]
 )
