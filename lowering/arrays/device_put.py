@@ -86,7 +86,8 @@ def place(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
         if committed and buffer._sharding is where:
             return x
         if committed and runtime.devices_of(buffer) == sharding._device_assignment:
-            return perform(ShardingConstraint(sharding), x)  # by the devices themselves
+            moved = perform(ShardingConstraint(sharding), x)  # by the devices themselves
+            return concrete(x.type, None, runtime.in_words_of(moved.buffer, where))
         return concrete(x.type, None, runtime.spread(x.value, where))
     (device,) = sharding._device_assignment
     note_placement(device)

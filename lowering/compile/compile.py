@@ -17,13 +17,14 @@ from ...effects.core.columns import LOWER
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.programs.closure_conversion import close
 from ...effects.programs.program import Program
+from ...effects.sharding.mesh import Mesh
 from ...effects.types.array_type import ArrayType
 from ...interpreters.analysis.simplify import dead_code_elimination
 from ..xla.host_callbacks import HostCallLaunch, calls_host, is_ordered, translated, with_token
 from ..xla.lazy import LazyModule, runtime
 from ..xla.stablehlo_types import storage
 from .emitter import StablehloModule, lower_program
-from .placement import Placement, settle
+from .placement import Placement, meshes, settle
 
 if TYPE_CHECKING:
     from ..xla import disk_cache
@@ -287,17 +288,19 @@ def _donation(alias: int | None, placement: Placement) -> str:
 
 
 def _places(lowered: LoweredProgram) -> Any:
-    """Mesh and shardings of the buffers that a program takes and returns, for the runtime; None for one device."""
+    """Meshes and shardings of the buffers that a program takes and returns, for the runtime; None for one device."""
     mesh, program = lowered.placement.mesh, lowered.program
     if mesh is None:
         return None
+    named = [sharding.mesh for sharding in lowered.placement.arguments if sharding is not None]
+    every = dict.fromkeys([mesh, *named, *[each for each in meshes(program) if isinstance(each, Mesh)]])
     ranked = [
         [None if s is None else runtime.sharding_over(s, len(storage(t)[0])) for s, t in zip(shardings, types)]
         for shardings, types in (
             (lowered.placement.arguments, program.in_types), (lowered.placement.results, program.out_types)
         )
     ]  # fmt: skip
-    return mesh, *ranked
+    return tuple(every), *ranked
 
 
 def _aliases(program: Program, donated: Sequence[bool]) -> tuple[int | None, ...]:

@@ -148,17 +148,34 @@ def _hlo_sharding(named: NamedSharding, rank: int) -> Any:
     )  # fmt: skip
 
 
-def chosen_sharding(made: Any, rank: int, mesh: Mesh, known: Sequence[BufferSharding]) -> BufferSharding:
-    """The sharding that XLA chose for a result, as one of ``known`` where one places arrays so, else over ``mesh``."""
+def chosen_sharding(made: Any, rank: int, meshes: Sequence[Mesh], known: Sequence[BufferSharding]) -> BufferSharding:
+    """The sharding that XLA chose for a result, in the words of one of ``known``, or of the first mesh that has them.
+
+    Else over a mesh of the same devices with an axis for each prime factor of their number.
+    """
     tiles = xc.HloSharding.replicate() if made is None else xc.HloSharding.from_proto(made)
     for where in known:
         if where._hlo_sharding == tiles and len(where.named.spec) <= rank:
             return sharding_over(where.named, rank)
-    return sharding_over(NamedSharding(mesh, _spec(tiles, rank, mesh)), rank)
+    for mesh in (*meshes, _with_least_axes(meshes[0])):
+        spec = _spec(tiles, rank, mesh)
+        if spec is not None:
+            return sharding_over(NamedSharding(mesh, spec), rank)
+    raise CompileError(f"a result must be cut along whole axes of {meshes[0]}, got {tiles}.")
 
 
-def _spec(tiles: Any, rank: int, mesh: Mesh) -> PartitionSpec:
-    """The spec by which XLA's tiles are cut over a mesh. Raises CompileError: no whole axes cut them so."""
+def _with_least_axes(mesh: Mesh) -> Mesh:
+    """The devices of a mesh in the same order, with an axis for each prime factor of their number."""
+    sizes, rest = [], mesh.size
+    for factor in range(2, mesh.size + 1):
+        while rest % factor == 0:
+            sizes.append(factor)
+            rest //= factor
+    return Mesh(np.array(mesh._assignment).reshape(sizes), tuple([f"devices_{k}" for k in range(len(sizes))]))
+
+
+def _spec(tiles: Any, rank: int, mesh: Mesh) -> PartitionSpec | None:
+    """The spec by which XLA's tiles are cut over a mesh; None where no whole axes cut them so."""
     if tiles.is_replicated():
         return PartitionSpec()
     grid = tuple(tiles.tile_assignment_dimensions())
@@ -175,9 +192,7 @@ def _spec(tiles: Any, rank: int, mesh: Mesh) -> PartitionSpec:
     while spec and not spec[-1]:
         spec.pop()
     found = PartitionSpec(*spec)
-    if _hlo_sharding(NamedSharding(mesh, found), rank) != tiles:
-        raise CompileError(f"a result must be cut along whole axes of {mesh}, got {tiles}.")
-    return found
+    return found if _hlo_sharding(NamedSharding(mesh, found), rank) == tiles else None
 
 
 def named_sharding(buffer: Any) -> NamedSharding | None:

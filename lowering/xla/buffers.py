@@ -148,6 +148,11 @@ def assemble(parts: list[Buffer], kind: Aval, where: BufferSharding) -> Buffer:
     return xc.ArrayImpl(kind, where, parts, committed=True, _skip_checks=True)
 
 
+def in_words_of(buffer: Buffer, where: BufferSharding) -> Buffer:
+    """The buffer, whose parts are those of ``where``, with this as its sharding."""
+    return buffer if buffer._sharding is where else buffer._rewrap_with_aval_and_sharding(buffer.aval, where)
+
+
 def duplicate(buffer: Buffer) -> Buffer:
     """A buffer of equal elements on the same devices, in memory of its own."""
     where, devices, always = buffer._sharding, xc.DeviceList(devices_of(buffer)), xc.ArrayCopySemantics.ALWAYS_COPY

@@ -21,7 +21,7 @@ from .buffer_types import Aval, BufferSharding, Device, aval, chosen_sharding, s
 from .buffers import Buffer
 
 ResultType: TypeAlias = tuple[Sequence[int], Any]
-Places: TypeAlias = tuple[Mesh, Sequence[BufferSharding], Sequence[BufferSharding | None]]
+Places: TypeAlias = tuple[Sequence[Mesh], Sequence[BufferSharding], Sequence[BufferSharding | None]]
 _STARVES = JAXLIB_VERSION.startswith("0.10.")  # whether collectives of two programs may wait for each other's threads
 
 
@@ -46,11 +46,13 @@ class Executable:
         )
         self.execute: Callable[[Sequence[Buffer]], list[Buffer]] = self.bind()
 
-    def _sharded(self, mesh: Mesh, arguments: Sequence[BufferSharding], wanted: Sequence[BufferSharding | None]) -> Any:
+    def _sharded(
+        self, meshes: Sequence[Mesh], arguments: Sequence[BufferSharding], wanted: Sequence[BufferSharding | None]
+    ) -> Any:
         """The shardings of the results: as wanted, else as XLA chose, in the words of an argument if it can."""
         chosen = self.loaded.get_output_shardings() or [None] * len(self.results)
         return tuple([
-            known or chosen_sharding(made, len(kind.shape), mesh, arguments)
+            known or chosen_sharding(made, len(kind.shape), meshes, arguments)
             for known, made, kind in zip(wanted, chosen, self.results, strict=True)
         ])
 

@@ -18,6 +18,7 @@ from .buffers import (
     device_of,
     devices_of,
     duplicate,
+    in_words_of,
     is_committed,
     is_deleted,
     is_device,

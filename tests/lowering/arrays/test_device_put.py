@@ -100,6 +100,24 @@ def test_one_part_for_each_device():
         hx.device_put_sharded(parts, DEVICES[:3])
 
 
+GRIDS = [
+    ((8,), "p", P("p")), ((4, 2), "qr", P("r", "q")), ((2, 2, 2), "xyz", P(("z", "x"))), ((4, 2), "uv", P("u", "v")),
+]  # fmt: skip
+REGRIDDED = [NamedSharding(Mesh(np.array(DEVICES).reshape(shape), tuple(names)), spec) for shape, names, spec in GRIDS]
+
+
+@pytest.mark.parametrize(("first", "second"), [*itertools.permutations(REGRIDDED, 2)])
+def test_meshes_of_the_same_devices_meet(first, second):
+    whole = np.arange(64.0).reshape(8, 8)
+    x = hx.device_put(whole, first)
+    y = hx.device_put(x, second)
+    assert y.sharding == second
+    for add in (hnp.add, hx.jit(hnp.add)):
+        assert np.array_equal(add(x, y), 2 * whole)
+    constrained = hx.jit(lambda x: lax.with_sharding_constraint(x, second))(x)
+    assert constrained.sharding.devices_indices_map((8, 8)) == second.devices_indices_map((8, 8))
+
+
 @pytest.mark.parametrize("place", PLACES, ids=str)
 def test_arrays_like_one_and_its_copies_are_where_it_is(place):
     x = hx.device_put(X, place)
