@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...effects.base.errors import BadArgument, DeviceMismatch, DTypeMismatch, ShapeMismatch
-from ...effects.core.arrays import ConcreteArray, as_array, concrete
+from ...effects.core.arrays import ConcreteArray, as_array, concrete, from_numpy
 from ...effects.sharding.devices import is_addressable
 from ...effects.sharding.named_sharding import Sharding
 from ...effects.trees import pytrees
@@ -65,7 +65,7 @@ def make_array_from_process_local_data(
 def _known(x: Any) -> ConcreteArray:
     """``x`` as an array. Raises: TracerArrayConversionError: it is not known while a program is traced."""
     y = as_array(x)
-    return y if isinstance(y, ConcreteArray) else as_array(np.asarray(y))
+    return y if isinstance(y, ConcreteArray) else from_numpy(np.asarray(y))
 
 
 def _of_local_data(sharding: Sharding, x: Any, global_shape: Sequence[int] | None) -> ConcreteArray:

@@ -105,7 +105,7 @@ class XlaBackend:
         sharding = x.sharding
         if isinstance(sharding, NamedSharding):
             where = sharding.with_spec(PartitionSpec(*tuple(sharding.spec)[1:]))
-            place = partial(runtime.spread, where=runtime.sharding_over(where, len(storage(kind)[0])))
+            place: Any = partial(runtime.spread, where=runtime.sharding_over(where, len(storage(kind)[0])))
         else:
             place = runtime.putter(*sharding._device_assignment)
         return [concrete(kind, None, place(np.asarray(row))) for row in x.value]
