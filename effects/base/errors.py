@@ -122,6 +122,10 @@ class ProcessesDiffer(HandlaxError, AssertionError):
     """A value that is not the same in every process."""
 
 
+class NotAddressable(HandlaxError, RuntimeError):
+    """The data of an array of which other processes hold a part, asked for in this one."""
+
+
 class ProcessFailure(HandlaxError, RuntimeError):
     """Processes that cannot be joined, or one of them that has failed or is missing."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument
+from ...effects.base.errors import BadArgument, ProcessesDiffer
 from ...effects.base.stack import BASE, STACK, perform
 from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete
 from ...effects.core.escaped_boxes import escaped_box_error
@@ -88,6 +89,8 @@ def place(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
         if committed and runtime.devices_of(buffer) == sharding._device_assignment:
             moved = perform(ShardingConstraint(sharding), x)  # by the devices themselves
             return concrete(x.type, None, runtime.in_words_of(moved.buffer, where))
+        if not sharding.is_fully_addressable:
+            _check_same(x, sharding)
         return concrete(x.type, None, runtime.spread(x.value, where))
     (device,) = sharding._device_assignment
     note_placement(device)
@@ -102,6 +105,22 @@ def put_like(y: Any, x: Any, device: Any = None) -> Any:
     if device is None and isinstance(x, ConcreteArray) and x.committed and x.type.shape == y.type.shape:
         device = x.sharding
     return y if device is None else device_put(y, device)
+
+
+def _check_same(x: ConcreteArray, sharding: Sharding) -> None:
+    """Raises ProcessesDiffer: the processes of the devices do not all put the same array there."""
+    joined = runtime.connection()
+    if joined is not None:
+        digest = hashlib.sha256(x.value.tobytes()).hexdigest()
+        who = frozenset([device.process_index for device in sharding._device_assignment])
+        said = joined.all_say(f"{x.type} {digest}", who)
+        others = [number for number in sorted(said) if said[number] != said[joined.index]]
+        if others:
+            raise ProcessesDiffer(
+                f"device_put: every process must put the same array over devices of all, got {x.type} here, and "
+                f"another one in process {', '.join(map(str, others))}.",
+                hint="make_array_from_process_local_data makes one array of what each process has.",
+            )
 
 
 def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:

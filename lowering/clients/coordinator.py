@@ -1,23 +1,68 @@
 """The process at which the processes of a program meet; a program of its own, which imports nothing of the package.
 
-    python coordinator.py ADDRESS PROCESSES OPTIONS
+    python coordinator.py ADDRESS PROCESSES START_TIMEOUT OPTIONS
 
-The options are the further ones of jaxlib's service, as JSON. It prints ``ready``, or why it cannot start, and serves
-until its standard input ends and nobody is connected any more: where the input was ``done`` for some seconds at most,
-else for some heartbeat timeouts, in which the processes that are left learn who has died. When it ends, XLA's runtime
-ends all that are connected still.
+First it waits for all of them: each sends its number, and is answered ``go``, or which are ``missing`` when the time is
+over. XLA's runtime would end those that wait. Then it is jaxlib's service at the same port, with these options as JSON.
+
+It prints ``ready`` when it listens, or why it cannot, and serves until its standard input ends and nobody is connected
+any more: where the input was ``done`` for some seconds at most, else for some heartbeat timeouts, in which the
+processes that are left learn who has died. When it ends, XLA's runtime ends all that are connected still.
 """
 
 import importlib
 import json
 import os
 import signal
+import socket
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 ESTABLISHED = "01"  # a connection's state in Linux's tables
+
+
+def listen(address: str) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    family, _, _, _, place = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
+    both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+    return socket.create_server(place[:2], family=family, dualstack_ipv6=both, backlog=4096)
+
+
+def gather(listener: socket.socket, processes: int, timeout: float) -> dict[int, socket.socket]:
+    """The connections of those that come in time, by their numbers. The listener is then closed."""
+    deadline = time.monotonic() + timeout
+    found: dict[int, socket.socket] = {}
+    with listener:
+        while len(found) < processes and time.monotonic() < deadline:
+            with suppress(OSError, ValueError):  # also of a visitor that is none of them
+                listener.settimeout(max(deadline - time.monotonic(), 0.01))
+                visitor = listener.accept()[0]
+                visitor.settimeout(5)
+                found[int(visitor.makefile().readline())] = visitor
+            if len(found) == processes:
+                found = {number: each for number, each in found.items() if waits(each)}
+    return found
+
+
+def waits(visitor: socket.socket) -> bool:
+    """Whether the other end is still there; it sends nothing more."""
+    visitor.setblocking(False)
+    try:
+        return bool(visitor.recv(1))
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        visitor.setblocking(True)
+
+
+def answer(visitors: dict[int, socket.socket], text: str) -> None:
+    for visitor in visitors.values():
+        with suppress(OSError), visitor:
+            visitor.sendall(f"{text}\n".encode())
 
 
 def is_connected(port: int) -> bool:
@@ -27,21 +72,29 @@ def is_connected(port: int) -> bool:
     return not tables or any([row[3] == ESTABLISHED and row[1].endswith(f":{port:04X}") for row in rows])
 
 
-def main(address: str, processes: int, options: dict[str, Any]) -> None:
+def main(address: str, processes: int, start_timeout: int, options: str) -> None:
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # who has died is told by those who miss it
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # meant for the process that has started this one
-    # recoverable: the death of one process does not end the others
-    runtime = importlib.import_module("jaxlib._jax")
-    service = runtime.get_distributed_runtime_service(address, processes, recoverable=True, **options)
+    listener = listen(address)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
+    runtime = importlib.import_module("jaxlib._jax")
+    visitors = gather(listener, processes, start_timeout)
+    missing = [str(number) for number in range(processes) if number not in visitors]
+    if missing:
+        answer(visitors, f"missing {', '.join(missing)}")
+        return
+    # recoverable: the death of one process does not end the others
+    service = runtime.get_distributed_runtime_service(address, processes, recoverable=True, **json.loads(options))
+    answer(visitors, "go")
     port, end = int(address.rpartition(":")[2]), sys.stdin.read()
-    deadline = time.monotonic() + (5 if end.strip() == "done" else 3 * options["heartbeat_timeout"])
+    patience = 5 if end.strip() == "done" else 3 * json.loads(options)["heartbeat_timeout"]
+    deadline = time.monotonic() + patience
     while time.monotonic() < deadline and is_connected(port):
         time.sleep(0.05)
     service.shutdown()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])

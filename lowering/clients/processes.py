@@ -18,7 +18,9 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +31,7 @@ from .jaxlib_modules import Client, RuntimeFailure, _jax
 
 _COORDINATOR = Path(__file__).with_name("coordinator.py")
 _CURRENT: list[Connection] = []
+_LONGEST_WAIT = 1800  # seconds
 _PATIENCE = 10  # seconds that the end waits for an answer of the coordinator
 
 
@@ -59,22 +62,42 @@ def connection() -> Connection | None:
 def connect(membership: Membership) -> None:
     """Wait for all processes and join them. Raises ProcessFailure: one is missing after ``start_timeout``."""
     coordinator = _start_coordinator(membership) if membership.index == 0 else None
+    try:
+        _come_together(membership)
+    except BaseException:
+        if coordinator is not None:
+            coordinator.kill()
+            coordinator.communicate()
+        raise
     client = _jax.get_distributed_runtime_client(
         membership.coordinator_address, membership.index, init_timeout=membership.start_timeout,
         shutdown_timeout=membership.end_timeout, heartbeat_timeout=membership.heartbeat_timeout,
         use_compression=True, shutdown_on_destruction=False, **membership.credentials,
     )  # fmt: skip
-    try:
-        client.connect()
-    except RuntimeFailure as error:
-        if coordinator is not None:
-            coordinator.communicate("done")
-        raise ProcessFailure(
-            f"distributed.initialize: all {membership.count} processes must reach {membership.coordinator_address} "
-            f"within {membership.start_timeout} s, process {membership.index} waited for the others in vain.",
-            hint="start them all; initialization_timeout gives them more time.",
-        ) from error
+    client.connect()
     _CURRENT.append(Connection(membership, client, coordinator))
+
+
+def _come_together(membership: Membership) -> None:
+    """Wait until the coordinator says that all are there. Raises ProcessFailure: it does not in time."""
+    host, _, port = membership.coordinator_address.rpartition(":")
+    deadline = time.monotonic() + membership.start_timeout
+    answer = ""
+    while answer != "go":
+        late = time.monotonic() > deadline
+        if late or answer:
+            found = f"process {answer.removeprefix('missing ')} is missing" if answer else "it cannot be reached"
+            raise ProcessFailure(
+                f"distributed.initialize: all {membership.count} processes must come to "
+                f"{membership.coordinator_address} within {membership.start_timeout} s, {found}.",
+                hint="start them all with the same address; initialization_timeout gives them more time.",
+            )
+        with suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), timeout=5) as visit:
+            visit.sendall(f"{membership.index}\n".encode())
+            visit.settimeout(max(deadline - time.monotonic(), 0) + 5)  # the coordinator answers when the time is over
+            answer = visit.makefile().readline().strip()
+        if not answer:
+            time.sleep(0.1)
 
 
 def disconnect() -> None:
@@ -88,10 +111,10 @@ def disconnect() -> None:
 
 def _start_coordinator(membership: Membership) -> subprocess.Popen[str]:
     """The coordinator, ready to be connected to. Raises ProcessFailure: it does not start."""
-    timeouts = {"heartbeat_timeout": membership.heartbeat_timeout, "shutdown_timeout": membership.end_timeout,
-                "cluster_register_timeout": membership.start_timeout}  # fmt: skip
+    timeouts = {"heartbeat_timeout": membership.heartbeat_timeout, "shutdown_timeout": membership.end_timeout}
     options = json.dumps(timeouts | dict(membership.credentials))
-    command = [sys.executable, "-P", str(_COORDINATOR), membership.bind_address, str(membership.count), options]
+    facts = [membership.bind_address, str(membership.count), str(membership.start_timeout), options]
+    command = [sys.executable, "-P", str(_COORDINATOR), *facts]
     path = os.pathsep.join([entry for entry in sys.path if entry])  # jaxlib is where this process finds it
     started = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -118,6 +141,8 @@ class Connection:
         self.coordinator = coordinator
         self.count, self.index = membership.count, membership.index
         self.failure: str | None = None
+        self._launches: Counter[frozenset[int]] = Counter()
+        self._said: Counter[frozenset[int]] = Counter()
         self.on_failure: Callable[[], None] = self._break_connections
         self._ended = threading.Event()
         self._asker = threading.Thread(target=self._call_roll, name="handlax roll call", daemon=True)
@@ -140,13 +165,36 @@ class Connection:
 
     # Waiting for others
 
-    def meet(self, name: str, timeout: int) -> None:
-        """Wait until all processes are here. Raises ProcessFailure: one has failed, or does not come in time."""
-        self.check()
-        try:
-            self.client.wait_at_barrier(name, 1000 * timeout)
-        except RuntimeFailure as error:
-            raise self.error(self.failure or f"one did not come to {name!r} within {timeout} s") from error
+    def meet(self, name: str, timeout: int, who: Iterable[int] | None = None) -> None:
+        """Wait until all processes are here, or those of these numbers.
+
+        A barrier of the runtime does not end when a process dies: it is tried for a second at a time, until all are at
+        it at once.
+
+        Raises: ProcessFailure: one has failed, or does not come in time.
+        """
+        numbers, deadline = None if who is None else [*who], time.monotonic() + timeout
+        while True:
+            self.check()
+            try:
+                return self.client.wait_at_barrier(name, 1000, numbers)
+            except RuntimeFailure as error:
+                if time.monotonic() > deadline:
+                    raise self.error(f"one did not come to {name} within {timeout} s") from error
+
+    def all_say(self, text: str, who: frozenset[int]) -> dict[int, str]:
+        """What each of the processes of these numbers says, which all of them ask at once."""
+        self._said[who] += 1  # two places in turn: who writes to one again knows that all have read it
+        place = f"handlax/said/{sorted(who)}/{self._said[who] % 2}"
+        self.client.key_value_set(f"{place}/{self.index}", text, allow_overwrite=True)
+        self.meet(place, _LONGEST_WAIT, sorted(who))
+        found = self.client.key_value_dir_get(place)
+        return {int(name.rpartition("/")[2]): said for name, said in found}
+
+    def meet_to_launch(self, who: frozenset[int]) -> None:
+        """Wait for the processes of these numbers, as long as XLA's collectives wait for each other."""
+        self._launches[who] += 1
+        self.meet(f"launch {self._launches[who]} of {sorted(who)}", _LONGEST_WAIT, sorted(who))
 
     def check(self) -> None:
         """Raises ProcessFailure: a process has failed."""
@@ -236,8 +284,9 @@ def failure_of_others(error: Exception) -> ProcessFailure | None:
     joined = connection()
     if joined is None or not _BY_OTHERS.search(str(error)):
         return None
-    said = str(error).partition("\n")[0]
-    found = joined.error(joined.failure or f"one has ended or cannot be reached ({said})")
+    if joined.failure is None:
+        joined.failure = f"one has ended or cannot be reached ({str(error).partition(chr(10))[0]})"
+    found = joined.error(joined.failure)
     found.__cause__ = error
     return found
 

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...effects.base.caches import cached
-from ...effects.base.errors import DeletedArray
-from ...effects.types.array_type import Shape
+from ...effects.base.errors import DeletedArray, NotAddressable
+from ...effects.types.array_type import ArrayType, Shape
 from ..clients.jaxlib_modules import xc
 from .buffer_types import AVALS, PACKED, Aval, BufferSharding, Device, aval, named_sharding, sharding
 from .jax_import_guard import without_jax
@@ -179,9 +179,12 @@ def _to_numpy_by_copy(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.
     if buffer.is_deleted():
         raise DeletedArray("an array must be read before it is deleted or donated.", hint="copy it before.")
     buffer.block_until_ready()
+    named = named_sharding(buffer)
+    if named is not None and not named.is_fully_addressable:
+        return to_numpy(_part_of_all(buffer, dtype, shape), dtype, shape)
     if hasattr(buffer, "_to_np_array_did_copy"):  # since 0.12
         array = buffer._to_np_array_did_copy()[0]
-    elif named_sharding(buffer) is not None:
+    elif named is not None:
         array = _gather(buffer, dtype, shape)
     elif dtype not in PACKED and device_of(buffer).platform == "cpu":
         array = _view_memory(buffer, dtype, shape)
@@ -191,6 +194,19 @@ def _to_numpy_by_copy(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.
     array = array.view()
     array.flags.writeable = False
     return array
+
+
+def _part_of_all(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> Buffer:
+    """One part of a buffer over devices of several processes, where each is the whole. Raises NotAddressable."""
+    named: Any = named_sharding(buffer)
+    if not named.is_fully_replicated or not named.has_addressable_devices:
+        here, size = len(named.addressable_devices), named.num_devices
+        raise NotAddressable(
+            f"array: this process must hold all of the data, got {ArrayType(shape, dtype)} by {named.spec} over {size} "
+            f"devices, {here} of them its own.",
+            hint="multihost_utils.process_allgather(x) gives all of it; x.addressable_shards is what is here.",
+        )
+    return parts_of(buffer)[0]
 
 
 def _gather(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[Any, Any]:

@@ -14,9 +14,11 @@ import numpy as np
 
 from ...effects.base.caches import cached, once
 from ...effects.base.errors import CompileError
+from ...effects.sharding.devices import is_addressable
 from ...effects.sharding.mesh import Mesh
 from ..clients.jaxlib_modules import JAXLIB_VERSION, Client, _jax, xc
 from ..clients.platforms import COUNTS
+from ..clients.processes import connection
 from .buffer_types import Aval, BufferSharding, Device, aval, chosen_sharding, sharding
 from .buffers import Buffer
 
@@ -32,7 +34,7 @@ class Executable:
     types: the caller ensures the types.
     """
 
-    __slots__ = ("_shardings", "arguments", "devices", "execute", "loaded", "results")
+    __slots__ = ("_met", "_shardings", "arguments", "devices", "execute", "loaded", "results")
 
     def __init__(
         self, loaded: Any, devices: Sequence[Device], results: Sequence[ResultType], places: Places | None = None
@@ -44,6 +46,7 @@ class Executable:
         self._shardings = (
             (sharding(self.devices[0]),) * len(self.results) if places is None else self._sharded(*places)
         )
+        self._met = all(map(is_addressable, self.devices))  # whether all processes are known to have come so far
         self.execute: Callable[[Sequence[Buffer]], list[Buffer]] = self.bind()
 
     def _sharded(
@@ -80,11 +83,29 @@ class Executable:
         execute, handlers = self.loaded.execute_sharded, self.handlers(wrap, committed)
         if len(self.devices) > 1 and _STARVES and self.devices[0].platform == "cpu":
             execute = _one_after_the_other(execute)
+        if not self._met:
+            execute = self._after_meeting(execute)
 
         def call(buffers: Sequence[Buffer]) -> list[Any]:
             return execute(buffers).consume_with_handlers(handlers)
 
         return call
+
+    def _after_meeting(self, execute: Callable[..., Any]) -> Callable[[Sequence[Buffer]], Any]:
+        """``execute``, which at first waits for the other processes, where they meet in the program.
+
+        Connections are made at the first collective, and for these XLA waits no longer than half a minute.
+        """
+
+        def launch(buffers: Sequence[Buffer]) -> Any:
+            if not self._met:
+                joined = connection()
+                if joined is not None and self.devices[0].platform == "cpu" and _COLLECTIVES.search(self.hlo_text()):
+                    joined.meet_to_launch(frozenset([device.process_index for device in self.devices]))
+                self._met = True
+            return execute(buffers)
+
+        return launch
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimate: "flops", "bytes accessed", "transcendentals", ..."""
@@ -103,6 +124,7 @@ class Executable:
         return bytes(self.loaded.serialize())
 
 
+_COLLECTIVES = re.compile(r"\b(all-(reduce|gather|to-all)|reduce-scatter|collective-\w+)\b")
 _LAST: list[Any] = []  # the token of the last program over several devices
 _LAUNCHING = threading.Lock()
 

@@ -122,7 +122,7 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "lowering/xla/lazy.py": (("public_interface/test_names.py",), "which modules a new process has imported"),
 
     # api
-    "api/launch/": (("lowering/clients/test_processes.py",), "whatever is executed as several processes"),
+    "api/launch/__main__.py": (("lowering/clients/test_processes.py",), "whatever is executed as several processes"),
     "api/": (("public_interface/test_names.py",), "names of functions that are tested where they are written"),
     "api/experimental/": (
         ("interpreters/library/effectful/test_error_values.py", "effects/control/test_callbacks.py"),

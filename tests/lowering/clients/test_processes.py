@@ -1,20 +1,192 @@
-"""Several processes as one program: they are joined, compute together, and miss each other in time."""
+"""Several processes as one program: they are joined, compute the same as one, and miss each other in time."""
 
-import pytest
-from helpers.many_processes import in_processes
+import json
+import socket
+import time
 
-SUM = """
 import numpy as np
-from handlax import P, lax
-mesh = hx.make_mesh((hx.device_count(),), ("i",))
-by_row = hx.NamedSharding(mesh, P("i"))
-x = hx.make_array_from_callback((8,), by_row, lambda index: np.arange(8.0, dtype=np.float32)[index])
-total = hx.jit(hx.shard_map(lambda x: lax.psum(x.sum(), "i"), mesh=mesh, in_specs=P("i"), out_specs=P()))
-print(hx.process_index(), hx.process_count(), hx.local_device_count(), hx.device_count(), float(total(x)))
+import pytest
+from helpers.many_processes import await_all, in_processes, start
+
+import handlax as hx
+from handlax.effects.base.errors import ProcessFailure
+from handlax.lowering.clients.processes import Membership, connect, connection
+
+# Every line is the same for any number of processes: eight devices together.
+PROGRAM = """
+import json
+import numpy as np
+from handlax import NamedSharding, P, lax, numpy as hnp
+from handlax.experimental import multihost_utils as mh
+X = np.linspace(-1, 2, 64, dtype=np.float32).reshape(8, 8)
+me, count = hx.process_index(), hx.process_count()
+mesh = hx.make_mesh((4, 2), ("a", "b"))
+by_both, by_row = NamedSharding(mesh, P("a", "b")), NamedSharding(mesh, P(("a", "b")))
+
+def show(name, x):
+    print(name, json.dumps(np.asarray(x if x.is_fully_addressable else mh.process_allgather(x)).tolist()))
+
+x = hx.device_put(X, by_both)
+assert (len(x.addressable_shards), len(x.global_shards), len(x.devices())) == (8 // count, 8, 8)
+assert x.is_fully_addressable == (count == 1) and hx.local_device_count() == 8 // count and hx.device_count() == 8
+assert hx.process_indices() == [*range(count)] and [d.process_index for d in hx.local_devices()] == [me] * (8 // count)
+rows = X[me * 8 // count : (me + 1) * 8 // count]
+parts = [hx.device_put(X[index], device) for device, index in by_both.addressable_devices_indices_map((8, 8)).items()]
+for made in (
+    hx.make_array_from_callback((8, 8), by_both, lambda index: X[index]),
+    hx.make_array_from_process_local_data(by_row, rows),
+    hx.make_array_from_single_device_arrays((8, 8), by_both, parts),
+    mh.host_local_array_to_global_array(rows, mesh, P(("a", "b"))),
+    hx.device_put(x, NamedSharding(mesh, P(None, "a"))),
+    hx.device_put(x, NamedSharding(hx.make_mesh((8,), ("i",)), P("i"))),
+):
+    assert (mh.process_allgather(made, tiled=True) == X).all()
+assert (np.asarray(mh.global_array_to_host_local_array(hx.device_put(X, by_row), mesh, P(("a", "b")))) == rows).all()
+
+whole = NamedSharding(mesh, P())
+loss = lambda w, x: (hnp.tanh(x @ w) ** 2).sum()
+show("eager", hnp.sin(x) + 1)
+show("jit", hx.jit(lambda x: x @ x.T, in_shardings=by_both, out_shardings=whole)(x))
+show("host", hx.jit(lambda x: x.sum(0), in_shardings=by_both)(X))
+show("grad", hx.jit(hx.grad(loss))(hx.device_put(X, whole), x))
+mapped = hx.shard_map(lambda x: lax.psum(hnp.sin(x).sum(), ("a", "b")), mesh=mesh, in_specs=P("a", "b"), out_specs=P())
+show("shard_map", mapped(x))
+show("shard_map_grad", hx.grad(mapped)(x))
+show("ppermute", hx.shard_map(lambda x: lax.ppermute(x, "a", [(i, (i + 1) % 4) for i in range(4)]), mesh=mesh,
+                              in_specs=P("a", "b"), out_specs=P("a", "b"))(x))
+show("gathered", hx.shard_map(lambda x: lax.all_gather(x, "b").sum((0, 2)), mesh=mesh, in_specs=P("a", "b"),
+                              out_specs=P("a"), check_vma=False)(x))
+show("vmap", hx.vmap(lambda row: row / (row**2).sum())(x))
+show("element", x[3, 4])
 """
 
 
-@pytest.mark.parametrize(("processes", "devices"), [(1, 2), (2, 1), (2, 2)])
-def test_the_devices_of_all_processes_are_one_mesh(processes, devices):
-    expected = [[f"{index} {processes} {devices} {processes * devices} 28.0"] for index in range(processes)]
-    assert in_processes(SUM, processes, devices) == expected
+def value(line):
+    return np.array(json.loads(line.partition(" ")[2]))
+
+
+def test_one_program_gives_the_same_on_one_two_and_four_processes():
+    lines: list[str] = []
+    exec(PROGRAM, {"hx": hx, "print": lambda *words: lines.append(" ".join(words))})
+    found = {line.split()[0]: value(line) for line in lines}
+    for count in (2, 4):
+        for output in in_processes(PROGRAM, count, 8 // count):
+            assert [line.split()[0] for line in output] == [*found]
+            assert all(np.allclose(value(line), found[line.split()[0]], atol=1e-5) for line in output)
+    x = np.linspace(-1, 2, 64, dtype=np.float32).reshape(8, 8)
+    h = np.tanh(x @ x)
+    expected = {"eager": np.sin(x) + 1, "jit": x @ x.T, "host": x.sum(0), "grad": x.T @ (2 * h * (1 - h**2)),
+                "shard_map_grad": np.cos(x), "ppermute": np.roll(x, 2, 0),
+                "vmap": x / (x**2).sum(1, keepdims=True)}  # fmt: skip
+    for name, array in expected.items():
+        assert np.allclose(found[name], array, atol=2e-5), name
+
+
+APART = """
+import numpy as np
+from handlax import NamedSharding, P, lax
+from handlax.experimental import multihost_utils as mh
+me = hx.process_index()
+sharding = NamedSharding(hx.make_mesh((2,), ("i",)), P("i"))
+
+def told(f):
+    try:
+        print(f())
+    except hx.errors.HandlaxError as error:
+        print(type(error).__name__, str(error).splitlines()[0])
+
+x = hx.make_array_from_process_local_data(sharding, np.array([me, me + 1.0], np.float32))
+told(lambda: repr(x))
+told(lambda: str(x))
+told(lambda: x.tolist())
+told(lambda: hx.device_put(np.arange(2.0) + me, sharding))
+told(lambda: mh.assert_equal(np.arange(2) + me, "unequal"))
+told(lambda: mh.broadcast_one_to_all(np.float32(me + 5)))
+told(lambda: mh.process_allgather(np.float32(me + 5)).tolist())
+told(lambda: hx.distributed.initialize())
+told(hx.distributed.is_initialized)
+hx.distributed.shutdown()
+told(hx.distributed.is_initialized)
+"""
+
+
+def test_what_processes_do_not_share_is_said():
+    first, second = in_processes(APART, 2)
+    part = "NotAddressable array: this process must hold all of the data, got f32[4] by P('i',) over 2 devices, "
+    part += "1 of them its own."
+    assert first[:3] == second[:3] == ["Array(shape=(4,), dtype=float32)", part, part]
+    assert first[3].startswith("ProcessesDiffer device_put: every process must put the same array over devices of all")
+    assert [lines[3].rstrip(".")[-1] for lines in (first, second)] == ["1", "0"]
+    assert (first[4], second[4].partition(",")[0]) == ("None", "ProcessesDiffer unequal")
+    assert first[5:7] == second[5:7] == ["5.0", "[5.0, 6.0]"]
+    refused = "ProcessFailure distributed.initialize: processes are joined once, and they are already."
+    assert first[7:] == second[7:] == [refused, "True", "False"]
+
+
+# Processes that fail: what the others are told, and when.
+
+MEETING = """
+import os, signal, time
+import numpy as np
+from handlax import NamedSharding, P, lax
+me, mode = hx.process_index(), sys.argv[1]
+mesh = hx.make_mesh((2,), ("i",))
+x = hx.make_array_from_process_local_data(NamedSharding(mesh, P("i")), np.array([me + 1.0], np.float32))
+total = hx.jit(hx.shard_map(lambda x: lax.psum(x, "i"), mesh=mesh, in_specs=P("i"), out_specs=P()))
+print(float(total(x)[0]))
+if me == int(sys.argv[2]):
+    if mode == "killed":
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGKILL)
+    if mode == "stopped":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if mode == "raises":
+        raise ValueError("its own")
+    if mode == "slow":
+        time.sleep(3.5)
+begin = time.monotonic()
+try:
+    print(float(total(x)[0]))
+except hx.errors.ProcessFailure as error:
+    print(time.monotonic() - begin < 20, str(error).splitlines()[0].partition(" (")[0])
+"""
+
+
+@pytest.mark.parametrize(("mode", "who", "expected"), [
+    ("killed", 0, "one has ended or cannot be reached"),
+    pytest.param("killed", 1, "one has ended or cannot be reached", marks=pytest.mark.sweep),
+    pytest.param("raises", 1, "one has ended or cannot be reached", marks=pytest.mark.sweep),
+    ("stopped", 1, "process 1 has left, or has not answered for 3 s."),
+])
+def test_who_waits_for_one_that_fails_is_told(mode, who, expected):
+    started = start(MEETING, 2, mode, who, heartbeat=3)
+    statuses, lines = await_all(started, but=who)
+    other = 1 - who
+    assert lines[other] == ["3.0", f"True process {other}: all 2 processes must take part, {expected}"]
+    assert statuses[other] == 0
+
+
+def test_who_is_slow_is_waited_for():
+    statuses, lines = await_all(start(MEETING, 2, "slow", 0, heartbeat=3))
+    assert statuses == [0, 0] and lines == [["3.0", "3.0"]] * 2
+
+
+def free_address():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(("index", "expected"), [(0, "process 1, 2 is missing"), (1, "it cannot be reached")])
+def test_who_is_missing_at_the_start_is_named(index, expected):
+    address, begin = free_address(), time.monotonic()
+    with pytest.raises(ProcessFailure, match=f"all 3 processes must come to {address} within 1 s, {expected}"):
+        connect(Membership(address, 3, index, address, start_timeout=1))
+    assert connection() is None and time.monotonic() - begin < 20
+
+
+def test_a_port_that_is_in_use_is_named():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        with pytest.raises(ProcessFailure, match=f"able to listen at {address}, got .*[Aa]ddress already in use"):
+            connect(Membership(address, 2, 0, address, start_timeout=1))
