@@ -13,7 +13,8 @@ from returns.result import Failure, Success
 
 import handlax as hx
 from handlax.effects.base.caches import cache_info
-from handlax.lowering.xla import disk_cache, platforms
+from handlax.lowering.clients import platforms
+from handlax.lowering.xla import disk_cache
 
 X = np.arange(5, dtype=np.float32)
 

@@ -8,7 +8,8 @@ import pytest
 from helpers.device_buffers import cpu_device, read
 
 from handlax.effects.base.errors import CompileError
-from handlax.lowering.xla import jaxlib_runtime, platforms
+from handlax.lowering.clients import platforms
+from handlax.lowering.xla import jaxlib_runtime
 
 
 @pytest.fixture(scope="module")
