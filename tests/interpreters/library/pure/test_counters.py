@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import pytest
@@ -226,3 +227,16 @@ def test_the_memory_budget_knows_what_devices_compute():
 def test_what_a_users_collective_sends_stands_in_its_cell():
     with hx.rules(traffic={Psum: lambda op, mesh, operands, results: {("b", 4): Sent(1, operands[0].nbytes)}}):
         assert hx.costs(MAPPED)(*ARGS).links == {"b": LinkCost(1, 1, ROW)}
+
+
+def nested_calls(depth, calls):
+    """Jitted functions each of which calls the next one several times."""
+    f = hnp.sin
+    for _ in range(depth):
+        f = hx.jit(lambda x, g=f: functools.reduce(lambda y, _: g(y), range(calls), x))
+    return f
+
+
+@pytest.mark.parametrize(("depth", "calls"), [(40, 2), (1200, 1)])
+def test_what_is_called_many_times_is_counted_once_at_any_depth(depth, calls):
+    assert hx.costs(nested_calls(depth, calls))(1.0).flops == calls**depth
