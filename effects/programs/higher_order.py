@@ -53,6 +53,7 @@ class HigherOrder(Operation):
     selects: ClassVar[int] = 0  # leading operands that choose a body; no body takes them
     of_lanes: ClassVar[bool] = False  # its iterations are lanes of ``vmap``, or elements of a plate
     prunes: ClassVar[bool] = True  # unused operands and results may be removed: no field refers to single ones
+    agreed: ClassVar[bool] = False  # all devices of a mesh take the same branch, or as many iterations
     solves: ClassVar[bool] = False  # the carry is what an equation determines, not what its bodies compute
     saves: ClassVar[Any] = None  # policy of the residuals that reverse mode may save; None: all that it needs
     bodies: tuple[Program, ...]

@@ -40,7 +40,7 @@ def while_any(run: BodyTransformer, op: Any, operands: tuple[Any, ...]) -> tuple
     _, shared, carry, _ = op.groups(operands)
     fixed = [run.split(x) for x in shared]
     mapped = tuple([mark is not None for mark, _ in fixed])
-    step = _STEPS.get((test, body, mapped), lambda: _step(test, body, mapped))
+    step = _STEPS.get((test, body, mapped), lambda: guarded_step(test, body, mapped))
     marks = [mark for mark, _ in fixed] + [0] * op.carry
     tests, steps = (
         transform_body(run, test, marks, RequiredSignature([0])).program,
@@ -54,7 +54,7 @@ def while_any(run: BodyTransformer, op: Any, operands: tuple[Any, ...]) -> tuple
     return tuple([run.box(0, [y]) for y in results])
 
 
-def _step(test: Program, body: Program, mapped: tuple[bool, ...]) -> Program:
+def guarded_step(test: Program, body: Program, mapped: tuple[bool, ...]) -> Program:
     """The body where the test holds, else the carry unchanged. ``mapped``: which shared operands are mapped."""
     recorder = Record(BASE, "")
     inputs = recorder.inputs(body.in_types)

@@ -22,6 +22,7 @@ from ...effects.sharding.mesh_scope import get_abstract_mesh, get_mesh
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
+from ..batching.divergent_devices import coherent
 from ..core.record import record
 
 # For each dimension of an array the axes over which it is divided, the first one major.
@@ -63,7 +64,8 @@ def shard_map(
         check_vma: the types of values tell along which axes they vary from device to device. A result must not vary
             along an axis that its spec does not name, and the derivative of a value that all devices share is the sum
             of what each contributes. False: nothing is checked, every value is one of each device, and of a result that
-            should not vary the first device's counts; a collective that some devices do not reach hangs.
+            should not vary the first device's counts; where devices choose differently and meet inside, they do what
+            the lanes of ``vmap`` do: each executes all branches, and every iteration.
 
     Raises: BadArgument: no mesh, an axis that it does not have, a spec too long for its array, or a result that varies
     along an axis that its spec does not name. ShapeMismatch: a dimension that cannot be divided. TreeMismatch: specs
@@ -136,6 +138,8 @@ def _untracked(
     structure, program, captured = _recorded(
         lambda *values: body(*[values[k] for k in places]), types, Binding(axes, False, mesh), name
     )
+    untracked = [axis for at in current().scope if at.mesh is not None and not at.tracks for axis in at.axes]
+    program = coherent(program, (*reversed(untracked), *axes))
     results = perform(ShardMap((program,), mesh, axes, False, len(captured) + len(shared)), *captured, *given)
     return structure, [_relabelled(y, everywhere, _named(d), mesh, axes) for y, d in zip(results, out)]
 

@@ -14,6 +14,7 @@ from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import UNCONSTRAINED, PartitionSpec
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import int32
+from ...interpreters.batching.divergent_devices import coherent
 from ..xla.stablehlo_types import tensor
 
 
@@ -34,7 +35,7 @@ def _(op: ShardMap, emit: Any, *values: Any) -> Any:
     outer = emit.manual
     emit.manual = ManualMesh(op.mesh, op.axes if outer is None else (*outer.axes, *op.axes))
     _check_order(emit.manual.axes, op.mesh)
-    body = op.bodies[0]
+    body = op.bodies[0] if op.tracks else coherent(op.bodies[0], emit.manual.axes)
     inputs, outputs = op.input_lanes, op.output_lanes
     blocks = [_block(t, lanes) for t, lanes in zip(body.in_types, inputs)]
     results = [_block(t, lanes) for t, lanes in zip(body.out_types, outputs)]

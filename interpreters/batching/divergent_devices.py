@@ -1,0 +1,143 @@
+"""Devices of a mesh that choose differently and meet inside: what they do as lanes of ``vmap`` would, without waiting.
+
+A branch or loop in which devices meet is executed by all of them or by none. Where the types of values do not tell
+along which axes they vary, this is so only if the devices agree, which they find out when they arrive: those that
+agree take one branch, others all branches, of which each selects its own result; a loop iterates while the test of any
+of them holds, and those whose test has failed keep their carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...effects.base.errors import CannotCross
+from ...effects.base.stack import STACK, Run, installed, perform
+from ...effects.control.branches import Cond
+from ...effects.control.debug_callbacks import DebugCallback
+from ...effects.control.loops import While
+from ...effects.control.recorded_bodies import meetings
+from ...effects.core.arrays import scalar
+from ...effects.core.columns import zeros_like
+from ...effects.core.named_axes import Axis, SizedAxis
+from ...effects.core.operation import operation
+from ...effects.operations.collectives.collective import Pmax, Pmin
+from ...effects.operations.elementwise.comparison import clamp, eq, select
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.programs.closure_conversion import close_all
+from ...effects.programs.higher_order import HigherOrder
+from ...effects.programs.program import Program, interpret
+from ...effects.types.dtypes import int32
+from ..core.record import record
+from .divergent_lanes import all_branches, guarded_step
+
+
+# a branch that all devices of a mesh choose alike
+@operation
+class CoherentCond(Cond):
+    agreed = True
+
+
+# a loop of which all devices of a mesh execute the same number of iterations
+@operation
+class CoherentWhile(While):
+    agreed = True
+
+
+def coherent(program: Program, axes: Sequence[SizedAxis]) -> Program:
+    """The program of each device of a mesh, with the branches and loops inside of which devices meet made safe.
+
+    ``axes``: those of the mesh that the program is executed over.
+    """
+    if not any([op.bodied and any(map(meetings, op.bodies)) for op in program.ops]):  # type: ignore[attr-defined]
+        return program
+
+    def agreeing(*xs: Any) -> Sequence[Any]:
+        with installed(_Agreement(STACK.get(), tuple(axes))):
+            return interpret(program, xs)
+
+    return record(agreeing, program.in_types, program.name)
+
+
+class _Agreement(Run):
+    """The installation of a handler of branches and loops in which devices meet; it forwards everything else."""
+
+    __slots__ = ("axes",)
+    owns_boxes = False
+
+    def __init__(self, outer: Run, axes: tuple[SizedAxis, ...]):
+        super().__init__(outer, "")
+        self.axes = axes
+
+    def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        met = {at for body in op.bodies for at in meetings(body)} if op.bodied else ()
+        if not met:
+            return self.outer.answer(op, operands)
+        inside = op.with_bodies([coherent(body, self.axes) for body in op.bodies])
+        between = self.axes if any([at.by_all for at in met]) else tuple([a for a in self.axes if a in {*_axes(met)}])
+        token = STACK.set(self.outer)
+        try:
+            if op.agreed or not between or op.runs not in ("one", "until"):
+                return self.outer.answer(inside, operands)
+            return (_branch if op.runs == "one" else _loop)(inside, operands, between)
+        finally:
+            STACK.reset(token)
+
+
+def _axes(met: Any) -> list[SizedAxis]:
+    return [at.axis for at in met]
+
+
+def _branch(op: HigherOrder, operands: tuple[Any, ...], axes: tuple[SizedAxis, ...]) -> Any:
+    """The branch on which all agree, else all of them, or an error where these perform effects."""
+    index, *xs = operands
+    count = len(op.bodies)
+    own = clamp(scalar(0, int32), index, scalar(count - 1, int32))
+    highest, lowest = perform(Pmax(axes), own), perform(Pmin(axes), own)
+    which = select(eq(highest, lowest), own, scalar(count, int32))
+
+    def differing(own: Any, *values: Any) -> Sequence[Any]:
+        if not _performs(op):
+            return all_branches(op, (own, *values))
+        _fail(op, axes)
+        return [zeros_like(t) for t in op.result_type(own.type, *[x.type for x in values])]
+
+    def alike(body: Program) -> Program:
+        return record(lambda own, *values: interpret(body, values), types, body.name)
+
+    types = [own.type, *[x.type for x in xs]]
+    bodies, captured = close_all([*map(alike, op.bodies), record(differing, types, "differing")])
+    return perform(CoherentCond(bodies, len(captured)), which, *captured, own, *xs)
+
+
+def _loop(op: Any, operands: tuple[Any, ...], axes: tuple[SizedAxis, ...]) -> Any:
+    """A loop while the test of any device holds; with effects while that of all does, and an error if that of some."""
+    test, body = op.bodies
+    joined = Pmin(axes) if _performs(op) else Pmax(axes)
+    again = record(lambda *xs: [perform(joined, interpret(test, xs)[0])], test.in_types, test.name)
+    if not _performs(op):
+        step = guarded_step(test, body, (True,) * op.shared)
+        return perform(CoherentWhile((again, step), op.shared, op.carry, op.slots), *operands)
+    results = perform(CoherentWhile((again, body), op.shared, op.carry, op.slots), *operands)
+    (more,) = interpret(test, (*operands[: op.shared], *results))
+    bodies = (record(lambda: (), (), "all"), record(lambda: _fail(op, axes) or (), (), "some"))
+    perform(CoherentCond(bodies), convert(perform(Pmax(axes), more), int32))
+    return results
+
+
+def _performs(op: HigherOrder) -> bool:
+    return any([not isinstance(effect, Axis) for effect in op.effects])
+
+
+def _fail(op: HigherOrder, axes: tuple[SizedAxis, ...]) -> None:
+    """Perform an error on the host."""
+    along = ", ".join([str(name) for name, _ in axes])
+    names = ", ".join(sorted({effect.name for effect in op.effects if not isinstance(effect, Axis)}))
+
+    def refuse() -> None:
+        raise CannotCross(
+            f"{op.name}: devices chose differently, meet along {along} inside, and some of them would perform {names}.",
+            hint="choose by the same value on all of them: pmax(test, axis).",
+        )
+
+    perform(DebugCallback(refuse))
