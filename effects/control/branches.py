@@ -114,6 +114,7 @@ def _one_of(name: str, index: Any, branches: Sequence[Callable[..., Any]], opera
     ]
     programs, captured = close_all(same_results(name, bodies))
     varying = index.type.varying
+    need_all_devices(name, programs, varying)
     inputs = [vary(x, varying) for x in (*captured, *xs)]
     results = perform_bodies(Cond(tuple(diverging(programs, varying)), len(captured)), index, *inputs)
     return pytrees.unflatten(bodies[0].structure, results)

@@ -120,7 +120,7 @@ def _loop(op: Any, operands: tuple[Any, ...], axes: tuple[SizedAxis, ...]) -> An
         return perform(CoherentWhile((again, step), op.shared, op.carry, op.slots), *operands)
     results = perform(CoherentWhile((again, body), op.shared, op.carry, op.slots), *operands)
     (more,) = interpret(test, (*operands[: op.shared], *results))
-    bodies = (record(lambda: (), (), "all"), record(lambda: _fail(op, axes) or (), (), "some"))
+    bodies = (record(lambda: (), (), "all"), record(lambda: _fail(op, axes), (), "some"))
     perform(CoherentCond(bodies), convert(perform(Pmax(axes), more), int32))
     return results
 
@@ -129,8 +129,8 @@ def _performs(op: HigherOrder) -> bool:
     return any([not isinstance(effect, Axis) for effect in op.effects])
 
 
-def _fail(op: HigherOrder, axes: tuple[SizedAxis, ...]) -> None:
-    """Perform an error on the host."""
+def _fail(op: HigherOrder, axes: tuple[SizedAxis, ...]) -> tuple[()]:
+    """Perform an error on the host, which has no results."""
     along = ", ".join([str(name) for name, _ in axes])
     names = ", ".join(sorted({effect.name for effect in op.effects if not isinstance(effect, Axis)}))
 
@@ -141,3 +141,4 @@ def _fail(op: HigherOrder, axes: tuple[SizedAxis, ...]) -> None:
         )
 
     perform(DebugCallback(refuse))
+    return ()
