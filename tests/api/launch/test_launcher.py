@@ -76,11 +76,12 @@ def test_signals_are_passed_on(capfd):
             time.sleep(0.02)
         os.kill(os.getpid(), signal.SIGINT)
 
+    before = signal.getsignal(signal.SIGINT)
     watcher = threading.Thread(target=interrupt)
     watcher.start()
     assert launch(["-c", HANDLES], 2) == 5
     watcher.join()
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 @pytest.mark.parametrize("arguments", [[], ["--processes", "2"], ["--processes", "0", "x.py"], ["x.py"],
