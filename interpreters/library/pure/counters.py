@@ -18,7 +18,7 @@ from ....effects.control.shard_map import ShardMap
 from ....effects.core.arrays import as_array, perform, scalar
 from ....effects.core.columns import TRAFFIC
 from ....effects.core.named_axes import Axis, SizedAxis
-from ....effects.core.operation import is_pure, result_type
+from ....effects.core.operation import result_type
 from ....effects.operations.elementwise.arithmetic import add
 from ....effects.types.dtypes import int64
 from ...analysis.flops import flops as flops_of
@@ -101,7 +101,7 @@ def measure(f: Callable[..., Any]) -> Callable[..., Any]:
     """``measure(f)(*args)`` gives ``({"flops": n, "bytes": m}, f(*args))``, summed on the device during execution.
 
     The numbers are int64 arrays. Only branches taken and iterations executed count. Under a ``vmap`` outside, work that
-    lanes share counts in each lane.
+    lanes share counts in each lane. Devices of a mesh measure what each executes: ``shard_map(measure(f), ...)``.
 
     >>> from handlax import lax
     >>> cost, y = measure(lambda x: lax.while_loop(lambda c: c < 100.0, lambda c: c * 2.0, x))(1.0)
@@ -119,6 +119,6 @@ def measure(f: Callable[..., Any]) -> Callable[..., Any]:
     @unnamed_boundary
     def measured(*args: Any, **kwargs: Any) -> Any:
         start = {"flops": scalar(0, int64), "bytes": scalar(0, int64)}
-        return handle(handler(otherwise=add_cost, over=is_pure), start)(f)(*args, **kwargs)
+        return handle(handler(otherwise=add_cost, over=_counts), start)(f)(*args, **kwargs)
 
     return measured

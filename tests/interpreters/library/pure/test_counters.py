@@ -240,3 +240,21 @@ def nested_calls(depth, calls):
 @pytest.mark.parametrize(("depth", "calls"), [(40, 2), (1200, 1)])
 def test_what_is_called_many_times_is_counted_once_at_any_depth(depth, calls):
     assert hx.costs(nested_calls(depth, calls))(1.0).flops == calls**depth
+
+
+def test_what_each_device_of_a_mesh_executes_is_measured_there():
+    mesh = hx.make_mesh((8,), ("i",))
+
+    def f(x):
+        return lax.psum(lax.fori_loop(0, 3, lambda _, x: hnp.sin(x) * x, x), "i")
+
+    def measured(x):
+        cost, y = measure(f)(x)
+        return cost["flops"][None], cost["bytes"][None], y
+
+    x = hnp.ones((16,))
+    flops, moved, _ = hx.shard_map(measured, mesh=mesh, in_specs=P("i"), out_specs=(P("i"), P("i"), P()))(x)
+    cost = hx.costs(hx.shard_map(f, mesh=mesh, in_specs=P("i"), out_specs=P()))(x)
+    inside = [each for (axes, _), each in cost.classes.items() if axes]
+    assert flops.tolist() == [sum(each.flops for each in inside)] * 8
+    assert moved.tolist() == [sum(each.bytes for each in inside)] * 8
