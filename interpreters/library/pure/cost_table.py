@@ -43,7 +43,7 @@ class Seconds(NamedTuple):
 
     @property
     def overlapped(self) -> float:
-        """The longest part: no program is faster."""
+        """The longest part: no schedule of what was counted is faster."""
         return max([self.compute, *self.links.values()])
 
     @property
