@@ -9,13 +9,16 @@ from typing import Any, NoReturn
 from ..base.errors import ParseError
 from ..types import dtypes
 from ..types.array_type import ArrayType, array_type
+from ..types.extent import EXTENT, parse_extent
 
 _REAL = r"(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)"
-TYPE = r"[a-z]\w*(?:<\w+>)?\[[\d,]*\]~?(?:\{\w+:\d+(?:,\w+:\d+)*\})?"
+_SIZE = rf"(?:{EXTENT}|\d+)"
+TYPE = rf"[a-z]\w*(?:<\w+>)?\[(?:{_SIZE}(?:,{_SIZE})*)?\]~?(?:\{{\w+:\d+(?:,\w+:\d+)*\}})?"
 TOKEN = re.compile(
     r"(?:[ \t\r]+|\#[^\n]*)*(?:"
     r"(?P<line>\n\s*)"
     rf"|(?P<type>{TYPE})"
+    rf"|(?P<extent>{EXTENT}(?![\w.]))"
     rf"|(?P<number>0x[0-9a-f]+|[+-]?{_REAL}(?:[+-]{_REAL}j)?(?![\w.]))"
     rf"|(?P<path>[A-Za-z_][\w.]*:(?!{TYPE})[A-Za-z_<][\w.<>]*)"
     r"|(?P<string>b?'(?:[^'\\\n]|\\.)*'|b?\"(?:[^\"\\\n]|\\.)*\")"
@@ -113,7 +116,7 @@ class Tokens:
             plain, _, axes = token.partition("{")
             pairs = [axis.split(":") for axis in axes.rstrip("}").split(",") if axis]
             name, _, rest = plain.partition("[")
-            shape = tuple([int(size) for size in rest.rstrip("~").rstrip("]").split(",") if size])
+            shape = tuple([parse_extent(size) for size in rest.rstrip("~").rstrip("]").split(",") if size])
             try:
                 dtype = dtypes.from_short_name(name)
             except dtypes.DTypeMismatch as error:

@@ -26,6 +26,7 @@ from ..core.operation import OPERATIONS, Operation, result_type
 from ..trees.structure import LEAF, TreeDef, assemble, kind_of
 from ..types import dtypes
 from ..types.array_type import ArrayType
+from ..types.extent import parse_extent
 from .lexer import TYPE, Tokens
 from .literals import array_of, number_of
 from .operation_names import find_object, is_ours, operation_called
@@ -178,6 +179,9 @@ class ProgramParser(Tokens):
             return float(number_of(token, dtypes.float64))
         if kind == "type":
             return self.type()
+        if kind == "extent":
+            self.advance()
+            return parse_extent(token)
         if kind == "path":
             return self.reference()
         if kind == "mark":

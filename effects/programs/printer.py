@@ -30,6 +30,7 @@ from ..trees.frozen_tree import Frozen
 from ..trees.structure import LEAF, TreeDef
 from ..types import dtypes
 from ..types.array_type import ArrayType
+from ..types.extent import Extent
 from .equations import Steps
 from .literals import IN_PLACE, array_text, number_text, real_text
 
@@ -357,6 +358,7 @@ WRITERS[complex] = lambda printer, z: f"complex({_float(printer, z.real)}, {_flo
 WRITERS[tuple] = _tuple
 WRITERS[frozenset] = _set
 WRITERS[range] = lambda printer, r: f"range({r.start}, {r.stop}, {r.step})"
+WRITERS[Extent] = lambda printer, value: str(value)
 WRITERS[ArrayType] = lambda printer, value: str(value)
 WRITERS[TreeDef] = _tree
 WRITERS[Frozen] = _frozen

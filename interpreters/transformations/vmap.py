@@ -18,6 +18,8 @@ from ...effects.operations.foundations.shapes import broadcast_in_dim, move_axis
 from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.trees import pytrees
 from ..batching.batch import Batch, JvpDirections
+from ..ragged.ragged_array import ragged_axis
+from ..ragged.ragged_map import RaggedArguments, is_ragged, names_ragged_axis
 from ..references.arguments import call_pure, positions_of, pure_of
 from ..references.reference import Ref
 
@@ -49,6 +51,8 @@ def vmap(
     """
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
+    if names_ragged_axis(in_axes, out_axes):
+        return _over_ragged(fun, in_axes, out_axes, axis_name, axis_size)
     if not isinstance(in_axes, (int, tuple, type(None))) or isinstance(in_axes, bool):
         raise BadCall(f"vmap: in_axes is an int, None or a tuple with one entry for each argument, got {in_axes!r}.")
     need_function("vmap", fun)
@@ -92,6 +96,53 @@ def vmap(
         return pytrees.unflatten(out_tree, stacked)
 
     return mapped
+
+
+def _over_ragged(
+    fun: Callable[..., Any], in_axes: Any, out_axes: Any, axis_name: Hashable | None, axis_size: int | None
+) -> Callable[..., Any]:
+    """``vmap`` with ragged arrays among the arguments or results."""
+
+    @wraps(fun)
+    @unnamed_boundary
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = pytrees.flatten((args, kwargs), is_ragged)
+        places = pytrees.unflatten(tree, range(len(leaves)))
+        axes = pytrees.broadcast_prefix(in_axes, places[0], is_leaf=_is_none, what="vmap in_axes")
+        axes = axes + [ragged_axis if is_ragged(x) else 0 for x in leaves[len(axes) :]]
+        given = RaggedArguments(leaves, axes)
+        dims = [None if is_ragged(x) else dimension("vmap", axis, x) for x, axis in zip(given.leaves, axes)]
+        counts = given.counts | ({axis_size} if axis_size is not None else set())
+        if len(counts) > 1:
+            raise ShapeMismatch(f"vmap: mapped axes must have one size, got ragged arrays of {sorted(counts)} lanes.")
+        dense = [(d, x) for d, x in zip(dims, given.leaves) if d is not None]
+        size = lane_count("vmap", [d for d, _ in dense], [x for _, x in dense], counts.pop() if counts else None)
+        run = given.install(STACK.get(), size, axis_name, user_site(2))
+        boxes = given.boxes(run, dims)
+        with installed(run):
+            positional, named = pytrees.unflatten(tree, boxes)
+            results = pytrees.tree_map(as_array, fun(*positional, **named))
+        targets, spec = pytrees.flatten(out_axes, _is_none)
+        parts = spec.flatten_up_to(results, "vmap out_axes")
+        made = [
+            given.result(run, part)
+            if target is ragged_axis
+            else pytrees.tree_map(lambda y, target=target: _stacked(run, _dense(y), target), part)
+            for target, part in zip(targets, parts)
+        ]
+        return pytrees.unflatten(spec, made)
+
+    return mapped
+
+
+def _dense(y: Any) -> Any:
+    """A result that has one shape in all lanes. Raises: ShapeMismatch: it has a ragged axis."""
+    if any([not isinstance(n, int) for n in y.type.shape]):
+        raise ShapeMismatch(
+            f"vmap: a result with a ragged axis has out_axes=hx.ragged_axis, got {y.type}.",
+            hint="or reduce it over that axis.",
+        )
+    return y
 
 
 def _on_references(

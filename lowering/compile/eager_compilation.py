@@ -86,6 +86,8 @@ def dtype_kind(dtype: Any) -> str:
 
 def heavy(t: ArrayType) -> bool:
     """Whether some operation on an array of this type may be faster compiled; for random keys always."""
+    if not isinstance(t.size, int):  # of a lane: no array has it
+        return False
     return isinstance(t.dtype, ExtendedDType) or t.size >= _SMALLEST[dtype_kind(t.dtype)]
 
 

@@ -39,6 +39,7 @@ from ...effects.operations.indexing.gather_windows import GatherDimensionNumbers
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape
 from ...effects.operations.manipulation.slicing import Rev, Slice, concatenate
 from ...effects.types import dtypes
+from ...effects.types.extent import Extent
 from .creation import asarray
 
 CLIP, FILL = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP
@@ -171,11 +172,20 @@ def getitem(x: Any, index: Any) -> Any:
     """``x[index]``: NumPy's indexing; integers outside an axis are clipped, or refused: ``check_static_indices``."""
     if index.__class__ is int:
         shape = x.type.shape
-        if shape:
+        if shape and shape[0].__class__ is not Extent:
             return _row(x, index, shape)
     items = entries(index, x.type.shape)
+    if x.type.size.__class__ is Extent:
+        items = _in_lane(items, x.type.shape)
     check_static(items, x.type.shape)
     return read(x, items, CLIP, None, False, False, True)
+
+
+def _in_lane(items: list[Any], shape: tuple[Any, ...]) -> list[Any]:
+    """The entries with Python integers along ragged axes, where a lane may end before them, known to the program alone."""
+    sizes = iter(shape)
+    found = [(item, None if item is None or item.__class__ is BooleanIndex else next(sizes)) for item in items]
+    return [_computed(item) if item.__class__ is int and n.__class__ is Extent else item for item, n in found]
 
 
 def check_static(items: list[Any], shape: tuple[int, ...], wrap: bool = True) -> None:
@@ -281,7 +291,7 @@ def static(x: Any, items: list[Any], wrap: bool = True) -> Any:
                 i = clipped(i, n)
             a, b, step = i, i + 1, 1
         else:
-            if item is FULL:
+            if item is FULL or (n.__class__ is Extent and item == FULL):
                 a, b, step, count = 0, n, 1, n
             else:
                 a, b, step = bounds(item, n)
@@ -356,11 +366,13 @@ def narrow(i: Any) -> Any:
 def wrapped(i: Any, n: int) -> Any:
     """Negative indices replaced by those counted from the front of an axis of size ``n``."""
     if not isinstance(i, Array):
+        if n.__class__ is Extent:
+            return wrapped(as_array(i), n)
         return np.where(i < 0, i + n, i)
     if dtypes.is_unsigned(i.type.dtype):
         return i
     dtype = i.type.dtype
-    return select_n(lt(i, scalar(0, dtype)), i, add(i, scalar(n, dtype)))
+    return select_n(lt(i, scalar(0, dtype)), i, add(i, convert(n, dtype)))
 
 
 def on_host(i: Any) -> Any:

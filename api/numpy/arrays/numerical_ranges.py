@@ -17,6 +17,7 @@ from ...effects.operations.foundations import shapes
 from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
 from ...effects.types import dtypes
+from ...effects.types.extent import Extent
 from ...effects.types.dtype_promotion import promote_all
 from .creation import array, asarray, placed
 from .joining_splitting import concatenate, stack
@@ -27,7 +28,7 @@ __all__ = ["arange", "geomspace", "linspace", "logspace", "meshgrid", "mgrid", "
 
 def _known(x: Any) -> Any:
     """A scalar argument as a Python or NumPy number. Raises: ConcretizationError: it is traced."""
-    if x.__class__ is int or x.__class__ is float:
+    if x.__class__ is int or x.__class__ is float or x.__class__ is Extent:
         return x
     if isinstance(x, Box):
         raise ConcretizationError(
@@ -53,12 +54,14 @@ def arange(
     """
     no_sharding("arange", out_sharding)
     given = [x for x in (start, stop, step) if x is not None]
-    kind = dtypes.result_type(*given) if dtype is None else dtypes.canonical(dtype)
+    kind = dtypes.result_type(*[0 if x.__class__ is Extent else x for x in given]) if dtype is None else dtypes.canonical(dtype)
     low, high, by = _known(start), None if stop is None else _known(stop), 1 if step is None else _known(step)
     if high is None:
         low, high = 0, low
     if not by:
         raise BadArgument("arange: the step must not be 0.")
+    if high.__class__ is Extent and low == 0 and by == 1:
+        return placed(iota(kind, high), device)
     if not (low.__class__ is int and high.__class__ is int and by.__class__ is int) or dtypes.is_bool(kind):
         return placed(from_numpy(np.arange(low, high, by, dtype=kind), copy=False), device)
     y = iota(kind, max(0, -((low - high) // by)))

@@ -22,8 +22,10 @@ from ...core.arrays import Array, as_array, concrete, scalar
 from ...core.columns import data_movement, linear, per_operand
 from ...core.operation import operation, shared
 from ...core.varying import vary
+from ...types import dtypes
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import FOUR_BITS, NUMERIC, ExtendedDType
+from ...types.extent import Extent, InstalledLength, as_size, is_size, length
 from .half_precision import in_bytes
 
 
@@ -71,10 +73,10 @@ def as_tuple(xs: Any, name: str, what: str) -> tuple[Any, ...]:
 
 def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
     """A shape as a tuple of non-negative ints. Raises BadArgument: it is none."""
-    if isinstance(shape, int):
+    if is_size(shape):
         shape = (shape,)
     try:
-        sizes = tuple([size.__index__() for size in shape])
+        sizes = tuple([as_size(size) for size in shape])
     except ConcretizationError:
         sizes = (shape,) if isinstance(shape, Array) else shape
         shown = tuple([x.type if isinstance(x, Array) else x for x in sizes])
@@ -328,4 +330,14 @@ def zeros(type: ArrayType) -> Any:
 
 
 columns.provide_zeros(zeros)
+
+
+def lane_length(size: Extent) -> Any:
+    """The length of a lane as a number, weakly typed as ``x.shape[0]`` is elsewhere: as many ones as it has rows."""
+    kind = dtypes.default_int()
+    ones = {n: full(array_type((length(n),), kind, True), 1) for n in size.lengths}
+    return size.at({n: reduce_sum(line, (0,)) for n, line in ones.items()})
+
+
+InstalledLength.value = staticmethod(lane_length)
 

@@ -9,6 +9,7 @@ from typing import Any
 from ...base.errors import BadArgument, ShapeMismatch
 from ...core.arrays import as_array
 from ...functions.unsupported import no_sharding
+from ...types.extent import is_size
 from ..foundations import shapes
 from ..foundations.shapes import as_tuple, axes_listed, canonical_axes, canonical_axis, canonical_shape, permute
 from .slicing import concatenate
@@ -75,7 +76,7 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
 
 def _completed(sizes: Any, x: Any) -> tuple[int, ...]:
     """A shape with its -1, if there is one, replaced by the size that gives the number of elements of ``x``."""
-    sizes = (sizes,) if isinstance(sizes, int) else as_tuple(sizes, "reshape", "a shape")
+    sizes = (sizes,) if is_size(sizes) else as_tuple(sizes, "reshape", "a shape")
     unknown = [i for i, size in enumerate(sizes) if type(size) is int and size == -1]
     if not unknown:
         return canonical_shape(sizes, "reshape")

@@ -1,0 +1,301 @@
+"""The lengths of lanes, and where their rows stand: the index arrays that all values over one vector of lengths share.
+
+    rows       lanes one after the other, T of them; behind the last lane, copies of the last row
+    padded     lanes of about equal length together, in buckets, each as long as its longest lane
+
+Index arrays are computed once, outside of the lanes; where the lengths are known they are constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...effects.base.stack import BASE, Run, inside, perform
+from ...effects.core.arrays import ConcreteArray, as_array, from_numpy, scalar
+from ...effects.core.operation import shared
+from ...effects.operations.elementwise.bitwise import bitwise_not
+from ...effects.operations.elementwise.comparison import lt, select
+from ...effects.operations.elementwise.comparison import max as maximum
+from ...effects.operations.elementwise.comparison import min as minimum
+from ...effects.operations.foundations.shapes import broadcast_in_dim, reshape, zeros
+from ...effects.operations.indexing.gather_scatter import Gather, ScatterAdd
+from ...effects.operations.indexing.gather_windows import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+from ...effects.operations.manipulation.creation import iota
+from ...effects.operations.manipulation.slicing import concatenate, index_in_dim
+from ...effects.operations.reductions.cumulative import Cumsum
+from ...effects.types.array_type import array_type
+from ...effects.types.extent import Extent
+
+INT32 = np.dtype("int32")
+BUCKETS = 8  # lengths are rounded up to so many sizes, of at least ``SMALLEST`` rows
+SMALLEST = 32
+
+
+def take_rows(x: Any, index: Any) -> Any:
+    """``y[j] = x[index[j]]`` for a sorted index, which may meet a row several times; its adjoint is a sorted sum."""
+    rank = len(x.type.shape)
+    numbers = GatherDimensionNumbers(tuple(range(1, rank)), (0,), (0,))
+    window = (1, *x.type.shape[1:])
+    return perform(Gather(numbers, window, False, True, GatherScatterMode.CLIP), x, _column(index))
+
+
+def sum_rows(x: Any, index: Any, count: int) -> Any:
+    """``y[i] = sum of x[j] with index[j] == i``, i < count, for a sorted index; rows whose index is ``count`` are left out."""
+    numbers = ScatterDimensionNumbers(tuple(range(1, len(x.type.shape))), (0,), (0,))
+    into = zeros(x.type.update(shape=(count, *x.type.shape[1:])))
+    return perform(ScatterAdd(numbers, True, False, GatherScatterMode.FILL_OR_DROP), into, _column(index), x)
+
+
+def _column(index: Any) -> Any:
+    return reshape(index, (*index.type.shape, 1))
+
+
+def line(size: int) -> Any:
+    """0, 1, ..., size - 1."""
+    return iota(INT32, size)
+
+
+def constant(x: Any) -> Any:
+    """Indices that are known, as an array."""
+    return from_numpy(np.asarray(x, INT32))
+
+
+class LaneLengths:
+    """One vector of lengths. ``total``: the room of rows; ``longest``: a bound of the lengths; both at least 1.
+
+    ``known``: the lengths, where they are no values of a program; ``outer``: the run around the lanes.
+    """
+
+    def __init__(self, values: Any, total: int, longest: int, outer: Run):
+        self.values = values
+        self.count = values.type.shape[0]
+        self.total = max(total, 1)
+        self.longest = max(min(longest, self.total), 1)
+        self.known = values.value if isinstance(values, ConcreteArray) else None
+        self.place = BASE if self.known is not None else outer  # where its index arrays are computed
+
+    @cached_property
+    def ends(self) -> Any:
+        """The row behind the last one of each lane."""
+        with inside(self.place):
+            return perform(shared(Cumsum, 0, False), self.values)
+
+    @cached_property
+    def starts(self) -> Any:
+        """The first row of each lane."""
+        with inside(self.place):
+            return self.ends - self.values
+
+    @cached_property
+    def end(self) -> Any:
+        """The row behind the last lane."""
+        with inside(self.place):
+            return index_in_dim(self.ends, self.count - 1, 0, False) if self.count else scalar(0, INT32)
+
+    @cached_property
+    def real(self) -> Any:
+        """Whether a row belongs to a lane, or is spare."""
+        with inside(self.place):
+            return lt(line(self.total), self.end)
+
+    @property
+    def full(self) -> bool:
+        """Whether there are no spare rows, as far as that is known."""
+        return self.known is not None and int(self.known.sum()) == self.total
+
+    @cached_property
+    def segment(self) -> Any:
+        """The lane of each row; of spare rows the number of lanes."""
+        with inside(self.place):  # so many lanes have ended at or before the row
+            ones = broadcast_in_dim(scalar(1, INT32), (self.count,), ())
+            return perform(shared(Cumsum, 0, False), sum_rows(ones, minimum(self.ends, self.total), self.total))
+
+    @cached_property
+    def lane(self) -> Any:
+        """The lane of each row; of spare rows the last one."""
+        with inside(self.place):
+            return minimum(self.segment, max(self.count - 1, 0))
+
+    @cached_property
+    def within(self) -> Any:
+        """The place of each row in its lane."""
+        with inside(self.place):
+            if not self.count:
+                return zeros(array_type((self.total,), INT32))
+            return line(self.total) - take_rows(self.starts, self.lane)
+
+    @cached_property
+    def last(self) -> Any:
+        """The last row of a lane, an index; 0 where all lanes are empty."""
+        with inside(self.place):
+            return maximum(self.end - 1, scalar(0, INT32))
+
+
+class Bucket(NamedTuple):
+    """Lanes that are padded to one length: their numbers, and for each number of a length the size of the padding."""
+
+    lanes: np.ndarray[Any, Any]
+    sizes: dict[int, int]
+
+
+class Partition:
+    """The lanes divided into buckets. ``order``: the lanes, bucket by bucket; ``whole``: it is one bucket, in order."""
+
+    def __init__(self, count: int, buckets: Sequence[Bucket]):
+        self.buckets = tuple(buckets)
+        self.whole = len(self.buckets) == 1
+        self.counts = tuple([len(bucket.lanes) for bucket in self.buckets])
+        lanes = np.concatenate([bucket.lanes for bucket in self.buckets]) if self.buckets else np.zeros(0, int)
+        self.order = constant(lanes)
+        self.inverse = constant(np.argsort(lanes))
+
+
+class RaggedLanes:
+    """All that the runs of one ragged ``vmap`` share: the lengths by their numbers, and the layouts computed so far."""
+
+    def __init__(self, count: int, lengths: dict[int, LaneLengths], outer: Run):
+        self.count = count
+        self.lengths = lengths
+        self.outer = outer
+        self.known = all([n.known is not None for n in lengths.values()])
+        self._derived: dict[Extent, LaneLengths] = {}
+        self._layouts: dict[Any, Any] = {}
+
+    def owns(self, extents: Sequence[Extent]) -> bool:
+        """Whether one of the extents is a length of these lanes."""
+        return any([number in self.lengths for extent in extents for number in extent.lengths])
+
+    def of(self, size: Any) -> LaneLengths:
+        """The lengths that an extent, or a size that all lanes share, has in the lanes."""
+        found = self._derived.get(size)
+        if found is None:
+            found = self._derived[size] = self._lengths_of(size)
+        return found
+
+    def _lengths_of(self, size: Any) -> LaneLengths:
+        if type(size) is not Extent:
+            values = from_numpy(np.full(self.count, size, INT32))
+            return LaneLengths(values, size * self.count, size, self.outer)
+        if size.terms == (((min(size.lengths),), 1),):
+            return self.lengths[min(size.lengths)]
+        parts = {number: self.lengths[number] for number in size.lengths}
+        place = BASE if all([n.known is not None for n in parts.values()]) else self.outer
+        with inside(place):
+            values = as_array(size.at({number: n.values for number, n in parts.items()}))
+        longest = size.at({number: n.longest for number, n in parts.items()})
+        total = sum([self._room(monomial, factor) for monomial, factor in size.terms])
+        if isinstance(values, ConcreteArray):
+            longest = int(values.value.max(initial=0))
+            if any([len(monomial) > 1 for monomial, _ in size.terms]):
+                total = int(values.value.sum())
+        return LaneLengths(values, total, longest, self.outer)
+
+    def _room(self, monomial: Sequence[int], factor: int) -> int:
+        """A bound of the sum over the lanes of one term: one length by its total, the others by their longest."""
+        if not monomial:
+            return factor * self.count
+        first, *others = [self.lengths[number] for number in monomial]
+        for n in others:
+            factor *= n.longest
+        return factor * first.total
+
+    @cached_property
+    def whole(self) -> Partition:
+        """All lanes in one bucket."""
+        sizes = {number: n.longest for number, n in self.lengths.items()}
+        return Partition(self.count, [Bucket(np.arange(self.count), sizes)])
+
+    @cached_property
+    def rounded(self) -> Partition:
+        """Lanes whose lengths are rounded to the same: an eighth of the longest, at least 32; all where unknown."""
+        if not self.known or not self.count:
+            return self.whole
+        return self._grouped({number: self._round(n) for number, n in self.lengths.items()})
+
+    @cached_property
+    def equal(self) -> Partition:
+        """Lanes of equal lengths together, without any padding. The lengths are known."""
+        return self._grouped({number: n.known for number, n in self.lengths.items()})
+
+    def _round(self, n: LaneLengths) -> Any:
+        step = max(SMALLEST, -(-n.longest // BUCKETS))
+        return np.clip(-(-n.known // step) * step, 1, n.longest)  # type: ignore[operator]
+
+    def _grouped(self, sizes: dict[int, Any]) -> Partition:
+        """The partition by these sizes of the lanes."""
+        columns = np.stack(list(sizes.values()), 1)
+        kinds, which = np.unique(columns, axis=0, return_inverse=True)
+        which = which.reshape(-1)
+        return Partition(self.count, [
+            Bucket(np.flatnonzero(which == k), {number: int(size) for number, size in zip(sizes, kind)})
+            for k, kind in enumerate(kinds)
+        ])
+
+    def layout(self, size: Any, partition: Partition) -> tuple[Any, Any]:
+        """The index of the row at each padded place, and of the padded place of each row, as ``Relocate`` takes them."""
+        key = (size, id(partition))
+        found = self._layouts.get(key)
+        if found is None:
+            n = self.of(size)
+            with inside(n.place):
+                found = self._layouts[key] = (self._to_padded(n, size, partition), self._to_rows(n, size, partition))
+        return found  # type: ignore[no-any-return]
+
+    def _to_padded(self, n: LaneLengths, size: Any, partition: Partition) -> Any:
+        pieces = []
+        for bucket, start, length in self._by_bucket(n, partition):
+            shape = (len(bucket.lanes), room(size, bucket))
+            place = broadcast_in_dim(line(shape[1]), shape, (1,))
+            start, length = [broadcast_in_dim(v, shape, (0,)) for v in (start, length)]
+            row = start + minimum(place, length - 1)  # of an empty lane the one before it
+            row = minimum(maximum(row, scalar(0, INT32)), scalar(n.total - 1, INT32))
+            pieces.append(reshape(select(lt(place, length), row, bitwise_not(row)), (shape[0] * shape[1],)))
+        return concatenate(pieces, 0) if pieces else zeros(array_type((0,), INT32))
+
+    def _to_rows(self, n: LaneLengths, size: Any, partition: Partition) -> Any:
+        base = np.zeros(self.count, INT32)
+        offset = 0
+        for bucket in partition.buckets:
+            width = room(size, bucket)
+            base[bucket.lanes] = offset + width * np.arange(len(bucket.lanes))
+            offset += width * len(bucket.lanes)
+        if not self.count:
+            return zeros(array_type((n.total,), INT32))
+        at = take_rows(constant(base), n.lane) + minimum(n.within, scalar(n.longest - 1, INT32))
+        at = minimum(at, scalar(max(offset - 1, 0), INT32))
+        if n.full:
+            return at
+        last = take_rows(at, reshape(n.last, (1,)))  # spare rows are copies of it
+        return select(n.real, at, broadcast_in_dim(bitwise_not(last), at.type.shape, (0,)))
+
+    def _by_bucket(self, n: LaneLengths, partition: Partition) -> Any:
+        """For each bucket: itself, and the first rows and lengths of its lanes."""
+        for bucket in partition.buckets:
+            index = constant(bucket.lanes)
+            yield bucket, *[v if partition.whole else take_rows(v, index) for v in (n.starts, n.values)]
+
+    def mask(self, size: Any, partition: Partition, k: int) -> Any:
+        """Which places of bucket ``k`` the lanes have: bool[lanes, places]."""
+        key = (size, id(partition), k)
+        found = self._layouts.get(key)
+        if found is None:
+            n, bucket = self.of(size), partition.buckets[k]
+            with inside(n.place):
+                shape = (len(bucket.lanes), room(size, bucket))
+                length = n.values if partition.whole else take_rows(n.values, constant(bucket.lanes))
+                place = broadcast_in_dim(line(shape[1]), shape, (1,))
+                found = self._layouts[key] = lt(place, broadcast_in_dim(length, shape, (0,)))
+        return found
+
+
+def room(size: Any, bucket: Bucket) -> int:
+    """The size that an extent has in the lanes of a bucket, which are padded."""
+    return size.at(bucket.sizes) if type(size) is Extent else size  # type: ignore[no-any-return]

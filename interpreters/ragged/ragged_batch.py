@@ -1,0 +1,345 @@
+"""The handler of vmap over lanes of different lengths: ``vmap(f)(x)[i] == f(x_i)``, x_i : f32[n_i, ...].
+
+Within a lane its length is an extent, ``f32[n0,64]``. The mark of a value says how all lanes stand in arrays:
+
+    int d                    value[.., B, ..]               it has no ragged axis: as in ordinary vmap
+    Rows(a, n)               value[.., T, ..]               one ragged axis, a: all lanes one after the other
+    Padded(d, ((a, n), ..))  value[.., B_k, .., M_k, ..]    any number of them: one array for each bucket of lanes
+
+Rows are numbered as the dimensions of the lane, so that an operation that does not mix along the axis is itself on
+rows; it costs what the sum of the lengths costs. Padding and spare rows hold copies of rows that exist: no NaN comes
+from there that no lane has. They are masked where rows are folded, where they are contracted, and where they leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ...effects.base.errors import CannotCross, MissingRule
+from ...effects.base.stack import Run, inside, perform
+from ...effects.core.columns import BATCH, Column
+from ...effects.core.operation import Operation, result_type
+from ...effects.operations.elementwise.arithmetic import StopGradient
+from ...effects.operations.elementwise.comparison import select
+from ...effects.operations.foundations.shapes import broadcast_in_dim, full, move_axis, reshape
+from ...effects.operations.indexing.relocation import relocate
+from ...effects.operations.manipulation.slicing import axis_at, concatenate, split
+from ...effects.types.array_type import ArrayType
+from ...effects.types.extent import Extent, extents_in, with_sizes
+from ..batching.batch import Batch, lane_box
+from ..core.body_transform import cross
+from .lane_lengths import Partition, RaggedLanes, room, sum_rows, take_rows
+
+RAGGED = Column("ragged", doc="(run, op, types of the results, *operands) -> results, where a lane has a ragged axis")
+
+
+class Rows(NamedTuple):
+    """All lanes one after the other along dimension ``axis``, which has this extent in the lane."""
+
+    axis: int
+    extent: Extent
+
+
+class Padded(NamedTuple):
+    """Lanes along ``dim`` of one array for each bucket, their ragged ``axes``, with extents, padded."""
+
+    dim: int
+    axes: tuple[tuple[int, Extent], ...]
+
+
+def ragged_axes(shape: Sequence[Any]) -> tuple[tuple[int, Extent], ...]:
+    """The ragged axes of a shape, with their extents."""
+    return tuple([(axis, size) for axis, size in enumerate(shape) if type(size) is Extent])
+
+
+def at_rest(axes: tuple[tuple[int, Extent], ...]) -> Any:
+    """The mark under which values with these ragged axes are kept."""
+    return Rows(*axes[0]) if len(axes) == 1 else Padded(0, axes) if axes else 0
+
+
+class RaggedBatch(Batch):
+    """An installation of the handler: it answers also operations that name one of its extents, without any operand."""
+
+    __slots__ = ("lanes",)
+    lanes: RaggedLanes
+
+    def __init__(self, outer: Run, lanes: RaggedLanes, axis_name: Any = None, site: Any = None):
+        super().__init__(outer, lanes.count, axis_name, site)
+        self.label = "ragged " + self.label
+        self.lanes = lanes
+
+    def fresh(self, outer: Run) -> RaggedBatch:
+        run = type(self)(outer, self.lanes, self.axis_name)
+        run.crossed = self.crossed
+        return run
+
+    def key(self) -> Any:
+        return None  # bodies capture index arrays, which differ from one vmap to the next
+
+    def axes(self, mark: Any) -> tuple[tuple[int, Extent], ...]:
+        return (tuple(mark),) if type(mark) is Rows else mark.axes if type(mark) is Padded else ()
+
+    def split(self, x: Any) -> tuple[Any, Sequence[Any]]:
+        if x.run is not self:
+            return None, (x,)
+        return x.dim, x.value if type(x.dim) is Padded else (x.value,)
+
+    def box(self, mark: Any, parts: Sequence[Any]) -> Any:
+        if mark is None or type(mark) is int:
+            return super().box(mark, parts)
+        shape = list(parts[0].type.shape)
+        if type(mark) is Padded:
+            del shape[mark.dim]
+        for axis, extent in self.axes(mark):
+            shape[axis] = extent
+        value = tuple(parts) if type(mark) is Padded else parts[0]
+        return lane_box(self, value, mark, parts[0].type.update(shape=tuple(shape)), self.cell.site)
+
+    def part_types(self, mark: Any, type_: ArrayType) -> Sequence[ArrayType]:
+        if mark is None or type(mark) is int:
+            return super().part_types(mark, type_)
+        return [type_.update(shape=shape) for shape in self.stored(mark, type_.shape)]
+
+    def stored(self, mark: Any, shape: Sequence[Any]) -> list[tuple[int, ...]]:
+        """The shapes of the parts of a value that has this shape in the lane."""
+        if type(mark) is Rows:
+            return [with_sizes(tuple(shape), lambda size: self.lanes.of(size).total)]
+        found = []
+        for bucket in self.lanes.rounded.buckets:
+            sizes = [room(size, bucket) for size in shape]
+            found.append((*sizes[: mark.dim], len(bucket.lanes), *sizes[mark.dim :]))
+        return found
+
+    def force(self, x: Any, mark: Any) -> Sequence[Any]:
+        own, parts = self.split(x)
+        if mark is None or own == mark:
+            return parts
+        if type(mark) is Rows:
+            return (self.rows(x),)
+        if type(mark) is Padded:
+            return [move_axis(part, 0, mark.dim) for part in self.padded(x, self.lanes.rounded)]
+        if type(own) in (Rows, Padded):
+            raise CannotCross(
+                f"{self.label}: a value of type {x.type} has a ragged axis, where lanes of one shape are needed."
+            )
+        return (axis_at(parts[0], own, mark, self.size),)
+
+    def join(self, marks: Sequence[Any]) -> Any:
+        found = {mark for mark in marks if mark is not None}
+        if len(found) <= 1:
+            return found.pop() if found else None
+        return at_rest(max([self.axes(mark) for mark in found], key=len))
+
+    def carried(self, mark: Any) -> Any:
+        return None if mark is None else at_rest(self.axes(mark))
+
+    def slice(self, mark: Any, parts: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
+        if type(mark) is Rows:  # the loop's axis is another one: ``answer`` has seen to that
+            return Rows(mark.axis - 1, mark.extent), parts
+        if type(mark) is not Padded:
+            return super().slice(mark, parts)
+        axes = tuple([(axis - 1, extent) for axis, extent in mark.axes])
+        if mark.dim:
+            return Padded(mark.dim - 1, axes), parts
+        return Padded(0, axes), [move_axis(part, 0, 1) for part in parts]
+
+    def stack(self, mark: Any) -> Any:
+        if type(mark) is Rows:
+            return Rows(mark.axis + 1, mark.extent)
+        if type(mark) is not Padded:
+            return super().stack(mark)
+        return Padded(mark.dim + 1, tuple([(axis + 1, extent) for axis, extent in mark.axes]))
+
+    # --- changes of form
+
+    def enter(self, x: Any, extent: Extent) -> Any:
+        """The box of rows whose spare ones may be anything: from here on they are copies of the last one."""
+        n = self.lanes.of(extent)
+        if not x.type.shape[0]:
+            x = concatenate([x, full(x.type.update(shape=(1, *x.type.shape[1:])), 0)], 0)
+        if not n.full:
+            last = perform(StopGradient(), take_rows(x, reshape(n.last, (1,))))
+            mask = broadcast_in_dim(n.real, x.type.shape, (0,))
+            x = select(mask, x, broadcast_in_dim(last, x.type.shape, tuple(range(len(x.type.shape)))))
+        return self.box(Rows(0, extent), (x,))
+
+    def leave(self, x: Any, extent: Extent) -> Any:
+        """The rows of a value whose first axis is ragged, zeros in the spare ones."""
+        ((axis, _),) = ragged_axes(x.type.shape)
+        n, rows = self.lanes.of(extent), move_axis(self.rows(x), axis, 0)
+        if n.full:
+            return rows
+        mask = broadcast_in_dim(n.real, rows.type.shape, (0,))
+        return select(mask, rows, full(rows.type, 0))
+
+    def rows(self, x: Any) -> Any:
+        """The lanes one after the other along the ragged axis of a value, which has one."""
+        mark, parts = self.split(x)
+        if type(mark) is Rows:
+            return parts[0]
+        ((axis, extent),) = ragged_axes(x.type.shape)
+        return self.joined_rows([move_axis(part, mark.dim, 0) for part in parts], axis, extent, self.lanes.rounded)
+
+    def joined_rows(self, parts: Sequence[Any], axis: int, extent: Extent, partition: Partition) -> Any:
+        """Rows along ``axis`` from the buckets of a partition, lanes first."""
+        moved = [move_axis(part, 1 + axis, 1) for part in parts]
+        flat = [reshape(v, (v.type.shape[0] * v.type.shape[1], *v.type.shape[2:])) for v in moved]
+        index, inverse = self.lanes.layout(extent, partition)
+        return move_axis(relocate(_joined(flat), inverse, index, copies=True), 0, axis)
+
+    def padded(self, x: Any, partition: Partition, copies: bool = True) -> list[Any]:
+        """The lanes first, in the buckets of a partition; padding is copies of the lane's last row, or zeros."""
+        mark, parts = self.split(x)
+        if mark is None or type(mark) is int:
+            return self.by_lane(axis_at(parts[0], mark, 0, self.size), partition)
+        if type(mark) is Padded:
+            if partition is not self.lanes.rounded:
+                raise CannotCross(f"{self.label}: no rule for a value with several ragged axes, got {x.type}.")
+            return [move_axis(part, mark.dim, 0) for part in parts]
+        index, inverse = self.lanes.layout(mark.extent, partition)
+        places = relocate(move_axis(parts[0], mark.axis, 0), index, inverse, copies)
+        sizes = [len(bucket.lanes) * room(mark.extent, bucket) for bucket in partition.buckets]
+        found = []
+        for piece, bucket in zip(split(places, sizes) if len(sizes) > 1 else [places], partition.buckets):
+            piece = reshape(piece, (len(bucket.lanes), room(mark.extent, bucket), *piece.type.shape[1:]))
+            found.append(move_axis(piece, 1, 1 + mark.axis))
+        return found
+
+    def by_lane(self, value: Any, partition: Partition) -> list[Any]:
+        """An array with the lanes first, divided into the buckets of a partition."""
+        if partition.whole:
+            return [value]
+        return split(relocate(value, partition.order, partition.inverse), partition.counts)
+
+    def from_buckets(self, parts: Sequence[Any], shape: Sequence[Any], partition: Partition) -> Any:
+        """The box of a value of this shape in the lane, from the buckets of a partition, lanes first."""
+        axes = ragged_axes(shape)
+        if not axes:
+            whole = _joined(parts)
+            return self.box(0, (whole if partition.whole else relocate(whole, partition.inverse, partition.order),))
+        if len(axes) == 1:
+            return self.box(Rows(*axes[0]), (self.joined_rows(parts, *axes[0], partition),))
+        if partition is not self.lanes.rounded:
+            raise CannotCross(f"{self.label}: no rule for a result with several ragged axes, of shape {tuple(shape)}.")
+        return self.box(Padded(0, axes), parts)
+
+    def filled(self, x: Any, units: dict[int, Any]) -> list[Any]:
+        """The buckets of a value, lanes first, with a unit in the places of these axes that a lane does not have."""
+        partition, axes = self.lanes.rounded, ragged_axes(x.type.shape)
+        if set(units.values()) == {0} and len(axes) == 1 and axes[0][0] in units and type(x.dim) is Rows:
+            return self.padded(x, partition, copies=False)
+        found = []
+        for k, part in enumerate(self.padded(x, partition)):
+            for axis, extent in axes:
+                if axis in units:
+                    mask = broadcast_in_dim(self.lanes.mask(extent, partition, k), part.type.shape, (0, 1 + axis))
+                    part = select(mask, part, full(part.type, units[axis]))
+            found.append(part)
+        return found
+
+    def spread(self, x: Any, mark: Any, shape: Sequence[Any]) -> list[Any]:
+        """The parts of a scalar of the lane, repeated along the shape of a value with this mark."""
+        own, (value,) = self.split(x)
+        if own is None:
+            return [value] * len(self.stored(mark, shape))
+        (whole, *_) = stored = self.stored(mark, shape)
+        if type(mark) is Rows:
+            return [broadcast_in_dim(take_rows(value, self.lanes.of(mark.extent).lane), whole, (mark.axis,))]
+        parts = self.by_lane(value, self.lanes.rounded)
+        return [broadcast_in_dim(part, size, (mark.dim,)) for part, size in zip(parts, stored)]
+
+    def segment_sum(self, rows: Any, extent: Extent) -> Any:
+        """The sums of the rows of each lane, rows and lanes first."""
+        n = self.lanes.of(extent)
+        return sum_rows(rows, n.segment, self.size)
+
+    # --- answers
+
+    def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
+        named = self.lanes.owns(extents_in(op.fields)) if not op.bodied else False
+        if not named and all([x.run is not self or type(x.dim) is int for x in operands]):
+            if not (op.bodied and op.stacks and type(op.length) is Extent):  # type: ignore[attr-defined]
+                return super().answer(op, operands)
+        cell = self.cell
+        outer_site = cell.site
+        cell.site = outer_site or self.labelled_site()
+        try:
+            with inside(self.outer):
+                return self.ragged(op, operands)
+        finally:
+            cell.site = outer_site
+
+    def ragged(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        """Answer an operation that has to do with a ragged axis."""
+        if op.bodied:
+            if op.stacks and type(op.length) is Extent:
+                return RAGGED.find(type(op))(self, op, None, *operands)
+            return cross(self, op, operands)
+        if op.effectful or op.named or op.deferred:
+            return self._without_rule(op, operands)
+        types = op.as_results(result_type(op, tuple([x.type for x in operands])))
+        return rule_of(type(op))(self, op, types, *operands)
+
+    def _without_rule(self, op: Any, operands: Sequence[Any]) -> Any:
+        shown = ", ".join([str(x.type) for x in operands])
+        raise CannotCross(
+            f"{op.name}: lanes have values of different types, got {shown}; there is none for all of them.",
+            hint="compute it on values of one shape in all lanes, such as a sum over the ragged axis.",
+        )
+
+    def by_bucket(
+        self, op: Any, types: Sequence[ArrayType], operands: Sequence[Any], partition: Partition | None = None
+    ) -> Any:
+        """An operation by its ordinary batch rule on each bucket.
+
+        ``operands``: boxes, or lists of a part for each bucket, lanes first.
+        """
+        partition = partition or self.lanes.rounded
+        columns: list[list[Any]] = [[] for _ in types]
+        shared = [type(x) is not list and x.run is not self for x in operands]
+        dims = tuple([None if same else 0 for same in shared])
+        parts = [
+            [x] * len(partition.buckets) if same else x if type(x) is list else self.padded(x, partition)
+            for x, same in zip(operands, shared)
+        ]
+        for bucket, values in zip(partition.buckets, zip(*parts)):
+            sized = sized_operation(op, bucket)
+            y, dim = BATCH.find(type(op))(sized, dims, *values)
+            found = dim if isinstance(dim, (tuple, list)) else (dim,) * len(types)
+            for column, value, d in zip(columns, op.as_results(y), found):
+                column.append(axis_at(value, d, 0, len(bucket.lanes)))
+        results = [self.from_buckets(column, t.shape, partition) for column, t in zip(columns, types)]
+        return op.from_results(results)
+
+
+def sized_operation(op: Any, bucket: Any) -> Any:
+    """The operation with the sizes of a bucket in place of extents."""
+    return type(op)(*[with_sizes(field, lambda size: room(size, bucket)) for field in op.fields])
+
+
+def rule_of(kind: type[Any]) -> Any:
+    """The ragged rule of an operation, or of its family; by default lanes of equal length together, where known."""
+    for base in kind.__mro__:
+        if base in RAGGED.registry:
+            return RAGGED.registry[base]
+    return equal_lengths
+
+
+def equal_lengths(run: RaggedBatch, op: Any, types: Sequence[ArrayType], *operands: Any) -> Any:
+    """The rule of operations that have none: the ordinary batch rule on all lanes of one length, for each length.
+
+    Raises: MissingRule: the lengths are values of a program.
+    """
+    if not run.lanes.known:
+        shown = ", ".join([str(x.type) for x in operands])
+        raise MissingRule(
+            f"{op.name}: it depends on the length as a whole, and lengths are values here, got {shown}.",
+            hint="a Ragged with known lengths, hx.Ragged(data, (3, 1, 4)), computes lanes of equal length together.",
+        )
+    return run.by_bucket(op, types, operands, run.lanes.equal)
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else concatenate(parts, 0)
+

@@ -1,0 +1,170 @@
+"""Ragged rules of operations that do not mix along the ragged axis: each is itself, on rows, or on every bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+from ...effects.base.errors import CannotCross
+from ...effects.base.stack import perform
+from ...effects.operations.dot_general import DotGeneral
+from ...effects.operations.elementwise.conversion import as_type
+from ...effects.operations.foundations.elementwise_factory import Elementwise
+from ...effects.operations.foundations.shapes import (
+    BroadcastInDim,
+    Reshape,
+    Transpose,
+    broadcast_in_dim,
+    move_axis,
+    reshape,
+)
+from ...effects.operations.manipulation.creation import Iota, broadcasted_iota
+from ...effects.types.extent import with_sizes
+from .lane_lengths import take_rows
+from .ragged_batch import RAGGED, Padded, RaggedBatch, Rows, at_rest, ragged_axes
+
+Types = Sequence[Any]
+
+
+@RAGGED.rule(Elementwise)
+def elementwise(run: RaggedBatch, op: Any, types: Types, *operands: Any) -> Any:
+    """On rows; a number of the lane is repeated for each of its rows."""
+    shape = types[0].shape
+    mark = at_rest(ragged_axes(shape))
+    parts = [run.force(x, mark) if x.type.shape else run.spread(x, mark, shape) for x in operands]
+    return run.box(mark, [perform(op, *values) for values in zip(*parts)])
+
+
+@RAGGED.rule(BroadcastInDim)
+def broadcast(run: RaggedBatch, op: Any, types: Types, x: Any) -> Any:
+    """Along a ragged axis every row of a lane gets what the lane has; the adjoint is the sum over these rows."""
+    mark = at_rest(ragged_axes(op.shape))
+    stored = run.stored(mark, op.shape)
+    own, (value, *_) = run.split(x)
+    if own is None:
+        dims = op.dims if type(mark) is Rows else [d + 1 for d in op.dims]
+        return run.box(mark, [broadcast_in_dim(value, shape, dims) for shape in stored])
+    if type(mark) is Padded:
+        dims = (0, *[d + 1 for d in op.dims])
+        parts = run.padded(x, run.lanes.rounded)
+        return run.box(mark, [broadcast_in_dim(part, shape, dims) for part, shape in zip(parts, stored)])
+    return run.box(mark, (_along_rows(run, op, x, mark, stored[0]),))
+
+
+def _along_rows(run: RaggedBatch, op: Any, x: Any, mark: Rows, shape: tuple[int, ...]) -> Any:
+    """Rows from rows, or from a value of each lane, which has size 1 along the axis, or does not have it."""
+    dims = op.dims
+    if ragged_axes(x.type.shape):
+        return broadcast_in_dim(run.rows(x), shape, dims)
+    value = move_axis(x.value, x.dim, 0)
+    if mark.axis in dims:
+        at = dims.index(mark.axis)
+        value = reshape(value, (*value.type.shape[: 1 + at], *value.type.shape[2 + at :]))
+        dims = tuple([d for d in dims if d != mark.axis])
+    before = sum([d < mark.axis for d in dims])
+    value = move_axis(take_rows(value, run.lanes.of(mark.extent).lane), 0, before)
+    return broadcast_in_dim(value, shape, (*dims[:before], mark.axis, *dims[before:]))
+
+
+@RAGGED.rule(Iota)
+def places(run: RaggedBatch, op: Any, types: Types) -> Any:
+    """The place within the lane."""
+    mark = at_rest(ragged_axes(op.shape))
+    stored = run.stored(mark, op.shape)
+    if type(mark) is Rows and mark.axis == op.dimension:
+        line = run.lanes.of(mark.extent).within
+        kind = types[0].update(shape=line.type.shape)
+        return run.box(mark, (broadcast_in_dim(as_type(line, kind), stored[0], (mark.axis,)),))
+    at = op.dimension + (type(mark) is Padded)
+    return run.box(mark, [broadcasted_iota(op.dtype, shape, at) for shape in stored])
+
+
+@RAGGED.rule(Transpose)
+def transpose(run: RaggedBatch, op: Any, types: Types, x: Any) -> Any:
+    return beside(run, op, types, x)
+
+
+@RAGGED.rule(Reshape)
+def kept_axes(run: RaggedBatch, op: Any, types: Types, x: Any) -> Any:
+    """Every ragged axis stays one, with as many elements before it; its rows may be divided or joined.
+
+    Raises: CannotCross: the rows of a lane would be interleaved.
+    """
+    old, new = ragged_axes(x.type.shape), ragged_axes(op.shape)
+    mark = at_rest(new)
+    front = [prod(shape[:axis]) for shape, axes in ((x.type.shape, old), (op.shape, new)) for axis, _ in axes[:1]]
+    if len(old) == len(new) == 1 and front[0] == front[1]:
+        (before,) = run.force(x, Rows(*old[0]))
+        (shape,) = run.stored(mark, op.shape)
+        if prod(shape) == prod(before.type.shape):
+            return run.box(mark, (reshape(before, shape),))
+    sides = [
+        [(extent, prod(shape[:axis])) for axis, extent in axes]
+        for shape, axes in ((x.type.shape, old), (op.shape, new))
+    ]
+    if sides[0] != sides[1]:
+        raise CannotCross(
+            f"reshape: the elements of a lane are no rows of {op.shape} one after the other, got {x.type}.",
+            hint="keep the ragged axis an axis of its own, with the same axes before it.",
+        )
+    parts = run.padded(x, run.lanes.rounded)
+    return run.box(mark, [reshape(part, shape) for part, shape in zip(parts, run.stored(mark, op.shape))])
+
+
+@RAGGED.rule(DotGeneral)
+def dot(run: RaggedBatch, op: Any, types: Types, x: Any, y: Any) -> Any:
+    """With what all lanes share one product over all rows; else lanes padded, zeros where a ragged axis is contracted."""
+    inner, batch = op.dimension_numbers
+    pair = (x, y)
+    if all([_free(run, v, inner[i]) for i, v in enumerate(pair)]) and _same_rows(run, op, pair):
+        return run.box(at_rest(ragged_axes(types[0].shape)), (perform(op, *[run.split(v)[1][0] for v in pair]),))
+    return run.by_bucket(op, types, [_contracted(run, v, inner[i]) for i, v in enumerate(pair)])
+
+
+def _free(run: RaggedBatch, x: Any, inner: Sequence[int]) -> bool:
+    """Whether an operand stands as rows that are not contracted, or is shared."""
+    return x.run is not run or (type(x.dim) is Rows and x.dim.axis not in inner)
+
+
+def _same_rows(run: RaggedBatch, op: Any, operands: Sequence[Any]) -> bool:
+    """Whether a row of one operand meets all of the other, which is shared, or the same row of it."""
+    shared = [x.run is not run for x in operands]
+    if any(shared):
+        return True
+    batch = op.dimension_numbers[1]
+    return operands[0].dim.axis in batch[0] and operands[1].dim.axis in batch[1]
+
+
+def _contracted(run: RaggedBatch, x: Any, inner: Sequence[int]) -> Any:
+    """An operand for ``by_bucket``, zero in the places of contracted axes that a lane does not have."""
+    return run.filled(x, dict.fromkeys(inner, 0)) if x.run is run else x
+
+
+def beside(run: RaggedBatch, op: Any, types: Types, *operands: Any) -> Any:
+    """The rule of an operation that does not mix along any ragged axis of its operands."""
+    results = [at_rest(ragged_axes(t.shape)) for t in types]
+    if all([x.run is not run or type(x.dim) is Rows for x in operands]) and all([type(m) is Rows for m in results]):
+        sized = type(op)(*[with_sizes(field, lambda size: run.lanes.of(size).total) for field in op.fields])
+        ys = op.as_results(perform(sized, *[run.split(x)[1][0] for x in operands]))
+        return op.from_results([run.box(mark, (y,)) for mark, y in zip(results, ys)])
+    return run.by_bucket(op, types, operands)
+
+
+def mixing(axes_of: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator of the rule of operations that mix along the axes ``axes_of(op, *operands)`` of all operands.
+
+    It is for lanes that have a ragged axis among these; along all others the operation goes on ``beside`` it.
+    """
+
+    def decorate(rule: Callable[..., Any]) -> Callable[..., Any]:
+        def divided(run: RaggedBatch, op: Any, types: Types, *operands: Any) -> Any:
+            mixed = axes_of(op, *operands)
+            touched = any([axis in mixed for x in operands for axis, _ in ragged_axes(x.type.shape)])
+            return (rule if touched else beside)(run, op, types, *operands)
+
+        divided.__doc__ = rule.__doc__
+        return divided
+
+    return decorate
+
