@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..base.errors import ShapeMismatch, TracerIntegerConversionError
+from ..base.errors import ShapeMismatch, TracerBoolConversionError, TracerIntegerConversionError
 from ..base.immutables import ImmutableObject, setter
 from ..base.source_locations import is_internal
 
@@ -71,7 +71,7 @@ class Extent(ImmutableObject):
     def __bool__(self) -> bool:
         if self.least > 0:
             return True
-        return bool(self != 0) if is_internal(sys._getframe(1).f_code.co_filename) else bool(self.value != 0)
+        return bool(self != 0) if _in_package() else bool(self.value != 0)
 
     @property
     def value(self) -> Any:
@@ -120,28 +120,28 @@ class Extent(ImmutableObject):
 
         Equal extents are one object, which Python compares first.
         """
-        if self is other or is_internal(sys._getframe(1).f_code.co_filename):
+        if self is other or _in_package():
             return self is other
         return NotImplemented if other is None else self.value == other
 
     def __ne__(self, other: object) -> Any:
-        if self is other or is_internal(sys._getframe(1).f_code.co_filename):
+        if self is other or _in_package():
             return self is not other
         return NotImplemented if other is None else self.value != other
 
     __hash__ = object.__hash__
 
     def __le__(self, other: Any) -> Any:
-        return _decided(operator.le, self, other)
+        return _decided(operator.le, self, other, _in_package())
 
     def __lt__(self, other: Any) -> Any:
-        return _decided(operator.lt, self, other)
+        return _decided(operator.lt, self, other, _in_package())
 
     def __ge__(self, other: Any) -> Any:
-        return _decided(operator.ge, self, other)
+        return _decided(operator.ge, self, other, _in_package())
 
     def __gt__(self, other: Any) -> Any:
-        return _decided(operator.gt, self, other)
+        return _decided(operator.gt, self, other, _in_package())
 
     def __repr__(self) -> str:
         text = ""
@@ -197,6 +197,11 @@ def length(number: int) -> Extent:
     return extent([((number,), 1)])  # type: ignore[no-any-return]
 
 
+def _in_package() -> bool:
+    """Whether the method that asks was called in the package, rather than by the user."""
+    return is_internal(sys._getframe(2).f_code.co_filename)
+
+
 def _terms(size: Any) -> Any:
     """The terms of an extent or integer; None: it is neither."""
     if type(size) is Extent:
@@ -235,8 +240,8 @@ def _quotient(n: Extent, divisor: Any) -> Any:
     return extent(found)
 
 
-def _decided(f: Callable[[Any, Any], Any], n: Extent, other: Any) -> Any:
-    """A comparison: a bool where it is the same for all lengths, else of the values."""
+def _decided(f: Callable[[Any, Any], Any], n: Extent, other: Any, internal: bool) -> Any:
+    """A comparison: a bool where it is the same for all lengths, else, for the user, of the values."""
     if _terms(other) is not None:
         difference = n - other
         low = difference if type(difference) is int else difference.least
@@ -244,7 +249,22 @@ def _decided(f: Callable[[Any, Any], Any], n: Extent, other: Any) -> Any:
         answers = {f(low, 0), f(high, 0)}
         if len(answers) == 1:
             return answers.pop()
+    if internal:
+        raise TracerBoolConversionError(
+            f"shape: the size {n} differs from lane to lane, and so does how it compares with {other}.",
+            hint="hx.numpy.where or hx.lax.cond on x.shape[0], or a size that all lanes share.",
+        )
     return f(n.value, other)
+
+
+def fits(size: Any, room: Any) -> bool:
+    """``size <= room``, where that is the same for all lengths; what does not fit into a short lane is clamped to it."""
+    return not isinstance(size, int) or not isinstance(room, int) or size <= room
+
+
+def single(size: Any) -> int:
+    """The size of a window of one element: 0 on an empty axis."""
+    return min(1, size) if isinstance(size, int) else 1
 
 
 def as_size(size: Any) -> Any:

@@ -39,7 +39,7 @@ from ...effects.operations.indexing.gather_windows import GatherDimensionNumbers
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape
 from ...effects.operations.manipulation.slicing import Rev, Slice, concatenate
 from ...effects.types import dtypes
-from ...effects.types.extent import Extent
+from ...effects.types.extent import Extent, single
 from .creation import asarray
 
 CLIP, FILL = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP
@@ -469,7 +469,7 @@ def gathered(
     numbers = GatherDimensionNumbers(
         tuple([d for d in range(len(result)) if not at <= d < at + len(outer)]), tuple(dims), tuple(dims)
     )
-    window = tuple([min(1, n) if d in dims else n for d, n in enumerate(shape)])
+    window = tuple([single(n) if d in dims else n for d, n in enumerate(shape)])
     return current().answer(reader(y, numbers, window, bool(unique), bool(is_sorted), mode, fill), (y, index))
 
 

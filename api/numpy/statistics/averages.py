@@ -41,7 +41,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     axes = axes_of(axis, len(x.type.shape), "average")
     if weights is None:
         y = mean(x, axes, keepdims=keepdims)
-        total = shapes.full(y.type, int(np.prod([x.type.shape[d] for d in axes], dtype=int)))
+        total = shapes.broadcast(like(y, _count(x, axes)), y.type.shape)
     else:
         w = array_of(weights)
         if w.type.shape != x.type.shape:
@@ -134,7 +134,7 @@ def _variance(
     total = reductions.sum(squares, axes, None, None, keepdims, None, where)
     if where is None:
         free = _count(x, axes) - ddof if not isinstance(ddof, Array) else None
-        if free is not None:
+        if isinstance(free, (int, float)):
             return div(total, like(total, free if free > 0 else float("nan"))), made
     count = _number(x, axes, keepdims, where, total)
     free = sub(*together("var", count, convert(ddof, total.type.dtype)))

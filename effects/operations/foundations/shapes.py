@@ -13,10 +13,11 @@ from ...base.errors import (
     BadAxis,
     ConcretizationError,
     DTypeMismatch,
+    EscapedBox,
     ShapeMismatch,
     TracerIntegerConversionError,
 )
-from ...base.stack import perform
+from ...base.stack import BASE, current, perform
 from ...core import columns
 from ...core.arrays import Array, as_array, concrete, scalar
 from ...core.columns import data_movement, linear, per_operand
@@ -334,6 +335,8 @@ columns.provide_zeros(zeros)
 
 def lane_length(size: Extent) -> Any:
     """The length of a lane as a number, weakly typed as ``x.shape[0]`` is elsewhere: as many ones as it has rows."""
+    if current() is BASE:
+        raise EscapedBox(f"shape: {size} is the length of a lane of a vmap that has ended.")
     kind = dtypes.default_int()
     ones = {n: full(array_type((length(n),), kind, True), 1) for n in size.lengths}
     return size.at({n: reduce_sum(line, (0,)) for n, line in ones.items()})

@@ -17,6 +17,7 @@ from ...core.columns import BATCH, data_movement, linear_in, zeros_like
 from ...core.operation import operation, shared
 from ...types import dtypes
 from ...types.array_type import ArrayType, array_type
+from ...types.extent import fits
 from ..elementwise.arithmetic import add
 from ..elementwise.comparison import lt, select, select_n
 from ..elementwise.conversion import convert
@@ -62,7 +63,7 @@ class DynamicSlice:
     def result_type(op, x, *starts):
         _check_starts("dynamic_slice", x, starts)
         sizes = op.slice_sizes
-        if len(sizes) != len(x.shape) or any(not 0 <= size <= n for size, n in zip(sizes, x.shape)):
+        if len(sizes) != len(x.shape) or any(not (0 <= size and fits(size, n)) for size, n in zip(sizes, x.shape)):
             raise ShapeMismatch(f"dynamic_slice: a slice must fit into the operand, got {sizes} for {x}.")
         return array_type(sizes, x.dtype, x.weak)
 

@@ -17,6 +17,7 @@ import numpy as np
 from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ...types import dtypes
 from ...types.array_type import ArrayType, Shape
+from ...types.extent import fits, single
 
 Data = np.ndarray[Any, Any]
 
@@ -114,7 +115,7 @@ def window_sizes(dims: ScatterDimensionNumbers, operand: Shape, updates: Shape) 
     """The sizes of a scattered window in every dimension of the operand."""
     sizes = iter([updates[d] for d in dims[0]])
     in_window = window_dims(dims, len(operand))
-    return tuple([next(sizes) if d in in_window else min(1, n) for d, n in enumerate(operand)])
+    return tuple([next(sizes) if d in in_window else single(n) for d, n in enumerate(operand)])
 
 
 def check_dimension_numbers(
@@ -138,7 +139,7 @@ def check_dimension_numbers(
         raise ShapeMismatch(f"{name}: dimensions of the operand must not be named twice, got {dims}.")
     if any(not 0 <= d < rank for d in (*excluded, *index_map)) or len(window) != rank:
         raise ShapeMismatch(f"{name}: dimension numbers and window {window} must fit {operand}, got {dims}.")
-    if any(not 0 <= w <= n for w, n in zip(window, operand.shape)) or any(window[d] > 1 for d in excluded):
+    if any(not (0 <= w and fits(w, n)) for w, n in zip(window, operand.shape)) or any(window[d] > 1 for d in excluded):
         raise ShapeMismatch(
             f"{name}: a window must fit into the operand, and have size 1 in a dropped dimension;"
             f" got {window} for {operand}."
