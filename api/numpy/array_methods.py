@@ -157,6 +157,7 @@ def _iterate(self: Any) -> Iterator[Any]:
     """The slices along the first axis."""
     if not self.type.shape:
         raise no_rows_error(self.type)
+    self.type.shape[0].__index__()  # a length that differs from lane to lane is none
     return iter(unstack(self))
 
 

@@ -99,7 +99,7 @@ _INTERNED: dict[tuple[Any, ...], ArrayType] = {}
 def array_type(
     shape: tuple[int, ...], dtype: Any, weak: bool = False, varying: frozenset[tuple[Hashable, int]] = INVARIANT
 ) -> ArrayType:
-    """The type of this shape (a tuple of ints and extents), dtype (or its scalar type, or name) and weakness, interned."""
+    """The type of this shape (ints and extents), dtype (or its scalar type, or name) and weakness, interned."""
     key = (shape, dtype, weak, varying)
     found = _INTERNED.get(key)
     if found is not None:
@@ -107,7 +107,7 @@ def array_type(
     if not isinstance(dtype, np.dtype | ExtendedDType):
         dtype = np.dtype(dtype)
     new: ArrayType = object.__new__(ArrayType)
-    sizes = tuple([size if type(size) is Extent else int(size) for size in shape])
+    sizes = tuple([size if isinstance(size, Extent) else int(size) for size in shape])
     size = prod(sizes)
     for assign, value in zip(_SETTERS, (sizes, dtype, bool(weak), varying, size, size * int(dtype.itemsize))):
         assign(new, value)

@@ -16,12 +16,13 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..base.errors import ShapeMismatch, TracerBoolConversionError, TracerIntegerConversionError
+from ..base.errors import TracerBoolConversionError, TracerIntegerConversionError
 from ..base.immutables import ImmutableObject, setter
 from ..base.source_locations import is_internal
 
 Monomial = tuple[int, ...]  # the numbers of its lengths, in order: (0, 0, 1) is n0*n0*n1
 _INTERNED: dict[Any, Extent] = {}
+TYPICAL = 256  # a length where only an estimate is needed
 TERM = r"(?:\d+\*)?n\d+(?:\*n\d+)*|\d+"
 EXTENT = rf"(?:\d+\*)?n\d+(?:\*n\d+)*(?:[+-](?:{TERM}))*"
 
@@ -194,7 +195,7 @@ def extent(terms: Any) -> Any:
 
 def length(number: int) -> Extent:
     """The extent that is the length with this number."""
-    return extent([((number,), 1)])  # type: ignore[no-any-return]
+    return extent([((number,), 1)])
 
 
 def _in_package() -> bool:
@@ -206,7 +207,7 @@ def _terms(size: Any) -> Any:
     """The terms of an extent or integer; None: it is neither."""
     if type(size) is Extent:
         return size.terms
-    if isinstance(size, bool) or not hasattr(size, "__index__") or hasattr(size, "dtype") and size.shape:
+    if isinstance(size, bool) or not hasattr(size, "__index__") or (hasattr(size, "dtype") and size.shape):
         return None
     return None if _is_box(size) else [((), size.__index__())]
 
@@ -258,8 +259,13 @@ def _decided(f: Callable[[Any, Any], Any], n: Extent, other: Any, internal: bool
 
 
 def fits(size: Any, room: Any) -> bool:
-    """``size <= room``, where that is the same for all lengths; what does not fit into a short lane is clamped to it."""
+    """``size <= room`` where that is known; what may not fit into a lane is clamped to it when it is read."""
     return not isinstance(size, int) or not isinstance(room, int) or size <= room
+
+
+def estimate(size: Any) -> int:
+    """An integer in place of a size, where nothing but the time that something takes depends on it."""
+    return size if isinstance(size, int) else size.at(dict.fromkeys(size.lengths, TYPICAL))
 
 
 def single(size: Any) -> int:
@@ -308,10 +314,3 @@ def parse_extent(text: str) -> Any:
         total = total + value
     return total
 
-
-def same_extents(name: str, a: Any, b: Any) -> ShapeMismatch:
-    """The error for two ragged axes of different lengths that would have to be one."""
-    return ShapeMismatch(
-        f"{name}: axes of different lengths, {a} and {b}.",
-        hint="arrays of equal lengths are one Ragged: hx.Ragged((x, y), segment_lengths).",
-    )

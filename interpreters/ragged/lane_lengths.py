@@ -48,7 +48,7 @@ def take_rows(x: Any, index: Any) -> Any:
 
 
 def sum_rows(x: Any, index: Any, count: int) -> Any:
-    """``y[i] = sum of x[j] with index[j] == i``, i < count, for a sorted index; rows whose index is ``count`` are left out."""
+    """``y[i] = sum of x[j] with index[j] == i`` for a sorted index; rows whose index is ``count`` are left out."""
     numbers = ScatterDimensionNumbers(tuple(range(1, len(x.type.shape))), (0,), (0,))
     into = zeros(x.type.update(shape=(count, *x.type.shape[1:])))
     return perform(ScatterAdd(numbers, True, False, GatherScatterMode.FILL_OR_DROP), into, _column(index), x)
@@ -120,9 +120,10 @@ class LaneLengths:
 
     @cached_property
     def lane(self) -> Any:
-        """The lane of each row; of spare rows the last one."""
+        """The lane of each row; of spare rows that of the last row."""
         with inside(self.place):
-            return minimum(self.segment, max(self.count - 1, 0))
+            last = minimum(take_rows(self.segment, reshape(self.last, (1,))), scalar(max(self.count - 1, 0), INT32))
+            return minimum(self.segment, broadcast_in_dim(last, (self.total,), (0,)))
 
     @cached_property
     def within(self) -> Any:
@@ -182,14 +183,13 @@ class RaggedLanes:
 
     def _lengths_of(self, size: Any) -> LaneLengths:
         if type(size) is not Extent:
-            values = from_numpy(np.full(self.count, size, INT32))
-            return LaneLengths(values, size * self.count, size, self.outer)
+            return LaneLengths(from_numpy(np.full(self.count, size, INT32)), size * self.count, size, self.outer)
         if size.terms == (((min(size.lengths),), 1),):
             return self.lengths[min(size.lengths)]
         parts = {number: self.lengths[number] for number in size.lengths}
         place = BASE if all([n.known is not None for n in parts.values()]) else self.outer
         with inside(place):
-            values = as_array(size.at({number: n.values for number, n in parts.items()}))
+            values: Any = as_array(size.at({number: n.values for number, n in parts.items()}))
         longest = size.at({number: n.longest for number, n in parts.items()})
         total = sum([self._room(monomial, factor) for monomial, factor in size.terms])
         if isinstance(values, ConcreteArray):
@@ -240,14 +240,14 @@ class RaggedLanes:
         ])
 
     def layout(self, size: Any, partition: Partition) -> tuple[Any, Any]:
-        """The index of the row at each padded place, and of the padded place of each row, as ``Relocate`` takes them."""
+        """The row at each padded place, and the padded place of each row, as ``Relocate`` takes them."""
         key = (size, id(partition))
         found = self._layouts.get(key)
         if found is None:
             n = self.of(size)
             with inside(n.place):
                 found = self._layouts[key] = (self._to_padded(n, size, partition), self._to_rows(n, size, partition))
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _to_padded(self, n: LaneLengths, size: Any, partition: Partition) -> Any:
         pieces = []
@@ -298,4 +298,4 @@ class RaggedLanes:
 
 def room(size: Any, bucket: Bucket) -> int:
     """The size that an extent has in the lanes of a bucket, which are padded."""
-    return size.at(bucket.sizes) if type(size) is Extent else size  # type: ignore[no-any-return]
+    return size.at(bucket.sizes) if type(size) is Extent else size

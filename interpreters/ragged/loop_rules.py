@@ -12,7 +12,7 @@ from ...effects.programs.program import interpret
 from ...effects.types.array_type import BOOL, array_type
 from ..core.body_transform import cross
 from ..core.record import Record
-from .ragged_batch import RAGGED, RaggedBatch, Rows, ragged_axes
+from .ragged_batch import RAGGED, RaggedBatch, RowsMark, ragged_axes
 
 
 @RAGGED.rule(Scan)
@@ -29,7 +29,7 @@ def scan_along(run: RaggedBatch, op: Any, types: Any, *operands: Any) -> Any:
         (_guarded(op),), op.shared, op.carry, n.longest, op.backwards, op.unroll
     )
     results = cross(run, guarded, (*shared, *carry, run.box(0, (mask,)), *columns))
-    return tuple([*results[: op.carry], *[_rows(run, y, extent, partition) for y in results[op.carry :]]])
+    return (*results[: op.carry], *[_rows(run, y, extent, partition) for y in results[op.carry :]])
 
 
 def _along(x: Any) -> Any:
@@ -42,7 +42,7 @@ def _along(x: Any) -> Any:
 def _rows(run: RaggedBatch, y: Any, extent: Any, partition: Any) -> Any:
     """The rows of a stacked result, of a value for each iteration."""
     (value,) = run.force(y, 0)
-    return run.box(Rows(0, extent), (run.joined_rows([value], 0, extent, partition),))
+    return run.box(RowsMark(0, extent), (run.joined_rows([value], 0, extent, partition),))
 
 
 def _guarded(op: Any) -> Any:

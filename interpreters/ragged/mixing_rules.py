@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
-
-import numpy as np
 
 from ...effects.base.errors import CannotCross
 from ...effects.base.stack import inside, perform
 from ...effects.core.arrays import scalar
+from ...effects.core.columns import BATCH
 from ...effects.core.operation import shared
-from ...effects.operations.elementwise.comparison import clamp, lt, select
+from ...effects.operations.elementwise.comparison import clamp, eq, lt, select
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.shapes import ReduceSum, broadcast_in_dim, move_axis, reduce_sum, reshape
 from ...effects.operations.indexing.dynamic_slicing import DynamicSlice
 from ...effects.operations.indexing.gather_scatter import Gather
 from ...effects.operations.indexing.gather_windows import GatherScatterMode
 from ...effects.operations.indexing.relocation import relocate
-from ...effects.operations.manipulation.slicing import Concatenate, Pad, Rev, Slice, Split, concatenate
+from ...effects.operations.manipulation.slicing import Concatenate, Pad, Rev, Slice, Split, concatenate, slice_in_dim
 from ...effects.operations.reductions.cumulative import Cumlogsumexp, Cummax, Cummin, Cumprod, Cumsum
 from ...effects.operations.reductions.reductions import (
     Argmax,
@@ -36,47 +35,59 @@ from ...effects.operations.reductions.reductions import (
 from ...effects.operations.reductions.sorting import Sort
 from ...effects.types.extent import Extent
 from .lane_lengths import INT32, line, take_rows
-from .ragged_batch import RAGGED, RaggedBatch, Rows, ragged_axes
+from .ragged_batch import RAGGED, RaggedBatch, ResultTypes, RowsMark, equal_lengths, ragged_axes
 from .row_rules import beside, mixing
 
-Types = Sequence[Any]
-zero = lambda dtype: 0
-one = lambda dtype: 1
-UNITS = {
-    ReduceSum: zero, ReduceProd: one, ReduceMax: lowest, ReduceMin: highest, ReduceAnd: all_ones, ReduceOr: zero,
-    ReduceXor: zero, Argmax: lowest, Argmin: highest,
-}  # fmt: skip
-PREFIX_UNITS = {Cumsum: zero, Cumprod: one, Cummax: lowest, Cummin: highest, Cumlogsumexp: lowest}
+Unit = Callable[[Any], Any]  # the dtype -> the unit of a fold
+zero: Unit = lambda dtype: 0
+one: Unit = lambda dtype: 1
 
 
-def fold(run: RaggedBatch, op: Any, types: Types, x: Any) -> Any:
-    """Lanes padded with the unit. An empty lane gives the unit."""
-    unit = UNITS[type(op)](x.type.dtype)
-    return run.by_bucket(op, types, [run.filled(x, dict.fromkeys(op.axes, unit))])
+def folding(unit: Unit) -> Callable[..., Any]:
+    """The rule of a fold: lanes padded with its unit, which is the result of an empty lane."""
+
+    def fold(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
+        return run.by_bucket(op, types, [run.filled(x, dict.fromkeys(op.axes, unit(x.type.dtype)))])
+
+    return mixing(lambda op, x: op.axes)(fold)
 
 
-def total(run: RaggedBatch, op: Any, types: Types, x: Any) -> Any:
-    """The sums of the rows of each lane."""
-    if type(x.dim) is not Rows:
-        return fold(run, op, types, x)
+RAGGED.rule(ReduceProd)(folding(one))
+RAGGED.rule(ReduceMax)(folding(lowest))
+RAGGED.rule(ReduceMin)(folding(highest))
+RAGGED.rule(ReduceAnd)(folding(all_ones))
+RAGGED.rule(ReduceOr)(folding(zero))
+RAGGED.rule(ReduceXor)(folding(zero))
+RAGGED.rule(Argmax)(folding(lowest))
+RAGGED.rule(Argmin)(folding(highest))
+
+
+@RAGGED.rule(ReduceSum)
+def total(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
+    """Over the rows of each lane by their lane; where there are several ragged axes as any fold."""
+    if type(x.dim) is not RowsMark or x.dim.axis not in op.axes:
+        return folding(zero)(run, op, types, x)
     axis, extent = x.dim
     others = [a for a in op.axes if a != axis]
     rows = move_axis(reduce_sum(x.value, others), axis - sum([a < axis for a in others]), 0)
     return run.box(0, (run.segment_sum(rows, extent),))
 
 
-for _kind in UNITS:
-    RAGGED.rule(_kind)(mixing(lambda op, x: op.axes)(total if _kind is ReduceSum else fold))
+def running(unit: Unit) -> Callable[..., Any]:
+    """The rule of a cumulative operation: from the front padding is never met, from the end it is the unit."""
+
+    def prefix(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
+        operand = run.filled(x, {op.axis: unit(x.type.dtype)}) if op.reverse else x
+        return run.by_bucket(op, types, [operand])
+
+    return mixing(lambda op, x: (op.axis,))(prefix)
 
 
-def prefix(run: RaggedBatch, op: Any, types: Types, x: Any) -> Any:
-    """Lanes padded: from the front padding is never met, from the end it is the unit."""
-    units = {op.axis: PREFIX_UNITS[type(op)](x.type.dtype)} if op.reverse else {}
-    return run.by_bucket(op, types, [run.filled(x, units) if units else x])
-
-
-for _kind in PREFIX_UNITS:
-    RAGGED.rule(_kind)(mixing(lambda op, x: (op.axis,))(prefix))
+RAGGED.rule(Cumsum)(running(zero))
+RAGGED.rule(Cumprod)(running(one))
+RAGGED.rule(Cummax)(running(lowest))
+RAGGED.rule(Cummin)(running(highest))
+RAGGED.rule(Cumlogsumexp)(running(lowest))
 
 
 def _rows_first(run: RaggedBatch, x: Any) -> Any:
@@ -96,10 +107,10 @@ def _one_axis(op: Any, *operands: Any) -> None:
 
 @RAGGED.rule(Sort)
 @mixing(lambda op, *xs: (op.dimension,))
-def order(run: RaggedBatch, op: Any, types: Types, *xs: Any) -> Any:
+def order(run: RaggedBatch, op: Any, types: ResultTypes, *xs: Any) -> Any:
     """All rows in one order, by the lane first."""
     _one_axis(op, *xs)
-    mark = Rows(*ragged_axes(xs[0].type.shape)[0])
+    mark = RowsMark(*ragged_axes(xs[0].type.shape)[0])
     values = [run.rows(x) for x in xs]
     lane = broadcast_in_dim(run.lanes.of(mark.extent).segment, values[0].type.shape, (mark.axis,))
     _, *ys = perform(shared(Sort, op.dimension, op.is_stable, op.num_keys + 1), lane, *values)
@@ -108,10 +119,10 @@ def order(run: RaggedBatch, op: Any, types: Types, *xs: Any) -> Any:
 
 @RAGGED.rule(Rev)
 @mixing(lambda op, x: op.dimensions)
-def reverse(run: RaggedBatch, op: Any, types: Types, x: Any) -> Any:
+def reverse(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
     """Rows exchanged within each lane; along other axes reversed as they are."""
     _one_axis(op, x)
-    mark = Rows(*ragged_axes(x.type.shape)[0])
+    mark = RowsMark(*ragged_axes(x.type.shape)[0])
     n = run.lanes.of(mark.extent)
     with inside(n.place):
         end = take_rows(n.starts + n.values, n.lane)
@@ -123,7 +134,7 @@ def reverse(run: RaggedBatch, op: Any, types: Types, x: Any) -> Any:
 
 @RAGGED.rule(Concatenate)
 @mixing(lambda op, *xs: (op.dimension,))
-def join(run: RaggedBatch, op: Any, types: Types, *xs: Any) -> Any:
+def join(run: RaggedBatch, op: Any, types: ResultTypes, *xs: Any) -> Any:
     """The lanes of all operands interleaved: lane i has its rows of the first, then of the second, ..."""
     _one_axis(op, *xs)
     d = op.dimension
@@ -138,7 +149,7 @@ def join(run: RaggedBatch, op: Any, types: Types, *xs: Any) -> Any:
     with inside(whole.place if len(places) == 1 else run.lanes.outer):
         index, inverse = _interleaved(whole, lengths, rows)
     y = relocate(concatenate(rows, 0), index, inverse, copies=True)
-    return run.box(Rows(d, types[0].shape[d]), (move_axis(y, 0, d),))
+    return run.box(RowsMark(d, types[0].shape[d]), (move_axis(y, 0, d),))
 
 
 def _rows_of_lanes(run: RaggedBatch, x: Any, d: int, total: int) -> Any:
@@ -160,8 +171,7 @@ def _interleaved(whole: Any, lengths: Sequence[Any], rows: Sequence[Any]) -> tup
         index = select(lt(place, 0), index, here)
         count = given.type.shape[0]
         target = take_rows(whole.starts + before, n.lane) + n.within
-        back.append(select(n.real, target, line(n.total) * 0 - 1)[:count] if n.total != count else
-                    select(n.real, target, line(n.total) * 0 - 1))
+        back.append(slice_in_dim(select(n.real, target, line(n.total) * 0 - 1), 0, count))
         offset += count
         before = before + n.values
     index = clamp(scalar(0, INT32), index, scalar(max(offset - 1, 0), INT32))
@@ -171,7 +181,7 @@ def _interleaved(whole: Any, lengths: Sequence[Any], rows: Sequence[Any]) -> tup
 
 @RAGGED.rule(DynamicSlice)
 @mixing(lambda op, x, *starts: [d for d, (n, size) in enumerate(zip(x.type.shape, op.slice_sizes)) if size != n])
-def piece(run: RaggedBatch, op: Any, types: Types, x: Any, *starts: Any) -> Any:
+def piece(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, *starts: Any) -> Any:
     """Rows from a place of each lane on, which is clamped so that they lie in it."""
     _one_axis(op, x)
     axis, extent = ragged_axes(x.type.shape)[0]
@@ -188,11 +198,11 @@ def piece(run: RaggedBatch, op: Any, types: Types, x: Any, *starts: Any) -> Any:
     others = [scalar(0, INT32) if d == axis else convert(s, INT32) for d, s in enumerate(starts)]
     if op.slice_sizes == y.type.shape:
         return y
-    return run.answer(shared(DynamicSlice, op.slice_sizes), (y, *others))
+    return run.answer(op, (y, *others))
 
 
 @RAGGED.rule(Gather)
-def read(run: RaggedBatch, op: Any, types: Types, x: Any, index: Any) -> Any:
+def read(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any) -> Any:
     """Of shared or whole lanes at ragged indices: on rows. Along the ragged axis: at the rows of the lane."""
     axes = ragged_axes(x.type.shape) if x.run is run else ()
     if not axes and (x.run is not run):
@@ -202,14 +212,14 @@ def read(run: RaggedBatch, op: Any, types: Types, x: Any, index: Any) -> Any:
     return run.by_bucket(op, types, [x, index])
 
 
-def _read_rows(run: RaggedBatch, op: Any, types: Types, x: Any, index: Any, axis: int, extent: Extent) -> Any:
+def _read_rows(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any, axis: int, extent: Extent) -> Any:
     """A gather at places of the ragged axis, one element of it each: at the row of the place, or at none."""
     numbers, n = op.dimension_numbers, run.lanes.of(extent)
     if axis not in numbers.collapsed_slice_dims or ragged_axes(op.slice_sizes):
         raise CannotCross(f"gather: along a ragged axis single elements are read, got {op!r} for {x.type}.")
     which = numbers.start_index_map.index(axis)
     ragged = ragged_axes(index.type.shape)
-    if index.run is run and type(index.dim) is Rows:
+    if index.run is run and type(index.dim) is RowsMark:
         lane, at, dim = run.lanes.of(index.dim.extent).lane, index.value, index.dim.axis
     else:
         lane, (at,), dim = line(run.size), run.force(index, 0), 0
@@ -222,21 +232,20 @@ def _read_rows(run: RaggedBatch, op: Any, types: Types, x: Any, index: Any, axis
     if op.mode is GatherScatterMode.FILL_OR_DROP:
         row = select(inside_lane, row, broadcast_in_dim(scalar(n.total, INT32), row.type.shape, ()))
     column = broadcast_in_dim(line(at.type.shape[-1]), at.type.shape, (len(at.type.shape) - 1,))
-    at = select(column.__eq__(which), row, at)
+    at = select(eq(column, scalar(which, INT32)), row, at)
     plain = Gather(numbers, op.slice_sizes, False, False, op.mode, op.fill_value)
     if ragged:
-        return run.box(Rows(*ragged_axes(types[0].shape)[0]), (perform(plain, x.value, at),))
-    from ...effects.core.columns import BATCH
-
+        return run.box(RowsMark(*ragged_axes(types[0].shape)[0]), (perform(plain, x.value, at),))
     y, d = BATCH.find(Gather)(plain, (None, 0), x.value, at)
     return run.box(d, (y,))
 
 
-for _op, _axes in (
-    (Slice, lambda op, x: [d for d, n in enumerate(x.type.shape) if (op.start[d], op.limit[d], op.strides[d]) != (0, n, 1)]),
-    (Pad, lambda op, x, value: [d for d, part in enumerate(op.config) if any(part)]),
-    (Split, lambda op, x: (op.axis,)),
-):
-    from .ragged_batch import equal_lengths
+def _sliced(op: Any, x: Any) -> list[int]:
+    """The dimensions of which a slice takes a part."""
+    whole = [(0, n, 1) for n in x.type.shape]
+    return [d for d, part in enumerate(zip(op.start, op.limit, op.strides)) if part != whole[d]]
 
-    RAGGED.rule(_op)(mixing(_axes)(equal_lengths))
+
+RAGGED.rule(Slice)(mixing(_sliced)(equal_lengths))
+RAGGED.rule(Pad)(mixing(lambda op, x, value: [d for d, part in enumerate(op.config) if any(part)])(equal_lengths))
+RAGGED.rule(Split)(mixing(lambda op, x: (op.axis,))(equal_lengths))

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ...effects.base.immutables import ImmutableObject
+from ...effects.base.stack import STACK
 from ...effects.core.arrays import ConcreteArray, as_array, is_number
 from ...effects.operations.elementwise.comparison import select
 from ...effects.operations.elementwise.conversion import convert
@@ -18,9 +19,8 @@ from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.trees import pytrees
 from ...effects.types import dtypes
 from ...effects.types.dtype_families import short_name
-from .lane_lengths import INT32, LaneLengths, RaggedLanes
-from ...effects.base.stack import STACK
 from ...effects.types.extent import length
+from .lane_lengths import INT32, LaneLengths, RaggedLanes
 
 
 class RaggedAxis:
@@ -185,12 +185,12 @@ class RaggedType:
         lengths = "n" if self.lengths is None else f"[{','.join(map(str, self.lengths))}]"
 
         def lane(t: Any) -> Any:
-            return _Text(f"{short_name(t.dtype)}[{','.join([f'{lengths}.i', *map(str, t.shape[1:])])}]")
+            return _LaneText(f"{short_name(t.dtype)}[{','.join([f'{lengths}.i', *map(str, t.shape[1:])])}]")
 
         return f"i:{self.count} => {pytrees.tree_map(lane, self.rows)}"
 
 
-class _Text(str):
+class _LaneText(str):
     """A text that shows without quotation marks."""
 
     __slots__ = ()
@@ -224,7 +224,7 @@ def _flatten(x: Ragged) -> tuple[Any, Any]:
 
 def _unflatten(static: Any, children: Any) -> Ragged:
     data, *lengths = children
-    return _set(object.__new__(Ragged), data, *lengths or static[:1], static[1])
+    return _set(object.__new__(Ragged), data, lengths[0] if lengths else static[0], static[1])
 
 
 pytrees.register_pytree_node(Ragged, _flatten, _unflatten)

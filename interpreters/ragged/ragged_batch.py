@@ -3,8 +3,8 @@
 Within a lane its length is an extent, ``f32[n0,64]``. The mark of a value says how all lanes stand in arrays:
 
     int d                    value[.., B, ..]               it has no ragged axis: as in ordinary vmap
-    Rows(a, n)               value[.., T, ..]               one ragged axis, a: all lanes one after the other
-    Padded(d, ((a, n), ..))  value[.., B_k, .., M_k, ..]    any number of them: one array for each bucket of lanes
+    RowsMark(a, n)               value[.., T, ..]               one ragged axis, a: all lanes one after the other
+    PaddedMark(d, ((a, n), ..))  value[.., B_k, .., M_k, ..]    any number of them: one array for each bucket of lanes
 
 Rows are numbered as the dimensions of the lane, so that an operation that does not mix along the axis is itself on
 rows; it costs what the sum of the lengths costs. Padding and spare rows hold copies of rows that exist: no NaN comes
@@ -18,11 +18,13 @@ from typing import Any, NamedTuple
 
 from ...effects.base.errors import CannotCross, MissingRule
 from ...effects.base.stack import Run, inside, perform
+from ...effects.core.arrays import ConcreteArray
 from ...effects.core.columns import BATCH, Column
 from ...effects.core.operation import Operation, result_type
 from ...effects.operations.elementwise.arithmetic import StopGradient
+from ...effects.operations.elementwise.bitwise import bitwise_and
 from ...effects.operations.elementwise.comparison import select
-from ...effects.operations.foundations.shapes import broadcast_in_dim, full, move_axis, reshape
+from ...effects.operations.foundations.shapes import broadcast_in_dim, full, move_axis, reshape, zeros
 from ...effects.operations.indexing.relocation import relocate
 from ...effects.operations.manipulation.slicing import axis_at, concatenate, split
 from ...effects.types.array_type import ArrayType
@@ -34,28 +36,32 @@ from .lane_lengths import Partition, RaggedLanes, room, sum_rows, take_rows
 RAGGED = Column("ragged", doc="(run, op, types of the results, *operands) -> results, where a lane has a ragged axis")
 
 
-class Rows(NamedTuple):
+ResultTypes = Sequence[ArrayType]
+RaggedAxes = tuple[tuple[int, Extent], ...]
+
+
+class RowsMark(NamedTuple):
     """All lanes one after the other along dimension ``axis``, which has this extent in the lane."""
 
     axis: int
     extent: Extent
 
 
-class Padded(NamedTuple):
+class PaddedMark(NamedTuple):
     """Lanes along ``dim`` of one array for each bucket, their ragged ``axes``, with extents, padded."""
 
     dim: int
-    axes: tuple[tuple[int, Extent], ...]
+    axes: RaggedAxes
 
 
-def ragged_axes(shape: Sequence[Any]) -> tuple[tuple[int, Extent], ...]:
+def ragged_axes(shape: Sequence[Any]) -> RaggedAxes:
     """The ragged axes of a shape, with their extents."""
     return tuple([(axis, size) for axis, size in enumerate(shape) if type(size) is Extent])
 
 
-def at_rest(axes: tuple[tuple[int, Extent], ...]) -> Any:
+def at_rest(axes: RaggedAxes) -> Any:
     """The mark under which values with these ragged axes are kept."""
-    return Rows(*axes[0]) if len(axes) == 1 else Padded(0, axes) if axes else 0
+    return RowsMark(*axes[0]) if len(axes) == 1 else PaddedMark(0, axes) if axes else 0
 
 
 class RaggedBatch(Batch):
@@ -77,23 +83,23 @@ class RaggedBatch(Batch):
     def key(self) -> Any:
         return None  # bodies capture index arrays, which differ from one vmap to the next
 
-    def axes(self, mark: Any) -> tuple[tuple[int, Extent], ...]:
-        return (tuple(mark),) if type(mark) is Rows else mark.axes if type(mark) is Padded else ()
+    def axes(self, mark: Any) -> RaggedAxes:
+        return ((mark.axis, mark.extent),) if type(mark) is RowsMark else mark.axes if type(mark) is PaddedMark else ()
 
     def split(self, x: Any) -> tuple[Any, Sequence[Any]]:
         if x.run is not self:
             return None, (x,)
-        return x.dim, x.value if type(x.dim) is Padded else (x.value,)
+        return x.dim, x.value if type(x.dim) is PaddedMark else (x.value,)
 
     def box(self, mark: Any, parts: Sequence[Any]) -> Any:
         if mark is None or type(mark) is int:
             return super().box(mark, parts)
         shape = list(parts[0].type.shape)
-        if type(mark) is Padded:
+        if type(mark) is PaddedMark:
             del shape[mark.dim]
         for axis, extent in self.axes(mark):
             shape[axis] = extent
-        value = tuple(parts) if type(mark) is Padded else parts[0]
+        value = tuple(parts) if type(mark) is PaddedMark else parts[0]
         return lane_box(self, value, mark, parts[0].type.update(shape=tuple(shape)), self.cell.site)
 
     def part_types(self, mark: Any, type_: ArrayType) -> Sequence[ArrayType]:
@@ -103,7 +109,7 @@ class RaggedBatch(Batch):
 
     def stored(self, mark: Any, shape: Sequence[Any]) -> list[tuple[int, ...]]:
         """The shapes of the parts of a value that has this shape in the lane."""
-        if type(mark) is Rows:
+        if type(mark) is RowsMark:
             return [with_sizes(tuple(shape), lambda size: self.lanes.of(size).total)]
         found = []
         for bucket in self.lanes.rounded.buckets:
@@ -115,11 +121,11 @@ class RaggedBatch(Batch):
         own, parts = self.split(x)
         if mark is None or own == mark:
             return parts
-        if type(mark) is Rows:
+        if type(mark) is RowsMark:
             return (self.rows(x),)
-        if type(mark) is Padded:
+        if type(mark) is PaddedMark:
             return [move_axis(part, 0, mark.dim) for part in self.padded(x, self.lanes.rounded)]
-        if type(own) in (Rows, Padded):
+        if type(own) in (RowsMark, PaddedMark):
             raise CannotCross(
                 f"{self.label}: a value of type {x.type} has a ragged axis, where lanes of one shape are needed."
             )
@@ -135,21 +141,21 @@ class RaggedBatch(Batch):
         return None if mark is None else at_rest(self.axes(mark))
 
     def slice(self, mark: Any, parts: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
-        if type(mark) is Rows:  # the loop's axis is another one: ``answer`` has seen to that
-            return Rows(mark.axis - 1, mark.extent), parts
-        if type(mark) is not Padded:
+        if type(mark) is RowsMark:  # the loop's axis is another one: ``answer`` has seen to that
+            return RowsMark(mark.axis - 1, mark.extent), parts
+        if type(mark) is not PaddedMark:
             return super().slice(mark, parts)
         axes = tuple([(axis - 1, extent) for axis, extent in mark.axes])
         if mark.dim:
-            return Padded(mark.dim - 1, axes), parts
-        return Padded(0, axes), [move_axis(part, 0, 1) for part in parts]
+            return PaddedMark(mark.dim - 1, axes), parts
+        return PaddedMark(0, axes), [move_axis(part, 0, 1) for part in parts]
 
     def stack(self, mark: Any) -> Any:
-        if type(mark) is Rows:
-            return Rows(mark.axis + 1, mark.extent)
-        if type(mark) is not Padded:
+        if type(mark) is RowsMark:
+            return RowsMark(mark.axis + 1, mark.extent)
+        if type(mark) is not PaddedMark:
             return super().stack(mark)
-        return Padded(mark.dim + 1, tuple([(axis + 1, extent) for axis, extent in mark.axes]))
+        return PaddedMark(mark.dim + 1, tuple([(axis + 1, extent) for axis, extent in mark.axes]))
 
     # --- changes of form
 
@@ -160,9 +166,9 @@ class RaggedBatch(Batch):
             x = concatenate([x, full(x.type.update(shape=(1, *x.type.shape[1:])), 0)], 0)
         if not n.full:
             last = perform(StopGradient(), take_rows(x, reshape(n.last, (1,))))
-            mask = broadcast_in_dim(n.real, x.type.shape, (0,))
-            x = select(mask, x, broadcast_in_dim(last, x.type.shape, tuple(range(len(x.type.shape)))))
-        return self.box(Rows(0, extent), (x,))
+            last = broadcast_in_dim(select(n.end > 0, last, zeros(last.type)), x.type.shape, tuple(range(x.ndim)))
+            x = select(broadcast_in_dim(n.real, x.type.shape, (0,)), x, last)
+        return self.box(RowsMark(0, extent), (x,))
 
     def leave(self, x: Any, extent: Extent) -> Any:
         """The rows of a value whose first axis is ragged, zeros in the spare ones."""
@@ -176,7 +182,7 @@ class RaggedBatch(Batch):
     def rows(self, x: Any) -> Any:
         """The lanes one after the other along the ragged axis of a value, which has one."""
         mark, parts = self.split(x)
-        if type(mark) is Rows:
+        if type(mark) is RowsMark:
             return parts[0]
         ((axis, extent),) = ragged_axes(x.type.shape)
         return self.joined_rows([move_axis(part, mark.dim, 0) for part in parts], axis, extent, self.lanes.rounded)
@@ -193,7 +199,7 @@ class RaggedBatch(Batch):
         mark, parts = self.split(x)
         if mark is None or type(mark) is int:
             return self.by_lane(axis_at(parts[0], mark, 0, self.size), partition)
-        if type(mark) is Padded:
+        if type(mark) is PaddedMark:
             if partition is not self.lanes.rounded:
                 raise CannotCross(f"{self.label}: no rule for a value with several ragged axes, got {x.type}.")
             return [move_axis(part, mark.dim, 0) for part in parts]
@@ -219,15 +225,15 @@ class RaggedBatch(Batch):
             whole = _joined(parts)
             return self.box(0, (whole if partition.whole else relocate(whole, partition.inverse, partition.order),))
         if len(axes) == 1:
-            return self.box(Rows(*axes[0]), (self.joined_rows(parts, *axes[0], partition),))
+            return self.box(RowsMark(*axes[0]), (self.joined_rows(parts, *axes[0], partition),))
         if partition is not self.lanes.rounded:
             raise CannotCross(f"{self.label}: no rule for a result with several ragged axes, of shape {tuple(shape)}.")
-        return self.box(Padded(0, axes), parts)
+        return self.box(PaddedMark(0, axes), parts)
 
     def filled(self, x: Any, units: dict[int, Any]) -> list[Any]:
         """The buckets of a value, lanes first, with a unit in the places of these axes that a lane does not have."""
         partition, axes = self.lanes.rounded, ragged_axes(x.type.shape)
-        if set(units.values()) == {0} and len(axes) == 1 and axes[0][0] in units and type(x.dim) is Rows:
+        if set(units.values()) == {0} and len(axes) == 1 and axes[0][0] in units and type(x.dim) is RowsMark:
             return self.padded(x, partition, copies=False)
         found = []
         for k, part in enumerate(self.padded(x, partition)):
@@ -241,13 +247,37 @@ class RaggedBatch(Batch):
     def spread(self, x: Any, mark: Any, shape: Sequence[Any]) -> list[Any]:
         """The parts of a scalar of the lane, repeated along the shape of a value with this mark."""
         own, (value,) = self.split(x)
+        stored = self.stored(mark, shape)
+        if own is None and isinstance(value, ConcreteArray):
+            return [value] * len(stored)
         if own is None:
-            return [value] * len(self.stored(mark, shape))
-        (whole, *_) = stored = self.stored(mark, shape)
-        if type(mark) is Rows:
-            return [broadcast_in_dim(take_rows(value, self.lanes.of(mark.extent).lane), whole, (mark.axis,))]
-        parts = self.by_lane(value, self.lanes.rounded)
-        return [broadcast_in_dim(part, size, (mark.dim,)) for part, size in zip(parts, stored)]
+            return self.guarded([broadcast_in_dim(value, size, ()) for size in stored], mark)
+        if type(mark) is RowsMark:
+            parts, dim = [take_rows(value, self.lanes.of(mark.extent).lane)], mark.axis
+        else:
+            parts, dim = self.by_lane(value, self.lanes.rounded), mark.dim
+        return self.guarded([broadcast_in_dim(part, size, (dim,)) for part, size in zip(parts, stored)], mark)
+
+    def guarded(self, parts: Sequence[Any], mark: Any) -> list[Any]:
+        """The parts of a value that lanes share, or that is repeated: spare rows and padding get no cotangent.
+
+        There it may be NaN, if an empty lane has infinite values; where it counts, all cotangents are summed.
+        """
+        if type(mark) is RowsMark and self.lanes.of(mark.extent).full:
+            return list(parts)
+        masks = [self.real(mark, part.type.shape, k) for k, part in enumerate(parts)]
+        return [select(mask, part, perform(StopGradient(), part)) for mask, part in zip(masks, parts)]
+
+    def real(self, mark: Any, shape: tuple[int, ...], k: int) -> Any:
+        """Which elements of part ``k`` of a value lanes have."""
+        if type(mark) is RowsMark:
+            return broadcast_in_dim(self.lanes.of(mark.extent).real, shape, (mark.axis,))
+        found = None
+        for axis, extent in mark.axes:
+            mask = self.lanes.mask(extent, self.lanes.rounded, k)
+            mask = broadcast_in_dim(mask, shape, (mark.dim, axis + (axis >= mark.dim)))
+            found = mask if found is None else bitwise_and(found, mask)
+        return found
 
     def segment_sum(self, rows: Any, extent: Extent) -> Any:
         """The sums of the rows of each lane, rows and lanes first."""
@@ -257,10 +287,9 @@ class RaggedBatch(Batch):
     # --- answers
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
-        named = self.lanes.owns(extents_in(op.fields)) if not op.bodied else False
+        named = _loops_along(op) if op.bodied else self.lanes.owns(extents_in(op.fields))
         if not named and all([x.run is not self or type(x.dim) is int for x in operands]):
-            if not (op.bodied and op.stacks and type(op.length) is Extent):  # type: ignore[attr-defined]
-                return super().answer(op, operands)
+            return super().answer(op, operands)
         cell = self.cell
         outer_site = cell.site
         cell.site = outer_site or self.labelled_site()
@@ -273,7 +302,7 @@ class RaggedBatch(Batch):
     def ragged(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """Answer an operation that has to do with a ragged axis."""
         if op.bodied:
-            if op.stacks and type(op.length) is Extent:
+            if _loops_along(op):
                 return RAGGED.find(type(op))(self, op, None, *operands)
             return cross(self, op, operands)
         if op.effectful or op.named or op.deferred:
@@ -311,6 +340,11 @@ class RaggedBatch(Batch):
                 column.append(axis_at(value, d, 0, len(bucket.lanes)))
         results = [self.from_buckets(column, t.shape, partition) for column, t in zip(columns, types)]
         return op.from_results(results)
+
+
+def _loops_along(op: Any) -> bool:
+    """Whether an operation with bodies iterates over the rows of a lane."""
+    return op.stacks and type(op.length) is Extent
 
 
 def sized_operation(op: Any, bucket: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.base.stack import Run, runs
 from ...effects.core.arrays import as_array
+from ...effects.operations.manipulation.slicing import slice_in_dim
 from ...effects.trees import pytrees
 from ...effects.types.extent import Extent, length
 from .lane_lengths import LaneLengths, RaggedLanes
@@ -28,7 +29,7 @@ class RaggedArguments:
     """The arguments of one call, flat, with ragged arrays as leaves, and the mapped axis of each."""
 
     def __init__(self, leaves: Sequence[Any], axes: Sequence[Any]):
-        self.leaves = [x if is_ragged(x) else as_array(x) for x in leaves]
+        self.leaves: list[Any] = [x if is_ragged(x) else as_array(x) for x in leaves]
         self.axes = list(axes)
         for x, axis in zip(self.leaves, self.axes):
             if axis is ragged_axis and not is_ragged(x):
@@ -60,12 +61,11 @@ class RaggedArguments:
 
     def boxes(self, run: RaggedBatch, dims: Sequence[int | None]) -> list[Any]:
         """What one lane sees of each argument."""
-        return [
-            pytrees.tree_map(lambda leaf, n=self.extents[_identity(x)]: run.enter(leaf, n), x.data)
-            if is_ragged(x)
-            else run.box(dim, (x,))
-            for x, dim in zip(self.leaves, dims)
-        ]
+        return [self._entered(run, x) if is_ragged(x) else run.box(dim, (x,)) for x, dim in zip(self.leaves, dims)]
+
+    def _entered(self, run: RaggedBatch, x: Ragged) -> Any:
+        extent = self.extents[_identity(x)]
+        return pytrees.tree_map(lambda leaf: run.enter(leaf, extent), x.data)
 
     def result(self, run: RaggedBatch, ys: Any) -> Ragged:
         """The ragged array of a tree of results, whose first axes have one extent.
@@ -84,7 +84,8 @@ class RaggedArguments:
         n = run.lanes.of(extent)
         source = self.sources.get(extent)
         if source is not None:
-            data = pytrees.tree_map(lambda y: y[: pytrees.leaves(source.data)[0].type.shape[0]], data)
+            rows = pytrees.leaves(source.data)[0].type.shape[0]
+            data = pytrees.tree_map(lambda y: slice_in_dim(y, 0, rows), data)
             return Ragged(data, source.segment_lengths, source.longest)
         return Ragged(data, n.values, None if n.known is not None else n.longest)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...effects.base.errors import CannotCross
 from ...effects.base.stack import perform
+from ...effects.core.arrays import ConcreteArray
 from ...effects.operations.dot_general import DotGeneral
 from ...effects.operations.elementwise.conversion import as_type
 from ...effects.operations.foundations.elementwise_factory import Elementwise
@@ -22,13 +23,11 @@ from ...effects.operations.foundations.shapes import (
 from ...effects.operations.manipulation.creation import Iota, broadcasted_iota
 from ...effects.types.extent import with_sizes
 from .lane_lengths import take_rows
-from .ragged_batch import RAGGED, Padded, RaggedBatch, Rows, at_rest, ragged_axes
-
-Types = Sequence[Any]
+from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, ResultTypes, RowsMark, at_rest, ragged_axes
 
 
 @RAGGED.rule(Elementwise)
-def elementwise(run: RaggedBatch, op: Any, types: Types, *operands: Any) -> Any:
+def elementwise(run: RaggedBatch, op: Any, types: ResultTypes, *operands: Any) -> Any:
     """On rows; a number of the lane is repeated for each of its rows."""
     shape = types[0].shape
     mark = at_rest(ragged_axes(shape))
@@ -37,22 +36,23 @@ def elementwise(run: RaggedBatch, op: Any, types: Types, *operands: Any) -> Any:
 
 
 @RAGGED.rule(BroadcastInDim)
-def broadcast(run: RaggedBatch, op: Any, types: Types, x: Any) -> Any:
+def broadcast(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
     """Along a ragged axis every row of a lane gets what the lane has; the adjoint is the sum over these rows."""
     mark = at_rest(ragged_axes(op.shape))
     stored = run.stored(mark, op.shape)
     own, (value, *_) = run.split(x)
     if own is None:
-        dims = op.dims if type(mark) is Rows else [d + 1 for d in op.dims]
-        return run.box(mark, [broadcast_in_dim(value, shape, dims) for shape in stored])
-    if type(mark) is Padded:
+        dims = op.dims if type(mark) is RowsMark else [d + 1 for d in op.dims]
+        parts = [broadcast_in_dim(value, shape, dims) for shape in stored]
+        return run.box(mark, parts if isinstance(value, ConcreteArray) else run.guarded(parts, mark))
+    if type(mark) is PaddedMark:
         dims = (0, *[d + 1 for d in op.dims])
         parts = run.padded(x, run.lanes.rounded)
-        return run.box(mark, [broadcast_in_dim(part, shape, dims) for part, shape in zip(parts, stored)])
-    return run.box(mark, (_along_rows(run, op, x, mark, stored[0]),))
+        return run.box(mark, run.guarded([broadcast_in_dim(v, size, dims) for v, size in zip(parts, stored)], mark))
+    return run.box(mark, run.guarded([_along_rows(run, op, x, mark, stored[0])], mark))
 
 
-def _along_rows(run: RaggedBatch, op: Any, x: Any, mark: Rows, shape: tuple[int, ...]) -> Any:
+def _along_rows(run: RaggedBatch, op: Any, x: Any, mark: RowsMark, shape: tuple[int, ...]) -> Any:
     """Rows from rows, or from a value of each lane, which has size 1 along the axis, or does not have it."""
     dims = op.dims
     if ragged_axes(x.type.shape):
@@ -68,25 +68,25 @@ def _along_rows(run: RaggedBatch, op: Any, x: Any, mark: Rows, shape: tuple[int,
 
 
 @RAGGED.rule(Iota)
-def places(run: RaggedBatch, op: Any, types: Types) -> Any:
+def places(run: RaggedBatch, op: Any, types: ResultTypes) -> Any:
     """The place within the lane."""
     mark = at_rest(ragged_axes(op.shape))
     stored = run.stored(mark, op.shape)
-    if type(mark) is Rows and mark.axis == op.dimension:
+    if type(mark) is RowsMark and mark.axis == op.dimension:
         line = run.lanes.of(mark.extent).within
         kind = types[0].update(shape=line.type.shape)
         return run.box(mark, (broadcast_in_dim(as_type(line, kind), stored[0], (mark.axis,)),))
-    at = op.dimension + (type(mark) is Padded)
+    at = op.dimension + (type(mark) is PaddedMark)
     return run.box(mark, [broadcasted_iota(op.dtype, shape, at) for shape in stored])
 
 
 @RAGGED.rule(Transpose)
-def transpose(run: RaggedBatch, op: Any, types: Types, x: Any) -> Any:
+def transpose(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
     return beside(run, op, types, x)
 
 
 @RAGGED.rule(Reshape)
-def kept_axes(run: RaggedBatch, op: Any, types: Types, x: Any) -> Any:
+def kept_axes(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
     """Every ragged axis stays one, with as many elements before it; its rows may be divided or joined.
 
     Raises: CannotCross: the rows of a lane would be interleaved.
@@ -95,7 +95,7 @@ def kept_axes(run: RaggedBatch, op: Any, types: Types, x: Any) -> Any:
     mark = at_rest(new)
     front = [prod(shape[:axis]) for shape, axes in ((x.type.shape, old), (op.shape, new)) for axis, _ in axes[:1]]
     if len(old) == len(new) == 1 and front[0] == front[1]:
-        (before,) = run.force(x, Rows(*old[0]))
+        (before,) = run.force(x, RowsMark(*old[0]))
         (shape,) = run.stored(mark, op.shape)
         if prod(shape) == prod(before.type.shape):
             return run.box(mark, (reshape(before, shape),))
@@ -113,18 +113,19 @@ def kept_axes(run: RaggedBatch, op: Any, types: Types, x: Any) -> Any:
 
 
 @RAGGED.rule(DotGeneral)
-def dot(run: RaggedBatch, op: Any, types: Types, x: Any, y: Any) -> Any:
-    """With what all lanes share one product over all rows; else lanes padded, zeros where a ragged axis is contracted."""
-    inner, batch = op.dimension_numbers
+def dot(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, y: Any) -> Any:
+    """With what all lanes share one product over all rows; else lanes padded, zeros in what a contraction sums."""
+    inner, _ = op.dimension_numbers
     pair = (x, y)
     if all([_free(run, v, inner[i]) for i, v in enumerate(pair)]) and _same_rows(run, op, pair):
-        return run.box(at_rest(ragged_axes(types[0].shape)), (perform(op, *[run.split(v)[1][0] for v in pair]),))
+        mark = at_rest(ragged_axes(types[0].shape))
+        return run.box(mark, run.guarded([perform(op, *[run.split(v)[1][0] for v in pair])], mark))
     return run.by_bucket(op, types, [_contracted(run, v, inner[i]) for i, v in enumerate(pair)])
 
 
 def _free(run: RaggedBatch, x: Any, inner: Sequence[int]) -> bool:
     """Whether an operand stands as rows that are not contracted, or is shared."""
-    return x.run is not run or (type(x.dim) is Rows and x.dim.axis not in inner)
+    return x.run is not run or (type(x.dim) is RowsMark and x.dim.axis not in inner)
 
 
 def _same_rows(run: RaggedBatch, op: Any, operands: Sequence[Any]) -> bool:
@@ -141,10 +142,11 @@ def _contracted(run: RaggedBatch, x: Any, inner: Sequence[int]) -> Any:
     return run.filled(x, dict.fromkeys(inner, 0)) if x.run is run else x
 
 
-def beside(run: RaggedBatch, op: Any, types: Types, *operands: Any) -> Any:
+def beside(run: RaggedBatch, op: Any, types: ResultTypes, *operands: Any) -> Any:
     """The rule of an operation that does not mix along any ragged axis of its operands."""
     results = [at_rest(ragged_axes(t.shape)) for t in types]
-    if all([x.run is not run or type(x.dim) is Rows for x in operands]) and all([type(m) is Rows for m in results]):
+    marks = [*results, *[x.dim for x in operands if x.run is run]]
+    if all([type(mark) is RowsMark for mark in marks]):
         sized = type(op)(*[with_sizes(field, lambda size: run.lanes.of(size).total) for field in op.fields])
         ys = op.as_results(perform(sized, *[run.split(x)[1][0] for x in operands]))
         return op.from_results([run.box(mark, (y,)) for mark, y in zip(results, ys)])
@@ -158,7 +160,7 @@ def mixing(axes_of: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def decorate(rule: Callable[..., Any]) -> Callable[..., Any]:
-        def divided(run: RaggedBatch, op: Any, types: Types, *operands: Any) -> Any:
+        def divided(run: RaggedBatch, op: Any, types: ResultTypes, *operands: Any) -> Any:
             mixed = axes_of(op, *operands)
             touched = any([axis in mixed for x in operands for axis, _ in ragged_axes(x.type.shape)])
             return (rule if touched else beside)(run, op, types, *operands)

@@ -49,13 +49,12 @@ def vmap(
     >>> vmap(hnp.sin)(hnp.array([0.0, 1.0])).shape
     (2,)
     """
-    if isinstance(in_axes, list):
-        in_axes = tuple(in_axes)
+    in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    need_function("vmap", fun)
     if names_ragged_axis(in_axes, out_axes):
         return _over_ragged(fun, in_axes, out_axes, axis_name, axis_size)
     if not isinstance(in_axes, (int, tuple, type(None))) or isinstance(in_axes, bool):
         raise BadCall(f"vmap: in_axes is an int, None or a tuple with one entry for each argument, got {in_axes!r}.")
-    need_function("vmap", fun)
 
     @wraps(fun)
     @unnamed_boundary

@@ -9,6 +9,7 @@ import numpy as np
 from handlax.effects.operations.foundations import shapes as h
 from handlax.effects.operations.indexing import dynamic_slicing as d
 from handlax.effects.operations.indexing import gather_scatter as i
+from handlax.effects.operations.indexing import relocation as r
 from handlax.effects.operations.indexing.gather_windows import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -55,6 +56,17 @@ class Distinct(Domain):
 
     def draw(self, dtype: Any, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
         return rng.permutation(4)[: shape[0], None].astype(np.int32)
+
+
+class Involution(Domain):
+    """An index vector of four rows that is its own inverse; ``padding``: two rows are not met."""
+
+    def __init__(self, padding: bool):
+        super().__init__(dtype=dtypes.int32)
+        self.padding = padding
+
+    def draw(self, dtype: Any, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+        return np.asarray([1, 0, ~2, ~3] if self.padding else [3, 2, 1, 0], np.int32)
 
 
 def _gathers() -> list[Case]:
@@ -106,6 +118,7 @@ CASES = [
     Case(s.Rev((0, 2)), (REAL,), (((2, 3, 4),), ((2, 0, 4),))),
     Case(s.Concatenate(1), (REAL, REAL, REAL), (((4, 3), (4, 1), (4, 0)),)),
     Case(s.Split((1, 0, 3), 0), (REAL,), (((4, 3),),)),
+    *[Case(r.Relocate(not gaps), (REAL, *[Involution(gaps)] * 2), (((4, 2), (4,), (4,)),)) for gaps in (True, False)],
     Case(d.DynamicSlice((2, 3)), (REAL, START, START), (((4, 5), (), ()),)),
     Case(d.DynamicSlice((0, 5)), (REAL, UNSIGNED, UNSIGNED), (((4, 5), (), ()),)),
     Case(d.DynamicSlice(()), (REAL,), (((),),)),

@@ -36,6 +36,7 @@ LINE = (
     "interpreters/analysis",
     "interpreters/differentiation",
     "interpreters/batching",
+    "interpreters/ragged",
     "interpreters/references",
     "interpreters/transformations",
     "interpreters/custom",

@@ -43,7 +43,7 @@ from ...effects.types.extent import Extent, single
 from .creation import asarray
 
 CLIP, FILL = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP
-FULL = slice(None)
+FULL, FULL_BACK = slice(None), slice(None, None, -1)
 INT32, INT64 = np.dtype("int32"), np.dtype("int64")
 
 
@@ -182,7 +182,7 @@ def getitem(x: Any, index: Any) -> Any:
 
 
 def _in_lane(items: list[Any], shape: tuple[Any, ...]) -> list[Any]:
-    """The entries with Python integers along ragged axes, where a lane may end before them, known to the program alone."""
+    """The entries with Python integers along ragged axes known to the program alone: a lane may end before them."""
     sizes = iter(shape)
     found = [(item, None if item is None or item.__class__ is BooleanIndex else next(sizes)) for item in items]
     return [_computed(item) if item.__class__ is int and n.__class__ is Extent else item for item, n in found]
@@ -272,6 +272,16 @@ def bounds(item: slice, n: int) -> tuple[int, int, int]:
         ) from None
 
 
+def _reversed(item: slice) -> bool:
+    """Whether a slice of a ragged axis is all of it from the end. Raises BadIndex: it is a part of it."""
+    if item not in (FULL, FULL_BACK):
+        raise BadIndex(
+            f"index: of a ragged axis only the whole is a slice, got {item}.",
+            hint="a mask of hx.numpy.arange(x.shape[0]) selects rows.",
+        )
+    return item == FULL_BACK
+
+
 def static(x: Any, items: list[Any], wrap: bool = True) -> Any:
     """``x`` at integers and slices."""
     shape = x.type.shape
@@ -291,8 +301,12 @@ def static(x: Any, items: list[Any], wrap: bool = True) -> Any:
                 i = clipped(i, n)
             a, b, step = i, i + 1, 1
         else:
-            if item is FULL or (n.__class__ is Extent and item == FULL):
+            if item is FULL:
                 a, b, step, count = 0, n, 1, n
+            elif n.__class__ is Extent:
+                a, b, step, count = 0, n, 1, n
+                if _reversed(item):
+                    back.append(dim)
             else:
                 a, b, step = bounds(item, n)
                 count = len(range(a, b, step))
@@ -363,10 +377,10 @@ def narrow(i: Any) -> Any:
     return i.astype(kind, copy=False)
 
 
-def wrapped(i: Any, n: int) -> Any:
+def wrapped(i: Any, n: Any) -> Any:
     """Negative indices replaced by those counted from the front of an axis of size ``n``."""
     if not isinstance(i, Array):
-        if n.__class__ is Extent:
+        if isinstance(n, Extent):
             return wrapped(as_array(i), n)
         return np.where(i < 0, i + n, i)
     if dtypes.is_unsigned(i.type.dtype):

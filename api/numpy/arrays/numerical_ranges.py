@@ -14,11 +14,11 @@ from ...effects.operations.elementwise.complex_parts import real
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.elementwise.transcendental import log
 from ...effects.operations.foundations import shapes
-from ...effects.operations.manipulation.creation import iota
+from ...effects.operations.manipulation.creation import broadcasted_iota, iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
 from ...effects.types import dtypes
-from ...effects.types.extent import Extent
 from ...effects.types.dtype_promotion import promote_all
+from ...effects.types.extent import Extent
 from .creation import array, asarray, placed
 from .joining_splitting import concatenate, stack
 from .shape_manipulation import broadcast_to, moveaxis
@@ -41,6 +41,11 @@ def _known(x: Any) -> Any:
     return value.item() if value.dtype.kind in "iub" else value[()]
 
 
+def _plain(x: Any) -> Any:
+    """A bound of ``arange`` as a number of its dtype."""
+    return 0 if isinstance(x, Extent) else x
+
+
 def arange(
     start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
@@ -54,14 +59,14 @@ def arange(
     """
     no_sharding("arange", out_sharding)
     given = [x for x in (start, stop, step) if x is not None]
-    kind = dtypes.result_type(*[0 if x.__class__ is Extent else x for x in given]) if dtype is None else dtypes.canonical(dtype)
+    kind = dtypes.canonical(dtype) if dtype is not None else dtypes.result_type(*map(_plain, given))
     low, high, by = _known(start), None if stop is None else _known(stop), 1 if step is None else _known(step)
     if high is None:
         low, high = 0, low
     if not by:
         raise BadArgument("arange: the step must not be 0.")
-    if high.__class__ is Extent and low == 0 and by == 1:
-        return placed(iota(kind, high), device)
+    if isinstance(high, Extent) and low == 0 and by == 1:
+        return placed(broadcasted_iota(kind, (high,), 0), device)
     if not (low.__class__ is int and high.__class__ is int and by.__class__ is int) or dtypes.is_bool(kind):
         return placed(from_numpy(np.arange(low, high, by, dtype=kind), copy=False), device)
     y = iota(kind, max(0, -((low - high) // by)))

@@ -18,6 +18,7 @@ from ...effects.operations.foundations.half_precision import HALF
 from ...effects.operations.manipulation.creation import broadcasted_iota
 from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.types.dtypes import canonical, float32
+from ...effects.types.extent import estimate
 from ..arrays.argument_conversion import array_of, like, no_out
 from .matrix_products import contract
 
@@ -229,7 +230,7 @@ def _pair(text: str, left: tuple[int, ...], right: tuple[int, ...]) -> tuple[boo
 
 
 def _volume(indices: Any, sizes: dict[str, int]) -> int:
-    return prod([sizes[c] for c in indices])
+    return prod([estimate(sizes[c]) for c in indices])
 
 
 def _greedy(todo: EinsumTerms) -> ContractionPath:

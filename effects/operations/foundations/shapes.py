@@ -338,7 +338,8 @@ def lane_length(size: Extent) -> Any:
     if current() is BASE:
         raise EscapedBox(f"shape: {size} is the length of a lane of a vmap that has ended.")
     kind = dtypes.default_int()
-    ones = {n: full(array_type((length(n),), kind, True), 1) for n in size.lengths}
+    shapes: dict[int, Any] = {n: (length(n),) for n in size.lengths}
+    ones = {n: full(array_type(shape, kind, True), 1) for n, shape in shapes.items()}
     return size.at({n: reduce_sum(line, (0,)) for n, line in ones.items()})
 
 

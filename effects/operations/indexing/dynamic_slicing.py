@@ -63,7 +63,7 @@ class DynamicSlice:
     def result_type(op, x, *starts):
         _check_starts("dynamic_slice", x, starts)
         sizes = op.slice_sizes
-        if len(sizes) != len(x.shape) or any(not (0 <= size and fits(size, n)) for size, n in zip(sizes, x.shape)):
+        if len(sizes) != len(x.shape) or any(not (size >= 0 and fits(size, n)) for size, n in zip(sizes, x.shape)):
             raise ShapeMismatch(f"dynamic_slice: a slice must fit into the operand, got {sizes} for {x}.")
         return array_type(sizes, x.dtype, x.weak)
 

@@ -139,7 +139,7 @@ def check_dimension_numbers(
         raise ShapeMismatch(f"{name}: dimensions of the operand must not be named twice, got {dims}.")
     if any(not 0 <= d < rank for d in (*excluded, *index_map)) or len(window) != rank:
         raise ShapeMismatch(f"{name}: dimension numbers and window {window} must fit {operand}, got {dims}.")
-    if any(not (0 <= w and fits(w, n)) for w, n in zip(window, operand.shape)) or any(window[d] > 1 for d in excluded):
+    if any(not (w >= 0 and fits(w, n)) for w, n in zip(window, operand.shape)) or any(window[d] > 1 for d in excluded):
         raise ShapeMismatch(
             f"{name}: a window must fit into the operand, and have size 1 in a dropped dimension;"
             f" got {window} for {operand}."

@@ -14,6 +14,7 @@ from ...core.arrays import as_array
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
 from ...types.dtypes import ANY, ANY_FLOATING, EVERY, FOUR_BITS, ORDERED, int32, is_complex
+from ...types.extent import fits
 from ..elementwise.comparison import total_order
 from ..foundations.half_precision import HALF
 from ..foundations.shapes import canonical_axis, reshape
@@ -138,9 +139,9 @@ class TopK:
             raise DTypeMismatch(f"top_k: elements must be ordered, got {x}.")
         if not 0 <= op.axis < len(x.shape):
             raise BadArgument(f"top_k: {op.axis} is no axis of {x}.")
-        if not 0 <= op.k <= x.shape[op.axis]:
+        if op.k < 0 or not fits(op.k, x.shape[op.axis]):
             raise BadArgument(f"top_k: k must be at most the size of axis {op.axis}, got {op.k} for {x}.")
-        if x.shape[op.axis] > 2**31 - 1:
+        if not fits(x.shape[op.axis], 2**31 - 1):
             raise BadArgument(f"top_k: indices must fit into i32, got an axis of size {x.shape[op.axis]}.")
         shape = (*x.shape[: op.axis], op.k, *x.shape[op.axis + 1 :])
         return array_type(shape, x.dtype, x.weak), array_type(shape, int32)

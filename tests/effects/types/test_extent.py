@@ -1,0 +1,71 @@
+"""Extents: arithmetic, comparison, printing, and what is refused outside of a lane."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax.effects.types.array_type import array_type
+from handlax.effects.types.extent import extents_in, fits, length, parse_extent, single, with_sizes
+
+n, m = length(0), length(1)
+
+
+@pytest.mark.parametrize(("size", "text"), [
+    (n, "n0"), (n + 1, "n0+1"), (1 + n, "n0+1"), (2 * n, "2*n0"), (n + m, "n0+n1"), (n * m, "n0*n1"), (n - 1, "n0-1"),
+    (n * (n + 1), "n0*n0+n0"), (np.int64(3) * n, "3*n0"), (1 - n, "-n0+1"),
+])
+def test_arithmetic_gives_the_polynomial_which_prints_and_parses(size, text):
+    assert str(size) == text
+    assert parse_extent(text) is size or text.startswith("-")
+    for value in (0, 1, 5):
+        assert size.at({0: value, 1: 7}) == eval(text, {"n0": value, "n1": 7})
+
+
+@pytest.mark.parametrize(("quotient", "wanted"), [
+    (4 * n // 2, 2 * n), (4 * n // n, 4), (n * m // m, n), ((2 * n + 4) // 2, n + 2), (n - n, 0),
+])
+def test_exact_quotients_and_differences(quotient, wanted):
+    assert quotient is wanted or quotient == wanted
+
+
+def test_equal_extents_are_one_object():
+    assert n + 1 is 1 + n
+    assert pickle.loads(pickle.dumps(n + m)) is n + m
+    assert array_type((n, 3), "float32") is array_type((length(0), 3), "float32")
+
+
+@pytest.mark.parametrize("answer", [n >= 0, n + 1 > 0, n <= n + 1, not n < 0, 2 * n >= n, bool(n + 1)])
+def test_what_holds_of_all_lengths_is_known(answer):
+    assert answer is True
+
+
+def test_a_type_prints_parses_and_has_no_known_size():
+    t = array_type((n + 1, 3), "float32")
+    assert str(t) == "f32[n0+1,3]"
+    assert t.size is 3 * n + 3
+
+
+@pytest.mark.parametrize("use", [
+    lambda: range(n), lambda: np.zeros(n), lambda: int(n), lambda: float(n), lambda: [0][n],
+])
+def test_python_needs_an_integer(use):
+    with pytest.raises((hx.errors.TracerIntegerConversionError, TypeError)):
+        use()
+
+
+@pytest.mark.parametrize("use", [lambda: n == 3, lambda: n > 2, lambda: 1 / n, lambda: n // 2, lambda: bool(n)])
+def test_the_value_of_a_length_is_that_of_a_lane(use):
+    with pytest.raises(hx.errors.EscapedBox, match="a vmap that has ended"):
+        use()
+
+
+def test_extents_in_fields():
+    assert extents_in(((n, 3), (m,), 4)) == [n, m]
+    assert with_sizes(((n, 3), m), lambda size: size.at({0: 5, 1: 6})) == ((5, 3), 6)
+
+
+def test_windows():
+    assert [single(size) for size in (0, 1, 5, n)] == [0, 1, 1, 1]
+    assert [fits(3, 4), fits(5, 4), fits(5, n)] == [True, False, True]

@@ -1,0 +1,74 @@
+"""Operations that mix along the ragged axis, and reading at a place of it: each equals the loop over lanes."""
+
+import pytest
+from helpers.ragged_lanes import R, RaggedCase
+
+import handlax as hx
+from handlax import lax
+from handlax import numpy as hnp
+
+softmax = hx.nn.softmax
+
+# a function of a lane, its arguments (``helpers.ragged_lanes``), and the axes of its results
+CASES = {
+    "sum": (lambda x: x.sum(0), "rows", 0),
+    "sum over all": (lambda x: (x * x).sum(), "rows", 0),
+    "sum over others": (lambda x: x.sum(1), "rows", R),
+    "max": (lambda x: hnp.max(x, 0, initial=-9.0), "rows", 0),
+    "min, prod": (lambda x: (hnp.min(x, initial=9.0), x.prod(0)), "rows", 0),
+    "any, all": (lambda x: ((x > 1).any(), (x > -3).all(0)), "rows", 0),
+    "argmax": (lambda x, v: hnp.argmax(hnp.concatenate([x, v[None]]), 0), "rows vector", 0),
+    "argmin": (lambda x, v: hnp.argmin(hnp.concatenate([x, v[None]]), 0), "rows vector", 0),
+    "mean, var": (lambda x, v: [f(hnp.concatenate([x, v[None]]), 0) for f in (hnp.mean, hnp.var)], "rows vector", 0),
+    "logsumexp": (lambda x: hx.nn.logsumexp(x, axis=0), "rows", 0),
+    "softmax": (lambda x: softmax(x, axis=0), "rows", R),
+    "norm of each row": (lambda x: (x - x.mean(1, keepdims=True)) / hnp.sqrt(x.var(1, keepdims=True) + 0.1), "rows", R),
+    "cumsum": (lambda x: hnp.cumsum(x, 0), "rows", R),
+    "cumsum backwards": (lambda x: lax.cumsum(x, 0, reverse=True), "rows", R),
+    "cumprod": (lambda x: lax.cumprod(x, 0), "rows", R),
+    "cummax": (lambda x: (lax.cummax(x, 0), lax.cummin(x, 0, reverse=True)), "rows", R),
+    "cumlogsumexp": (lambda x: lax.cumlogsumexp(x, 0, reverse=True), "rows", R),
+    "sort": (lambda x: hnp.sort(x, 0), "rows", R),
+    "argsort": (lambda x: hnp.argsort(x, 0), "rows", R),
+    "flip": (lambda x: (hnp.flip(x, 0), hnp.flip(x)), "rows", R),
+    "concatenate": (lambda x: hnp.concatenate([x, 2 * x]), "rows", R),
+    "concatenate two": (lambda x, y: hnp.concatenate([x, y, x]), "rows others", R),
+    "rows of the lane around": (lambda x, v: hnp.concatenate([v[None], x, 2 * v[None]]), "rows vector", R),
+    "embedding": (lambda x, w: w[hnp.abs(x[:, 0] * 10).astype(int) % 3], "rows shared", R),
+    "take": (lambda p: hnp.take(p[0], hnp.argsort(p[1][:, 0]), axis=0), "pair", R),
+    "take along": (lambda x: hnp.take(x, hnp.array([0, 2]), axis=1), "rows", R),
+}
+LENGTHS = [[3, 1, 4], [0, 2, 1, 0], [2, 2, 2], [0, 0], [1, 40, 70]]
+
+
+@pytest.mark.parametrize("static", [True, False])
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_gradients_are_those_of_the_loop_over_lanes(name, static):
+    case = RaggedCase(*CASES[name], LENGTHS[0] if static else LENGTHS[1], static)
+    case.check_values(case.mapped(*case.args))
+    case.check_gradients(hx.grad(case.loss)(case.data))
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("lengths", LENGTHS, ids=str)
+@pytest.mark.parametrize("static", [True, False])
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_gradients_compiled(name, static, lengths):
+    case = RaggedCase(*CASES[name], lengths, static)
+    case.check_values(hx.jit(lambda *xs: case.mapped(*xs))(*case.args))
+    case.check_gradients(hx.jit(hx.grad(case.loss))(case.data))
+
+
+@pytest.mark.parametrize("static", [True, False])
+@pytest.mark.parametrize("name", ["x[k]", "x[0], x[-1]"])
+def test_elements_of_lanes_that_have_them(name, static):
+    f = {"x[k]": lambda x, s: x[hnp.abs(s).astype(int)], "x[0], x[-1]": lambda x, s: x[0] + 2 * x[-1]}[name]
+    case = RaggedCase(f, "rows number", 0, [3, 4, 5], static)
+    case.check_values(case.mapped(*case.args))
+    case.check_gradients(hx.grad(case.loss)(case.data))
+
+
+def test_folds_of_an_empty_lane_are_units():
+    x = hx.Ragged(hnp.ones(2), (0, 2))
+    folds = hx.vmap(lambda x: (x.sum(), x.prod(), lax.reduce_max(x, (0,))), R)(x)
+    assert [float(y[0]) for y in folds] == [0, 1, -hnp.inf]

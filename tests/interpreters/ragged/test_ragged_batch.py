@@ -1,0 +1,98 @@
+"""Bodies and transformations within lanes of different lengths: each equals the loop over lanes."""
+
+import pytest
+from helpers.ragged_lanes import R, RaggedCase
+
+import handlax as hx
+from handlax import lax
+from handlax import numpy as hnp
+
+softmax = hx.nn.softmax
+
+# a function of a lane, its arguments (``helpers.ragged_lanes``), and the axes of its results
+CASES = {
+    "cond of the lane": (lambda x, s: lax.cond(s > 0, lambda: x * 2, lambda: hnp.sin(x)), "rows number", R),
+    "cond of the length": (lambda x: lax.cond(x.shape[0] > 1, lambda: x.sum(0), lambda: hnp.ones(3)), "rows", 0),
+    "jit": (lambda x: hx.jit(lambda y: softmax(y, 0) * y.shape[1])(x) + 1, "rows", R),
+    "length in jit": (lambda x: hx.jit(lambda y: y * y.shape[0])(x), "rows", R),
+    "grad": (lambda x: hx.grad(lambda y: (softmax(y, 0) * hnp.cos(y)).sum())(x), "rows", R),
+    "grad of what all share": (
+        lambda x, w: hx.grad(lambda w: (softmax(x @ w, 0) * hnp.cos(x)).sum())(w), "rows shared", 0),
+    "jvp": (lambda x: hx.jvp(lambda y: softmax(y @ y.T, 1) @ y, (x,), (hnp.cos(x),))[1], "rows", R),
+    "vmap of columns": (lambda x: hx.vmap(lambda c: softmax(c) * c.sum(), in_axes=1, out_axes=1)(x), "rows", R),
+    "vmap of rows": (lambda x: hx.vmap(lambda row: softmax(row) * row.sum())(x), "rows", R),
+    "checkpoint": (lambda x: hx.checkpoint(lambda y: hnp.sin(y) * y.sum(0))(x), "rows", R),
+    "custom_jvp": (lambda x: hx.nn.relu(x) + hx.nn.logsumexp(x, axis=1, keepdims=True), "rows", R),
+}
+LENGTHS = [[3, 1, 4], [0, 2, 1, 0], [2, 2, 2], [0, 0], [1, 40, 70]]
+
+
+@pytest.mark.parametrize("static", [True, False])
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_gradients_are_those_of_the_loop_over_lanes(name, static):
+    case = RaggedCase(*CASES[name], LENGTHS[0] if static else LENGTHS[1], static)
+    case.check_values(case.mapped(*case.args))
+    case.check_gradients(hx.grad(case.loss)(case.data))
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("lengths", LENGTHS, ids=str)
+@pytest.mark.parametrize("static", [True, False])
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_gradients_compiled(name, static, lengths):
+    case = RaggedCase(*CASES[name], lengths, static)
+    case.check_values(hx.jit(lambda *xs: case.mapped(*xs))(*case.args))
+    case.check_gradients(hx.jit(hx.grad(case.loss))(case.data))
+
+
+def test_types_name_the_length_print_and_parse():
+    programs = []
+
+    def lane(x):
+        programs.append(hx.make_program(lambda x: hnp.cos(x).sum(0) + x.shape[0])(x))
+        return x.sum(0)
+
+    hx.vmap(lane, R)(hx.Ragged(hnp.ones((4, 2)), (3, 1)))
+    (program,) = programs
+    assert program.in_types[0].shape[1] == 2 and str(program.in_types[0]) == "f32[n0,2]"
+    assert "shape=(n0,)" in str(program)
+    assert hx.Program.parse(str(program), program.constants) == program
+
+
+def test_a_vmap_around_ragged_lanes():
+    x = hnp.arange(24.0).reshape(2, 4, 3)
+    f = lambda rows: hx.vmap(lambda y: hnp.flip(y, 0) * y.sum(), R, R)(hx.Ragged(rows, (3, 1))).data
+    both = hx.vmap(f)(x)
+    for i in range(2):
+        assert hnp.allclose(both[i], f(x[i]))
+
+
+def test_lanes_within_lanes_have_lengths_of_their_own():
+    x = hx.Ragged(hnp.arange(8.0), (3, 1, 4))
+
+    def lane(row):
+        inner = hx.Ragged(hnp.arange(3.0), (1, 2))
+        return hx.vmap(lambda y: y.sum(), R)(inner) * row.sum()
+
+    assert hnp.allclose(hx.vmap(lane, R)(x), hnp.outer(hnp.array([3.0, 3.0, 22.0]), hnp.array([0.0, 3.0])))
+
+
+@pytest.mark.parametrize(("f", "error", "words"), [
+    (lambda x: len(x), hx.errors.TracerIntegerConversionError, "length of a lane"),
+    (lambda x: list(x), hx.errors.TracerIntegerConversionError, "lax.scan"),
+    (lambda x: x if x.shape[0] == 3 else 2 * x, hx.errors.TracerBoolConversionError, "Python condition"),
+    (lambda x: x + hnp.ones((5, 1)), hx.errors.ShapeMismatch, "n0"),
+    (lambda x: x[1:], hx.errors.BadIndex, "only the whole"),
+    (lambda x: x.T.reshape(-1), hx.errors.CannotCross, "rows of"),
+    (lambda x: lax.top_k(x.T, 2)[0].sum(), hx.errors.MissingRule, "known lengths"),
+    (lambda x: lax.psum(x, "i"), hx.errors.CannotCross, "different types"),
+])
+def test_what_is_not_the_same_for_every_length_is_refused(f, error, words):
+    x = hx.Ragged(hnp.ones((4, 3)), hnp.array([3, 1]), 3)
+    with pytest.raises(error, match=words):
+        hx.jit(lambda x: hx.vmap(f, R, 0, axis_name="i")(x))(x)
+
+
+def test_where_lengths_are_known_lanes_of_one_length_are_computed_together():
+    x = hx.Ragged(hnp.arange(8.0), (3, 2, 3))
+    assert hnp.allclose(hx.vmap(lambda x: lax.top_k(x, 2)[0], R)(x), hnp.array([[2.0, 1.0], [4.0, 3.0], [7.0, 6.0]]))

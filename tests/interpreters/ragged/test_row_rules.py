@@ -1,0 +1,69 @@
+"""Operations that do not mix along the ragged axis, and products: each equals the loop over lanes."""
+
+import pytest
+from helpers.ragged_lanes import R, RaggedCase
+
+import handlax as hx
+from handlax import lax
+from handlax import numpy as hnp
+
+softmax = hx.nn.softmax
+
+
+def heads(x):
+    scores = hnp.einsum("qd,kd,hd->hqk", x, x, hnp.ones((2, 3)))
+    return hnp.einsum("hqk,kd->qhd", softmax(scores, -1), x)
+
+
+def causal(x):
+    place = hnp.arange(x.shape[0])
+    return softmax(hnp.where(place[:, None] >= place, x @ x.T, -9.0), -1) @ x
+
+
+# a function of a lane, its arguments (``helpers.ragged_lanes``), and the axes of its results
+CASES = {
+    "elementwise": (lambda x: hnp.sin(x) * x + 1, "rows", R),
+    "a number of the lane": (lambda x, s: x * s + s, "rows number", R),
+    "a vector of the lane": (lambda x, v: x * v, "rows vector", R),
+    "what all share": (lambda x, w: x + w[0], "rows shared", R),
+    "two of one length": (lambda p: p[0] * p[1], "pair", R),
+    "where": (lambda x: hnp.where(x > 0, x, 0.5), "rows", R),
+    "transpose": (lambda x: x.T.sum(0), "rows", R),
+    "a new axis": (lambda x: x.reshape(x.shape[0], 1, 3).sum(1), "rows", R),
+    "rows divided": (lambda x: x.reshape(-1), "rows", R),
+    "rows joined": (lambda x: (x.reshape(-1) * 2).reshape(-1, 3), "rows", R),
+    "its length": (lambda x: x * x.shape[0] + 1 / hnp.maximum(x.shape[0], 1), "rows", R),
+    "made of its length": (lambda x: hnp.ones((x.shape[0], 3)).sum(0) * 2 + x.shape[0], "rows", 0),
+    "arange": (lambda x: x * hnp.arange(x.shape[0])[:, None], "rows", R),
+    "iota": (lambda x: x * lax.iota('float32', x.shape[0])[:, None], "rows", R),
+    "beside the axis": (lambda x: hnp.concatenate([hnp.sort(x, 1), hnp.cumsum(x, 1)[:, 1:], x[:, ::-1]], 1), "rows", R),
+    "x @ w, shared": (lambda x, w: hnp.tanh(x @ w), "rows shared", R),
+    "x @ w, of the lane": (lambda x, w: x @ w, "rows matrix", R),
+    "w @ x.T": (lambda x, w: (w @ x.T).sum(1), "rows shared", 0),
+    "x.T @ y": (lambda p: p[0].T @ p[1], "pair", 0),
+    "rows by rows": (lambda p: hnp.einsum('nd,nd->n', *p), "pair", R),
+    "two ragged axes": (lambda x, y: (x @ y.T).sum(1), "rows others", R),
+    "attention": (lambda x, w: softmax((x @ w) @ x.T, axis=-1) @ x, "rows shared", R),
+    "cross attention": (lambda x, y: softmax(x @ y.T, axis=1) @ y, "rows others", R),
+    "heads": (heads, "rows", R),
+    "causal": (causal, "rows", R),
+}
+LENGTHS = [[3, 1, 4], [0, 2, 1, 0], [2, 2, 2], [0, 0], [1, 40, 70]]
+
+
+@pytest.mark.parametrize("static", [True, False])
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_gradients_are_those_of_the_loop_over_lanes(name, static):
+    case = RaggedCase(*CASES[name], LENGTHS[0] if static else LENGTHS[1], static)
+    case.check_values(case.mapped(*case.args))
+    case.check_gradients(hx.grad(case.loss)(case.data))
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("lengths", LENGTHS, ids=str)
+@pytest.mark.parametrize("static", [True, False])
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_gradients_compiled(name, static, lengths):
+    case = RaggedCase(*CASES[name], lengths, static)
+    case.check_values(hx.jit(lambda *xs: case.mapped(*xs))(*case.args))
+    case.check_gradients(hx.jit(hx.grad(case.loss))(case.data))
