@@ -41,6 +41,7 @@ STATE = {
     "effects.trees.structure:_KINDS": "the registry of nodes",
     "effects.sharding.mesh:_MESHES": "interned: equal meshes are one object; holds nothing alive",
     "effects.types.array_type:_INTERNED": "interned: equal types are one object",
+    "effects.types.extent:_INTERNED": "interned: equal extents are one object",
     "lowering.jit.call_signature:_SIGNATURES": "interned: equal signatures are one object; holds nothing alive",
     "lowering.xla.disk_cache:COUNTS": "a counter",
     "lowering.clients.platforms:COUNTS": "a counter",
@@ -100,6 +101,10 @@ STATE |= {
     "interpreters.differentiation.remat_barriers:_Delay.numbers": "one pass: a program",
     "interpreters.handlers.resumed_branches:_Rest.programs": "one pass: a branch",
     "interpreters.inspection.stepper_prompt:_PromptSession.marks": "what the user marked",
+    "interpreters.ragged.lane_lengths:RaggedLanes._derived": "one vmap: the lengths of sums and multiples",
+    "interpreters.ragged.lane_lengths:RaggedLanes._layouts": "one vmap: its index arrays",
+    "interpreters.ragged.ragged_map:RaggedArguments.extents": "one vmap: the numbers of lengths",
+    "interpreters.ragged.ragged_map:RaggedArguments.sources": "one vmap: the numbers of lengths",
     "lowering.compile.emitter:Emitter.constants": "one pass: a module's text",
 }
 MEMOISERS = {"cache", "lru_cache"}
