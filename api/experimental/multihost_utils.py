@@ -17,10 +17,7 @@ from ..effects.sharding.mesh import Mesh
 from ..effects.sharding.named_sharding import NamedSharding
 from ..effects.sharding.partition_spec import P, PartitionSpec
 from ..effects.trees import pytrees
-from ..lowering.arrays.assembled_arrays import (
-    make_array_from_process_local_data,
-    make_array_from_single_device_arrays,
-)
+from ..lowering.arrays.assembled_arrays import make_array_from_process_local_data, own_part
 from ..lowering.arrays.sharding_constraints import reshard
 from ..lowering.jit.devices import devices, process_count, process_index
 from ..lowering.jit.jit import jit
@@ -104,14 +101,10 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
     Raises: TreeMismatch, BadArgument, ShapeMismatch, as ``host_local_array_to_global_array``.
     """
 
-    def local(x: Any, spec: PartitionSpec) -> Array:
-        cut, mine = NamedSharding(global_mesh, spec), NamedSharding(global_mesh.local_mesh, spec)
-        placed = reshard(x, cut)
-        part = cut.shard_shape(placed.shape)
-        shape = [size * count for size, count in zip(part, mine.parts(len(part)))]
-        return make_array_from_single_device_arrays(shape, mine, [shard.data for shard in placed.addressable_shards])
-
-    return _by_specs("global_array_to_host_local_array", global_inputs, pspecs, local)
+    return _by_specs(
+        "global_array_to_host_local_array", global_inputs, pspecs,
+        lambda x, spec: own_part(reshard(x, NamedSharding(global_mesh, spec))),
+    )  # fmt: skip
 
 
 def _of_all_processes(x: np.ndarray[Any, Any], combine: Callable[[Any], Any]) -> np.ndarray[Any, Any]:

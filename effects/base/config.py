@@ -247,11 +247,12 @@ class SettingScope:
 class Process(SettingScope):
     """The outermost scope. An update of it reaches every scope, in any thread, that does not set the same."""
 
-    __slots__ = ("cpu_devices", "_inner", "_lock")
+    __slots__ = ("cpu_devices", "joined", "_inner", "_lock")
 
     def __init__(self) -> None:
         super().__init__({}, _of_environment())
         self.cpu_devices: int | None = None  # how many there are, once they are made
+        self.joined = 1  # how many processes are one program
         self._inner: WeakSet[SettingScope] = WeakSet()  # weakly: a scope lives as long as a context that is within it
         self._lock = Lock()
 

@@ -10,7 +10,7 @@ import numpy as np
 from ...effects.base.errors import BadArgument, DeviceMismatch, DTypeMismatch, ShapeMismatch
 from ...effects.core.arrays import ConcreteArray, as_array, concrete, from_numpy
 from ...effects.sharding.devices import is_addressable
-from ...effects.sharding.named_sharding import Sharding
+from ...effects.sharding.named_sharding import NamedSharding, Sharding
 from ...effects.trees import pytrees
 from ...effects.types.array_type import array_type
 from ...effects.types.dtypes import canonical
@@ -120,6 +120,14 @@ def make_array_from_single_device_arrays(
     over(cut.mesh)
     kind = array_type(shape, parts[0].type.dtype)
     return concrete(kind, None, runtime.assemble([x.buffer for x in parts], *_stored(kind, cut)))
+
+
+def own_part(x: Any) -> ConcreteArray:
+    """What this process holds of an array over a mesh, as an array over the part of the mesh that is its own."""
+    cut = x.sharding
+    mine, part = NamedSharding(cut.mesh.local_mesh, cut.spec), cut.shard_shape(x.shape)
+    shape = [size * count for size, count in zip(part, mine.parts(len(part)))]
+    return make_array_from_single_device_arrays(shape, mine, [shard.data for shard in x.addressable_shards])
 
 
 def _stored(kind: Any, sharding: Any) -> tuple[Any, Any]:

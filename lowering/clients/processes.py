@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...effects.base import config
 from ...effects.base.errors import ProcessFailure
 from .jaxlib_modules import Client, RuntimeFailure, _jax
 
@@ -76,6 +77,7 @@ def connect(membership: Membership) -> None:
     )  # fmt: skip
     client.connect()
     _CURRENT.append(Connection(membership, client, coordinator))
+    config.PROCESS.joined = membership.count
 
 
 def _come_together(membership: Membership) -> None:

@@ -7,18 +7,22 @@ from typing import Any
 
 import numpy as np
 
+from ...effects.base import config
 from ...effects.base.errors import BadArgument, need_function
 from ...effects.base.stack import current
 from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import as_array
 from ...effects.operations.foundations.shapes import move_axis, reshape
 from ...effects.sharding.mesh import Mesh
+from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import P
 from ...effects.trees import pytrees
 from ...interpreters.transformations.shard_map import shard_map
 from ...interpreters.transformations.vmap import dimension, flat_axes, flat_out_axes, lane_count, result_dimension, vmap
-from ..jit.devices import local_devices
+from ..arrays.sharding_constraints import reshard
+from ..jit.devices import local_devices, process_count
 from ..jit.jit import jit
+from .process_lanes import devices_of_all, with_all_processes
 
 UNNAMED = "<unnamed axis of pmap>"
 
@@ -42,6 +46,9 @@ def pmap(
     The arguments, and where lanes meet, are those of ``vmap``; a ``pmap`` in the function of another one maps its lanes
     on the device of each. Results are divided over the devices.
 
+    With several processes each gives the lanes of its own devices, as many as the others, and gets their results; the
+    lanes of all of them meet, in the order of the processes.
+
     Args:
         static_broadcasted_argnums: positions of arguments that are Python values, the same in all lanes.
         devices: those of the lanes, in order; by default the first ones of the process.
@@ -63,21 +70,40 @@ def pmap(
 
     @wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        at = [i for i in range(len(args)) if i not in fixed]
-        axes = in_axes if not isinstance(in_axes, (tuple, list)) else tuple([in_axes[i] for i in at])
-
-        def lane(values: Sequence[Any], named: Any) -> Any:
-            given = dict(zip(at, values))
-            return fun(*[given.get(i, x) for i, x in enumerate(args)], **named)
-
-        dynamic = tuple([args[i] for i in at])
+        dynamic, axes, refill = _dynamic(args, fixed, in_axes)
+        lane = lambda values, named: fun(*refill(values), **named)
         if any([binding.mesh is not None for binding in current().scope]):
             return vmap(lane, (axes, 0), out_axes, axis_name, axis_size)(dynamic, kwargs)
         return _on_devices(lane, (dynamic, kwargs), (axes, 0), out_axes, name, axis_size, devices, backend)
 
     compiled = jit(mapped, static_argnums=tuple(fixed), donate_argnums=donate_argnums)
     compiled.__wrapped__ = fun
-    return compiled
+
+    @wraps(fun)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        meets = devices is None and config.PROCESS.joined > 1
+        if not meets or any([binding.mesh is not None for binding in current().scope]):
+            return compiled(*args, **kwargs)
+        dynamic, axes, refill = _dynamic(args, fixed, in_axes)
+        of_all = lambda values, named: compiled(*refill(values), **named)
+        return with_all_processes(of_all, (dynamic, kwargs), (axes, 0), name, axis_size, backend)
+
+    called.__dict__.update(compiled.__dict__)
+    return called
+
+
+def _dynamic(
+    args: tuple[Any, ...], fixed: frozenset[int], in_axes: Any
+) -> tuple[tuple[Any, ...], Any, Callable[[Sequence[Any]], list[Any]]]:
+    """The arguments that have lanes, their axes, and all arguments as a function of other ones in their places."""
+    at = [i for i in range(len(args)) if i not in fixed]
+    axes = in_axes if not isinstance(in_axes, (tuple, list)) else tuple([in_axes[i] for i in at])
+
+    def refill(values: Sequence[Any]) -> list[Any]:
+        given = dict(zip(at, values))
+        return [given.get(i, x) for i, x in enumerate(args)]
+
+    return tuple([args[i] for i in at]), axes, refill
 
 
 def _on_devices(
@@ -109,6 +135,9 @@ def _on_devices(
     into = tuple([P() if d is None else P(*[None] * d, name) for d in dims])
     results = shard_map(body, mesh=mesh, in_specs=into, out_specs=specs, check_vma=False)(*xs)
     placed = [y if d is None else move_axis(y, 0, d) for y, d in zip(results, targets)]
+    if mesh.is_multi_process:  # each process gets the lanes of its own devices
+        cuts = [P() if d is None else P(*[None] * d, name) for d in targets]
+        placed = [reshard(y, NamedSharding(mesh, cut)) for y, cut in zip(placed, cuts)]
     return pytrees.unflatten(structures[-1], placed)
 
 
@@ -123,7 +152,9 @@ def _without(shape: tuple[int, ...], d: int) -> tuple[int, ...]:
 
 def _devices(count: int, devices: Sequence[Any] | None, backend: str | None) -> list[Any]:
     """The devices of so many lanes. Raises: BadArgument: there are fewer."""
-    found = list(local_devices(backend=backend) if devices is None else devices)
+    found = [*devices] if devices is not None else local_devices(backend=backend)
+    if devices is None and config.PROCESS.joined > 1:
+        found = devices_of_all(count // process_count(backend), backend)
     if len(found) < count:
         raise BadArgument(
             f"pmap: every lane needs a device, got {count} lanes for {len(found)} devices.",

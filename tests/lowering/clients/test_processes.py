@@ -56,6 +56,9 @@ show("ppermute", hx.shard_map(lambda x: lax.ppermute(x, "a", [(i, (i + 1) % 4) f
                               in_specs=P("a", "b"), out_specs=P("a", "b"))(x))
 show("gathered", hx.shard_map(lambda x: lax.all_gather(x, "b").sum((0, 2)), mesh=mesh, in_specs=P("a", "b"),
                               out_specs=P("a"), check_vma=False)(x))
+lanes = hx.pmap(lambda row: row - lax.pmean(row, "i"), axis_name="i")(rows)
+assert lanes.shape == (8 // count, 8) and lanes.is_fully_addressable
+show("pmap", hnp.asarray(mh.process_allgather(lanes, tiled=True)).reshape(8, 8))
 show("vmap", hx.vmap(lambda row: row / (row**2).sum())(x))
 show("element", x[3, 4])
 """
@@ -77,7 +80,7 @@ def test_one_program_gives_the_same_on_one_two_and_four_processes():
     h = np.tanh(x @ x)
     expected = {"eager": np.sin(x) + 1, "jit": x @ x.T, "host": x.sum(0), "grad": x.T @ (2 * h * (1 - h**2)),
                 "shard_map_grad": np.cos(x), "ppermute": np.roll(x, 2, 0),
-                "vmap": x / (x**2).sum(1, keepdims=True)}  # fmt: skip
+                "pmap": x - x.mean(0), "vmap": x / (x**2).sum(1, keepdims=True)}  # fmt: skip
     for name, array in expected.items():
         assert np.allclose(found[name], array, atol=2e-5), name
 
@@ -103,6 +106,7 @@ told(lambda: hx.device_put(np.arange(2.0) + me, sharding))
 told(lambda: mh.assert_equal(np.arange(2) + me, "unequal"))
 told(lambda: mh.broadcast_one_to_all(np.float32(me + 5)))
 told(lambda: mh.process_allgather(np.float32(me + 5)).tolist())
+told(lambda: hx.jit(hx.pmap(lambda x: x))(np.ones(1)))
 told(lambda: hx.distributed.initialize())
 told(hx.distributed.is_initialized)
 hx.distributed.shutdown()
@@ -120,7 +124,8 @@ def test_what_processes_do_not_share_is_said():
     assert (first[4], second[4].partition(",")[0]) == ("None", "ProcessesDiffer unequal")
     assert first[5:7] == second[5:7] == ["5.0", "[5.0, 6.0]"]
     refused = "ProcessFailure distributed.initialize: processes are joined once, and they are already."
-    assert first[7:] == second[7:] == [refused, "True", "False"]
+    assert first[7] == second[7] and first[7].startswith("CannotCross pmap: with several processes")
+    assert first[8:] == second[8:] == [refused, "True", "False"]
 
 
 # Processes that fail: what the others are told, and when.

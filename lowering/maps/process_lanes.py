@@ -1,0 +1,49 @@
+"""The lanes of ``pmap`` on devices of several processes: each gives those of its devices, and gets their results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from ...effects.base.errors import CannotCross
+from ...effects.base.stack import BASE, STACK
+from ...effects.core.arrays import as_array
+from ...effects.sharding.mesh import Mesh
+from ...effects.sharding.named_sharding import NamedSharding
+from ...effects.sharding.partition_spec import P
+from ...effects.trees import pytrees
+from ...interpreters.transformations.vmap import dimension, flat_axes, lane_count
+from ..arrays.assembled_arrays import make_array_from_process_local_data, own_part
+from ..jit.devices import devices, process_count
+
+
+def devices_of_all(count: int, backend: str | None = None) -> list[Any]:
+    """The first devices of each process, so many of each, in the order of the processes."""
+    of_process: dict[int, list[Any]] = {}
+    for device in devices(backend):
+        of_process.setdefault(device.process_index, []).append(device)
+    return [device for number in sorted(of_process) for device in of_process[number][:count]]
+
+
+def with_all_processes(
+    mapped: Callable[..., Any], values: Any, in_axes: Any, name: Hashable, axis_size: int | None, backend: str | None
+) -> Any:
+    """``mapped`` of all lanes, of which each process gives its own in ``values``; the results of its own.
+
+    Raises: CannotCross: the values are not known yet, within a transformation.
+    """
+    if STACK.get() is not BASE:
+        raise CannotCross(
+            "pmap: with several processes each gives the lanes of its devices, got values within a transformation.",
+            hint="shard_map over a mesh of hx.devices() can be transformed, and transform the function inside of pmap.",
+        )
+    leaves, tree = pytrees.flatten(values)
+    xs = [as_array(x) for x in leaves]
+    dims = [dimension("pmap", axis, x) for axis, x in zip(flat_axes("pmap", in_axes, values, len(xs)), xs)]
+    own = lane_count("pmap", dims, xs, None if axis_size is None else axis_size // process_count(backend))
+    mesh = Mesh(np.array(devices_of_all(own, backend)), (name,))
+    specs = [P() if d is None else P(*[None] * d, name) for d in dims]
+    whole = [make_array_from_process_local_data(NamedSharding(mesh, spec), x) for spec, x in zip(specs, xs)]
+    return pytrees.map(own_part, mapped(*pytrees.unflatten(tree, whole)))
