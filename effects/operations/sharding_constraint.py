@@ -39,10 +39,13 @@ class ShardingConstraint:
         return x
 
     def batch(op, dims, x):  # the compiler chooses how the mapped dimension is cut
-        d = dims[0]
+        return op.of_placed_lanes(dims[0], UNCONSTRAINED, x), dims[0]
+
+    def of_placed_lanes(op, d, axes, x):
+        """The same of all lanes, which stand in dimension ``d`` and are cut along these axes of the mesh."""
         spec = [*op.sharding.spec, *[None] * (d - len(op.sharding.spec))]
-        cut = op.sharding.with_spec(PartitionSpec(*spec[:d], UNCONSTRAINED, *spec[d:]))
-        return perform(replace(op, sharding=cut), x), d
+        cut = op.sharding.with_spec(PartitionSpec(*spec[:d], axes, *spec[d:]))
+        return perform(replace(op, sharding=cut), x)
 
     jvp = linear
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any
 
 from ...effects.base import config
@@ -14,10 +15,12 @@ from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.loops import scan
 from ...effects.core.arrays import Array, as_array
 from ...effects.core.escaped_boxes import check_leaks
+from ...effects.core.named_axes import axis_tuple
 from ...effects.operations.foundations.shapes import broadcast_in_dim, move_axis, reshape
 from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.trees import pytrees
 from ..batching.batch import Batch, JvpDirections
+from ..batching.placed_lanes import PlacedLanes
 from ..ragged.ragged_array import ragged_axis
 from ..ragged.ragged_map import RaggedArguments, is_ragged, names_ragged_axis
 from ..references.arguments import call_pure, positions_of, pure_of
@@ -41,6 +44,8 @@ def vmap(
         out_axes: where the mapped axis stands in each result; None for a result that is equal in all lanes.
         axis_name: the name of the axis in collectives.
         axis_size: its size, needed only where no argument is mapped.
+        spmd_axis_name: an axis of a mesh, or several, over which the lanes are placed: ``with_sharding_constraint``
+            cuts them along it, and in ``shard_map`` each device along it has its own lanes.
 
     Raises: ShapeMismatch: mapped axes differ in size, or out_axes=None for a mapped result. TreeMismatch: in_axes or
         out_axes is no prefix. BadArgument: an axis is out of range, or no size is known.
@@ -55,6 +60,7 @@ def vmap(
         return _over_ragged(fun, in_axes, out_axes, axis_name, axis_size)
     if not isinstance(in_axes, (int, tuple, type(None))) or isinstance(in_axes, bool):
         raise BadCall(f"vmap: in_axes is an int, None or a tuple with one entry for each argument, got {in_axes!r}.")
+    new_run = Batch if spmd_axis_name is None else partial(PlacedLanes, placed=axis_tuple(spmd_axis_name))
 
     @wraps(fun)
     @unnamed_boundary
@@ -76,10 +82,9 @@ def vmap(
             if not positions_of(leaves):
                 raise
             trees = (tree, kwargs_tree if kwargs else None)
-            return _on_references(fun, leaves, trees, axes, (out_axes, axis_name, axis_size))
+            return _on_references(fun, leaves, trees, axes, (out_axes, axis_name, axis_size, spmd_axis_name))
         dims = [dimension("vmap", axis, x) for axis, x in zip(axes, xs)]
-        size = lane_count("vmap", dims, xs, axis_size)
-        run = Batch(STACK.get(), size, axis_name, user_site(2))
+        run = new_run(STACK.get(), lane_count("vmap", dims, xs, axis_size), axis_name, user_site(2))
         boxes = [run.box(d, (x,)) for x, d in zip(xs, dims)]
         with installed(run):
             positional = pytrees.unflatten(tree, boxes[: tree.num_leaves])
@@ -152,7 +157,7 @@ def _on_references(
     One that is not mapped is read as one of the surroundings.
     """
     tree, kwargs_tree = trees
-    out_axes, axis_name, axis_size = settings
+    out_axes, *rest = settings
     entering = [i for i, x in enumerate(leaves) if axes[i] is not None or not isinstance(x, Ref)]
 
     def of_leaves(*values: Any) -> Any:
@@ -164,7 +169,7 @@ def _on_references(
     inner = [axes[i] for i in entering]
     values = [leaves[i] for i in entering]
     positions = positions_of(values)
-    pure = vmap(pure_of(of_leaves, positions), inner, (out_axes, 0), axis_name, axis_size)
+    pure = vmap(pure_of(of_leaves, positions), inner, (out_axes, 0), *rest)
     return call_pure(pure, tuple(values), {}, positions, lambda i, y: move_axis(y, 0, inner[i] % y.ndim))
 
 

@@ -1,0 +1,144 @@
+"""The handler of ``vmap(spmd_axis_name=...)``: lanes that are placed over axes of a mesh, wherever a mesh is named."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from math import prod
+from typing import Any
+
+from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.base.stack import STACK, Binding, Run, inside, installed, perform
+from ...effects.control.shard_map import ShardMap
+from ...effects.core.named_axes import Axis, Bound, SizedAxis
+from ...effects.core.operation import Operation
+from ...effects.core.varying import vary
+from ...effects.operations.foundations.shapes import reshape
+from ...effects.operations.manipulation.slicing import axis_at
+from ...effects.programs.closure_conversion import close_all
+from ...effects.programs.program import interpret
+from ...effects.types.array_type import ArrayType
+from ..core.record import record
+from .batch import Batch
+
+
+class PlacedLanes(Batch):
+    """Batch whose lanes are divided over ``placed``, axes of a mesh, in sharding constraints and in ``ShardMap``.
+
+    Each of the devices along these axes executes a ``ShardMap`` on its own lanes.
+    """
+
+    __slots__ = ("placed",)
+
+    def __init__(
+        self, outer: Run, size: int, axis_name: Hashable | None, site: Any, placed: tuple[Hashable, ...]
+    ):
+        super().__init__(outer, size, axis_name, site)
+        self.placed = placed
+
+    def fresh(self, outer: Run) -> PlacedLanes:
+        run = PlacedLanes(outer, self.size, self.axis_name, None, self.placed)
+        run.crossed = self.crossed
+        return run
+
+    def key(self) -> Any:
+        return (*super().key(), self.placed)
+
+    def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
+        if not hasattr(op, "mesh") or not any([x.run is self for x in operands]):
+            return super().answer(op, operands)
+        over = tuple([axis for axis in op.mesh.shape_tuple if axis[0] in self.placed])
+        if len(over) < len(self.placed):
+            raise BadArgument(
+                f"vmap: spmd_axis_name must name axes of the mesh {list(op.mesh.axis_names)}, got {self.placed}."
+            )
+        token = STACK.set(self.outer)
+        try:
+            if isinstance(op, ShardMap):
+                if op.tracks and all([axis in op.axes for axis in over]):
+                    return self.divided(op, operands, over)
+            else:
+                (x,) = operands
+                return self.box(x.dim, (op.of_placed_lanes(x.dim, self.placed, x.value),))  # type: ignore[attr-defined]
+        finally:
+            STACK.reset(token)
+        return super().answer(op, operands)
+
+    def divided(self, op: ShardMap, operands: tuple[Any, ...], over: tuple[SizedAxis, ...]) -> Any:
+        """A ``ShardMap`` over the axes of the lanes, around one over the others.
+
+        Raises: BadArgument: the body names an axis of the lanes. ShapeMismatch: they cannot be divided.
+        """
+        count = prod([size for _, size in over])
+        _need_free(op, over)
+        if self.size % count:
+            raise ShapeMismatch(
+                f"vmap: the lanes must be a multiple of {count}, divided over {self.placed}, got {self.size}."
+            )
+        rest = tuple([axis for axis in op.axes if axis not in over])
+        inner = ShardMap(op.bodies, op.mesh, rest, True, op.shared)
+        split = [self.split(x) for x in operands]
+        given = [x if d is None else self._pieces(axis_at(x, d, 0, self.size), count) for d, (x,) in split]
+        types = [
+            x.type if d is None else x.type.update(shape=x.type.shape[1:]).along(x.type.varying | {*over})
+            for x, (d, _) in zip(given, split)
+        ]
+        dims: list[int | None] = []
+
+        def lanes_of_one(*xs: Any) -> Sequence[Any]:
+            run = LanesOfOneDevice(STACK.get(), self.size // count, self.axis_name, frozenset(over))
+            boxes = [x if d is None else run.box(0, (x,)) for x, (d, _) in zip(xs, split)]
+            with installed(run):
+                ys = perform(inner, *boxes) if rest else interpret(op.bodies[0], boxes)
+            dims[:] = [run.split(y)[0] for y in ys]
+            return [y if d is None else run.force(y, 0)[0] for y, d in zip(ys, dims)]
+
+        with inside(Bound(self.outer, Binding(over, True, op.mesh))):
+            program = record(lanes_of_one, types, op.name, "shard_map")
+        (closed,), captured = close_all([program])
+        results = perform(ShardMap((closed,), op.mesh, over, True, len(captured)), *captured, *given)
+        return tuple([
+            self.box(None, (y,)) if d is None else self.box(0, (reshape(y, (self.size, *y.type.shape[2:])),))
+            for y, d in zip(results, dims)
+        ])
+
+    def _pieces(self, x: Any, count: int) -> Any:
+        """The lanes, which are rows, of each device."""
+        return reshape(x, (count, self.size // count, *x.type.shape[1:]))
+
+
+class LanesOfOneDevice(Batch):
+    """Batch over the lanes that one device has: a mapped value varies along ``over``, over which they are divided."""
+
+    __slots__ = ("over",)
+
+    def __init__(self, outer: Run, size: int, axis_name: Hashable | None, over: frozenset[SizedAxis]):
+        super().__init__(outer, size, axis_name)
+        self.over = over
+
+    def fresh(self, outer: Run) -> LanesOfOneDevice:
+        run = LanesOfOneDevice(outer, self.size, self.axis_name, self.over)
+        run.crossed = self.crossed
+        return run
+
+    def key(self) -> Any:
+        return (*super().key(), self.over)
+
+    def part_types(self, mark: int | None, type: ArrayType) -> Sequence[ArrayType]:
+        (t,) = super().part_types(mark, type)
+        return (t if mark is None else t.along(t.varying | self.over),)
+
+    def force(self, x: Any, mark: int | None) -> Sequence[Any]:
+        (y,) = super().force(x, mark)
+        return (y if mark is None else vary(y, y.type.varying | self.over),)
+
+
+def _need_free(op: ShardMap, over: tuple[SizedAxis, ...]) -> None:
+    """Raises BadArgument: a ``ShardMap`` divides a value over one of these axes, or its body names it."""
+    body = op.bodies[0]
+    used = {axis for t in (*body.in_types, *body.out_types) for axis in t.varying}
+    found = [name for name, size in over if (name, size) in used or Axis(name) in body.effects]
+    if found:
+        raise BadArgument(
+            f"vmap: a shard_map inside must leave the axes of spmd_axis_name alone, got one that uses {found[0]!r}.",
+            hint="without spmd_axis_name every device has all lanes.",
+        )
