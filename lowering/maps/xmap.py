@@ -43,7 +43,8 @@ def xmap(
         axis_resources: for names of axes the axis of the mesh, or a tuple of several, over which they are divided.
         mesh: by default the mesh in force (``set_mesh``).
 
-    Raises: BadArgument: an entry names an axis twice, a dimension that there is not, or an axis of unknown size.
+    Raises: BadArgument: an entry names an axis twice, a dimension that there is not, or an axis of unknown size;
+    axis_resources name another one, or there is no mesh.
     ShapeMismatch: an axis has two sizes; a result differs along an axis that its entry does not name. TreeMismatch: the
     entries are no prefix.
 
@@ -64,6 +65,7 @@ def xmap(
         xs = [as_array(x) for x in leaves]
         places = [places_of("in_axes", entry, len(x.type.shape)) for entry, x in zip(entries, xs)]
         sizes = _sizes(xs, places, axis_sizes or {})
+        _check_resources(resources, sizes, over)
         xs = [_divided(x, where, resources, over) for x, where in zip(xs, places)]
         f: Callable[..., Any] = lambda *ys: fun(*pytrees.unflatten(tree, ys))
         unknown = {name for e in pytrees.leaves(out_axes, is_leaf=is_entry) for name in names_of(e)} - {*sizes}
@@ -77,6 +79,18 @@ def xmap(
         return _with_named(y, out_axes, [*sizes], lambda leaf, where: _divided(leaf, where, resources, over))
 
     return jit(mapped)
+
+
+def _check_resources(resources: Mapping[Hashable, Any], sizes: Mapping[Hashable, int], mesh: Any) -> None:
+    """Raises BadArgument: there is no mesh to divide axes over, or one that is to be divided is none of the program."""
+    unknown = [name for name in resources if name not in sizes]
+    if unknown:
+        raise BadArgument(f"xmap: axis_resources must name axes of {[*sizes]}, got {unknown[0]!r}.")
+    if resources and mesh.empty:
+        raise BadArgument(
+            "xmap: axis_resources are axes of a mesh, and none is given or in force.",
+            hint="mesh=..., or set_mesh(mesh).",
+        )
 
 
 def _with_named(y: Any, out_axes: Any, names: list[Hashable], place: Callable[[Any, NamedDims], Any]) -> Any:

@@ -76,3 +76,66 @@ def test_errors(in_axes, out_axes, error, message):
 def test_two_sizes():
     with pytest.raises(errors.ShapeMismatch, match="'i' must have one size, got 4 and 8"):
         hx.xmap(lambda x, y: x, (["i", ...], ["i", ...]), ["i", ...])(A, B)
+
+
+def test_a_second_call_traces_nothing():
+    traces = []
+
+    def f(a, b):
+        traces.append(a.shape)
+        return product(a, b)
+
+    g = hx.xmap(f, (["i", "k"], ["k", "j"]), ["i", "j"], axis_resources={"k": "x"}, mesh=MESH)
+    g(A, B)
+    once = len(traces)
+    g(A + 1, B)
+    assert len(traces) == once
+    h = hx.jit(lambda a, b: g(a, b) * 2)
+    h(A, B)
+    many = len(traces)
+    h(A, B + 1)
+    assert len(traces) == many
+
+
+def named_inside(b, resources):
+    """A named program over the rows of A, in one over the columns of b."""
+    inner = hx.xmap(product, (["i", "k"], ["k"]), ["i"], axis_resources=resources.get("inner"), mesh=MESH)
+    outer = hx.xmap(
+        lambda column: inner(A, column), [..., "j"], [..., "j"], axis_resources=resources.get("outer"), mesh=MESH
+    )
+    return outer(b)
+
+
+@pytest.mark.parametrize(
+    "resources", [{}, {"inner": {"k": "y"}, "outer": {"j": "x"}}, {"inner": {"i": "x", "k": "y"}}], ids=str
+)
+def test_nested_ones_are_transformed_and_compiled(resources):
+    f = lambda b: named_inside(b, resources)
+    expected = hx.grad(lambda b: hnp.sum((A @ b) ** 2))
+    for run in (lambda f: f, hx.jit):
+        np.testing.assert_allclose(run(f)(B), A @ B, rtol=1e-4, atol=1e-5)
+        slope = run(hx.grad(lambda b: hnp.sum(hx.checkpoint(f)(b) ** 2)))
+        np.testing.assert_allclose(slope(B), expected(B), rtol=1e-4, atol=1e-4)
+    many = np.stack([B, 2 * B])
+    np.testing.assert_allclose(hx.vmap(f)(many), A @ many, rtol=1e-4, atol=1e-5)
+
+
+def test_names_of_the_program_around_are_seen_inside_and_may_be_used_again():
+    both = hx.xmap(lambda row: hx.xmap(lambda x: lax.psum(x, ("i", "j")), ["j"], [])(row), ["i", ...], [])
+    np.testing.assert_allclose(both(A), A.sum(), rtol=1e-5)
+    again = hx.xmap(lambda row: hx.xmap(lambda x: lax.psum(x, "i"), ["i"], [])(row), ["i", ...], ["i"])
+    np.testing.assert_allclose(again(A), A.sum(1), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("resources", "mesh", "message"),
+    [
+        ({"q": "x"}, MESH, r"axis_resources must name axes of \['i', 'k', 'j'\], got 'q'"),
+        ({"i": "x"}, None, "axis_resources are axes of a mesh, and none is given or in force"),
+        ({"i": "q"}, MESH, r"the axes of the mesh are \('x', 'y'\), got 'q'"),
+        ({"i": "x", "k": "x"}, MESH, "an axis of the mesh cuts one dimension, got 'x' twice"),
+    ],
+)
+def test_resources_that_cannot_be(resources, mesh, message):
+    with pytest.raises(errors.BadArgument, match=message):
+        hx.xmap(product, (["i", "k"], ["k", "j"]), ["i", "j"], axis_resources=resources, mesh=mesh)(A, B)

@@ -70,3 +70,33 @@ def test_rows_that_do_not_agree_are_refused():
 
     with pytest.raises(errors.ShapeMismatch, match="rows of operand and output"):
         hx.vmap(f, axis_name="i")(np.zeros((3, 5)))
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_devices_exchange_what_lanes_do_and_the_loop_says(grouped):
+    rng = np.random.default_rng(5)
+    groups = [[2, 0], [1, 3]] if grouped else None
+    size = 2 if grouped else 4
+    x, out = rng.normal(size=(4, 5, 2)).astype("float32"), rng.normal(size=(4, 6, 2)).astype("float32")
+    start, count, to = tables(rng, 4, size, 2)
+    expected = by_loop(x, out, start, count, to, groups or [range(4)], 2)
+
+    def f(x, out, *slices):
+        return lax.ragged_all_to_all(x, out, *slices, slices[1], axis_name="i", axis_index_groups=groups)
+
+    def loss(mapped):
+        return lambda x, out: (mapped(f, axis_name="i")(x, out, start, count, to) ** 2).sum()
+
+    mesh = hx.make_mesh((4,), ("i",))
+    rows = lambda *xs: f(*[v[0] for v in xs])[None]
+    over = lambda checked: hx.shard_map(
+        rows, mesh=mesh, in_specs=hx.P("i"), out_specs=hx.P("i"), check_vma=checked
+    )
+    for run in (hx.pmap(f, axis_name="i"), hx.vmap(f, axis_name="i"), over(True), over(False)):
+        assert np.array_equal(run(x, out, start, count, to), expected)
+    by_lanes = hx.grad(loss(hx.vmap), (0, 1))(x, out)
+    by_devices = hx.grad(loss(hx.pmap), (0, 1))(x, out)
+    checked = hx.grad(lambda x, out: (over(True)(x, out, start, count, to) ** 2).sum(), (0, 1))(x, out)
+    for found in (by_devices, checked):
+        for y, z in zip(found, by_lanes):
+            np.testing.assert_allclose(y, z, rtol=1e-5)
