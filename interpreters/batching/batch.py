@@ -12,10 +12,12 @@ from ...effects.base.errors import CannotCross
 from ...effects.base.source_locations import Site
 from ...effects.base.stack import BASE, STACK, Binding, Run, inside
 from ...effects.control.lanes import Lanes
-from ...effects.core.arrays import Box
+from ...effects.core.arrays import Box, scalar
 from ...effects.core.columns import BATCH, COLLECTIVE
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation
+from ...effects.operations.elementwise.arithmetic import div
+from ...effects.operations.foundations.shapes import broadcast, reduce_sum
 from ...effects.operations.manipulation.slicing import axis_at
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program
@@ -103,6 +105,17 @@ class Batch(BodyTransformer):
         dim, (value,) = self.split(x)
         return (value if mark is None or dim == mark else axis_at(value, dim, mark, self.size),)
 
+    def cotangent(self, x: Any, mark: int | None) -> Any:
+        """For a value that all lanes share: the sum over lanes of what each makes of its equal part of the cotangent.
+
+        Each was given the whole, and the rule is linear: the mean.
+        """
+        dim, (value,) = self.split(x)
+        if mark is not None or dim is None:
+            return self.force(x, mark)[0]
+        total = reduce_sum(value, (dim,))
+        return div(total, broadcast(scalar(self.size, total.type.dtype), total.type.shape))
+
     def join(self, marks: Sequence[int | None]) -> int | None:
         mapped = {mark for mark in marks if mark is not None}
         return mapped.pop() if len(mapped) == 1 else 0 if mapped else None
@@ -166,7 +179,12 @@ class Batch(BodyTransformer):
         return self.outer.answer(lanes, (*[x for _, x in shared], *each))
 
     def concerns(self, op: Operation) -> bool:
-        """Whether this handler answers an operation without one of its boxes: it names the axis, or has an effect."""
+        """Whether this handler answers an operation without one of its boxes: it names the axis, or has an effect.
+
+        The backward rule of a linear map may name the axis when it is called.
+        """
+        if op.deferred and not op.bodied and op.forward is None:  # type: ignore[attr-defined]
+            return self.axis_name is not None
         return any(not isinstance(e, Axis) or e.name == self.axis_name for e in op.effects)
 
     def _effect(self, op: Operation, dims: tuple[Any, ...], *values: Any) -> Any:
@@ -209,7 +227,7 @@ class Batch(BodyTransformer):
             dims = tuple([x.dim if x.run is self else None for x in operands])
             mapped = any([d is not None for d in dims])
             key = (*[x.type for x in values], *dims)
-        if not mapped and (not (op.effectful or op.named or op.bodied) or not self.concerns(op)):
+        if not mapped and (not (op.effectful or op.named or op.bodied or op.deferred) or not self.concerns(op)):
             return self.outer.answer(op, operands)
         cell = self.cell
         outer_site = cell.site

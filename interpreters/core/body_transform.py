@@ -194,6 +194,10 @@ class BodyTransformer(Run):
         """The parts of ``x`` converted to this mark, such as a zero tangent for a value without one."""
         return self.split(x)[1]
 
+    def cotangent(self, x: Any, mark: Mark) -> Any:
+        """A cotangent that a linear map's backward rule returned, for an operand of this mark."""
+        return self.force(x, mark)[0]
+
     def join(self, marks: Sequence[Mark]) -> Mark:
         """The least mark that values with these marks can all be forced to."""
         return next((mark for mark in marks if mark is not None), None)

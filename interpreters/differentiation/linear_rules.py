@@ -28,7 +28,7 @@ class TransformedLinearRule(DeferredRule):
             boxes = handler.boxes([(x,) for x in values], [self.mark] * len(values))
             ys = self.inner(handler.boxes(parts), boxes)
         handler.unchanged_state(self.shown)
-        return [None if y is None else handler.run.force(y, self.mark)[0] for y in ys]
+        return [None if y is None else handler.run.cotangent(y, self.mark) for y in ys]
 
 
 def cross_linear(run: BodyTransformer, op: Any, operands: tuple[Any, ...]) -> Any:

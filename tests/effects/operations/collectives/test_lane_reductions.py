@@ -212,3 +212,22 @@ def test_complex_extremes_are_those_of_pairs_of_numbers(extreme):
     y = np.asarray(hx.pmap(lambda x: extreme(x, "i"), axis_name="i")(x[:3]))
     assert y[0].tolist() == [best(column, key=key) for column in x[:3].T] and (y == y[0]).all()
     assert np.isnan(hx.pmap(lambda x: extreme(x, "i"), axis_name="i")(x)[0, 0])
+
+
+@pytest.mark.parametrize("mapped", [0, None])
+@pytest.mark.parametrize(
+    "f", [lambda x: lax.psum(x, "i"), lambda x: lax.all_gather(x, "i") ** 2, lambda x: x * lax.pmean(x, "i")]
+)
+def test_a_backward_rule_uses_the_axis_also_where_lanes_share_all_values(f, mapped):
+    @hx.custom_vjp
+    def g(x):
+        return f(x)
+
+    g.defvjp(lambda x: (f(x), x), lambda x, ct: hx.vjp(f, x)[1](ct))
+    x = np.arange(3.0) if mapped == 0 else np.array(2.0)
+    for call in (lambda h: h, hx.jit):
+        over_lanes = lambda g: hx.vmap(g, in_axes=mapped, axis_name="i", axis_size=3)
+        ct = hnp.asarray(np.random.default_rng(0).normal(size=over_lanes(f)(x).shape))
+        back = [call(lambda x, h=h: hx.vjp(over_lanes(h), x)[1](ct)[0])(x) for h in (f, g)]
+        np.testing.assert_allclose(*back)
+        assert back[0].shape == x.shape
