@@ -12,13 +12,11 @@ from ...effects.base.errors import CannotCross
 from ...effects.base.source_locations import Site
 from ...effects.base.stack import BASE, STACK, Binding, Run, inside
 from ...effects.control.lanes import Lanes
-from ...effects.core.arrays import Box, scalar
+from ...effects.core.arrays import Box
 from ...effects.core.columns import BATCH, COLLECTIVE
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation
-from ...effects.operations.elementwise.arithmetic import div
-from ...effects.operations.foundations.shapes import broadcast, reduce_sum
-from ...effects.operations.manipulation.slicing import axis_at
+from ...effects.operations.manipulation.slicing import axis_at, index_in_dim
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType, array_type
@@ -105,16 +103,14 @@ class Batch(BodyTransformer):
         dim, (value,) = self.split(x)
         return (value if mark is None or dim == mark else axis_at(value, dim, mark, self.size),)
 
-    def cotangent(self, x: Any, mark: int | None) -> Any:
-        """For a value that all lanes share: the sum over lanes of what each makes of its equal part of the cotangent.
+    def linear_marks(self, op: Any) -> Sequence[int | None]:
+        """Where the backward rule of a map may name the axis, each lane has its own tangents and cotangents."""
+        return (0,) if self.axis_name is not None and op.forward is None else ()
 
-        Each was given the whole, and the rule is linear: the mean.
-        """
+    def tangent(self, x: Any, mark: int | None) -> Any:
+        """Of a value that all lanes share it is that of the first, if a linear map over the axis gave each its own."""
         dim, (value,) = self.split(x)
-        if mark is not None or dim is None:
-            return self.force(x, mark)[0]
-        total = reduce_sum(value, (dim,))
-        return div(total, broadcast(scalar(self.size, total.type.dtype), total.type.shape))
+        return x if mark is not None or dim is None else index_in_dim(value, 0, dim, keepdims=False)
 
     def join(self, marks: Sequence[int | None]) -> int | None:
         mapped = {mark for mark in marks if mark is not None}
@@ -183,8 +179,8 @@ class Batch(BodyTransformer):
 
         The backward rule of a linear map may name the axis when it is called.
         """
-        if op.deferred and not op.bodied and op.forward is None:  # type: ignore[attr-defined]
-            return self.axis_name is not None
+        if op.deferred and not op.bodied and self.linear_marks(op):
+            return True
         return any(not isinstance(e, Axis) or e.name == self.axis_name for e in op.effects)
 
     def _effect(self, op: Operation, dims: tuple[Any, ...], *values: Any) -> Any:

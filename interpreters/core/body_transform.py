@@ -194,9 +194,13 @@ class BodyTransformer(Run):
         """The parts of ``x`` converted to this mark, such as a zero tangent for a value without one."""
         return self.split(x)[1]
 
-    def cotangent(self, x: Any, mark: Mark) -> Any:
-        """A cotangent that a linear map's backward rule returned, for an operand of this mark."""
-        return self.force(x, mark)[0]
+    def linear_marks(self, op: Any) -> Sequence[Mark]:
+        """Marks that the operands and results of a linear map with a deferred rule have beside their own."""
+        return ()
+
+    def tangent(self, x: Any, mark: Mark) -> Any:
+        """A tangent of a value with this mark, as one that can be forced to it."""
+        return x
 
     def join(self, marks: Sequence[Mark]) -> Mark:
         """The least mark that values with these marks can all be forced to."""

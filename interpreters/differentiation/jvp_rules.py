@@ -245,6 +245,6 @@ class TransformedJvpRule(DerivativeRule):
             parts = handler.typed(y, t, mark)
             outs += parts
             given = dy is None or dy is PERFORMED
-            douts += [dy] * len(parts) if given else handler.typed(dy, t, mark)
+            douts += [dy] * len(parts) if given else handler.typed(handler.run.tangent(dy, mark), t, mark)
         last = [convert(x, t.dtype, t.weak) for x, t in zip(ends, self.ends)]
         return [*outs, *last], [*douts, *[PERFORMED] * len(last)]

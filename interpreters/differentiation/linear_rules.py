@@ -28,7 +28,7 @@ class TransformedLinearRule(DeferredRule):
             boxes = handler.boxes([(x,) for x in values], [self.mark] * len(values))
             ys = self.inner(handler.boxes(parts), boxes)
         handler.unchanged_state(self.shown)
-        return [None if y is None else handler.run.cotangent(y, self.mark) for y in ys]
+        return [None if y is None else handler.run.force(y, self.mark)[0] for y in ys]
 
 
 def cross_linear(run: BodyTransformer, op: Any, operands: tuple[Any, ...]) -> Any:
@@ -38,7 +38,7 @@ def cross_linear(run: BodyTransformer, op: Any, operands: tuple[Any, ...]) -> An
     residuals, values = operands[:count], operands[count:]
     partitioned = [run.split(x) for x in residuals]
     marks = [mark for mark, _ in partitioned]
-    mark = run.carried(run.join([*marks, *[run.split(x)[0] for x in values]]))
+    mark = run.carried(run.join([*marks, *[run.split(x)[0] for x in values], *run.linear_marks(op)]))
     template = HandlerTemplate(run, flow, marks, [x.type for x in residuals], op.backward.shown)
     parts = [*[part for _, parts in partitioned for part in parts], *flow.operands]
     types = [run.part_types(mark, t)[0] for t in op.types]

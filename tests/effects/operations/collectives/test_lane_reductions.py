@@ -216,7 +216,14 @@ def test_complex_extremes_are_those_of_pairs_of_numbers(extreme):
 
 @pytest.mark.parametrize("mapped", [0, None])
 @pytest.mark.parametrize(
-    "f", [lambda x: lax.psum(x, "i"), lambda x: lax.all_gather(x, "i") ** 2, lambda x: x * lax.pmean(x, "i")]
+    "f",
+    [
+        lambda x: lax.psum(x, "i"),
+        lambda x: lax.all_gather(x, "i") ** 2,
+        lambda x: x * lax.pmean(x, "i"),
+        lambda x: x * lax.axis_index("i"),
+        lambda x: lax.psum_scatter(hnp.stack([x, 2 * x, 3 * x]), "i", axis_index_groups=[[1, 0, 2]]),
+    ],
 )
 def test_a_backward_rule_uses_the_axis_also_where_lanes_share_all_values(f, mapped):
     @hx.custom_vjp
