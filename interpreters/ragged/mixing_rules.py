@@ -13,11 +13,20 @@ from ...effects.core.operation import shared
 from ...effects.operations.elementwise.comparison import clamp, eq, lt, select
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.shapes import ReduceSum, broadcast_in_dim, move_axis, reduce_sum, reshape
-from ...effects.operations.indexing.dynamic_slicing import DynamicSlice
+from ...effects.operations.indexing.dynamic_slicing import DynamicSlice, DynamicUpdateSlice
 from ...effects.operations.indexing.gather_scatter import Gather
 from ...effects.operations.indexing.gather_windows import GatherScatterMode
 from ...effects.operations.indexing.relocation import relocate
-from ...effects.operations.manipulation.slicing import Concatenate, Pad, Rev, Slice, Split, concatenate, slice_in_dim
+from ...effects.operations.manipulation.slicing import (
+    Concatenate,
+    Pad,
+    Rev,
+    Slice,
+    Split,
+    concatenate,
+    pad,
+    slice_in_dim,
+)
 from ...effects.operations.reductions.cumulative import Cumlogsumexp, Cummax, Cummin, Cumprod, Cumsum
 from ...effects.operations.reductions.reductions import (
     Argmax,
@@ -201,6 +210,14 @@ def piece(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, *starts: Any) -
     return run.answer(op, (y, *others))
 
 
+def _replaced(op: Any, x: Any, u: Any, *starts: Any) -> list[int]:
+    """The dimensions of which a part is replaced."""
+    return [d for d, (n, size) in enumerate(zip(x.type.shape, u.type.shape)) if size != n]
+
+
+RAGGED.rule(DynamicUpdateSlice)(mixing(_replaced)(equal_lengths))
+
+
 @RAGGED.rule(Gather)
 def read(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any) -> Any:
     """Of shared or whole lanes at ragged indices: on rows. Along the ragged axis: at the rows of the lane."""
@@ -246,6 +263,25 @@ def _sliced(op: Any, x: Any) -> list[int]:
     return [d for d, part in enumerate(zip(op.start, op.limit, op.strides)) if part != whole[d]]
 
 
+
 RAGGED.rule(Slice)(mixing(_sliced)(equal_lengths))
-RAGGED.rule(Pad)(mixing(lambda op, x, value: [d for d, part in enumerate(op.config) if any(part)])(equal_lengths))
+
+
+@RAGGED.rule(Pad)
+@mixing(lambda op, x, value: [d for d, part in enumerate(op.config) if any(part)])
+def extend(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, value: Any) -> Any:
+    """Rows put before and behind each lane; rows between or taken away need the length as a whole."""
+    _one_axis(op, x)
+    axis, _ = ragged_axes(x.type.shape)[0]
+    low, high, between = op.config[axis]
+    if low < 0 or high < 0 or between:
+        return equal_lengths(run, op, types, x, value)
+    with inside(run):
+        others = tuple([(0, 0, 0) if d == axis else part for d, part in enumerate(op.config)])
+        x = pad(x, value, others)
+        ends = [x.type.update(shape=(*x.type.shape[:axis], n, *x.type.shape[axis + 1 :])) for n in (low, high)]
+        before, behind = [broadcast_in_dim(value, end.shape, ()) for end in ends]
+        return concatenate([before, x, behind], axis)
+
+
 RAGGED.rule(Split)(mixing(lambda op, x: (op.axis,))(equal_lengths))

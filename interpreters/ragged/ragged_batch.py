@@ -334,7 +334,7 @@ class RaggedBatch(Batch):
         ]
         for bucket, values in zip(partition.buckets, zip(*parts)):
             sized = sized_operation(op, bucket)
-            y, dim = BATCH.find(type(op))(sized, dims, *values)
+            y, dim = (perform(sized, *values), None) if all(shared) else BATCH.find(type(op))(sized, dims, *values)
             found = dim if isinstance(dim, (tuple, list)) else (dim,) * len(types)
             for column, value, d in zip(columns, op.as_results(y), found):
                 column.append(axis_at(value, d, 0, len(bucket.lanes)))

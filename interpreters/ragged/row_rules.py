@@ -47,9 +47,10 @@ def broadcast(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
         return run.box(mark, parts if isinstance(value, ConcreteArray) else run.guarded(parts, mark))
     if type(mark) is PaddedMark:
         dims = (0, *[d + 1 for d in op.dims])
-        parts = run.padded(x, run.lanes.rounded)
-        return run.box(mark, run.guarded([broadcast_in_dim(v, size, dims) for v, size in zip(parts, stored)], mark))
-    return run.box(mark, run.guarded([_along_rows(run, op, x, mark, stored[0])], mark))
+        parts = [broadcast_in_dim(v, size, dims) for v, size in zip(run.padded(x, run.lanes.rounded), stored)]
+    else:
+        parts = [_along_rows(run, op, x, mark, stored[0])]
+    return run.box(mark, parts if ragged_axes(x.type.shape) else run.guarded(parts, mark))
 
 
 def _along_rows(run: RaggedBatch, op: Any, x: Any, mark: RowsMark, shape: tuple[int, ...]) -> Any:

@@ -260,10 +260,17 @@ def outside(items: list[Any], shape: tuple[int, ...], wrap: bool = True) -> bool
     return False
 
 
-def bounds(item: slice, n: int) -> tuple[int, int, int]:
-    """The start, stop and step of a slice of an axis of size ``n``. Raises BadIndex: they are unknown."""
+def bounds(item: slice, n: Any) -> tuple[int, Any, int, Any]:
+    """The start, stop and step of a slice of an axis of size ``n``, and how many elements it has.
+
+    Raises: BadIndex: they are unknown.
+    """
+    if n.__class__ is Extent:
+        step = -1 if _reversed(item) else 1
+        return 0, n, step, n
     try:
-        return item.indices(n)
+        a, b, step = item.indices(n)
+        return a, b, step, len(range(a, b, step))
     except ConcretizationError:
         unknown = next(end for end in (item.start, item.stop, item.step) if isinstance(end, Box))
         raise BadIndex(
@@ -303,15 +310,14 @@ def static(x: Any, items: list[Any], wrap: bool = True) -> Any:
         else:
             if item is FULL:
                 a, b, step, count = 0, n, 1, n
-            elif n.__class__ is Extent:
-                a, b, step, count = 0, n, 1, n
-                if _reversed(item):
-                    back.append(dim)
             else:
-                a, b, step = bounds(item, n)
-                count = len(range(a, b, step))
+                a, b, step, count = bounds(item, n)
                 if not count:
                     a, b, step = 0, 0, 1
+                elif n.__class__ is Extent:
+                    if step < 0:
+                        back.append(dim)
+                    step = 1
                 elif step < 0:
                     back.append(dim)
                     a, b, step = a + (count - 1) * step, a + 1, -step
@@ -446,7 +452,7 @@ def _advanced(x: Any, items: list[Any], mode: Any, fill: Any, is_sorted: bool, u
         dim += 1
         if item.__class__ is slice:
             basic.append(item)
-            out.append(len(range(*bounds(item, n))))
+            out.append(bounds(item, n)[3])
             before += k < first
             kept += 1
         elif item.__class__ is int and (mode is not FILL or (-n if wrap else 0) <= item < n):

@@ -117,9 +117,8 @@ def window(items: list[Any], shape: tuple[int, ...], wrap: bool) -> Any:
             continue
         if item.__class__ is not slice:
             return None
-        first, stop, step = bounds(item, n)
-        count = len(range(first, stop, step))
-        if count > 1 and step != 1:
+        first, _, step, count = bounds(item, n)
+        if step != 1 and count > 1:
             return None
         starts.append(first if count else 0)
         sizes.append(count)
@@ -151,8 +150,7 @@ def places(items: list[Any], shape: tuple[int, ...], wrap: bool) -> ScatterPlan:
             continue
         n = shape[dim]
         if item.__class__ is slice:
-            start, stop, step = bounds(item, n)
-            count = len(range(start, stop, step))
+            start, stop, step, count = bounds(item, n)
             if step == 1 or count <= 1:
                 if start and count:
                     parts.append((dim, np.asarray(start), -1))

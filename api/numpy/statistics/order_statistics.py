@@ -163,7 +163,7 @@ def _in_one(x: Any, axes: tuple[int, ...]) -> Any:
 
 def _between(x: Any, q: Any, method: str, ignore_nan: bool) -> Any:
     """The quantile of sorted rows: the two elements around its position, interpolated."""
-    size = x.type.shape[-1]
+    size = x.type.shape[-1].__index__()
     if isinstance(q, np.ndarray) and not ignore_nan:
         y = _known_places(x, q * (size - 1), method)
     else:

@@ -22,6 +22,7 @@ from ...effects.operations.manipulation.slicing import rev, slice_in_dim
 from ...effects.operations.reductions import sorting
 from ...effects.types import dtypes
 from ...effects.types.dtypes import canonical, default_int
+from ...effects.types.extent import fits
 from ..arrays.argument_conversion import array_of, like, rows_of
 from ..arrays.indexing_operations import take
 from ..mathematics import reductions
@@ -209,7 +210,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
     if sorter is not None:
         x = take(x, sorter)
     size = x.type.shape[0]
-    if size <= _FEW or method == "compare_all":
+    if fits(size, _FEW) or method == "compare_all":
         return _count_before(x, y, side == "left")
     return _halving(x, y, side == "left")
 

@@ -80,7 +80,7 @@ class Pad:
     config: tuple[tuple[int, int, int], ...]
 
     def sizes(op, shape):
-        return tuple([a + b + n + max(0, n - 1) * i for (a, b, i), n in zip(op.config, shape)])
+        return tuple([a + b + n + (max(0, n - 1) * i if i else 0) for (a, b, i), n in zip(op.config, shape)])
 
     def result_type(op, x, value):
         if value.shape:

@@ -46,6 +46,7 @@ CASES = {
     "attention": (lambda x, w: softmax((x @ w) @ x.T, axis=-1) @ x, "rows shared", R),
     "cross attention": (lambda x, y: softmax(x @ y.T, axis=1) @ y, "rows others", R),
     "heads": (heads, "rows", R),
+    "columns of scores": (lambda x: (x @ x.T)[:, hnp.argsort(x[:, 0])] @ x, "rows", R),
     "causal": (causal, "rows", R),
 }
 MORE = [([2, 2, 2], True), ([0, 0], False), ([1, 40, 70], True), ([1, 40, 70], False)]
