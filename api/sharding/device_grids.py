@@ -30,8 +30,8 @@ def make_mesh(
     >>> make_mesh((1, 1), ("data", "model")).shape["data"]
     1
     """
-    if not isinstance(axis_sizes, Sequence):
-        raise BadArgument(f"make_mesh: the sizes are a tuple, one for each axis, got {axis_sizes!r}.")
+    if not isinstance(axis_sizes, Sequence) or not all([isinstance(n, (int, np.integer)) for n in axis_sizes]):
+        raise BadArgument(f"make_mesh: the sizes are a tuple of integers, one for each axis, got {axis_sizes!r}.")
     found = all_devices() if devices is None else [*devices]
     count = prod(axis_sizes)
     if count > len(found):

@@ -25,7 +25,7 @@ from .requested_shardings import is_requested, requested
 
 
 def device_put(
-    x: Any, device: Any = None, *, src: Any = None, donate: bool = False, may_alias: bool | None = None
+    x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
 ) -> Any:
     """The arrays of a tree where ``device`` says, committed to it: computations with them happen there.
 
@@ -36,17 +36,22 @@ def device_put(
     Args:
         device: a device, a sharding, a PartitionSpec about the mesh in force, or a tree of them, a prefix of ``x``;
             without it arrays stay where they are, and numbers become arrays.
-        donate: the arrays may be deleted. may_alias: memory may be shared.
+        donate: whether the arrays may be deleted. may_alias: False: an array that is there already is copied, too.
+            Each for all arrays, or a tree of them, a prefix of ``x``.
 
     Raises: BadArgument: ``device`` is none of these. ShapeMismatch: a dimension cannot be cut into equal parts.
     NotAnArray: a leaf is no array.
     """
     leaves, tree = pytrees.flatten(x)
     places = pytrees.broadcast_prefix(device, x, lambda y: is_requested(y) or runtime.is_device(y), what="device_put")
+    donated = pytrees.broadcast_prefix(donate, x, what="device_put donate")
+    aliased = pytrees.broadcast_prefix(may_alias, x, lambda y: y is None, what="device_put may_alias")
     placed = []
-    for leaf, place in zip(leaves, places):
+    for leaf, place, given, shared in zip(leaves, places, donated, aliased):
         moved = _put(leaf, destination("device_put", place))
-        if donate and moved is not leaf and isinstance(leaf, ConcreteArray):
+        if shared is False and moved is leaf and isinstance(leaf, ConcreteArray):
+            moved = concrete(leaf.type, None, runtime.duplicate(leaf.buffer))
+        if given and moved is not leaf and isinstance(leaf, ConcreteArray):
             leaf.delete()
         placed.append(moved)
     return pytrees.unflatten(tree, placed)

@@ -23,8 +23,10 @@ def test_a_mesh_of_sizes_and_names():
     assert [*make_mesh((4,), "x", devices=DEVICES[4:]).devices] == DEVICES[4:]
     with pytest.raises(ValueError, match="needs 10 devices, got 8"):
         make_mesh((2, 5), ("a", "b"))
-    with pytest.raises(ValueError, match="a tuple, one for each axis, got 8"):
+    with pytest.raises(ValueError, match="a tuple of integers, one for each axis, got 8"):
         make_mesh(8, "a")
+    with pytest.raises(ValueError, match="a tuple of integers"):
+        make_mesh(((2,), 4), ("a", "b"))
     with pytest.raises(ValueError, match="every dimension"):
         make_mesh((2,), ("a", "b"))
 

@@ -148,3 +148,13 @@ def test_a_deleted_array_is_called_so(use):
     x.delete()
     with pytest.raises(errors.DeletedArray, match="deleted or donated"):
         use(x)
+
+
+def test_each_array_is_donated_or_shared_as_said():
+    x, y = hx.device_put(X, A), hx.device_put(X, A)
+    moved, copied = hx.device_put((x, y), (B, A), donate=(True, False), may_alias=(None, False))
+    assert x.is_deleted() and not y.is_deleted()
+    assert moved.tolist() == copied.tolist() == X.tolist()
+    assert copied.sharding == A and copied is not y
+    y.delete()
+    assert copied.tolist() == X.tolist()
