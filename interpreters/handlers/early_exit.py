@@ -17,10 +17,12 @@ from typing import Any, NamedTuple
 from ...effects.base.errors import TreeMismatch
 from ...effects.base.stack import current
 from ...effects.control.branches import Cond
+from ...effects.control.recorded_bodies import diverging, with_types
 from ...effects.core.arrays import as_array
 from ...effects.core.columns import zeros_like
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import effect
+from ...effects.core.varying import vary
 from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.closure_conversion import close_all
@@ -179,10 +181,13 @@ def _as_payload(op: Any, xs: Sequence[Any], payload: Payload) -> list[Any]:
 def _branch(flag: Any, ended: Callable[[], list[Any]], rest: Callable[[], list[Any]]) -> list[Any]:
     """A ``Cond``: the results of ``ended`` if the flag is True, else those of ``rest``."""
     programs = [record(lambda: rest(), (), "rest", ""), record(lambda: ended(), (), "ended", "")]
-    types = programs[0].out_types
+    varying = flag.type.varying.union(*[t.varying for program in programs for t in program.out_types])
     bodies, captured = close_all(programs)
-    assert bodies[1].out_types == types
-    return list(current().answer(Cond(bodies, len(captured)), (convert(flag, int32), *captured)))
+    bodies = tuple([with_types(body, [t.along(varying) for t in body.out_types]) for body in bodies])
+    assert bodies[1].out_types == bodies[0].out_types
+    chosen = tuple(diverging(bodies, flag.type.varying))
+    inputs = [vary(x, flag.type.varying) for x in captured]
+    return list(current().answer(Cond(chosen, len(captured)), (convert(flag, int32), *inputs)))
 
 
 def _higher_order(op: Any, xs: Sequence[Any], payload: Payload) -> list[Any]:

@@ -226,9 +226,13 @@ class CarriedState(StateFlow):
 
 
 def _joined_type(run: Any, op: HigherOrder, structure: Any, i: int, types: Sequence[ArrayType]) -> ArrayType:
-    """The common type of a leaf of the state. Raises: StateTypeError: more than weak to strong would change."""
-    joined = types[0]
-    for t in types[1:]:
+    """The common type of a leaf of the state, which varies along an axis of a mesh where one of them does.
+
+    Raises: StateTypeError: more than weak to strong would change.
+    """
+    varying = types[0].varying.union(*[t.varying for t in types])
+    joined, *others = [t.along(varying) for t in types]
+    for t in others:
         if t is joined:
             continue
         strong, weak = (joined, t) if t.weak else (t, joined)

@@ -13,6 +13,7 @@ from helpers.effect_programs import function, random_program
 
 import handlax as hx
 from handlax import numpy as hnp
+from handlax.sharding import P
 
 XS = [0.7, -0.3, 1.1]
 Y = -0.4
@@ -38,6 +39,23 @@ def compiled_in_lanes(f, c):
     return in_lanes(hx.jit(f), c)
 
 
+def on_devices(f, c):
+    return _on_devices(f, c, True)
+
+
+def on_unchecked_devices(f, c):
+    return _on_devices(f, c, False)
+
+
+def _on_devices(f, c, checked):
+    mesh = hx.make_mesh((len(XS),), ("device",))
+    each = lambda c, x, y: f(c, x[0], y)[None]
+    over = hx.shard_map(
+        each, mesh=mesh, in_specs=(P(), P("device"), P()), out_specs=P("device"), check_vma=checked
+    )
+    return over(array(c), array(XS), array(Y))
+
+
 def derivative(f, c):
     return hnp.stack(hx.jvp(lambda x: f(array(c), x, array(Y)), (array(XS[0]),), (array(1.0),)))
 
@@ -47,6 +65,8 @@ MODES = {
     compiled: lambda program, c: meaning(program, c, XS[0], Y),
     in_lanes: lambda program, c: [meaning(program, c, x, Y) for x in XS],
     compiled_in_lanes: lambda program, c: [meaning(program, c, x, Y) for x in XS],
+    on_devices: lambda program, c: [meaning(program, c, x, Y) for x in XS],
+    on_unchecked_devices: lambda program, c: [meaning(program, c, x, Y) for x in XS],
     derivative: lambda program, c: slope(program, c, XS[0], Y),
 }
 
@@ -76,4 +96,5 @@ def test_transformed_programs_mean_what_the_oracle_says(mode):
 def test_programs_of_all_depths_mean_what_the_oracle_says(first):
     transformed = list(MODES)[1:]
     for seed in range(first, first + 50):
-        check(seed, 1 + seed % 4, [directly, transformed[seed // 5 % 4]] if seed % 5 == 0 else [directly])
+        mode = transformed[seed // 5 % len(transformed)]
+        check(seed, 1 + seed % 4, [directly, mode] if seed % 5 == 0 else [directly])
