@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 
-from . import rows_compiled, rows_control, rows_dispatch, rows_eager, rows_growth, rows_sharded, rows_start, rows_trace
+from . import (
+    rows_compiled,
+    rows_control,
+    rows_dispatch,
+    rows_eager,
+    rows_growth,
+    rows_ragged,
+    rows_sharded,
+    rows_start,
+    rows_trace,
+)
 from .timing import Row
 
 THEMES = {
@@ -15,6 +25,7 @@ THEMES = {
     "sharded": rows_sharded.ROWS,
     "compiled": rows_compiled.ROWS,
     "control": rows_control.ROWS,
+    "ragged": rows_ragged.ROWS,
     "growth": rows_growth.ROWS,
 }
 
