@@ -40,8 +40,10 @@ def vmap(
 
     Args:
         in_axes: the mapped axis of each argument, None for one that all lanes share; a prefix of the argument tuple's
-            tree. Keyword arguments are mapped over axis 0.
-        out_axes: where the mapped axis stands in each result; None for a result that is equal in all lanes.
+            tree. Keyword arguments are mapped over axis 0. ``ragged_axis`` is that of a ``Ragged``, whose lanes have
+            lengths of their own.
+        out_axes: where the mapped axis stands in each result; None for a result that is equal in all lanes,
+            ``ragged_axis`` for one whose first axis is ragged.
         axis_name: the name of the axis in collectives.
         axis_size: its size, needed only where no argument is mapped.
         spmd_axis_name: an axis of a mesh, or several, over which the lanes are placed: ``with_sharding_constraint``
