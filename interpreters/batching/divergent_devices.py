@@ -14,7 +14,7 @@ from typing import Any
 from ...effects.base.errors import CannotCross
 from ...effects.base.stack import STACK, Run, installed, perform
 from ...effects.control.branches import Cond
-from ...effects.control.debug_callbacks import DebugCallback
+from ...effects.control.callbacks import IoCallback
 from ...effects.control.loops import While
 from ...effects.control.recorded_bodies import meetings
 from ...effects.core.arrays import scalar
@@ -140,5 +140,5 @@ def _fail(op: HigherOrder, axes: tuple[SizedAxis, ...]) -> tuple[()]:
             hint="choose by the same value on all of them: pmax(test, axis).",
         )
 
-    perform(DebugCallback(refuse))
+    perform(IoCallback(refuse, ()))
     return ()
