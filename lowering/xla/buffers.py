@@ -155,6 +155,9 @@ def in_words_of(buffer: Buffer, where: BufferSharding) -> Buffer:
 
 def duplicate(buffer: Buffer) -> Buffer:
     """A buffer of equal elements on the same devices, in memory of its own."""
+    named = named_sharding(buffer)
+    if named is not None and not named.is_fully_addressable:  # XLA copies to the devices of this process alone
+        return assemble([duplicate(part) for part in parts_of(buffer)], buffer.aval, buffer._sharding)
     where, devices, always = buffer._sharding, xc.DeviceList(devices_of(buffer)), xc.ArrayCopySemantics.ALWAYS_COPY
     return xc.batched_copy_array_to_devices_with_sharding([buffer], [devices], [where], [always])[0]
 

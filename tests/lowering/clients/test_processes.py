@@ -59,6 +59,7 @@ show("gathered", hx.shard_map(lambda x: lax.all_gather(x, "b").sum((0, 2)), mesh
 lanes = hx.pmap(lambda row: row - lax.pmean(row, "i"), axis_name="i")(rows)
 assert lanes.shape == (8 // count, 8) and lanes.is_fully_addressable
 show("pmap", hnp.asarray(mh.process_allgather(lanes, tiled=True)).reshape(8, 8))
+show("copy", hnp.array(x, copy=True))
 show("vmap", hx.vmap(lambda row: row / (row**2).sum())(x))
 show("element", x[3, 4])
 """
@@ -80,7 +81,7 @@ def test_one_program_gives_the_same_on_one_two_and_four_processes():
     h = np.tanh(x @ x)
     expected = {"eager": np.sin(x) + 1, "jit": x @ x.T, "host": x.sum(0), "grad": x.T @ (2 * h * (1 - h**2)),
                 "shard_map_grad": np.cos(x), "ppermute": np.roll(x, 2, 0),
-                "pmap": x - x.mean(0), "vmap": x / (x**2).sum(1, keepdims=True)}  # fmt: skip
+                "pmap": x - x.mean(0), "copy": x, "vmap": x / (x**2).sum(1, keepdims=True)}  # fmt: skip
     for name, array in expected.items():
         assert np.allclose(found[name], array, atol=2e-5), name
 
