@@ -571,12 +571,13 @@ def _short_repr(x: Any) -> str:
 
 
 def type_of(x: Any) -> ArrayType:
-    """``as_array(x).type``; numbers and NumPy arrays are not converted for it."""
+    """``as_array(x).type``; numbers and NumPy arrays are not converted for it. Of a description of a type that type."""
     if isinstance(x, Array):
         return x.type
     if type(x) in PYTHON_NUMBERS:
         return array_type((), *dtypes.scalar_type(x))
     if isinstance(x, np.ndarray):
         return array_type(x.shape, dtypes.canonicalize_dtype(x.dtype))
-    return as_array(x).type
+    said = getattr(x, "type", None)
+    return said if type(said) is ArrayType else as_array(x).type
 

@@ -9,6 +9,7 @@ from ...effects.base.errors import BadArgument, DeviceMismatch
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, as_array
 from ...effects.operations.sharding_constraint import ShardingConstraint
+from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding, Sharding
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
@@ -69,8 +70,8 @@ class CallShardings(NamedTuple):
         known = [sharding for sharding in (*asked, *results) if sharding is not None]
         if not known:
             return where
-        devices = known[0]._device_assignment
-        others = [sharding._device_assignment for sharding in known] + ([] if where is None else [where.devices])
+        devices = _devices(known[0])
+        others = [*map(_devices, known), *([] if where is None else [where.devices])]
         for other in others:
             if other != devices:
                 pair = " and ".join([str([device.id for device in each]) for each in (devices, other)])
@@ -100,6 +101,12 @@ class CallShardings(NamedTuple):
 
 
 NO_SHARDINGS = CallShardings()
+
+
+def _devices(sharding: Sharding) -> tuple[Any, ...]:
+    """The devices of a sharding; none where its mesh is abstract."""
+    abstract = isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh)
+    return () if abstract else sharding._device_assignment
 
 
 def constrained(xs: Sequence[Any], shardings: Sequence[Sharding | None]) -> list[Any]:

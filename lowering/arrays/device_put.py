@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,9 +18,14 @@ from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.trees import pytrees
 from ..compile.placement import over
 from ..xla.array_backend import note_placement
-from ..xla.lazy import runtime
+from ..xla.lazy import LazyModule, runtime
 from ..xla.stablehlo_types import storage
 from .requested_shardings import is_requested, requested
+
+if TYPE_CHECKING:
+    import hashlib
+else:
+    hashlib = LazyModule("hashlib")
 
 
 def device_put(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...effects.base.errors import BadArgument
-from ...effects.base.stack import perform
+from ...effects.base.stack import BASE, current, perform
 from ...effects.core.arrays import as_array
 from ...effects.operations.sharding_constraint import ShardingConstraint
 from ...effects.trees import pytrees
@@ -18,13 +18,15 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
         with_sharding_constraint(x, s) == x
 
-    It is its own derivative and transpose; under ``vmap`` the compiler chooses how the mapped dimension is cut.
+    It is its own derivative and transpose; under ``vmap`` the compiler chooses how the mapped dimension is cut. Inside
+    of a program a dimension that cannot be cut into equal parts is padded by the compiler.
 
     Args:
         shardings: a sharding, a PartitionSpec about the mesh in force, or a tree of them, a prefix of ``x``.
 
-    Raises: TreeMismatch: it is no prefix. ShapeMismatch: a dimension cannot be cut into equal parts. BadArgument: a
-    leaf is no sharding. DeviceMismatch: ``x``, or the rest of the program, is on other devices.
+    Raises: TreeMismatch: it is no prefix. ShapeMismatch: the rank is too low, or an array outside of programs cannot be
+    cut into equal parts. BadArgument: a leaf is no sharding. DeviceMismatch: ``x``, or the rest of the program, is on
+    other devices.
     """
     leaves, tree = pytrees.flatten(x)
     wanted = for_leaves("with_sharding_constraint", shardings, x)
@@ -34,7 +36,10 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     for leaf, sharding in zip(leaves, wanted):
         cut = over_mesh(sharding)
         over(cut.mesh)  # calls check from now on where their arguments are
-        placed.append(perform(ShardingConstraint(cut), as_array(leaf)))
+        value = as_array(leaf)
+        if current() is BASE:
+            cut.check_compatible_aval(value.type.shape)
+        placed.append(perform(ShardingConstraint(cut), value))
     return pytrees.unflatten(tree, placed)
 
 

@@ -60,7 +60,7 @@ class LoadedExecutable:
         self.program = program
         self.text = text
         self.used_inputs = used_inputs
-        self.aliases = aliases
+        self.aliases = aliases if placement.mesh is None else _kept(aliases, program, used_inputs, executable)
         self.placement = placement
         self.places = executable.arguments or (runtime.sharding(executable.devices[0]),) * len(used_inputs)
         self.executable = executable
@@ -69,6 +69,19 @@ class LoadedExecutable:
         on_one = placement.mesh is None
         self.execute = launch(executable.bind(committed=False)) if on_one else self.execute_committed
         self.types = program.out_types
+
+
+def _kept(
+    aliases: Sequence[int | None], program: Program, used_inputs: Sequence[int], executable: Any
+) -> tuple[int | None, ...]:
+    """The aliases whose input and result have parts of one shape on the devices: others the compiler cannot use."""
+
+    def fits(i: int, result: int) -> bool:
+        shapes = storage(program.in_types[used_inputs[i]])[0], storage(program.out_types[result])[0]
+        cuts = executable.arguments[i].named, executable.shardings[result].named
+        return cuts[0].shard_shape(shapes[0]) == cuts[1].shard_shape(shapes[1])
+
+    return tuple([alias if alias is not None and fits(i, alias) else None for i, alias in enumerate(aliases)])
 
 
 class LoadedProgram:

@@ -62,7 +62,7 @@ def over(mesh: MeshAxes, arguments: Iterable[Any] = (), results: Iterable[Any] =
     An abstract mesh has no devices: its programs are emitted, not compiled.
     """
     if not isinstance(mesh, Mesh):
-        return Placement((), mesh)
+        return Placement((), mesh, tuple(arguments), tuple(results))
     note_placement(mesh._assignment[-1])
     return Placement(mesh._assignment, mesh, tuple(arguments), tuple(results))
 

@@ -8,7 +8,7 @@ import pytest
 import handlax as hx
 from handlax import errors
 from handlax import numpy as hnp
-from handlax.effects.sharding.mesh import Mesh
+from handlax.effects.sharding.mesh import AbstractMesh, Mesh
 from handlax.effects.sharding.named_sharding import NamedSharding, SingleDeviceSharding
 from handlax.effects.sharding.partition_spec import PartitionSpec as P
 from handlax.lowering.jit.dispatch import Jitted
@@ -209,3 +209,41 @@ def test_only_the_first_call_by_place_is_slow(of, pair, donated, monkeypatch):
         made = f(x, y)
         assert made.tolist() == expected.tolist() == (X * np.asarray(y)).tolist() and made.sharding == where
     assert len(calls) == 1
+
+
+ABSTRACT = AbstractMesh((2, 4), ("a", "b"))
+TYPE = hx.ShapeDtypeStruct((8, 4), "float32")
+
+
+def test_types_are_lowered_with_the_shardings_that_jit_was_told():
+    f = hx.jit(lambda x: x * 2, in_shardings=by("a"))
+    compiled = f.lower(TYPE).compile()
+    assert compiled(X).sharding == by("a") and compiled(X).tolist() == (X * 2).tolist()
+    assert hx.eval_shape(f, TYPE).shape == f.trace(TYPE).out_info.shape == (8, 4)
+    with pytest.raises(errors.ShapeMismatch):
+        f.lower(hx.ShapeDtypeStruct((7, 4), "float32"))
+    assert hx.typeof(TYPE) == hx.typeof(hnp.asarray(X))
+
+
+@pytest.mark.parametrize("lowered", [
+    lambda cut: hx.jit(lambda x: x @ x.T, in_shardings=cut).lower(TYPE),
+    lambda cut: hx.jit(lambda x: x @ x.T, out_shardings=cut).lower(TYPE),
+    lambda cut: hx.jit(lambda x: x @ x.T).lower(hx.ShapeDtypeStruct((8, 4), "float32", sharding=cut)),
+])  # fmt: skip
+def test_programs_are_lowered_for_abstract_meshes_by_the_shardings_of_their_arguments(lowered):
+    abstract, concrete = [lowered(NamedSharding(mesh, P("a", "b"))) for mesh in (ABSTRACT, MESH)]
+    assert abstract.as_text() == concrete.as_text()
+    assert '{"a"}, {"b"}' in abstract.as_text()
+    with pytest.raises(errors.DeviceMismatch, match="no devices"):
+        abstract.compile()
+    with pytest.raises(errors.DeviceMismatch, match="same devices"):
+        hx.jit(lambda x, y: x + y, in_shardings=(NamedSharding(ABSTRACT, P()), None))(X, put("a"))
+
+
+def test_an_array_is_not_donated_whose_parts_fit_no_result():
+    for spec, other in ((("a",), ()), (("a", "b"), ("b",)), (("a",), (None, "b"))):
+        x = put(*spec)
+        y = hx.jit(lambda x: x * 2, donate_argnums=0, out_shardings=by(*other))(x)
+        assert y.tolist() == (X * 2).tolist() and x.tolist() == X.tolist()
+    x = put("a")
+    assert hx.jit(lambda x: x * 2, donate_argnums=0)(x).sharding == by("a") and x.is_deleted()

@@ -70,7 +70,6 @@ def test_a_sharding_on_one_device_is_one_too():
     ("shardings", "error", "message"),
     [
         ((by("a", "b", None),), errors.ShapeMismatch, "at most one entry per dimension"),
-        ((NamedSharding(MESH, P(None, ("a", "b"))),), errors.ShapeMismatch, "cut into 8 equal parts, got size 4"),
         ((None,), errors.BadArgument, "each array needs a sharding"),
         ((3,), errors.BadArgument, "a sharding or a PartitionSpec is needed, got 3"),
         ((by(), by()), errors.TreeMismatch, "prefix"),
@@ -80,6 +79,18 @@ def test_a_sharding_on_one_device_is_one_too():
 def test_what_cannot_be_is_refused(call, shardings, error, message):
     with pytest.raises(error, match=message):
         call(lambda x: with_sharding_constraint((x,), shardings))(X)
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 11])
+def test_sizes_that_do_not_divide_are_padded_inside_of_programs(size):
+    cut = NamedSharding(MESH, P(("a", "b")))
+    x = np.arange(size, dtype="float32")
+    f = lambda x: with_sharding_constraint(x + 1, cut) * x
+    assert hx.jit(f)(x).tolist() == ((x + 1) * x).tolist()
+    assert hx.jit(hx.grad(lambda x: f(x).sum()))(x).tolist() == (2 * x + 1).tolist()
+    assert hx.jit(hx.vmap(f))(np.stack([x, 2 * x])).tolist() == [((y + 1) * y).tolist() for y in (x, 2 * x)]
+    with pytest.raises(errors.ShapeMismatch, match="cut into 8 equal parts"):
+        with_sharding_constraint(hnp.asarray(x), cut)
 
 
 def test_arrays_of_other_devices_are_refused():
