@@ -47,6 +47,7 @@ from .effects.programs.higher_order import BodyTransforms as _BodyTransforms
 from .effects.programs.operation_names import declare as _declare
 from .effects.programs.program import InstalledPage as _InstalledPage
 from .effects.programs.program import Program as Program
+from .effects.sharding.devices import KnownDevices as _KnownDevices
 from .effects.trees.frozen_tree import Frozen as Frozen
 from .effects.types.array_type import ArrayType as ArrayType
 from .effects.types.dtype_families import float0 as float0
@@ -274,6 +275,7 @@ remat = checkpoint
 # what effects leave to others, the base interpretation, the array backend and programs of bodies, is installed here
 _BASE.answer, _BASE.inline = _evaluate.answer, _evaluate.inline
 _InstalledBackend.backend, _InstalledBackend.namespace = _XlaBackend(), numpy
+_KnownDevices.of = devices
 _BodyTransforms.record, _BodyTransforms.jvp, _BodyTransforms.batch = _record, jvp_program, batch_program
 _InstalledLogs.log = lambda value, name: _later("library").sow(value, name, tag="logs of backward rules")
 _InstalledLogs.collect = lambda pull: _later("library").call_and_reap(pull, tag="logs of backward rules")

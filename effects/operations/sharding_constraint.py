@@ -17,7 +17,6 @@ from ..sharding.partition_spec import UNCONSTRAINED, PartitionSpec
 @operation
 class ShardingConstraint:
     sharding: NamedSharding
-    exempt = {"text": "devices are those of a process: the text names none"}
 
     @property
     def mesh(op) -> Any:

@@ -29,6 +29,7 @@ from ..types.array_type import ArrayType
 from ..types.extent import parse_extent
 from .lexer import TYPE, Tokens
 from .literals import array_of, number_of
+from .mesh_texts import MAKERS, NAMED
 from .operation_names import find_object, is_ours, operation_called
 from .printer import row_text, types_text
 
@@ -237,18 +238,30 @@ class ProgramParser(Tokens):
             number = self.take("number" if self.kind == "number" else "name", "a number")
             self.expect(")")
             return self.number(number, dtype, start)[()]
-        if token not in _CONSTRUCTORS:
+        maker = _CONSTRUCTORS.get(token) or MAKERS.get(token)
+        if maker is None:
             self.fail("a value", got=repr(token), at=start)
         self.expect("(")
         if token == "float":
             number = self.take("number", "the bits of a float")
             self.expect(")")
             return struct.unpack("<d", struct.pack("<Q", int(number, 16)))[0]
-        values = self.listed(self.value, ")")
+        values: list[Any] = []
+        named: dict[str, Any] = {}
+        self.listed(lambda: self.argument(values, named), ")")
         try:
-            return _CONSTRUCTORS[token](*values)
+            return maker(*values, **named)
         except (TypeError, ValueError, HandlaxError) as error:
             self.fail(f"arguments that {token} takes", got=str(error), at=start)
+
+    def argument(self, values: list[Any], named: dict[str, Any]) -> None:
+        """The next argument of a call, put where it belongs: ``value``, ``name: size`` or ``field=value``."""
+        self.skip_lines()
+        if self.kind == "name" and self.text.startswith("=", self.end):
+            named.update([self.field()])
+            return
+        value = self.value()
+        values.append((value, self.value()) if self.accept(":") else value)
 
     def dtype_of(self, token: str) -> Any:
         try:
@@ -476,7 +489,7 @@ def _tree(cls: Any = LEAF, data: Any = None, children: tuple[TreeDef, ...] = ())
     return assemble(kind, data, children)
 
 
-_CONSTANTS: dict[str, Any] = {"None": None, "True": True, "False": False}
+_CONSTANTS: dict[str, Any] = {"None": None, "True": True, "False": False, **NAMED}
 _CONSTRUCTORS: dict[str, Callable[..., Any]] = {
     "range": range,
     "complex": lambda real, imaginary: complex(real, imaginary),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ..base.caches import cached
@@ -27,6 +28,25 @@ class MemoryKinds(NamedTuple):
 
     default: str
     all: tuple[str, ...]
+
+
+class KnownDevices:
+    """The devices of a platform, of all processes; None: of the one in force. Set when the package is imported."""
+
+    of: Callable[[str | None], Sequence[MeshDevice]]
+
+
+def devices_of_numbers(where: str, platform: str | None, numbers: Sequence[int]) -> list[MeshDevice]:
+    """The devices of these numbers. Raises BadArgument: the platform has not all of them."""
+    known = KnownDevices.of(platform)
+    found = {device.id: device for device in known}
+    absent = [number for number in numbers if number not in found]
+    if absent:
+        raise BadArgument(
+            f"{where}: device {absent[0]} is needed, got {len(known)} devices of the platform {known[0].platform!r}.",
+            hint="hx.config.update('num_cpu_devices', n), before their first use, makes devices.",
+        )
+    return [found[number] for number in numbers]
 
 
 def is_addressable(device: MeshDevice) -> bool:

@@ -17,7 +17,7 @@ from ..base import config
 from ..base.errors import BadArgument, ShapeMismatch
 from ..base.frozen_values import Value
 from ..base.immutables import ImmutableObject
-from .devices import MeshDevice, is_addressable
+from .devices import KnownDevices, MeshDevice, devices_of_numbers, is_addressable
 
 
 class AxisType(enum.Enum):
@@ -239,8 +239,12 @@ class Mesh(MeshAxes):
             _MESHES[key] = mesh
         return mesh
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Mesh, (self.devices, self.axis_names, self.axis_types)
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        if self.empty:
+            return "EMPTY_MESH"
+        numbers = tuple([device.id for device in self._assignment])
+        platform = self._assignment[0].platform
+        return mesh_of_numbers, (platform, numbers, self.axis_sizes, self.axis_names, self.axis_types)
 
     def __repr__(self) -> str:
         if self.empty:
@@ -305,6 +309,23 @@ class Mesh(MeshAxes):
             self.axis_names if axis_names is None else axis_names,
             self.axis_types if axis_types is None else axis_types,
         )
+
+
+def mesh_of_numbers(
+    platform: str | None, numbers: Sequence[int] | None, sizes: Sequence[int], names: Any, axis_types: Any = None
+) -> Mesh:
+    """The mesh of a platform's devices of these numbers, row-major; None: of its first ones.
+
+    Raises: BadArgument: the platform has no such device, or fewer.
+    """
+    count = prod(sizes)
+    if numbers is None:
+        numbers = [device.id for device in KnownDevices.of(platform)[:count]]
+    if len(numbers) != count:
+        raise BadArgument(f"Mesh: a grid of the sizes {tuple(sizes)} has {count} devices, got {len(numbers)}.")
+    grid = np.empty(count, object)
+    grid[:] = devices_of_numbers("Mesh", platform, numbers)
+    return Mesh(grid.reshape(sizes), names, axis_types)
 
 
 def sdy_axis(name: Hashable) -> str:

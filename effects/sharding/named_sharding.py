@@ -13,7 +13,7 @@ from ..base.caches import cached
 from ..base.errors import BadArgument, DeviceMismatch, ShapeMismatch
 from ..base.immutables import ImmutableObject
 from ..types.array_type import Shape
-from .devices import MeshDevice, checked_memory_kind, is_addressable
+from .devices import MeshDevice, checked_memory_kind, devices_of_numbers, is_addressable
 from .mesh import AbstractMesh, Mesh, MeshAxes, sdy_axis
 from .partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
 
@@ -147,7 +147,7 @@ class SingleDeviceSharding(Sharding):
         return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self._memory_kind})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _single_device, (self._device, self._memory_kind)
+        return single_device_of_number, (self._device.platform, self._device.id, self._memory_kind)
 
     @property
     def _device_assignment(self) -> tuple[MeshDevice, ...]:
@@ -341,5 +341,9 @@ def _fill(sharding: Sharding, **slots: Any) -> None:
         object.__setattr__(sharding, name, value)
 
 
-def _single_device(device: MeshDevice, kind: str | None) -> SingleDeviceSharding:
-    return SingleDeviceSharding(device, memory_kind=kind)
+def single_device_of_number(
+    platform: str | None, device: int, memory_kind: str | None = None
+) -> SingleDeviceSharding:
+    """The sharding of a whole array on a platform's device of this number. Raises BadArgument: it has none such."""
+    (found,) = devices_of_numbers("SingleDeviceSharding", platform, [device])
+    return SingleDeviceSharding(found, memory_kind=memory_kind)
