@@ -83,7 +83,7 @@ class ShardMap(HigherOrder):
         return outside.update(shape=(prod([size for _, size in lanes]), *type.shape))
 
 
-def need_device_effects(body: Program) -> None:
+def need_device_effects(body: Program, where: str = "shard_map") -> None:
     """Raises CannotCross: the body of a ``ShardMap`` performs an effect that no device answers by itself.
 
     Devices meet over axes, and each calls the host; anything else would be performed by all of them, in no order.
@@ -92,6 +92,6 @@ def need_device_effects(body: Program) -> None:
     if found:
         names = ", ".join(sorted({effect.name for effect in found}))
         raise CannotCross(
-            f"shard_map: every device would perform {names}, in no order.",
-            hint="handle it inside: shard_map(hx.handle(h)(f), ...).",
+            f"{where}: every device would perform {names}, in no order.",
+            hint=f"handle it inside: {where}(hx.handle(h)(f), ...).",
         )

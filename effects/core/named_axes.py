@@ -11,10 +11,14 @@ from typing import Any, NamedTuple
 
 from ..base.errors import BadArgument, UnboundAxis
 from ..base.stack import Binding, Run, current
+from ..sharding.mesh_scope import get_abstract_mesh
 
 # Name and size of an axis. A size is looked up once, when an operation is performed: rules may meet it where the same
 # name is that of another axis.
 SizedAxis = tuple[Hashable, int]
+
+
+UNNAMED = "<unnamed axis of pmap>"  # bound where a map over devices was given no name for its axis
 
 
 class Axis(NamedTuple):
@@ -78,14 +82,27 @@ def bound_axes(where: str, names: Any) -> tuple[SizedAxis, ...]:
         sizes.setdefault(name, size)
     for name in names:
         if name not in sizes:
-            listed = ", ".join([f"{known!r} of size {size}" for known, size in sizes.items()])
-            raise UnboundAxis(
-                f"{where}: nothing binds the axis {name!r}; in scope {f'are {listed}' if sizes else 'is none'}.",
-                hint=f"run it under vmap(..., axis_name={name!r}).",
-            )
+            raise unbound_axis(where, name)
     if len(set(names)) < len(names):
         raise BadArgument(f"{where}: an axis must be named once, got {names}.")
     return tuple([(name, sizes[name]) for name in names])
+
+
+def unbound_axis(where: str, name: Hashable) -> UnboundAxis:
+    """The error for an axis that nothing binds: with those in scope, and what would bind it."""
+    sizes: dict[Hashable, int] = {}
+    for known, size in named_axes():
+        sizes.setdefault(known, size)
+    listed = ", ".join([f"{known!r} of size {size}" for known, size in sizes.items()])
+    if name in get_abstract_mesh().axis_names:
+        hint = f"the mesh has it: shard_map with {name!r} among its axis_names binds it."
+    else:
+        named = " or ".join([repr(known) for known in sizes if known != UNNAMED])
+        instead = f"name {named}, or " if named else ""
+        hint = f"{instead}bind it: vmap or pmap(..., axis_name={name!r}), or shard_map over a mesh that has it."
+    return UnboundAxis(
+        f"{where}: nothing binds the axis {name!r}; in scope {f'are {listed}' if sizes else 'is none'}.", hint=hint
+    )
 
 
 def axis_size(axis_name: Any) -> int:

@@ -19,12 +19,13 @@ import numpy as np
 
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache
-from ...effects.base.errors import UnboundAxis, UnhandledEffect
+from ...effects.base.errors import UnhandledEffect
 from ...effects.base.source_locations import Site
 from ...effects.base.stack import BASE, Run
 from ...effects.core.arrays import ConcreteArray, concrete
 from ...effects.core.columns import EVALUATE
 from ...effects.core.escaped_boxes import escaped_box_error
+from ...effects.core.named_axes import unbound_axis
 from ...effects.core.operation import MEMOS, Operation, result_type
 from ...effects.programs.program import Program, bind, memoised
 from ...effects.types.dtypes import ExtendedDType
@@ -229,10 +230,7 @@ def find(op: Operation) -> Callable[..., Any]:
     kind = type(op)
     if not EVALUATE.has(kind):
         if op.named:
-            raise UnboundAxis(
-                f"{op.name}: nothing binds the axis {', '.join(map(repr, op.axis_names))}.",  # type: ignore[attr-defined]
-                hint="run it under vmap(..., axis_name=...).",
-            )
+            raise unbound_axis(op.name, op.axis_names[0])  # type: ignore[attr-defined]
         if op.effectful:
             raise UnhandledEffect(
                 f"{op.name}: no handler handles this effect.",

@@ -82,50 +82,60 @@ def shard_map(
         return lambda g: shard_map(
             g, in_specs=in_specs, out_specs=out_specs, mesh=mesh, axis_names=axis_names, check_vma=check_vma
         )
-    need_function("shard_map", f)
+    return over_devices("shard_map", f, in_specs, out_specs, mesh, axis_names, check_vma)
+
+
+def over_devices(
+    where: str, f: Callable[..., Any], in_specs: Any, out_specs: Any, mesh: Any, axis_names: Collection[Hashable],
+    check_vma: bool,
+) -> Callable[..., Any]:  # fmt: skip
+    """``shard_map`` for the function ``where``, which errors name."""
+    need_function(where, f)
 
     @wraps(f)
     def mapped(*args: Any) -> Any:
-        over, axes = _manual_axes(mesh, axis_names)
+        over, axes = _manual_axes(where, mesh, axis_names)
         leaves, tree = pytrees.flatten(args)
         inferred = in_specs is Infer
-        wanted = [Infer] * len(leaves) if inferred else _flat_specs("in_specs", in_specs, args)
+        wanted = [Infer] * len(leaves) if inferred else _flat_specs(f"{where} in_specs", in_specs, args)
         places = [i for i, spec in enumerate(wanted) if spec is not None]
         xs = [as_array(leaves[i]) for i in places]
-        specs = [_spec_of(x, over) if inferred else wanted[i] for i, x in zip(places, xs)]
-        into = [_division("in_specs", spec, axes, len(x.type.shape)) for spec, x in zip(specs, xs)]
+        specs = [_spec_of(where, x, over) if inferred else wanted[i] for i, x in zip(places, xs)]
+        into = [_division(where, "in_specs", spec, axes, len(x.type.shape)) for spec, x in zip(specs, xs)]
         out: list[Division] = []
 
         def body(*values: Any) -> Any:
             given = dict(zip(places, values))
             y = f(*pytrees.unflatten(tree, [given.get(i, leaf) for i, leaf in enumerate(leaves)]))
             ys = [as_array(leaf) for leaf in pytrees.leaves(y)]
-            found = _flat_specs("out_specs", out_specs, y)
-            out[:] = [_division("out_specs", spec, axes, len(leaf.type.shape)) for spec, leaf in zip(found, ys)]
-            return pytrees.structure(y), [_checked(leaf, d, axes) for leaf, d in zip(ys, out)] if check_vma else ys
+            found = _flat_specs(f"{where} out_specs", out_specs, y)
+            out[:] = [_division(where, "out_specs", spec, axes, len(leaf.type.shape)) for spec, leaf in zip(found, ys)]
+            checked = [_checked(where, leaf, d, axes) for leaf, d in zip(ys, out)] if check_vma else ys
+            return pytrees.structure(y), checked
 
-        rows = [divide(x, division, axes) for x, division in zip(xs, into)]
+        rows = [divide(where, x, division, axes) for x, division in zip(xs, into)]
         if check_vma:
-            structure, results = _tracked(body, over, axes, rows, into, name_of(f))
+            structure, results = _tracked(where, body, over, axes, rows, into, name_of(f))
         else:
-            structure, results = _untracked(body, over, axes, rows, into, out, name_of(f))
+            structure, results = _untracked(where, body, over, axes, rows, into, out, name_of(f))
         return pytrees.unflatten(structure, [join(y, division, axes) for y, division in zip(results, out)])
 
     return mapped
 
 
 def _tracked(
-    body: Callable[..., Any], mesh: Any, axes: SizedAxes, rows: Sequence[Any], into: Sequence[Division], name: str
+    where: str, body: Callable[..., Any], mesh: Any, axes: SizedAxes, rows: Sequence[Any], into: Sequence[Division],
+    name: str,
 ) -> tuple[Any, Sequence[Any]]:
     """The structure and rows of the results of a body whose types tell along which axes a value varies."""
     named = [_named(division) for division in into]
     types = [_piece(x.type, over).along(x.type.varying | over) for x, over in zip(rows, named)]
-    structure, program, captured = _recorded(body, types, Binding(axes, True, mesh), name)
+    structure, program, captured = _recorded(where, body, types, Binding(axes, True, mesh), name)
     return structure, perform(ShardMap((program,), mesh, axes, True, len(captured)), *captured, *rows)
 
 
 def _untracked(
-    body: Callable[..., Any], mesh: Any, axes: SizedAxes, rows: Sequence[Any], into: Sequence[Division],
+    where: str, body: Callable[..., Any], mesh: Any, axes: SizedAxes, rows: Sequence[Any], into: Sequence[Division],
     out: Sequence[Division], name: str,
 ) -> tuple[Any, Sequence[Any]]:  # fmt: skip
     """The same where every value is one of each device: those that come in, and those that leave, are made so."""
@@ -136,7 +146,7 @@ def _untracked(
     types = [x.type if k < len(shared) else _piece(x.type, everywhere) for k, x in enumerate(given)]
     places = [order.index(i) for i in range(len(into))]
     structure, program, captured = _recorded(
-        lambda *values: body(*[values[k] for k in places]), types, Binding(axes, False, mesh), name
+        where, lambda *values: body(*[values[k] for k in places]), types, Binding(axes, False, mesh), name
     )
     untracked = [axis for at in current().scope if at.mesh is not None and not at.tracks for axis in at.axes]
     program = coherent(program, (*reversed(untracked), *axes))
@@ -145,7 +155,7 @@ def _untracked(
 
 
 def _recorded(
-    body: Callable[..., Any], types: Sequence[ArrayType], binding: Binding, name: str
+    where: str, body: Callable[..., Any], types: Sequence[ArrayType], binding: Binding, name: str
 ) -> tuple[Any, Program, tuple[Any, ...]]:
     """The structure of the results of a body, its program, and the values that this takes first.
 
@@ -159,8 +169,8 @@ def _recorded(
         return ys
 
     with inside(Bound(current(), binding)):
-        program = record(flat, types, name, "shard_map")
-    need_device_effects(program)
+        program = record(flat, types, name, where)
+    need_device_effects(program, where)
     (closed,), captured = close_all([program])
     return structures[0], closed, captured
 
@@ -189,7 +199,7 @@ def _piece(rows: ArrayType, over: frozenset[SizedAxis]) -> ArrayType:
     return rows.update(shape=rows.shape[1:]) if over else rows
 
 
-def divide(x: Any, division: Division, axes: SizedAxes) -> Any:
+def divide(where: str, x: Any, division: Division, axes: SizedAxes) -> Any:
     """The pieces of an array as rows, one for each lane of the axes over which it is divided; itself where of none.
 
     Raises: ShapeMismatch: a dimension is no multiple of the number of its pieces.
@@ -204,7 +214,7 @@ def divide(x: Any, division: Division, axes: SizedAxes) -> Any:
         if size % count:
             listed = ", ".join([f"{name!r} of size {n}" for name, n in dim])
             raise ShapeMismatch(
-                f"shard_map: dimension {d} must be a multiple of {count}, divided over {listed}, got {x.type}.",
+                f"{where}: dimension {d} must be a multiple of {count}, divided over {listed}, got {x.type}.",
                 hint="pad it, or divide another dimension.",
             )
         for axis in dim:
@@ -231,7 +241,7 @@ def join(y: Any, division: Division, axes: SizedAxes) -> Any:
     return reshape(transpose(whole, tuple(order)), tuple(sizes))
 
 
-def _checked(y: Any, division: Division, axes: SizedAxes) -> Any:
+def _checked(where: str, y: Any, division: Division, axes: SizedAxes) -> Any:
     """A result of the body as one that varies along exactly the axes over which it is divided.
 
     Raises: BadArgument: it may vary along another.
@@ -241,13 +251,13 @@ def _checked(y: Any, division: Division, axes: SizedAxes) -> Any:
     if excess:
         names = ", ".join(map(repr, excess))
         raise BadArgument(
-            f"shard_map: out_specs must name every axis along which a result varies, got {y.type} without {names}.",
+            f"{where}: out_specs must name every axis along which a result varies, got {y.type} without {names}.",
             hint="reduce it (psum, pmax) or gather it over them; check_vma=False takes the first device's.",
         )
     return vary(y, over)
 
 
-def _manual_axes(mesh: Any, axis_names: Collection[Hashable]) -> tuple[Any, SizedAxes]:
+def _manual_axes(where: str, mesh: Any, axis_names: Collection[Hashable]) -> tuple[Any, SizedAxes]:
     """The mesh, and those of its axes that the body sees, in its order.
 
     Raises: BadArgument: there is no mesh, it has no such axis, or each device has its own pieces along one already.
@@ -257,30 +267,30 @@ def _manual_axes(mesh: Any, axis_names: Collection[Hashable]) -> tuple[Any, Size
     if over.empty:
         over = get_abstract_mesh()
     if over.empty:
-        raise BadArgument("shard_map: a mesh must be given or in force, got none.", hint="mesh=..., or set_mesh(mesh).")
+        raise BadArgument(f"{where}: a mesh must be given or in force, got none.", hint="mesh=..., or set_mesh(mesh).")
     if around and over.shape_tuple != around[0].mesh.shape_tuple:
-        raise BadArgument(f"shard_map: the mesh must be that of the shard_map around it, {around[0].mesh}, got {over}.")
+        raise BadArgument(f"{where}: the mesh must be that of the shard_map around it, {around[0].mesh}, got {over}.")
     over = around[0].mesh if around else over
     names = {axis_names} if isinstance(axis_names, str) else set(axis_names)
     for name in names:
-        over.axis_size("shard_map", name)
+        over.axis_size(where, name)
     taken = {axis for binding in around for axis in binding.axes}
     axes = tuple([axis for axis in over.shape_tuple if (axis[0] in names if names else axis not in taken)])
     if taken.intersection(axes):
         listed = ", ".join(sorted([repr(name) for name, _ in taken.intersection(axes)]))
         raise BadArgument(
-            f"shard_map: axes must be other than those of the shard_map around it, got {listed} again.",
+            f"{where}: axes must be other than those of the shard_map around it, got {listed} again.",
             hint="axis_names={...} names those that this one divides.",
         )
     return over, axes
 
 
-def _spec_of(x: Any, mesh: Any) -> PartitionSpec:
+def _spec_of(where: str, x: Any, mesh: Any) -> PartitionSpec:
     """How an argument lies on the mesh. Raises: BadArgument: it does not lie there."""
     sharding = getattr(x, "sharding", None) if x.run is None else None
     if getattr(sharding, "mesh", None) != mesh:
         raise BadArgument(
-            f"shard_map: without in_specs an argument must lie on the mesh, got {x.type} "
+            f"{where}: without in_specs an argument must lie on the mesh, got {x.type} "
             f"{'while it is traced' if x.run is not None else f'on {sharding}'}.",
             hint="name in_specs, or device_put(x, NamedSharding(mesh, spec)).",
         )
@@ -290,10 +300,10 @@ def _spec_of(x: Any, mesh: Any) -> PartitionSpec:
 def _flat_specs(what: str, specs: Any, tree: Any) -> list[Any]:
     """The spec of each leaf, from a prefix of the tree."""
     is_spec = lambda x: x is None or isinstance(x, PartitionSpec)
-    return pytrees.broadcast_prefix(specs, tree, is_leaf=is_spec, what=f"shard_map {what}")
+    return pytrees.broadcast_prefix(specs, tree, is_leaf=is_spec, what=what)
 
 
-def _division(what: str, spec: Any, axes: SizedAxes, rank: int) -> Division:
+def _division(where: str, what: str, spec: Any, axes: SizedAxes, rank: int) -> Division:
     """How a spec divides an array of this rank.
 
     Raises: BadArgument: it has more entries than the array dimensions, or names an axis that the body does not see, or
@@ -301,16 +311,16 @@ def _division(what: str, spec: Any, axes: SizedAxes, rank: int) -> Division:
     """
     entries: Sequence[Any] = () if spec is None else tuple(spec)
     if len(entries) > rank:
-        raise BadArgument(f"shard_map: a spec must have at most one entry for each dimension, got {spec} for {rank}.")
+        raise BadArgument(f"{where}: a spec must have at most one entry for each dimension, got {spec} for {rank}.")
     sizes = dict(axes)
     division = []
     for entry in entries:
         names = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
         for name in names:
             if name not in sizes:
-                raise BadArgument(f"shard_map: {what} must name axes of {list(sizes)}, got {name!r} in {spec}.")
+                raise BadArgument(f"{where}: {what} must name axes of {list(sizes)}, got {name!r} in {spec}.")
         division.append(tuple([(name, sizes[name]) for name in names]))
     used = [name for dim in division for name, _ in dim]
     if len(set(used)) < len(used):
-        raise BadArgument(f"shard_map: a spec must name an axis once, got {spec}.")
+        raise BadArgument(f"{where}: a spec must name an axis once, got {spec}.")
     return (*division, *[()] * (rank - len(entries)))

@@ -10,7 +10,7 @@ from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import as_array
 from ...effects.sharding.partition_spec import P
 from ...effects.trees import pytrees
-from .shard_map import Infer, shard_map
+from .shard_map import Infer, over_devices
 from .vmap import dimension, flat_axes, flat_out_axes, result_dimension
 
 
@@ -63,7 +63,7 @@ def smap(
             out[:] = [_divided(d, axis_name) for d in targets]
             return ys
 
-        results = shard_map(body, in_specs=into, out_specs=out, axis_names={axis_name})(*xs)
+        results = over_devices("smap", body, into, out, None, {axis_name}, True)(*xs)
         return pytrees.unflatten(structures[-1], results)
 
     return mapped

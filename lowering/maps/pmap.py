@@ -12,19 +12,18 @@ from ...effects.base.errors import BadArgument, need_function
 from ...effects.base.stack import current
 from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import as_array
+from ...effects.core.named_axes import UNNAMED
 from ...effects.operations.foundations.shapes import move_axis, reshape
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import P
 from ...effects.trees import pytrees
-from ...interpreters.transformations.shard_map import shard_map
+from ...interpreters.transformations.shard_map import over_devices
 from ...interpreters.transformations.vmap import dimension, flat_axes, flat_out_axes, lane_count, result_dimension, vmap
 from ..arrays.sharding_constraints import reshard
 from ..jit.devices import local_devices, process_count
 from ..jit.jit import jit
 from .process_lanes import devices_of_all, with_all_processes
-
-UNNAMED = "<unnamed axis of pmap>"
 
 
 def pmap(
@@ -133,7 +132,7 @@ def _on_devices(
     specs: list[P] = []
     structures: list[Any] = []
     into = tuple([P() if d is None else P(*[None] * d, name) for d in dims])
-    results = shard_map(body, mesh=mesh, in_specs=into, out_specs=specs, check_vma=False)(*xs)
+    results = over_devices("pmap", body, into, specs, mesh, (), False)(*xs)
     placed = [y if d is None else move_axis(y, 0, d) for y, d in zip(results, targets)]
     if mesh.is_multi_process:  # each process gets the lanes of its own devices
         cuts = [P() if d is None else P(*[None] * d, name) for d in targets]

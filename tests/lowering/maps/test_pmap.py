@@ -88,3 +88,20 @@ def test_errors():
 def test_out_axes_must_be_a_dimension_of_the_result(axis, error):
     with pytest.raises(error, match=r"pmap: (out_axes must name a dimension|an axis must be an int)"):
         hx.pmap(lambda x: x, out_axes=axis)(np.ones((2, 3), "f"))
+
+
+@pytest.mark.parametrize("where", ["pmap", "smap", "shard_map"])
+def test_an_error_names_the_function_that_the_user_called(where):
+    def noted(x):
+        hx.tell(x.sum())
+        return x
+
+    maps = {
+        "pmap": hx.pmap,
+        "smap": lambda f: hx.smap(f, in_axes=0, out_axes=0, axis_name="d"),
+        "shard_map": lambda f: hx.shard_map(f, in_specs=hx.P("d"), out_specs=hx.P("d")),
+    }
+    with hx.set_mesh(hx.make_mesh((4,), ("d",))), pytest.raises(errors.CannotCross) as found:
+        maps[where](noted)(np.ones(4))
+    assert found.value.what == f"{where}: every device would perform tell, in no order."
+    assert found.value.hint == f"handle it inside: {where}(hx.handle(h)(f), ...)."

@@ -107,6 +107,31 @@ def test_the_gradient_of_lanes_is_the_gradient_of_the_stack(f):
         assert float(grad[i]) == pytest.approx(float(difference), rel=1e-5, abs=1e-6)
 
 
+def on_devices(f, **named):
+    return hx.shard_map(f, mesh=hx.make_mesh((2, 2), ("d", "m")), in_specs=hx.P("d"), out_specs=hx.P("d"), **named)
+
+
+@pytest.mark.parametrize(("bind", "hint"), [
+    (lambda f: f, "bind it: vmap or pmap"),
+    (lambda f: hx.vmap(f, axis_name="i"), "name 'i', or bind it"),
+    (lambda f: hx.pmap(f, "i"), "name 'i', or bind it"),
+    (hx.pmap, "bind it: vmap or pmap"),
+    (on_devices, "name 'd' or 'm', or bind it"),
+    (lambda f: hx.jit(on_devices(f)), "name 'd' or 'm', or bind it"),
+    (lambda f: hx.vmap(on_devices(f), axis_name="i", in_axes=1), "name 'd' or 'm' or 'i', or bind it"),
+])  # fmt: skip
+def test_the_hint_for_an_unbound_axis_names_those_in_scope(bind, hint):
+    with pytest.raises(errors.UnboundAxis, match="psum: nothing binds the axis 'zz'") as found:
+        bind(lambda x: lax.psum(x, "zz"))(np.ones((4, 3)))
+    assert found.value.hint.startswith(hint) and "axis_name='zz'" in found.value.hint
+
+
+def test_the_hint_for_an_axis_that_the_mesh_leaves_to_the_compiler_says_who_binds_it():
+    with pytest.raises(errors.UnboundAxis) as found:
+        on_devices(lambda x: lax.psum(x, "m"), axis_names={"d"})(np.ones((4, 3)))
+    assert found.value.hint == "the mesh has it: shard_map with 'm' among its axis_names binds it."
+
+
 def test_an_axis_that_nobody_binds_is_named():
     with pytest.raises(errors.UnboundAxis, match="'k'"):
         over(lambda x: lax.psum(x, "k"), X)
