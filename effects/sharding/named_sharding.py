@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any, NamedTuple
 
@@ -112,6 +112,9 @@ class Sharding(ImmutableObject):
     def check_compatible_aval(self, aval_shape: Iterable[int]) -> None:
         """Raises ShapeMismatch: an array of this shape cannot be placed so."""
         self.shard_shape(aval_shape)
+
+    def check_fit(self, where: str, name: Callable[[], str], shape: Shape) -> None:
+        """Raises ShapeMismatch, for the function ``where`` and its array of this name: it cannot be placed so."""
 
     def __hash__(self) -> int:
         return self._hash
@@ -234,9 +237,25 @@ class NamedSharding(Sharding):
 
     def parts(self, rank: int) -> Shape:
         self._check_rank(rank)
+        return (*self._counts(), *(1,) * (rank - len(self.spec)))
+
+    def _counts(self) -> list[int]:
+        """Into how many parts the dimension of each entry is cut."""
         sizes = dict(self.mesh.shape_tuple)
-        counts = [prod([sizes[name] for name in entry_axes(entry)]) for entry in self.spec]
-        return (*counts, *(1,) * (rank - len(counts)))
+        return [prod([sizes[name] for name in entry_axes(entry)]) for entry in self.spec]
+
+    def check_fit(self, where: str, name: Callable[[], str], shape: Shape) -> None:
+        if len(self.spec) > len(shape):
+            raise ShapeMismatch(
+                f"{where}: a spec has at most one entry per dimension, got {self.spec} for {name()} of shape {shape}."
+            )
+        for d, (size, count) in enumerate(zip(shape, self._counts())):
+            if size % count:
+                raise ShapeMismatch(
+                    f"{where}: dimension {d} of {name()} must be a multiple of {count}, cut by {self.spec}, "
+                    f"got size {size} in shape {shape}.",
+                    hint=f"pad it to {-(-size // count) * count}, or cut another dimension.",
+                )
 
     def tiles(self, rank: int) -> Tiles:
         return Tiles(self.parts(rank), _tile_of_device(self.mesh, self.spec))
@@ -263,7 +282,7 @@ class NamedSharding(Sharding):
     def _check_rank(self, rank: int) -> None:
         if len(self.spec) > rank:
             raise ShapeMismatch(
-                f"{self!r}: a spec has at most one entry per dimension, got {len(self.spec)} for an array of rank "
+                f"NamedSharding: a spec has at most one entry per dimension, got {self.spec} for an array of rank "
                 f"{rank}."
             )
 
@@ -303,14 +322,8 @@ def make_single_device_sharding(device: MeshDevice, *, memory_kind: str | None =
 @cached("shapes of parts", 4096)
 def _shape_of_part(sharding: Sharding, shape: Shape) -> Shape:
     """The shape of each part of an array of this shape. Raises ShapeMismatch."""
-    parts = sharding.parts(len(shape))
-    for d, (size, count) in enumerate(zip(shape, parts)):
-        if size % count:
-            raise ShapeMismatch(
-                f"{sharding!r}: dimension {d} is cut into {count} equal parts, got size {size} in shape {shape}.",
-                hint=f"pad the dimension to {-(-size // count) * count}.",
-            )
-    return tuple([size // count for size, count in zip(shape, parts)])
+    sharding.check_fit(type(sharding).__name__, lambda: "an array", shape)
+    return tuple([size // count for size, count in zip(shape, sharding.parts(len(shape)))])
 
 
 @cached("tiles of shardings", 1024)

@@ -31,6 +31,7 @@ def make_array_from_callback(
 
     Raises: ShapeMismatch: a part has another shape, or the shape cannot be cut so.
     """
+    sharding.check_fit("make_array_from_callback", lambda: "the array", tuple(shape))
     made: dict[Any, Any] = {}
     parts = []
     for index in sharding.addressable_devices_indices_map(shape).values():
@@ -77,6 +78,7 @@ def _of_local_data(sharding: Sharding, x: Any, global_shape: Sequence[int] | Non
     held = [sorted({int(at[d]) for at in mine}) for d in range(rank)]  # along each dimension the parts of this process
     sizes = zip(data.shape, grid, held)
     shape = tuple(global_shape) if global_shape is not None else tuple([n * g // len(h) for n, g, h in sizes])
+    sharding.check_fit("make_array_from_process_local_data", lambda: "the array", shape)
     part = sharding.shard_shape(shape)
     for d, (size, width, parts, whole) in enumerate(zip(data.shape, part, held, shape)):
         if size not in (width * len(parts), whole):
@@ -137,6 +139,7 @@ def _stored(kind: Any, sharding: Any) -> tuple[Any, Any]:
 
 
 def _check_parts(where: str, shape: Sequence[int], sharding: Sharding, found: Sequence[Sequence[int]]) -> None:
+    sharding.check_fit(where, lambda: "the array", tuple(shape))
     expected = sharding.shard_shape(shape)
     for got in found:
         if tuple(got) != expected:

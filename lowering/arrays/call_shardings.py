@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from ...effects.base.errors import BadArgument, DeviceMismatch
@@ -16,7 +17,7 @@ from ...effects.types.array_type import ArrayType
 from ..compile.placement import Placement, committed, on_device, over
 from ..xla.array_backend import note_placement
 from ..xla.lazy import runtime
-from .requested_shardings import for_leaves, is_requested, over_mesh, requested, whole_shardings
+from .requested_shardings import for_leaves, is_requested, leaf_name, over_mesh, requested, whole_shardings
 
 
 class CallShardings(NamedTuple):
@@ -47,14 +48,18 @@ class CallShardings(NamedTuple):
         shardings = tuple(self.arguments) if isinstance(self.arguments, list) else self.arguments
         return for_leaves("jit in_shardings", shardings, tuple(args))
 
-    def of_results(self, tree: Any, types: Sequence[ArrayType]) -> list[Any]:
-        """The sharding said of each leaf of the results. Raises: TreeMismatch, ShapeMismatch."""
+    def of_results(self, name: str, tree: Any, types: Sequence[ArrayType]) -> list[Any]:
+        """The sharding said of each leaf of the results of the function of this name.
+
+        Raises: TreeMismatch, ShapeMismatch.
+        """
         if self.results is None:
             return [None] * len(types)
-        found = for_leaves("jit out_shardings", self.results, tree.unflatten(list(range(len(types)))))
-        for sharding, t in zip(found, types):
+        results = tree.unflatten(list(range(len(types))))
+        found = for_leaves("jit out_shardings", self.results, results)
+        for i, (sharding, t) in enumerate(zip(found, types)):
             if sharding is not None:
-                sharding.check_compatible_aval(t.shape)
+                sharding.check_fit(name, partial(leaf_name, "the result", results, i), t.shape)
         return found
 
     def placement(
@@ -92,11 +97,13 @@ class CallShardings(NamedTuple):
         held = where.arguments if where is not None and where.arguments else [None] * len(asked)
         return over(meshes[0], [own if s is None else over_mesh(s) for s, own in zip(asked, held)])
 
-    def with_results(self, placement: Placement | None, tree: Any, types: Sequence[ArrayType]) -> Placement | None:
+    def with_results(
+        self, name: str, placement: Placement | None, tree: Any, types: Sequence[ArrayType]
+    ) -> Placement | None:
         """The placement with the shardings said of the results."""
         if self.results is None or placement is None or placement.mesh is None:
             return placement
-        asked = self.of_results(tree, types)
+        asked = self.of_results(name, tree, types)
         return placement._replace(results=tuple([None if s is None else over_mesh(s) for s in asked]))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..compile.placement import over
 from ..xla.array_backend import note_placement
 from ..xla.lazy import LazyModule, runtime
 from ..xla.stablehlo_types import storage
-from .requested_shardings import is_requested, requested
+from .requested_shardings import is_requested, leaf_name, requested
 
 if TYPE_CHECKING:
     import hashlib
@@ -51,8 +52,8 @@ def device_put(
     donated = pytrees.broadcast_prefix(donate, x, what="device_put donate")
     aliased = pytrees.broadcast_prefix(may_alias, x, lambda y: y is None, what="device_put may_alias")
     placed = []
-    for leaf, place, given, shared in zip(leaves, places, donated, aliased):
-        moved = _put(leaf, destination("device_put", place))
+    for i, (leaf, place, given, shared) in enumerate(zip(leaves, places, donated, aliased)):
+        moved = _put(leaf, destination("device_put", place), partial(leaf_name, "x", x, i))
         if shared is False and moved is leaf and isinstance(leaf, ConcreteArray):
             moved = concrete(leaf.type, None, runtime.duplicate(leaf.buffer))
         if given and moved is not leaf and isinstance(leaf, ConcreteArray):
@@ -75,22 +76,24 @@ def destination(where: str, place: Any) -> Any:
     return requested(where, place)
 
 
-def _put(leaf: Any, sharding: Sharding | None) -> Array:
-    """One array where the sharding says; inside of a program a constraint on it."""
+def _put(leaf: Any, sharding: Sharding | None, name: Callable[[], str]) -> Array:
+    """The array of this name where the sharding says; inside of a program a constraint on it."""
     x = as_array(leaf)
     if STACK.get() is not BASE:
         return perform(ShardingConstraint(sharding), x) if isinstance(sharding, NamedSharding) else x
     if x.run is not None:
         raise escaped_box_error(x)
-    return x if sharding is None else place(x, sharding)  # type: ignore[arg-type]
+    if sharding is None:
+        return x
+    sharding.check_fit("device_put", name, x.type.shape)
+    return place(x, sharding)  # type: ignore[arg-type]
 
 
 def place(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
-    """The array, committed where the sharding says. Raises: ShapeMismatch: it cannot be cut so."""
+    """The array, committed where the sharding says, which fits it."""
     buffer = x._buffer
     committed = buffer is not None and runtime.is_committed(buffer)
     if isinstance(sharding, NamedSharding):
-        sharding.check_compatible_aval(x.type.shape)
         over(sharding.mesh)
         where = runtime.sharding_over(sharding, len(storage(x.type)[0]))
         if committed and buffer._sharding is where:

@@ -56,6 +56,11 @@ def for_leaves(where: str, shardings: Any, tree: Any) -> list[Any]:
     return [None if sharding is None else requested(where, sharding) for sharding in found]
 
 
+def leaf_name(root: str, tree: Any, i: int) -> str:
+    """The name of leaf ``i`` of a tree that is called ``root``, such as ``x['w'][0]``."""
+    return f"{root}{pytrees.keystr(pytrees.leaves_with_path(tree)[i][0])}"
+
+
 def whole_shardings(where: str, shardings: Any) -> None:
     """Raises BadArgument: a leaf of a tree of shardings is none, or leaves a dimension to the compiler."""
     for leaf in pytrees.leaves(shardings, is_requested):

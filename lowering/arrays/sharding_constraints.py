@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ...effects.base.errors import BadArgument
@@ -10,7 +11,7 @@ from ...effects.core.arrays import as_array
 from ...effects.operations.sharding_constraint import ShardingConstraint
 from ...effects.trees import pytrees
 from ..compile.placement import over
-from .requested_shardings import for_leaves, over_mesh
+from .requested_shardings import for_leaves, leaf_name, over_mesh
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
@@ -33,12 +34,13 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     if None in wanted:
         raise BadArgument("with_sharding_constraint: each array needs a sharding, got None.", hint="leave it out of x.")
     placed = []
-    for leaf, sharding in zip(leaves, wanted):
+    for i, (leaf, sharding) in enumerate(zip(leaves, wanted)):
         cut = over_mesh(sharding)
         over(cut.mesh)  # calls check from now on where their arguments are
         value = as_array(leaf)
-        if current() is BASE:
-            cut.check_compatible_aval(value.type.shape)
+        shape = value.type.shape
+        if current() is BASE or len(cut.spec) > len(shape):
+            cut.check_fit("with_sharding_constraint", partial(leaf_name, "x", x, i), shape)
         placed.append(perform(ShardingConstraint(cut), value))
     return pytrees.unflatten(tree, placed)
 

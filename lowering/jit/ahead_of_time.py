@@ -118,7 +118,7 @@ class _Stage:
     def out_info(self) -> Any:
         """Shapes and dtypes of the results, in their tree."""
         types = self._trace.recorded.out_types
-        shardings = self._jitted.shardings.of_results(self.out_tree, types)
+        shardings = self._jitted.shardings.of_results(self._jitted.name, self.out_tree, types)
         return self.out_tree.unflatten([described(t, s) for t, s in zip(types, shardings)])
 
     @property
@@ -285,7 +285,7 @@ def trace(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Trac
     found = trace_cache.trace(request, jitted.traces)
     names = lambda i: trace_cache.leaf_name(jitted.fun, i, partition, args, kwargs)
     placement = jitted.placement(args, kwargs, leaves, described_placement(leaves, jitted.name, names), names)
-    placement = jitted.shardings.with_results(placement, found.out_tree, found.recorded.out_types)
+    placement = jitted.shardings.with_results(jitted.name, placement, found.out_tree, found.recorded.out_types)
     return Traced(jitted, pytrees.structure((args, kwargs)), request.types, donated, found, placement)
 
 

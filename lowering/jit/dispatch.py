@@ -8,6 +8,7 @@ A call whose argument types are known is one look-up and one call of the runtime
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 from ...effects.base import config
@@ -118,9 +119,9 @@ class Jitted:
         if not self.sharded:
             return where
         asked = self.shardings.of_arguments(args, kwargs)
-        for sharding, x in zip(asked, leaves):
+        for i, (sharding, x) in enumerate(zip(asked, leaves)):
             if sharding is not None:
-                sharding.check_compatible_aval(type_of(x).shape)
+                sharding.check_fit(self.name, partial(names, i), type_of(x).shape)
         return self.shardings.placement(self.name, asked, shardings_of(leaves), where, names)
 
     # fast paths
@@ -375,7 +376,7 @@ class Jitted:
         else:
             results = STACK.get().answer(CallOp((trace.program,), self.name, False), operands)
         if self.sharded:
-            asked = self.shardings.of_results(trace.out_tree, trace.recorded.out_types)
+            asked = self.shardings.of_results(self.name, trace.out_tree, trace.recorded.out_types)
             results = tuple(constrained(results, asked))
         return trace.unflatten(results)
 
@@ -392,7 +393,7 @@ class Jitted:
             trace = trace_cache.trace(request, self.traces)
             if references_in(trace.program.effects):
                 return None
-            placement = self.shardings.with_results(placement, trace.out_tree, trace.recorded.out_types)
+            placement = self.shardings.with_results(self.name, placement, trace.out_tree, trace.recorded.out_types)
             marks = [i in donated for i in range(len(request.types))]
             compiled = compile_program(
                 trace.recorded, module_name(self.name), marks if donated else (),

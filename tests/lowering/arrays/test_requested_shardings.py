@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import handlax as hx
-from handlax import errors
+from handlax import errors, lax
 from handlax.effects.sharding.mesh import Mesh
 from handlax.effects.sharding.named_sharding import NamedSharding, SingleDeviceSharding
 from handlax.effects.sharding.partition_spec import PartitionSpec as P
@@ -40,3 +40,40 @@ def test_a_sharding_of_arguments_leaves_nothing_to_the_compiler():
     for bad in (P(P.UNCONSTRAINED), NamedSharding(MESH, P(None, P.UNCONSTRAINED))):
         with pytest.raises(errors.BadArgument, match="every dimension must be said"):
             whole_shardings("f", [A, bad])
+
+
+def cut(*spec):
+    return NamedSharding(hx.make_mesh((2, 4), ("d", "m")), hx.P(*spec))
+
+
+def first(w, b):
+    return w
+
+
+TREE = {"a": [np.ones((3, 3), "f")]}
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: hx.device_put(TREE, cut("m")), "device_put: dimension 0 of x['a'][0] must be a multiple of 4"),
+    (lambda: hx.device_put(np.ones((2, 3)), cut(None, "m")), "device_put: dimension 1 of x must be a multiple of 4"),
+    (lambda: hx.jit(first, in_shardings=(cut("m"), None))(TREE, 1.0), "first: dimension 0 of w['a'][0] must be a mul"),
+    (lambda: hx.jit(first, in_shardings=(cut("m"), None)).lower(TREE, 1.0), "first: dimension 0 of w['a'][0] must be"),
+    (lambda: hx.jit(first, in_shardings=(None, cut("m")))(TREE, 1.0), "first: a spec has at most one entry per dimens"),
+    (lambda: hx.jit(first, out_shardings=cut("m"))(TREE, 1.0), "first: dimension 0 of the result['a'][0] must be a mu"),
+    (lambda: hx.jit(first, out_shardings={"a": [cut(None, ("d", "m"))]})(TREE, 1.0), "first: dimension 1 of the resul"),
+    (lambda: lax.with_sharding_constraint(TREE, cut("d")), "with_sharding_constraint: dimension 0 of x['a'][0] must "),
+    (
+        lambda: hx.jit(lambda x: lax.with_sharding_constraint((x, x), cut(None, None, "d")))(np.ones((2, 2))),
+        "with_sharding_constraint: a spec has at most one entry per dimension, got P(None, None, 'd') for x[0] of ",
+    ),
+    (
+        lambda: hx.make_array_from_callback((6,), cut("m"), lambda index: np.ones(1)),
+        "make_array_from_callback: dimension 0 of the array must be a multiple of 4",
+    ),
+    (lambda: cut("m").shard_shape((6,)), "NamedSharding: dimension 0 of an array must be a multiple of 4"),
+])  # fmt: skip
+def test_an_array_that_cannot_be_cut_is_named_with_its_function_and_dimension(call, message):
+    with pytest.raises(hx.errors.ShapeMismatch) as found:
+        call()
+    assert found.value.what.startswith(message) and "Mesh(" not in found.value.what
+    assert "at most one" in message or found.value.hint.startswith("pad it to ")
