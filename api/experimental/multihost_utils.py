@@ -5,8 +5,10 @@ Each function is called by every process, in the same order; with one process it
 
 from __future__ import annotations
 
-import zlib
+import hashlib
+import json
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from ..lowering.arrays.assembled_arrays import make_array_from_process_local_dat
 from ..lowering.arrays.sharding_constraints import reshard
 from ..lowering.jit.devices import devices, process_count, process_index
 from ..lowering.jit.jit import jit
+from ..lowering.xla.lazy import runtime
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
@@ -61,20 +64,47 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
 
 
 def sync_global_devices(name: str) -> None:
-    """Wait until every process is here. Raises ProcessesDiffer: one waits under another name."""
-    assert_equal(np.uint32(zlib.crc32(name.encode())), f"sync_global_devices: every process must say {name!r}")
+    """Wait until every process is here. Raises ProcessesDiffer, in every process: one waits under another name."""
+    _check_same([("", name, repr(name))], "sync_global_devices: every process must give the same name")
+    broadcast_one_to_all(np.uint8(0))  # the devices wait for each other too
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
-    """Raises ProcessesDiffer, with this message: the arrays are not bit for bit those of the first process."""
-    expected = broadcast_one_to_all(in_tree)
-    for (path, mine), first in zip(pytrees.leaves_with_path(in_tree), pytrees.leaves(expected)):
-        if _bytes(_host(mine)).tobytes() != _bytes(first).tobytes():
-            where = pytrees.keystr(path)
-            raise ProcessesDiffer(
-                f"{fail_message or 'assert_equal: every process must have the same'}, got {mine!r} in process "
-                f"{process_index()} where the first has {first!r}{f', at {where}' if where else ''}."
-            )
+    """Check that the arrays of every process are bit for bit those of the first.
+
+    Raises: ProcessesDiffer, with this message and in every process: those of one are not.
+    """
+    facts = [
+        (pytrees.keystr(path), f"{host.dtype}{host.shape}{_digest(host.tobytes())}", repr(leaf))
+        for path, leaf in pytrees.leaves_with_path(in_tree) for host in [_host(leaf)]
+    ]  # fmt: skip
+    _check_same(facts, fail_message or "assert_equal: every process must have the same")
+
+
+def _check_same(facts: list[tuple[str, str, str]], message: str) -> None:
+    """Raises ProcessesDiffer, in every process: one has other facts, each of which is a path, a digest, and words."""
+    said = _said_by_all(_digest(repr([fact[:2] for fact in facts]).encode()))
+    others = [number for number in said if said[number] != said[0]]
+    if others:
+        number = process_index() if process_index() in others else others[0]
+        texts = _said_by_all(json.dumps(facts))
+        pairs = zip_longest(json.loads(texts[number]), json.loads(texts[0]), fillvalue=("", "", "nothing"))
+        here, first = next(pair for pair in pairs if pair[0][:2] != pair[1][:2])
+        where = here[0] or first[0]
+        raise ProcessesDiffer(
+            f"{message}, got {here[2]} in process {number} where the first has {first[2]}"
+            f"{f', at {where}' if where else ''}."
+        )
+
+
+def _said_by_all(text: str) -> dict[int, str]:
+    """What each process says, by its number."""
+    joined = runtime.connection()
+    return {0: text} if joined is None else joined.all_say(text, frozenset(range(joined.count)))
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:

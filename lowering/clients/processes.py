@@ -32,6 +32,7 @@ from .jaxlib_modules import Client, RuntimeFailure, _jax
 
 _COORDINATOR = Path(__file__).with_name("coordinator.py")
 _CURRENT: list[Connection] = []
+_ENDED = "handlax/ended/"
 _LONGEST_WAIT = 1800  # seconds
 _PATIENCE = 10  # seconds that the end waits for an answer of the coordinator
 
@@ -143,8 +144,9 @@ class Connection:
         self.coordinator = coordinator
         self.count, self.index = membership.count, membership.index
         self.failure: str | None = None
-        self._launches: Counter[frozenset[int]] = Counter()
+        self._shared: Counter[frozenset[int]] = Counter()
         self._said: Counter[frozenset[int]] = Counter()
+        self._counting = threading.Lock()
         self.on_failure: Callable[[], None] = self._break_connections
         self._ended = threading.Event()
         self._asker = threading.Thread(target=self._call_roll, name="handlax roll call", daemon=True)
@@ -170,16 +172,20 @@ class Connection:
     def meet(self, name: str, timeout: int, who: Iterable[int] | None = None) -> None:
         """Wait until all processes are here, or those of these numbers.
 
-        A barrier of the runtime does not end when a process dies: it is tried for a second at a time, until all are at
-        it at once.
-
-        Raises: ProcessFailure: one has failed, or does not come in time.
+        Raises: ProcessFailure: one has failed or ended, or does not come in time.
         """
-        numbers, deadline = None if who is None else [*who], time.monotonic() + timeout
+        numbers = frozenset(range(self.count) if who is None else who)
+        self.take_part(numbers)
+        self._wait(name, timeout, numbers)
+
+    def _wait(self, name: str, timeout: int, numbers: Iterable[int]) -> None:
+        """A barrier of the runtime does not end when a process dies: it is tried for a second at a time, until all are
+        at it at once."""
+        deadline = time.monotonic() + timeout
         while True:
             self.check()
             try:
-                return self.client.wait_at_barrier(name, 1000, numbers)
+                return self.client.wait_at_barrier(name, 1000, sorted(numbers))
             except RuntimeFailure as error:
                 if time.monotonic() > deadline:
                     raise self.error(f"one did not come to {name} within {timeout} s") from error
@@ -189,14 +195,14 @@ class Connection:
         self._said[who] += 1  # two places in turn: who writes to one again knows that all have read it
         place = f"handlax/said/{sorted(who)}/{self._said[who] % 2}"
         self.client.key_value_set(f"{place}/{self.index}", text, allow_overwrite=True)
-        self.meet(place, _LONGEST_WAIT, sorted(who))
+        self.meet(place, _LONGEST_WAIT, who)
         found = self.client.key_value_dir_get(place)
         return {int(name.rpartition("/")[2]): said for name, said in found}
 
-    def meet_to_launch(self, who: frozenset[int]) -> None:
-        """Wait for the processes of these numbers, as long as XLA's collectives wait for each other."""
-        self._launches[who] += 1
-        self.meet(f"launch {self._launches[who]} of {sorted(who)}", _LONGEST_WAIT, sorted(who))
+    def take_part(self, who: frozenset[int]) -> None:
+        """Count what the processes of these numbers do together: who has ended and counted less is missed."""
+        with self._counting:
+            self._shared[who] += 1
 
     def check(self) -> None:
         """Raises ProcessFailure: a process has failed."""
@@ -212,16 +218,30 @@ class Connection:
     # Who is alive
 
     def _call_roll(self) -> None:
-        """Ask again and again who is alive. The answer comes when all have asked who are, or after their timeout."""
+        """Ask again and again who is alive, and who has ended and is missed.
+
+        The first answer comes when all have asked who are alive, or after their timeout.
+        """
         everyone, timeout = [*range(self.count)], self.membership.heartbeat_timeout
         while not self._ended.wait(min(timeout / 10, 2)):
             try:
                 alive = self.client.get_live_nodes(everyone)
+                ended = self._counts_of_ended()
             except RuntimeFailure as error:
                 return self._fail(f"the coordinator does not answer ({str(error).partition(chr(10))[0]})")
-            if len(alive) < self.count:
-                dead = ", ".join([str(index) for index in everyone if index not in alive])
-                return self._fail(f"process {dead} has left, or has not answered for {timeout} s")
+            missed = [index for index in ended if any([index in who and self._shared[who] > ended[index].get(who, 0)
+                                                       for who in [*self._shared]])]  # fmt: skip
+            if missed:
+                return self._fail(f"process {_numbers(missed)} has ended")
+            dead = [index for index in everyone if index not in alive and index not in ended]
+            if dead:
+                return self._fail(f"process {_numbers(dead)} has left, or has not answered for {timeout} s")
+
+    def _counts_of_ended(self) -> dict[int, dict[frozenset[int], int]]:
+        """What each process that has come to its end had counted, by its number."""
+        notes = self.client.key_value_dir_get(_ENDED)
+        return {int(name.rpartition("/")[2]): {frozenset(who): count for who, count in json.loads(text)}
+                for name, text in notes}  # fmt: skip
 
     def _fail(self, found: str) -> None:
         if not self._ended.is_set():
@@ -257,9 +277,12 @@ class Connection:
         """
         together = wait and self.failure is None
         try:
+            with suppress(RuntimeFailure), self._counting:
+                counts = [[sorted(who), count] for who, count in self._shared.items()]
+                self.client.key_value_set(f"{_ENDED}{self.index}", json.dumps(counts))
             if together:
                 together = False
-                self.meet("the end", self.membership.end_timeout)
+                self._wait("the end", self.membership.end_timeout, range(self.count))
                 together = True
         finally:
             self._ended.set()
@@ -269,6 +292,10 @@ class Connection:
             if self.coordinator is not None:
                 self.coordinator.stdin.write("done" if together else "")  # type: ignore[union-attr]
                 self.coordinator.stdin.close()  # type: ignore[union-attr]
+
+
+def _numbers(found: Iterable[int]) -> str:
+    return ", ".join(map(str, found))
 
 
 def _leave_at_exit() -> None:

@@ -50,7 +50,9 @@ def compile(
     if isinstance(found, Success):
         try:
             blob = found.unwrap()
-            loaded = runtime.deserialize(blob, devices=devices, results=results, options=options, places=places)
+            loaded = runtime.deserialize(
+                blob, devices=devices, results=results, options=options, places=places, text=text
+            )
         except CompileError as error:
             _reject(path, str(error))
         else:

@@ -1,5 +1,6 @@
 """Executables: StableHLO compiled, executed, serialised and analysed by XLA."""
 
+import hashlib
 import importlib
 import os
 import pathlib
@@ -13,12 +14,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...effects.base.caches import cached, once
-from ...effects.base.errors import CompileError
+from ...effects.base.errors import CompileError, ProcessesDiffer
 from ...effects.sharding.devices import is_addressable
 from ...effects.sharding.mesh import Mesh
 from ..clients.jaxlib_modules import JAXLIB_VERSION, Client, _jax, xc
 from ..clients.platforms import COUNTS
-from ..clients.processes import connection
+from ..clients.processes import Connection, connection
 from .buffer_types import Aval, BufferSharding, Device, aval, chosen_sharding, sharding
 from .buffers import Buffer
 
@@ -34,19 +35,25 @@ class Executable:
     types: the caller ensures the types.
     """
 
-    __slots__ = ("_met", "_shardings", "arguments", "devices", "execute", "loaded", "results")
+    __slots__ = ("_group", "_shardings", "arguments", "devices", "execute", "loaded", "results", "text")
 
     def __init__(
-        self, loaded: Any, devices: Sequence[Device], results: Sequence[ResultType], places: Places | None = None
+        self,
+        loaded: Any,
+        devices: Sequence[Device],
+        results: Sequence[ResultType],
+        places: Places | None = None,
+        text: str | bytes = "",
     ):
         self.loaded = loaded
+        self.text = text
         self.devices = tuple(devices)
         self.results = tuple(aval(shape, dtype) for shape, dtype in results)
         self.arguments: tuple[BufferSharding, ...] = () if places is None else tuple(places[1])
         self._shardings = (
             (sharding(self.devices[0]),) * len(self.results) if places is None else self._sharded(*places)
         )
-        self._met = all(map(is_addressable, self.devices))  # whether all processes are known to have come so far
+        self._group: frozenset[int] | None = None  # the processes that meet in the program, once they have met
         self.execute: Callable[[Sequence[Buffer]], list[Buffer]] = self.bind()
 
     def _sharded(
@@ -83,29 +90,50 @@ class Executable:
         execute, handlers = self.loaded.execute_sharded, self.handlers(wrap, committed)
         if len(self.devices) > 1 and _STARVES and self.devices[0].platform == "cpu":
             execute = _one_after_the_other(execute)
-        if not self._met:
-            execute = self._after_meeting(execute)
+        if not all(map(is_addressable, self.devices)):
+            execute = self._together(execute)
 
         def call(buffers: Sequence[Buffer]) -> list[Any]:
             return execute(buffers).consume_with_handlers(handlers)
 
         return call
 
-    def _after_meeting(self, execute: Callable[..., Any]) -> Callable[[Sequence[Buffer]], Any]:
-        """``execute``, which at first waits for the other processes, where they meet in the program.
-
-        Connections are made at the first collective, and for these XLA waits no longer than half a minute.
-        """
+    def _together(self, execute: Callable[..., Any]) -> Callable[[Sequence[Buffer]], Any]:
+        """``execute``, which is counted, and at first waits for the other processes, where they meet in the program."""
+        joined = connection()
+        if joined is None:
+            return execute
 
         def launch(buffers: Sequence[Buffer]) -> Any:
-            if not self._met:
-                joined = connection()
-                if joined is not None and self.devices[0].platform == "cpu" and _COLLECTIVES.search(self.hlo_text()):
-                    joined.meet_to_launch(frozenset([device.process_index for device in self.devices]))
-                self._met = True
+            if self._group is None:
+                self._group = self._meet(joined)
+            if self._group:
+                joined.take_part(self._group)
             return execute(buffers)
 
         return launch
+
+    def _meet(self, joined: Connection) -> frozenset[int]:
+        """The processes that meet in the program, which have come to launch it; none where it has no collective.
+
+        Connections are made at the first collective, and for these XLA waits no longer than half a minute. Raises:
+        ProcessesDiffer: another process has come with another program.
+        """
+        if not _COLLECTIVES.search(self.hlo_text()):
+            return frozenset()
+        group = frozenset([device.process_index for device in self.devices])
+        text = self.text.encode() if isinstance(self.text, str) else self.text
+        name = _MODULE_NAME.search(text)
+        said = joined.all_say(f"{name[1].decode() if name else 'program'} {hashlib.sha256(text).hexdigest()}", group)
+        mine = said[joined.index]
+        others = [f"{words.split()[0]} in process {number}" for number, words in said.items() if words != mine]
+        if others:
+            raise ProcessesDiffer(
+                f"{mine.split()[0]}: every process must launch the same programs over devices of all, in the same order, "
+                f"got {mine.split()[0]} here, and another program, {', '.join(others)}.",
+                hint="what a process computes by itself is given to the program as an argument.",
+            )
+        return group
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimate: "flops", "bytes accessed", "transcendentals", ..."""
@@ -124,6 +152,7 @@ class Executable:
         return bytes(self.loaded.serialize())
 
 
+_MODULE_NAME = re.compile(rb"module @(\w+)")
 _COLLECTIVES = re.compile(r"\b(all-(reduce|gather|to-all)|reduce-scatter|collective-\w+)\b")
 _LAST: list[Any] = []  # the token of the last program over several devices
 _LAUNCHING = threading.Lock()
@@ -183,7 +212,7 @@ def compile(
             loaded = client.compile_and_load(text, xc.DeviceList(tuple(devices)), built)
     except _jax.JaxRuntimeError as error:
         raise _compile_error(str(error), text) from error
-    return Executable(loaded, devices, results, places)
+    return Executable(loaded, devices, results, places, text)
 
 
 def _with_host_calls(text: str, platform: str) -> Any:
@@ -220,10 +249,13 @@ def deserialize(
     results: Sequence[ResultType],
     options: Mapping[str, Any] | None = None,
     places: Places | None = None,
+    text: str = "",
 ) -> Executable:
     """The program that ``Executable.serialize`` wrote.
 
         deserialize(e.serialize(), devices=e.devices, results=...).execute(xs) == e.execute(xs)
+
+    ``text`` is that of the program, by which processes that launch it together know it.
 
     Raises: CompileError: the bytes are not those of a program of this version of XLA for this platform.
     """
@@ -233,7 +265,7 @@ def deserialize(
         loaded = client.deserialize_executable(blob, xc.DeviceList(tuple(devices)), _compile_options(devices, options))
     except _jax.JaxRuntimeError as error:
         raise CompileError(f"the bytes must be a serialized program of jaxlib {JAXLIB_VERSION}: {error}") from error
-    return Executable(loaded, devices, results, places)
+    return Executable(loaded, devices, results, places, text)
 
 
 def _compile_options(devices: Sequence[Device], options: Mapping[str, Any] | None) -> Any:

@@ -1,5 +1,7 @@
 """Values of all processes brought together; here there is one, over whose devices everything is done all the same."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -44,12 +46,20 @@ def test_processes_that_differ(monkeypatch):
     tree = {"a": np.array([np.nan, -0.0]), "b": 3}
     mh.assert_equal(tree)
     mh.sync_global_devices("start")
-    monkeypatch.setattr(mh, "broadcast_one_to_all", lambda tree: hx.tree.map(lambda x: np.zeros_like(x), tree))
-    with pytest.raises(AssertionError, match=r"must have the same, got .* at \['a'\]"):
+    others = []  # what process 1 says
+
+    def differ(*facts):
+        others[:] = ["", json.dumps(facts)]
+
+    monkeypatch.setattr(mh, "_said_by_all", lambda text: {0: text, 1: others.pop(0)})
+    differ(["['a']", "float64(1,)", "0.0"])
+    with pytest.raises(AssertionError, match=r"must have the same, got 0.0 in process 1 .* array\(\[-0.\]\), at \['a'\]"):
         mh.assert_equal({"a": np.array([-0.0])})
-    with pytest.raises(hx.errors.ProcessesDiffer, match="no luck, got 3"):
+    differ()
+    with pytest.raises(hx.errors.ProcessesDiffer, match="no luck, got nothing in process 1 where the first has 3"):
         mh.assert_equal(3, "no luck")
-    with pytest.raises(hx.errors.ProcessesDiffer, match="must say 'start'"):
+    differ(["", "end", "'end'"])
+    with pytest.raises(hx.errors.ProcessesDiffer, match="the same name, got 'end' in process 1 .* has 'start'"):
         mh.sync_global_devices("start")
 
 

@@ -105,6 +105,15 @@ told(lambda: str(x))
 told(lambda: x.tolist())
 told(lambda: hx.device_put(np.arange(2.0) + me, sharding))
 told(lambda: mh.assert_equal(np.arange(2) + me, "unequal"))
+told(lambda: mh.assert_equal({"a": 1, "b": np.ones(2 + me)}))
+told(lambda: mh.assert_equal({"a": 1, "b": np.arange(2)}))
+told(lambda: mh.sync_global_devices(f"step {me}"))
+told(lambda: mh.sync_global_devices("step"))
+told(lambda: [x.sum().item() for x in [hx.jit(lambda x: x + me)(np.ones(2))]])      # its own program on its own device
+sums = [lambda x: lax.psum(x, "i"), lambda x: lax.psum(x * 2, "i")[:1]]
+over = lambda f: hx.jit(hx.shard_map(f, mesh=sharding.mesh, in_specs=P("i"), out_specs=P()))
+told(lambda: over(sums[me])(x))
+told(lambda: over(sums[0])(x).tolist())
 told(lambda: mh.broadcast_one_to_all(np.float32(me + 5)))
 told(lambda: mh.process_allgather(np.float32(me + 5)).tolist())
 told(lambda: hx.jit(hx.pmap(lambda x: x))(np.ones(1)))
@@ -122,11 +131,23 @@ def test_what_processes_do_not_share_is_said():
     assert first[:3] == second[:3] == ["Array(shape=(4,), dtype=float32)", part, part]
     assert first[3].startswith("ProcessesDiffer device_put: every process must put the same array over devices of all")
     assert [lines[3].rstrip(".")[-1] for lines in (first, second)] == ["1", "0"]
-    assert (first[4], second[4].partition(",")[0]) == ("None", "ProcessesDiffer unequal")
-    assert first[5:7] == second[5:7] == ["5.0", "[5.0, 6.0]"]
+    differ = ["unequal, got array([1, 2]) in process 1 where the first has array([0, 1]).",
+              "assert_equal: every process must have the same, got array([1., 1., 1.]) in process 1 where the first has "
+              "array([1., 1.]), at ['b']."]  # fmt: skip
+    assert first[4:6] == second[4:6] == [f"ProcessesDiffer {text}" for text in differ]
+    name = "sync_global_devices: every process must give the same name, got 'step 1' in process 1 where the first has"
+    assert first[6:9] == second[6:9] == ["None", f"ProcessesDiffer {name} 'step 0'.", "None"]
+    assert (first.pop(9), second.pop(9)) == ("[2.0]", "[4.0]")
+    for number, lines in enumerate((first, second)):
+        program = lines.pop(9)
+        assert program.startswith("ProcessesDiffer jit__lambda: every process must launch the same programs")
+        assert program.endswith(f"got jit__lambda here, and another program, jit__lambda in process {1 - number}.")
+    assert first.pop(9) == second.pop(9) == "[1.0, 3.0]"
+    del first[4:9], second[4:9]
+    assert first[4:6] == second[4:6] == ["5.0", "[5.0, 6.0]"]
     refused = "ProcessFailure distributed.initialize: processes are joined once, and they are already."
-    assert first[7] == second[7] and first[7].startswith("CannotCross pmap: with several processes")
-    assert first[8:] == second[8:] == [refused, "True", "False"]
+    assert first[6] == second[6] and first[6].startswith("CannotCross pmap: with several processes")
+    assert first[7:] == second[7:] == [refused, "True", "False"]
 
 
 # Processes that fail: what the others are told, and when.
