@@ -147,6 +147,7 @@ class Connection:
         self._shared: Counter[frozenset[int]] = Counter()
         self._said: Counter[frozenset[int]] = Counter()
         self._counting = threading.Lock()
+        self._at_end = False
         self.on_failure: Callable[[], None] = self._break_connections
         self._ended = threading.Event()
         self._asker = threading.Thread(target=self._call_roll, name="handlax roll call", daemon=True)
@@ -187,6 +188,8 @@ class Connection:
             try:
                 return self.client.wait_at_barrier(name, 1000, sorted(numbers))
             except RuntimeFailure as error:
+                with suppress(RuntimeFailure):
+                    self._look_who_has_ended()
                 if time.monotonic() > deadline:
                     raise self.error(f"one did not come to {name} within {timeout} s") from error
 
@@ -218,30 +221,34 @@ class Connection:
     # Who is alive
 
     def _call_roll(self) -> None:
-        """Ask again and again who is alive, and who has ended and is missed.
-
-        The first answer comes when all have asked who are alive, or after their timeout.
-        """
+        """Ask again and again who is alive. The answer comes when all have asked who are, or after their timeout."""
         everyone, timeout = [*range(self.count)], self.membership.heartbeat_timeout
-        while not self._ended.wait(min(timeout / 10, 2)):
+        while self.failure is None and not self._ended.wait(min(timeout / 10, 2)):
             try:
+                ended = self._look_who_has_ended()
                 alive = self.client.get_live_nodes(everyone)
-                ended = self._counts_of_ended()
             except RuntimeFailure as error:
                 return self._fail(f"the coordinator does not answer ({str(error).partition(chr(10))[0]})")
-            missed = [index for index in ended if any([index in who and self._shared[who] > ended[index].get(who, 0)
-                                                       for who in [*self._shared]])]  # fmt: skip
-            if missed:
-                return self._fail(f"process {_numbers(missed)} has ended")
             dead = [index for index in everyone if index not in alive and index not in ended]
+            if dead:
+                ended = self._look_who_has_ended()
+                dead = [index for index in dead if index not in ended]
             if dead:
                 return self._fail(f"process {_numbers(dead)} has left, or has not answered for {timeout} s")
 
-    def _counts_of_ended(self) -> dict[int, dict[frozenset[int], int]]:
-        """What each process that has come to its end had counted, by its number."""
-        notes = self.client.key_value_dir_get(_ENDED)
-        return {int(name.rpartition("/")[2]): {frozenset(who): count for who, count in json.loads(text)}
-                for name, text in notes}  # fmt: skip
+    def _look_who_has_ended(self) -> set[int]:
+        """Those that have come to their end, which is a failure if they had still to take part in something."""
+        notes = {int(name.rpartition("/")[2]): json.loads(text) for name, text in self.client.key_value_dir_get(_ENDED)}
+        missed = [index for index, note in notes.items() if self._misses(index, **note)]
+        if missed:
+            self._fail(f"process {_numbers(missed)} has ended")
+        return set(notes)
+
+    def _misses(self, index: int, waits: bool, shared: list[tuple[list[int], int]]) -> bool:
+        """Whether this process does something with one that will not, as it has ended, or does not wait at the end."""
+        counts = {frozenset(who): count for who, count in shared}
+        return not waits if self._at_end else any([
+            index in who and count > counts.get(who, 0) for who, count in [*self._shared.items()]])
 
     def _fail(self, found: str) -> None:
         if not self._ended.is_set():
@@ -277,9 +284,11 @@ class Connection:
         """
         together = wait and self.failure is None
         try:
-            with suppress(RuntimeFailure), self._counting:
-                counts = [[sorted(who), count] for who, count in self._shared.items()]
-                self.client.key_value_set(f"{_ENDED}{self.index}", json.dumps(counts))
+            self._at_end = True
+            with suppress(RuntimeFailure):
+                shared = [[sorted(who), count] for who, count in self._shared.items()]
+                note = json.dumps({"waits": together, "shared": shared})
+                self.client.key_value_set(f"{_ENDED}{self.index}", note)
             if together:
                 together = False
                 self._wait("the end", self.membership.end_timeout, range(self.count))

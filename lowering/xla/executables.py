@@ -129,8 +129,8 @@ class Executable:
         others = [f"{words.split()[0]} in process {number}" for number, words in said.items() if words != mine]
         if others:
             raise ProcessesDiffer(
-                f"{mine.split()[0]}: every process must launch the same programs over devices of all, in the same order, "
-                f"got {mine.split()[0]} here, and another program, {', '.join(others)}.",
+                f"{mine.split()[0]}: every process must launch the same programs over devices of all, in the same "
+                f"order, got {mine.split()[0]} here, and another program, {', '.join(others)}.",
                 hint="what a process computes by itself is given to the program as an argument.",
             )
         return group

@@ -132,8 +132,8 @@ def test_what_processes_do_not_share_is_said():
     assert first[3].startswith("ProcessesDiffer device_put: every process must put the same array over devices of all")
     assert [lines[3].rstrip(".")[-1] for lines in (first, second)] == ["1", "0"]
     differ = ["unequal, got array([1, 2]) in process 1 where the first has array([0, 1]).",
-              "assert_equal: every process must have the same, got array([1., 1., 1.]) in process 1 where the first has "
-              "array([1., 1.]), at ['b']."]  # fmt: skip
+              "assert_equal: every process must have the same, got array([1., 1., 1.]) in process 1 where the first "
+              "has array([1., 1.]), at ['b']."]  # fmt: skip
     assert first[4:6] == second[4:6] == [f"ProcessesDiffer {text}" for text in differ]
     name = "sync_global_devices: every process must give the same name, got 'step 1' in process 1 where the first has"
     assert first[6:9] == second[6:9] == ["None", f"ProcessesDiffer {name} 'step 0'.", "None"]
@@ -169,8 +169,16 @@ if me == int(sys.argv[2]):
         os.kill(os.getpid(), signal.SIGSTOP)
     if mode == "raises":
         raise ValueError("its own")
+    if mode in ("ends", "alone"):
+        sys.exit(0)
     if mode == "slow":
         time.sleep(3.5)
+if mode == "alone":
+    time.sleep(4)
+    print(hx.jit(lambda x: x + 1)(2.0).item())
+    sys.exit(0)
+if mode == "ends" and me == 0:      # a program that was never launched
+    total = hx.jit(hx.shard_map(lambda x: lax.pmax(x, "i"), mesh=mesh, in_specs=P("i"), out_specs=P()))
 begin = time.monotonic()
 try:
     print(float(total(x)[0]))
@@ -179,18 +187,27 @@ except hx.errors.ProcessFailure as error:
 """
 
 
-@pytest.mark.parametrize(("mode", "who", "expected"), [
-    ("killed", 0, "one has ended or cannot be reached"),
-    pytest.param("killed", 1, "one has ended or cannot be reached", marks=pytest.mark.sweep),
-    pytest.param("raises", 1, "one has ended or cannot be reached", marks=pytest.mark.sweep),
-    ("stopped", 1, "process 1 has left, or has not answered for 3 s."),
+UNREACHABLE = "one has ended or cannot be reached"
+
+
+@pytest.mark.parametrize(("mode", "who", "expected", "heartbeat", "status"), [
+    ("killed", 0, UNREACHABLE, 100, -9),
+    pytest.param("killed", 1, UNREACHABLE, 100, -9, marks=pytest.mark.sweep),
+    pytest.param("raises", 1, UNREACHABLE, 100, 1, marks=pytest.mark.sweep),
+    ("stopped", 1, "process 1 has left, or has not answered for 3 s.", 3, -9),
+    ("ends", 0, "process 0 has ended.", 3, 0),      # waited for within a program
+    pytest.param("ends", 1, "process 1 has ended.", 3, 0, marks=pytest.mark.sweep),      # and before one
 ])
-def test_who_waits_for_one_that_fails_is_told(mode, who, expected):
-    started = start(MEETING, 2, mode, who, heartbeat=3)
-    statuses, lines = await_all(started, but=who)
+def test_who_waits_for_one_that_fails_or_has_ended_is_told_and_ends(mode, who, expected, heartbeat, status):
+    statuses, lines = await_all(start(MEETING, 2, mode, who, heartbeat=heartbeat), who if mode == "stopped" else None)
     other = 1 - who
     assert lines[other] == ["3.0", f"True process {other}: all 2 processes must take part, {expected}"]
-    assert statuses[other] == 0
+    assert (statuses[other], statuses[who]) == (0, status)
+
+
+def test_one_that_has_ended_and_is_not_needed_is_no_failure():
+    statuses, lines = await_all(start(MEETING, 2, "alone", 1, heartbeat=2))
+    assert statuses == [0, 0] and lines == [["3.0", "3.0"], ["3.0"]]
 
 
 def test_who_is_slow_is_waited_for():
