@@ -147,14 +147,21 @@ def all_to_all(
     Raises: ShapeMismatch: the size of ``split_axis`` is not the number of lanes, or no multiple of it. BadArgument:
     groups differ in size. UnboundAxis: nothing binds a name.
     """
-    axes, groups, size = equal_groups("all_to_all", axis_name, axis_index_groups)
+    return _exchanged("all_to_all", x, axis_name, split_axis, concat_axis, axis_index_groups, tiled)
+
+
+def _exchanged(
+    where: str, x: Any, axis_name: Any, split_axis: int, concat_axis: int, groups: Any, tiled: bool
+) -> Any:
+    """``all_to_all`` for the function ``where``."""
+    axes, groups, size = equal_groups(where, axis_name, groups)
     sizes = [n for _, n in axes] if groups is None else [size]
 
     def exchange_leaf(leaf: Any) -> Any:
         y = as_array(leaf)
         shape = y.type.shape
-        split, block = _divided("all_to_all", y, split_axis, size, tiled)
-        concat = canonical_axis(concat_axis, len(shape), "all_to_all")
+        split, block = _divided(where, y, split_axis, size, tiled)
+        concat = canonical_axis(concat_axis, len(shape), where)
         if axes:
             y = reshape(y, (*shape[:split], *sizes, *([block] if tiled else []), *shape[split + 1 :]))
             y = collect(AllToAll(axes, groups, _dims(axes, groups, split)), y)
@@ -170,7 +177,7 @@ def all_to_all(
 
 def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
     """The mapped axis and dimension ``axis`` exchanged: ``all_to_all(x, axis_name, axis, axis)``."""
-    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+    return _exchanged("pswapaxes", x, axis_name, axis, axis, axis_index_groups, False)
 
 
 def pgather(src: Any, idx: Any, axes: Any) -> Any:
@@ -210,10 +217,14 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """
     if to != "varying":
         raise BadArgument(f"pcast: values can be cast to='varying', got {to!r}.", hint="psum makes them invariant.")
-    axes = tracked(bound_axes("pcast", axis_name))
-    return tree_map(lambda leaf: vary(as_array(leaf), axes), x)
+    return _cast("pcast", x, axis_name)
 
 
 def pvary(x: Any, axis_name: Any) -> Any:
     """``pcast(x, axis_name, to="varying")``."""
-    return pcast(x, axis_name, to="varying")
+    return _cast("pvary", x, axis_name)
+
+
+def _cast(where: str, x: Any, axis_name: Any) -> Any:
+    axes = tracked(bound_axes(where, axis_name))
+    return tree_map(lambda leaf: vary(as_array(leaf), axes), x)

@@ -110,13 +110,13 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The mean of ``x`` over all lanes: ``psum(x) / psum(1)``, integers as floats; arguments as of ``psum``."""
     dims, names = _dims_and_names(axis_name)
-    count = psum(1, names, axis_index_groups=axis_index_groups)
+    count = _reduced(Psum, "pmean", 1, tuple(names), axis_index_groups)
 
     def mean_leaf(leaf: Any) -> Any:
         y = as_array(leaf)
         shape, dtype = y.type.shape, y.type.dtype
         term = leaf if isinstance(leaf, (int, float, complex)) or is_bool(dtype) else convert(y, to_inexact(dtype))
-        total = psum(term, axis_name, axis_index_groups=axis_index_groups)
+        total = _reduced(Psum, "pmean", term, axis_name, axis_index_groups)
         return total / (count * prod([shape[d] for d in canonical_axes(dims, len(shape), "pmean")]))
 
     return tree_map(mean_leaf, x)
@@ -157,7 +157,7 @@ def pdot(
     x: Any, y: Any, axis_name: Any, pos_contract: Any = ((), ()), pos_batch: Any = ((), ()), precision: Any = None
 ) -> Any:
     """The product of two arrays, summed over named axes and over pairs of dimensions: ``psum(dot_general(x, y))``."""
-    return psum(dot_general(x, y, (pos_contract, pos_batch), precision), axis_name)
+    return _reduced(Psum, "pdot", dot_general(x, y, (pos_contract, pos_batch), precision), axis_name, None)
 
 
 def _prefixes(where: str, kind: Any, scan: Callable[..., Any], doc: str) -> Callable[..., Any]:

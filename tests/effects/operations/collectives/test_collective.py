@@ -126,6 +126,30 @@ def test_the_hint_for_an_unbound_axis_names_those_in_scope(bind, hint):
     assert found.value.hint.startswith(hint) and "axis_name='zz'" in found.value.hint
 
 
+OF_AN_AXIS = {
+    **dict.fromkeys([
+        "psum", "pmean", "pmax", "pmin", "pprod", "pargmax", "pargmin", "all_gather", "psum_scatter", "pvary",
+        "pcumsum", "pcumprod", "pcummax", "pcummin",
+    ], lambda f, x: f(x, "zz")),
+    "axis_index": lambda f, x: f("zz"),
+    "axis_size": lambda f, x: f("zz"),
+    "pcast": lambda f, x: f(x, "zz", to="varying"),
+    "ppermute": lambda f, x: f(x, "zz", [(0, 1)]),
+    "pshuffle": lambda f, x: f(x, "zz", [0]),
+    "pbroadcast": lambda f, x: f(x, "zz", 0),
+    "pswapaxes": lambda f, x: f(x, "zz", 0),
+    "all_to_all": lambda f, x: f(x, "zz", 0, 0),
+    "pgather": lambda f, x: f(x, 0, "zz"),
+    "pdot": lambda f, x: f(x, x, "zz", ((0, 1), (0, 1))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_AN_AXIS)
+def test_an_unbound_axis_is_an_error_of_the_function_that_was_called(name):
+    with pytest.raises(errors.UnboundAxis, match=f"^{name}: nothing binds the axis 'zz'; in scope are 'd' of size 2"):
+        on_devices(lambda x: OF_AN_AXIS[name](getattr(lax, name), x))(np.ones((4, 3), "f"))
+
+
 def test_the_hint_for_an_axis_that_the_mesh_leaves_to_the_compiler_says_who_binds_it():
     with pytest.raises(errors.UnboundAxis) as found:
         on_devices(lambda x: lax.psum(x, "m"), axis_names={"d"})(np.ones((4, 3)))
