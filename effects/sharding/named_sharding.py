@@ -115,6 +115,15 @@ class Sharding(ImmutableObject):
 
     def check_fit(self, where: str, name: Callable[[], str], shape: Shape) -> None:
         """Raises ShapeMismatch, for the function ``where`` and its array of this name: it cannot be placed so."""
+        try:
+            _shape_of_part(self, shape)  # which is cached
+            return
+        except ShapeMismatch:
+            pass
+        self._refuse(where, name, shape)
+
+    def _refuse(self, where: str, name: Callable[[], str], shape: Shape) -> None:
+        """Raises ShapeMismatch, with these names, where an array of this shape cannot be placed so."""
 
     def __hash__(self) -> int:
         return self._hash
@@ -244,7 +253,7 @@ class NamedSharding(Sharding):
         sizes = dict(self.mesh.shape_tuple)
         return [prod([sizes[name] for name in entry_axes(entry)]) for entry in self.spec]
 
-    def check_fit(self, where: str, name: Callable[[], str], shape: Shape) -> None:
+    def _refuse(self, where: str, name: Callable[[], str], shape: Shape) -> None:
         if len(self.spec) > len(shape):
             raise ShapeMismatch(
                 f"{where}: a spec has at most one entry per dimension, got {self.spec} for {name()} of shape {shape}."
@@ -322,7 +331,7 @@ def make_single_device_sharding(device: MeshDevice, *, memory_kind: str | None =
 @cached("shapes of parts", 4096)
 def _shape_of_part(sharding: Sharding, shape: Shape) -> Shape:
     """The shape of each part of an array of this shape. Raises ShapeMismatch."""
-    sharding.check_fit(type(sharding).__name__, lambda: "an array", shape)
+    sharding._refuse(type(sharding).__name__, lambda: "an array", shape)
     return tuple([size // count for size, count in zip(shape, sharding.parts(len(shape)))])
 
 
