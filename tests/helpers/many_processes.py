@@ -45,7 +45,7 @@ def in_processes(code, processes, devices=1, **options):
     return [done.lines[index] for index in range(processes)]
 
 
-def start(code, processes, *arguments, heartbeat=5):
+def start(code, processes, *arguments, heartbeat=5, shutdown=300):
     """The processes, each with one device and without a launcher, which would end all with the first that fails."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -53,7 +53,8 @@ def start(code, processes, *arguments, heartbeat=5):
     told = dict(HANDLAX_LAUNCH_ADDRESS=address, HANDLAX_COORDINATOR_BIND_ADDRESS=address, HANDLAX_PLATFORMS="cpu",
                 HANDLAX_LAUNCH_PROCESSES=str(processes))  # fmt: skip
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("HANDLAX_", "JAX_"))}
-    prefix = JOINED.replace("heartbeat_timeout_seconds=5", f"heartbeat_timeout_seconds={heartbeat}")
+    prefix = JOINED.replace("heartbeat_timeout_seconds=5", f"heartbeat_timeout_seconds={heartbeat}, "
+                            f"shutdown_timeout_seconds={shutdown}")
     command = [sys.executable, "-P", "-c", prefix + code, *map(str, arguments)]
     return [
         subprocess.Popen(command, env=inherited | told | {"HANDLAX_LAUNCH_PROCESS": str(index)}, text=True,

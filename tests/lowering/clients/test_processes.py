@@ -215,6 +215,40 @@ def test_who_is_slow_is_waited_for():
     assert statuses == [0, 0] and lines == [["3.0", "3.0"]] * 2
 
 
+LEFT_ALONE = """
+import time
+import numpy as np
+from handlax import NamedSharding, P, lax
+me = hx.process_index()
+
+def total_over(devices):
+    mesh = hx.sharding.Mesh(np.array(devices), ("i",))
+    x = hx.make_array_from_process_local_data(NamedSharding(mesh, P("i")), np.array([me + 1.0], np.float32))
+    total = hx.jit(hx.shard_map(lambda x: lax.psum(x, "i"), mesh=mesh, in_specs=P("i"), out_specs=P()))
+    return lambda: float(total(x)[0])
+
+of_three = total_over(hx.devices())
+print(of_three())
+if me == 2:
+    sys.exit(0)
+of_two = total_over(hx.devices()[:2])
+for step in range(6):
+    of_two()
+    time.sleep(1)
+print(of_two())
+try:
+    of_three()
+except hx.errors.ProcessFailure as error:
+    print("failed")
+"""
+
+
+@pytest.mark.sweep
+def test_others_go_on_without_one_that_has_ended_and_waited_for_them_in_vain():
+    statuses, lines = await_all(start(LEFT_ALONE, 3, heartbeat=3, shutdown=2))
+    assert statuses == [0, 0, 0] and lines == [["6.0", "3.0", "failed"]] * 2 + [["6.0"]]
+
+
 def free_address():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
