@@ -1,6 +1,15 @@
 """The difference of two programs: minimal, and readable."""
 
+import handlax as hx
 from handlax.effects.programs.program import Program
+
+
+@hx.effect
+class Knocked:
+    """Knock, once."""
+
+    def result_type(op):
+        return None
 
 
 def test_a_difference_is_minimal_and_readable():
@@ -20,5 +29,5 @@ def test_a_difference_is_minimal_and_readable():
     assert str(p.diff(Program.parse(str(p).replace("return (d)", "return (c)")))) == "- return (d)\n+ return (c)"
     wider = Program.parse(str(p).replace("f32[3]", "f32[4]"))
     assert p.diff(wider).signature == ("- inputs (f32[3])", "+ inputs (f32[4])")
-    ticked = Program.parse(str(p).replace("  return", "  tick\n  return"))
-    assert str(p.diff(ticked)) == "- effects {}\n+ effects {Tick}\n+ tick"
+    knocked = Program.parse(str(p).replace("  return", "  knocked\n  return"))
+    assert str(p.diff(knocked)) == "- effects {}\n+ effects {Knocked}\n+ knocked"
