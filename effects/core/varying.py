@@ -16,6 +16,8 @@ class LaneOperations:
 
     copy: Callable[[tuple[SizedAxis, ...], Any], Any]
     sum: Callable[[tuple[SizedAxis, ...], Any], Any]
+    highest: Callable[[tuple[SizedAxis, ...], Any], Any]
+    lowest: Callable[[tuple[SizedAxis, ...], Any], Any]
 
 
 def vary(x: Any, varying: frozenset[SizedAxis]) -> Any:

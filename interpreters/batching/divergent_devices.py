@@ -21,7 +21,7 @@ from ...effects.core.arrays import scalar
 from ...effects.core.columns import zeros_like
 from ...effects.core.named_axes import Axis, SizedAxis
 from ...effects.core.operation import operation
-from ...effects.operations.collectives.collective import Pmax, Pmin
+from ...effects.core.varying import LaneOperations
 from ...effects.operations.elementwise.comparison import clamp, eq, select
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.closure_conversion import close_all
@@ -93,7 +93,7 @@ def _branch(op: HigherOrder, operands: tuple[Any, ...], axes: tuple[SizedAxis, .
     index, *xs = operands
     count = len(op.bodies)
     own = clamp(scalar(0, int32), index, scalar(count - 1, int32))
-    highest, lowest = perform(Pmax(axes), own), perform(Pmin(axes), own)
+    highest, lowest = LaneOperations.highest(axes, own), LaneOperations.lowest(axes, own)
     which = select(eq(highest, lowest), own, scalar(count, int32))
 
     def differing(own: Any, *values: Any) -> Sequence[Any]:
@@ -113,15 +113,15 @@ def _branch(op: HigherOrder, operands: tuple[Any, ...], axes: tuple[SizedAxis, .
 def _loop(op: Any, operands: tuple[Any, ...], axes: tuple[SizedAxis, ...]) -> Any:
     """A loop while the test of any device holds; with effects while that of all does, and an error if that of some."""
     test, body = op.bodies
-    joined = Pmin(axes) if _performs(op) else Pmax(axes)
-    again = record(lambda *xs: [perform(joined, interpret(test, xs)[0])], test.in_types, test.name)
+    joined = LaneOperations.lowest if _performs(op) else LaneOperations.highest
+    again = record(lambda *xs: [joined(axes, interpret(test, xs)[0])], test.in_types, test.name)
     if not _performs(op):
         step = guarded_step(test, body, (True,) * op.shared)
         return perform(CoherentWhile((again, step), op.shared, op.carry, op.slots), *operands)
     results = perform(CoherentWhile((again, body), op.shared, op.carry, op.slots), *operands)
     (more,) = interpret(test, (*operands[: op.shared], *results))
     bodies = (record(lambda: (), (), "all"), record(lambda: _fail(op, axes), (), "some"))
-    perform(CoherentCond(bodies), convert(perform(Pmax(axes), more), int32))
+    perform(CoherentCond(bodies), convert(LaneOperations.highest(axes, more), int32))
     return results
 
 

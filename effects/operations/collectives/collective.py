@@ -534,3 +534,5 @@ class Punvary(Collective):
 
 LaneOperations.copy = lambda axes, x: perform(Pvary(axes), x)
 LaneOperations.sum = lambda axes, x: perform(Psum(axes), x)
+LaneOperations.highest = lambda axes, x: perform(Pmax(axes), x)
+LaneOperations.lowest = lambda axes, x: perform(Pmin(axes), x)

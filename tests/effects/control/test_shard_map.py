@@ -274,7 +274,7 @@ def test_handlers_of_callbacks_around_and_inside():
 
 
 @hx.effect(vmap="per_lane")
-class Beat:
+class Throb:
     def result_type(op):
         return None
 
@@ -286,13 +286,13 @@ def beats_in_its_rule(x):
 
 @beats_in_its_rule.defjvp
 def _(primals, tangents):
-    hx.perform(Beat())
+    hx.perform(Throb())
     return 3 * primals[0], 3 * tangents[0]
 
 
 def test_effects_that_no_device_answers_are_refused_also_where_a_rule_performs_them():
-    count = hx.handler({Beat: lambda n, op: (n + 1, None)})
-    for f in (over(lambda x: (hx.perform(Beat()), x)[1]), hx.grad(lambda x: over(beats_in_its_rule)(x).sum())):
+    count = hx.handler({Throb: lambda n, op: (n + 1, None)})
+    for f in (over(lambda x: (hx.perform(Throb()), x)[1]), hx.grad(lambda x: over(beats_in_its_rule)(x).sum())):
         for g in (f, hx.jit(f), hx.handle(count, 0)(f)):
-            with pytest.raises(errors.CannotCross, match=r"perform beat, in no order|devices have no order"):
+            with pytest.raises(errors.CannotCross, match=r"perform throb, in no order|devices have no order"):
                 g(X)

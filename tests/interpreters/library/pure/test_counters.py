@@ -193,7 +193,7 @@ def test_loops_multiply_what_is_sent_and_branches_take_the_largest_entry():
     specs = P("b"), P("b")
     x = hx.ShapeDtypeStruct((32,), "float32")
     assert hx.costs(on_mesh(looped, *specs))(x).sent == {(("b", 4), "ppermute"): LinkCost(5, 5, 5 * ROW)}
-    branch = hx.costs(hx.shard_map(chosen, mesh=MESH, in_specs=P("b"), out_specs=P("b"), check_vma=False))(x)
+    branch = hx.costs(on_mesh(chosen, *specs))(x)
     assert branch.links["b"] == LinkCost(2, 12, 2 * 2 * 3 * ROW // 4)
     assert not branch.exact and "of branches" in str(branch)
     once = hx.costs(on_mesh(until, *specs))(x)
