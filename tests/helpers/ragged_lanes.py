@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 import handlax as hx
 from handlax import numpy as hnp
@@ -99,6 +100,32 @@ class RaggedCase:
         wanted = hx.grad(lambda xs: sum(map(_loss, self.loop(xs))))(self.data)
         for a, b in zip(hx.tree.leaves(gradients), hx.tree.leaves(wanted), strict=True):
             np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=2e-3, atol=2e-4)
+
+
+def law_of_lanes(cases: Mapping[str, tuple[Any, str, Any]]) -> tuple[Callable[..., None], Callable[..., None]]:
+    """Tests that functions of a lane equal the loop over lanes: eager, and, in the sweep, compiled for more lengths.
+
+    ``cases``: for each name a function, the kinds of its arguments and the axes of its results.
+    """
+
+    @pytest.mark.parametrize(("lengths", "static"), [([3, 1, 4], True), ([0, 2, 1, 0], False)], ids=str)
+    @pytest.mark.parametrize("name", cases)
+    def eager(name: str, lengths: Sequence[int], static: bool) -> None:
+        case = RaggedCase(*cases[name], lengths, static)
+        case.check_values(case.mapped(*case.args))
+        case.check_gradients(hx.grad(case.loss)(case.data))
+
+    @pytest.mark.sweep
+    @pytest.mark.parametrize(
+        ("lengths", "static"), [([2, 2, 2], True), ([0, 0], False), ([1, 40, 70], True), ([1, 40, 70], False)], ids=str
+    )
+    @pytest.mark.parametrize("name", cases)
+    def compiled(name: str, lengths: Sequence[int], static: bool) -> None:
+        case = RaggedCase(*cases[name], lengths, static)
+        case.check_values(hx.jit(lambda *xs: case.mapped(*xs))(*case.args))
+        case.check_gradients(hx.jit(hx.grad(case.loss))(case.data))
+
+    return eager, compiled
 
 
 def _columns(y: Any) -> list[Any]:

@@ -45,7 +45,7 @@ STATE = {
     "lowering.jit.call_signature:_SIGNATURES": "interned: equal signatures are one object; holds nothing alive",
     "lowering.xla.disk_cache:COUNTS": "a counter",
     "lowering.clients.platforms:COUNTS": "a counter",
-    "lowering.clients.processes:Connection._launches": "a counter",
+    "lowering.clients.processes:Connection._shared": "a counter",
     "lowering.clients.processes:Connection._said": "a counter",
     "lowering.clients.processes:_CURRENT": "the connection with other processes, one at most",
     "lowering.jit.trace_cache:COUNTS": "a counter",

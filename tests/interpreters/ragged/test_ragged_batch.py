@@ -1,7 +1,7 @@
 """Bodies and transformations within lanes of different lengths: each equals the loop over lanes."""
 
 import pytest
-from helpers.ragged_lanes import R, RaggedCase
+from helpers.ragged_lanes import R, law_of_lanes
 
 import handlax as hx
 from handlax import lax
@@ -24,24 +24,7 @@ CASES = {
     "checkpoint": (lambda x: hx.checkpoint(lambda y: hnp.sin(y) * y.sum(0))(x), "rows", R),
     "custom_jvp": (lambda x: hx.nn.relu(x) + hx.nn.logsumexp(x, axis=1, keepdims=True), "rows", R),
 }
-MORE = [([2, 2, 2], True), ([0, 0], False), ([1, 40, 70], True), ([1, 40, 70], False)]
-
-
-@pytest.mark.parametrize("static", [True, False])
-@pytest.mark.parametrize("name", CASES)
-def test_values_and_gradients_are_those_of_the_loop_over_lanes(name, static):
-    case = RaggedCase(*CASES[name], [3, 1, 4] if static else [0, 2, 1, 0], static)
-    case.check_values(case.mapped(*case.args))
-    case.check_gradients(hx.grad(case.loss)(case.data))
-
-
-@pytest.mark.sweep
-@pytest.mark.parametrize(("lengths", "static"), MORE, ids=str)
-@pytest.mark.parametrize("name", CASES)
-def test_values_and_gradients_compiled(name, lengths, static):
-    case = RaggedCase(*CASES[name], lengths, static)
-    case.check_values(hx.jit(lambda *xs: case.mapped(*xs))(*case.args))
-    case.check_gradients(hx.jit(hx.grad(case.loss))(case.data))
+test_eager_lanes, test_compiled_lanes = law_of_lanes(CASES)
 
 
 def test_types_name_the_length_print_and_parse():
