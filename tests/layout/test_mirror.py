@@ -68,9 +68,10 @@ def astray(tests: Iterable[str], modules: set[str]) -> list[str]:
 
 
 def without_tests(module: ast.Module) -> bool:
-    """Say whether a file defines no test: no function of a test, and no class of tests with one."""
+    """Say whether a file defines no test: no function of a test, made here or by a law, and no class of tests with one."""
     names = {node.name for node in ast.walk(module) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
-    return not any(word.startswith("test_") for word in names)
+    made = {node.id for node in ast.walk(module) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return not any(word.startswith("test_") for word in names | made)
 
 
 def declares_operations(module: ast.Module) -> bool:
@@ -164,6 +165,7 @@ def test_a_test_of_no_module_is_found(test, found):
     ("def helper(): ...", True),
     ("import pytest\nTEST = 1", True),
     ("def test_a(): ...", False),
+    ("test_a, test_b = law(CASES)", False),
     ("class TestA:\n    def test_a(self): ...", False),
 ])
 def test_a_file_without_a_test_is_found(source, found):
