@@ -68,7 +68,7 @@ def astray(tests: Iterable[str], modules: set[str]) -> list[str]:
 
 
 def without_tests(module: ast.Module) -> bool:
-    """Say whether a file defines no test: no function of a test, made here or by a law, and no class of tests with one."""
+    """Say whether a file defines no test: no function of a test, made here or by a law, and no class with one."""
     names = {node.name for node in ast.walk(module) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     made = {node.id for node in ast.walk(module) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     return not any(word.startswith("test_") for word in names | made)
