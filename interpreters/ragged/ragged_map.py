@@ -22,7 +22,8 @@ def is_ragged(x: Any) -> bool:
 
 def names_ragged_axis(*axes: Any) -> bool:
     """Whether ``ragged_axis`` occurs in ``in_axes`` or ``out_axes``."""
-    return any([leaf is ragged_axis for tree in axes for leaf in pytrees.leaves(tree)])
+    trees = [axis for axis in axes if type(axis) is not int]  # nearly always there is none
+    return any([leaf is ragged_axis for tree in trees for leaf in pytrees.leaves(tree)])
 
 
 class RaggedArguments:
