@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from ..base.immutables import ImmutableObject
@@ -18,16 +17,26 @@ class Shard(ImmutableObject):
     many devices before it hold the same part.
     """
 
-    __slots__ = ("device", "index", "replica_id", "data")
+    __slots__ = ("data", "device", "global_shape", "sharding")
     _guard = ("shards", "device_put makes other arrays.")
     device: Any
-    index: tuple[slice, ...]
-    replica_id: int
+    sharding: Sharding
+    global_shape: tuple[int, ...]
     data: Any
 
-    def __init__(self, device: Any, index: tuple[slice, ...], replica_id: int, data: Any):
-        for name, value in zip(self.__slots__, (device, index, replica_id, data)):
+    def __init__(self, device: Any, sharding: Sharding, global_shape: tuple[int, ...], data: Any = None):
+        for name, value in zip(self.__slots__, (data, device, global_shape, sharding)):
             object.__setattr__(self, name, value)
+
+    @property
+    def index(self) -> tuple[slice, ...]:
+        return self.sharding.devices_indices_map(self.global_shape)[self.device]
+
+    @property
+    def replica_id(self) -> int:
+        places = self.sharding.tiles(len(self.global_shape)).of_device
+        own = self.sharding._device_assignment.index(self.device)
+        return places[:own].count(places[own])
 
     def __repr__(self) -> str:
         place = f"device={self.device!r}, index={self.index}, replica_id={self.replica_id}"
@@ -78,15 +87,10 @@ class OnDevices:
     @property
     def global_shards(self) -> list[Shard]:
         """The part of each device; the data of those of other processes are None."""
-        indices = self.sharding.devices_indices_map(self.type.shape)
+        sharding, shape = self.sharding, self.type.shape
         parts = iter(InstalledBackend.backend.parts(self))
-        before: Counter[Any] = Counter()
-        shards = []
-        for device, index in indices.items():
-            key = tuple([(cut.start, cut.stop) for cut in index])
-            shards.append(Shard(device, index, before[key], next(parts) if is_addressable(device) else None))
-            before[key] += 1
-        return shards
+        held = [(device, next(parts) if is_addressable(device) else None) for device in sharding._device_assignment]
+        return [Shard(device, sharding, shape, data) for device, data in held]
 
     def addressable_data(self, index: int) -> Any:
         """The part that device ``index`` of this process holds, as an array on that device alone."""
