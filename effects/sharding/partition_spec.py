@@ -131,3 +131,8 @@ def entry_axes(entry: Any) -> tuple[Hashable, ...]:
     if entry is None or entry is UNCONSTRAINED:
         return ()
     return entry if isinstance(entry, tuple) else (entry,)
+
+
+def cut_along(d: int | None, axis: Hashable) -> PartitionSpec:
+    """The spec of an array whose dimension ``d`` alone is cut, along one axis; None: no dimension is."""
+    return PartitionSpec() if d is None else PartitionSpec(*[None] * d, axis)

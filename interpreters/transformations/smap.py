@@ -8,10 +8,10 @@ from typing import Any
 from ...effects.base.errors import BadArgument, need_function
 from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import as_array
-from ...effects.sharding.partition_spec import P
+from ...effects.sharding.partition_spec import P, cut_along
 from ...effects.trees import pytrees
 from .shard_map import Infer, over_devices
-from .vmap import dimension, flat_axes, flat_out_axes, result_dimension
+from .vmap import dimensions, result_dimensions
 
 
 def smap(
@@ -48,8 +48,7 @@ def smap(
         xs = [as_array(x) for x in leaves]
         into: Any = Infer
         if in_axes is not Infer:
-            axes = flat_axes("smap", in_axes, args, len(xs))
-            into = tuple([_divided(dimension("smap", axis, x), axis_name) for axis, x in zip(axes, xs)])
+            into = tuple([cut_along(d, axis_name) for d in dimensions("smap", in_axes, args, xs)])
         out: list[P] = []
         structures: list[Any] = []
 
@@ -57,18 +56,11 @@ def smap(
             y = f(*pytrees.unflatten(tree, pieces))
             ys = [as_array(leaf) for leaf in pytrees.leaves(y)]
             structures.append(pytrees.structure(y))
-            axes = flat_out_axes("smap", out_axes, y, len(ys))
-            ranks = [len(leaf.type.shape) for leaf in ys]
-            targets = [None if d is None else result_dimension("smap", d, rank) for d, rank in zip(axes, ranks)]
-            out[:] = [_divided(d, axis_name) for d in targets]
+            targets = result_dimensions("smap", out_axes, y, [len(leaf.type.shape) for leaf in ys])
+            out[:] = [cut_along(d, axis_name) for d in targets]
             return ys
 
         results = over_devices("smap", body, into, out, None, {axis_name}, True)(*xs)
         return pytrees.unflatten(structures[-1], results)
 
     return mapped
-
-
-def _divided(d: int | None, axis: Hashable) -> P:
-    """The spec of an array whose dimension ``d`` is divided over an axis of the mesh; None: no dimension is."""
-    return P() if d is None else P(*[None] * d, axis)

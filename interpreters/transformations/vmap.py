@@ -222,6 +222,17 @@ def dimension(where: str, axis: Any, x: Array) -> int | None:
     return axis % rank
 
 
+def dimensions(where: str, in_axes: Any, args: Any, xs: Sequence[Array]) -> list[int | None]:
+    """The mapped dimension of each argument, from a prefix of their tree."""
+    return [dimension(where, axis, x) for axis, x in zip(flat_axes(where, in_axes, args, len(xs)), xs)]
+
+
+def result_dimensions(where: str, out_axes: Any, results: Any, ranks: Sequence[int]) -> list[int | None]:
+    """The mapped dimension of each result, of these ranks, from a prefix of their tree."""
+    axes = flat_out_axes(where, out_axes, results, len(ranks))
+    return [None if axis is None else result_dimension(where, axis, rank) for axis, rank in zip(axes, ranks)]
+
+
 def result_dimension(where: str, axis: Any, rank: int) -> int:
     """The mapped dimension of a result of this rank, counted from 0. Raises: BadArgument: it has no such dimension."""
     _need_int(where, axis)

@@ -16,10 +16,10 @@ from ...effects.core.named_axes import UNNAMED
 from ...effects.operations.foundations.shapes import move_axis, reshape
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding
-from ...effects.sharding.partition_spec import P
+from ...effects.sharding.partition_spec import P, cut_along
 from ...effects.trees import pytrees
 from ...interpreters.transformations.shard_map import over_devices
-from ...interpreters.transformations.vmap import dimension, flat_axes, flat_out_axes, lane_count, result_dimension, vmap
+from ...interpreters.transformations.vmap import dimensions, lane_count, result_dimensions, vmap
 from ..arrays.sharding_constraints import reshard
 from ..jit.devices import local_devices, process_count
 from ..jit.jit import jit
@@ -112,7 +112,7 @@ def _on_devices(
     """The lanes as pieces of size 1 of the mapped axes, divided over a mesh of one axis."""
     leaves, tree = pytrees.flatten(args)
     xs = [as_array(x) for x in leaves]
-    dims = [dimension("pmap", axis, x) for axis, x in zip(flat_axes("pmap", in_axes, args, len(xs)), xs)]
+    dims = dimensions("pmap", in_axes, args, xs)
     size = lane_count("pmap", dims, xs, axis_size)
     mesh = Mesh(np.array(_devices(size, devices, backend)), (name,))
 
@@ -120,9 +120,7 @@ def _on_devices(
         values = [x if d is None else reshape(x, _without(x.type.shape, d)) for x, d in zip(pieces, dims)]
         y = lane(*pytrees.unflatten(tree, values))
         ys = [as_array(leaf) for leaf in pytrees.leaves(y)]
-        axes = flat_out_axes("pmap", out_axes, y, len(ys))
-        ranks = [len(leaf.type.shape) + 1 for leaf in ys]
-        targets[:] = [None if d is None else result_dimension("pmap", d, rank) for d, rank in zip(axes, ranks)]
+        targets[:] = result_dimensions("pmap", out_axes, y, [len(leaf.type.shape) + 1 for leaf in ys])
         rows = [v if d is None else as_row(v) for v, d in zip(ys, targets)]
         specs[:] = [P() if d is None else P(name) for d in targets]
         structures.append(pytrees.structure(y))
@@ -131,12 +129,11 @@ def _on_devices(
     targets: list[int | None] = []
     specs: list[P] = []
     structures: list[Any] = []
-    into = tuple([P() if d is None else P(*[None] * d, name) for d in dims])
+    into = tuple([cut_along(d, name) for d in dims])
     results = over_devices("pmap", body, into, specs, mesh, (), False)(*xs)
     placed = [y if d is None else move_axis(y, 0, d) for y, d in zip(results, targets)]
     if mesh.is_multi_process:  # each process gets the lanes of its own devices
-        cuts = [P() if d is None else P(*[None] * d, name) for d in targets]
-        placed = [reshard(y, NamedSharding(mesh, cut)) for y, cut in zip(placed, cuts)]
+        placed = [reshard(y, NamedSharding(mesh, cut_along(d, name))) for y, d in zip(placed, targets)]
     return pytrees.unflatten(structures[-1], placed)
 
 

@@ -12,9 +12,9 @@ from ...effects.base.stack import BASE, STACK
 from ...effects.core.arrays import as_array
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding
-from ...effects.sharding.partition_spec import P
+from ...effects.sharding.partition_spec import cut_along
 from ...effects.trees import pytrees
-from ...interpreters.transformations.vmap import dimension, flat_axes, lane_count
+from ...interpreters.transformations.vmap import dimensions, lane_count
 from ..arrays.assembled_arrays import make_array_from_process_local_data, own_part
 from ..jit.devices import devices, process_count
 
@@ -41,9 +41,9 @@ def with_all_processes(
         )
     leaves, tree = pytrees.flatten(values)
     xs = [as_array(x) for x in leaves]
-    dims = [dimension("pmap", axis, x) for axis, x in zip(flat_axes("pmap", in_axes, values, len(xs)), xs)]
+    dims = dimensions("pmap", in_axes, values, xs)
     own = lane_count("pmap", dims, xs, None if axis_size is None else axis_size // process_count(backend))
     mesh = Mesh(np.array(devices_of_all(own, backend)), (name,))
-    specs = [P() if d is None else P(*[None] * d, name) for d in dims]
-    whole = [make_array_from_process_local_data(NamedSharding(mesh, spec), x) for spec, x in zip(specs, xs)]
+    cuts = [NamedSharding(mesh, cut_along(d, name)) for d in dims]
+    whole = [make_array_from_process_local_data(cut, x) for cut, x in zip(cuts, xs)]
     return pytrees.map(own_part, mapped(*pytrees.unflatten(tree, whole)))
