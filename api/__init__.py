@@ -175,6 +175,7 @@ if _typing.TYPE_CHECKING:
     from .interpreters.inspection.stepper import step as step
     from .interpreters.transformations.shard_map import shard_map as shard_map
     from .interpreters.transformations.smap import smap as smap
+    from .interpreters.transformations.vtile import vtile as vtile
     from .library import ask as ask
     from .library import call_and_reap as call_and_reap
     from .library import check as check
@@ -220,6 +221,7 @@ _LATER = {
         ".interpreters.analysis.typecheck": "check_program typecheck",
         ".interpreters.transformations.shard_map": "shard_map",
         ".interpreters.transformations.smap": "smap",
+        ".interpreters.transformations.vtile": "vtile",
         ".lowering.maps.pmap": "pmap",
         ".lowering.maps.xmap": "xmap",
         ".library": "ask call_and_reap check check_bounds check_finite checkify costs get harvest local modify nest "
