@@ -112,6 +112,10 @@ class Batch(BodyTransformer):
         dim, (value,) = self.split(x)
         return x if mark is not None or dim is None else index_in_dim(value, 0, dim, keepdims=False)
 
+    def mapped_mark(self, type: ArrayType) -> Any:
+        """The mark of a value of this type in a lane, where lanes have values of their own."""
+        return 0
+
     def join(self, marks: Sequence[int | None]) -> int | None:
         mapped = {mark for mark in marks if mark is not None}
         return mapped.pop() if len(mapped) == 1 else 0 if mapped else None

@@ -11,12 +11,13 @@ from ...effects.base.stack import BASE, current, inside, perform
 from ...effects.operations.elementwise.bitwise import bitwise_and
 from ...effects.operations.elementwise.comparison import clamp, gt, select_n
 from ...effects.operations.reductions.reductions import ReduceOr
+from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program, bind, interpret
 from ...effects.types.array_type import array_type
 from ...effects.types.dtypes import bool_
 from ..analysis.dependence import body_dependence, is_root
-from ..core.body_transform import BodyTransformer, RequiredSignature, transform_body
+from ..core.body_transform import RequiredSignature, transform_body
 from ..core.record import Record, record
 
 _STEPS = Cache("while_any")
@@ -34,24 +35,28 @@ def all_branches(op: HigherOrder, operands: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([select_n(which, *cases) for cases in zip(*results)])
 
 
-def while_any(run: BodyTransformer, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+def while_any(run: Any, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
     """Iterate while the test of any lane holds; a lane whose test has failed keeps its carry."""
     test, body = op.bodies
     _, shared, carry, _ = op.groups(operands)
     fixed = [run.split(x) for x in shared]
     mapped = tuple([mark is not None for mark, _ in fixed])
     step = _STEPS.get((test, body, mapped), lambda: guarded_step(test, body, mapped))
-    marks = [mark for mark, _ in fixed] + [0] * op.carry
-    tests, steps = (
+    moving = [run.mapped_mark(t) for t in body.out_types]
+    marks = [*[mark for mark, _ in fixed], *moving]
+    transformed = [
         transform_body(run, test, marks, RequiredSignature([0])).program,
-        transform_body(run, step, marks, RequiredSignature([0] * op.carry)).program,
-    )
+        transform_body(run, step, marks, RequiredSignature(moving)).program,
+    ]
+    (tests, steps), captured = close_all(transformed)
     any_test = record(lambda *xs: [perform(ReduceOr((0,)), interpret(tests, xs)[0])], tests.in_types, tests.name)
-    parts = [part for _, parts in fixed for part in parts]
+    parts = [*captured, *[part for _, parts in fixed for part in parts]]
     with inside(run.outer):
-        carried = [part for x in carry for part in run.force(x, 0)]
-        results = perform(op.with_bodies((any_test, steps), shared=len(parts)), *parts, *carried)
-    return tuple([run.box(0, [y]) for y in results])
+        carried = [run.force(x, mark) for x, mark in zip(carry, moving)]
+        entering = [part for parts in carried for part in parts]
+        loop = op.with_bodies((any_test, steps), shared=len(parts), carry=len(entering))
+        results = iter(perform(loop, *parts, *entering))
+    return tuple([run.box(mark, [next(results) for _ in parts]) for mark, parts in zip(moving, carried)])
 
 
 def guarded_step(test: Program, body: Program, mapped: tuple[bool, ...]) -> Program:

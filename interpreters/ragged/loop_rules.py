@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...effects.base.errors import CannotCross
 from ...effects.base.stack import BASE, inside
 from ...effects.control.loops import Scan
+from ...effects.operations.elementwise.comparison import max as maximum
+from ...effects.operations.elementwise.comparison import min as minimum
 from ...effects.operations.elementwise.comparison import select
+from ...effects.operations.foundations.shapes import broadcast_in_dim, reshape
+from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.programs.program import interpret
 from ...effects.types.array_type import BOOL, array_type
 from ..core.body_transform import cross
 from ..core.record import Record
-from .ragged_batch import RAGGED, RaggedBatch, RowsMark, ragged_axes
+from .lane_lengths import constant, line, room, take_rows
+from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, RowsMark, ragged_axes
 
 
 @RAGGED.rule(Scan)
@@ -21,28 +25,56 @@ def scan_along(run: RaggedBatch, op: Any, types: Any, *operands: Any) -> Any:
     extent = op.length
     n = run.lanes.of(extent)
     _, shared, carry, each = op.groups(operands)
-    partition = run.lanes.whole
-    columns = [run.box(0, run.padded(_along(x), partition)) for x in each]
     with inside(n.place):
-        mask = run.lanes.mask(extent, partition, 0)
-    guarded = type(op)(
-        (_guarded(op),), op.shared, op.carry, n.longest, op.backwards, op.unroll
-    )
+        mask = run.lanes.mask(extent, run.lanes.whole, 0)
+    guarded = type(op)((_guarded(op),), op.shared, op.carry, n.longest, op.backwards, op.unroll)
+    columns = [_columns(run, x, n.longest) for x in each]
     results = cross(run, guarded, (*shared, *carry, run.box(0, (mask,)), *columns))
-    return (*results[: op.carry], *[_rows(run, y, extent, partition) for y in results[op.carry :]])
+    return (*results[: op.carry], *[_rows(run, y, extent) for y in results[op.carry :]])
 
 
-def _along(x: Any) -> Any:
-    """A stacked operand, whose first axis is its only ragged one."""
-    if [axis for axis, _ in ragged_axes(x.type.shape)] != [0]:
-        raise CannotCross(f"scan: its slices have a ragged axis too, got {x.type}.")
-    return x
+def _columns(run: RaggedBatch, x: Any, longest: int) -> Any:
+    """A stacked operand, whose first axis is ragged, for as many iterations as the longest lane has."""
+    axes = tuple(ragged_axes(x.type.shape)[1:])
+    if not axes:
+        return run.box(0, run.padded(x, run.lanes.whole))
+    partition = run.lanes.rounded
+    parts = [_repeated(part, longest) for part in run.padded(x, partition)]
+    return run.from_buckets(parts, (longest, *x.type.shape[1:]), partition)
 
 
-def _rows(run: RaggedBatch, y: Any, extent: Any, partition: Any) -> Any:
-    """The rows of a stacked result, of a value for each iteration."""
-    (value,) = run.force(y, 0)
-    return run.box(RowsMark(0, extent), (run.joined_rows([value], 0, extent, partition),))
+def _repeated(part: Any, size: int) -> Any:
+    """Lanes first, then rows, the last of which is repeated until there are so many."""
+    count, own = part.type.shape[:2]
+    if own == size:
+        return part
+    last = slice_in_dim(part, own - 1, own, axis=1)
+    shape = (count, size - own, *part.type.shape[2:])
+    return concatenate([part, broadcast_in_dim(last, shape, tuple(range(len(shape))))], 1)
+
+
+def _rows(run: RaggedBatch, y: Any, extent: Any) -> Any:
+    """A stacked result, of a value for each iteration: in each lane, of those that it has had."""
+    axes = ragged_axes(y.type.shape)
+    if not axes:
+        rows = run.joined_rows(run.force(y, 0), 0, extent, run.lanes.whole)
+        return run.box(RowsMark(0, extent), (rows,))
+    mark = PaddedMark(0, ((0, extent), *axes))
+    parts = [_ended(run, part, extent, k) for k, part in enumerate(run.padded(y, run.lanes.rounded))]
+    return run.box(mark, run.guarded(parts, mark))
+
+
+def _ended(run: RaggedBatch, part: Any, extent: Any, k: int) -> Any:
+    """Bucket ``k`` of results for all iterations: those that a lane has not had are copies of its last."""
+    bucket = run.lanes.rounded.buckets[k]
+    count, longest = part.type.shape[:2]
+    shape = (count, room(extent, bucket))
+    n = take_rows(run.lanes.of(extent).values, constant(bucket.lanes))
+    last = maximum(broadcast_in_dim(n, shape, (0,)) - 1, 0)
+    at = minimum(broadcast_in_dim(line(shape[1]), shape, (1,)), last)
+    at = at + broadcast_in_dim(line(count), shape, (0,)) * longest
+    flat = reshape(part, (count * longest, *part.type.shape[2:]))
+    return reshape(take_rows(flat, reshape(at, (shape[0] * shape[1],))), (*shape, *part.type.shape[2:]))
 
 
 def _guarded(op: Any) -> Any:

@@ -131,6 +131,9 @@ class RaggedBatch(Batch):
             )
         return (axis_at(parts[0], own, mark, self.size),)
 
+    def mapped_mark(self, type: ArrayType) -> Any:
+        return at_rest(ragged_axes(type.shape))
+
     def join(self, marks: Sequence[Any]) -> Any:
         found = {mark for mark in marks if mark is not None}
         if len(found) <= 1:
