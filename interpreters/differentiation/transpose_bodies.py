@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from ...effects.base import config
 from ...effects.base.caches import Cache
+from ...effects.base.errors import NotDifferentiable
 from ...effects.base.stack import BASE, current, inside
 from ...effects.core.columns import add_tangents, zeros_like
 from ...effects.core.named_axes import Bound
@@ -105,6 +106,11 @@ class _LiveCotangents(NamedTuple):
 
 def _adjoint(op: HigherOrder, linear: Marks, nonzero: Marks, transpose: BodyTranspose) -> _BodyAdjoint | None:
     """The adjoint operation; None for a loop with known carries, which its linear part may need."""
+    if any(linear[: op.selects]):
+        raise NotDifferentiable(
+            f"{op.name}: the function must be linear, and here the branch depends on its argument.",
+            hint="linear_transpose takes linear functions only; vjp takes any.",
+        )
     # a carry whose initial value is known, such as zero, may be linear inside the loop
     inner = body_dependence(op).reached(linear).inputs if op.loops else linear[op.selects :]
     marks = op.groups((*linear[: op.selects], *inner))

@@ -59,7 +59,7 @@ def vmap(
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     need_function("vmap", fun)
     if names_ragged_axis(in_axes, out_axes):
-        return _over_ragged(fun, in_axes, out_axes, axis_name, axis_size)
+        return _over_ragged(fun, in_axes, out_axes, axis_name, axis_size, spmd_axis_name)
     if not isinstance(in_axes, (int, tuple, type(None))) or isinstance(in_axes, bool):
         raise BadCall(f"vmap: in_axes is an int, None or a tuple with one entry for each argument, got {in_axes!r}.")
     new_run = Batch if spmd_axis_name is None else partial(PlacedLanes, placed=axis_tuple(spmd_axis_name))
@@ -105,9 +105,14 @@ def vmap(
 
 
 def _over_ragged(
-    fun: Callable[..., Any], in_axes: Any, out_axes: Any, axis_name: Hashable | None, axis_size: int | None
+    fun: Callable[..., Any], in_axes: Any, out_axes: Any, axis_name: Hashable | None, axis_size: int | None, placed: Any
 ) -> Callable[..., Any]:
     """``vmap`` with ragged arrays among the arguments or results."""
+    if placed is not None:
+        raise BadArgument(
+            f"vmap: lanes of different lengths have no equal parts for the devices along {placed!r}.",
+            hint="spmd_axis_name with padded arrays, or ragged_axis without it.",
+        )
 
     @wraps(fun)
     @unnamed_boundary

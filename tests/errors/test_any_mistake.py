@@ -251,6 +251,10 @@ DERIVATIVES = {
     "transpose of 1 / x": (
         lambda: hx.linear_transpose(lambda x: 1 / x, 1.0)(1.0), errors.NotDifferentiable, TypeError, "must be linear",
     ),
+    "transpose of a chosen branch": (
+        lambda: hx.linear_transpose(lambda x: lax.cond(x > 0, lambda x: x, lambda x: -x, x), 1.0)(1.0),
+        errors.NotDifferentiable, TypeError, "the branch depends on its argument",
+    ),
     "transpose of sin": (lambda: hx.linear_transpose(lax.sin, 1.0)(1.0), errors.NotDifferentiable, TypeError, "sin"),
 }  # fmt: skip
 

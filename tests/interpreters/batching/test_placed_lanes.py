@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,10 @@ def cut(x):
     return lax.with_sharding_constraint(x, NamedSharding(MESH, P("b")))
 
 
+def over(f, in_specs, out_specs, **options):
+    return hx.shard_map(f, mesh=MESH, in_specs=in_specs, out_specs=out_specs, **options)
+
+
 def specs_in(f, *args):
     """The specs of the constraints in a program, those of its bodies too."""
 
@@ -31,35 +37,124 @@ def specs_in(f, *args):
     return [*walk(hx.make_program(f)(*args))]
 
 
-@hx.custom_jvp
-def with_rule(x):
-    return cut(x)
+def jvp_rule(g):
+    f = hx.custom_jvp(g)
+    f.defjvp(lambda primals, tangents: (g(primals[0]), 2 * g(tangents[0])))
+    return f
 
 
-with_rule.defjvp(lambda primals, tangents: (cut(primals[0]), 2 * cut(tangents[0])))
+def vjp_rule(g):
+    f = hx.custom_vjp(g)
+    f.defvjp(lambda x: (g(x), x), lambda x, ct: (2 * g(ct),))
+    return f
 
-INSIDE = {
-    "alone": cut,
-    "scan": lambda x: lax.scan(lambda c, _: (cut(c), None), x, None, length=2)[0],
-    "while": lambda x: lax.while_loop(lambda c: c[0].sum() < 0, lambda c: (c[0] + 1, cut(c[1])), (x, x))[1],
-    "cond": lambda x: lax.cond(True, cut, lambda x: x, x),
-    "mapped cond": lambda x: lax.cond(x[0, 0] > 0, cut, lambda x: x, x),
-    "jit": hx.jit(cut),
-    "checkpoint": hx.checkpoint(cut),
-    "custom rule": with_rule,
+
+def batching_rule(g):
+    f = hx.custom_batching.custom_vmap(g)
+    f.def_vmap(lambda size, mapped, x: (hx.vmap(g, spmd_axis_name="a")(x), True))
+    return f
+
+
+def in_place(g):
+    def f(x):
+        ref = hx.new_ref(x)
+        ref[...] = g(ref[...])
+        return ref[...]
+
+    return f
+
+
+def half_of(g):
+    solve = lambda matvec, b: g(b / 2)
+    return lambda x: lax.custom_linear_solve(lambda v: g(2 * v), x, solve, solve)
+
+
+# what may stand between vmap and a function of one array; each is a function of the same shape
+AROUND = {
+    "nothing": lambda g: g,
+    "scan": lambda g: lambda x: lax.scan(lambda c, _: (g(c), None), x, None, length=2)[0],
+    "scan over slices": lambda g: lambda x: lax.scan(lambda c, y: (c + g(y), g(y)), x, hnp.stack([x, x]))[0],
+    "scan of a closure": lambda g: lambda x: lax.scan(lambda c, _: (c + g(x), None), 0 * x, None, length=2)[0],
+    "fori_loop": lambda g: lambda x: lax.fori_loop(0, 2, lambda i, c: g(c) + i, x),
+    "map": lambda g: lambda x: lax.map(g, hnp.stack([x, x]))[1],
+    "associative_scan": lambda g: lambda x: lax.associative_scan(lambda p, q: hx.vmap(g)(p + q), hnp.stack([x, x]))[1],
+    "while": lambda g: lambda x: lax.while_loop(
+        lambda c: c[0] < 2, lambda c: (c[0] + 1, g(c[1])), (0, x), max_steps=2)[1],
+    "mapped while": lambda g: lambda x: lax.while_loop(lambda c: g(c).sum() < 0, lambda c: g(c + 1), x, max_steps=9),
+    "cond": lambda g: lambda x: lax.cond(True, g, lambda x: x, x),
+    "mapped cond": lambda g: lambda x: lax.cond(x[0, 0] > 0, g, lambda x: x, x),
+    "switch": lambda g: lambda x: lax.switch(1, [lambda x: x, g], x),
+    "mapped switch": lambda g: lambda x: lax.switch(hnp.argmax(x[0]), [lambda x: x, g, g], x),
+    "jit": hx.jit,
+    "inlined jit": lambda g: hx.jit(g, inline=True),
+    "named_call": hx.named_call,
+    "checkpoint": hx.checkpoint,
+    "checkpoint with a policy": lambda g: hx.checkpoint(g, policy=hx.checkpoint_policies.nothing_saveable),
+    "custom_jvp": jvp_rule,
+    "custom_vjp": vjp_rule,
+    "custom_gradient": lambda g: hx.custom_gradient(lambda x: (g(x), lambda ct: (g(ct),))),
+    "custom_vmap": batching_rule,
+    "custom_linear_solve": half_of,
+    "jvp": lambda g: lambda x: hx.jvp(g, (x,), (x,))[1],
+    "vjp": lambda g: lambda x: hx.vjp(g, x)[1](x)[0],
+    "linearize": lambda g: lambda x: hx.linearize(g, x)[1](x),
+    "vmap": lambda g: lambda x: hx.vmap(g, 1, 1)(x[:, None])[:, 0],
+    "vtile": lambda g: hx.vtile(lambda x: hnp.concatenate([g(hnp.concatenate([x, x]))[:4]]), tile_size=2),
+    "a reference": in_place,
 }
 
 
-@pytest.mark.parametrize("name", INSIDE)
+def slope(f):
+    return hx.grad(lambda x: hnp.sum(f(x) ** 2))
+
+
+@pytest.mark.parametrize("name", AROUND)
 def test_the_mapped_dimension_is_placed_through_everything(name):
-    f = INSIDE[name]
+    f = AROUND[name](cut)
     placed = hx.vmap(f, spmd_axis_name="a")
-    assert set(specs_in(placed, X)) == {("a", "b")}
-    np.testing.assert_allclose(hx.jit(placed)(X), hx.vmap(f)(X))
-    slope = lambda f: hx.grad(lambda x: hnp.sum(f(x) ** 2))
-    if name != "while":
-        assert set(specs_in(slope(placed), X)) == {("a", "b")}
-        np.testing.assert_allclose(hx.jit(slope(placed))(X), slope(hx.vmap(f))(X), rtol=1e-6)
+    for g, plain in (placed, hx.vmap(f)), (slope(placed), slope(hx.vmap(f))):
+        found = specs_in(g, X)
+        assert found
+        assert all(["a" in spec for spec in found])
+        np.testing.assert_allclose(hx.jit(g)(X), plain(X), rtol=1e-4, atol=1e-5)
+
+
+def _pairs():
+    chosen = {"mapped cond", "mapped switch", "mapped while"}  # these are not linear, and a rule for lanes places them
+    names = [name for name in AROUND if name != "custom_vmap"]
+    for (i, outer), (k, inner) in itertools.permutations(enumerate(names), 2):
+        if not (outer in ("custom_linear_solve", "custom_jvp") and inner in chosen):
+            yield pytest.param(outer, inner, marks=[] if k == i + 1 else [pytest.mark.sweep])
+
+
+@pytest.mark.parametrize(("outer", "inner"), [*_pairs()])
+def test_and_through_one_inside_another(outer, inner):
+    f = AROUND[outer](AROUND[inner](cut))
+    for g in hx.vmap(f, spmd_axis_name="a"), slope(hx.vmap(f, spmd_axis_name="a")):
+        found = specs_in(g, X)
+        assert found
+        assert all(["a" in spec for spec in found])
+
+
+def outermost_maps(program):
+    """The axes of the shard_maps that stand in no other."""
+    for op in program.ops:
+        if op.name == "shard_map":
+            yield [name for name, _ in op.axes]
+        else:
+            for body in op.bodies if op.bodied else ():
+                yield from outermost_maps(body)
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_lanes_are_divided_around_shard_map_in_everything(name):
+    f = AROUND[name](over(lambda x: x, P("b"), P("b")))
+    placed = hx.vmap(f, spmd_axis_name="a")
+    for g in placed, slope(placed):
+        found = [*outermost_maps(hx.make_program(g)(X))]
+        assert found
+        assert all([axes == ["a"] for axes in found])
+    np.testing.assert_allclose(hx.jit(placed)(X), hx.vmap(f)(X), rtol=1e-5, atol=1e-5)
 
 
 def test_dimensions_several_axes_and_nests():
@@ -71,10 +166,6 @@ def test_dimensions_several_axes_and_nests():
     assert specs_in(hx.vmap(hx.vmap(cut, spmd_axis_name="a")), X[None]) == [(P.UNCONSTRAINED, "a", "b")]
     made = hx.jit(hx.vmap(whole, spmd_axis_name="a"))(X)
     assert made.sharding.is_equivalent_to(NamedSharding(MESH, P("a")), 3)
-
-
-def over(f, in_specs, out_specs, **options):
-    return hx.shard_map(f, mesh=MESH, in_specs=in_specs, out_specs=out_specs, **options)
 
 
 def looped(x, y):
@@ -95,8 +186,8 @@ def test_devices_have_their_own_lanes_in_shard_map(in_axes):
         np.testing.assert_allclose(placed(x, y)[0], plain(x, y)[0], rtol=1e-5, atol=1e-5)
     if in_axes[0] != 0:
         return
-    slope = lambda f: hx.grad(lambda x, y: hnp.sum(f(x, y)[0] ** 2) + hnp.sum(f(x, y)[1]), (0, 1))(x, y)
-    for z, expected in zip(slope(placed), slope(plain)):
+    slopes = lambda f: hx.grad(lambda x, y: hnp.sum(f(x, y)[0] ** 2) + hnp.sum(f(x, y)[1]), (0, 1))(x, y)
+    for z, expected in zip(slopes(placed), slopes(plain)):
         np.testing.assert_allclose(z, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -134,3 +225,8 @@ def test_what_cannot_be_is_refused(f, axis, error, message):
 def test_lanes_that_do_not_divide():
     with pytest.raises(errors.ShapeMismatch, match="must be a multiple of 2"):
         hx.vmap(over(lambda x: x, P("b"), P("b")), spmd_axis_name="a")(X[:3])
+
+
+def test_ragged_lanes_are_not_placed():
+    with pytest.raises(errors.BadArgument, match="no equal parts for the devices along 'a'"):
+        hx.vmap(lambda x: x, hx.ragged_axis, hx.ragged_axis, spmd_axis_name="a")
