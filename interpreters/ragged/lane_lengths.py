@@ -32,7 +32,7 @@ from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.slicing import concatenate, index_in_dim
 from ...effects.operations.reductions.cumulative import Cumsum
 from ...effects.types.array_type import array_type
-from ...effects.types.extent import Extent
+from ...effects.types.extent import Extent, length
 
 INT32 = np.dtype("int32")
 BUCKETS = 8  # lengths are rounded up to so many sizes, of at least ``SMALLEST`` rows
@@ -71,11 +71,13 @@ def constant(x: Any) -> Any:
 class LaneLengths:
     """One vector of lengths. ``total``: the room of rows; ``longest``: a bound of the lengths; both at least 1.
 
-    ``known``: the lengths, where they are no values of a program; ``outer``: the run around the lanes.
+    ``known``: the lengths, where they are no values of a program; ``outer``: the run around the lanes. ``source``: the
+    ragged array that has them, if one does.
     """
 
-    def __init__(self, values: Any, total: int, longest: int, outer: Run):
+    def __init__(self, values: Any, total: int, longest: int, outer: Run, source: Any = None):
         self.values = values
+        self.source = source
         self.count = values.type.shape[0]
         self.total = max(total, 1)
         self.longest = max(min(longest, self.total), 1)
@@ -159,16 +161,40 @@ class Partition:
         self.inverse = constant(np.argsort(lanes))
 
 
-class RaggedLanes:
-    """All that the runs of one ragged ``vmap`` share: the lengths by their numbers, and the layouts computed so far."""
+class Segments(NamedTuple):
+    """The spec of rows: lanes of these lengths one after the other. ``key`` is equal for the same vector of lengths.
 
-    def __init__(self, count: int, lengths: dict[int, LaneLengths], outer: Run):
+    Of results: lanes of whatever lengths they have.
+    """
+
+    key: Any = None
+    lengths: Any = None
+
+
+class RaggedLanes:
+    """All that the runs of one ragged ``vmap`` share: the lengths by their numbers, and the layouts computed so far.
+
+    ``first``: the number of its first length.
+    """
+
+    def __init__(self, count: int, lengths: dict[int, LaneLengths], outer: Run, first: int = 0):
         self.count = count
+        self.first = first
         self.lengths = lengths
         self.outer = outer
         self.known = all([n.known is not None for n in lengths.values()])
+        self._numbers: dict[Any, int] = {}
         self._derived: dict[Extent, LaneLengths] = {}
         self._layouts: dict[Any, Any] = {}
+
+    def extent(self, rows: Segments) -> Extent:
+        """The length of these rows in the lanes: rows of the same vector of lengths have one."""
+        number = self._numbers.get(rows.key)
+        if number is None:
+            number = self._numbers[rows.key] = self.first + len(self.lengths)
+            self.lengths[number] = rows.lengths
+            self.known = self.known and rows.lengths.known is not None
+        return length(number)
 
     def owns(self, extents: Sequence[Extent]) -> bool:
         """Whether one of the extents is a length of these lanes."""
@@ -251,13 +277,13 @@ class RaggedLanes:
 
     def _to_padded(self, n: LaneLengths, size: Any, partition: Partition) -> Any:
         pieces = []
-        for bucket, start, length in self._by_bucket(n, partition):
+        for bucket, first, count in self._by_bucket(n, partition):
             shape = (len(bucket.lanes), room(size, bucket))
             place = broadcast_in_dim(line(shape[1]), shape, (1,))
-            start, length = [broadcast_in_dim(v, shape, (0,)) for v in (start, length)]
-            row = start + minimum(place, length - 1)  # of an empty lane the one before it
+            first, count = [broadcast_in_dim(v, shape, (0,)) for v in (first, count)]
+            row = first + minimum(place, count - 1)  # of an empty lane the one before it
             row = minimum(maximum(row, scalar(0, INT32)), scalar(n.total - 1, INT32))
-            pieces.append(reshape(select(lt(place, length), row, bitwise_not(row)), (shape[0] * shape[1],)))
+            pieces.append(reshape(select(lt(place, count), row, bitwise_not(row)), (shape[0] * shape[1],)))
         return concatenate(pieces, 0) if pieces else zeros(array_type((0,), INT32))
 
     def _to_rows(self, n: LaneLengths, size: Any, partition: Partition) -> Any:
@@ -290,9 +316,9 @@ class RaggedLanes:
             n, bucket = self.of(size), partition.buckets[k]
             with inside(n.place):
                 shape = (len(bucket.lanes), room(size, bucket))
-                length = n.values if partition.whole else take_rows(n.values, constant(bucket.lanes))
+                count = n.values if partition.whole else take_rows(n.values, constant(bucket.lanes))
                 place = broadcast_in_dim(line(shape[1]), shape, (1,))
-                found = self._layouts[key] = lt(place, broadcast_in_dim(length, shape, (0,)))
+                found = self._layouts[key] = lt(place, broadcast_in_dim(count, shape, (0,)))
         return found
 
 

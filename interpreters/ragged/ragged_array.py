@@ -20,7 +20,8 @@ from ...effects.trees import pytrees
 from ...effects.types import dtypes
 from ...effects.types.dtype_families import short_name
 from ...effects.types.extent import length
-from .lane_lengths import INT32, LaneLengths, RaggedLanes
+from ..batching.containers import register_vmappable
+from .lane_lengths import INT32, LaneLengths, RaggedLanes, Segments
 
 
 class RaggedAxis:
@@ -230,12 +231,49 @@ def _unflatten(static: Any, children: Any) -> Ragged:
 pytrees.register_pytree_node(Ragged, _flatten, _unflatten)
 
 
+def _to_elt(cont: Any, get_idx: Any, x: Ragged, spec: RaggedAxis) -> Any:
+    """The rows of one lane, as many as its length. Equal lengths are static ones of one value, or the same array."""
+    static = isinstance(x.segment_lengths, tuple)
+    key = (x.segment_lengths, _row_count(x)) if static else id(x.segment_lengths)
+    rows = Segments(key, lengths_of(x, STACK.get()))
+    return pytrees.tree_map(lambda leaf: cont(leaf, rows), x.data)
+
+
+def _from_elt(cont: Any, axis_size: Any, ys: Any, spec: RaggedAxis) -> Ragged:
+    """The ragged array of a tree of results, whose first axes have one length.
+
+    Raises: ShapeMismatch: they have not.
+    """
+    leaves, tree = pytrees.flatten(ys)
+    rows = [cont(axis_size, y, Segments()) for y in leaves]
+    lengths = {id(n): n for _, n in rows}
+    if len(lengths) != 1:
+        raise ShapeMismatch(
+            f"vmap: arrays of one Ragged have one length, got {', '.join([str(y.type) for y in leaves])}.",
+            hint="name ragged_axis for each of them in out_axes.",
+        )
+    (n,) = lengths.values()
+    x = n.source
+    if x is None:
+        data = pytrees.unflatten(tree, [y for y, _ in rows])
+        return Ragged(data, n.values, None if n.known is not None else n.longest)
+    data = pytrees.unflatten(tree, [slice_in_dim(y, 0, _row_count(x)) for y, _ in rows])
+    return Ragged(data, x.segment_lengths, x.longest)
+
+
+register_vmappable(Ragged, RaggedAxis, int, _to_elt, _from_elt)
+
+
+def _row_count(x: Ragged) -> int:
+    return pytrees.leaves(x.data)[0].type.shape[0]
+
+
 def lengths_of(x: Ragged, outer: Any) -> LaneLengths:
     """The lengths of a ragged array, with its rows as room."""
-    rows = pytrees.leaves(x.data)[0].type.shape[0]
+    rows = _row_count(x)
     n = x.segment_lengths
     values = as_array(np.asarray(n, INT32)) if isinstance(n, tuple) else convert(n, INT32)
     longest = rows if x.longest is None else x.longest
     if isinstance(values, ConcreteArray):
         longest = int(values.value.max(initial=0))
-    return LaneLengths(values, rows, longest, outer)
+    return LaneLengths(values, rows, longest, outer, x)

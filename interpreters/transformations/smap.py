@@ -10,8 +10,8 @@ from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import as_array
 from ...effects.sharding.partition_spec import P, cut_along
 from ...effects.trees import pytrees
+from ..batching.mapped_axes import dimensions, result_dimensions
 from .shard_map import Infer, over_devices
-from .vmap import dimensions, result_dimensions
 
 
 def smap(

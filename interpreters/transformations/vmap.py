@@ -16,13 +16,14 @@ from ...effects.control.loops import scan
 from ...effects.core.arrays import Array, as_array
 from ...effects.core.escaped_boxes import check_leaks
 from ...effects.core.named_axes import axis_tuple
-from ...effects.operations.foundations.shapes import broadcast_in_dim, move_axis, reshape
+from ...effects.operations.foundations.shapes import move_axis, reshape
 from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.trees import pytrees
 from ..batching.batch import Batch, JvpDirections
+from ..batching.containers import holds_container, names_spec
+from ..batching.mapped_axes import dimension, flat_axes, flat_out_axes, lane_count, stacked
 from ..batching.placed_lanes import PlacedLanes
-from ..ragged.ragged_array import ragged_axis
-from ..ragged.ragged_map import RaggedArguments, is_ragged, names_ragged_axis
+from ..ragged.container_map import ContainerMap, new_lanes
 from ..references.arguments import call_pure, positions_of, pure_of
 from ..references.reference import Ref
 
@@ -58,26 +59,23 @@ def vmap(
     """
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     need_function("vmap", fun)
-    if names_ragged_axis(in_axes, out_axes):
-        return _over_ragged(fun, in_axes, out_axes, axis_name, axis_size, spmd_axis_name)
-    if not isinstance(in_axes, (int, tuple, type(None))) or isinstance(in_axes, bool):
-        raise BadCall(f"vmap: in_axes is an int, None or a tuple with one entry for each argument, got {in_axes!r}.")
+    by_spec = names_spec(in_axes, out_axes)
+    if not by_spec:
+        _need_axes(in_axes)
     new_run = Batch if spmd_axis_name is None else partial(PlacedLanes, placed=axis_tuple(spmd_axis_name))
 
     @wraps(fun)
     @unnamed_boundary
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise TreeMismatch(
-                f"vmap: in_axes must have an entry for each of {len(args)} positional arguments, got {len(in_axes)}.",
-                hint="keyword arguments are always mapped over axis 0.",
-            )
+        if type(in_axes) is tuple and len(in_axes) != len(args):
+            raise _one_for_each(len(args), len(in_axes))
         leaves, tree = pytrees.flatten(args)
-        axes = flat_axes("vmap", in_axes, args, len(leaves))
         if kwargs:
             more, kwargs_tree = pytrees.flatten(kwargs)
             leaves = leaves + more
-            axes = axes + [0] * len(more)
+        if by_spec or holds_container(tree, leaves) or (kwargs and holds_container(kwargs_tree)):
+            return _over_containers(fun, (in_axes, out_axes, axis_name, axis_size, spmd_axis_name), args, kwargs)
+        axes = flat_axes("vmap", in_axes, args, tree.num_leaves) + [0] * (len(leaves) - tree.num_leaves)
         try:
             xs = [as_array(x) for x in leaves]
         except NotAnArray:
@@ -93,67 +91,46 @@ def vmap(
             named = pytrees.unflatten(kwargs_tree, boxes[tree.num_leaves :]) if kwargs else {}
             results = fun(*positional, **named)
             ys, out_tree = pytrees.flatten(results)
+            if holds_container(out_tree, ys):
+                return ContainerMap(lambda _: run, run.size).results(out_axes, results)
             ys = [as_array(y) for y in ys]
         targets = flat_out_axes("vmap", out_axes, results, len(ys))
-        stacked = [_stacked(run, y, target) for y, target in zip(ys, targets)]
+        found = [stacked(run, y, target) for y, target in zip(ys, targets)]
         if config.current().check_leaks:
             del boxes, positional, named, results, ys
             check_leaks(run)
-        return pytrees.unflatten(out_tree, stacked)
+        return pytrees.unflatten(out_tree, found)
 
     return mapped
 
 
-def _over_ragged(
-    fun: Callable[..., Any], in_axes: Any, out_axes: Any, axis_name: Hashable | None, axis_size: int | None, placed: Any
-) -> Callable[..., Any]:
-    """``vmap`` with ragged arrays among the arguments or results."""
-    if placed is not None:
-        raise BadArgument(
-            f"vmap: lanes of different lengths have no equal parts for the devices along {placed!r}.",
-            hint="spmd_axis_name with padded arrays, or ragged_axis without it.",
+def _need_axes(in_axes: Any) -> None:
+    if not isinstance(in_axes, (int, tuple, type(None))) or isinstance(in_axes, bool):
+        raise BadCall(
+            f"vmap: in_axes is an int, None or a tuple with one entry for each argument, got {in_axes!r}.",
+            hint="hx.register_vmappable registers containers, which vmap maps by specs of their own.",
         )
 
-    @wraps(fun)
-    @unnamed_boundary
-    def mapped(*args: Any, **kwargs: Any) -> Any:
-        leaves, tree = pytrees.flatten((args, kwargs), is_ragged)
-        places = pytrees.unflatten(tree, range(len(leaves)))
-        axes = pytrees.broadcast_prefix(in_axes, places[0], is_leaf=_is_none, what="vmap in_axes")
-        axes = axes + [ragged_axis if is_ragged(x) else 0 for x in leaves[len(axes) :]]
-        given = RaggedArguments(leaves, axes)
-        dims = [None if is_ragged(x) else dimension("vmap", axis, x) for x, axis in zip(given.leaves, axes)]
-        counts = given.counts | ({axis_size} if axis_size is not None else set())
-        if len(counts) > 1:
-            raise ShapeMismatch(f"vmap: mapped axes must have one size, got ragged arrays of {sorted(counts)} lanes.")
-        dense = [(d, x) for d, x in zip(dims, given.leaves) if d is not None]
-        size = lane_count("vmap", [d for d, _ in dense], [x for _, x in dense], counts.pop() if counts else None)
-        run = given.install(STACK.get(), size, axis_name, user_site(2))
-        boxes = given.boxes(run, dims)
-        with installed(run):
-            positional, named = pytrees.unflatten(tree, boxes)
-            results = pytrees.tree_map(as_array, fun(*positional, **named))
-        targets, spec = pytrees.flatten(out_axes, _is_none)
-        parts = spec.flatten_up_to(results, "vmap out_axes")
-        made = [
-            given.result(run, part)
-            if target is ragged_axis
-            else pytrees.tree_map(lambda y, target=target: _stacked(run, _dense(y), target), part)
-            for target, part in zip(targets, parts)
-        ]
-        return pytrees.unflatten(spec, made)
 
-    return mapped
+def _one_for_each(arguments: int, entries: int) -> TreeMismatch:
+    return TreeMismatch(
+        f"vmap: in_axes must have an entry for each of {arguments} positional arguments, got {entries}.",
+        hint="keyword arguments are always mapped over axis 0.",
+    )
 
 
-def _dense(y: Any) -> Any:
-    """A result that has one shape in all lanes. Raises: ShapeMismatch: it has a ragged axis."""
-    if any([not isinstance(n, int) for n in y.type.shape]):
-        raise ShapeMismatch(
-            f"vmap: a result with a ragged axis has out_axes=hx.ragged_axis, got {y.type}.",
-            hint="or reduce it over that axis.",
-        )
-    return y
+def _over_containers(fun: Callable[..., Any], settings: Any, args: Any, kwargs: Any) -> Any:
+    """``vmap`` where containers, such as ragged arrays, are among the arguments, or specs of theirs among the axes."""
+    in_axes, out_axes, axis_name, axis_size, placed = settings
+    crossing = ContainerMap(new_lanes(axis_name, placed, user_site(2)), axis_size)
+    positional, named = crossing.arguments(in_axes, out_axes, args, kwargs)
+    with installed(crossing.run):
+        results = fun(*positional, **named)
+        found = crossing.results(out_axes, results)
+    if config.current().check_leaks:
+        del positional, named, results
+        check_leaks(crossing.run)
+    return found
 
 
 def _on_references(
@@ -188,103 +165,7 @@ def directions(fun: Callable[[Any], Any], rows: Array, out_axes: Any) -> Any:
         ys, out_tree = pytrees.flatten(results)
         ys = [as_array(y) for y in ys]
     targets = flat_out_axes("vmap", out_axes, results, len(ys))
-    return pytrees.unflatten(out_tree, [_stacked(run, y, target) for y, target in zip(ys, targets)])
-
-
-def _is_none(x: Any) -> bool:
-    return x is None
-
-
-def flat_axes(where: str, in_axes: Any, args: Any, count: int) -> list[int | None]:
-    """The mapped axis of each of ``count`` leaves, from a prefix of their tree."""
-    if isinstance(in_axes, int):
-        return [in_axes] * count
-    if in_axes is None:
-        return [None] * count
-    return pytrees.broadcast_prefix(in_axes, args, is_leaf=_is_none, what=f"{where} in_axes")
-
-
-def flat_out_axes(where: str, out_axes: Any, results: Any, count: int) -> list[int | None]:
-    """Where the mapped axis stands in each of ``count`` results, from a prefix of their tree."""
-    if isinstance(out_axes, int):
-        return [out_axes] * count
-    if out_axes is None:
-        return [None] * count
-    return pytrees.broadcast_prefix(out_axes, results, is_leaf=_is_none, what=f"{where} out_axes")
-
-
-def dimension(where: str, axis: Any, x: Array) -> int | None:
-    """The mapped dimension of an argument, counted from 0. Raises: BadArgument: it has no such dimension."""
-    if axis is None:
-        return None
-    rank = len(x.type.shape)
-    _need_int(where, axis)
-    if not -rank <= axis < rank:
-        raise BadArgument(
-            f"{where}: in_axes must name a dimension of the argument {x.type}, got {axis} for {rank} of them.",
-            hint="use None for an argument that all lanes share." if rank == 0 else None,
-        )
-    return axis % rank
-
-
-def dimensions(where: str, in_axes: Any, args: Any, xs: Sequence[Array]) -> list[int | None]:
-    """The mapped dimension of each argument, from a prefix of their tree."""
-    return [dimension(where, axis, x) for axis, x in zip(flat_axes(where, in_axes, args, len(xs)), xs)]
-
-
-def result_dimensions(where: str, out_axes: Any, results: Any, ranks: Sequence[int]) -> list[int | None]:
-    """The mapped dimension of each result, of these ranks, from a prefix of their tree."""
-    axes = flat_out_axes(where, out_axes, results, len(ranks))
-    return [None if axis is None else result_dimension(where, axis, rank) for axis, rank in zip(axes, ranks)]
-
-
-def result_dimension(where: str, axis: Any, rank: int) -> int:
-    """The mapped dimension of a result of this rank, counted from 0. Raises: BadArgument: it has no such dimension."""
-    _need_int(where, axis)
-    if not -rank <= axis < rank:
-        raise BadArgument(f"{where}: out_axes must name a dimension of the result, got {axis} for {rank} of them.")
-    return int(axis) % rank
-
-
-def _need_int(where: str, axis: Any) -> None:
-    if not isinstance(axis, int) or isinstance(axis, bool):
-        raise BadCall(f"{where}: an axis must be an int or None, got {axis!r}.")
-
-
-def lane_count(where: str, dims: Sequence[int | None], xs: Sequence[Array], axis_size: int | None) -> int:
-    """The size of the mapped dimensions. Raises: ShapeMismatch: they differ. BadArgument: nothing is mapped."""
-    sizes = {x.type.shape[d] for x, d in zip(xs, dims) if d is not None}
-    if axis_size is not None:
-        sizes.add(axis_size)
-    if len(sizes) == 1:
-        return sizes.pop()
-    if not sizes:
-        raise BadArgument(
-            f"{where}: at least one argument must be mapped, or axis_size be set.",
-            hint="all entries of in_axes are None.",
-        )
-    listed = ", ".join(f"{x.type} along {d}" for x, d in zip(xs, dims) if d is not None)
-    raise ShapeMismatch(
-        f"{where}: mapped axes must have one size, got {listed}"
-        + (f" and axis_size={axis_size}." if axis_size is not None else "."),
-        hint="in_axes=None shares an argument between the lanes.",
-    )
-
-
-def _stacked(run: Batch, y: Any, target: int | None) -> Any:
-    """A result for all lanes as an array with the mapped axis at ``target``; None: the value that all lanes share."""
-    mapped = y.run is run
-    if target is None:
-        if mapped:
-            raise ShapeMismatch(f"vmap: out_axes=None needs a result that all lanes share, got a mapped {y.type}.")
-        return y
-    target = result_dimension("vmap", target, len(y.type.shape) + 1)
-    if mapped:
-        return move_axis(y.value, y.dim, target)
-    shape = y.type.shape
-    return broadcast_in_dim(
-        y, (*shape[:target], run.size, *shape[target:]), [d + (d >= target) for d in range(len(shape))]
-    )
+    return pytrees.unflatten(out_tree, [stacked(run, y, target) for y, target in zip(ys, targets)])
 
 
 def _step_of(f: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:

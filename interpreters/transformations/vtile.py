@@ -11,7 +11,8 @@ from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import Array, as_array
 from ...effects.operations.foundations.shapes import move_axis, reshape
 from ...effects.trees import pytrees
-from .vmap import dimensions, result_dimensions, vmap
+from ..batching.mapped_axes import dimensions, result_dimensions
+from .vmap import vmap
 
 
 def vtile(

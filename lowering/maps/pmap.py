@@ -18,8 +18,9 @@ from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import P, cut_along
 from ...effects.trees import pytrees
+from ...interpreters.batching.mapped_axes import dimensions, lane_count, result_dimensions
 from ...interpreters.transformations.shard_map import over_devices
-from ...interpreters.transformations.vmap import dimensions, lane_count, result_dimensions, vmap
+from ...interpreters.transformations.vmap import vmap
 from ..arrays.sharding_constraints import reshard
 from ..jit.devices import local_devices, process_count
 from ..jit.jit import jit

@@ -14,7 +14,7 @@ from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import cut_along
 from ...effects.trees import pytrees
-from ...interpreters.transformations.vmap import dimensions, lane_count
+from ...interpreters.batching.mapped_axes import dimensions, lane_count
 from ..arrays.assembled_arrays import make_array_from_process_local_data, own_part
 from ..jit.devices import devices, process_count
 

@@ -39,6 +39,7 @@ STATE = {
     "effects.programs.printer:WRITERS": "a registry",
     "effects.trees.structure:WALKS": "the registry of nodes",
     "effects.trees.structure:_KINDS": "the registry of nodes",
+    "interpreters.batching.containers:_KINDS": "the registry of containers",
     "effects.sharding.mesh:_MESHES": "interned: equal meshes are one object; holds nothing alive",
     "effects.types.array_type:_INTERNED": "interned: equal types are one object",
     "effects.types.extent:_INTERNED": "interned: equal extents are one object",
@@ -103,8 +104,7 @@ STATE |= {
     "interpreters.inspection.stepper_prompt:_PromptSession.marks": "what the user marked",
     "interpreters.ragged.lane_lengths:RaggedLanes._derived": "one vmap: the lengths of sums and multiples",
     "interpreters.ragged.lane_lengths:RaggedLanes._layouts": "one vmap: its index arrays",
-    "interpreters.ragged.ragged_map:RaggedArguments.extents": "one vmap: the numbers of lengths",
-    "interpreters.ragged.ragged_map:RaggedArguments.sources": "one vmap: the numbers of lengths",
+    "interpreters.ragged.lane_lengths:RaggedLanes._numbers": "one vmap: the numbers of lengths",
     "lowering.compile.emitter:Emitter.constants": "one pass: a module's text",
 }
 MEMOISERS = {"cache", "lru_cache"}

@@ -1,4 +1,4 @@
-"""The arguments and results of vmap over ragged arrays."""
+"""The arguments and results of vmap: ragged arrays among them, and containers of a user's own."""
 
 import numpy as np
 import pytest
@@ -47,8 +47,8 @@ def test_axis_names_and_sizes():
     (lambda: hx.vmap(lambda x: x, R, 0)(X), hx.errors.ShapeMismatch, r"out_axes=hx.ragged_axis, got f32\[n0\]"),
     (lambda: hx.vmap(lambda x: x.sum(), R, R)(X), hx.errors.ShapeMismatch, "out_axes=0 for a result"),
     (lambda: hx.vmap(lambda x: hnp.outer(x, x), R, R)(X), hx.errors.ShapeMismatch, r"f32\[n0,n0\]"),
-    (lambda: hx.vmap(lambda x: x, R, R)(hnp.ones((3, 4))), hx.errors.BadArgument, "the axis of a Ragged"),
-    (lambda: hx.vmap(lambda x, y: y, (0, R), R)(X, X), hx.errors.BadArgument, "is ragged_axis, got 0"),
+    (lambda: hx.vmap(lambda x: x, R, R)(hnp.ones((3, 4))), hx.errors.BadArgument, "an axis of Ragged"),
+    (lambda: hx.vmap(lambda x, y: y, (0, R), R)(X, X), hx.errors.BadArgument, "of a Ragged is a RaggedAxis, got 0"),
     (lambda: hx.vmap(lambda x, y: x, (R, 0), R)(X, hnp.ones(4)), hx.errors.ShapeMismatch, "one size"),
     (lambda: hx.vmap(lambda x, y: x + y, R, R)(X, OTHER), hx.errors.ShapeMismatch, "n0.*n1"),
 ])

@@ -1,0 +1,122 @@
+"""The registry of containers: types that ``vmap`` maps by a spec of their own, as it maps arrays by an integer.
+
+    from_elt(cont, n, to_elt(cont, get_idx, x, spec), spec) == x    in each lane, where ``cont`` does so for the parts
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...effects.base.errors import BadArgument, need_function
+from ...effects.trees import pytrees
+from ...effects.trees.structure import TreeDef
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ContainerKind:
+    """The registry's entry for one container type: how it enters the lanes, and how one is made of their results."""
+
+    data_type: type
+    spec_type: type
+    axis_size_type: type
+    to_elt: Callable[..., Any]
+    from_elt: Callable[..., Any]
+    make_iota: Callable[[Any], Any] | None
+
+
+_LOCK = threading.Lock()
+_KINDS: dict[type, ContainerKind] = {}
+
+
+def register_vmappable(
+    data_type: type,
+    spec_type: type,
+    axis_size_type: type,
+    to_elt: Callable[..., Any],
+    from_elt: Callable[..., Any],
+    make_iota: Callable[[Any], Any] | None = None,
+) -> None:
+    """Let ``vmap`` map values of exactly ``data_type`` by a spec: ``vmap(f, in_axes=spec, out_axes=spec)``.
+
+        vmap(f, in_axes=spec, out_axes=spec)(x) == from_elt(cont, n, f(to_elt(cont, get_idx, x, spec)), spec)
+
+    Args:
+        data_type: the container's type. Inside of ``jit`` and ``grad`` it has to be a pytree as well.
+        spec_type: the type of its entries in ``in_axes`` and ``out_axes``. Several containers may share one; it may be
+            ``int``.
+        axis_size_type: the type of the number of lanes, as ``axis_size=`` gives it: ``int``, or one with ``__index__``.
+        to_elt: ``to_elt(cont, get_idx, x, spec)`` is what a lane sees of ``x``. ``cont(part, spec)`` is what it sees of
+            a part, an array by an integer or another container by its spec; ``get_idx()`` is the number of the lane.
+        from_elt: ``from_elt(cont, axis_size, y, spec)`` is the container of the results ``y`` of all lanes, of which
+            ``cont(axis_size, part, spec)`` stacks a part.
+        make_iota: ``make_iota(axis_size)`` is the vector of the numbers of the lanes, where it is not 0, 1, 2, ....
+
+    Raises: BadArgument: the type is registered already.
+    """
+    for name, function in (("to_elt", to_elt), ("from_elt", from_elt)):
+        need_function(f"register_vmappable({name}=)", function)
+    with _LOCK:
+        if data_type in _KINDS:
+            raise BadArgument(
+                f"register_vmappable: a type is registered once, {data_type.__qualname__} is mapped by "
+                f"{_KINDS[data_type].spec_type.__qualname__} already.",
+                hint=f"hx.unregister_vmappable({data_type.__name__}) first.",
+            )
+        _KINDS[data_type] = ContainerKind(data_type, spec_type, axis_size_type, to_elt, from_elt, make_iota)
+
+
+def unregister_vmappable(data_type: type) -> None:
+    """Forget a container type; it is mapped as any other value from then on. Compiled programs stay as they are.
+
+    Raises: BadArgument: the type is not registered.
+    """
+    with _LOCK:
+        if data_type not in _KINDS:
+            raise BadArgument(f"unregister_vmappable: {data_type.__qualname__} is not registered.")
+        del _KINDS[data_type]
+
+
+def container_kind(x: Any) -> ContainerKind | None:
+    """The entry of a container; None: ``x`` is none."""
+    return _KINDS.get(type(x))
+
+
+def is_container(x: Any) -> bool:
+    """Whether ``x`` is of a registered type."""
+    return type(x) in _KINDS
+
+
+def holds_container(tree: TreeDef, leaves: Sequence[Any] = ()) -> bool:
+    """Whether a node of the tree, or one of its leaves, is of a registered type."""
+    return not _KINDS.keys().isdisjoint(map(type, leaves)) or _is_node(tree)
+
+
+def _is_node(tree: TreeDef) -> bool:
+    kind = tree.kind
+    if kind is None:
+        return False
+    return kind.cls in _KINDS or (not tree.flat and any([_is_node(child) for child in tree.children()]))
+
+
+def mapped_by(spec_type: type) -> list[ContainerKind]:
+    """The containers that specs of this type map."""
+    return [kind for kind in list(_KINDS.values()) if kind.spec_type is spec_type]
+
+
+def is_axis(x: Any) -> bool:
+    """Whether ``x`` stands for one axis in ``in_axes`` or ``out_axes``, though it may be a node of a pytree."""
+    return x is None or is_spec(x)
+
+
+def is_spec(x: Any) -> bool:
+    """Whether ``x`` is the axis of a container, and of no array."""
+    return type(x) is not int and x is not None and bool(mapped_by(type(x)))
+
+
+def names_spec(*axes: Any) -> bool:
+    """Whether ``in_axes`` or ``out_axes`` name the axis of a container."""
+    trees = [axis for axis in axes if type(axis) is not int]  # nearly always there is none
+    return any([is_spec(leaf) for tree in trees for leaf in pytrees.leaves(tree, is_spec)])

@@ -1,0 +1,107 @@
+"""The mapped axes of arrays: which dimension each argument and result has, and how many lanes there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch
+from ...effects.core.arrays import Array
+from ...effects.operations.foundations.shapes import broadcast_in_dim, move_axis
+from ...effects.trees import pytrees
+from .containers import is_axis
+
+
+def flat_axes(where: str, in_axes: Any, args: Any, count: int) -> list[int | None]:
+    """The mapped axis of each of ``count`` leaves, from a prefix of their tree."""
+    if isinstance(in_axes, int):
+        return [in_axes] * count
+    if in_axes is None:
+        return [None] * count
+    return pytrees.broadcast_prefix(in_axes, args, is_leaf=is_axis, what=f"{where} in_axes")
+
+
+def flat_out_axes(where: str, out_axes: Any, results: Any, count: int) -> list[int | None]:
+    """Where the mapped axis stands in each of ``count`` results, from a prefix of their tree."""
+    if isinstance(out_axes, int):
+        return [out_axes] * count
+    if out_axes is None:
+        return [None] * count
+    return pytrees.broadcast_prefix(out_axes, results, is_leaf=is_axis, what=f"{where} out_axes")
+
+
+def dimension(where: str, axis: Any, x: Array) -> int | None:
+    """The mapped dimension of an argument, counted from 0. Raises: BadArgument: it has no such dimension."""
+    if axis is None:
+        return None
+    rank = len(x.type.shape)
+    _need_int(where, axis)
+    if not -rank <= axis < rank:
+        raise BadArgument(
+            f"{where}: in_axes must name a dimension of the argument {x.type}, got {axis} for {rank} of them.",
+            hint="use None for an argument that all lanes share." if rank == 0 else None,
+        )
+    return axis % rank
+
+
+def dimensions(where: str, in_axes: Any, args: Any, xs: Sequence[Array]) -> list[int | None]:
+    """The mapped dimension of each argument, from a prefix of their tree."""
+    return [dimension(where, axis, x) for axis, x in zip(flat_axes(where, in_axes, args, len(xs)), xs)]
+
+
+def result_dimensions(where: str, out_axes: Any, results: Any, ranks: Sequence[int]) -> list[int | None]:
+    """The mapped dimension of each result, of these ranks, from a prefix of their tree."""
+    axes = flat_out_axes(where, out_axes, results, len(ranks))
+    return [None if axis is None else result_dimension(where, axis, rank) for axis, rank in zip(axes, ranks)]
+
+
+def result_dimension(where: str, axis: Any, rank: int) -> int:
+    """The mapped dimension of a result of this rank, counted from 0. Raises: BadArgument: it has no such dimension."""
+    _need_int(where, axis)
+    if not -rank <= axis < rank:
+        raise BadArgument(f"{where}: out_axes must name a dimension of the result, got {axis} for {rank} of them.")
+    return int(axis) % rank
+
+
+def _need_int(where: str, axis: Any) -> None:
+    if not isinstance(axis, int) or isinstance(axis, bool):
+        raise BadCall(
+            f"{where}: an axis must be an int or None, got {axis!r}.",
+            hint="hx.register_vmappable registers containers, which vmap maps by specs of their own.",
+        )
+
+
+def lane_count(where: str, dims: Sequence[int | None], xs: Sequence[Array], axis_size: int | None) -> int:
+    """The size of the mapped dimensions. Raises: ShapeMismatch: they differ. BadArgument: nothing is mapped."""
+    sizes = {x.type.shape[d] for x, d in zip(xs, dims) if d is not None}
+    if axis_size is not None:
+        sizes.add(axis_size)
+    if len(sizes) == 1:
+        return sizes.pop()
+    if not sizes:
+        raise BadArgument(
+            f"{where}: at least one argument must be mapped, or axis_size be set.",
+            hint="all entries of in_axes are None.",
+        )
+    listed = ", ".join(f"{x.type} along {d}" for x, d in zip(xs, dims) if d is not None)
+    raise ShapeMismatch(
+        f"{where}: mapped axes must have one size, got {listed}"
+        + (f" and axis_size={axis_size}." if axis_size is not None else "."),
+        hint="in_axes=None shares an argument between the lanes.",
+    )
+
+
+def stacked(run: Any, y: Any, target: int | None) -> Any:
+    """A result for all lanes as an array with the mapped axis at ``target``; None: the value that all lanes share."""
+    mapped = y.run is run
+    if target is None:
+        if mapped:
+            raise ShapeMismatch(f"vmap: out_axes=None needs a result that all lanes share, got a mapped {y.type}.")
+        return y
+    target = result_dimension("vmap", target, len(y.type.shape) + 1)
+    if mapped:
+        return move_axis(y.value, y.dim, target)
+    shape = y.type.shape
+    return broadcast_in_dim(
+        y, (*shape[:target], run.size, *shape[target:]), [d + (d >= target) for d in range(len(shape))]
+    )

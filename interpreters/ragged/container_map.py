@@ -1,0 +1,212 @@
+"""How the arguments of ``vmap`` enter the lanes, and how results leave them: arrays, and containers by their own specs.
+
+    spec        enters                                 leaves
+    None        as it is: all lanes share it           the value that all lanes share
+    an int      an array, mapped along a dimension     lanes stacked along a dimension
+    Segments    rows of lanes of different lengths     these rows, and the lengths
+    any other   what the container's ``to_elt`` makes  what its ``from_elt`` makes of the lanes' results,
+                of the parts that it lets enter        of which it lets parts leave
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch
+from ...effects.base.stack import STACK, inside, runs
+from ...effects.core.arrays import as_array
+from ...effects.core.named_axes import axis_tuple
+from ...effects.operations.manipulation.creation import iota
+from ...effects.trees import pytrees
+from ...effects.types.extent import as_size, extents_in
+from ..batching.batch import Batch
+from ..batching.containers import ContainerKind, container_kind, is_axis, is_container, is_spec, mapped_by
+from ..batching.mapped_axes import dimension, stacked
+from ..batching.placed_lanes import PlacedLanes
+from .lane_lengths import INT32, RaggedLanes, Segments
+from .ragged_batch import RaggedBatch, ragged_axes
+
+
+def new_lanes(axis_name: Any, placed: Any, site: Any) -> Callable[[int], Batch]:
+    """What makes a run of so many lanes: they may have lengths of their own, unless they are placed over devices."""
+    outer = STACK.get()
+
+    def new(size: int) -> Batch:
+        if placed is not None:
+            return PlacedLanes(outer, size, axis_name, site, placed=axis_tuple(placed))
+        start = sum([len(run.lanes.lengths) for run in runs(outer) if isinstance(run, RaggedBatch)])
+        return RaggedBatch(outer, RaggedLanes(size, {}, outer, start), axis_name, site)
+
+    return new
+
+
+class ContainerMap:
+    """One call of ``vmap``. ``new_run`` makes the run, as soon as an axis that is mapped says how many lanes it has.
+
+    ``axis_size``: the number of lanes as it was given, of a type with which a container was registered.
+    """
+
+    run: Any = None
+    first: str = ""  # the axis that said so, in messages
+    number: Any = None  # the number of a lane
+
+    def __init__(self, new_run: Callable[[int], Batch], axis_size: Any = None):
+        self.new_run = new_run
+        self.axis_size = axis_size
+        if axis_size is not None:
+            self._agree(axis_size, f"axis_size={axis_size}")
+
+    def _agree(self, size: Any, axis: str) -> None:
+        """Raises: ShapeMismatch: there is another number of lanes already."""
+        if self.run is None:
+            self.run, self.axis_size, self.first = self.new_run(as_size(size)), size, axis
+        if as_size(size) != self.run.size:
+            raise ShapeMismatch(
+                f"vmap: mapped axes must have one size, got {self.first} and {axis}.",
+                hint="in_axes=None shares an argument between the lanes.",
+            )
+
+    # --- entering
+
+    def arguments(self, in_axes: Any, out_axes: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """What one lane sees of the arguments; arrays enter before containers.
+
+        Raises: BadArgument: nothing is mapped.
+        """
+        leaves, tree = pytrees.flatten((args, kwargs), is_container)
+        positions = pytrees.unflatten(tree, range(len(leaves)))
+        specs = pytrees.broadcast_prefix(in_axes, positions[0], is_leaf=is_axis, what="vmap in_axes")
+        named = [axis for axes in (in_axes, out_axes) for axis in pytrees.leaves(axes, is_spec) if is_spec(axis)]
+        specs = specs + [_spec_of_keyword(x, named) for x in leaves[len(specs) :]]
+        entered = {}
+        for i in sorted(range(len(leaves)), key=lambda i: is_container(leaves[i])):
+            entered[i] = self.enter(leaves[i], specs[i])
+        if self.run is None:
+            raise BadArgument(
+                "vmap: at least one argument must be mapped, or axis_size be set.",
+                hint="all entries of in_axes are None, or to_elt lets no array enter.",
+            )
+        return pytrees.unflatten(tree, [entered[i] for i in range(len(leaves))])
+
+    def enter(self, x: Any, spec: Any) -> Any:
+        """What one lane sees of an array or container. Raises: BadArgument: it has no such axis."""
+        kind = container_kind(x)
+        if spec is None:
+            return x if kind is not None else as_array(x)
+        if kind is not None:
+            _need_spec("in_axes", kind, spec)
+            return kind.to_elt(self.enter, self.lane_number, x, spec)
+        x = as_array(x)
+        if type(spec) is Segments:
+            self._agree(spec.lengths.count, f"lanes of {spec.lengths.source.type}")
+            if isinstance(self.run, PlacedLanes):
+                raise BadArgument(
+                    f"vmap: lanes of different lengths have no equal parts for the devices along {self.run.placed}.",
+                    hint="spmd_axis_name with padded arrays, or ragged_axis without it.",
+                )
+            return self.run.enter(x, self.run.lanes.extent(spec))
+        if is_spec(spec):
+            raise BadArgument(
+                f"vmap: {spec!r} is an axis of {_names(mapped_by(type(spec)))}, got {x.type}.",
+                hint="an int for an array with a row for each lane, None for one that all lanes share.",
+            )
+        dim = dimension("vmap", spec, x)
+        self._agree(x.type.shape[dim], f"{x.type} along {dim}")
+        return self.run.box(dim, (x,))
+
+    def lane_number(self) -> Any:
+        """The number of the lane. Raises: BadArgument: it is not known yet how many there are."""
+        if self.run is None:
+            raise BadArgument(
+                "vmap: to_elt asks for the number of the lane before it is known how many there are.",
+                hint="let an array enter by cont(x, axis) first, or say axis_size=.",
+            )
+        if self.number is None:
+            self.number = self.run.box(0, (iota(INT32, self.run.size),))
+        return self.number
+
+    # --- leaving
+
+    def results(self, out_axes: Any, results: Any) -> Any:
+        """The results of all lanes."""
+        targets, spec = pytrees.flatten(out_axes, is_axis)
+        parts = spec.flatten_up_to(results, "vmap out_axes")
+        return pytrees.unflatten(spec, [self.leave(self.axis_size, y, target) for y, target in zip(parts, targets)])
+
+    def leave(self, axis_size: Any, y: Any, spec: Any) -> Any:
+        """What all lanes have in place of ``y``, a container or a tree of results."""
+        kind = container_kind(y) or _made_of(y, spec)
+        if kind is not None and spec is not None:
+            _need_spec("out_axes", kind, spec)
+            return kind.from_elt(self.leave, axis_size, y, spec)
+        leaves, tree = pytrees.flatten(y, None if spec is None else is_container)
+        if tree.kind is not None:
+            return pytrees.unflatten(tree, [self.leave(axis_size, leaf, spec) for leaf in leaves])
+        y = as_array(y)
+        with inside(self.run.outer):
+            return self._rows(y) if type(spec) is Segments else stacked(self.run, self._dense(y), spec)
+
+    def _dense(self, y: Any) -> Any:
+        """A result that has one shape in all lanes. Raises: ShapeMismatch: it has a ragged axis."""
+        if isinstance(self.run, RaggedBatch) and self.run.lanes.owns(extents_in(y.type.shape)):
+            raise ShapeMismatch(
+                f"vmap: a result with a ragged axis has out_axes=hx.ragged_axis, got {y.type}.",
+                hint="or reduce it over that axis.",
+            )
+        return y
+
+    def _rows(self, y: Any) -> tuple[Any, Any]:
+        """The rows of all lanes of a value whose first axis is its only ragged one, and its lengths."""
+        axes = ragged_axes(y.type.shape) if y.run is self.run else ()
+        if [axis for axis, _ in axes] != [0]:
+            raise ShapeMismatch(
+                f"vmap: out_axes=ragged_axis is for a result whose first axis is its only ragged one, got {y.type}.",
+                hint="out_axes=0 for a result of one shape in all lanes." if not axes else "transpose or reduce it.",
+            )
+        extent = axes[0][1]
+        return self.run.leave(y, extent), self.run.lanes.of(extent)
+
+
+def _names(kinds: list[ContainerKind]) -> str:
+    return " or ".join([kind.data_type.__name__ for kind in kinds])
+
+
+def _need_spec(where: str, kind: ContainerKind, spec: Any) -> None:
+    """Raises: BadArgument: it is no spec of this container."""
+    if type(spec) is not kind.spec_type:
+        raise BadArgument(
+            f"vmap: {where} of a {kind.data_type.__name__} is a {kind.spec_type.__name__}, got {spec!r}.",
+            hint="None for one that all lanes share.",
+        )
+
+
+def _spec_of_keyword(x: Any, named: list[Any]) -> Any:
+    """The spec of a keyword argument: 0, of a container the one of its type that the axes name."""
+    kind = container_kind(x)
+    if kind is None or kind.spec_type is int:
+        return 0
+    specs = [spec for i, spec in enumerate(named) if type(spec) is kind.spec_type and spec not in named[:i]]
+    if len(specs) != 1:
+        raise BadArgument(
+            f"vmap: a {kind.data_type.__name__} by keyword is mapped by the one {kind.spec_type.__name__} among the "
+            f"axes, got {len(specs)} of them.",
+            hint="pass it as a positional argument, with its spec in in_axes.",
+        )
+    return specs[0]
+
+
+def _made_of(y: Any, spec: Any) -> ContainerKind | None:
+    """The container that is made of results which are none: the only one that this spec maps.
+
+    Raises: BadCall: there are several.
+    """
+    if not is_spec(spec) or any([is_container(leaf) for leaf in pytrees.leaves(y, is_container)]):
+        return None
+    kinds = mapped_by(type(spec))
+    if len(kinds) > 1:
+        raise BadCall(
+            f"vmap: out_axes={spec!r} is an axis of {_names(kinds)}, and the result is neither.",
+            hint="return one of them from the mapped function.",
+        )
+    return kinds[0]
