@@ -228,5 +228,5 @@ def test_lanes_that_do_not_divide():
 
 
 def test_ragged_lanes_are_not_placed():
-    with pytest.raises(errors.BadArgument, match="no equal parts for the devices along .*'a'"):
+    with pytest.raises(errors.BadArgument, match=r"no equal parts for the devices along .*'a'"):
         hx.vmap(lambda x: x, hx.ragged_axis, hx.ragged_axis, spmd_axis_name="a")(hx.Ragged(hx.numpy.ones(3), (1, 2)))
