@@ -81,6 +81,7 @@ from .interpreters.handlers.state_movements import split as split
 from .interpreters.handlers.state_movements import tally as tally
 from .interpreters.ragged import loop_rules as _loop_rules
 from .interpreters.ragged import mixing_rules as _mixing_rules
+from .interpreters.ragged import random_rules as _random_rules
 from .interpreters.ragged import row_rules as _row_rules
 from .interpreters.ragged.ragged_array import Ragged as Ragged
 from .interpreters.ragged.ragged_array import ragged_axis as ragged_axis

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import operator
+from bisect import bisect_left
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from ..effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ..effects.control.loops import fori_loop
 from ..effects.core.arrays import Array, as_array, scalar
 from ..effects.functions.unsupported import no_sharding
 from ..effects.operations.elementwise.arithmetic import add
@@ -17,7 +18,16 @@ from ..effects.operations.elementwise.bitwise import bitwise_and
 from ..effects.operations.elementwise.comparison import le, lt, min, select
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.elementwise.transcendental import log
-from ..effects.operations.foundations.shapes import broadcast, canonical_axis, canonical_shape, full, move_axis, reshape
+from ..effects.operations.foundations.shapes import (
+    broadcast,
+    broadcast_in_dim,
+    canonical_axis,
+    canonical_shape,
+    full,
+    move_axis,
+    reduce_sum,
+    reshape,
+)
 from ..effects.operations.indexing.gather_scatter import gather
 from ..effects.operations.indexing.gather_windows import GatherDimensionNumbers, GatherScatterMode
 from ..effects.operations.manipulation.creation import iota
@@ -29,6 +39,8 @@ from ..effects.operations.reductions.reductions import argmax
 from ..effects.operations.reductions.sorting import sort_key_val, top_k
 from ..effects.types.array_type import array_type
 from ..effects.types.dtypes import FLOATING, INTEGER, default_int, int32
+from ..effects.types.extent import Extent, extents_in, fits, is_size
+from ..effects.types.extent import single as single_size
 from .basic_samplers import floating, randint, spread, unit
 from .keys import pair, single
 from .transformed_samplers import gumbel
@@ -51,16 +63,18 @@ def permutation(
     no_sharding("permutation", out_sharding)
     one = single("random.permutation", key)
     found = _population("random.permutation", x)
-    if isinstance(found, int):
+    if is_size(found):
         return _shuffled(one, iota(default_int(), found), 0)
     axis = canonical_axis(axis, found.ndim, "random.permutation")
-    if independent or found.ndim == 1:
+    if independent or (found.ndim == 1 and not extents_in(found.type.shape)):
         return _shuffled(one, found, axis)
     return take(found, _shuffled(one, iota(int32, found.type.shape[axis]), 0), axis)
 
 
 def _population(name: str, x: Any) -> Any:
-    """An integer as such, anything else as an array with a dimension."""
+    """A size as such, anything else as an array with a dimension."""
+    if type(x) is Extent:
+        return x
     if not isinstance(x, Array) and isinstance(x, (int, np.integer)) and not isinstance(x, bool):
         return int(x)
     found = as_array(x)
@@ -71,13 +85,25 @@ def _population(name: str, x: Any) -> Any:
     return operator.index(found)  # type: ignore[arg-type]
 
 
+# Above each of these sizes, (2**32 - 1)**(k/3) for k = 0, 1, ..., sorting by random words needs one more round.
+ONCE_MORE = (1, 1625, 2642245)
+
+
 def _shuffled(key: Any, x: Any, axis: int) -> Any:
     """``x`` sorted by random words, so often that ties between words have negligible effect."""
-    rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
-    for _ in range(rounds):
+
+    def once_more(_: Any, state: Any) -> Any:
+        key, x = state
         key, once = pair(key)
-        _, x = sort_key_val(key_bits(once, 32, x.type.shape), x, axis)
-    return x
+        return key, sort_key_val(key_bits(once, 32, x.type.shape), x, axis)[1]
+
+    state = key, x
+    if extents_in(x.type.shape):  # as often as each lane's own size asks for
+        rounds = sum([convert(lt(scalar(most, int32), convert(as_array(x.size), int32)), int32) for most in ONCE_MORE])
+        return fori_loop(0, rounds, once_more, state)[1]
+    for i in range(bisect_left(ONCE_MORE, x.size)):
+        state = once_more(i, state)
+    return state[1]
 
 
 def take(x: Any, places: Any, axis: int) -> Any:
@@ -88,7 +114,7 @@ def take(x: Any, places: Any, axis: int) -> Any:
     rank, shape = places.ndim, x.type.shape
     offset = (*range(axis), *range(axis + rank, rank + x.ndim - 1))
     numbers = GatherDimensionNumbers(offset_dims=offset, collapsed_slice_dims=(axis,), start_index_map=(axis,))
-    window = (*shape[:axis], 1, *shape[axis + 1 :])
+    window = (*shape[:axis], single_size(shape[axis]), *shape[axis + 1 :])
     where = reshape(places, (*places.type.shape, 1))
     return gather(x, where, numbers, window, mode=GatherScatterMode.PROMISE_IN_BOUNDS)
 
@@ -112,20 +138,21 @@ def choice(
     one = single("random.choice", key)
     shape = canonical_shape(shape, "random.choice")
     found = _population("random.choice", a)
-    whole = isinstance(found, int)
+    whole = is_size(found)
     axis = 0 if whole else canonical_axis(axis, found.ndim, "random.choice")
     count, drawn = found if whole else found.type.shape[axis], prod(shape)
-    if drawn and count <= 0:
+    if drawn and not fits(1, count):
         raise BadArgument("random.choice: there must be something to choose from, got nothing.")
-    if not replace and drawn > count:
+    if not replace and not fits(drawn, count):
         raise BadArgument(f"random.choice: without replacement at most {count} can be drawn, got {drawn}.")
     if p is not None:
         places = _weighted(one, shape, count, replace, p, mode)
     elif replace:
-        places = randint(one, shape, 0, max(1, count))
+        places = randint(one, shape, 0, count if type(count) is Extent else max(1, count))
     else:  # the first ones of a random order
         order = permutation(one, found, axis)
-        first = slice_in_dim(order, 0, drawn, axis=axis)
+        ragged = type(count) is Extent
+        first = take(order, iota(int32, drawn), axis) if ragged else slice_in_dim(order, 0, drawn, axis=axis)
         return reshape(first, (*first.type.shape[:axis], *shape, *first.type.shape[axis + 1 :]))
     return places if whole else take(found, places, axis)
 
@@ -144,6 +171,11 @@ def _weighted(key: Any, shape: tuple[int, ...], count: int, replace: bool, p: An
     if not count:
         return full(array_type(shape, index), 0)
     sums = cumsum(weights)
+    if type(count) is Extent:  # the number of sums below a value
+        value = spread(take(sums, as_array(count) - 1, 0), shape) * (1 - unit(key, shape, dtype))
+        wide = broadcast_in_dim(value, (*shape, count), range(len(shape)))
+        below = lt(broadcast_in_dim(sums, (*shape, count), (len(shape),)), wide)
+        return reduce_sum(convert(below, index), (len(shape),))
     total = index_in_dim(sums, count - 1, keepdims=False)
     return convert(_not_below(sums, spread(total, shape) * (1 - unit(key, shape, dtype)), count), index)
 

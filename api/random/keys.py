@@ -16,6 +16,7 @@ from ..effects.operations.random_bits import KEY, LOW, random_unwrap, random_wra
 from ..effects.operations.random_generators import fold_keys, rekeyed, seed_keys, split_keys
 from ..effects.types.array_type import array_type
 from ..effects.types.dtypes import ANY_INTEGER, KeyDType, canonical, is_extended, uint32
+from ..effects.types.extent import is_size
 
 __all__ = ["PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data"]
 
@@ -192,7 +193,8 @@ def split(key: Any, num: Any = 2) -> Any:
     >>> random.split(random.key(0), (2, 3)).shape
     (2, 3)
     """
-    shape = canonical_shape(num.__index__() if hasattr(num, "__index__") else num, "random.split")
+    size = num if is_size(num) or not hasattr(num, "__index__") else num.__index__()
+    shape = canonical_shape(size, "random.split")
     return same_form(split_keys(single("random.split", key), shape), key)
 
 

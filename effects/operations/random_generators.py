@@ -18,10 +18,12 @@ import numpy as np
 
 from ..base.errors import BadArgument
 from ..core.arrays import as_array, scalar
-from ..types.dtypes import PHILOX2, PHILOX4, RBG, THREEFRY4, UNSAFE_RBG, KeyDType, uint32, uint64
+from ..types.dtypes import PHILOX2, PHILOX4, RBG, THREEFRY4, UNSAFE_RBG, KeyDType, int32, uint32, uint64
+from ..types.extent import extents_in, fits
+from .elementwise.comparison import select_n
 from .elementwise.conversion import convert
 from .foundations.shapes import canonical_shape
-from .manipulation.creation import iota
+from .manipulation.creation import broadcasted_iota, iota
 from .manipulation.operand_promotion import broadcast_together
 from .manipulation.rearranging import reshape, stack
 from .manipulation.slicing import index_in_dim, slice_in_dim
@@ -62,7 +64,7 @@ def _aligned(*words: Any) -> list[Any]:
 def _countable(shape: Any, name: str) -> tuple[int, ...]:
     """The shape of what is drawn. Raises: BadArgument: it has more than 2**32 - 1 elements, or is none."""
     sizes = canonical_shape(shape, name)
-    if prod(sizes) > LOW:
+    if not fits(prod(sizes), LOW):
         raise BadArgument(
             f"{name}: {prod(sizes)} elements are more than 2**32 - 1, which only threefry2x32 draws at once.",
             hint="draw parts, from keys of their own: random.split(key).",
@@ -72,10 +74,13 @@ def _countable(shape: Any, name: str) -> tuple[int, ...]:
 
 def _numbers(shape: tuple[int, ...], rank: int) -> Any:
     """The row-major number of every index of ``shape``, as an array of this rank."""
+    if extents_in(shape):  # a lane's axes cannot be divided
+        number = sum([broadcasted_iota(uint32, shape, d) * prod(shape[d + 1 :]) for d in range(len(shape))], ZERO)
+        return reshape(number, (*(1,) * (rank - len(shape)), *shape))
     return reshape(iota(uint32, prod(shape)), (*(1,) * (rank - len(shape)), *shape))
 
 
-def _joined(high: Any, low: Any) -> Any:
+def joined(high: Any, low: Any) -> Any:
     """The 64-bit integers of these words."""
     return (convert(high, uint64) << np.uint64(32)) | convert(low, uint64)
 
@@ -91,7 +96,7 @@ def counted(draw: Callable[..., tuple[Any, Any, Any]]) -> Callable[[KeyWords, in
 
     def bits(key: KeyWords, width: int, shape: tuple[int, ...]) -> Any:
         high, low, word = draw(key, _numbers(shape, len(key[0].type.shape)))
-        return _joined(high, low) if width == 64 else convert(word, UINT[width])
+        return joined(high, low) if width == 64 else convert(word, UINT[width])
 
     return bits
 
@@ -148,6 +153,12 @@ def _draw_stream(key: KeyWords, width: int, shape: tuple[int, ...]) -> Any:
     """The words of the stream in order, one for an element, or two of 64 bits, the low one first."""
     own = key[0].type.shape[: len(key[0].type.shape) - len(shape)]
     each = 2 if width == 64 else 1
+    if extents_in(shape):  # a lane's axes cannot be divided: each element computes its block
+        number = _numbers(shape, len(key[0].type.shape)) * each
+        blocks = _philox_stream(key, number >> np.uint32(2))
+        which = convert(number & np.uint32(3), int32)
+        low, high = [select_n(which + i, *blocks) for i in range(2)]
+        return convert(low, UINT[width]) if each == 1 else joined(high, low)
     count = prod(shape) * each
     first = [reshape(word, (*own, 1)) for word in key]
     blocks = stack(_philox_stream(first, _numbers((-(-count // 4),), len(own) + 1)), axis=-1)
@@ -156,7 +167,7 @@ def _draw_stream(key: KeyWords, width: int, shape: tuple[int, ...]) -> Any:
         return convert(reshape(words, (*own, *shape)), UINT[width])
     pairs = reshape(words, (*own, *shape, 2))
     low, high = [index_in_dim(pairs, i, axis=-1, keepdims=False) for i in range(2)]
-    return _joined(high, low)
+    return joined(high, low)
 
 
 def _seed_rbg(high: Any, low: Any) -> KeyWords:

@@ -28,6 +28,7 @@ from ...effects.operations.foundations.shapes import broadcast_in_dim, full, mov
 from ...effects.operations.indexing.relocation import relocate
 from ...effects.operations.manipulation.slicing import axis_at, concatenate, split
 from ...effects.types.array_type import ArrayType
+from ...effects.types.dtypes import INEXACT
 from ...effects.types.extent import Extent, extents_in, with_sizes
 from ..batching.batch import Batch, lane_box
 from ..core.body_transform import cross
@@ -266,7 +267,8 @@ class RaggedBatch(Batch):
 
         There it may be NaN, if an empty lane has infinite values; where it counts, all cotangents are summed.
         """
-        if type(mark) is RowsMark and self.lanes.of(mark.extent).full:
+        full = type(mark) is RowsMark and self.lanes.of(mark.extent).full
+        if full or not all([part.type.dtype in INEXACT for part in parts]):
             return list(parts)
         masks = [self.real(mark, part.type.shape, k) for k, part in enumerate(parts)]
         return [select(mask, part, perform(StopGradient(), part)) for mask, part in zip(masks, parts)]
