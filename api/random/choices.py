@@ -157,7 +157,7 @@ def choice(
     return places if whole else take(found, places, axis)
 
 
-def _weighted(key: Any, shape: tuple[int, ...], count: int, replace: bool, p: Any, mode: str | None) -> Any:
+def _weighted(key: Any, shape: tuple[int, ...], count: Any, replace: bool, p: Any, mode: str | None) -> Any:
     """Indices drawn with probabilities ``p``."""
     weights = as_array(p)
     if weights.type.dtype not in FLOATING:

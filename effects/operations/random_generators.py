@@ -75,7 +75,9 @@ def _countable(shape: Any, name: str) -> tuple[int, ...]:
 def _numbers(shape: tuple[int, ...], rank: int) -> Any:
     """The row-major number of every index of ``shape``, as an array of this rank."""
     if extents_in(shape):  # a lane's axes cannot be divided
-        number = sum([broadcasted_iota(uint32, shape, d) * prod(shape[d + 1 :]) for d in range(len(shape))], ZERO)
+        number: Any = ZERO
+        for d in range(len(shape)):
+            number = number + broadcasted_iota(uint32, shape, d) * prod(shape[d + 1 :])
         return reshape(number, (*(1,) * (rank - len(shape)), *shape))
     return reshape(iota(uint32, prod(shape)), (*(1,) * (rank - len(shape)), *shape))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -76,7 +75,7 @@ def _blocks(run: RaggedBatch, keys: Any, shape: tuple[Any, ...]) -> tuple[Any, A
     return threefry2x32(*own, *counter)
 
 
-def _counters(shape: Sequence[Any], wide: bool) -> tuple[Any, Any]:
+def _counters(shape: tuple[Any, ...], wide: bool) -> tuple[Any, Any]:
     """High and low word of the row-major number of every index of ``shape``; ``wide``: it may exceed a word."""
     dtype = uint64 if wide else uint32
     number = full(array_type(shape, dtype), 0)
