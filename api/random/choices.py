@@ -172,10 +172,11 @@ def _weighted(key: Any, shape: tuple[int, ...], count: Any, replace: bool, p: An
         return full(array_type(shape, index), 0)
     sums = cumsum(weights)
     if type(count) is Extent:  # the number of sums below a value
-        value = spread(take(sums, as_array(count) - 1, 0), shape) * (1 - unit(key, shape, dtype))
-        wide = broadcast_in_dim(value, (*shape, count), range(len(shape)))
-        below = lt(broadcast_in_dim(sums, (*shape, count), (len(shape),)), wide)
-        return reduce_sum(convert(below, index), (len(shape),))
+        total = take(sums, as_array(sums.type.shape[0] - 1), 0)
+        values = spread(total, shape) * (1 - unit(key, shape, dtype))
+        rank, wide = len(shape), (*shape, *sums.type.shape)
+        below = lt(broadcast_in_dim(sums, wide, (rank,)), broadcast_in_dim(values, wide, range(rank)))
+        return reduce_sum(convert(below, index), (rank,))
     total = index_in_dim(sums, count - 1, keepdims=False)
     return convert(_not_below(sums, spread(total, shape) * (1 - unit(key, shape, dtype)), count), index)
 
