@@ -198,6 +198,10 @@ class BodyTransformer(Run):
         """Marks that the operands and results of a linear map with a deferred rule have beside their own."""
         return ()
 
+    def linear_mark(self, mark: Mark, type: ArrayType) -> Mark:
+        """The mark of an operand or result of this type of a linear map, all of which have ``mark`` together."""
+        return mark
+
     def tangent(self, x: Any, mark: Mark) -> Any:
         """A tangent of a value with this mark, as one that can be forced to it."""
         return x

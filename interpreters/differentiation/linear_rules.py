@@ -12,11 +12,17 @@ from .reinstallation import HandlerTemplate, Reinstallation
 
 
 class TransformedLinearRule(DeferredRule):
-    """A linear map under a handler. It may read the handler's state, but not change it."""
+    """A linear map under a handler. It may read the handler's state, but not change it.
+
+    ``marks``: of its operands; ``counts``: the number of parts of each; ``result_marks``, ``result_counts``: likewise.
+    """
 
     inner: Any
     handler: HandlerTemplate
-    mark: Mark
+    marks: tuple[Mark, ...]
+    counts: tuple[int, ...]
+    result_marks: tuple[Mark, ...]
+    result_counts: tuple[int, ...]
 
     @property
     def by_user(self) -> Any:
@@ -25,10 +31,12 @@ class TransformedLinearRule(DeferredRule):
     def __call__(self, residuals: Sequence[Any], values: Sequence[Any]) -> list[Any]:
         parts, state = self.handler.parts(residuals)
         with Reinstallation(self.handler, current(), state) as handler:
-            boxes = handler.boxes([(x,) for x in values], [self.mark] * len(values))
-            ys = self.inner(handler.boxes(parts), boxes)
+            ys = self.inner(handler.boxes(parts), handler.boxes(_grouped(values, self.counts), self.marks))
         handler.unchanged_state(self.shown)
-        return [None if y is None else handler.run.force(y, self.mark)[0] for y in ys]
+        results: list[Any] = []
+        for y, mark, count in zip(ys, self.result_marks, self.result_counts):
+            results += [None] * count if y is None else handler.run.force(y, mark)
+        return results
 
 
 def cross_linear(run: BodyTransformer, op: Any, operands: tuple[Any, ...]) -> Any:
@@ -41,10 +49,33 @@ def cross_linear(run: BodyTransformer, op: Any, operands: tuple[Any, ...]) -> An
     mark = run.carried(run.join([*marks, *[run.split(x)[0] for x in values], *run.linear_marks(op)]))
     template = HandlerTemplate(run, flow, marks, [x.type for x in residuals], op.backward.shown)
     parts = [*[part for _, parts in partitioned for part in parts], *flow.operands]
-    types = [run.part_types(mark, t)[0] for t in op.types]
-    rules = [
-        None if each is None else TransformedLinearRule(each, template, mark) for each in (op.backward, op.forward)
-    ]
-    transformed = type(op)(*rules, tuple([x.type for x in parts]), tuple(types))
-    results = run.outer.answer(transformed, (*parts, *[run.force(x, mark)[0] for x in values]))
-    return tuple([run.box(mark, [y]) for y in results])
+    inputs = _side(run, mark, [x.type for x in values])
+    results = _side(run, mark, op.types)
+    transformed = type(op)(
+        _under(op.backward, template, results, inputs), _under(op.forward, template, inputs, results),
+        tuple([x.type for x in parts]),
+        tuple([part for m, t in zip(results[0], op.types) for part in run.part_types(m, t)]),
+    )
+    forced = [part for x, m in zip(values, inputs[0]) for part in run.force(x, m)]
+    ys = _grouped(run.outer.answer(transformed, (*parts, *forced)), results[1])
+    return tuple([run.box(m, y) for m, y in zip(results[0], ys)])
+
+
+def _side(run: BodyTransformer, mark: Mark, types: Sequence[Any]) -> tuple[tuple[Mark, ...], tuple[int, ...]]:
+    """The marks of the operands, or results, of a linear map, and how many parts each has."""
+    marks = tuple([run.linear_mark(mark, t) for t in types])
+    return marks, tuple([len(run.part_types(m, t)) for m, t in zip(marks, types)])
+
+
+def _under(rule: Any, template: HandlerTemplate, inputs: Any, results: Any) -> Any:
+    return None if rule is None else TransformedLinearRule(rule, template, *inputs, *results)
+
+
+def _grouped(parts: Sequence[Any], counts: Sequence[int]) -> list[Sequence[Any]]:
+    """Parts divided into groups of these sizes."""
+    groups = []
+    start = 0
+    for count in counts:
+        groups.append(parts[start : start + count])
+        start += count
+    return groups

@@ -27,11 +27,13 @@ from ...effects.operations.elementwise.comparison import select
 from ...effects.operations.foundations.shapes import broadcast_in_dim, full, move_axis, reshape, zeros
 from ...effects.operations.indexing.relocation import relocate
 from ...effects.operations.manipulation.slicing import axis_at, concatenate, split
+from ...effects.programs.program import Program, derived_once
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import INEXACT
 from ...effects.types.extent import Extent, extents_in, with_sizes
 from ..batching.batch import Batch, lane_box
 from ..core.body_transform import cross
+from ..differentiation.linear_rules import cross_linear
 from .lane_lengths import Partition, RaggedLanes, room, sum_rows, take_rows
 
 RAGGED = Column("ragged", doc="(run, op, types of the results, *operands) -> results, where a lane has a ragged axis")
@@ -134,6 +136,9 @@ class RaggedBatch(Batch):
 
     def mapped_mark(self, type: ArrayType) -> Any:
         return at_rest(ragged_axes(type.shape))
+
+    def linear_mark(self, mark: Any, type: ArrayType) -> Any:
+        return None if mark is None else self.mapped_mark(type)
 
     def join(self, marks: Sequence[Any]) -> Any:
         found = {mark for mark in marks if mark is not None}
@@ -292,8 +297,7 @@ class RaggedBatch(Batch):
     # --- answers
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
-        named = _loops_along(op) if op.bodied else self.lanes.owns(extents_in(op.fields))
-        if not named and all([x.run is not self or type(x.dim) is int for x in operands]):
+        if not self.lanes.owns(_named(op)) and all([x.run is not self or type(x.dim) is int for x in operands]):
             return super().answer(op, operands)
         cell = self.cell
         outer_site = cell.site
@@ -307,10 +311,12 @@ class RaggedBatch(Batch):
     def ragged(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """Answer an operation that has to do with a ragged axis."""
         if op.bodied:
-            if _loops_along(op):
+            if op.stacks and self.lanes.owns(extents_in(op.length)):
                 return RAGGED.find(type(op))(self, op, None, *operands)
             return cross(self, op, operands)
-        if op.effectful or op.named or op.deferred:
+        if op.deferred:
+            return cross_linear(self, op, operands)
+        if op.effectful or op.named:
             return self._without_rule(op, operands)
         types = op.as_results(result_type(op, tuple([x.type for x in operands])))
         return rule_of(type(op))(self, op, types, *operands)
@@ -347,9 +353,18 @@ class RaggedBatch(Batch):
         return op.from_results(results)
 
 
-def _loops_along(op: Any) -> bool:
-    """Whether an operation with bodies iterates over the rows of a lane."""
-    return op.stacks and type(op.length) is Extent
+def _named(op: Any) -> Sequence[Extent]:
+    """The extents that an operation names, in its fields or its bodies; of a linear map also those of its results."""
+    found = extents_in(op.fields)
+    if op.bodied:
+        return [*found, *[extent for body in op.bodies for extent in _named_within(body)]]
+    return [*found, *[extent for t in op.types for extent in extents_in(t.shape)]] if op.deferred else found
+
+
+@derived_once
+def _named_within(program: Program) -> frozenset[Extent]:
+    """The extents that the operations of a program name."""
+    return frozenset([extent for op in program.ops for extent in _named(op)])
 
 
 def sized_operation(op: Any, bucket: Any) -> Any:
