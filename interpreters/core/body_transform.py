@@ -222,6 +222,9 @@ class BodyTransformer(Run):
         """The mark of a stacked result whose slices have this mark."""
         return mark
 
+    def settle(self, values: Sequence[Any]) -> None:
+        """Compute what a handler has put off of these values, which are to be split together."""
+
     def choose(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """Answer an operation whose selecting operand, or whose test, is a value of this handler."""
         raise CannotCross(f"{op.name}: it chooses by a value of {self.label}, which only vmap can answer.")
@@ -294,6 +297,7 @@ def _transform(
             results = interpret(body, inputs)
         with inside(recorder):
             ends, structure = flow.end(inner)
+            inner.settle(results)
             out_marks = [inner.split(y)[0] for y in results] if required is None else required.marks
             groups = [_typed(inner, y, mark, t) for y, mark, t in zip(results, out_marks, body.out_types)]
             groups.insert(state_result, ends if required is None else _padded(ends, required))

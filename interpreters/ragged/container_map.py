@@ -15,7 +15,7 @@ from typing import Any
 
 from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch
 from ...effects.base.stack import STACK, inside, runs
-from ...effects.core.arrays import as_array
+from ...effects.core.arrays import Array, as_array
 from ...effects.core.named_axes import axis_tuple
 from ...effects.operations.manipulation.creation import iota
 from ...effects.trees import pytrees
@@ -24,6 +24,7 @@ from ..batching.batch import Batch
 from ..batching.containers import ContainerKind, container_kind, is_axis, is_container, is_spec, mapped_by
 from ..batching.mapped_axes import dimension, stacked
 from ..batching.placed_lanes import PlacedLanes
+from .lane_by_lane import LaneByLane
 from .lane_lengths import INT32, RaggedLanes, Segments
 from .ragged_batch import RaggedBatch, ragged_axes
 
@@ -36,7 +37,7 @@ def new_lanes(axis_name: Any, placed: Any, site: Any) -> Callable[[int], Batch]:
         if placed is not None:
             return PlacedLanes(outer, size, axis_name, site, placed=axis_tuple(placed))
         start = sum([len(run.lanes.lengths) for run in runs(outer) if isinstance(run, RaggedBatch)])
-        return RaggedBatch(outer, RaggedLanes(size, {}, outer, start), axis_name, site)
+        return LaneByLane(outer, RaggedLanes(size, {}, outer, start), axis_name, site)
 
     return new
 
@@ -130,6 +131,7 @@ class ContainerMap:
 
     def results(self, out_axes: Any, results: Any) -> Any:
         """The results of all lanes."""
+        self.run.settle([y for y in pytrees.leaves(results) if isinstance(y, Array)])
         targets, spec = pytrees.flatten(out_axes, is_axis)
         parts = spec.flatten_up_to(results, "vmap out_axes")
         return pytrees.unflatten(spec, [self.leave(self.axis_size, y, target) for y, target in zip(parts, targets)])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...effects.base.errors import CannotCross
 from ...effects.base.stack import inside, perform
 from ...effects.core.arrays import scalar
@@ -14,10 +16,9 @@ from ...effects.operations.elementwise.comparison import clamp, eq, lt, select
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.shapes import ReduceSum, broadcast_in_dim, move_axis, reduce_sum, reshape
 from ...effects.operations.indexing.dynamic_slicing import DynamicSlice, DynamicUpdateSlice
-from ...effects.operations.indexing.gather_scatter import Gather
-from ...effects.operations.indexing.gather_windows import GatherScatterMode
+from ...effects.operations.indexing.gather_scatter import Gather, ScatterFamily
+from ...effects.operations.indexing.gather_windows import GatherScatterMode, window_sizes
 from ...effects.operations.indexing.relocation import relocate
-from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.slicing import (
     Concatenate,
     Pad,
@@ -26,10 +27,8 @@ from ...effects.operations.manipulation.slicing import (
     Split,
     concatenate,
     pad,
-    rev,
     slice_in_dim,
 )
-from ...effects.operations.manipulation.slicing import slice as slice_at
 from ...effects.operations.reductions.cumulative import Cumlogsumexp, Cummax, Cummin, Cumprod, Cumsum
 from ...effects.operations.reductions.reductions import (
     Argmax,
@@ -45,9 +44,8 @@ from ...effects.operations.reductions.reductions import (
     lowest,
 )
 from ...effects.operations.reductions.sorting import Sort
-from ...effects.types.extent import Extent, positive
-from .lane_lengths import INT32, line, take_rows
-from .moved_rows import moved
+from ...effects.types.extent import Extent
+from .lane_lengths import INT32, constant, line, take_rows
 from .ragged_batch import RAGGED, RaggedBatch, ResultTypes, RowsMark, equal_lengths, ragged_axes
 from .row_rules import beside, mixing
 
@@ -134,13 +132,15 @@ def order(run: RaggedBatch, op: Any, types: ResultTypes, *xs: Any) -> Any:
 @mixing(lambda op, x: op.dimensions)
 def reverse(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
     """Rows exchanged within each lane; along other axes reversed as they are."""
-    shape = x.type.shape
-    others = tuple([d for d in op.dimensions if type(shape[d]) is not Extent])
-    for d in op.dimensions:
-        if d not in others:
-            x = moved(run, x, d, shape[d], 1, -1, shape[d] - 1)
-    with inside(run):
-        return rev(x, others)
+    _one_axis(op, x)
+    mark = RowsMark(*ragged_axes(x.type.shape)[0])
+    n = run.lanes.of(mark.extent)
+    with inside(n.place):
+        end = take_rows(n.starts + n.values, n.lane)
+        index = select(n.real, end - 1 - n.within, line(n.total))
+    y = move_axis(relocate(_rows_first(run, x), index, index, copies=True), 0, mark.axis)
+    others = tuple([d for d in op.dimensions if d != mark.axis])
+    return run.box(mark, (perform(Rev(others), y) if others else y,))
 
 
 @RAGGED.rule(Concatenate)
@@ -259,53 +259,56 @@ def _read_rows(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any
     return run.box(d, (y,))
 
 
+@RAGGED.rule(ScatterFamily)
+def write(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any, update: Any) -> Any:
+    """At the places of each lane; padding is written nowhere, since its index is outside of any array."""
+    if op.mode is GatherScatterMode.CLIP and ragged_axes(x.type.shape):
+        return equal_lengths(run, op, types, x, index, update)
+    if not ragged_axes(index.type.shape):
+        return run.by_bucket(op, types, [x, index, update])
+    if op.mode is GatherScatterMode.CLIP:
+        with inside(run):
+            index = _clipped(op, x.type.shape, index, update.type.shape)
+    nowhere = np.iinfo(index.type.dtype).max
+    outside = run.filled(index, {axis: nowhere for axis, _ in ragged_axes(index.type.shape)})
+    dropping = type(op)(op.dimension_numbers, False, op.unique_indices, GatherScatterMode.FILL_OR_DROP)
+    return run.by_bucket(dropping, types, [x, outside, update])
+
+
+def _clipped(op: Any, shape: tuple[Any, ...], index: Any, update: tuple[Any, ...]) -> Any:
+    """The indices clamped so that all windows lie in an operand of this shape."""
+    numbers = op.dimension_numbers
+    window = window_sizes(numbers, shape, update)
+    last = convert(constant([shape[d] - window[d] for d in numbers.scatter_dims_to_operand_dims]), index.type.dtype)
+    bounds = broadcast_in_dim(last, index.type.shape, (len(index.type.shape) - 1,))
+    return clamp(scalar(0, index.type.dtype), index, bounds)
+
+
 def _sliced(op: Any, x: Any) -> list[int]:
     """The dimensions of which a slice takes a part."""
     whole = [(0, n, 1) for n in x.type.shape]
     return [d for d, part in enumerate(zip(op.start, op.limit, op.strides)) if part != whole[d]]
 
 
-@RAGGED.rule(Slice)
-@mixing(_sliced)
-def part(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
-    """Rows of each lane, which has as many as its length says; along other axes sliced as it is."""
-    ragged = [axis for axis, _ in ragged_axes(x.type.shape)]
-    taken = [d for d in _sliced(op, x) if d in ragged]
-    with inside(run):
-        sides = (op.start, op.limit, op.strides)
-        whole = ([0] * x.ndim, x.type.shape, [1] * x.ndim)
-        x = slice_at(x, *[[w[d] if d in taken else side[d] for d in range(x.ndim)] for w, side in zip(whole, sides)])
-    for d in taken:
-        x = moved(run, x, d, types[0].shape[d], op.strides[d], 1, -op.start[d])
-    return x
+
+RAGGED.rule(Slice)(mixing(_sliced)(equal_lengths))
 
 
 @RAGGED.rule(Pad)
 @mixing(lambda op, x, value: [d for d, part in enumerate(op.config) if any(part)])
 def extend(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, value: Any) -> Any:
-    """Rows moved apart within each lane, and the value where there is none then."""
-    shape = types[0].shape
-    sizes = list(zip(x.type.shape, shape))
-    taken = [d for d, part in enumerate(op.config) if any(part) and any([type(n) is Extent for n in sizes[d]])]
+    """Rows put before and behind each lane; rows between or taken away need the length as a whole."""
+    _one_axis(op, x)
+    axis, _ = ragged_axes(x.type.shape)[0]
+    low, high, between = op.config[axis]
+    if low < 0 or high < 0 or between:
+        return equal_lengths(run, op, types, x, value)
     with inside(run):
-        x = pad(x, value, [(0, 0, 0) if d in taken else part for d, part in enumerate(op.config)])
-    for d in taken:
-        low, _, interior = op.config[d]
-        given = x.type.shape[d]
-        x = moved(run, x, d, shape[d], 1, interior + 1, low)
-        with inside(run):
-            place = iota(INT32, shape[d]) - low
-            there = (place >= 0) & (place < given + positive(given - 1) * interior)
-            if interior:
-                there = there & (place % (interior + 1) == 0)
-            x = select(broadcast_in_dim(there, x.type.shape, (d,)), x, broadcast_in_dim(value, x.type.shape, ()))
-    return x
+        others = tuple([(0, 0, 0) if d == axis else part for d, part in enumerate(op.config)])
+        x = pad(x, value, others)
+        ends = [x.type.update(shape=(*x.type.shape[:axis], n, *x.type.shape[axis + 1 :])) for n in (low, high)]
+        before, behind = [broadcast_in_dim(value, end.shape, ()) for end in ends]
+        return concatenate([before, x, behind], axis)
 
 
-@RAGGED.rule(Split)
-@mixing(lambda op, x: (op.axis,))
-def pieces(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
-    """A slice for each size."""
-    starts = [sum(op.sizes[:k]) for k in range(len(op.sizes))]
-    with inside(run):
-        return tuple([slice_in_dim(x, a, a + size, axis=op.axis) for a, size in zip(starts, op.sizes)])
+RAGGED.rule(Split)(mixing(lambda op, x: (op.axis,))(equal_lengths))

@@ -34,7 +34,7 @@ from ...effects.types.extent import Extent, extents_in, with_sizes
 from ..batching.batch import Batch, lane_box
 from ..core.body_transform import cross
 from ..differentiation.linear_rules import cross_linear
-from .lane_lengths import Partition, RaggedLanes, sum_rows, take_rows
+from .lane_lengths import Partition, RaggedLanes, room, sum_rows, take_rows
 
 RAGGED = Column("ragged", doc="(run, op, types of the results, *operands) -> results, where a lane has a ragged axis")
 
@@ -116,7 +116,7 @@ class RaggedBatch(Batch):
             return [with_sizes(tuple(shape), lambda size: self.lanes.of(size).total)]
         found = []
         for bucket in self.lanes.rounded.buckets:
-            sizes = [bucket.room(size) for size in shape]
+            sizes = [room(size, bucket) for size in shape]
             found.append((*sizes[: mark.dim], len(bucket.lanes), *sizes[mark.dim :]))
         return found
 
@@ -214,10 +214,10 @@ class RaggedBatch(Batch):
             return [move_axis(part, mark.dim, 0) for part in parts]
         index, inverse = self.lanes.layout(mark.extent, partition)
         places = relocate(move_axis(parts[0], mark.axis, 0), index, inverse, copies)
-        sizes = [len(bucket.lanes) * bucket.room(mark.extent) for bucket in partition.buckets]
+        sizes = [len(bucket.lanes) * room(mark.extent, bucket) for bucket in partition.buckets]
         found = []
         for piece, bucket in zip(split(places, sizes) if len(sizes) > 1 else [places], partition.buckets):
-            piece = reshape(piece, (len(bucket.lanes), bucket.room(mark.extent), *piece.type.shape[1:]))
+            piece = reshape(piece, (len(bucket.lanes), room(mark.extent, bucket), *piece.type.shape[1:]))
             found.append(move_axis(piece, 1, 1 + mark.axis))
         return found
 
@@ -262,7 +262,7 @@ class RaggedBatch(Batch):
         if own is None:
             return self.guarded([broadcast_in_dim(value, size, ()) for size in stored], mark)
         if type(mark) is RowsMark:
-            parts, dim = [take_rows(value, self.lanes.of(mark.extent).lane)], mark.axis
+            parts, dim = [self.lanes.of(mark.extent).repeated(value)], mark.axis
         else:
             parts, dim = self.by_lane(value, self.lanes.rounded), mark.dim
         return self.guarded([broadcast_in_dim(part, size, (dim,)) for part, size in zip(parts, stored)], mark)
@@ -369,7 +369,7 @@ def _named_within(program: Program) -> frozenset[Extent]:
 
 def sized_operation(op: Any, bucket: Any) -> Any:
     """The operation with the sizes of a bucket in place of extents."""
-    return type(op)(*[with_sizes(field, lambda size: bucket.room(size)) for field in op.fields])
+    return type(op)(*[with_sizes(field, lambda size: room(size, bucket)) for field in op.fields])
 
 
 def rule_of(kind: type[Any]) -> Any:

@@ -22,7 +22,6 @@ from ...effects.operations.foundations.shapes import (
 )
 from ...effects.operations.manipulation.creation import Iota, broadcasted_iota
 from ...effects.types.extent import with_sizes
-from .lane_lengths import take_rows
 from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, ResultTypes, RowsMark, at_rest, ragged_axes
 
 
@@ -64,7 +63,7 @@ def _along_rows(run: RaggedBatch, op: Any, x: Any, mark: RowsMark, shape: tuple[
         value = reshape(value, (*value.type.shape[: 1 + at], *value.type.shape[2 + at :]))
         dims = tuple([d for d in dims if d != mark.axis])
     before = sum([d < mark.axis for d in dims])
-    value = move_axis(take_rows(value, run.lanes.of(mark.extent).lane), 0, before)
+    value = move_axis(run.lanes.of(mark.extent).repeated(value), 0, before)
     return broadcast_in_dim(value, shape, (*dims[:before], mark.axis, *dims[before:]))
 
 

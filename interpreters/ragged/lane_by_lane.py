@@ -1,0 +1,269 @@
+"""``LaneByLane``: the ragged batch that computes values with two ragged axes, such as scores, one lane at a time.
+
+For lengths that are values of a program. Padded, all lanes of such a value would take as much as the longest squared.
+So an operation with such a value waits, and what follows from it: until a result is needed outside of the lanes, or by
+an operation that cannot wait. Then the waiting equations are divided: those that are joined by values with two ragged
+axes are one ``RaggedLoop``, with what lies between them; the others are answered in the ordinary way, on rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from ...effects.base.stack import BASE, inside
+from ...effects.core.arrays import ConcreteArray
+from ...effects.core.operation import Operation, result_type
+from ...effects.operations.foundations.shapes import move_axis
+from ...effects.programs.program import Program
+from ...effects.types.array_type import ArrayType
+from ...effects.types.extent import extents_in
+from ..batching.batch import BatchBox, lane_box
+from ..core.record import Record
+from .ragged_batch import PaddedMark, RaggedBatch, RowsMark, ragged_axes
+from .ragged_loop import RaggedLoop
+
+PAYS = 128  # in shorter lanes one iteration costs more than the scores
+
+
+class _Equation:
+    """An operation that waits, with its operands; ``number``: when it was performed."""
+
+    __slots__ = ("op", "operands", "types", "site", "number")
+
+    def __init__(self, op: Operation, operands: tuple[Any, ...], types: Sequence[ArrayType], site: Any, number: int):
+        self.op, self.operands, self.types, self.site, self.number = op, operands, types, site, number
+
+    @property
+    def relates(self) -> bool:
+        """Whether an operand or a result has two ragged axes."""
+        return any([relates_rows(t) for t in (*[x.type for x in self.operands], *self.types)])
+
+
+class _Waiting:
+    """In place of a mark: the value of the box is a result of an equation that waits."""
+
+    __slots__ = ("equation", "result")
+
+    def __init__(self, equation: _Equation, result: int):
+        self.equation, self.result = equation, result
+
+
+def relates_rows(type: ArrayType) -> bool:
+    """Whether a value has two ragged axes."""
+    return len(ragged_axes(type.shape)) > 1
+
+
+def waits(x: Any) -> bool:
+    return type(x) is BatchBox and isinstance(x.dim, _Waiting)
+
+
+class LaneByLane(RaggedBatch):
+    """An installation of the handler that delays what has two ragged axes."""
+
+    __slots__ = ("count",)
+    count: int
+
+    def split(self, x: Any) -> tuple[Any, Sequence[Any]]:
+        self.settle((x,))
+        return super().split(x)
+
+    def settle(self, values: Sequence[Any]) -> None:
+        waiting = [x for x in values if x.run is self and type(x.dim) is _Waiting]
+        if waiting:
+            with inside(self.outer):
+                self._compute(waiting)
+
+    def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
+        lanes = self.lanes
+        if lanes.known or lanes.first or max([n.longest for n in lanes.lengths.values()]) < PAYS:
+            return super().answer(op, operands)
+        own = [x for x in operands if x.run is self]
+        waiting = any([type(x.dim) is _Waiting for x in own])
+        if not _may_wait(op) or not (waiting or self._relates(op, operands, own)):
+            self.settle(own)
+            return super().answer(op, operands)
+        types = op.as_results(result_type(op, tuple([x.type for x in operands])))
+        self.count = getattr(self, "count", 0) + 1
+        equation = _Equation(op, operands, types, self.cell.site or self.labelled_site(), self.count)
+        boxes = [lane_box(self, None, _Waiting(equation, k), t, equation.site) for k, t in enumerate(types)]  # type: ignore[arg-type]
+        return op.from_results(boxes)
+
+    def _relates(self, op: Any, operands: Sequence[Any], own: Sequence[Any]) -> bool:
+        """Whether an operation that has to do with a ragged axis has a result with two of them."""
+        marks = [type(x.dim) for x in own]
+        if op.bodied or PaddedMark in marks:
+            return False
+        if RowsMark not in marks and not self.lanes.owns(extents_in(op.fields)):
+            return False
+        types = op.as_results(result_type(op, tuple([x.type for x in operands])))
+        return any([relates_rows(t) for t in types])
+
+    def _compute(self, wanted: Sequence[Any]) -> None:
+        """Give the boxes ``wanted``, which wait, their values."""
+        equations, boxes = _reached(wanted)
+        goals = {_key(x) for x in wanted}
+        users = [(id(equation), _key(x)) for equation in equations for x in equation.operands if waits(x)]
+        cell = self.cell
+        outer_site = cell.site
+        try:
+            for group in _groups(equations):
+                inner = {id(equation) for equation in group}
+                needed = goals.union([key for user, key in users if user not in inner])
+                outside = {key: x for key, x in boxes.items() if key in needed and key[0] in inner}
+                if (len(group) == 1 and not group[0].relates) or not self._loop(group, outside):
+                    for equation in group:
+                        self._perform(equation, boxes)
+        finally:
+            cell.site = outer_site
+
+    def _perform(self, equation: _Equation, boxes: dict[Any, Any]) -> None:
+        """Answer one equation in the ordinary way."""
+        self.cell.site = equation.site
+        op = equation.op
+        for k, y in enumerate(op.as_results(RaggedBatch.answer(self, op, equation.operands))):
+            if (id(equation), k) in boxes:
+                self._set(boxes[id(equation), k], y)
+
+    def _set(self, box: Any, y: Any) -> None:
+        mark, parts = RaggedBatch.split(self, y)
+        if mark is None:
+            mark, parts = 0, self.force(y, 0)
+        box.dim, box.value = mark, tuple(parts) if type(mark) is PaddedMark else parts[0]
+
+    def _loop(self, group: Sequence[_Equation], outside: dict[Any, Any]) -> bool:
+        """Compute these equations in a loop over the lanes, if what enters and leaves has at most one ragged axis."""
+        inner = {id(equation) for equation in group}
+        if any([relates_rows(x.type) for x in outside.values()]):
+            return False
+        given: dict[int, Any] = {}
+        for equation in group:
+            for x in equation.operands:
+                if not (waits(x) and id(x.dim.equation) in inner):
+                    given[id(x)] = x
+        if any([x.run is self and type(x.dim) is PaddedMark for x in given.values()]):
+            return False
+        _Region(self, given, group, outside).perform()
+        return True
+
+
+class _Region:
+    """Equations of a lane as the body of a ``RaggedLoop``, and what enters and leaves it."""
+
+    def __init__(self, run: LaneByLane, given: dict[int, Any], group: Sequence[_Equation], outside: dict[Any, Any]):
+        self.run, self.given, self.group, self.outside = run, given, group, outside
+
+    def perform(self) -> None:
+        run = self.run
+        own = [x for x in self.given.values() if x.run is run]
+        shared = [x for x in self.given.values() if x.run is not run and not isinstance(x, ConcreteArray)]
+        entering = [self.enter(x) for x in own]
+        axes = [ragged_axes(x.type.shape) for x in self.outside.values()]
+        body = self.body(shared, own, [axis for _, axis in entering], axes)
+        lengths = run.lanes.lengths
+        rooms = tuple([(number, n.total, n.longest) for number, n in lengths.items()])
+        op = RaggedLoop((body,), len(shared), 0, run.size, rooms)
+        selects = [n.values for n in lengths.values()]
+        results = run.outer.answer(op, (*selects, *shared, *[value for value, _ in entering]))
+        for x, y, a in zip(self.outside.values(), results, axes):
+            self.leave(x, y, a)
+
+    def body(self, shared: Sequence[Any], own: Sequence[Any], moved: Sequence[Any], axes: Sequence[Any]) -> Program:
+        """The program of one lane. Ragged axes of what enters and leaves, ``moved`` and ``axes``, are first."""
+        recorder = Record(BASE, "")
+        shapes = [x.type.shape if axis is None else _first(x.type.shape, axis) for x, axis in zip(own, moved)]
+        inputs = recorder.inputs([*[x.type for x in shared], *[x.type.update(shape=s) for x, s in zip(own, shapes)]])
+        env: dict[int, Any] = {id(x): x for x in self.given.values() if isinstance(x, ConcreteArray)}
+        env.update([(id(x), y) for x, y in zip(shared, inputs)])
+        values: dict[Any, Any] = {}
+        with inside(recorder):
+            for x, y, axis in zip(own, inputs[len(shared) :], moved):
+                env[id(x)] = y if axis is None else move_axis(y, 0, axis)
+            for equation in self.group:
+                recorder.cell.site = equation.site
+                operands = [env[id(x)] if id(x) in env else values[_key(x)] for x in equation.operands]
+                for k, y in enumerate(equation.op.as_results(recorder.answer(equation.op, tuple(operands)))):
+                    values[id(equation), k] = y
+            recorder.cell.site = None
+            outs = [move_axis(values[key], a[0][0], 0) if a else values[key] for key, a in zip(self.outside, axes)]
+            return recorder.freeze(outs, "lane")
+
+    def enter(self, x: Any) -> tuple[Any, int | None]:
+        """The operand of the loop for a value of the lanes, lanes or rows first; which axis of the value is ragged."""
+        if type(x.dim) is RowsMark:
+            return move_axis(x.value, x.dim.axis, 0), x.dim.axis
+        return self.run.force(x, 0)[0], None
+
+    def leave(self, x: Any, y: Any, axes: Any) -> None:
+        """Give a box the result of the loop."""
+        if not axes:
+            x.dim, x.value = 0, y
+            return
+        ((axis, extent),) = axes
+        x.dim, x.value = RowsMark(axis, extent), move_axis(self.run.enter(y, extent).value, 0, axis)
+
+
+def _first(shape: Sequence[Any], axis: int) -> tuple[Any, ...]:
+    """The shape with this axis first."""
+    return (shape[axis], *shape[:axis], *shape[axis + 1 :])
+
+
+def _key(x: Any) -> tuple[int, int]:
+    """What a box that waits waits for."""
+    return id(x.dim.equation), x.dim.result
+
+
+def _may_wait(op: Any) -> bool:
+    """Whether an operation may be performed later, and by one lane after the other: it has no effect."""
+    return not (op.effects if op.bodied else op.effectful or op.named)
+
+
+def _reached(wanted: Sequence[Any]) -> tuple[list[_Equation], dict[Any, Any]]:
+    """The equations that wait from which these boxes follow, in order; and the boxes of their results."""
+    found: dict[int, _Equation] = {}
+    boxes: dict[Any, Any] = {}
+    left = list(wanted)
+    while left:
+        x = left.pop()
+        equation = x.dim.equation
+        boxes[_key(x)] = x
+        if id(equation) not in found:
+            found[id(equation)] = equation
+            left += [y for y in equation.operands if waits(y)]
+    return sorted(found.values(), key=lambda equation: equation.number), boxes
+
+
+def _groups(equations: Sequence[_Equation]) -> list[list[_Equation]]:
+    """The equations in groups, one after the other: in one group are those between which a value has two ragged axes,
+    and what lies between equations of the group."""
+    group = {id(equation): k for k, equation in enumerate(equations)}
+
+    def merge(members: Sequence[int]) -> None:
+        for key, k in group.items():
+            if k in members:
+                group[key] = min(members)
+
+    edges = [
+        (id(x.dim.equation), id(equation), relates_rows(x.type))
+        for equation in equations
+        for x in equation.operands
+        if waits(x)
+    ]
+    for source, target, joined in edges:
+        if joined and group[source] != group[target]:
+            merge((group[source], group[target]))
+    while True:
+        graph: dict[int, set[int]] = {k: set() for k in group.values()}
+        for source, target, _ in edges:
+            if group[source] != group[target]:
+                graph[group[target]].add(group[source])
+        try:
+            order = list(TopologicalSorter(graph).static_order())
+            break
+        except CycleError as error:
+            merge(error.args[1])
+    members: dict[int, list[_Equation]] = {k: [] for k in order}
+    for equation in equations:
+        members[group[id(equation)]].append(equation)
+    return list(members.values())

@@ -1,0 +1,251 @@
+"""``RaggedLoop``: a body executed for one lane after the other, for lengths that are values of a program.
+
+    c[i + 1], y[i] = body(s, c[i], x[i]),   x[i], y[i] : f32[n_i, ...] in rows, or f32[...]
+
+The body is the program of a lane, ``f32[n0,64] -> ...``, and stays that under every transformation. Only where it is
+evaluated or compiled do its types get numbers: for each of a few sizes there is a loop over the lanes that this size
+holds but no smaller one, in which they are padded to it. So a value with two ragged axes takes memory for one lane, and
+time for the lanes' own lengths. Reverse mode saves the operands, and computes a lane's residuals again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from ...effects.base.stack import current, inside, perform
+from ...effects.control.body_rules import evaluate_body
+from ...effects.control.checkpoint_policies import nothing_saveable
+from ...effects.control.loops import Scan, fori_loop
+from ...effects.core.arrays import scalar
+from ...effects.core.operation import operation, shared
+from ...effects.operations.elementwise.comparison import clamp, le, select
+from ...effects.operations.elementwise.comparison import max as maximum
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations.shapes import broadcast_in_dim, reduce_sum, reshape, zeros
+from ...effects.operations.indexing.dynamic_slicing import (
+    dynamic_index_in_dim,
+    dynamic_slice_in_dim,
+    dynamic_update_slice_in_dim,
+)
+from ...effects.operations.manipulation.slicing import axis_at, concatenate, slice_in_dim
+from ...effects.operations.reductions.sorting import Sort
+from ...effects.programs.higher_order import BodyTransforms, HigherOrder, record_body
+from ...effects.programs.program import Program, derived_once, interpret
+from ...effects.types.array_type import ArrayType, array_type
+from ...effects.types.extent import Extent
+from .lane_lengths import INT32, LaneLengths, Partition, RaggedLanes, bucket_step, line, rows_room
+from .ragged_batch import PaddedMark, RaggedBatch, RowsMark
+
+Room = tuple[int, int, int]
+
+
+def leading_extent(type: ArrayType) -> Extent | None:
+    """The extent of a lane's value whose lanes stand in rows; None for one with one place for each lane."""
+    size = type.shape[0] if type.shape else None
+    return size if isinstance(size, Extent) else None
+
+
+# c[i + 1], y[i] = body(s, c[i], x[i])  for the lanes i, where x[i] and y[i] are rows with the lane's length
+@operation
+class RaggedLoop(HigherOrder):
+    """``rooms``: for each vector of lengths, one of the operands ``selects``: its number, and bounds of sum and length.
+
+    The carry is a sum over the lanes, which are taken in the order of their lengths.
+    """
+
+    bodies: tuple[Program, ...]
+    shared: int
+    carry: int
+    length: int
+    rooms: tuple[Room, ...]
+    backwards: bool = False
+    runs = "loop"
+    saves = nothing_saveable
+
+    @property
+    def selects(self) -> int:  # type: ignore[override]
+        return len(self.rooms)
+
+    @property
+    def longest(self) -> dict[int, int]:
+        """A bound of each length."""
+        return {number: longest for number, _, longest in self.rooms}
+
+    def room(self, extent: Extent) -> int:
+        """The number of rows of all lanes, spare ones included."""
+        return rows_room(extent, {number: total for number, total, _ in self.rooms}, self.longest, self.length)
+
+    def slices(self, type: ArrayType) -> bool:
+        return leading_extent(type) is None
+
+    def stacked(self, type: ArrayType) -> ArrayType:
+        extent = leading_extent(type)
+        if extent is None:
+            return type.update(shape=(self.length, *type.shape))
+        return type.update(shape=(self.room(extent), *type.shape[1:]))
+
+    def batch(op, dims, *operands):
+        same_lengths = all([d is None for d in dims[: op.selects]])
+        return (_batched if same_lengths else _one_by_one)(op, dims, operands)
+
+    def evaluate(op, *values):
+        return evaluate_body(over_lanes(op.bodies[0], op), values)
+
+    def lower(op, emit, *values):
+        return emit.program(over_lanes(op.bodies[0], op), values)
+
+
+def _batched(op: RaggedLoop, dims: Sequence[int | None], operands: Sequence[Any]) -> Any:
+    """Over more dimensions: the body batched, with them behind the axis along which lanes stand."""
+    size = next(x.type.shape[d] for x, d in zip(operands, dims) if d is not None)
+    groups, marks = op.groups(operands), op.groups(dims)
+    mapped = [None if d is None else 0 for d in marks.shared] + [0] * op.carry
+    types = op.bodies[0].in_types[len(mapped) :]
+    inner = [None if d is None else 1 if leading_extent(t) else 0 for d, t in zip(marks.each, types)]
+    program, found = BodyTransforms.batch(op.bodies[0], [*mapped, *inner], size)
+    ends = [0] * op.carry + [1 if leading_extent(t) else 0 for t in op.bodies[0].out_types[op.carry :]]
+    body = record_body(
+        lambda *xs: [axis_at(y, d, at, size) for y, d, at in zip(interpret(program, xs), found, ends)],
+        program.in_types,
+        program.name,
+    )
+    first = [x if d is None else axis_at(x, d, 0, size) for x, d in zip(groups.shared, marks.shared)]
+    carry = [axis_at(x, d, 0, size) for x, d in zip(groups.carry, marks.carry)]
+    each = [x if d is None else axis_at(x, d, 1, size) for x, d in zip(groups.each, marks.each)]
+    results = perform(op.with_bodies((body,)), *groups.selects, *first, *carry, *each)
+    return results, (0,) * op.carry + (1,) * (len(results) - op.carry)
+
+
+def _one_by_one(op: RaggedLoop, dims: Sequence[int | None], operands: Sequence[Any]) -> Any:
+    """Where the lengths differ from one to the next: one after the other."""
+    size = next(x.type.shape[d] for x, d in zip(operands, dims) if d is not None)
+    fixed = [i for i, d in enumerate(dims) if d is None]
+    moving = [i for i, d in enumerate(dims) if d is not None]
+    order = [*fixed, *moving]
+    each = [axis_at(operands[i], dims[i], 0, size) for i in moving]
+    types = [*[operands[i].type for i in fixed], *[x.type.update(shape=x.type.shape[1:]) for x in each]]
+    body = record_body(lambda *xs: perform(op, *[xs[order.index(i)] for i in range(len(xs))]), types, op.name)
+    results = perform(Scan((body,), len(fixed), 0, size), *[operands[i] for i in fixed], *each)
+    return results, (0,) * len(results)
+
+
+class _OneLane(RaggedBatch):
+    """One lane in arrays of a size that holds it: its rows are its padded form. What stands behind them is anything.
+
+    Its program is not differentiated any more, so that no cotangent is to be kept from there.
+    """
+
+    __slots__ = ()
+
+    def padded(self, x: Any, partition: Partition, copies: bool = True) -> list[Any]:
+        if x.run is not self or type(x.dim) is not RowsMark:
+            return super().padded(x, partition, copies)
+        part = reshape(x.value, (1, *x.value.type.shape))
+        if not copies:
+            mask = self.real(PaddedMark(0, ((x.dim.axis, x.dim.extent),)), part.type.shape, 0)
+            part = select(mask, part, zeros(part.type))
+        return [part]
+
+    def joined_rows(self, parts: Sequence[Any], axis: int, extent: Extent, partition: Partition) -> Any:
+        (part,) = parts
+        return reshape(part, part.type.shape[1:])
+
+    def segment_sum(self, rows: Any, extent: Extent) -> Any:
+        mask = broadcast_in_dim(self.lanes.of(extent).real, rows.type.shape, (0,))
+        total = reduce_sum(select(mask, rows, zeros(rows.type)), (0,))
+        return reshape(total, (1, *total.type.shape))
+
+    def guarded(self, parts: Sequence[Any], mark: Any) -> list[Any]:
+        return list(parts)
+
+
+@derived_once
+def over_lanes(body: Program, op: RaggedLoop) -> Program:
+    """The operation as a program of ordinary ones: for each size a loop over the lanes that it holds."""
+    selects = [array_type((op.length,), INT32)] * op.selects
+    shared, carry = body.in_types[: op.shared], body.in_types[op.shared : op.shared + op.carry]
+    each = [op.stacked(t) for t in body.in_types[op.shared + op.carry :]]
+    return record_body(lambda *xs: _LaneLoops(op, xs).results(), [*selects, *shared, *carry, *each], op.name)
+
+
+class _LaneLoops:
+    """The loops over the lanes of one operation, on these operands."""
+
+    def __init__(self, op: RaggedLoop, operands: Sequence[Any]):
+        self.op = op
+        self.body = op.bodies[0]
+        selects, self.shared, self.carry, each = op.groups(operands)
+        self.selects = selects
+        lengths = zip(selects, op.rooms)
+        found = {number: LaneLengths(n, total, longest, current()) for n, (number, total, longest) in lengths}
+        self.lanes = RaggedLanes(op.length, found, current())
+        self.out_types = self.body.out_types[op.carry :]
+        types = self.body.in_types[op.shared + op.carry :]
+        self.each_types = types
+        self.each = [self.with_room(x, t) for x, t in zip(each, types)]
+
+    def with_room(self, x: Any, t: ArrayType) -> Any:
+        """Rows with space behind them, so that what is cut from a lane's start on lies in the array."""
+        extent = leading_extent(t)
+        if extent is None:
+            return x
+        return concatenate([x, zeros(x.type.update(shape=(extent.at(self.op.longest), *x.type.shape[1:])))], 0)
+
+    def results(self) -> list[Any]:
+        op = self.op
+        steps = {number: bucket_step(longest) for number, longest in op.longest.items()}
+        count = max([-(-longest // steps[number]) for number, longest in op.longest.items()])
+        kind = zeros(array_type((op.length,), INT32))
+        for (number, _, _), n in zip(op.rooms, self.selects):
+            kind = maximum(kind, (n + (steps[number] - 1)) // steps[number] - 1)
+        kind = clamp(scalar(0, INT32), kind, scalar(count - 1, INT32))
+        kinds, order = perform(shared(Sort, 0, True, 1), kind, line(op.length))
+        state = [*self.carry, *[self.with_room(zeros(op.stacked(t)), t) for t in self.out_types]]
+        first = scalar(0, INT32)
+        for k in range(count):
+            sizes = {number: min((k + 1) * steps[number], longest) for number, longest in op.longest.items()}
+            last = reduce_sum(convert(le(kinds, scalar(k, INT32)), INT32), (0,))
+            state = fori_loop(first, last, partial(self.step, order, sizes), state)
+            first = last
+        ends = [
+            slice_in_dim(y, 0, op.stacked(t).shape[0]) for y, t in zip(state[op.carry :], self.out_types)
+        ]
+        return [*state[: op.carry], *ends]
+
+    def step(self, order: Any, sizes: dict[int, int], i: Any, state: Sequence[Any]) -> list[Any]:
+        """The state after one lane."""
+        op = self.op
+        lane = dynamic_index_in_dim(order, i, keepdims=False)
+        own = {
+            number: LaneLengths(dynamic_slice_in_dim(n, lane, 1), sizes[number], sizes[number], current())
+            for n, (number, _, _) in zip(self.selects, op.rooms)
+        }
+        run = _OneLane(current(), RaggedLanes(1, own, current()))
+        xs = [self.read(run, x, t, lane, sizes) for x, t in zip(self.each, self.each_types)]
+        with inside(run):
+            ys = interpret(self.body, [*self.shared, *state[: op.carry], *xs])
+        sums = [y if y.run is not run else reshape(run.force(y, 0)[0], y.type.shape) for y in ys[: op.carry]]
+        return [*sums, *[self.write(run, old, y, lane) for old, y in zip(state[op.carry :], ys[op.carry :])]]
+
+    def start(self, extent: Extent, lane: Any) -> Any:
+        return dynamic_index_in_dim(self.lanes.of(extent).starts, lane, keepdims=False)
+
+    def read(self, run: Any, x: Any, t: ArrayType, lane: Any, sizes: dict[int, int]) -> Any:
+        """What the lane has of an operand."""
+        extent = leading_extent(t)
+        if extent is None:
+            return run.box(0, (dynamic_slice_in_dim(x, lane, 1),))
+        return run.box(RowsMark(0, extent), (dynamic_slice_in_dim(x, self.start(extent, lane), extent.at(sizes)),))
+
+    def write(self, run: Any, old: Any, y: Any, lane: Any) -> Any:
+        """A result with the lane's part of it; rows of other lanes stay."""
+        extent = leading_extent(y.type)
+        if extent is None:
+            return dynamic_update_slice_in_dim(old, run.force(y, 0)[0], lane, 0)
+        (rows,) = run.force(y, RowsMark(0, extent))
+        start = self.start(extent, lane)
+        before = dynamic_slice_in_dim(old, start, rows.type.shape[0])
+        mask = broadcast_in_dim(run.lanes.of(extent).real, rows.type.shape, (0,))
+        return dynamic_update_slice_in_dim(old, select(mask, rows, before), start, 0)
