@@ -9,6 +9,7 @@ from . import (
     rows_control,
     rows_dispatch,
     rows_eager,
+    rows_grouped,
     rows_growth,
     rows_ragged,
     rows_sharded,
@@ -24,7 +25,7 @@ THEMES = {
     "dispatch": rows_dispatch.ROWS,
     "sharded": rows_sharded.ROWS,
     "compiled": rows_compiled.ROWS,
-    "control": rows_control.ROWS,
+    "control": rows_control.ROWS + rows_grouped.ROWS,
     "ragged": rows_ragged.ROWS,
     "growth": rows_growth.ROWS,
 }

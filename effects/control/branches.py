@@ -47,7 +47,8 @@ def cond(
         cond(p, f, g, *xs) == (f if p else g)(*xs)
 
     JAX's old form is ``cond(p, x, f, y, g) == (f(x) if p else g(y))``.
-    Under ``vmap`` with a mapped predicate both are computed, and the results are selected per lane.
+    Under ``vmap`` with a mapped predicate both are computed, and the results are selected per lane; under
+    ``vmap(group=True)`` each is computed on the lanes that take it.
 
     Raises: ShapeMismatch: the predicate is no scalar. DTypeMismatch: it is complex or a key. TreeMismatch,
     StateTypeError: the functions give different trees or types.

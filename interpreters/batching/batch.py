@@ -74,6 +74,11 @@ class Batch(BodyTransformer):
         if axis_name is not None:
             self.scope = (Binding(((axis_name, size),)), *outer.scope)
 
+    @property
+    def equal_lanes(self) -> tuple[str, str] | None:
+        """Why all lanes must have the same types, and the option by which they must; None: they need not."""
+        return None
+
     def fresh(self, outer: Run) -> Batch:
         run = type(self)(outer, self.size, self.axis_name)
         run.crossed = self.crossed

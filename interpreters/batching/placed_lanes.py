@@ -35,6 +35,10 @@ class PlacedLanes(Batch):
         super().__init__(outer, size, axis_name, site)
         self.placed = placed
 
+    @property
+    def equal_lanes(self) -> tuple[str, str]:
+        return f"have no equal parts for the devices along {self.placed}", "spmd_axis_name"
+
     def fresh(self, outer: Run) -> PlacedLanes:
         run = PlacedLanes(outer, self.size, self.axis_name, None, self.placed)
         run.crossed = self.crossed

@@ -16,26 +16,24 @@ from typing import Any
 from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch
 from ...effects.base.stack import STACK, inside, runs
 from ...effects.core.arrays import Array, as_array
-from ...effects.core.named_axes import axis_tuple
 from ...effects.operations.manipulation.creation import iota
 from ...effects.trees import pytrees
 from ...effects.types.extent import as_size, extents_in
 from ..batching.batch import Batch
 from ..batching.containers import ContainerKind, container_kind, is_axis, is_container, is_spec, mapped_by
 from ..batching.mapped_axes import dimension, stacked
-from ..batching.placed_lanes import PlacedLanes
 from .lane_by_lane import LaneByLane
 from .lane_lengths import INT32, RaggedLanes, Segments
 from .ragged_batch import RaggedBatch, ragged_axes
 
 
-def new_lanes(axis_name: Any, placed: Any, site: Any) -> Callable[[int], Batch]:
-    """What makes a run of so many lanes: they may have lengths of their own, unless they are placed over devices."""
+def new_lanes(new_run: Callable[..., Batch], axis_name: Any, site: Any) -> Callable[[int], Batch]:
+    """What makes a run of so many lanes: plain ones may have lengths of their own."""
     outer = STACK.get()
 
     def new(size: int) -> Batch:
-        if placed is not None:
-            return PlacedLanes(outer, size, axis_name, site, placed=axis_tuple(placed))
+        if new_run is not Batch:
+            return new_run(outer, size, axis_name, site)
         start = sum([len(run.lanes.lengths) for run in runs(outer) if isinstance(run, RaggedBatch)])
         return LaneByLane(outer, RaggedLanes(size, {}, outer, start), axis_name, site)
 
@@ -101,10 +99,10 @@ class ContainerMap:
         x = as_array(x)
         if type(spec) is Segments:
             self._agree(spec.lengths.count, f"lanes of {spec.lengths.source.type}")
-            if isinstance(self.run, PlacedLanes):
+            if self.run.equal_lanes:
                 raise BadArgument(
-                    f"vmap: lanes of different lengths have no equal parts for the devices along {self.run.placed}.",
-                    hint="spmd_axis_name with padded arrays, or ragged_axis without it.",
+                    f"vmap: lanes of different lengths {self.run.equal_lanes[0]}.",
+                    hint=f"{self.run.equal_lanes[1]} with padded arrays, or ragged_axis without it.",
                 )
             return self.run.enter(x, self.run.lanes.extent(spec))
         if is_spec(spec):

@@ -21,6 +21,7 @@ from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.trees import pytrees
 from ..batching.batch import Batch, JvpDirections
 from ..batching.containers import holds_container, names_spec
+from ..batching.grouped_lanes import GroupedLanes
 from ..batching.mapped_axes import dimension, flat_axes, flat_out_axes, lane_count, stacked
 from ..batching.placed_lanes import PlacedLanes
 from ..ragged.container_map import ContainerMap, new_lanes
@@ -31,6 +32,7 @@ from ..references.reference import Ref
 def vmap(
     fun: Callable[..., Any], in_axes: int | Sequence[Any] | None = 0, out_axes: Any = 0,
     axis_name: Hashable | None = None, axis_size: int | None = None, spmd_axis_name: Hashable | None = None,
+    *, group: bool | int = False,
 ) -> Callable[..., Any]:  # fmt: skip
     """Map ``fun`` over one axis of its arguments.
 
@@ -49,6 +51,8 @@ def vmap(
         axis_size: its size, needed only where no argument is mapped.
         spmd_axis_name: an axis of a mesh, or several, over which the lanes are placed: ``with_sharding_constraint``
             cuts them along it, and in ``shard_map`` each device along it has its own lanes.
+        group: whether a branch with a mapped index is executed on the lanes that take it alone, sorted by branch; an
+            int: so many lanes at a time. By default all lanes execute all branches, and select.
 
     Raises: ShapeMismatch: mapped axes differ in size, or out_axes=None for a mapped result. TreeMismatch: in_axes or
         out_axes is no prefix. BadArgument: an axis is out of range, or no size is known.
@@ -62,7 +66,9 @@ def vmap(
     by_spec = names_spec(in_axes, out_axes)
     if not by_spec:
         _need_axes(in_axes)
-    new_run = Batch if spmd_axis_name is None else partial(PlacedLanes, placed=axis_tuple(spmd_axis_name))
+    new_run: Callable[..., Batch] = Batch
+    if spmd_axis_name is not None or group is not False:
+        new_run = _lanes(spmd_axis_name, group)
 
     @wraps(fun)
     @unnamed_boundary
@@ -74,7 +80,7 @@ def vmap(
             more, kwargs_tree = pytrees.flatten(kwargs)
             leaves = leaves + more
         if by_spec or holds_container(tree, leaves) or (kwargs and holds_container(kwargs_tree)):
-            return _over_containers(fun, (in_axes, out_axes, axis_name, axis_size, spmd_axis_name), args, kwargs)
+            return _over_containers(fun, (in_axes, out_axes, axis_name, axis_size, new_run), args, kwargs)
         axes = flat_axes("vmap", in_axes, args, tree.num_leaves) + [0] * (len(leaves) - tree.num_leaves)
         try:
             xs = [as_array(x) for x in leaves]
@@ -82,7 +88,7 @@ def vmap(
             if not positions_of(leaves):
                 raise
             trees = (tree, kwargs_tree if kwargs else None)
-            return _on_references(fun, leaves, trees, axes, (out_axes, axis_name, axis_size, spmd_axis_name))
+            return _on_references(fun, leaves, trees, axes, (out_axes, group, axis_name, axis_size, spmd_axis_name))
         dims = [dimension("vmap", axis, x) for axis, x in zip(axes, xs)]
         run = new_run(STACK.get(), lane_count("vmap", dims, xs, axis_size), axis_name, user_site(2))
         boxes = [run.box(d, (x,)) for x, d in zip(xs, dims)]
@@ -104,6 +110,20 @@ def vmap(
     return mapped
 
 
+def _lanes(spmd_axis_name: Hashable | None, group: bool | int) -> Callable[..., Batch]:
+    """What makes a run of lanes that are placed over axes of a mesh, or of lanes that are grouped."""
+    if group is False:
+        return partial(PlacedLanes, placed=axis_tuple(spmd_axis_name))
+    if not isinstance(group, int) or group < 1:
+        raise BadCall(f"vmap: group must be a bool or the number of lanes executed at a time, got {group!r}.")
+    if spmd_axis_name is not None:
+        raise BadArgument(
+            f"vmap: lanes that are placed along {spmd_axis_name!r} stay on their devices, and group moves them.",
+            hint="group inside of shard_map, where each device has its own lanes.",
+        )
+    return partial(GroupedLanes, chunk=None if group is True else group)
+
+
 def _need_axes(in_axes: Any) -> None:
     if not isinstance(in_axes, (int, tuple, type(None))) or isinstance(in_axes, bool):
         raise BadCall(
@@ -121,8 +141,8 @@ def _one_for_each(arguments: int, entries: int) -> TreeMismatch:
 
 def _over_containers(fun: Callable[..., Any], settings: Any, args: Any, kwargs: Any) -> Any:
     """``vmap`` where containers, such as ragged arrays, are among the arguments, or specs of theirs among the axes."""
-    in_axes, out_axes, axis_name, axis_size, placed = settings
-    crossing = ContainerMap(new_lanes(axis_name, placed, user_site(2)), axis_size)
+    in_axes, out_axes, axis_name, axis_size, new_run = settings
+    crossing = ContainerMap(new_lanes(new_run, axis_name, user_site(2)), axis_size)
     positional, named = crossing.arguments(in_axes, out_axes, args, kwargs)
     with installed(crossing.run):
         results = fun(*positional, **named)
@@ -141,7 +161,7 @@ def _on_references(
     One that is not mapped is read as one of the surroundings.
     """
     tree, kwargs_tree = trees
-    out_axes, *rest = settings
+    out_axes, group, *rest = settings
     entering = [i for i, x in enumerate(leaves) if axes[i] is not None or not isinstance(x, Ref)]
 
     def of_leaves(*values: Any) -> Any:
@@ -153,7 +173,7 @@ def _on_references(
     inner = [axes[i] for i in entering]
     values = [leaves[i] for i in entering]
     positions = positions_of(values)
-    pure = vmap(pure_of(of_leaves, positions), inner, (out_axes, 0), *rest)
+    pure = vmap(pure_of(of_leaves, positions), inner, (out_axes, 0), *rest, group=group)
     return call_pure(pure, tuple(values), {}, positions, lambda i, y: move_axis(y, 0, inner[i] % y.ndim))
 
 

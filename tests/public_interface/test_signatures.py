@@ -55,6 +55,7 @@ NOT_THEIRS = {
     "remat: static_argnames": "checkpoint has it",
     "ufunc: associative": "lets reduce and accumulate run as a tree",
     "ufunc: scatter": "how ufunc.at combines values",
+    "vmap: group": "executes branches on the lanes that take them",
     "while_loop: max_steps": "bounds what reverse mode keeps",
     "while_loop: checkpoints": "bounds what reverse mode keeps",
 }
