@@ -66,9 +66,7 @@ def vmap(
     by_spec = names_spec(in_axes, out_axes)
     if not by_spec:
         _need_axes(in_axes)
-    new_run: Callable[..., Batch] = Batch
-    if spmd_axis_name is not None or group is not False:
-        new_run = _lanes(spmd_axis_name, group)
+    new_run = _lanes(spmd_axis_name, group)
 
     @wraps(fun)
     @unnamed_boundary
@@ -111,9 +109,9 @@ def vmap(
 
 
 def _lanes(spmd_axis_name: Hashable | None, group: bool | int) -> Callable[..., Batch]:
-    """What makes a run of lanes that are placed over axes of a mesh, or of lanes that are grouped."""
+    """What makes a run of lanes, which may be placed over axes of a mesh, or grouped."""
     if group is False:
-        return partial(PlacedLanes, placed=axis_tuple(spmd_axis_name))
+        return Batch if spmd_axis_name is None else partial(PlacedLanes, placed=axis_tuple(spmd_axis_name))
     if not isinstance(group, int) or group < 1:
         raise BadCall(f"vmap: group must be a bool or the number of lanes executed at a time, got {group!r}.")
     if spmd_axis_name is not None:
