@@ -25,6 +25,7 @@ from ..batching.grouped_lanes import GroupedLanes
 from ..batching.mapped_axes import dimension, flat_axes, flat_out_axes, lane_count, stacked
 from ..batching.placed_lanes import PlacedLanes
 from ..ragged.container_map import ContainerMap, new_lanes
+from ..ragged.per_length import call_per_length
 from ..references.arguments import call_pure, positions_of, pure_of
 from ..references.reference import Ref
 
@@ -32,7 +33,7 @@ from ..references.reference import Ref
 def vmap(
     fun: Callable[..., Any], in_axes: int | Sequence[Any] | None = 0, out_axes: Any = 0,
     axis_name: Hashable | None = None, axis_size: int | None = None, spmd_axis_name: Hashable | None = None,
-    *, group: bool | int = False,
+    *, group: bool | int = False, per_length: bool = False,
 ) -> Callable[..., Any]:  # fmt: skip
     """Map ``fun`` over one axis of its arguments.
 
@@ -53,6 +54,8 @@ def vmap(
             cuts them along it, and in ``shard_map`` each device along it has its own lanes.
         group: whether a branch with a mapped index is executed on the lanes that take it alone, sorted by branch; an
             int: so many lanes at a time. By default all lanes execute all branches, and select.
+        per_length: whether ``fun`` is called once for each distinct length of ragged arguments, whose lengths must be
+            known, so that sizes in it are integers. There are no collectives over the lanes then.
 
     Raises: ShapeMismatch: mapped axes differ in size, or out_axes=None for a mapped result. TreeMismatch: in_axes or
         out_axes is no prefix. BadArgument: an axis is out of range, or no size is known.
@@ -63,7 +66,7 @@ def vmap(
     """
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     need_function("vmap", fun)
-    by_spec = names_spec(in_axes, out_axes)
+    by_spec = names_spec(in_axes, out_axes) or per_length
     if not by_spec:
         _need_axes(in_axes)
     new_run = _lanes(spmd_axis_name, group)
@@ -78,7 +81,7 @@ def vmap(
             more, kwargs_tree = pytrees.flatten(kwargs)
             leaves = leaves + more
         if by_spec or holds_container(tree, leaves) or (kwargs and holds_container(kwargs_tree)):
-            return _over_containers(fun, (in_axes, out_axes, axis_name, axis_size, new_run), args, kwargs)
+            return _over_containers(fun, (in_axes, out_axes, axis_name, axis_size, new_run, per_length), args, kwargs)
         axes = flat_axes("vmap", in_axes, args, tree.num_leaves) + [0] * (len(leaves) - tree.num_leaves)
         try:
             xs = [as_array(x) for x in leaves]
@@ -139,9 +142,11 @@ def _one_for_each(arguments: int, entries: int) -> TreeMismatch:
 
 def _over_containers(fun: Callable[..., Any], settings: Any, args: Any, kwargs: Any) -> Any:
     """``vmap`` where containers, such as ragged arrays, are among the arguments, or specs of theirs among the axes."""
-    in_axes, out_axes, axis_name, axis_size, new_run = settings
+    in_axes, out_axes, axis_name, axis_size, new_run, per_length = settings
     crossing = ContainerMap(new_lanes(new_run, axis_name, user_site(2)), axis_size)
     positional, named = crossing.arguments(in_axes, out_axes, args, kwargs)
+    if per_length:
+        return crossing.results(out_axes, call_per_length(fun, crossing.run, positional, named, out_axes))
     with installed(crossing.run):
         results = fun(*positional, **named)
         found = crossing.results(out_axes, results)
