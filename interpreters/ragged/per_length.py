@@ -25,14 +25,14 @@ def call_per_length(fun: Callable[..., Any], run: Any, args: Any, kwargs: Any, o
 
     Lanes of one length are those of an ordinary ``vmap``.
 
-    Raises: BadArgument: there are no ragged arrays, lengths are values, or lanes have an axis name. ShapeMismatch: results that are not ragged
-    have different shapes.
+    Raises: BadArgument: there are no ragged arrays, lengths are values, or lanes have an axis name. ShapeMismatch:
+    results that are not ragged have different shapes.
     """
     if not isinstance(run, RaggedBatch) or not run.lanes.lengths or not run.size:
         raise BadArgument("vmap: per_length=True is for ragged arrays with lanes, got none.")
     if run.axis_name is not None:
         raise BadArgument(
-            f"vmap: with per_length=True lanes of different lengths are never together, got axis_name={run.axis_name!r}.",
+            f"vmap: with per_length=True lanes of different lengths are never together, got {run.axis_name!r}.",
             hint="compute over the lanes outside of it, or leave per_length out.",
         )
     if not run.lanes.known:
