@@ -95,6 +95,11 @@ class HigherOrder(Operation):
         return row if self.binds is None else row - {Axis(name) for name, _ in self.binds.axes}
 
     @property
+    def typical(self) -> tuple[Program, ...]:
+        """The bodies by which costs are counted: with typical sizes where those of their types are symbols."""
+        return self.bodies
+
+    @property
     def tests(self) -> tuple[Program, ...]:
         return self.bodies[:1] if self.runs == "until" else ()
 

@@ -46,16 +46,16 @@ def equation_flops(program: Program) -> list[int]:
 @FLOPS.mode("once")
 @FLOPS.mode("one")
 def _(op: HigherOrder, operands: Types, results: Types) -> int:
-    return max([program_flops(body) for body in op.bodies], default=0)
+    return max([program_flops(body) for body in op.typical], default=0)
 
 
 @FLOPS.mode("loop")
 @FLOPS.mode("lanes")
 @FLOPS.mode("mesh")
 def _(op: HigherOrder, operands: Types, results: Types) -> int:
-    return op.times(*operands) * program_flops(op.bodies[0])
+    return op.times(*operands) * program_flops(op.typical[0])
 
 
 @FLOPS.mode("until")
 def _(op: HigherOrder, operands: Types, results: Types) -> int:
-    return _UNTIL * sum([program_flops(body) for body in op.bodies])
+    return _UNTIL * sum([program_flops(body) for body in op.typical])

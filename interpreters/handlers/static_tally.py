@@ -19,12 +19,14 @@ def tally_bodies(handler: Handler, op: Any, operands: Sequence[Any], known: Know
     """The tally of a higher-order operation on operands, which may be types. ``known`` as in ``tally_program``."""
     moves: Any = handler.moves
     known = {} if known is None else known
-    first, *others = [tally_program(handler, body, known) for body in op.main]
+    first, *others = [tally_program(handler, body, known) for body in op.typical[len(op.tests) :]]
     total = first
     for other in others:
         total = moves.choose(total, other)
     if op.runs == "until":
         return moves.repeat(moves.then(tally_program(handler, op.bodies[0], known), total), None)
+    if op.typical is not op.bodies:
+        total = moves.repeat(total, None)
     times = op.times(*[getattr(x, "type", x) for x in operands])
     return total if times == 1 else moves.repeat(total, times)
 

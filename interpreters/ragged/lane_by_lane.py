@@ -63,7 +63,11 @@ class LaneByLane(RaggedBatch):
     """An installation of the handler that delays what has two ragged axes."""
 
     __slots__ = ("count",)
-    count: int
+    count: int  # of the equations so far
+
+    def __init__(self, *args: Any):
+        super().__init__(*args)
+        self.count = 0
 
     def split(self, x: Any) -> tuple[Any, Sequence[Any]]:
         self.settle((x,))
@@ -85,7 +89,7 @@ class LaneByLane(RaggedBatch):
             self.settle(own)
             return super().answer(op, operands)
         types = op.as_results(result_type(op, tuple([x.type for x in operands])))
-        self.count = getattr(self, "count", 0) + 1
+        self.count += 1
         equation = _Equation(op, operands, types, self.cell.site or self.labelled_site(), self.count)
         boxes = [lane_box(self, None, _Waiting(equation, k), t, equation.site) for k, t in enumerate(types)]  # type: ignore[arg-type]
         return op.from_results(boxes)

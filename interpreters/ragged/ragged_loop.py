@@ -34,7 +34,7 @@ from ...effects.operations.reductions.sorting import Sort
 from ...effects.programs.higher_order import BodyTransforms, HigherOrder, record_body
 from ...effects.programs.program import Program, derived_once, interpret
 from ...effects.types.array_type import ArrayType, array_type
-from ...effects.types.extent import Extent
+from ...effects.types.extent import Extent, with_sizes
 from .lane_lengths import INT32, LaneLengths, Partition, RaggedLanes, bucket_step, line, rows_room
 from .ragged_batch import PaddedMark, RaggedBatch, RowsMark
 
@@ -77,6 +77,12 @@ class RaggedLoop(HigherOrder):
         """The number of rows of all lanes, spare ones included."""
         return rows_room(extent, {number: total for number, total, _ in self.rooms}, self.longest, self.length)
 
+    @property
+    def typical(self) -> tuple[Program, ...]:
+        """Lanes of the mean length, if there are no spare rows."""
+        sizes = {number: min(-(-total // max(self.length, 1)), longest) for number, total, longest in self.rooms}
+        return tuple([sized_program(body, tuple(sizes.items())) for body in self.bodies])
+
     def slices(self, type: ArrayType) -> bool:
         return leading_extent(type) is None
 
@@ -95,6 +101,27 @@ class RaggedLoop(HigherOrder):
 
     def lower(op, emit, *values):
         return emit.program(over_lanes(op.bodies[0], op), values)
+
+
+@derived_once
+def sized_program(program: Program, lengths: tuple[tuple[int, int], ...]) -> Program:
+    """The program for lanes of these lengths, by number."""
+    sizes = dict(lengths)
+
+    def sized(x: Any) -> Any:
+        if isinstance(x, Program):
+            return sized_program(x, lengths)
+        if isinstance(x, ArrayType):
+            return x.update(shape=sized(x.shape))
+        if isinstance(x, tuple) and not hasattr(x, "_fields"):
+            return tuple(map(sized, x))
+        return with_sizes(x, lambda extent: extent.at(sizes))
+
+    ops = [type(op)(*map(sized, op.fields)) for op in program.ops]
+    types = [sized(t) for t in program.types]
+    return Program(
+        sized(program.in_types), ops, program.args, types, program.outs, program.consts, program.sites, program.name
+    )
 
 
 def _batched(op: RaggedLoop, dims: Sequence[int | None], operands: Sequence[Any]) -> Any:

@@ -104,3 +104,12 @@ def test_one_program_serves_all_lengths() -> None:
         x = f(np.asarray(lengths, np.int32), np.float32(0))
         np.testing.assert_allclose(x, hnp.sum(wanted(*arguments(), np.asarray(lengths))[0]), rtol=1e-3)
     assert f._cache_size() == 1
+
+
+def test_costs_are_those_of_lanes_of_the_mean_length() -> None:
+    mean = -(-TOTAL // COUNT)
+    of_products = lambda costs: costs.classes[(), "dot_general"].flops
+    one = of_products(hx.costs(lambda w, x: hnp.tanh(x @ w @ x.T) @ x)(hnp.ones((3, 3)), hnp.ones((mean, 3))))
+    found = hx.costs(performed)(*arguments())
+    assert of_products(found) == COUNT * one
+    assert not found.exact
