@@ -10,7 +10,7 @@ from pyrsistent import PMap, pmap
 from ....effects.base.errors import BadArgument
 from ....effects.core.named_axes import SizedAxis
 
-UNKNOWN_LENGTH = "a loop of unknown length counts as one iteration, and lanes of unknown lengths are as long as their mean"
+UNKNOWN_LENGTH = "a loop of unknown length counts as one iteration, lanes of unknown lengths as their mean"
 DEAREST_BRANCH = "of branches each entry is the largest of any"
 
 
