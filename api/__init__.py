@@ -79,6 +79,7 @@ from .interpreters.handlers.state_movements import carry as carry
 from .interpreters.handlers.state_movements import merge as merge
 from .interpreters.handlers.state_movements import split as split
 from .interpreters.handlers.state_movements import tally as tally
+from .interpreters.ragged import indexing_rules as _indexing_rules
 from .interpreters.ragged import loop_rules as _loop_rules
 from .interpreters.ragged import mixing_rules as _mixing_rules
 from .interpreters.ragged import random_rules as _random_rules

@@ -18,6 +18,7 @@ from ..effects.operations.manipulation.creation import iota
 from ..effects.operations.manipulation.operand_promotion import promote
 from ..effects.types import dtypes
 from ..effects.types.dtypes import canonical, default_float
+from ..effects.types.extent import as_size
 from ..numpy.arrays.argument_conversion import array_of, axes_of, choose, inexact, inexact_together, like
 from ..numpy.mathematics import reductions
 from ..numpy.mathematics.logic import isfinite
@@ -183,8 +184,8 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
     made = default_float() if dtype is None else canonical(dtype)
     rank = len(x.type.shape) + 1
     axis = canonical_axis(axis, rank, "one_hot")
-    count = num_classes.__index__()
-    if count < 0:
+    count = as_size(num_classes)
+    if isinstance(count, int) and count < 0:
         raise BadArgument(f"one_hot: num_classes must not be negative, got {count}.")
     shape = (*x.type.shape[:axis], count, *x.type.shape[axis:])
     kind = x.type.dtype if dtypes.is_inexact(x.type.dtype) or dtypes.is_integer(x.type.dtype) else dtypes.default_int()

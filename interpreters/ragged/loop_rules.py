@@ -13,6 +13,7 @@ from ...effects.operations.foundations.shapes import broadcast_in_dim, reshape
 from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.programs.program import interpret
 from ...effects.types.array_type import BOOL, array_type
+from ...effects.types.extent import extents_in
 from ..core.body_transform import cross
 from ..core.record import Record
 from .lane_lengths import constant, line, room, take_rows
@@ -23,6 +24,8 @@ from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, RowsMark, ragged_axes
 def scan_along(run: RaggedBatch, op: Any, types: Any, *operands: Any) -> Any:
     """The loop over the longest lane; a lane that has ended keeps its carry, and what it makes then is padding."""
     extent = op.length
+    if not run.lanes.owns(extents_in(extent)):
+        return cross(run, op, operands)
     n = run.lanes.of(extent)
     _, shared, carry, each = op.groups(operands)
     with inside(n.place):

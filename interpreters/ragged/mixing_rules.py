@@ -1,24 +1,18 @@
-"""Ragged rules of operations that mix along the ragged axis: folds, prefixes, orders, joins, and reading at a place."""
+"""Ragged rules of operations that mix along the ragged axis: folds, prefixes, orders and joins."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from ...effects.base.errors import CannotCross
 from ...effects.base.stack import inside, perform
 from ...effects.core.arrays import scalar
-from ...effects.core.columns import BATCH
-from ...effects.core.operation import shared
-from ...effects.operations.elementwise.comparison import clamp, eq, lt, select
-from ...effects.operations.elementwise.conversion import convert
+from ...effects.core.operation import result_type, shared
+from ...effects.operations.elementwise.comparison import clamp, lt, select
 from ...effects.operations.foundations.shapes import ReduceSum, broadcast_in_dim, move_axis, reduce_sum, reshape
-from ...effects.operations.indexing.dynamic_slicing import DynamicSlice, DynamicUpdateSlice
-from ...effects.operations.indexing.gather_scatter import Gather, ScatterFamily
-from ...effects.operations.indexing.gather_windows import GatherScatterMode, window_sizes
 from ...effects.operations.indexing.relocation import relocate
+from ...effects.operations.linalg import Cholesky, TriangularSolve
 from ...effects.operations.manipulation.slicing import (
     Concatenate,
     Pad,
@@ -30,6 +24,7 @@ from ...effects.operations.manipulation.slicing import (
     slice_in_dim,
 )
 from ...effects.operations.reductions.cumulative import Cumlogsumexp, Cummax, Cummin, Cumprod, Cumsum
+from ...effects.operations.reductions.generic_reduce import Reduce
 from ...effects.operations.reductions.reductions import (
     Argmax,
     Argmin,
@@ -43,11 +38,11 @@ from ...effects.operations.reductions.reductions import (
     highest,
     lowest,
 )
-from ...effects.operations.reductions.sorting import Sort
+from ...effects.operations.reductions.sorting import Sort, TopK
 from ...effects.types.extent import Extent
-from .lane_lengths import INT32, constant, line, take_rows
+from .lane_lengths import INT32, line, take_rows
 from .ragged_batch import RAGGED, RaggedBatch, ResultTypes, RowsMark, equal_lengths, ragged_axes
-from .row_rules import beside, mixing
+from .row_rules import mixing
 
 Unit = Callable[[Any], Any]  # the dtype -> the unit of a fold
 zero: Unit = lambda dtype: 0
@@ -82,6 +77,29 @@ def total(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
     others = [a for a in op.axes if a != axis]
     rows = move_axis(reduce_sum(x.value, others), axis - sum([a < axis for a in others]), 0)
     return run.box(0, (run.segment_sum(rows, extent),))
+
+
+@RAGGED.rule(Reduce)
+def folded_by(run: RaggedBatch, op: Any, _: Any, *operands: Any) -> Any:
+    """Over lanes padded with the start, which changes nothing."""
+    types = op.as_results(result_type(op, tuple([x.type for x in operands])))
+    starts, found = operands[: op.carry], list(operands[op.carry :])
+    for i, (start, x) in enumerate(zip(starts, found)):
+        axes = [(axis, extent) for axis, extent in ragged_axes(x.type.shape) if axis in op.axes]
+        if axes:
+            found[i] = [_started(run, part, first, axes, k) for k, (part, first) in enumerate(
+                zip(run.padded(x, run.lanes.rounded), run.padded(start, run.lanes.rounded))
+            )]
+    return run.by_bucket(op, types, [*starts, *found])
+
+
+def _started(run: RaggedBatch, part: Any, start: Any, axes: Any, k: int) -> Any:
+    """Bucket ``k`` of a value, with its start in the places of these axes that a lane does not have."""
+    for axis, extent in axes:
+        mask = run.lanes.mask(extent, run.lanes.rounded, k)
+        wide = broadcast_in_dim(start, part.type.shape, (0,))
+        part = select(broadcast_in_dim(mask, part.type.shape, (0, 1 + axis)), part, wide)
+    return part
 
 
 def running(unit: Unit) -> Callable[..., Any]:
@@ -190,105 +208,10 @@ def _interleaved(whole: Any, lengths: Sequence[Any], rows: Sequence[Any]) -> tup
     return select(whole.real, index, -1 - last), concatenate(back, 0)
 
 
-@RAGGED.rule(DynamicSlice)
-@mixing(lambda op, x, *starts: [d for d, (n, size) in enumerate(zip(x.type.shape, op.slice_sizes)) if size != n])
-def piece(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, *starts: Any) -> Any:
-    """Rows from a place of each lane on, which is clamped so that they lie in it."""
-    _one_axis(op, x)
-    axis, extent = ragged_axes(x.type.shape)[0]
-    n, size = run.lanes.of(extent), op.slice_sizes[axis]
-    at = convert(run.force(starts[axis], 0)[0], INT32)
-    with inside(run.outer):
-        at = clamp(scalar(0, INT32), at, n.values - size) + n.starts
-        shape = (run.size, size)
-        index = broadcast_in_dim(at, shape, (0,)) + broadcast_in_dim(line(size), shape, (1,))
-        index = clamp(scalar(0, INT32), index, scalar(n.total - 1, INT32))
-        rows = take_rows(_rows_first(run, x), reshape(index, (run.size * size,)))
-        value = reshape(rows, (*shape, *rows.type.shape[1:]))
-    y = run.box(0, (move_axis(value, 1, 1 + axis),))
-    others = [scalar(0, INT32) if d == axis else convert(s, INT32) for d, s in enumerate(starts)]
-    if op.slice_sizes == y.type.shape:
-        return y
-    return run.answer(op, (y, *others))
-
-
-def _replaced(op: Any, x: Any, u: Any, *starts: Any) -> list[int]:
-    """The dimensions of which a part is replaced."""
-    return [d for d, (n, size) in enumerate(zip(x.type.shape, u.type.shape)) if size != n]
-
-
-RAGGED.rule(DynamicUpdateSlice)(mixing(_replaced)(equal_lengths))
-
-
-@RAGGED.rule(Gather)
-def read(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any) -> Any:
-    """Of shared or whole lanes at ragged indices: on rows. Along the ragged axis: at the rows of the lane."""
-    axes = ragged_axes(x.type.shape) if x.run is run else ()
-    if not axes and (x.run is not run):
-        return beside(run, op, types, x, index)
-    if len(axes) == 1 and axes[0][0] in op.dimension_numbers.start_index_map:
-        return _read_rows(run, op, types, x, index, *axes[0])
-    return run.by_bucket(op, types, [x, index])
-
-
-def _read_rows(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any, axis: int, extent: Extent) -> Any:
-    """A gather at places of the ragged axis, one element of it each: at the row of the place, or at none."""
-    numbers, n = op.dimension_numbers, run.lanes.of(extent)
-    if axis not in numbers.collapsed_slice_dims or ragged_axes(op.slice_sizes):
-        raise CannotCross(f"gather: along a ragged axis single elements are read, got {op!r} for {x.type}.")
-    which = numbers.start_index_map.index(axis)
-    ragged = ragged_axes(index.type.shape)
-    if index.run is run and type(index.dim) is RowsMark:
-        lane, at, dim = run.lanes.of(index.dim.extent).lane, index.value, index.dim.axis
-    else:
-        lane, (at,), dim = line(run.size), run.force(index, 0), 0
-    if len(ragged) > 1:
-        raise CannotCross(f"gather: indices have one ragged axis, got {index.type}.")
-    start, count = [broadcast_in_dim(take_rows(v, lane), at.type.shape, (dim,)) for v in (n.starts, n.values)]
-    at = convert(at, INT32)
-    inside_lane = lt(at, count) & (at >= 0)
-    row = clamp(scalar(0, INT32), clamp(scalar(0, INT32), at, count - 1) + start, scalar(n.total - 1, INT32))
-    if op.mode is GatherScatterMode.FILL_OR_DROP:
-        row = select(inside_lane, row, broadcast_in_dim(scalar(n.total, INT32), row.type.shape, ()))
-    column = broadcast_in_dim(line(at.type.shape[-1]), at.type.shape, (len(at.type.shape) - 1,))
-    at = select(eq(column, scalar(which, INT32)), row, at)
-    plain = Gather(numbers, op.slice_sizes, False, False, op.mode, op.fill_value)
-    if ragged:
-        return run.box(RowsMark(*ragged_axes(types[0].shape)[0]), (perform(plain, x.value, at),))
-    y, d = BATCH.find(Gather)(plain, (None, 0), x.value, at)
-    return run.box(d, (y,))
-
-
-@RAGGED.rule(ScatterFamily)
-def write(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any, update: Any) -> Any:
-    """At the places of each lane; padding is written nowhere, since its index is outside of any array."""
-    if op.mode is GatherScatterMode.CLIP and ragged_axes(x.type.shape):
-        return equal_lengths(run, op, types, x, index, update)
-    if not ragged_axes(index.type.shape):
-        return run.by_bucket(op, types, [x, index, update])
-    if op.mode is GatherScatterMode.CLIP:
-        with inside(run):
-            index = _clipped(op, x.type.shape, index, update.type.shape)
-    nowhere = np.iinfo(index.type.dtype).max
-    outside = run.filled(index, {axis: nowhere for axis, _ in ragged_axes(index.type.shape)})
-    dropping = type(op)(op.dimension_numbers, False, op.unique_indices, GatherScatterMode.FILL_OR_DROP)
-    return run.by_bucket(dropping, types, [x, outside, update])
-
-
-def _clipped(op: Any, shape: tuple[Any, ...], index: Any, update: tuple[Any, ...]) -> Any:
-    """The indices clamped so that all windows lie in an operand of this shape."""
-    numbers = op.dimension_numbers
-    window = window_sizes(numbers, shape, update)
-    last = convert(constant([shape[d] - window[d] for d in numbers.scatter_dims_to_operand_dims]), index.type.dtype)
-    bounds = broadcast_in_dim(last, index.type.shape, (len(index.type.shape) - 1,))
-    return clamp(scalar(0, index.type.dtype), index, bounds)
-
-
 def _sliced(op: Any, x: Any) -> list[int]:
     """The dimensions of which a slice takes a part."""
     whole = [(0, n, 1) for n in x.type.shape]
     return [d for d, part in enumerate(zip(op.start, op.limit, op.strides)) if part != whole[d]]
-
 
 
 RAGGED.rule(Slice)(mixing(_sliced)(equal_lengths))
@@ -309,6 +232,17 @@ def extend(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, value: Any) ->
         ends = [x.type.update(shape=(*x.type.shape[:axis], n, *x.type.shape[axis + 1 :])) for n in (low, high)]
         before, behind = [broadcast_in_dim(value, end.shape, ()) for end in ends]
         return concatenate([before, x, behind], axis)
+
+
+RAGGED.rule(TopK)(mixing(lambda op, x: (op.axis,))(equal_lengths))
+RAGGED.rule(Cholesky)(mixing(lambda op, x: _matrix(x))(equal_lengths))
+RAGGED.rule(TriangularSolve)(mixing(lambda op, a, b: _matrix(a))(equal_lengths))
+
+
+def _matrix(x: Any) -> tuple[int, int]:
+    """The axes of a matrix, the last two."""
+    rank = len(x.type.shape)
+    return rank - 2, rank - 1
 
 
 RAGGED.rule(Split)(mixing(lambda op, x: (op.axis,))(equal_lengths))

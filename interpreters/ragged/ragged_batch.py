@@ -311,7 +311,7 @@ class RaggedBatch(Batch):
     def ragged(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """Answer an operation that has to do with a ragged axis."""
         if op.bodied:
-            if op.stacks and self.lanes.owns(extents_in(op.length)):
+            if RAGGED.has(type(op)):
                 return RAGGED.find(type(op))(self, op, None, *operands)
             return cross(self, op, operands)
         if op.deferred:

@@ -7,7 +7,8 @@ from math import prod
 from typing import Any
 
 from ...effects.base.errors import CannotCross
-from ...effects.base.stack import perform
+from ...effects.base.stack import inside, perform
+from ...effects.control.checkpoint import Name, OptimizationBarrier
 from ...effects.core.arrays import ConcreteArray
 from ...effects.operations.dot_general import DotGeneral
 from ...effects.operations.elementwise.conversion import as_type
@@ -21,6 +22,7 @@ from ...effects.operations.foundations.shapes import (
     reshape,
 )
 from ...effects.operations.manipulation.creation import Iota, broadcasted_iota
+from ...effects.operations.manipulation.slicing import concatenate, split
 from ...effects.types.extent import with_sizes
 from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, ResultTypes, RowsMark, at_rest, ragged_axes
 
@@ -85,6 +87,19 @@ def transpose(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
     return beside(run, op, types, x)
 
 
+@RAGGED.rule(Name)
+def named_value(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
+    return elementwise(run, op, types, x)
+
+
+@RAGGED.rule(OptimizationBarrier)
+def barrier(run: RaggedBatch, op: Any, types: ResultTypes, *operands: Any) -> Any:
+    """Around the parts of all operands at once."""
+    split = [run.split(x) for x in operands]
+    ys = iter(perform(op, *[part for _, parts in split for part in parts]))
+    return tuple([run.box(mark, [next(ys) for _ in parts]) for mark, parts in split])
+
+
 @RAGGED.rule(Reshape)
 def kept_axes(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
     """Every ragged axis stays one, with as many elements before it; its rows may be divided or joined.
@@ -99,6 +114,10 @@ def kept_axes(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
         (shape,) = run.stored(mark, op.shape)
         if prod(shape) == prod(before.type.shape):
             return run.box(mark, (reshape(before, shape),))
+    if len(old) == len(new) == 1 and old[0][1] is not new[0][1]:
+        joined = _in_one_line(run, x, old[0], op.shape, new[0])
+        if joined is not None:
+            return joined
     sides = [
         [(extent, prod(shape[:axis])) for axis, extent in axes]
         for shape, axes in ((x.type.shape, old), (op.shape, new))
@@ -110,6 +129,19 @@ def kept_axes(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
         )
     parts = run.padded(x, run.lanes.rounded)
     return run.box(mark, [reshape(part, shape) for part, shape in zip(parts, run.stored(mark, op.shape))])
+
+
+def _in_one_line(run: RaggedBatch, x: Any, old: Any, shape: Any, new: Any) -> Any:
+    """A reshape that merges axes before the ragged one into it: rows of k slices, joined. None: it is another one."""
+    (axis, extent), (target, size) = old, new
+    sizes = x.type.shape
+    k, rest = divmod(prod(sizes[:axis]), max(prod(shape[:target]), 1))
+    if rest or k < 2 or size is not k * extent or prod(sizes[axis + 1 :]) != prod(shape[target + 1 :]):
+        return None
+    with inside(run):
+        parts = reshape(x, (*shape[:target], k, extent, *shape[target + 1 :]))
+        piece = (*shape[:target], extent, *shape[target + 1 :])
+        return concatenate([reshape(part, piece) for part in split(parts, [1] * k, target)], target)
 
 
 @RAGGED.rule(DotGeneral)

@@ -229,6 +229,8 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     if len(sizes) != 1 or sizes == {()}:
         raise ShapeMismatch(f"map: leading sizes must agree, got {', '.join([str(x.type) for x in slices])}.")
     ((size,),) = sizes
+    if not isinstance(size, int):  # rows of a lane, whose batches would differ in size
+        return scan(_step_of(f), (), xs)[1]
     count, remainder = divmod(size, batch_size)
 
     def rows(first: int, last: int) -> list[Any]:

@@ -466,3 +466,11 @@ def test_an_ellipsis_of_no_axes_parts_the_arrays_of_an_index(index):
     written = x.copy()
     written[index] = -part
     assert np.array_equal(hnp.asarray(x).at[index].set(-part), written)
+
+
+def test_nothing_is_written_to_an_empty_axis_nor_read_from_it():
+    written = lambda v: hnp.zeros((0, 3)).at[1].set(v).sum() + hnp.zeros((0, 3)).at[np.array([1, 2])].add(v).sum()
+    for run in (lambda f: f, hx.jit):
+        assert np.array_equal(run(hx.grad(written))(hnp.ones(3)), [0, 0, 0])
+        read = run(lambda x, i: x.at[i].get(mode="fill", fill_value=2.0))
+        assert np.array_equal(read(hnp.zeros((0, 3)), np.array([1])), [[2, 2, 2]])

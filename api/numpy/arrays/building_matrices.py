@@ -17,6 +17,7 @@ from ...effects.operations.foundations.shapes import canonical_axis
 from ...effects.operations.manipulation import slicing
 from ...effects.operations.manipulation.creation import broadcasted_iota
 from ...effects.types import dtypes
+from ...effects.types.extent import Extent
 from .creation import placed
 from .numerical_ranges import arange
 from .shape_manipulation import moveaxis
@@ -125,6 +126,9 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     x = moveaxis(x, (first, second), (-2, -1))
     *front, rows, columns = x.shape
     offset = offset.__index__()
+    if rows is columns and isinstance(rows, Extent) and not offset:
+        mask = shapes.broadcast(eye(rows, dtype=bool), x.type.shape)
+        return shapes.reduce_sum(select_n(mask, shapes.full(x.type, 0), x), (x.ndim - 1,))
     size = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     # in row-major order a diagonal is every (columns + 1)-th element
     start = offset if offset >= 0 else -offset * columns
@@ -152,6 +156,9 @@ def diag(v: Any, k: int = 0) -> Any:
     side = n + abs(k)
     # the elements with `side` zeros behind each, read in rows of `side`, lie one further right in each row
     zero = shapes.full(x.type.update(shape=()), 0)
+    if isinstance(n, Extent):
+        columns = shapes.broadcast(slicing.pad(x, zero, [(max(k, 0), max(-k, 0), 0)]), (side, side))
+        return select_n(eye(side, k=k, dtype=bool), shapes.full(columns.type, 0), columns)
     if not n:
         return shapes.full(x.type.update(shape=(side, side)), 0)
     start = k if k >= 0 else -k * side

@@ -250,12 +250,12 @@ def _computed(i: int) -> Any:
 
 
 def outside(items: list[Any], shape: tuple[int, ...], wrap: bool = True) -> bool:
-    """Whether a Python integer among the entries is out of bounds."""
+    """Whether a Python integer among the entries is out of bounds, or may be in some lane."""
     sizes = iter(shape)
     for item in items:
         if item is not None:
             n = next(sizes)
-            if item.__class__ is int and not (-n if wrap else 0) <= item < n:
+            if item.__class__ is int and (n.__class__ is Extent or not (-n if wrap else 0) <= item < n):
                 return True
     return False
 
@@ -524,11 +524,17 @@ def positions(indices: Any, where: str) -> Any:
     return narrow(i)
 
 
+def _bound(n: Any, dtype: Any) -> Any:
+    return scalar(n, dtype) if isinstance(n, int) else convert(n, dtype)
+
+
 def limited(i: Any, n: int, mode: Any, where: str) -> tuple[Any, Any]:
     """Indices with the modes ``wrap`` and ``clip`` resolved, and the mode for gather or scatter.
 
     Negative indices count from the end, but for ``clip``, which takes the nearest index instead.
     """
+    if isinstance(n, Extent):
+        i = as_array(i)
     host = not isinstance(i, Array)
     dtype = i.dtype
     if mode == "wrap":
@@ -536,11 +542,11 @@ def limited(i: Any, n: int, mode: Any, where: str) -> tuple[Any, Any]:
             return i, CLIP
         if host:
             return i % n, CLIP
-        rest = rem(i, scalar(n, dtype))
+        rest = rem(i, _bound(n, dtype))
         return wrapped(rest, n), CLIP
     if mode == "clip":
-        low, high = 0, max(n - 1, 0)
-        return (i.clip(low, high) if host else clamp(scalar(low, dtype), i, scalar(high, dtype))), CLIP
+        low, high = 0, max(n - 1, 0) if isinstance(n, int) else n - 1
+        return (i.clip(low, high) if host else clamp(scalar(low, dtype), i, _bound(high, dtype))), CLIP
     if mode == "raise":
         raise BadArgument(f"{where}: there is no mode 'raise', indices may be unknown.", hint="use fill, clip or wrap.")
     return wrapped(i, n), mode_of(mode, FILL)

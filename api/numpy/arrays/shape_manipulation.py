@@ -26,6 +26,7 @@ from ...effects.operations.indexing.dynamic_slicing import dynamic_slice_in_dim
 from ...effects.operations.manipulation import slicing
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, broadcast_shapes
 from ...effects.operations.manipulation.slicing import Concatenate, Rev
+from ...effects.types.extent import as_size
 from .argument_conversion import array_of
 from .creation import duplicate, shape_of
 from .joining_splitting import unstack
@@ -103,10 +104,11 @@ def completed(shape: Any, of: Any, where: str) -> tuple[int, ...]:
             return canonical_shape(shape, where)
     except TracerBoolConversionError:
         return canonical_shape(shape, where)  # which names the size that is not known
-    sizes = [size.__index__() for size in shape]
+    sizes = [as_size(size) for size in shape]
     at = sizes.index(-1)
     known = prod(canonical_shape(sizes[:at] + sizes[at + 1 :], where))
-    if not known or of.size % known:
+    rest = of.size % known if known else None
+    if not isinstance(rest, int) or rest:
         raise ShapeMismatch(f"{where}: {of} with {of.size} elements does not divide into {tuple(sizes)}.")
     sizes[at] = of.size // known
     return tuple(sizes)

@@ -202,7 +202,7 @@ def cov(
             w = part if w is None else mul(w, part)
     free = ddof if ddof is not None else 0 if bias else 1
     if w is None:
-        factor: Any = x.type.shape[1] - free
+        factor: Any = _positive_or_nan(x.type.shape[1] - free, x.type.dtype)
         center = mean(x, 1, keepdims=True)
     else:
         total = reductions.sum(w)
@@ -214,10 +214,16 @@ def cov(
     other = shapes.permute(conj(away) if dtypes.is_complex(x.type.dtype) else away, (1, 0))
     weighed = away if w is None else mul(away, convert(shapes.broadcast(w, x.type.shape), x.type.dtype))
     z = dot(weighed, other)
-    z = div(
-        z, convert(factor, z.type.dtype) if isinstance(factor, Array) else like(z, factor if factor > 0 else np.nan)
-    )
+    z = div(z, convert(factor, z.type.dtype) if isinstance(factor, Array) else like(z, factor))
     return shapes.reshape(z, ()) if z.type.shape == (1, 1) else z
+
+
+def _positive_or_nan(size: Any, dtype: Any) -> Any:
+    """A number of degrees of freedom; NaN where there are none."""
+    if isinstance(size, int):
+        return size if size > 0 else np.nan
+    number = convert(size, dtypes.to_real(dtype))
+    return select_n(gt(number, like(number, 0)), like(number, np.nan), number)
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:

@@ -99,7 +99,7 @@ class DynamicUpdateSlice:
         _check_starts("dynamic_update_slice", x, starts)
         if u.dtype != x.dtype:
             raise DTypeMismatch(f"dynamic_update_slice: the update must have the operand's dtype, got {u} for {x}.")
-        if len(u.shape) != len(x.shape) or any(m > n for m, n in zip(u.shape, x.shape)):
+        if len(u.shape) != len(x.shape) or any(not fits(m, n) for m, n in zip(u.shape, x.shape)):
             raise ShapeMismatch(f"dynamic_update_slice: the update must fit into the operand, got {u} for {x}.")
         return array_type(x.shape, x.dtype, x.weak and u.weak)
 
@@ -173,10 +173,12 @@ def _unstacked(indices: Any, name: str) -> list[Any]:
 
 def nonnegative_index(index: Any, size: int) -> Any:
     """``index``, or ``index + size`` where it is negative."""
-    if size > dtypes.iinfo(index.type.dtype).max:
-        index = convert(index, np.dtype(np.int32 if size < 2**31 else np.int64))
+    known = isinstance(size, int)
+    if size > dtypes.iinfo(index.type.dtype).max if known else index.type.dtype.itemsize < 4:
+        index = convert(index, np.dtype(np.int32 if not known or size < 2**31 else np.int64))
     dtype = index.type.dtype
-    return select(lt(index, scalar(0, dtype)), add(index, scalar(size, dtype)), index)
+    whole = scalar(size, dtype) if known else convert(size, dtype)
+    return select(lt(index, scalar(0, dtype)), add(index, whole), index)
 
 
 def dynamic_slice(

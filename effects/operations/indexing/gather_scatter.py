@@ -21,6 +21,7 @@ from ...core.operation import Operation, operation, shared
 from ...types import dtypes
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import ANY, FOUR_BITS, NUMERIC, ORDERED
+from ...types.extent import fits
 from ..elementwise.arithmetic import add, div, like, mul, neg, sub
 from ..elementwise.comparison import eq, max, min, select
 from ..foundations.half_precision import in_bytes
@@ -319,7 +320,7 @@ def _winners(op: Scatter, x: Any, i: Any, u: Any) -> tuple[Any, Any]:
     """Two masks: the elements of the operand without an update, and the updates that win their element."""
     outer = outer_dims(op.dimension_numbers, len(u.shape))
     count = prod([u.shape[d] for d in outer])
-    number = np.dtype(np.int32 if count < 2**31 - 1 else np.int64)
+    number = np.dtype(np.int32 if fits(count, 2**31 - 2) else np.int64)
     line = add(reshape(iota(number, count), tuple([u.shape[d] for d in outer])), scalar(1, number))
     numbers = broadcast_in_dim(line, u.shape, outer)
     last = perform(op, full(array_type(x.shape, number), 0), i, numbers)

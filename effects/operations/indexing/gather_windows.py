@@ -232,6 +232,9 @@ def _rows(x: Data, index: Data, axis: int, fill: Any) -> Data:
 def evaluate_gather(dims: GatherDimensionNumbers, x: Data, indices: Data, window: Shape, fill: Any = None) -> Data:
     """The NumPy meaning of gather: windows of ``x``; with ``fill``, that value for windows that are not inside."""
     rank = len(window)
+    if not x.size:
+        shape = (*gathered_shape(dims, indices.shape, window), *x.shape[rank:])
+        return np.full(shape, 0 if fill is None else fill).astype(x.dtype)
     axis = _take_axis(dims, x.shape[:rank], indices, window)
     if axis is not None:
         return _rows(x, indices[..., 0], axis, fill)

@@ -66,7 +66,7 @@ def test_lanes_within_lanes_have_lengths_of_their_own():
     (lambda x: x + hnp.ones((5, 1)), hx.errors.ShapeMismatch, "n0"),
     (lambda x: x[1:], hx.errors.BadIndex, "only the whole"),
     (lambda x: hnp.median(x, 0), hx.errors.TracerIntegerConversionError, "n0"),
-    (lambda x: x.T.reshape(-1), hx.errors.CannotCross, "rows of"),
+    (lambda x: (x @ x.T).reshape(-1), hx.errors.CannotCross, "rows of"),
     (lambda x: lax.top_k(x.T, 2)[0].sum(), hx.errors.MissingRule, "known lengths"),
     (lambda x: lax.psum(x, "i"), hx.errors.CannotCross, "different types"),
 ])

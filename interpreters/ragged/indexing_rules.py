@@ -1,0 +1,154 @@
+"""Ragged rules of reading and writing at places along the ragged axis: those of the lane, and none behind its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...effects.base.errors import CannotCross
+from ...effects.base.stack import inside, perform
+from ...effects.core.arrays import scalar
+from ...effects.core.columns import BATCH
+from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_or
+from ...effects.operations.elementwise.comparison import clamp, eq, le, lt, ne, select
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations.shapes import broadcast_in_dim, full, move_axis, reshape
+from ...effects.operations.indexing.dynamic_slicing import DynamicSlice, DynamicUpdateSlice
+from ...effects.operations.indexing.gather_scatter import Gather, ScatterFamily
+from ...effects.operations.indexing.gather_windows import GatherScatterMode, window_sizes
+from ...effects.types.extent import Extent
+from .lane_lengths import INT32, constant, line, take_rows
+from .ragged_batch import RAGGED, RaggedBatch, ResultTypes, RowsMark, ragged_axes
+from .row_rules import beside, mixing
+
+FILL, ONE_HOT = GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT
+
+
+@RAGGED.rule(DynamicSlice)
+@mixing(lambda op, x, *starts: [d for d, (n, size) in enumerate(zip(x.type.shape, op.slice_sizes)) if size != n])
+def piece(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, *starts: Any) -> Any:
+    """Rows from a place of each lane on, which is clamped so that they lie in it."""
+    axes = ragged_axes(x.type.shape)
+    if len(axes) > 1:
+        return run.by_bucket(op, types, [x, *_starts(run, x, op.slice_sizes, starts)])
+    ((axis, extent),) = axes
+    n, size = run.lanes.of(extent), op.slice_sizes[axis]
+    at = convert(run.force(starts[axis], 0)[0], INT32)
+    with inside(run.outer):
+        at = clamp(scalar(0, INT32), at, n.values - size) + n.starts
+        shape = (run.size, size)
+        index = broadcast_in_dim(at, shape, (0,)) + broadcast_in_dim(line(size), shape, (1,))
+        index = clamp(scalar(0, INT32), index, scalar(n.total - 1, INT32))
+        rows = take_rows(move_axis(run.rows(x), axis, 0), reshape(index, (run.size * size,)))
+        value = reshape(rows, (*shape, *rows.type.shape[1:]))
+    y = run.box(0, (move_axis(value, 1, 1 + axis),))
+    others = [scalar(0, INT32) if d == axis else convert(s, INT32) for d, s in enumerate(starts)]
+    if op.slice_sizes == y.type.shape:
+        return y
+    return run.answer(op, (y, *others))
+
+
+@RAGGED.rule(DynamicUpdateSlice)
+@mixing(lambda op, x, u, *starts: [d for d, (n, size) in enumerate(zip(x.type.shape, u.type.shape)) if size != n])
+def piece_replaced(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, u: Any, *starts: Any) -> Any:
+    """Rows from a place of each lane on, which is clamped so that they lie in it, on padded lanes."""
+    return run.by_bucket(op, types, [x, u, *_starts(run, x, u.type.shape, starts)])
+
+
+def _starts(run: RaggedBatch, x: Any, sizes: Sequence[Any], starts: Sequence[Any]) -> list[Any]:
+    """The starts of a slice of these sizes, along ragged axes clamped to the lane, in each bucket."""
+    found: list[Any] = []
+    for start, extent, size in zip(starts, x.type.shape, sizes):
+        if type(extent) is not Extent or extent is size:
+            found.append(start)
+            continue
+        kind = start.type.dtype
+        parts = run.padded(start, run.lanes.rounded)
+        lengths = [convert(n, kind) for n in _lengths(run, extent)]
+        found.append([clamp(scalar(0, kind), part, n - scalar(size, kind)) for part, n in zip(parts, lengths)])
+    return found
+
+
+def _lengths(run: RaggedBatch, size: Any) -> list[Any]:
+    """The lengths of the lanes of each bucket."""
+    n = run.lanes.of(size)
+    with inside(n.place):
+        return [take_rows(n.values, constant(bucket.lanes)) for bucket in run.lanes.rounded.buckets]
+
+
+@RAGGED.rule(Gather)
+def read(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any) -> Any:
+    """Of shared or whole lanes at ragged indices: on rows. Along a ragged axis: at the rows of the lane."""
+    axes = ragged_axes(x.type.shape) if x.run is run else ()
+    if not axes and (x.run is not run):
+        return beside(run, op, types, x, index)
+    along = [axis for axis, _ in axes if axis in op.dimension_numbers.start_index_map]
+    if along and len(axes) == 1:
+        return _read_rows(run, op, types, x, index, *axes[0])
+    if along:
+        index = _within(run, op.dimension_numbers, x, index, op.slice_sizes, op.mode in (FILL, ONE_HOT))
+    plain = Gather(op.dimension_numbers, op.slice_sizes, False, False, op.mode, op.fill_value)
+    return run.by_bucket(plain, types, [x, index])
+
+
+def _within(run: RaggedBatch, numbers: Any, x: Any, index: Any, window: Sequence[Any], marked: bool) -> list[Any]:
+    """The indices in each bucket: a window that is not in the lane is ``marked`` by -1, or moved into it."""
+    parts = [convert(part, INT32) for part in run.padded(index, run.lanes.rounded)]
+    for which, d in enumerate(numbers[2]):
+        size = x.type.shape[d]
+        if type(size) is Extent or not marked:
+            parts = [_clamped(part, n - window[d], which, marked) for part, n in zip(parts, _lengths(run, size))]
+    return parts
+
+
+def _clamped(at: Any, last: Any, which: int, marked: bool) -> Any:
+    """Index vectors of lanes, entry ``which`` of each between 0 and the lane's last place, or all of it -1."""
+    shape = at.type.shape
+    bound = broadcast_in_dim(last, shape, (0,))
+    minus, nothing = full(at.type, -1), full(at.type, 0)
+    other = ne(broadcast_in_dim(line(shape[-1]), shape, (len(shape) - 1,)), scalar(which, INT32))
+    if marked:
+        found = bitwise_or(other, bitwise_and(lt(minus, at), le(at, bound)))
+        return select(found, at, minus)
+    return select(other, at, clamp(nothing, at, bound))
+
+
+@RAGGED.rule(ScatterFamily)
+def write(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any, updates: Any) -> Any:
+    """At the places of each lane, on padded lanes; what is behind the end of a lane is written nowhere."""
+    numbers = op.dimension_numbers
+    window = window_sizes(numbers, x.type.shape, updates.type.shape)
+    parts = _within(run, numbers, x, index, window, op.mode is not GatherScatterMode.CLIP)
+    for axis, extent in ragged_axes(index.type.shape):
+        for k, at in enumerate(parts):
+            mask = run.lanes.mask(extent, run.lanes.rounded, k)
+            parts[k] = select(broadcast_in_dim(mask, at.type.shape, (0, 1 + axis)), at, full(at.type, -1))
+    return run.by_bucket(type(op)(numbers, False, op.unique_indices, FILL), types, [x, parts, updates])
+
+
+def _read_rows(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any, axis: int, extent: Extent) -> Any:
+    """A gather at places of the ragged axis, one element of it each: at the row of the place, or at none."""
+    numbers, n = op.dimension_numbers, run.lanes.of(extent)
+    if axis not in numbers.collapsed_slice_dims or ragged_axes(op.slice_sizes):
+        raise CannotCross(f"gather: along a ragged axis single elements are read, got {op!r} for {x.type}.")
+    which = numbers.start_index_map.index(axis)
+    ragged = ragged_axes(index.type.shape)
+    if index.run is run and type(index.dim) is RowsMark:
+        lane, at, dim = run.lanes.of(index.dim.extent).lane, index.value, index.dim.axis
+    else:
+        lane, (at,), dim = line(run.size), run.force(index, 0), 0
+    if len(ragged) > 1:
+        raise CannotCross(f"gather: indices have one ragged axis, got {index.type}.")
+    start, count = [broadcast_in_dim(take_rows(v, lane), at.type.shape, (dim,)) for v in (n.starts, n.values)]
+    at = convert(at, INT32)
+    inside_lane = lt(at, count) & (at >= 0)
+    row = clamp(scalar(0, INT32), clamp(scalar(0, INT32), at, count - 1) + start, scalar(n.total - 1, INT32))
+    if op.mode is GatherScatterMode.FILL_OR_DROP:
+        row = select(inside_lane, row, broadcast_in_dim(scalar(n.total, INT32), row.type.shape, ()))
+    column = broadcast_in_dim(line(at.type.shape[-1]), at.type.shape, (len(at.type.shape) - 1,))
+    at = select(eq(column, scalar(which, INT32)), row, at)
+    plain = Gather(numbers, op.slice_sizes, False, False, op.mode, op.fill_value)
+    if ragged:
+        return run.box(RowsMark(*ragged_axes(types[0].shape)[0]), (perform(plain, x.value, at),))
+    y, d = BATCH.find(Gather)(plain, (None, 0), x.value, at)
+    return run.box(d, (y,))
