@@ -249,7 +249,7 @@ def _computed(i: int) -> Any:
     return from_numpy(np.array(i, np.int32 if abs(i) < 2**31 else np.int64))
 
 
-def outside(items: list[Any], shape: tuple[int, ...], wrap: bool = True) -> bool:
+def outside(items: list[Any], shape: tuple[Any, ...], wrap: bool = True) -> bool:
     """Whether a Python integer among the entries is out of bounds, or may be in some lane."""
     sizes = iter(shape)
     for item in items:
