@@ -211,6 +211,10 @@ class Batch(BodyTransformer):
             hint=f"{declare}handle it inside: vmap(hx.handle(h)(f)).",
         )
 
+    def collective(self, op: Any, dims: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
+        """The results of an operation that names the axis, and the dimension along which they are mapped."""
+        return COLLECTIVE.find(type(op))(op, self.axis_name, self.size, dims, *values)
+
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         values: tuple[Any, ...]
         dims: tuple[Any, ...]
@@ -263,7 +267,7 @@ class Batch(BodyTransformer):
                 if op.needs_all_lanes:  # type: ignore[attr-defined]
                     with inside(self):
                         return op.in_one_place(*operands)  # type: ignore[attr-defined]
-                y, dim = COLLECTIVE.find(type(op))(op, self.axis_name, self.size, dims, *values)
+                y, dim = self.collective(op, dims, values)
             else:
                 rule = BATCH.find(type(op)) if not op.effectful or BATCH.has(type(op)) else self._effect
                 y, dim = rule(op, dims, *values)

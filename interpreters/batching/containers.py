@@ -8,9 +8,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
 from ...effects.base.errors import BadArgument, need_function
+from ...effects.core.arrays import Array
 from ...effects.trees import pytrees
 from ...effects.trees.structure import TreeDef
 
@@ -29,6 +31,7 @@ class ContainerKind:
 
 _LOCK = threading.Lock()
 _KINDS: dict[type, ContainerKind] = {}
+_OF_SPEC: dict[type, tuple[ContainerKind, ...]] = {}  # the containers that specs of a type map
 
 
 def register_vmappable(
@@ -47,17 +50,25 @@ def register_vmappable(
         data_type: the container's type. Inside of ``jit`` and ``grad`` it has to be a pytree as well.
         spec_type: the type of its entries in ``in_axes`` and ``out_axes``. Several containers may share one; it may be
             ``int``.
-        axis_size_type: the type of the number of lanes, as ``axis_size=`` gives it: ``int``, or one with ``__index__``.
+        axis_size_type: the type of ``axis_size=`` of ``vmap``: ``int``, or one whose ``__index__`` says how many lanes
+            there are.
         to_elt: ``to_elt(cont, get_idx, x, spec)`` is what a lane sees of ``x``. ``cont(part, spec)`` is what it sees of
-            a part, an array by an integer or another container by its spec; ``get_idx()`` is the number of the lane.
+            a part: of a tree of arrays, by an integer, or of another container, by its spec. ``get_idx()`` is the
+            number of the lane.
         from_elt: ``from_elt(cont, axis_size, y, spec)`` is the container of the results ``y`` of all lanes, of which
             ``cont(axis_size, part, spec)`` stacks a part.
-        make_iota: ``make_iota(axis_size)`` is the vector of the numbers of the lanes, where it is not 0, 1, 2, ....
+        make_iota: ``make_iota(axis_size)``, for an ``axis_size`` of that type, is the vector of the numbers that lanes
+            have in ``get_idx`` and ``axis_index``; by default 0, 1, 2, ....
 
-    Raises: BadArgument: the type is registered already.
+    Raises: BadArgument: the type is registered already, or is one that ``vmap`` maps by integers.
     """
     for name, function in (("to_elt", to_elt), ("from_elt", from_elt)):
         need_function(f"register_vmappable({name}=)", function)
+    if not isinstance(data_type, type) or issubclass(data_type, Array) or data_type in (tuple, list, dict, NoneType):
+        raise BadArgument(
+            f"register_vmappable: a container has a type of its own, got {data_type!r}.",
+            hint="a dataclass that holds it.",
+        )
     with _LOCK:
         if data_type in _KINDS:
             raise BadArgument(
@@ -65,7 +76,9 @@ def register_vmappable(
                 f"{_KINDS[data_type].spec_type.__qualname__} already.",
                 hint=f"hx.unregister_vmappable({data_type.__name__}) first.",
             )
-        _KINDS[data_type] = ContainerKind(data_type, spec_type, axis_size_type, to_elt, from_elt, make_iota)
+        kind = ContainerKind(data_type, spec_type, axis_size_type, to_elt, from_elt, make_iota)
+        _OF_SPEC[spec_type] = (*mapped_by(spec_type), kind)
+        _KINDS[data_type] = kind
 
 
 def unregister_vmappable(data_type: type) -> None:
@@ -76,7 +89,10 @@ def unregister_vmappable(data_type: type) -> None:
     with _LOCK:
         if data_type not in _KINDS:
             raise BadArgument(f"unregister_vmappable: {data_type.__qualname__} is not registered.")
-        del _KINDS[data_type]
+        spec_type = _KINDS.pop(data_type).spec_type
+        left = tuple([kind for kind in _OF_SPEC.pop(spec_type) if kind.data_type is not data_type])
+        if left:
+            _OF_SPEC[spec_type] = left
 
 
 def container_kind(x: Any) -> ContainerKind | None:
@@ -90,20 +106,23 @@ def is_container(x: Any) -> bool:
 
 
 def holds_container(tree: TreeDef, leaves: Sequence[Any] = ()) -> bool:
-    """Whether a node of the tree, or one of its leaves, is of a registered type."""
-    return not _KINDS.keys().isdisjoint(map(type, leaves)) or _is_node(tree)
-
-
-def _is_node(tree: TreeDef) -> bool:
+    """Whether a node of the tree, or one of these leaves of it, is of a registered type."""
     kind = tree.kind
     if kind is None:
-        return False
-    return kind.cls in _KINDS or (not tree.flat and any([_is_node(child) for child in tree.children()]))
+        return type(leaves[0]) in _KINDS if leaves else False
+    if leaves and not _KINDS.keys().isdisjoint(map(type, leaves)):
+        return True
+    return kind.cls in _KINDS or (not tree.flat and any([holds_container(child) for child in tree.children()]))
 
 
-def mapped_by(spec_type: type) -> list[ContainerKind]:
+def mapped_by(spec_type: type) -> tuple[ContainerKind, ...]:
     """The containers that specs of this type map."""
-    return [kind for kind in list(_KINDS.values()) if kind.spec_type is spec_type]
+    return _OF_SPEC.get(spec_type, ())
+
+
+def is_spec(x: Any) -> bool:
+    """Whether ``x`` is the axis of a container, and of no array."""
+    return type(x) in _OF_SPEC and type(x) is not int
 
 
 def is_axis(x: Any) -> bool:
@@ -111,9 +130,10 @@ def is_axis(x: Any) -> bool:
     return x is None or is_spec(x)
 
 
-def is_spec(x: Any) -> bool:
-    """Whether ``x`` is the axis of a container, and of no array."""
-    return type(x) is not int and x is not None and bool(mapped_by(type(x)))
+def numbers_of(axis_size: Any) -> Callable[[Any], Any] | None:
+    """What makes the numbers of the lanes of an axis of this size; None: they are 0, 1, 2, ...."""
+    makers = [kind.make_iota for kind in list(_KINDS.values()) if kind.axis_size_type is type(axis_size)]
+    return next((make for make in reversed(makers) if make is not None), None)
 
 
 def names_spec(*axes: Any) -> bool:

@@ -10,7 +10,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch
@@ -20,49 +21,61 @@ from ...effects.operations.manipulation.creation import iota
 from ...effects.trees import pytrees
 from ...effects.types.extent import as_size, extents_in
 from ..batching.batch import Batch
-from ..batching.containers import ContainerKind, container_kind, is_axis, is_container, is_spec, mapped_by
+from ..batching.containers import ContainerKind, container_kind, is_axis, is_container, is_spec, mapped_by, numbers_of
 from ..batching.mapped_axes import dimension, stacked
 from .lane_by_lane import LaneByLane
 from .lane_lengths import INT32, RaggedLanes, Segments
 from .ragged_batch import RaggedBatch, ragged_axes
 
 
-def new_lanes(new_run: Callable[..., Batch], axis_name: Any, site: Any) -> Callable[[int], Batch]:
-    """What makes a run of so many lanes: plain ones may have lengths of their own."""
+def new_lanes(new_run: Callable[..., Batch], axis_name: Any, site: Any) -> Callable[[Any], Batch]:
+    """What makes a run of so many lanes: plain ones may have lengths, and numbers, of their own."""
     outer = STACK.get()
 
-    def new(size: int) -> Batch:
+    def new(size: Any) -> Batch:
+        make = numbers_of(size)
         if new_run is not Batch:
-            return new_run(outer, size, axis_name, site)
+            if make is not None:
+                raise BadArgument(
+                    f"vmap: lanes with numbers of their own are neither grouped nor placed, got {size!r}.",
+                    hint="axis_size as an integer.",
+                )
+            return new_run(outer, as_size(size), axis_name, site)
         start = sum([len(run.lanes.lengths) for run in runs(outer) if isinstance(run, RaggedBatch)])
-        return LaneByLane(outer, RaggedLanes(size, {}, outer, start), axis_name, site)
+        lanes = RaggedLanes(as_size(size), {}, outer, start, make and partial(make, size))
+        return LaneByLane(outer, lanes, axis_name, site)
 
     return new
 
 
 class ContainerMap:
-    """One call of ``vmap``. ``new_run`` makes the run, as soon as an axis that is mapped says how many lanes it has.
+    """One call of ``vmap``. ``new_run(size)`` makes the run, as soon as an axis that is mapped has a size.
 
-    ``axis_size``: the number of lanes as it was given, of a type with which a container was registered.
+    ``axis_size``: the number of lanes as the user gives it, an integer or of a registered ``axis_size_type``.
     """
 
     run: Any = None
-    first: str = ""  # the axis that said so, in messages
+    first: Any = ()  # words for the axis that said so
     number: Any = None  # the number of a lane
 
-    def __init__(self, new_run: Callable[[int], Batch], axis_size: Any = None):
+    def __init__(self, new_run: Callable[[Any], Batch], axis_size: Any = None):
         self.new_run = new_run
         self.axis_size = axis_size
+        if axis_size is not None and not hasattr(axis_size, "__index__"):
+            raise BadCall(
+                f"vmap: axis_size is an integer, or of the axis_size_type of a container, got {axis_size!r}.",
+                hint="give its class an __index__, which says how many lanes there are.",
+            )
         if axis_size is not None:
-            self._agree(axis_size, f"axis_size={axis_size}")
+            self._agree(axis_size, "axis_size", axis_size)
 
-    def _agree(self, size: Any, axis: str) -> None:
+    def _agree(self, size: Any, *axis: Any) -> None:
         """Raises: ShapeMismatch: there is another number of lanes already."""
         if self.run is None:
-            self.run, self.axis_size, self.first = self.new_run(as_size(size)), size, axis
-        if as_size(size) != self.run.size:
+            self.run, self.axis_size, self.first = self.new_run(size), size, axis
+        elif as_size(size) != self.run.size:
             raise ShapeMismatch(
-                f"vmap: mapped axes must have one size, got {self.first} and {axis}.",
+                f"vmap: mapped axes must have one size, got {_words(self.first)} and {_words(axis)}.",
                 hint="in_axes=None shares an argument between the lanes.",
             )
 
@@ -76,8 +89,7 @@ class ContainerMap:
         leaves, tree = pytrees.flatten((args, kwargs), is_container)
         positions = pytrees.unflatten(tree, range(len(leaves)))
         specs = pytrees.broadcast_prefix(in_axes, positions[0], is_leaf=is_axis, what="vmap in_axes")
-        named = [axis for axes in (in_axes, out_axes) for axis in pytrees.leaves(axes, is_spec) if is_spec(axis)]
-        specs = specs + [_spec_of_keyword(x, named) for x in leaves[len(specs) :]]
+        specs = specs + [_spec_of_keyword(x, (in_axes, out_axes)) for x in leaves[len(specs) :]]
         entered = {}
         for i in sorted(range(len(leaves)), key=lambda i: is_container(leaves[i])):
             entered[i] = self.enter(leaves[i], specs[i])
@@ -89,29 +101,35 @@ class ContainerMap:
         return pytrees.unflatten(tree, [entered[i] for i in range(len(leaves))])
 
     def enter(self, x: Any, spec: Any) -> Any:
-        """What one lane sees of an array or container. Raises: BadArgument: it has no such axis."""
+        """What one lane sees of an array, a container, or a tree of them. Raises: BadArgument: it has no such axis."""
         kind = container_kind(x)
-        if spec is None:
-            return x if kind is not None else as_array(x)
-        if kind is not None:
+        if kind is not None and spec is not None:
             _need_spec("in_axes", kind, spec)
             return kind.to_elt(self.enter, self.lane_number, x, spec)
-        x = as_array(x)
+        leaves, tree = pytrees.flatten(x, is_container)
+        if kind is not None or tree.kind is not None:
+            return x if spec is None else pytrees.unflatten(tree, [self.enter(leaf, spec) for leaf in leaves])
+        return as_array(x) if spec is None else self._mapped(as_array(x), spec)
+
+    def _mapped(self, x: Any, spec: Any) -> Any:
+        """The element of an array."""
+        if self.run is not None and x.run is self.run:
+            raise BadArgument(f"vmap: a part enters once, got the {x.type} that a lane sees already.")
         if type(spec) is Segments:
-            self._agree(spec.lengths.count, f"lanes of {spec.lengths.source.type}")
+            self._agree(spec.lengths.count, "lanes of", spec.lengths.source)
             if self.run.equal_lanes:
                 raise BadArgument(
                     f"vmap: lanes of different lengths {self.run.equal_lanes[0]}.",
                     hint=f"{self.run.equal_lanes[1]} with padded arrays, or ragged_axis without it.",
                 )
-            return self.run.enter(x, self.run.lanes.extent(spec))
+            return self.run.enter(x, self.run.extent(spec))
         if is_spec(spec):
             raise BadArgument(
                 f"vmap: {spec!r} is an axis of {_names(mapped_by(type(spec)))}, got {x.type}.",
                 hint="an int for an array with a row for each lane, None for one that all lanes share.",
             )
         dim = dimension("vmap", spec, x)
-        self._agree(x.type.shape[dim], f"{x.type} along {dim}")
+        self._agree(x.type.shape[dim], x.type, "along", dim)
         return self.run.box(dim, (x,))
 
     def lane_number(self) -> Any:
@@ -122,7 +140,8 @@ class ContainerMap:
                 hint="let an array enter by cont(x, axis) first, or say axis_size=.",
             )
         if self.number is None:
-            self.number = self.run.box(0, (iota(INT32, self.run.size),))
+            known = isinstance(self.run, RaggedBatch)
+            self.number = self.run.box(0, (self.run.lanes.numbers if known else iota(INT32, self.run.size),))
         return self.number
 
     # --- leaving
@@ -144,6 +163,7 @@ class ContainerMap:
         if tree.kind is not None:
             return pytrees.unflatten(tree, [self.leave(axis_size, leaf, spec) for leaf in leaves])
         y = as_array(y)
+        self.run.settle((y,))
         with inside(self.run.outer):
             return self._rows(y) if type(spec) is Segments else stacked(self.run, self._dense(y), spec)
 
@@ -168,7 +188,11 @@ class ContainerMap:
         return self.run.leave(y, extent), self.run.lanes.of(extent)
 
 
-def _names(kinds: list[ContainerKind]) -> str:
+def _words(axis: Sequence[Any]) -> str:
+    return " ".join(map(str, axis))
+
+
+def _names(kinds: Sequence[ContainerKind]) -> str:
     return " or ".join([kind.data_type.__name__ for kind in kinds])
 
 
@@ -176,17 +200,18 @@ def _need_spec(where: str, kind: ContainerKind, spec: Any) -> None:
     """Raises: BadArgument: it is no spec of this container."""
     if type(spec) is not kind.spec_type:
         raise BadArgument(
-            f"vmap: {where} of a {kind.data_type.__name__} is a {kind.spec_type.__name__}, got {spec!r}.",
+            f"vmap: {kind.data_type.__name__} is mapped by {where} of type {kind.spec_type.__name__}, got {spec!r}.",
             hint="None for one that all lanes share.",
         )
 
 
-def _spec_of_keyword(x: Any, named: list[Any]) -> Any:
+def _spec_of_keyword(x: Any, axes: Any) -> Any:
     """The spec of a keyword argument: 0, of a container the one of its type that the axes name."""
     kind = container_kind(x)
     if kind is None or kind.spec_type is int:
         return 0
-    specs = [spec for i, spec in enumerate(named) if type(spec) is kind.spec_type and spec not in named[:i]]
+    named = [spec for spec in pytrees.leaves(axes, is_spec) if type(spec) is kind.spec_type]
+    specs = [spec for i, spec in enumerate(named) if spec not in named[:i]]
     if len(specs) != 1:
         raise BadArgument(
             f"vmap: a {kind.data_type.__name__} by keyword is mapped by the one {kind.spec_type.__name__} among the "

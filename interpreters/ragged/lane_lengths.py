@@ -181,12 +181,15 @@ class Segments(NamedTuple):
 class RaggedLanes:
     """All that the runs of one ragged ``vmap`` share: the lengths by their numbers, and the layouts computed so far.
 
-    ``first``: the number of its first length.
+    ``first``: the number of its first length. ``make_numbers``: the numbers of the lanes, if they are not 0, 1, 2, ...
     """
 
-    def __init__(self, count: int, lengths: dict[int, LaneLengths], outer: Run, first: int = 0):
+    def __init__(
+        self, count: int, lengths: dict[int, LaneLengths], outer: Run, first: int = 0, make_numbers: Any = None
+    ):
         self.count = count
         self.first = first
+        self.make_numbers = make_numbers
         self.lengths = lengths
         self.outer = outer
         self.known = all([n.known is not None for n in lengths.values()])
@@ -202,6 +205,12 @@ class RaggedLanes:
             self.lengths[number] = rows.lengths
             self.known = self.known and rows.lengths.known is not None
         return length(number)
+
+    @cached_property
+    def numbers(self) -> Any:
+        """The number of each lane."""
+        with inside(self.outer):
+            return line(self.count) if self.make_numbers is None else as_array(self.make_numbers())
 
     def owns(self, extents: Sequence[Extent]) -> bool:
         """Whether one of the extents is a length of these lanes."""

@@ -34,7 +34,7 @@ from ...effects.types.extent import Extent, extents_in, with_sizes
 from ..batching.batch import Batch, lane_box
 from ..core.body_transform import cross
 from ..differentiation.linear_rules import cross_linear
-from .lane_lengths import Partition, RaggedLanes, room, sum_rows, take_rows
+from .lane_lengths import Partition, RaggedLanes, Segments, line, room, sum_rows, take_rows
 
 RAGGED = Column("ragged", doc="(run, op, types of the results, *operands) -> results, where a lane has a ragged axis")
 
@@ -75,8 +75,9 @@ class RaggedBatch(Batch):
 
     def __init__(self, outer: Run, lanes: RaggedLanes, axis_name: Any = None, site: Any = None):
         super().__init__(outer, lanes.count, axis_name, site)
-        self.label = "ragged " + self.label
         self.lanes = lanes
+        if lanes.lengths:
+            self.label = "ragged " + self.label
 
     def fresh(self, outer: Run) -> RaggedBatch:
         run = type(self)(outer, self.lanes, self.axis_name)
@@ -84,7 +85,8 @@ class RaggedBatch(Batch):
         return run
 
     def key(self) -> Any:
-        return None  # bodies capture index arrays, which differ from one vmap to the next
+        """Bodies capture index arrays and numbers of lanes, which differ from one ``vmap`` to the next."""
+        return None if self.lanes.lengths or self.lanes.make_numbers else super().key()
 
     def axes(self, mark: Any) -> RaggedAxes:
         return ((mark.axis, mark.extent),) if type(mark) is RowsMark else mark.axes if type(mark) is PaddedMark else ()
@@ -167,6 +169,12 @@ class RaggedBatch(Batch):
         return PaddedMark(mark.dim + 1, tuple([(axis + 1, extent) for axis, extent in mark.axes]))
 
     # --- changes of form
+
+    def extent(self, rows: Segments) -> Extent:
+        """The length of these rows in the lanes."""
+        if not self.lanes.lengths:
+            self.label = "ragged " + self.label
+        return self.lanes.extent(rows)
 
     def enter(self, x: Any, extent: Extent) -> Any:
         """The box of rows whose spare ones may be anything: from here on they are copies of the last one."""
@@ -297,6 +305,8 @@ class RaggedBatch(Batch):
     # --- answers
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
+        if not self.lanes.lengths:
+            return super().answer(op, operands)
         if not self.lanes.owns(_named(op)) and all([x.run is not self or type(x.dim) is int for x in operands]):
             return super().answer(op, operands)
         cell = self.cell
@@ -307,6 +317,12 @@ class RaggedBatch(Batch):
                 return self.ragged(op, operands)
         finally:
             cell.site = outer_site
+
+    def collective(self, op: Any, dims: Any, values: Any) -> Any:
+        y, dim = super().collective(op, dims, values)
+        if self.lanes.make_numbers is None:
+            return y, dim
+        return op.renumbered(self.axis_name, y, self.lanes.numbers - line(self.size)), dim
 
     def ragged(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """Answer an operation that has to do with a ragged axis."""

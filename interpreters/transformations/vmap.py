@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from types import NoneType
 from typing import Any
 
 from ...effects.base import config
@@ -20,7 +21,7 @@ from ...effects.operations.foundations.shapes import move_axis, reshape
 from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.trees import pytrees
 from ..batching.batch import Batch, JvpDirections
-from ..batching.containers import holds_container, names_spec
+from ..batching.containers import holds_container, is_container, names_spec
 from ..batching.grouped_lanes import GroupedLanes
 from ..batching.mapped_axes import dimension, flat_axes, flat_out_axes, lane_count, stacked
 from ..batching.placed_lanes import PlacedLanes
@@ -66,9 +67,8 @@ def vmap(
     """
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     need_function("vmap", fun)
-    by_spec = names_spec(in_axes, out_axes) or per_length
-    if not by_spec:
-        _need_axes(in_axes)
+    by_spec = _of_containers(in_axes, out_axes, axis_size) or per_length
+    settings = in_axes, out_axes, axis_name, axis_size, spmd_axis_name, group
     new_run = _lanes(spmd_axis_name, group)
 
     @wraps(fun)
@@ -80,16 +80,17 @@ def vmap(
         if kwargs:
             more, kwargs_tree = pytrees.flatten(kwargs)
             leaves = leaves + more
-        if by_spec or holds_container(tree, leaves) or (kwargs and holds_container(kwargs_tree)):
-            return _over_containers(fun, (in_axes, out_axes, axis_name, axis_size, new_run, per_length), args, kwargs)
+        if by_spec or (not tree.flat and holds_container(tree)) or (kwargs and holds_container(kwargs_tree)):
+            return _over_containers(fun, settings, per_length, args, kwargs)
         axes = flat_axes("vmap", in_axes, args, tree.num_leaves) + [0] * (len(leaves) - tree.num_leaves)
         try:
             xs = [as_array(x) for x in leaves]
         except NotAnArray:
+            if any([is_container(x) for x in leaves]):
+                return _over_containers(fun, settings, per_length, args, kwargs)
             if not positions_of(leaves):
                 raise
-            trees = (tree, kwargs_tree if kwargs else None)
-            return _on_references(fun, leaves, trees, axes, (out_axes, group, axis_name, axis_size, spmd_axis_name))
+            return _on_references(fun, leaves, (tree, kwargs_tree if kwargs else None), axes, settings[1:])
         dims = [dimension("vmap", axis, x) for axis, x in zip(axes, xs)]
         run = new_run(STACK.get(), lane_count("vmap", dims, xs, axis_size), axis_name, user_site(2))
         boxes = [run.box(d, (x,)) for x, d in zip(xs, dims)]
@@ -125,12 +126,16 @@ def _lanes(spmd_axis_name: Hashable | None, group: bool | int) -> Callable[..., 
     return partial(GroupedLanes, chunk=None if group is True else group)
 
 
-def _need_axes(in_axes: Any) -> None:
+def _of_containers(in_axes: Any, out_axes: Any, axis_size: Any) -> bool:
+    """Whether these axes, or this number of lanes, are those of containers. Raises: BadCall: they are of nothing."""
+    if names_spec(in_axes, out_axes):
+        return True
     if not isinstance(in_axes, (int, tuple, type(None))) or isinstance(in_axes, bool):
         raise BadCall(
             f"vmap: in_axes is an int, None or a tuple with one entry for each argument, got {in_axes!r}.",
             hint="hx.register_vmappable registers containers, which vmap maps by specs of their own.",
         )
+    return type(axis_size) not in (int, NoneType)
 
 
 def _one_for_each(arguments: int, entries: int) -> TreeMismatch:
@@ -140,10 +145,10 @@ def _one_for_each(arguments: int, entries: int) -> TreeMismatch:
     )
 
 
-def _over_containers(fun: Callable[..., Any], settings: Any, args: Any, kwargs: Any) -> Any:
+def _over_containers(fun: Callable[..., Any], settings: Any, per_length: bool, args: Any, kwargs: Any) -> Any:
     """``vmap`` where containers, such as ragged arrays, are among the arguments, or specs of theirs among the axes."""
-    in_axes, out_axes, axis_name, axis_size, new_run, per_length = settings
-    crossing = ContainerMap(new_lanes(new_run, axis_name, user_site(2)), axis_size)
+    in_axes, out_axes, axis_name, axis_size, *lanes = settings
+    crossing = ContainerMap(new_lanes(_lanes(*lanes), axis_name, user_site(2)), axis_size)
     positional, named = crossing.arguments(in_axes, out_axes, args, kwargs)
     if per_length:
         return crossing.results(out_axes, call_per_length(fun, crossing.run, positional, named, out_axes))
@@ -164,7 +169,7 @@ def _on_references(
     One that is not mapped is read as one of the surroundings.
     """
     tree, kwargs_tree = trees
-    out_axes, group, *rest = settings
+    out_axes, *rest, group = settings
     entering = [i for i, x in enumerate(leaves) if axes[i] is not None or not isinstance(x, Ref)]
 
     def of_leaves(*values: Any) -> Any:

@@ -115,6 +115,10 @@ class Collective(Operation):
         """Whether the handler of one of its axes cannot answer for this axis alone, but in one place."""
         return len(self.axes) > 1 and (self.groups is not None or not self.separable)
 
+    def renumbered(self, axis: Hashable, y: Any, shift: Any) -> Any:
+        """The result where lane ``i`` of an axis has the number ``i + shift[i]``; ``y`` has the lanes first."""
+        return y
+
     def result_type(self, *types: Any) -> Any:
         need_dtype(self, types[0])
         return types[0]
@@ -484,6 +488,10 @@ class AxisIndex(Collective):
             own = iota(int32, size) if name == axis else broadcast(perform(AxisIndex(op.axes[k : k + 1])), (size,))
             lane = add(lane, mul(own, broadcast(scalar(stride, int32), (size,))))
         return lane, 0
+
+    def renumbered(op, axis, y, shift):
+        stride = prod([n for _, n in op.axes[[name for name, _ in op.axes].index(axis) + 1 :]])
+        return add(y, mul(shift, broadcast(scalar(stride, int32), shift.type.shape)))
 
     lower = axis_index
 

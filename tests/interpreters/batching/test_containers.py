@@ -28,6 +28,9 @@ def test_a_type_is_registered_once_until_it_is_unregistered():
     assert not is_container(Box())
     with pytest.raises(hx.errors.BadArgument, match="Box is not registered"):
         hx.unregister_vmappable(Box)
+    for cls in (tuple, type(hx.numpy.ones(2)), "Box"):
+        with pytest.raises(hx.errors.BadArgument, match="a type of its own, got"):
+            register(cls)
     with pytest.raises(hx.errors.NotAFunction, match="to_elt"):
         hx.register_vmappable(Box, Corner, int, None, lambda *_: None)
 

@@ -1,7 +1,11 @@
 """The arguments and results of vmap: ragged arrays among them, and containers of a user's own."""
 
+from contextlib import contextmanager
+from typing import NamedTuple
+
 import numpy as np
 import pytest
+from helpers.containers import Axis, NamedArray, block_sparse
 
 import handlax as hx
 from handlax import numpy as hnp
@@ -48,7 +52,7 @@ def test_axis_names_and_sizes():
     (lambda: hx.vmap(lambda x: x.sum(), R, R)(X), hx.errors.ShapeMismatch, "out_axes=0 for a result"),
     (lambda: hx.vmap(lambda x: hnp.outer(x, x), R, R)(X), hx.errors.ShapeMismatch, r"f32\[n0,n0\]"),
     (lambda: hx.vmap(lambda x: x, R, R)(hnp.ones((3, 4))), hx.errors.BadArgument, "an axis of Ragged"),
-    (lambda: hx.vmap(lambda x, y: y, (0, R), R)(X, X), hx.errors.BadArgument, "of a Ragged is a RaggedAxis, got 0"),
+    (lambda: hx.vmap(lambda x, y: y, (0, R), R)(X, X), hx.errors.BadArgument, "of type RaggedAxis, got 0"),
     (lambda: hx.vmap(lambda x, y: x, (R, 0), R)(X, hnp.ones(4)), hx.errors.ShapeMismatch, "one size"),
     (lambda: hx.vmap(lambda x, y: x + y, R, R)(X, OTHER), hx.errors.ShapeMismatch, "n0.*n1"),
 ])
@@ -62,3 +66,163 @@ def test_a_length_that_outlives_its_lanes_is_refused():
     hx.vmap(lambda x: (kept.append(x.shape[0]), x.sum())[1], R)(X)
     with pytest.raises(hx.errors.EscapedBox, match="n0 is the length of a lane"):
         hnp.ones(3) * kept[0]
+
+
+# --- containers of a user's own
+
+A = Axis("a")
+NAMED = NamedArray(hnp.arange(6.0).reshape(3, 2), ("a", "b"))
+BLOCKS = block_sparse.example()
+
+
+@contextmanager
+def registered(data_type, spec_type, to_elt, from_elt=lambda cont, n, y, spec: y, axis_size_type=int, make_iota=None):
+    hx.register_vmappable(data_type, spec_type, axis_size_type, to_elt, from_elt, make_iota)
+    try:
+        yield
+    finally:
+        hx.unregister_vmappable(data_type)
+
+
+class Plain:
+    """No pytree."""
+
+    def __init__(self, data):
+        self.data = data
+
+
+def test_containers_stand_in_trees_beside_arrays_and_by_keyword():
+    def f(args, w, *, other, scale):
+        assert args["x"].names == other.names == ("b",)
+        return (args["x"].data * w).sum() + args["s"] + other.data.sum() * scale
+
+    axes = ({"x": A, "s": 0}, None)
+    y = hx.vmap(f, axes)({"x": NAMED, "s": hnp.ones(3)}, hnp.array([1.0, -1.0]), other=NAMED, scale=hnp.ones(3))
+    assert np.allclose(y, NAMED.data.sum(1))
+    assert np.allclose(hx.vmap(lambda x, r: x.data.sum() + r.sum(), (A, R))(NAMED, X), [4, 8, 31])
+
+
+def test_results_are_mapped_by_a_prefix_of_their_tree():
+    f = lambda x: {"n": (x, x.data.sum()), "m": x.data, "same": 1.0}
+    found = hx.vmap(f, A, {"n": (A, 0), "m": 1, "same": None})(NAMED)
+    assert np.array_equal(found["n"][0].data, NAMED.data) and np.array_equal(found["m"], NAMED.data.T)
+    assert found["same"] == 1.0
+    pair = hx.vmap(lambda x: [x, NamedArray(x.data, ("c",))], A, A)(NAMED)
+    assert [y.names for y in pair] == [("a", "b"), ("a", "c")]
+
+
+def test_one_that_all_lanes_share_enters_and_leaves_whole():
+    f = lambda x, i: (x, x.data[0, 1] * i)
+    shared, y = hx.vmap(f, (None, 0), (None, 0))(NAMED, hnp.arange(3.0))
+    assert shared.names == ("a", "b") and np.array_equal(y, [0, 1, 2])
+    y = hx.vmap(lambda x, i: NamedArray(x.data[0], ("b",)), (None, 0), A)(NAMED, X.data)
+    assert y.data.shape == (8, 2) and np.array_equal(y.data[7], [0, 1])
+
+
+def test_a_result_may_be_a_container_where_no_argument_is():
+    y = hx.vmap(lambda v: NamedArray(v, ("b",)), 1, A)(NAMED.data.T)
+    assert y.names == ("a", "b") and np.array_equal(y.data, NAMED.data)
+
+
+def test_an_integer_maps_a_container_whose_axes_are_integers():
+    """Two lines of JAX's own tests: handlers may perform operations, before and after."""
+    with registered(Plain, int, lambda cont, _, x, axis: cont(x.data + 1, axis)):
+        y = hx.jit(lambda: hx.vmap(lambda x: x - 1, axis_size=3)(Plain(hnp.arange(3.0))))()
+    assert np.array_equal(y, [0, 1, 2])
+    to_elt = lambda cont, _, x, axis: Plain(cont(x.data, axis))
+    with registered(Plain, int, to_elt, lambda cont, n, y, axis: Plain(cont(n, y.data + 1, axis))):
+        assert np.array_equal(hx.vmap(lambda x: x)(Plain(hnp.arange(3.0))).data, [1, 2, 3])
+        assert np.array_equal(hx.vmap(Plain)(hnp.arange(3.0)).data, [1, 2, 3])
+        assert np.array_equal(hx.vmap(lambda *, x: x.data)(x=Plain(hnp.arange(3.0))), [0, 1, 2])
+
+
+class Places:
+    """An axis with numbers of its own."""
+
+    def __init__(self, *numbers):
+        self.numbers = numbers
+
+    def __index__(self):
+        return len(self.numbers)
+
+
+def test_the_axis_size_makes_the_numbers_of_the_lanes():
+    seen = []
+    to_elt = lambda cont, get_idx, x, spec: (cont(x.data, 0), get_idx())
+    from_elt = lambda cont, n, y, spec: (seen.append(n), cont(n, y, 0))[1]
+    sizes = (Places, lambda places: hnp.array(places.numbers))
+    f = lambda x: x[0] + x[1] + 100 * hx.lax.axis_index("i") + hx.lax.axis_size("i")
+    with registered(Plain, Places, to_elt, from_elt, *sizes):
+        size = Places(7, 5, 9)
+        y = hx.vmap(f, size, size, axis_name="i", axis_size=size)(Plain(hnp.zeros(3, int)))
+        assert np.array_equal(y, [710, 508, 912]) and seen == [size]
+        both = lambda _: hx.lax.axis_index(("j", "i"))
+        inner = hx.vmap(both, axis_name="i", axis_size=size)
+        assert np.array_equal(hx.vmap(lambda _: inner(X.data[:3]), axis_name="j")(hnp.ones(2))[1], [10, 8, 12])
+        loop = lambda x: hx.lax.fori_loop(0, 2, lambda _, c: c + hx.lax.axis_index("i"), 0)
+        assert np.array_equal(hx.vmap(loop, axis_name="i", axis_size=size)(hnp.ones(3)), [14, 10, 18])
+        assert np.array_equal(hx.vmap(loop, axis_name="i", axis_size=Places(1, 1))(hnp.ones(2)), [2, 2])
+        with pytest.raises(hx.errors.BadArgument, match="numbers of their own are neither"):
+            hx.vmap(f, size, axis_size=size, spmd_axis_name="d")(Plain(hnp.zeros(3)))
+
+
+class Along(NamedTuple):
+    axis: int
+
+
+def test_a_spec_may_be_a_node_of_a_pytree():
+    with registered(Plain, Along, lambda cont, _, x, spec: cont(x.data, spec.axis)):
+        for axes in (Along(1), (Along(1),), [Along(1)]):
+            assert np.array_equal(hx.vmap(lambda x: x.sum(), axes)(Plain(hnp.ones((3, 2)))), [3, 3])
+
+
+def test_gradients_are_containers():
+    loss = lambda x: (hx.vmap(lambda x: x.data.sum() ** 2, A)(x) * hnp.arange(3.0)).sum()
+    assert np.allclose(hx.grad(loss)(NAMED).data, [[0, 0], [10, 10], [36, 36]])
+
+
+def test_lanes_that_need_no_lengths_are_those_of_an_ordinary_map():
+    """Bodies are transformed once for equal maps, and messages do not speak of ragged lanes."""
+    with pytest.raises(hx.errors.ShapeMismatch, match=r"under vmap\n"):
+        hx.vmap(lambda x: x.data + hnp.ones(3), A)(NAMED)
+
+
+ROWS = hnp.ones((4, 2))
+
+
+@pytest.mark.parametrize(("run", "error", "words"), [
+    (lambda: hx.vmap(lambda x: x, "a")(NAMED), hx.errors.BadCall, "got 'a'.*register_vmappable"),
+    (lambda: hx.vmap(lambda x: x, ("a",))(NAMED), hx.errors.BadArgument, "of type Axis, got 'a'.*None for one"),
+    (lambda: hx.vmap(lambda x: x, ("a",))(ROWS), hx.errors.BadCall, "got 'a'.*register_vmappable"),
+    (lambda: hx.vmap(lambda x: x)(NAMED), hx.errors.BadArgument, "NamedArray is mapped by in_axes of type Axis, got 0"),
+    (lambda: hx.vmap(lambda x: x.data)(X), hx.errors.BadArgument, "Ragged is mapped by in_axes of type RaggedAxis"),
+    (lambda: hx.vmap(lambda x: x, A)(ROWS), hx.errors.BadArgument, "'a'.* is an axis of NamedArray, got f32.*an int"),
+    (lambda: hx.vmap(lambda x: x, A, 0)(NAMED), hx.errors.BadArgument, "by out_axes of type Axis, got 0"),
+    (lambda: hx.vmap(lambda x: x, A, block_sparse.by_row)(NAMED), hx.errors.BadArgument, "out_axes of type Axis, got"),
+    (lambda: hx.vmap(lambda x: x, A, None)(NAMED), hx.errors.ShapeMismatch, "all lanes share, got a mapped f32"),
+    (lambda: hx.vmap(lambda x, y: x, (A, 0), A)(NAMED, ROWS), hx.errors.ShapeMismatch,
+     r"got f32\[4,2\] along 0 and f32\[3,2\] along 0.*None shares"),
+    (lambda: hx.vmap(lambda x, y: y, (A, Axis("b")))(NAMED, NAMED), hx.errors.ShapeMismatch, "along 0 and .* along 1"),
+    (lambda: hx.vmap(lambda x: x, A, axis_size=4)(NAMED), hx.errors.ShapeMismatch, "axis_size 4 and f32"),
+    (lambda: hx.vmap(lambda x: x, A, axis_size="4")(NAMED), hx.errors.BadCall, "axis_size is an integer.*__index__"),
+    (lambda: hx.vmap(lambda x, *, y: y)(ROWS, y=NAMED), hx.errors.BadArgument, "by keyword.*got 0 of them.*positional"),
+    (lambda: hx.vmap(lambda x: x, (None,), A)(NAMED), hx.errors.BadArgument, "at least one argument must be mapped"),
+    (lambda: hx.vmap(lambda x: x, A, (A, A))(NAMED), hx.errors.TreeMismatch, "out_axes"),
+])  # fmt: skip
+def test_mistakes_name_the_container_and_the_remedy(run, error, words):
+    with pytest.raises(error, match=f"(?s){words}"):
+        run()
+
+
+def test_mistakes_of_handlers():
+    early = lambda cont, get_idx, x, spec: (get_idx(), cont(x.data, 0))
+    with registered(Plain, Places, early), pytest.raises(hx.errors.BadArgument, match="asks for the number"):
+        hx.vmap(lambda x: x, Places())(Plain(hnp.ones(3)))
+    with registered(Plain, Axis, early), pytest.raises(hx.errors.BadCall, match="is an axis of NamedArray or Plain"):
+        hx.vmap(lambda x: x, 0, A)(hnp.ones(3))
+    twice = lambda cont, get_idx, x, spec: cont(cont(x.data, 0), 0)
+    with registered(Plain, Places, twice), pytest.raises(hx.errors.BadArgument, match="enters once, got the f32"):
+        hx.vmap(lambda x: x, Places())(Plain(hnp.ones((3, 3))))
+    plain = lambda cont, get_idx, x, spec: Plain(cont(x.data, 0))
+    with registered(Plain, Places, plain), pytest.raises(hx.errors.NotAnArray):
+        hx.vmap(lambda x: x, Places(), None)(Plain(hnp.ones(3)))
