@@ -83,6 +83,8 @@ class LaneLengths:
         self.total = max(total, 1)
         self.longest = max(min(longest, self.total), 1)
         self.known = values.value if isinstance(values, ConcreteArray) else None
+        rooms = getattr(source, "longest", None)  # a bound for each lane, or one for all
+        self.rooms = np.asarray(rooms) if isinstance(rooms, tuple) else None
         self.place = BASE if self.known is not None else outer  # where its index arrays are computed
 
     @cached_property
@@ -247,10 +249,18 @@ class RaggedLanes:
         sizes = {number: n.longest for number, n in self.lengths.items()}
         return Partition(self.count, [Bucket(np.arange(self.count), sizes)])
 
+    @property
+    def divided(self) -> bool:
+        """Whether lanes are known to differ in their room, so that they are not all padded to the longest."""
+        return self.known or any([n.rooms is not None for n in self.lengths.values()])
+
     @cached_property
     def rounded(self) -> Partition:
-        """Lanes whose lengths are rounded to the same: an eighth of the longest, at least 32; all where unknown."""
-        if not self.known or not self.count:
+        """Lanes of one room together, which is the rounded length where it is known.
+
+        It is rounded to a multiple of an eighth of the longest, of at least 32.
+        """
+        if not self.divided or not self.count:
             return self.whole
         return self._grouped({number: self._round(n) for number, n in self.lengths.items()})
 
@@ -260,8 +270,10 @@ class RaggedLanes:
         return self._grouped({number: n.known for number, n in self.lengths.items()})
 
     def _round(self, n: LaneLengths) -> Any:
+        if n.known is None:
+            return np.full(self.count, n.longest) if n.rooms is None else np.clip(n.rooms, 1, n.longest)
         step = bucket_step(n.longest)
-        return np.clip(-(-n.known // step) * step, 1, n.longest)  # type: ignore[operator]
+        return np.clip(-(-n.known // step) * step, 1, n.longest)
 
     def _grouped(self, sizes: dict[int, Any]) -> Partition:
         """The partition by these sizes of the lanes."""

@@ -10,18 +10,20 @@ import numpy as np
 from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ...effects.base.immutables import ImmutableObject
 from ...effects.base.stack import STACK
-from ...effects.core.arrays import ConcreteArray, as_array, is_number
+from ...effects.core.arrays import ConcreteArray, as_array, is_number, type_of
+from ...effects.operations.elementwise.bitwise import bitwise_not
 from ...effects.operations.elementwise.comparison import select
 from ...effects.operations.elementwise.conversion import convert
-from ...effects.operations.foundations.shapes import broadcast_in_dim, full, reshape
+from ...effects.operations.foundations.shapes import broadcast_in_dim, full, reduce_sum, reshape
 from ...effects.operations.indexing.relocation import relocate
 from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
+from ...effects.operations.reductions.sorting import sort_key_val
 from ...effects.trees import pytrees
 from ...effects.types import dtypes
 from ...effects.types.dtype_families import short_name
 from ...effects.types.extent import length
 from ..batching.containers import register_vmappable
-from .lane_lengths import INT32, LaneLengths, RaggedLanes, Segments
+from .lane_lengths import INT32, LaneLengths, RaggedLanes, Segments, line
 
 
 class RaggedAxis:
@@ -47,7 +49,7 @@ class Ragged(ImmutableObject):
         segment_lengths: a tuple of integers, static: programs are compiled for them. Or an array: one program serves
             all lengths whose sum is at most the number of rows.
         longest: a static bound of the lengths where they are an array, by default the number of rows; what mixes along
-            the ragged axis is padded to it.
+            the ragged axis is padded to it. Or a tuple of bounds, of each lane: lanes are padded to their own.
 
     Raises: ShapeMismatch: arrays differ in their number of rows, or have no rows. BadArgument: a length is negative,
         the lengths sum to more rows than there are, or one exceeds ``longest``.
@@ -61,9 +63,9 @@ class Ragged(ImmutableObject):
     _guard = ("ragged arrays", "hx.Ragged(data, segment_lengths) makes another one.")
     data: Any
     segment_lengths: Any
-    longest: int | None
+    longest: int | tuple[int, ...] | None
 
-    def __init__(self, data: Any, segment_lengths: Any, longest: int | None = None):
+    def __init__(self, data: Any, segment_lengths: Any, longest: int | Sequence[int] | None = None):
         if isinstance(segment_lengths, (tuple, list)):
             segment_lengths = tuple([n.__index__() for n in segment_lengths])
             known: Any = np.asarray(segment_lengths, int)
@@ -78,6 +80,10 @@ class Ragged(ImmutableObject):
         if len(sizes) != 1 or sizes == {()}:
             shown = ", ".join([str(x.type) for x in leaves])
             raise ShapeMismatch(f"Ragged: the data must be arrays with equally many rows, got {shown or 'none'}.")
+        count = len(segment_lengths) if known is None else len(known)
+        longest = tuple([n.__index__() for n in longest]) if isinstance(longest, (tuple, list)) else longest
+        if isinstance(longest, tuple) and len(longest) != count:
+            raise ShapeMismatch(f"Ragged: longest needs a bound for each of {count} lanes, got {len(longest)}.")
         if known is not None:
             _check(known, leaves[0].type.shape[0], longest)
         _set(self, pytrees.unflatten(tree, leaves), segment_lengths, longest)
@@ -86,14 +92,14 @@ class Ragged(ImmutableObject):
     def count(self) -> int:
         """The number of lanes."""
         n = self.segment_lengths
-        return len(n) if isinstance(n, tuple) else n.type.shape[0]
+        return len(n) if isinstance(n, tuple) else n.shape[0]
 
     @property
     def type(self) -> RaggedType:
         """``i:3 => f32[[3,1,4].i]``: lane i has the length that stands at place i."""
         n = self.segment_lengths
         shown = n if isinstance(n, tuple) else tuple(n.value.tolist()) if isinstance(n, ConcreteArray) else None
-        return RaggedType(self.count, shown, pytrees.tree_map(lambda x: x.type, self.data))
+        return RaggedType(self.count, shown, pytrees.tree_map(type_of, self.data))
 
     def __repr__(self) -> str:
         return f"Ragged({self.type})"
@@ -132,15 +138,44 @@ class Ragged(ImmutableObject):
         return pytrees.tree_map(padded, self.data), mask
 
     def _known(self) -> Any:
-        n = self.segment_lengths
-        if isinstance(n, tuple):
-            return np.asarray(n, int)
-        if isinstance(n, ConcreteArray):
-            return n.value
-        raise BadArgument(
-            f"Ragged: the lengths are values of a program, got {n.type}.",
-            hint="to_padded() gives one array for any lengths.",
-        )
+        known = _lengths_if_known(self)
+        if known is None:
+            raise BadArgument(
+                f"Ragged: the lengths are values of a program, got {self.segment_lengths.type}.",
+                hint="to_padded() gives one array for any lengths.",
+            )
+        return known
+
+    def to_masked(self) -> Any:
+        """The padded array as one of ``numpy.ma``, whose mask is over the padding; a tree of them for a tree."""
+        padded, mask = self.to_padded()
+
+        def masked(x: Any) -> Any:
+            absent = np.broadcast_to(~np.reshape(mask, (*mask.shape, *(1,) * (x.ndim - 2))), x.shape)
+            return np.ma.MaskedArray(np.asarray(x), absent)
+
+        return pytrees.tree_map(masked, padded)
+
+    def over(self, other: Ragged) -> Ragged:
+        """These rows, with the lengths of ``other``: within lanes, the axes of both then have one length.
+
+            y = y.over(x)
+
+        Two ragged arrays have lengths of their own, also where the values are equal, and all the more in ``jit``,
+        which cannot see that. Where both are known they are compared.
+
+        Raises: ShapeMismatch: the numbers of lanes differ, or known lengths do.
+        """
+        own, lengths = [_lengths_if_known(x) for x in (self, other)]
+        if self.count != other.count:
+            raise ShapeMismatch(f"Ragged.over: both must have as many lanes, got {self.count} and {other.count}.")
+        if own is not None and lengths is not None and (own != lengths).any():
+            lane = int((own != lengths).argmax())
+            raise ShapeMismatch(
+                f"Ragged.over: lengths must be equal, got {own[lane]} and {lengths[lane]} of lane {lane}.",
+            )
+        rows = _row_count(other)
+        return Ragged(pytrees.tree_map(lambda x: _with_rows(x, rows), self.data), other.segment_lengths, other.longest)
 
     @staticmethod
     def from_list(lanes: Sequence[Any]) -> Ragged:
@@ -149,14 +184,26 @@ class Ragged(ImmutableObject):
         >>> Ragged.from_list([np.ones(2), np.ones(0), np.ones(1)]).type
         i:3 => f64[[2,0,1].i]
         """
-        if not lanes:
-            raise BadArgument("Ragged.from_list: needs at least one lane, got none.")
-        trees = [pytrees.tree_map(as_array, lane) for lane in lanes]
-        sizes = [{x.type.shape[0] for x in pytrees.leaves(tree)} for tree in trees]
-        if any([len(size) != 1 for size in sizes]):
-            raise ShapeMismatch("Ragged.from_list: all arrays of a lane must have one length.")
-        data = pytrees.tree_map(lambda *xs: concatenate(xs, 0), *trees)
-        return Ragged(data, np.asarray([size.pop() for size in sizes], INT32))
+        data, lengths = _joined_lanes("Ragged.from_list", lanes)
+        return Ragged(data, np.asarray(lengths, INT32))
+
+    @staticmethod
+    def bucketed(lanes: Sequence[Any], multiple: int = 64) -> Ragged:
+        """The ragged array, or tree, of these lanes, each with the room of the next multiple of its length.
+
+        Rooms are static, lengths an array: what mixes along the ragged axis is computed on lanes of one room together,
+        in one program for all lengths with these rooms. Sorted by length, lanes with equally many of every room do.
+
+        >>> x = Ragged.bucketed([np.ones(70), np.ones(3)])
+        >>> x.type, x.longest, x.data.shape
+        (i:2 => f64[[70,3].i], (128, 64), (192,))
+        """
+        if multiple < 1:
+            raise BadArgument(f"Ragged.bucketed: the multiple must be positive, got {multiple}.")
+        data, lengths = _joined_lanes("Ragged.bucketed", lanes)
+        rooms = tuple([max(1, -(-n // multiple)) * multiple for n in lengths])
+        data = pytrees.tree_map(lambda x: _with_rows(x, sum(rooms)), data)
+        return Ragged(data, np.asarray(lengths, INT32), rooms)
 
     @staticmethod
     def from_padded(x: Any, segment_lengths: Any) -> Ragged:
@@ -174,6 +221,35 @@ class Ragged(ImmutableObject):
         if n.known is not None:
             rows = [slice_in_dim(row, 0, int(n.known.sum())) for row in rows]
         return Ragged(pytrees.unflatten(tree, rows), tuple(segment_lengths) if static else values, width)
+
+    @staticmethod
+    def from_masked(x: Any, mask: Any = None) -> Ragged:
+        """The rows ``x[i, j]`` with ``mask[i, j]``, in order, of an array or a tree; ``mask`` is bool[lanes, places].
+
+        Without a mask: of an array of ``numpy.ma``, what its own mask leaves.
+
+        >>> Ragged.from_masked(np.ma.masked_equal([[1, 0, 2], [0, 0, 3]], 0)).to_list()
+        [Array([1, 2], dtype=int64), Array([3], dtype=int64)]
+        """
+        if mask is None:
+            absent = np.ma.getmaskarray(x)
+            absent = absent.reshape(*absent.shape[:2], -1)
+            if not (absent.all(-1) == absent.any(-1)).all():
+                raise BadArgument("Ragged.from_masked: a row is masked as a whole or not at all, some are in part.")
+            x, mask = np.asarray(x), ~absent.any(-1)
+        mask = as_array(mask)
+        count, width = mask.type.shape
+        absent = reshape(convert(bitwise_not(mask), INT32), (count * width,))
+        order = sort_key_val(absent, line(count * width))[1]
+        inverse = sort_key_val(order, line(count * width))[1]
+        lengths = reduce_sum(convert(mask, INT32), (1,))
+        rows = int(lengths.value.sum()) if isinstance(lengths, ConcreteArray) else count * width
+
+        def packed(v: Any) -> Any:
+            flat = reshape(v, (count * width, *v.type.shape[2:]))
+            return slice_in_dim(relocate(flat, order, inverse), 0, rows)
+
+        return Ragged(pytrees.tree_map(lambda v: packed(as_array(v)), x), lengths, width)
 
 
 class RaggedType:
@@ -200,21 +276,45 @@ class _LaneText(str):
         return str(self)
 
 
-def _set(x: Ragged, data: Any, segment_lengths: Any, longest: int | None) -> Ragged:
+def _joined_lanes(name: str, lanes: Sequence[Any]) -> tuple[Any, list[int]]:
+    """The rows of lanes, one after the other, and how many each has."""
+    if not lanes:
+        raise BadArgument(f"{name}: needs at least one lane, got none.")
+    trees = [pytrees.tree_map(as_array, lane) for lane in lanes]
+    sizes = [{x.type.shape[0] for x in pytrees.leaves(tree)} for tree in trees]
+    if any([len(size) != 1 for size in sizes]):
+        raise ShapeMismatch(f"{name}: all arrays of a lane must have one length.")
+    return pytrees.tree_map(lambda *xs: concatenate(xs, 0), *trees), [size.pop() for size in sizes]
+
+
+def _with_rows(x: Any, rows: int) -> Any:
+    """So many rows: spare ones are left out, or zeros."""
+    missing = rows - x.type.shape[0]
+    if missing <= 0:
+        return slice_in_dim(x, 0, rows)
+    return concatenate([x, full(x.type.update(shape=(missing, *x.type.shape[1:])), 0)], 0)
+
+
+def _lengths_if_known(x: Ragged) -> Any:
+    n = x.segment_lengths
+    return np.asarray(n, int) if isinstance(n, tuple) else n.value if isinstance(n, ConcreteArray) else None
+
+
+def _set(x: Ragged, data: Any, segment_lengths: Any, longest: Any) -> Ragged:
     for name, value in (("data", data), ("segment_lengths", segment_lengths), ("longest", longest)):
         object.__setattr__(x, name, value)
     return x
 
 
-def _check(lengths: Any, rows: int, longest: int | None) -> None:
+def _check(lengths: Any, rows: int, longest: Any) -> None:
     """Raises: BadArgument: known lengths do not fit."""
     for lane in np.flatnonzero(lengths < 0)[:1]:
         raise BadArgument(f"Ragged: lengths must not be negative, lane {lane} has {lengths[lane]}.")
     if lengths.sum() > rows:
         raise BadArgument(f"Ragged: the lengths sum to {lengths.sum()}, but the data has {rows} rows.")
-    if longest is not None and lengths.max(initial=0) > longest:
-        lane = int(lengths.argmax())
-        raise BadArgument(f"Ragged: longest must bound the lengths, got {longest} and {lengths[lane]} of lane {lane}.")
+    for lane in np.flatnonzero(lengths > (rows if longest is None else np.asarray(longest)))[:1]:
+        bound = longest[lane] if isinstance(longest, tuple) else longest
+        raise BadArgument(f"Ragged: longest must bound the lengths, got {bound} and {lengths[lane]} of lane {lane}.")
 
 
 def _flatten(x: Ragged) -> tuple[Any, Any]:
@@ -234,7 +334,7 @@ pytrees.register_pytree_node(Ragged, _flatten, _unflatten)
 def _to_elt(cont: Any, get_idx: Any, x: Ragged, spec: RaggedAxis) -> Any:
     """The rows of one lane, as many as its length. Equal lengths are static ones of one value, or the same array."""
     static = isinstance(x.segment_lengths, tuple)
-    key = (x.segment_lengths, _row_count(x)) if static else id(x.segment_lengths)
+    key = (x.segment_lengths if static else id(x.segment_lengths), _row_count(x))
     rows = Segments(key, lengths_of(x, STACK.get()))
     return pytrees.tree_map(lambda leaf: cont(leaf, rows), x.data)
 
@@ -273,7 +373,7 @@ def lengths_of(x: Ragged, outer: Any) -> LaneLengths:
     rows = _row_count(x)
     n = x.segment_lengths
     values = as_array(np.asarray(n, INT32)) if isinstance(n, tuple) else convert(n, INT32)
-    longest = rows if x.longest is None else x.longest
+    longest = rows if x.longest is None else max(x.longest, default=0) if isinstance(x.longest, tuple) else x.longest
     if isinstance(values, ConcreteArray):
         longest = int(values.value.max(initial=0))
     return LaneLengths(values, rows, longest, outer, x)

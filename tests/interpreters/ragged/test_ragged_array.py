@@ -31,6 +31,65 @@ def test_lists_and_padded_arrays_convert_back(lengths):
     assert np.array_equal(hx.Ragged.from_padded(padded, lengths).data, ROWS)
 
 
+def test_masked_arrays_convert_back():
+    places = np.array([[1, 0, 1, 1], [0, 0, 0, 1], [1, 1, 1, 1]], bool)
+    array = np.arange(24.0).reshape(3, 4, 2)
+    wanted = [rows[mask].tolist() for rows, mask in zip(array, places)]
+    masked = np.ma.MaskedArray(array, ~np.repeat(places[..., None], 2, 2))
+    for x in (
+        hx.Ragged.from_masked(masked),
+        hx.Ragged.from_masked(array, places),
+        hx.jit(hx.Ragged.from_masked)(array, places),
+    ):
+        assert [lane.tolist() for lane in x.to_list()] == wanted
+        back = x.to_masked()
+        assert [row.compressed().tolist() for row in back] == [np.ravel(lane).tolist() for lane in wanted]
+        assert [lane.tolist() for lane in hx.Ragged.from_masked(back).to_list()] == wanted
+    loss = lambda array: (hx.Ragged.from_masked(array, places).data ** 2).sum()
+    assert np.array_equal(hx.grad(loss)(hnp.asarray(array)), 2 * array * places[..., None])
+
+
+def test_rooms_of_lanes_are_static_and_their_lengths_are_values():
+    traces = []
+
+    @hx.jit
+    def f(x):
+        traces.append(1)
+        return hx.vmap(lambda rows: rows @ rows.T @ rows, hx.ragged_axis, hx.ragged_axis)(x)
+
+    for lengths in ([9, 2, 3], [12, 4, 1], [16, 1, 0]):
+        lanes = [np.sin(np.arange(2.0 * n, dtype=np.float32)).reshape(n, 2) for n in lengths]
+        x = hx.Ragged.bucketed(lanes, 4)
+        assert x.longest == tuple(max(1, -(-n // 4)) * 4 for n in lengths)
+        for y, rows in zip(f(x).to_list(), lanes, strict=True):
+            assert np.allclose(y, rows @ rows.T @ rows, atol=1e-5)
+    assert len(traces) == 2  # rooms 12, 4, 4 twice
+
+
+def test_rooms_bound_what_lanes_are_padded_to():
+    x = hx.Ragged.bucketed([np.ones((n, 2), np.float32) for n in (100, 3, 3, 3)])
+    scores = lambda x: hx.vmap(lambda rows: hx.nn.softmax(rows @ rows.T) @ rows, hx.ragged_axis, hx.ragged_axis)(x)
+    memory = lambda x: hx.jit(scores).lower(x).compile().memory_analysis().temp_size_in_bytes
+    assert memory(x) < memory(hx.Ragged(x.data, x.segment_lengths, 128)) / 2
+
+
+def test_lengths_of_another_are_declared_equal():
+    x, y = hx.Ragged(ROWS, np.array([3, 1, 4])), hx.Ragged(np.concatenate([ROWS, ROWS]), np.array([3, 1, 4]), 4)
+    product = lambda x, y: hx.vmap(lambda a, b: a * b, hx.ragged_axis, hx.ragged_axis)(x, y)
+    with pytest.raises(hx.errors.ShapeMismatch, match=r"n0 .*n1"):
+        hx.jit(product)(x, y)
+    for f in (lambda x, y: product(x, y.over(x)), lambda x, y: product(x.over(y), y)):
+        assert np.array_equal(f(x, y).data[:8], ROWS**2)
+        assert np.array_equal(hx.jit(f)(x, y).data[:8], ROWS**2)
+
+
+def test_gradients_by_ragged_arrays_are_ragged_arrays():
+    x = hx.Ragged(hnp.asarray(ROWS), np.array([3, 1, 4]))
+    loss = lambda x: (hx.vmap(lambda rows: rows**2, hx.ragged_axis, hx.ragged_axis)(x).data).sum()
+    gradient = hx.grad(loss, allow_int=True)(x)
+    assert np.array_equal(gradient.data, 2 * ROWS) and repr(gradient) == "Ragged(i:3 => f32[n.i,2])"
+
+
 def test_conversions_are_compiled_and_differentiated():
     n = np.array([3, 1, 4])
     f = lambda rows, n: hx.Ragged(rows, n, 5).to_padded()[0]
@@ -65,6 +124,13 @@ def test_equal_rooms_share_a_program():
     (lambda: hx.Ragged(ROWS, (3, 9)), hx.errors.BadArgument, "sum to 12, but the data has 8 rows"),
     (lambda: hx.Ragged(ROWS, np.array([3, -1])), hx.errors.BadArgument, "lane 1 has -1"),
     (lambda: hx.Ragged(ROWS, np.array([3, 4]), 3), hx.errors.BadArgument, "got 3 and 4 of lane 1"),
+    (lambda: hx.Ragged(ROWS, np.array([3, 4]), (3, 3)), hx.errors.BadArgument, "got 3 and 4 of lane 1"),
+    (lambda: hx.Ragged(ROWS, np.array([3, 4]), (3, 4, 5)), hx.errors.ShapeMismatch, "each of 2 lanes, got 3"),
+    (lambda: hx.Ragged.bucketed([ROWS], 0), hx.errors.BadArgument, "must be positive, got 0"),
+    (lambda: hx.Ragged.from_masked(np.ma.MaskedArray(np.ones((1, 1, 2)), [[[True, False]]])), hx.errors.BadArgument,
+     "masked as a whole or not at all"),
+    (lambda: hx.Ragged(ROWS, (3, 5)).over(hx.Ragged(ROWS, (2, 6))), hx.errors.ShapeMismatch, "got 3 and 2 of lane 0"),
+    (lambda: hx.Ragged(ROWS, (3, 5)).over(hx.Ragged(ROWS, (8,))), hx.errors.ShapeMismatch, "got 2 and 1"),
     (lambda: hx.Ragged((ROWS, ROWS[:3]), (3,)), hx.errors.ShapeMismatch, "equally many rows"),
     (lambda: hx.Ragged(ROWS, np.array([1.0])), hx.errors.DTypeMismatch, "vector of integers"),
     (lambda: hx.Ragged.from_list([]), hx.errors.BadArgument, "at least one lane"),
