@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from ..base.errors import ParseError
 from ..types import dtypes
 from ..types.array_type import ArrayType, array_type
-from ..types.extent import EXTENT, parse_extent
+from ..types.extent_text import EXTENT, parse_extent
 
 _REAL = r"(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)"
 _SIZE = rf"(?:{EXTENT}|\d+)"
@@ -116,7 +116,7 @@ class Tokens:
             plain, _, axes = token.partition("{")
             pairs = [axis.split(":") for axis in axes.rstrip("}").split(",") if axis]
             name, _, rest = plain.partition("[")
-            shape = tuple([parse_extent(size) for size in rest.rstrip("~").rstrip("]").split(",") if size])
+            shape = tuple([parse_extent(size) for size in re.findall(_SIZE, rest.partition("]")[0])])
             try:
                 dtype = dtypes.from_short_name(name)
             except dtypes.DTypeMismatch as error:

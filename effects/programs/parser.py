@@ -26,7 +26,7 @@ from ..core.operation import OPERATIONS, Operation, result_type
 from ..trees.structure import LEAF, TreeDef, assemble, kind_of
 from ..types import dtypes
 from ..types.array_type import ArrayType
-from ..types.extent import parse_extent
+from ..types.extent_text import parse_extent
 from .lexer import TYPE, Tokens
 from .literals import array_of, number_of
 from .mesh_texts import MAKERS, NAMED

@@ -1,9 +1,12 @@
 """Extents: sizes of a shape that are symbols, ``f32[n0,64]``: the length of a lane, which differs from lane to lane.
 
-    n0 + 1, 2*n0, n0 + n1, n0*n1, (4*n0) // n0 == 4
+    n0 + 1, 2*n0, n0 + n1, n0*n1, (4*n0) // n0 == 4         polynomials
+    max(n0-1,0), floordiv(n0+1,2)                           the sizes of x[1:] and x[::2]
 
-An extent is a polynomial in the lengths ``n0``, ``n1``, ... of the ragged axes that are mapped, interned: equal extents
-are one object, so that types, operations and programs that name them compare and hash by structure, never by a value.
+An extent is a polynomial in the lengths ``n0``, ``n1``, ... of the ragged axes that are mapped, and in parts of others,
+interned: equal extents are one object, so that types, operations and programs that name them compare and hash by
+structure, never by a value. Parts have a normal form: ``x[1:]`` and ``x[:-1]`` have one size, and may be added. Extents
+of one length without quotients that are equal for all its values are one object.
 It is not an int: arithmetic that has no extent as result computes with the length itself, an array that ``length_of``
 makes; and what needs a Python integer raises.
 """
@@ -11,20 +14,45 @@ makes; and what needs a Python integer raises.
 from __future__ import annotations
 
 import operator
-import re
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from math import gcd, inf
+from typing import Any, NamedTuple
 
 from ..base.errors import TracerBoolConversionError, TracerIntegerConversionError
 from ..base.immutables import ImmutableObject, setter
 from ..base.source_locations import is_internal
 
-Monomial = tuple[int, ...]  # the numbers of its lengths, in order: (0, 0, 1) is n0*n0*n1
+
+class PositivePart(NamedTuple):
+    """``max(of, 0)``"""
+
+    of: Extent
+
+    def at(self, sizes: Any) -> Any:
+        value = self.of.at(sizes)
+        return value * (value > 0)
+
+    def __repr__(self) -> str:
+        return f"max({self.of!r},0)"
+
+
+class Quotient(NamedTuple):
+    """``of // divisor``, for a positive divisor"""
+
+    of: Extent
+    divisor: int
+
+    def at(self, sizes: Any) -> Any:
+        return self.of.at(sizes) // self.divisor
+
+    def __repr__(self) -> str:
+        return f"floordiv({self.of!r},{self.divisor})"
+
+
+Monomial = tuple[Any, ...]  # its factors: the numbers of lengths, in order, then parts. (0, 0, 1) is n0*n0*n1
 _INTERNED: dict[Any, Extent] = {}
 TYPICAL = 256  # a length where only an estimate is needed
-TERM = r"(?:\d+\*)?n\d+(?:\*n\d+)*|\d+"
-EXTENT = rf"(?:\d+\*)?n\d+(?:\*n\d+)*(?:[+-](?:{TERM}))*"
 
 
 class Extent(ImmutableObject):
@@ -41,19 +69,20 @@ class Extent(ImmutableObject):
     terms: tuple[tuple[Monomial, int], ...]
 
     def at(self, sizes: Mapping[int, Any]) -> Any:
-        """The polynomial at these values of the lengths."""
+        """Its value at these values of the lengths."""
         total: Any = 0
         for monomial, factor in self.terms:
             term: Any = factor
-            for number in monomial:
-                term = term * sizes[number]
+            for x in monomial:
+                term = term * (sizes[x] if type(x) is int else x.at(sizes))
             total = total + term
         return total
 
     @property
     def lengths(self) -> frozenset[int]:
         """The numbers of the lengths that occur in it."""
-        return frozenset([number for monomial, _ in self.terms for number in monomial])
+        factors = [x for monomial, _ in self.terms for x in monomial]
+        return frozenset([n for x in factors for n in ((x,) if type(x) is int else x.of.lengths)])
 
     def __handlax_array__(self) -> Any:
         return InstalledLength.value(self)
@@ -82,7 +111,7 @@ class Extent(ImmutableObject):
     @property
     def least(self) -> float:
         """A lower bound: lengths are not negative."""
-        return sum([f for m, f in self.terms if not m]) if all([f > 0 for m, f in self.terms if m]) else -float("inf")
+        return -most(-self, lambda monomial: inf)
 
     def __add__(self, other: Any) -> Any:
         terms = _terms(other)
@@ -92,7 +121,7 @@ class Extent(ImmutableObject):
         terms = _terms(other)
         if terms is None:
             return _computed(operator.mul, self, other)
-        return extent([(tuple(sorted(m + k)), f * g) for m, f in self.terms for k, g in terms])
+        return extent([(tuple(sorted(m + k, key=_order)), f * g) for m, f in self.terms for k, g in terms])
 
     def __neg__(self) -> Any:
         return self * -1
@@ -106,9 +135,15 @@ class Extent(ImmutableObject):
     __radd__, __rmul__ = __add__, __mul__
 
     def __divmod__(self, other: Any) -> Any:
-        """Division by an integer or product of lengths that divides it; any other is one of the values."""
+        """Division by a positive integer, or a product of lengths that divides it; any other is one of the values."""
         quotient = _quotient(self, other)
-        return (self.value // other, self.value % other) if quotient is None else (quotient, 0)
+        if quotient is not None:
+            return quotient, 0
+        terms = _terms(other)
+        if terms is None or len(terms) != 1 or terms[0][0] or terms[0][1] <= 0:
+            return self.value // other, self.value % other
+        quotient = floor_divided(self, terms[0][1])
+        return quotient, self - quotient * terms[0][1]
 
     def __floordiv__(self, other: Any) -> Any:
         return divmod(self, other)[0]
@@ -147,7 +182,7 @@ class Extent(ImmutableObject):
     def __repr__(self) -> str:
         text = ""
         for monomial, factor in self.terms:
-            names = [f"n{number}" for number in monomial]
+            names = [f"n{x}" if type(x) is int else repr(x) for x in monomial]
             size = [str(abs(factor))] if abs(factor) != 1 or not names else []
             text += ("-" if factor < 0 else "+" if text else "") + "*".join([*size, *names])
         return text
@@ -182,7 +217,8 @@ def extent(terms: Any) -> Any:
     sums: dict[Monomial, int] = {}
     for monomial, factor in terms:
         sums[monomial] = sums.get(monomial, 0) + int(factor)
-    key = tuple(sorted([(m, f) for m, f in sums.items() if f], key=lambda term: (-len(term[0]), term[0])))
+    terms = [(m, f) for m, f in sums.items() if f]
+    key = tuple(sorted(terms, key=lambda term: (-len(term[0]), *map(_order, term[0]))))
     if not key or key[0][0] == ():
         return key[0][1] if key else 0
     found = _INTERNED.get(key)
@@ -196,6 +232,144 @@ def extent(terms: Any) -> Any:
 def length(number: int) -> Extent:
     """The extent that is the length with this number."""
     return extent([((number,), 1)])
+
+
+def part_extent(part: PositivePart | Quotient) -> Extent:
+    """The extent that is this part, which has its normal form."""
+    return extent([((part,), 1)])
+
+
+def _order(factor: Any) -> tuple[int, str]:
+    return (factor, "") if type(factor) is int else (sys.maxsize, repr(factor))
+
+
+def _parts(size: Extent) -> list[tuple[Any, int, Any]]:
+    """Its terms that are a part alone: the part, its factor, and the rest of the extent."""
+    alone = [(monomial[0], factor) for monomial, factor in size.terms if len(monomial) == 1]
+    return [(x, factor, size - factor * part_extent(x)) for x, factor in alone if type(x) is not int]
+
+
+def positive(size: Any) -> Any:
+    """``max(size, 0)``, in its normal form.
+
+    >>> n = length(0)
+    >>> positive(n - 1), positive(n), positive(positive(n - 1) - 2), positive(-3)
+    (max(n0-1,0), n0, max(n0-3,0), 0)
+    """
+    if type(size) is not Extent:
+        return max(size, 0)
+    found = _lines(size)
+    if found is not None:
+        return _positive_lines(*found)
+    if size.least >= 0:
+        return size
+    if least(-size) >= 0:
+        return 0
+    common = gcd(*[factor for _, factor in size.terms])
+    if common > 1:
+        return common * positive(extent([(m, factor // common) for m, factor in size.terms]))
+    for part, factor, _ in _parts(size):
+        if type(part) is PositivePart:
+            one = part_extent(part)
+            if factor > 0 and least(one - size) >= 0:
+                return positive(size - one + part.of)  # max(max(q, 0) + r, 0) == max(q + r, 0) for r <= 0
+            if factor < 0 and least(size + one - part.of) >= 0:
+                return positive(size + one) - one  # max(q - max(r, 0), 0) == max(q, 0) - max(r, 0) for r <= q
+    return part_extent(PositivePart(size)) if size.terms[0][1] > 0 else positive(-size) + size
+
+
+def _lines(size: Extent) -> Any:
+    """``size`` as ``c + sum of k max(x - a, 0)`` of one length or quotient x: x, c, and {a: k}; None: it is not."""
+    x: Any = None
+    constant, bends = 0, {}
+    for monomial, factor in size.terms:
+        bend, of = 0, monomial
+        if monomial and type(monomial[0]) is PositivePart:
+            terms = monomial[0].of.terms
+            of, bend = terms[0][0], -terms[-1][1]
+            if len(terms) != 2 or terms[0][1] != 1 or terms[1][0]:
+                return None
+        if not of:
+            constant = factor
+            continue
+        x = of if x is None else x
+        if len(monomial) > 1 or of != x or type(of[0]) is PositivePart:
+            return None
+        bends[bend] = factor
+    return None if type(x[0]) is Quotient and x[0].of.least < 0 else (x, constant, bends)
+
+
+def _positive_lines(x: Monomial, constant: int, bends: dict[int, int]) -> Any:
+    """``max(c + sum of k max(x - a, 0), 0)`` in the same form, which has one for each function of x = 0, 1, 2, ..."""
+
+    def value(at: int) -> int:
+        return max(constant + sum([k * max(at - a, 0) for a, k in bends.items()]), 0)
+
+    edges = sorted({0, *bends})
+    candidates = {*bends, 0}
+    slope = 0
+    for k, a in enumerate(edges):
+        slope += bends.get(a, 0)
+        height = constant + sum([f * (a - b) for b, f in bends.items() if b < a])
+        if slope * height < 0 and (k + 1 == len(edges) or a - height // slope <= edges[k + 1]):
+            root = a - height // slope
+            candidates |= {root - 1, root, root + 1}
+    size: Any = value(0)
+    size = size + extent([(x, value(1) - value(0))])
+    for a in sorted(candidates):
+        k = value(a + 1) - 2 * value(a) + value(a - 1)
+        if a > 0 and k:
+            size = size + extent([((PositivePart(extent([(x, 1), ((), -a)])),), k)])
+    return size
+
+
+def floor_divided(size: Any, divisor: int) -> Any:
+    """``size // divisor``, in its normal form, for a positive divisor.
+
+    >>> n = length(0)
+    >>> floor_divided(2 * n + 3, 2), floor_divided(floor_divided(n, 2) + 1, 3)
+    (n0+1, floordiv(n0+2,6))
+    """
+    if type(size) is not Extent:
+        return size // divisor
+    whole = extent([(m, factor // divisor) for m, factor in size.terms])
+    rest = size - whole * divisor
+    if type(rest) is not Extent:
+        return whole
+    common = gcd(divisor, *[factor for m, factor in rest.terms if m])
+    rest, divisor = extent([(m, factor // common) for m, factor in rest.terms]), divisor // common
+    for part, factor, constant in _parts(rest):
+        if type(part) is Quotient and factor == 1 and type(constant) is int:
+            return whole + floor_divided(part.of + constant * part.divisor, divisor * part.divisor)
+    return whole + part_extent(Quotient(rest, divisor))
+
+
+def least(size: Any) -> float:
+    return size.least if type(size) is Extent else size
+
+
+def _divided(bound: float, divisor: int) -> float:
+    return bound if bound in (inf, -inf) else bound // divisor
+
+
+def most(size: Any, bound: Callable[[Monomial], float], lanes: int = 0) -> float:
+    """An upper bound of an extent, or of its sum over so many ``lanes``, from bounds of monomials, which are >= 0."""
+    if type(size) is not Extent:
+        return size * max(lanes, 1)
+    for part, factor, rest in _parts(size):
+        if type(part) is Quotient:
+            low = -factor * (part.divisor - 1) if factor < 0 else 0
+            found = _divided(most(part.divisor * rest + factor * part.of + low, bound, lanes), part.divisor)
+            if factor > 0:
+                apart = most(rest, bound, lanes) + factor * _divided(most(part.of, bound, lanes), part.divisor)
+            else:
+                apart = most(rest, bound, lanes) if part.of.least >= 0 else inf
+            return min(found, apart)
+        if lanes and factor > 0:
+            return most(rest + factor * extent([(m, f) for m, f in part.of.terms if f > 0]), bound, lanes)
+        both = most(rest + factor * part.of, bound, lanes), most(rest, bound, lanes)
+        return max(both) if factor > 0 else min(both)
+    return sum([f * bound(m) if m else f * max(lanes, 1) for m, f in size.terms if f > 0 or not m])
 
 
 def _in_package() -> bool:
@@ -259,8 +433,8 @@ def _decided(f: Callable[[Any, Any], Any], n: Extent, other: Any, internal: bool
 
 
 def fits(size: Any, room: Any) -> bool:
-    """``size <= room`` where that is known; what may not fit into a lane is clamped to it when it is read."""
-    return not isinstance(size, int) or not isinstance(room, int) or size <= room
+    """Whether ``size <= room`` may hold; what does not fit into a lane is clamped to it when it is read."""
+    return least(size - room) <= 0 if type(size) is Extent or type(room) is Extent else size <= room
 
 
 def estimate(size: Any) -> int:
@@ -274,7 +448,7 @@ def single(size: Any) -> int:
 
 
 def as_size(size: Any) -> Any:
-    """A size of a shape: an extent as it is, anything else as a Python integer."""
+    """A size: an extent as it is, anything else as a Python integer."""
     return size if type(size) is Extent else size.__index__()
 
 
@@ -298,19 +472,3 @@ def with_sizes(value: Any, size: Callable[[Extent], int]) -> Any:
         return value
     items = [with_sizes(item, size) for item in value]
     return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-
-
-def parse_extent(text: str) -> Any:
-    """The extent or integer of this text.
-
-    >>> parse_extent("2*n0+1"), parse_extent("3")
-    (2*n0+1, 3)
-    """
-    total: Any = 0
-    for sign, term in re.findall(rf"([+-]?)({TERM})", text):
-        value: Any = -1 if sign == "-" else 1
-        for factor in term.split("*"):
-            value = value * (length(int(factor[1:])) if factor[0] == "n" else int(factor))
-        total = total + value
-    return total
-

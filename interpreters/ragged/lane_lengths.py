@@ -8,9 +8,9 @@ Index arrays are computed once, outside of the lanes; where the lengths are know
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from math import prod
+from math import gcd, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +33,7 @@ from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.slicing import concatenate, index_in_dim
 from ...effects.operations.reductions.cumulative import Cumsum
 from ...effects.types.array_type import array_type
-from ...effects.types.extent import Extent, length
+from ...effects.types.extent import Extent, length, most, part_extent
 
 INT32 = np.dtype("int32")
 BUCKETS = 8  # lengths are rounded up to so many sizes, of at least ``SMALLEST`` rows
@@ -156,6 +156,21 @@ class Bucket(NamedTuple):
 
     lanes: np.ndarray[Any, Any]
     sizes: dict[int, int]
+    exact: bool = False  # whether all lanes have these lengths
+
+    def room(self, size: Any) -> int:
+        """The size that an extent has in the lanes of the bucket, which are padded."""
+        if type(size) is not Extent:
+            return size
+        return size.at(self.sizes) if self.exact else max(int(most(size, self._bound)), common_factor(size))
+
+    def _bound(self, monomial: Sequence[Any]) -> float:
+        return prod([self.sizes[x] if type(x) is int else self.room(part_extent(x)) for x in monomial])
+
+
+def common_factor(size: Extent) -> int:
+    """The least room: k for k times a size, so that its rows can be divided."""
+    return gcd(*[factor for _, factor in size.terms])
 
 
 class Partition:
@@ -234,14 +249,23 @@ class RaggedLanes:
         place = BASE if all([n.known is not None for n in parts.values()]) else self.outer
         with inside(place):
             values: Any = as_array(size.at({number: n.values for number, n in parts.items()}))
-        longest = size.at({number: n.longest for number, n in parts.items()})
-        totals = {number: n.total for number, n in parts.items()}
-        total = rows_room(size, totals, {number: n.longest for number, n in parts.items()}, self.count)
+        longest = most(size, self._bound)
+        total = min(most(size, self._total, self.count), longest * self.count)
         if isinstance(values, ConcreteArray):
             longest = int(values.value.max(initial=0))
-            if any([len(monomial) > 1 for monomial, _ in size.terms]):
+            if len(size.terms) > 1 or type(size.terms[0][0][-1]) is not int or len(size.terms[0][0]) > 1:
                 total = int(values.value.sum())
-        return LaneLengths(values, total, longest, self.outer)
+        return LaneLengths(values, max(int(total), common_factor(size)), int(longest), self.outer)
+
+    def _bound(self, monomial: Sequence[Any]) -> float:
+        """A bound of a product of lengths, and of parts of them."""
+        return prod([self.lengths[x].longest if type(x) is int else self.of(part_extent(x)).longest for x in monomial])
+
+    def _total(self, monomial: Sequence[Any]) -> float:
+        """A bound of its sum over the lanes: the first factor by its total, the others by their longest."""
+        first, *others = monomial
+        n = self.lengths[first] if type(first) is int else self.of(part_extent(first))
+        return n.total * self._bound(others)
 
     @cached_property
     def whole(self) -> Partition:
@@ -267,7 +291,7 @@ class RaggedLanes:
     @cached_property
     def equal(self) -> Partition:
         """Lanes of equal lengths together, without any padding. The lengths are known."""
-        return self._grouped({number: n.known for number, n in self.lengths.items()})
+        return self._grouped({number: n.known for number, n in self.lengths.items()}, exact=True)
 
     def _round(self, n: LaneLengths) -> Any:
         if n.known is None:
@@ -275,15 +299,22 @@ class RaggedLanes:
         step = bucket_step(n.longest)
         return np.clip(-(-n.known // step) * step, 1, n.longest)
 
-    def _grouped(self, sizes: dict[int, Any]) -> Partition:
+    def _grouped(self, sizes: dict[int, Any], exact: bool = False) -> Partition:
         """The partition by these sizes of the lanes."""
         columns = np.stack(list(sizes.values()), 1)
         kinds, which = np.unique(columns, axis=0, return_inverse=True)
         which = which.reshape(-1)
         return Partition(self.count, [
-            Bucket(np.flatnonzero(which == k), {number: int(size) for number, size in zip(sizes, kind)})
+            Bucket(np.flatnonzero(which == k), {number: int(size) for number, size in zip(sizes, kind)}, exact)
             for k, kind in enumerate(kinds)
         ])
+
+    def kept(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What ``make()`` gave for this key at first."""
+        found = self._layouts.get(key)
+        if found is None:
+            found = self._layouts[key] = make()
+        return found
 
     def layout(self, size: Any, partition: Partition) -> tuple[Any, Any]:
         """The row at each padded place, and the padded place of each row, as ``Relocate`` takes them."""
@@ -298,7 +329,7 @@ class RaggedLanes:
     def _to_padded(self, n: LaneLengths, size: Any, partition: Partition) -> Any:
         pieces = []
         for bucket, first, count in self._by_bucket(n, partition):
-            shape = (len(bucket.lanes), room(size, bucket))
+            shape = (len(bucket.lanes), bucket.room(size))
             place = broadcast_in_dim(line(shape[1]), shape, (1,))
             first, count = [broadcast_in_dim(v, shape, (0,)) for v in (first, count)]
             row = first + minimum(place, count - 1)  # of an empty lane the one before it
@@ -310,7 +341,7 @@ class RaggedLanes:
         base = np.zeros(self.count, INT32)
         offset = 0
         for bucket in partition.buckets:
-            width = room(size, bucket)
+            width = bucket.room(size)
             base[bucket.lanes] = offset + width * np.arange(len(bucket.lanes))
             offset += width * len(bucket.lanes)
         if not self.count:
@@ -335,25 +366,26 @@ class RaggedLanes:
         if found is None:
             n, bucket = self.of(size), partition.buckets[k]
             with inside(n.place):
-                shape = (len(bucket.lanes), room(size, bucket))
+                shape = (len(bucket.lanes), bucket.room(size))
                 count = n.values if partition.whole else take_rows(n.values, constant(bucket.lanes))
                 place = broadcast_in_dim(line(shape[1]), shape, (1,))
                 found = self._layouts[key] = lt(place, broadcast_in_dim(count, shape, (0,)))
         return found
 
 
-def room(size: Any, bucket: Bucket) -> int:
-    """The size that an extent has in the lanes of a bucket, which are padded."""
-    return size.at(bucket.sizes) if type(size) is Extent else size
 
-
-def rows_room(size: Extent, totals: Mapping[int, int], longest: Mapping[int, int], count: int) -> int:
+def rows_room(size: Any, totals: Mapping[int, int], longest: Mapping[int, int], count: int) -> int:
     """A bound of the sum of an extent over the lanes: one length of each term by its total, the others by theirs."""
-    room = 0
-    for monomial, factor in size.terms:
-        first, *others = monomial or (None,)
-        room += factor * (count if first is None else totals[first]) * prod([longest[number] for number in others])
-    return room
+
+    def bound(monomial: Sequence[Any]) -> float:
+        return prod([longest[x] if type(x) is int else most(part_extent(x), bound) for x in monomial])
+
+    def total(monomial: Sequence[Any]) -> float:
+        first, *others = monomial
+        rows = totals[first] if type(first) is int else rows_room(part_extent(first), totals, longest, count)
+        return rows * bound(others)
+
+    return max(int(min(most(size, total, count), most(size, bound) * count)), common_factor(size))
 
 
 def bucket_step(longest: int) -> int:

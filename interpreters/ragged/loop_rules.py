@@ -16,7 +16,7 @@ from ...effects.types.array_type import BOOL, array_type
 from ...effects.types.extent import extents_in
 from ..core.body_transform import cross
 from ..core.record import Record
-from .lane_lengths import constant, line, room, take_rows
+from .lane_lengths import constant, line, take_rows
 from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, RowsMark, ragged_axes
 
 
@@ -71,7 +71,7 @@ def _ended(run: RaggedBatch, part: Any, extent: Any, k: int) -> Any:
     """Bucket ``k`` of results for all iterations: those that a lane has not had are copies of its last."""
     bucket = run.lanes.rounded.buckets[k]
     count, longest = part.type.shape[:2]
-    shape = (count, room(extent, bucket))
+    shape = (count, bucket.room(extent))
     n = take_rows(run.lanes.of(extent).values, constant(bucket.lanes))
     last = maximum(broadcast_in_dim(n, shape, (0,)) - 1, 0)
     at = minimum(broadcast_in_dim(line(shape[1]), shape, (1,)), last)

@@ -13,6 +13,7 @@ from ...effects.operations.elementwise.comparison import clamp, lt, select
 from ...effects.operations.foundations.shapes import ReduceSum, broadcast_in_dim, move_axis, reduce_sum, reshape
 from ...effects.operations.indexing.relocation import relocate
 from ...effects.operations.linalg import Cholesky, TriangularSolve
+from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.slicing import (
     Concatenate,
     Pad,
@@ -21,8 +22,10 @@ from ...effects.operations.manipulation.slicing import (
     Split,
     concatenate,
     pad,
+    rev,
     slice_in_dim,
 )
+from ...effects.operations.manipulation.slicing import slice as slice_at
 from ...effects.operations.reductions.cumulative import Cumlogsumexp, Cummax, Cummin, Cumprod, Cumsum
 from ...effects.operations.reductions.generic_reduce import Reduce
 from ...effects.operations.reductions.reductions import (
@@ -39,8 +42,9 @@ from ...effects.operations.reductions.reductions import (
     lowest,
 )
 from ...effects.operations.reductions.sorting import Sort, TopK
-from ...effects.types.extent import Extent
+from ...effects.types.extent import Extent, positive
 from .lane_lengths import INT32, line, take_rows
+from .moved_rows import moved
 from .ragged_batch import RAGGED, RaggedBatch, ResultTypes, RowsMark, equal_lengths, ragged_axes
 from .row_rules import mixing
 
@@ -150,15 +154,13 @@ def order(run: RaggedBatch, op: Any, types: ResultTypes, *xs: Any) -> Any:
 @mixing(lambda op, x: op.dimensions)
 def reverse(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
     """Rows exchanged within each lane; along other axes reversed as they are."""
-    _one_axis(op, x)
-    mark = RowsMark(*ragged_axes(x.type.shape)[0])
-    n = run.lanes.of(mark.extent)
-    with inside(n.place):
-        end = take_rows(n.starts + n.values, n.lane)
-        index = select(n.real, end - 1 - n.within, line(n.total))
-    y = move_axis(relocate(_rows_first(run, x), index, index, copies=True), 0, mark.axis)
-    others = tuple([d for d in op.dimensions if d != mark.axis])
-    return run.box(mark, (perform(Rev(others), y) if others else y,))
+    shape = x.type.shape
+    others = tuple([d for d in op.dimensions if type(shape[d]) is not Extent])
+    for d in op.dimensions:
+        if d not in others:
+            x = moved(run, x, d, shape[d], 1, -1, shape[d] - 1)
+    with inside(run):
+        return rev(x, others)
 
 
 @RAGGED.rule(Concatenate)
@@ -214,24 +216,41 @@ def _sliced(op: Any, x: Any) -> list[int]:
     return [d for d, part in enumerate(zip(op.start, op.limit, op.strides)) if part != whole[d]]
 
 
-RAGGED.rule(Slice)(mixing(_sliced)(equal_lengths))
+@RAGGED.rule(Slice)
+@mixing(_sliced)
+def part(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
+    """Rows of each lane, which has as many as its length says; along other axes sliced as it is."""
+    ragged = [axis for axis, _ in ragged_axes(x.type.shape)]
+    taken = [d for d in _sliced(op, x) if d in ragged]
+    with inside(run):
+        sides = (op.start, op.limit, op.strides)
+        whole = ([0] * x.ndim, x.type.shape, [1] * x.ndim)
+        x = slice_at(x, *[[w[d] if d in taken else side[d] for d in range(x.ndim)] for w, side in zip(whole, sides)])
+    for d in taken:
+        x = moved(run, x, d, types[0].shape[d], op.strides[d], 1, -op.start[d])
+    return x
 
 
 @RAGGED.rule(Pad)
 @mixing(lambda op, x, value: [d for d, part in enumerate(op.config) if any(part)])
 def extend(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, value: Any) -> Any:
-    """Rows put before and behind each lane; rows between or taken away need the length as a whole."""
-    _one_axis(op, x)
-    axis, _ = ragged_axes(x.type.shape)[0]
-    low, high, between = op.config[axis]
-    if low < 0 or high < 0 or between:
-        return equal_lengths(run, op, types, x, value)
+    """Rows moved apart within each lane, and the value where there is none then."""
+    shape = types[0].shape
+    sizes = list(zip(x.type.shape, shape))
+    taken = [d for d, part in enumerate(op.config) if any(part) and any([type(n) is Extent for n in sizes[d]])]
     with inside(run):
-        others = tuple([(0, 0, 0) if d == axis else part for d, part in enumerate(op.config)])
-        x = pad(x, value, others)
-        ends = [x.type.update(shape=(*x.type.shape[:axis], n, *x.type.shape[axis + 1 :])) for n in (low, high)]
-        before, behind = [broadcast_in_dim(value, end.shape, ()) for end in ends]
-        return concatenate([before, x, behind], axis)
+        x = pad(x, value, [(0, 0, 0) if d in taken else part for d, part in enumerate(op.config)])
+    for d in taken:
+        low, _, interior = op.config[d]
+        given = x.type.shape[d]
+        x = moved(run, x, d, shape[d], 1, interior + 1, low)
+        with inside(run):
+            place = iota(INT32, shape[d]) - low
+            there = (place >= 0) & (place < given + positive(given - 1) * interior)
+            if interior:
+                there = there & (place % (interior + 1) == 0)
+            x = select(broadcast_in_dim(there, x.type.shape, (d,)), x, broadcast_in_dim(value, x.type.shape, ()))
+    return x
 
 
 RAGGED.rule(TopK)(mixing(lambda op, x: (op.axis,))(equal_lengths))
@@ -245,4 +264,10 @@ def _matrix(x: Any) -> tuple[int, int]:
     return rank - 2, rank - 1
 
 
-RAGGED.rule(Split)(mixing(lambda op, x: (op.axis,))(equal_lengths))
+@RAGGED.rule(Split)
+@mixing(lambda op, x: (op.axis,))
+def pieces(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
+    """A slice for each size."""
+    starts = [sum(op.sizes[:k]) for k in range(len(op.sizes))]
+    with inside(run):
+        return tuple([slice_in_dim(x, a, a + size, axis=op.axis) for a, size in zip(starts, op.sizes)])

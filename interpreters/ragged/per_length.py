@@ -78,7 +78,7 @@ def _joined(run: RaggedBatch, columns: Sequence[Sequence[Any]], targets: Sequenc
                 hint="out_axes=hx.ragged_axis where only the first axis differs.",
             )
         shapes.append(shape)
-    partition = Partition(run.size, [Bucket(b.lanes, size) for b, size in zip(run.lanes.equal.buckets, sizes)])
+    partition = Partition(run.size, [Bucket(b.lanes, size, True) for b, size in zip(run.lanes.equal.buckets, sizes)])
     return [run.from_buckets(parts, shape, partition) for parts, shape in zip(columns, shapes)]
 
 

@@ -34,7 +34,7 @@ from ...effects.types.extent import Extent, extents_in, with_sizes
 from ..batching.batch import Batch, lane_box
 from ..core.body_transform import cross
 from ..differentiation.linear_rules import cross_linear
-from .lane_lengths import Partition, RaggedLanes, Segments, line, room, sum_rows, take_rows
+from .lane_lengths import Partition, RaggedLanes, Segments, line, sum_rows, take_rows
 
 RAGGED = Column("ragged", doc="(run, op, types of the results, *operands) -> results, where a lane has a ragged axis")
 
@@ -118,7 +118,7 @@ class RaggedBatch(Batch):
             return [with_sizes(tuple(shape), lambda size: self.lanes.of(size).total)]
         found = []
         for bucket in self.lanes.rounded.buckets:
-            sizes = [room(size, bucket) for size in shape]
+            sizes = [bucket.room(size) for size in shape]
             found.append((*sizes[: mark.dim], len(bucket.lanes), *sizes[mark.dim :]))
         return found
 
@@ -222,10 +222,10 @@ class RaggedBatch(Batch):
             return [move_axis(part, mark.dim, 0) for part in parts]
         index, inverse = self.lanes.layout(mark.extent, partition)
         places = relocate(move_axis(parts[0], mark.axis, 0), index, inverse, copies)
-        sizes = [len(bucket.lanes) * room(mark.extent, bucket) for bucket in partition.buckets]
+        sizes = [len(bucket.lanes) * bucket.room(mark.extent) for bucket in partition.buckets]
         found = []
         for piece, bucket in zip(split(places, sizes) if len(sizes) > 1 else [places], partition.buckets):
-            piece = reshape(piece, (len(bucket.lanes), room(mark.extent, bucket), *piece.type.shape[1:]))
+            piece = reshape(piece, (len(bucket.lanes), bucket.room(mark.extent), *piece.type.shape[1:]))
             found.append(move_axis(piece, 1, 1 + mark.axis))
         return found
 
@@ -385,7 +385,7 @@ def _named_within(program: Program) -> frozenset[Extent]:
 
 def sized_operation(op: Any, bucket: Any) -> Any:
     """The operation with the sizes of a bucket in place of extents."""
-    return type(op)(*[with_sizes(field, lambda size: room(size, bucket)) for field in op.fields])
+    return type(op)(*[with_sizes(field, lambda size: bucket.room(size)) for field in op.fields])
 
 
 def rule_of(kind: type[Any]) -> Any:

@@ -40,6 +40,7 @@ from ...effects.operations.manipulation.operand_promotion import broadcast_shape
 from ...effects.operations.manipulation.slicing import Rev, Slice, concatenate
 from ...effects.types import dtypes
 from ...effects.types.extent import Extent, single
+from ...effects.types.parts_of_axes import ceiling_divided, part_of
 from .creation import asarray
 
 CLIP, FILL = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP
@@ -265,10 +266,12 @@ def bounds(item: slice, n: Any) -> tuple[int, Any, int, Any]:
 
     Raises: BadIndex: they are unknown.
     """
-    if n.__class__ is Extent:
-        step = -1 if _reversed(item) else 1
-        return 0, n, step, n
     try:
+        if n.__class__ is Extent:
+            step = 1 if item.step is None else item.step.__index__()
+            first, behind = part_of(n, item.start, item.stop, step)
+            count = ceiling_divided(behind - first, abs(step))
+            return (first, behind, step, count) if step > 0 else (behind - 1, first - 1, step, count)
         a, b, step = item.indices(n)
         return a, b, step, len(range(a, b, step))
     except ConcretizationError:
@@ -277,16 +280,6 @@ def bounds(item: slice, n: Any) -> tuple[int, Any, int, Any]:
             f"index: the start, stop and step of a slice must be known, got {unknown.type} under {unknown.run.label}.",
             hint="lax.dynamic_slice takes unknown starts; or make the argument static (static_argnums).",
         ) from None
-
-
-def _reversed(item: slice) -> bool:
-    """Whether a slice of a ragged axis is all of it from the end. Raises BadIndex: it is a part of it."""
-    if item not in (FULL, FULL_BACK):
-        raise BadIndex(
-            f"index: of a ragged axis only the whole is a slice, got {item}.",
-            hint="a mask of hx.numpy.arange(x.shape[0]) selects rows.",
-        )
-    return item == FULL_BACK
 
 
 def static(x: Any, items: list[Any], wrap: bool = True) -> Any:
@@ -314,10 +307,6 @@ def static(x: Any, items: list[Any], wrap: bool = True) -> Any:
                 a, b, step, count = bounds(item, n)
                 if not count:
                     a, b, step = 0, 0, 1
-                elif n.__class__ is Extent:
-                    if step < 0:
-                        back.append(dim)
-                    step = 1
                 elif step < 0:
                     back.append(dim)
                     a, b, step = a + (count - 1) * step, a + 1, -step

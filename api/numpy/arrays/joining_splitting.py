@@ -19,6 +19,8 @@ from ...effects.operations.manipulation import slicing
 from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.operations.manipulation.slicing import Concatenate
 from ...effects.types import dtypes
+from ...effects.types.extent import Extent, floor_divided, positive
+from ...effects.types.parts_of_axes import smaller
 from .argument_conversion import no_out
 
 __all__ = [
@@ -262,11 +264,11 @@ def _split(ary: Any, where_to: Any, axis: int, where: str) -> list[Any]:
     axis = canonical_axis(axis, x.ndim, where)
     size = x.shape[axis]
     if isinstance(where_to, (list, tuple)) or np.ndim(where_to) > 0:
-        cuts = [min(max(i + size if i < 0 else i, 0), size) for i in [int(i) for i in where_to]]
+        cuts = [positive(i + size) if i < 0 else smaller(i, size) for i in [int(i) for i in where_to]]
         edges = [0, *cuts, size]
-        if all(a <= b for a, b in pairwise(edges)):
+        if not isinstance(size, Extent) and all(a <= b for a, b in pairwise(edges)):
             return slicing.split(x, [b - a for a, b in pairwise(edges)], axis)
-        return [slicing.slice_in_dim(x, a, max(a, b), axis=axis) for a, b in pairwise(edges)]
+        return [slicing.slice_in_dim(x, a, a + positive(b - a), axis=axis) for a, b in pairwise(edges)]
     count = where_to.__index__()
     if count < 1:
         raise BadArgument(f"{where}: the number of pieces must be at least 1, got {count}.")
@@ -276,6 +278,9 @@ def _split(ary: Any, where_to: Any, axis: int, where: str) -> list[Any]:
             f"{where}: {count} equal pieces were asked for, got size {size} along axis {axis} of {x.type}.",
             hint="array_split gives pieces of nearly equal size.",
         )
+    if isinstance(more, Extent):
+        edges = [sum([floor_divided(size + count - 1 - i, count) for i in range(k)]) for k in range(count)]
+        return [slicing.slice_in_dim(x, a, b, axis=axis) for a, b in pairwise([*edges, size])]
     return slicing.split(x, [part + 1] * more + [part] * (count - more), axis)
 
 

@@ -11,8 +11,10 @@ import numpy as np
 
 from ...effects.base.errors import BadArgument, ShapeMismatch, TracerBoolConversionError
 from ...effects.base.stack import current, perform
-from ...effects.core.arrays import Array, ConcreteArray, as_array
+from ...effects.core.arrays import Array, ConcreteArray, as_array, scalar
 from ...effects.functions.unsupported import no_sharding
+from ...effects.operations.elementwise.comparison import max as maximum
+from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import (
     Reshape,
@@ -24,9 +26,10 @@ from ...effects.operations.foundations.shapes import (
 )
 from ...effects.operations.indexing.dynamic_slicing import dynamic_slice_in_dim
 from ...effects.operations.manipulation import slicing
+from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, broadcast_shapes
 from ...effects.operations.manipulation.slicing import Concatenate, Rev
-from ...effects.types.extent import as_size
+from ...effects.types.extent import Extent, as_size
 from .argument_conversion import array_of
 from .creation import duplicate, shape_of
 from .joining_splitting import unstack
@@ -36,6 +39,8 @@ __all__ = [
     "matrix_transpose", "moveaxis", "ndim", "permute_dims", "ravel", "reshape", "roll", "rollaxis", "rot90", "shape",
     "size", "squeeze", "swapaxes", "transpose",
 ]  # fmt: skip
+
+INT32 = np.dtype("int32")
 
 
 def ndim(a: Any) -> int:
@@ -363,9 +368,13 @@ def _steps(shift: Any) -> Any:
 
 
 def _roll(x: Any, step: Any, axis: int) -> Any:
-    size = x.shape[axis]
+    size: Any = x.shape[axis]
     if not size:
         return x
+    if isinstance(size, Extent):
+        count = maximum(convert(size, INT32), scalar(1, INT32))
+        place = (iota(INT32, canonical_shape(size)[0]) - convert(step, INT32)) % count
+        return x[(*(slice(None),) * axis, place)]
     if isinstance(step, Array) and not isinstance(step, ConcreteArray):
         return dynamic_slice_in_dim(perform(Concatenate(axis), x, x), size - step % size, size, axis)
     step = int(step) % size

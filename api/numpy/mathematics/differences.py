@@ -17,6 +17,8 @@ from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.operators.numpy_arithmetic import floor_divide, remainder
 from ...effects.types import dtypes
 from ...effects.types.dtypes import bool_
+from ...effects.types.extent import fits, positive
+from ...effects.types.parts_of_axes import smaller
 from ..arrays.argument_conversion import array_of, inexact, inexact_together, like, numeric_together
 from . import reductions
 from .arithmetic import absolute
@@ -48,7 +50,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         x = concatenate([part if part.type.shape else shapes.broadcast(part, row) for part in parts], axis)
     for _ in range(n):
         size = x.type.shape[axis]
-        late, early = slice_in_dim(x, min(1, size), size, axis=axis), slice_in_dim(x, 0, max(0, size - 1), axis=axis)
+        late = slice_in_dim(x, smaller(1, size), size, axis=axis)
+        early = slice_in_dim(x, 0, positive(size - 1), axis=axis)
         x = bitwise_xor(late, early) if x.type.dtype is bool_ else sub(late, early)
     return x
 
@@ -102,35 +105,35 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
 
 def _slope(x: Any, axis: int, span: Any) -> Any:
     size = x.type.shape[axis]
-    if size < 2:
+    if not fits(2, size):
         raise ShapeMismatch(f"gradient: an axis needs at least two samples, got {x.type} along axis {axis}.")
 
-    def part(start: int, stop: int) -> Any:
+    def part(start: int, stop: int | None) -> Any:
         return slice_in_dim(x, start, stop, axis=axis)
 
     x, h = promote(x, span)
-    first, last = sub(part(1, 2), part(0, 1)), sub(part(size - 1, size), part(size - 2, size - 1))
+    first, last = sub(part(1, 2), part(0, 1)), sub(part(-1, None), part(-2, -1))
     if not h.type.shape:
-        middle = div(sub(part(2, size), part(0, size - 2)), mul(h, like(h, 2)))
+        middle = div(sub(part(2, None), part(0, -2)), mul(h, like(h, 2)))
         return concatenate([div(first, h), middle, div(last, h)], axis)
     if h.type.shape != (size,):
         raise ShapeMismatch(f"gradient: there must be a coordinate for each of {size} samples, got {h.type}.")
     steps = shapes.reshape(diff(h), tuple([size - 1 if d == axis else 1 for d in range(len(x.type.shape))]))
 
-    def step(start: int, stop: int) -> Any:
+    def step(start: int, stop: int | None) -> Any:
         return slice_in_dim(steps, start, stop, axis=axis)
 
-    before, after = step(0, size - 2), step(1, size - 1)
+    before, after = step(0, -1), step(1, None)
     total = add(before, after)
     terms = (
-        (part(0, size - 2), div(-after, mul(before, total))),
-        (part(1, size - 1), div(sub(after, before), mul(before, after))),
-        (part(2, size), div(before, mul(after, total))),
+        (part(0, -2), div(-after, mul(before, total))),
+        (part(1, -1), div(sub(after, before), mul(before, after))),
+        (part(2, None), div(before, mul(after, total))),
     )
     a, b, c = (mul(*inexact_together("gradient", values, weight)) for values, weight in terms)
     ends = [
         div(*inexact_together("gradient", end, at))
-        for end, at in ((first, step(0, 1)), (last, step(size - 2, size - 1)))
+        for end, at in ((first, step(0, 1)), (last, step(-1, None)))
     ]
     return concatenate(promote(ends[0], add(add(a, b), c), ends[1]), axis)
 
@@ -155,7 +158,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     if x is not None and width.ndim > 1:
         width = shapes.move_axis(width, axis, width.ndim - 1)
     size = samples.type.shape[-1]
-    pairs = add(slice_in_dim(samples, min(1, size), size, axis=-1), slice_in_dim(samples, 0, max(0, size - 1), axis=-1))
+    later, before = (smaller(1, size), size), (0, positive(size - 1))
+    pairs = add(slice_in_dim(samples, *later, axis=-1), slice_in_dim(samples, *before, axis=-1))
     pairs, width = inexact_together("trapezoid", pairs, width)
     total = reductions.sum(mul(pairs, width), -1)
     return mul(total, like(total, 0.5))

@@ -13,6 +13,8 @@ from ...core.arrays import as_array, as_arrays
 from ...core.columns import data_movement, linear, zeros_like
 from ...core.operation import operation
 from ...types.array_type import array_type
+from ...types.extent import Extent, as_size, extents_in, fits, positive
+from ...types.parts_of_axes import ceiling_divided, part_of
 from ..elementwise.comparison import select
 from ..foundations.key_arrays import mapped_over_key_data
 from ..foundations.shapes import as_tuple, broadcast_in_dim, canonical_axis, full, move_axis, sum_all
@@ -24,6 +26,21 @@ _BOOL = np.dtype(bool)
 def insert(sizes: Sequence[Any], at: int, item: Any) -> tuple[Any, ...]:
     """The sequence with ``item`` inserted before position ``at``."""
     return (*sizes[:at], item, *sizes[at:])
+
+
+def within(start: Any, limit: Any, size: Any) -> bool:
+    """Whether a part of an axis lies in it, as far as that is known."""
+    return fits(0, start) and fits(start, limit) and fits(limit, size)
+
+
+def spread(size: Any, step: int) -> Any:
+    """From the first of so many elements to the last, each a step behind the one before."""
+    return size + positive(size - 1) * (step - 1) if step != 1 else size
+
+
+def _limit(size: Any, room: Any, stride: int) -> Any:
+    """Where a slice by this stride ends that has so many elements: with the room, or behind the last of a lane."""
+    return room if type(size) is not Extent else (size - 1) * stride + 1
 
 
 # y[i] = x[start + stride i], start + stride i < limit
@@ -39,12 +56,12 @@ class Slice:
                 f"slice: needs a start, limit and stride for each dimension of {x},"
                 f" got {op.start}, {op.limit}, {op.strides}."
             )
-        if any(not 0 <= a <= b <= n or s < 1 for a, b, s, n in zip(op.start, op.limit, op.strides, x.shape)):
+        if any(not within(a, b, n) or s < 1 for a, b, s, n in zip(op.start, op.limit, op.strides, x.shape)):
             raise ShapeMismatch(
                 f"slice: 0 <= start <= limit <= size and stride >= 1 must hold,"
                 f" got {op.start}, {op.limit}, {op.strides} for {x}."
             )
-        sizes = tuple([-(-(b - a) // s) for a, b, s in zip(op.start, op.limit, op.strides)])
+        sizes = tuple([ceiling_divided(b - a, s) for a, b, s in zip(op.start, op.limit, op.strides)])
         return array_type(sizes, x.dtype, x.weak)
 
     def evaluate(op, x):
@@ -60,8 +77,7 @@ class Slice:
     def transpose(op, ct, x):
         config = []
         for a, s, n, m in zip(op.start, op.strides, x.shape, ct.shape):
-            covered = (m - 1) * s + 1 if m else 0
-            config.append((a, n - a - covered, s - 1))
+            config.append((a, n - a - spread(m, s), s - 1))
         return pad(ct, 0, config)
 
     @mapped_over_key_data
@@ -80,7 +96,7 @@ class Pad:
     config: tuple[tuple[int, int, int], ...]
 
     def sizes(op, shape):
-        return tuple([a + b + n + (max(0, n - 1) * i if i else 0) for (a, b, i), n in zip(op.config, shape)])
+        return tuple([low + high + spread(n, i + 1) for (low, high, i), n in zip(op.config, shape)])
 
     def result_type(op, x, value):
         if value.shape:
@@ -90,7 +106,7 @@ class Pad:
         if len(op.config) != len(x.shape):
             raise ShapeMismatch(f"pad: needs (low, high, interior) for each dimension of {x}, got {op.config}.")
         sizes = op.sizes(x.shape)
-        if any(size < 0 for size in sizes) or any(i < 0 for _, _, i in op.config):
+        if any(not fits(0, size) for size in sizes) or any(i < 0 for _, _, i in op.config):
             raise BadArgument(f"pad: interior padding and result sizes must not be negative, got {op.config} for {x}.")
         return array_type(sizes, x.dtype, x.weak and value.weak)
 
@@ -127,7 +143,8 @@ class Pad:
         if wrt == 1:
             return sum_all(select(perform(op, *_inside(x)), zeros_like(ct), ct))
         cut = pad(ct, 0, [(-low, -high, 0) for low, high, _ in op.config])
-        return slice(cut, (0,) * cut.ndim, cut.shape, [interior + 1 for _, _, interior in op.config])
+        strides = [interior + 1 for _, _, interior in op.config]
+        return slice(cut, (0,) * cut.ndim, [_limit(*sizes) for sizes in zip(x.shape, cut.shape, strides)], strides)
 
     @mapped_over_key_data
     def lower(op, emit, x, value):
@@ -292,7 +309,7 @@ def slice(
     """
     x = as_array(operand)
     strides = (1,) * len(start_indices) if strides is None else strides
-    op = Slice(*[tuple([i.__index__() for i in part]) for part in (start_indices, limit_indices, strides)])
+    op = Slice(*[tuple([as_size(i) for i in part]) for part in (start_indices, limit_indices, strides)])
     if op.limit == x.type.shape and not any(op.start) and all([s == 1 for s in op.strides]) and len(op.start) == x.ndim:
         return x
     return perform(op, x)
@@ -307,11 +324,15 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
     x = as_array(operand)
     axis = canonical_axis(axis, x.ndim, "slice_in_dim")
     size = x.type.shape[axis]
-    start = 0 if start_index is None else start_index.__index__()
-    limit = size if limit_index is None else limit_index.__index__()
-    starts, limits, strides = [0] * x.ndim, list(x.type.shape), [1] * x.ndim
-    starts[axis] = start + size if start < 0 else start
-    limits[axis] = limit + size if limit < 0 else limit
+    start = 0 if start_index is None else as_size(start_index)
+    limit = size if limit_index is None else as_size(limit_index)
+    starts: list[Any] = [0] * x.ndim
+    limits: list[Any] = list(x.type.shape)
+    strides = [1] * x.ndim
+    starts[axis] = start + size if type(start) is int and start < 0 else start
+    limits[axis] = limit + size if type(limit) is int and limit < 0 else limit
+    if type(limits[axis] - starts[axis]) is Extent:
+        starts[axis], limits[axis] = part_of(size, start, limit)
     strides[axis] = stride.__index__()
     return slice(x, starts, limits, strides)
 
@@ -358,9 +379,19 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     """
     x, value = as_arrays(operand, padding_value)
     config = tuple([_padding(item) for item in as_tuple(padding_config, "pad", "padding_config")])
+    if any([extents_in((n,)) and min(low, high) < 0 for n, (low, high, _) in zip(x.type.shape, config)]):
+        return _cut(x, value, config)
     if len(config) == x.ndim and all([item == (0, 0, 0) for item in config]) and value.type == x.type.update(shape=()):
         return x
     return perform(Pad(config), x, value)
+
+
+def _cut(x: Any, value: Any, config: Any) -> Any:
+    """``pad`` with negative sizes of lanes, which may have fewer elements than are removed: padded first, then cut."""
+    y = pad(x, value, [(positive(low), positive(high), interior) for low, high, interior in config])
+    for d, (low, high, _) in enumerate(config):
+        y = slice_in_dim(y, positive(-low), min(high, 0) or None, axis=d)
+    return y
 
 
 def _padding(item: Any) -> Any:
@@ -390,4 +421,4 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     """
     x = as_array(operand)
     axis = canonical_axis(axis, x.ndim, "split")
-    return list(perform(Split(tuple([size.__index__() for size in sizes]), axis), x))
+    return list(perform(Split(tuple([as_size(size) for size in sizes]), axis), x))

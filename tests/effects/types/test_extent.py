@@ -7,7 +7,18 @@ import pytest
 
 import handlax as hx
 from handlax.effects.types.array_type import array_type
-from handlax.effects.types.extent import extents_in, fits, length, parse_extent, single, with_sizes
+from handlax.effects.types.extent import (
+    Extent,
+    extents_in,
+    fits,
+    floor_divided,
+    length,
+    most,
+    positive,
+    single,
+    with_sizes,
+)
+from handlax.effects.types.extent_text import parse_extent
 
 n, m = length(0), length(1)
 
@@ -28,6 +39,58 @@ def test_arithmetic_gives_the_polynomial_which_prints_and_parses(size, text):
 ])
 def test_exact_quotients_and_differences(quotient, wanted):
     assert quotient is wanted or quotient == wanted
+
+
+def test_quotients_have_a_normal_form():
+    assert (n + 5) // 2 is (n + 1) // 2 + 2
+    assert (n // 2 + 1) // 3 is (n + 2) // 6
+    assert (4 * n + 2) // 6 is (2 * n + 1) // 3
+    assert n % 2 is n - 2 * (n // 2)
+
+
+def random_size(rng, depth, lengths, quotients):
+    """An extent, and the function of the lengths that it is."""
+    kind = rng.integers(5 if quotients else 4) if depth else 0
+    if kind == 0:
+        number = int(rng.integers(lengths))
+        return length(number), lambda *sizes: sizes[number]
+    size, f = random_size(rng, depth - 1, lengths, quotients)
+    c = int(rng.integers(-4, 5))
+    if kind == 1:
+        return size + c, lambda *sizes: f(*sizes) + c
+    if kind == 2:
+        return positive(size), lambda *sizes: max(f(*sizes), 0)
+    if kind == 4:
+        return floor_divided(size, abs(c) + 1), lambda *sizes: f(*sizes) // (abs(c) + 1)
+    other, g = random_size(rng, depth - 1, lengths, quotients)
+    return size + c * other, lambda *sizes: f(*sizes) + c * g(*sizes)
+
+
+def test_extents_of_one_length_that_are_equal_for_all_its_values_are_one_object():
+    rng = np.random.default_rng(0)
+    found = {}
+    for _ in range(1500):
+        size, f = random_size(rng, 4, 1, False)
+        values = tuple(f(k) for k in range(60))
+        assert found.setdefault(values, size) is size or found[values] == size
+        assert values == (tuple(size.at({0: k}) for k in range(60)) if type(size) is Extent else (size,) * 60)
+    assert len(found) > 300
+
+
+def test_values_bounds_and_texts_of_extents():
+    rng = np.random.default_rng(1)
+    room = {0: 3, 1: 5}
+    lanes = [{0: 2, 1: 5}, {0: 0, 1: 1}, {0: 3, 1: 0}]
+    for _ in range(500):
+        size, f = random_size(rng, 4, 2, True)
+        if type(size) is not Extent:
+            continue
+        assert parse_extent(str(size)) is size and pickle.loads(pickle.dumps(size)) is size
+        values = [f(a, b) for a in range(4) for b in range(6)]
+        assert values == [size.at({0: a, 1: b}) for a in range(4) for b in range(6)]
+        assert size.least <= min(values) and max(values) <= most(size, lambda monomial: room[monomial[0]])
+        total = sum(f(lane[0], lane[1]) for lane in lanes)
+        assert total <= most(size, lambda monomial: sum(lane[monomial[0]] for lane in lanes), len(lanes))
 
 
 def test_equal_extents_are_one_object():
@@ -55,7 +118,7 @@ def test_python_needs_an_integer(use):
         use()
 
 
-@pytest.mark.parametrize("use", [lambda: n == 3, lambda: n > 2, lambda: 1 / n, lambda: n // 2, lambda: bool(n)])
+@pytest.mark.parametrize("use", [lambda: n == 3, lambda: n > 2, lambda: 1 / n, lambda: 5 // n, lambda: bool(n)])
 def test_the_value_of_a_length_is_that_of_a_lane(use):
     with pytest.raises(hx.errors.EscapedBox, match="a vmap that has ended"):
         use()

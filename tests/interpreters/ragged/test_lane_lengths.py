@@ -7,7 +7,7 @@ import handlax as hx
 from handlax import numpy as hnp
 from handlax.effects.base.stack import STACK
 from handlax.effects.types.extent import length
-from handlax.interpreters.ragged.lane_lengths import LaneLengths, RaggedLanes, room, sum_rows, take_rows
+from handlax.interpreters.ragged.lane_lengths import LaneLengths, RaggedLanes, sum_rows, take_rows
 
 LENGTHS = [[3, 1, 4], [0, 2, 0], [0, 0], [1, 64, 33, 40, 2, 64]]
 
@@ -41,13 +41,13 @@ def test_layouts_meet_every_row_once(lengths, partition):
     assert np.array_equal(np.asarray(inverse)[np.asarray(index)[real]], real)
     assert (np.asarray(inverse)[sum(lengths):] < 0).all()
     sizes = [np.asarray(lengths)[bucket.lanes] for bucket in found.buckets]
-    assert all((size <= room(length(0), bucket)).all() for size, bucket in zip(sizes, found.buckets))
+    assert all((size <= bucket.room(length(0))).all() for size, bucket in zip(sizes, found.buckets))
 
 
 def test_padding_of_rounded_lengths_is_small():
     rng = np.random.default_rng(0)
     n, lanes = lanes_of(list(rng.integers(16, 513, 32)))
-    places = sum(len(bucket.lanes) * room(length(0), bucket) for bucket in lanes.rounded.buckets)
+    places = sum(len(bucket.lanes) * bucket.room(length(0)) for bucket in lanes.rounded.buckets)
     assert len(lanes.rounded.buckets) <= 8 and places < 1.2 * n.total
 
 

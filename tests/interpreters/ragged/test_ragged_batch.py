@@ -64,7 +64,7 @@ def test_lanes_within_lanes_have_lengths_of_their_own():
     (lambda x: list(x), hx.errors.TracerIntegerConversionError, "lax.scan"),
     (lambda x: x if x.shape[0] == 3 else 2 * x, hx.errors.TracerBoolConversionError, "Python condition"),
     (lambda x: x + hnp.ones((5, 1)), hx.errors.ShapeMismatch, "n0"),
-    (lambda x: x[1:], hx.errors.BadIndex, "only the whole"),
+    (lambda x: x[: x.shape[0] - 3], hx.errors.BadIndex, "from one end"),
     (lambda x: hnp.median(x, 0), hx.errors.TracerIntegerConversionError, "n0"),
     (lambda x: (x @ x.T).reshape(-1), hx.errors.CannotCross, "rows of"),
     (lambda x: lax.top_k(x.T, 2)[0].sum(), hx.errors.MissingRule, "known lengths"),
