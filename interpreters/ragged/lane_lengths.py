@@ -162,10 +162,7 @@ class Bucket(NamedTuple):
         """The size that an extent has in the lanes of the bucket, which are padded."""
         if type(size) is not Extent:
             return size
-        return size.at(self.sizes) if self.exact else max(int(most(size, self._bound)), common_factor(size))
-
-    def _bound(self, monomial: Sequence[Any]) -> float:
-        return prod([self.sizes[x] if type(x) is int else self.room(part_extent(x)) for x in monomial])
+        return size.at(self.sizes) if self.exact else room_of(size, self.sizes)
 
 
 def common_factor(size: Extent) -> int:
@@ -249,23 +246,14 @@ class RaggedLanes:
         place = BASE if all([n.known is not None for n in parts.values()]) else self.outer
         with inside(place):
             values: Any = as_array(size.at({number: n.values for number, n in parts.items()}))
-        longest = most(size, self._bound)
-        total = min(most(size, self._total, self.count), longest * self.count)
+        longest = room_of(size, {number: n.longest for number, n in parts.items()})
+        totals = {number: n.total for number, n in parts.items()}
+        total = rows_room(size, totals, {number: n.longest for number, n in parts.items()}, self.count)
         if isinstance(values, ConcreteArray):
             longest = int(values.value.max(initial=0))
             if len(size.terms) > 1 or type(size.terms[0][0][-1]) is not int or len(size.terms[0][0]) > 1:
                 total = int(values.value.sum())
         return LaneLengths(values, max(int(total), common_factor(size)), int(longest), self.outer)
-
-    def _bound(self, monomial: Sequence[Any]) -> float:
-        """A bound of a product of lengths, and of parts of them."""
-        return prod([self.lengths[x].longest if type(x) is int else self.of(part_extent(x)).longest for x in monomial])
-
-    def _total(self, monomial: Sequence[Any]) -> float:
-        """A bound of its sum over the lanes: the first factor by its total, the others by their longest."""
-        first, *others = monomial
-        n = self.lengths[first] if type(first) is int else self.of(part_extent(first))
-        return n.total * self._bound(others)
 
     @cached_property
     def whole(self) -> Partition:
@@ -373,19 +361,26 @@ class RaggedLanes:
         return found
 
 
+def room_of(size: Any, rooms: Mapping[int, int]) -> int:
+    """A bound of a size, where the lengths are at most these."""
+    if type(size) is not Extent:
+        return size
+
+    def bound(monomial: Sequence[Any]) -> int:
+        return prod([rooms[x] if type(x) is int else room_of(part_extent(x), rooms) for x in monomial])
+
+    return max(int(most(size, bound)), common_factor(size))
+
 
 def rows_room(size: Any, totals: Mapping[int, int], longest: Mapping[int, int], count: int) -> int:
-    """A bound of the sum of an extent over the lanes: one length of each term by its total, the others by theirs."""
+    """A bound of the sum of an extent over the lanes: one factor of each term by its total, the others by theirs."""
 
-    def bound(monomial: Sequence[Any]) -> float:
-        return prod([longest[x] if type(x) is int else most(part_extent(x), bound) for x in monomial])
-
-    def total(monomial: Sequence[Any]) -> float:
+    def total(monomial: Sequence[Any]) -> int:
         first, *others = monomial
-        rows = totals[first] if type(first) is int else rows_room(part_extent(first), totals, longest, count)
-        return rows * bound(others)
+        room = totals[first] if type(first) is int else rows_room(part_extent(first), totals, longest, count)
+        return room * prod([longest[x] if type(x) is int else room_of(part_extent(x), longest) for x in others])
 
-    return max(int(min(most(size, total, count), most(size, bound) * count)), common_factor(size))
+    return max(min(int(most(size, total, count)), count * room_of(size, longest)), common_factor(size))
 
 
 def bucket_step(longest: int) -> int:

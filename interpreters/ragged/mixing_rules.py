@@ -253,6 +253,15 @@ def extend(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, value: Any) ->
     return x
 
 
+@RAGGED.rule(Split)
+@mixing(lambda op, x: (op.axis,))
+def pieces(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
+    """A slice for each size."""
+    starts = [sum(op.sizes[:k]) for k in range(len(op.sizes))]
+    with inside(run):
+        return tuple([slice_in_dim(x, a, a + size, axis=op.axis) for a, size in zip(starts, op.sizes)])
+
+
 RAGGED.rule(TopK)(mixing(lambda op, x: (op.axis,))(equal_lengths))
 RAGGED.rule(Cholesky)(mixing(lambda op, x: _matrix(x))(equal_lengths))
 RAGGED.rule(TriangularSolve)(mixing(lambda op, a, b: _matrix(a))(equal_lengths))
@@ -262,12 +271,3 @@ def _matrix(x: Any) -> tuple[int, int]:
     """The axes of a matrix, the last two."""
     rank = len(x.type.shape)
     return rank - 2, rank - 1
-
-
-@RAGGED.rule(Split)
-@mixing(lambda op, x: (op.axis,))
-def pieces(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
-    """A slice for each size."""
-    starts = [sum(op.sizes[:k]) for k in range(len(op.sizes))]
-    with inside(run):
-        return tuple([slice_in_dim(x, a, a + size, axis=op.axis) for a, size in zip(starts, op.sizes)])
