@@ -25,7 +25,7 @@ from ..batching.containers import ContainerKind, container_kind, is_axis, is_con
 from ..batching.mapped_axes import dimension, stacked
 from .lane_by_lane import LaneByLane
 from .lane_lengths import INT32, RaggedLanes, Segments
-from .ragged_batch import RaggedBatch, ragged_axes
+from .ragged_batch import RaggedBatch
 
 
 def new_lanes(new_run: Callable[..., Batch], axis_name: Any, site: Any) -> Callable[[Any], Batch]:
@@ -178,7 +178,7 @@ class ContainerMap:
 
     def _rows(self, y: Any) -> tuple[Any, Any]:
         """The rows of all lanes of a value whose first axis is its only ragged one, and its lengths."""
-        axes = ragged_axes(y.type.shape) if y.run is self.run else ()
+        axes = self.run.ragged_axes(y.type.shape) if y.run is self.run else ()
         if [axis for axis, _ in axes] != [0]:
             raise ShapeMismatch(
                 f"vmap: out_axes=ragged_axis is for a result whose first axis is its only ragged one, got {y.type}.",

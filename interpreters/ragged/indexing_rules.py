@@ -18,7 +18,7 @@ from ...effects.operations.indexing.gather_scatter import Gather, ScatterFamily
 from ...effects.operations.indexing.gather_windows import GatherScatterMode, window_sizes
 from ...effects.types.extent import Extent
 from .lane_lengths import INT32, constant, line, take_rows
-from .ragged_batch import RAGGED, RaggedBatch, ResultTypes, RowsMark, ragged_axes
+from .ragged_batch import RAGGED, RaggedBatch, ResultTypes, RowsMark
 from .row_rules import beside, mixing
 
 FILL, ONE_HOT = GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT
@@ -28,7 +28,7 @@ FILL, ONE_HOT = GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT
 @mixing(lambda op, x, *starts: [d for d, (n, size) in enumerate(zip(x.type.shape, op.slice_sizes)) if size != n])
 def piece(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, *starts: Any) -> Any:
     """Rows from a place of each lane on, which is clamped so that they lie in it."""
-    axes = ragged_axes(x.type.shape)
+    axes = run.ragged_axes(x.type.shape)
     if len(axes) > 1:
         return run.by_bucket(op, types, [x, *_starts(run, x, op.slice_sizes, starts)])
     ((axis, extent),) = axes
@@ -79,7 +79,7 @@ def _lengths(run: RaggedBatch, size: Any) -> list[Any]:
 @RAGGED.rule(Gather)
 def read(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any) -> Any:
     """Of shared or whole lanes at ragged indices: on rows. Along a ragged axis: at the rows of the lane."""
-    axes = ragged_axes(x.type.shape) if x.run is run else ()
+    axes = run.ragged_axes(x.type.shape) if x.run is run else ()
     if not axes and (x.run is not run):
         return beside(run, op, types, x, index)
     along = [axis for axis, _ in axes if axis in op.dimension_numbers.start_index_map]
@@ -119,7 +119,7 @@ def write(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any, upd
     numbers = op.dimension_numbers
     window = window_sizes(numbers, x.type.shape, updates.type.shape)
     parts = _within(run, numbers, x, index, window, op.mode is not GatherScatterMode.CLIP)
-    for axis, extent in ragged_axes(index.type.shape):
+    for axis, extent in run.ragged_axes(index.type.shape):
         for k, at in enumerate(parts):
             mask = run.lanes.mask(extent, run.lanes.rounded, k)
             parts[k] = select(broadcast_in_dim(mask, at.type.shape, (0, 1 + axis)), at, full(at.type, -1))
@@ -129,10 +129,10 @@ def write(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any, upd
 def _read_rows(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any, axis: int, extent: Extent) -> Any:
     """A gather at places of the ragged axis, one element of it each: at the row of the place, or at none."""
     numbers, n = op.dimension_numbers, run.lanes.of(extent)
-    if axis not in numbers.collapsed_slice_dims or ragged_axes(op.slice_sizes):
+    if axis not in numbers.collapsed_slice_dims or run.ragged_axes(op.slice_sizes):
         raise CannotCross(f"gather: along a ragged axis single elements are read, got {op!r} for {x.type}.")
     which = numbers.start_index_map.index(axis)
-    ragged = ragged_axes(index.type.shape)
+    ragged = run.ragged_axes(index.type.shape)
     if index.run is run and type(index.dim) is RowsMark:
         lane, at, dim = run.lanes.of(index.dim.extent).lane, index.value, index.dim.axis
     else:
@@ -149,6 +149,6 @@ def _read_rows(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any
     at = select(eq(column, scalar(which, INT32)), row, at)
     plain = Gather(numbers, op.slice_sizes, False, False, op.mode, op.fill_value)
     if ragged:
-        return run.box(RowsMark(*ragged_axes(types[0].shape)[0]), (perform(plain, x.value, at),))
+        return run.box(RowsMark(*run.ragged_axes(types[0].shape)[0]), (perform(plain, x.value, at),))
     y, d = BATCH.find(Gather)(plain, (None, 0), x.value, at)
     return run.box(d, (y,))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...effects.base.errors import CannotCross
 from ...effects.base.stack import BASE, Run, inside, perform
 from ...effects.core.arrays import ConcreteArray, as_array, from_numpy, scalar
 from ...effects.core.operation import shared
@@ -159,8 +160,8 @@ class Bucket(NamedTuple):
     exact: bool = False  # whether all lanes have these lengths
 
     def room(self, size: Any) -> int:
-        """The size that an extent has in the lanes of the bucket, which are padded."""
-        if type(size) is not Extent:
+        """The size that an extent has in the lanes of the bucket, which are padded; others are as any size."""
+        if type(size) is not Extent or size.lengths.isdisjoint(self.sizes):
             return size
         return size.at(self.sizes) if self.exact else room_of(size, self.sizes)
 
@@ -230,6 +231,10 @@ class RaggedLanes:
         """Whether one of the extents is a length of these lanes."""
         return any([number in self.lengths for extent in extents for number in extent.lengths])
 
+    def rows(self, size: Extent) -> Any:
+        """The room of rows of an extent; a length of lanes around these is as any size."""
+        return self.of(size).total if self.owns((size,)) else size
+
     def of(self, size: Any) -> LaneLengths:
         """The lengths that an extent, or a size that all lanes share, has in the lanes."""
         found = self._derived.get(size)
@@ -240,6 +245,11 @@ class RaggedLanes:
     def _lengths_of(self, size: Any) -> LaneLengths:
         if type(size) is not Extent:
             return LaneLengths(from_numpy(np.full(self.count, size, INT32)), size * self.count, size, self.outer)
+        if not size.lengths <= self.lengths.keys():
+            raise CannotCross(
+                f"vmap: along one axis there would be lengths of these lanes and of lanes around them, got {size}.",
+                hint="keep them axes of their own, or pad one of them: x.to_padded().",
+            )
         if size.terms == (((min(size.lengths),), 1),):
             return self.lengths[min(size.lengths)]
         parts = {number: self.lengths[number] for number in size.lengths}

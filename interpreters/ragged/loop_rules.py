@@ -17,7 +17,7 @@ from ...effects.types.extent import extents_in
 from ..core.body_transform import cross
 from ..core.record import Record
 from .lane_lengths import constant, line, take_rows
-from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, RowsMark, ragged_axes
+from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, RowsMark
 
 
 @RAGGED.rule(Scan)
@@ -38,7 +38,7 @@ def scan_along(run: RaggedBatch, op: Any, types: Any, *operands: Any) -> Any:
 
 def _columns(run: RaggedBatch, x: Any, longest: int) -> Any:
     """A stacked operand, whose first axis is ragged, for as many iterations as the longest lane has."""
-    axes = tuple(ragged_axes(x.type.shape)[1:])
+    axes = tuple(run.ragged_axes(x.type.shape)[1:])
     if not axes:
         return run.box(0, run.padded(x, run.lanes.whole))
     partition = run.lanes.rounded
@@ -58,7 +58,7 @@ def _repeated(part: Any, size: int) -> Any:
 
 def _rows(run: RaggedBatch, y: Any, extent: Any) -> Any:
     """A stacked result, of a value for each iteration: in each lane, of those that it has had."""
-    axes = ragged_axes(y.type.shape)
+    axes = run.ragged_axes(y.type.shape)
     if not axes:
         rows = run.joined_rows(run.force(y, 0), 0, extent, run.lanes.whole)
         return run.box(RowsMark(0, extent), (rows,))

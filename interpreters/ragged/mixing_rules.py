@@ -42,10 +42,10 @@ from ...effects.operations.reductions.reductions import (
     lowest,
 )
 from ...effects.operations.reductions.sorting import Sort, TopK
-from ...effects.types.extent import Extent, positive
+from ...effects.types.extent import Extent, extents_in, positive
 from .lane_lengths import INT32, line, take_rows
 from .moved_rows import moved
-from .ragged_batch import RAGGED, RaggedBatch, ResultTypes, RowsMark, equal_lengths, ragged_axes
+from .ragged_batch import RAGGED, RaggedBatch, ResultTypes, RowsMark, equal_lengths
 from .row_rules import mixing
 
 Unit = Callable[[Any], Any]  # the dtype -> the unit of a fold
@@ -89,7 +89,7 @@ def folded_by(run: RaggedBatch, op: Any, _: Any, *operands: Any) -> Any:
     types = op.as_results(result_type(op, tuple([x.type for x in operands])))
     starts, found = operands[: op.carry], list(operands[op.carry :])
     for i, (start, x) in enumerate(zip(starts, found)):
-        axes = [(axis, extent) for axis, extent in ragged_axes(x.type.shape) if axis in op.axes]
+        axes = [(axis, extent) for axis, extent in run.ragged_axes(x.type.shape) if axis in op.axes]
         if axes:
             found[i] = [_started(run, part, first, axes, k) for k, (part, first) in enumerate(
                 zip(run.padded(x, run.lanes.rounded), run.padded(start, run.lanes.rounded))
@@ -125,14 +125,14 @@ RAGGED.rule(Cumlogsumexp)(running(lowest))
 
 def _rows_first(run: RaggedBatch, x: Any) -> Any:
     """The rows of a value, along its dimension 0."""
-    ((axis, _),) = ragged_axes(x.type.shape)
+    ((axis, _),) = run.ragged_axes(x.type.shape)
     return move_axis(run.rows(x), axis, 0)
 
 
-def _one_axis(op: Any, *operands: Any) -> None:
+def _one_axis(run: RaggedBatch, op: Any, *operands: Any) -> None:
     """Raises: CannotCross: an operand has several ragged axes."""
     for x in operands:
-        if len(ragged_axes(x.type.shape)) > 1:
+        if len(run.ragged_axes(x.type.shape)) > 1:
             raise CannotCross(
                 f"{op.name}: along a ragged axis of a value that has another one there is no rule, got {x.type}."
             )
@@ -142,8 +142,8 @@ def _one_axis(op: Any, *operands: Any) -> None:
 @mixing(lambda op, *xs: (op.dimension,))
 def order(run: RaggedBatch, op: Any, types: ResultTypes, *xs: Any) -> Any:
     """All rows in one order, by the lane first."""
-    _one_axis(op, *xs)
-    mark = RowsMark(*ragged_axes(xs[0].type.shape)[0])
+    _one_axis(run, op, *xs)
+    mark = RowsMark(*run.ragged_axes(xs[0].type.shape)[0])
     values = [run.rows(x) for x in xs]
     lane = broadcast_in_dim(run.lanes.of(mark.extent).segment, values[0].type.shape, (mark.axis,))
     _, *ys = perform(shared(Sort, op.dimension, op.is_stable, op.num_keys + 1), lane, *values)
@@ -155,7 +155,8 @@ def order(run: RaggedBatch, op: Any, types: ResultTypes, *xs: Any) -> Any:
 def reverse(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
     """Rows exchanged within each lane; along other axes reversed as they are."""
     shape = x.type.shape
-    others = tuple([d for d in op.dimensions if type(shape[d]) is not Extent])
+    own = dict(run.ragged_axes(shape))
+    others = tuple([d for d in op.dimensions if d not in own])
     for d in op.dimensions:
         if d not in others:
             x = moved(run, x, d, shape[d], 1, -1, shape[d] - 1)
@@ -167,7 +168,7 @@ def reverse(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
 @mixing(lambda op, *xs: (op.dimension,))
 def join(run: RaggedBatch, op: Any, types: ResultTypes, *xs: Any) -> Any:
     """The lanes of all operands interleaved: lane i has its rows of the first, then of the second, ..."""
-    _one_axis(op, *xs)
+    _one_axis(run, op, *xs)
     d = op.dimension
     sizes = [x.type.shape[d] for x in xs]
     lengths = [run.lanes.of(size) for size in sizes]
@@ -220,7 +221,7 @@ def _sliced(op: Any, x: Any) -> list[int]:
 @mixing(_sliced)
 def part(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
     """Rows of each lane, which has as many as its length says; along other axes sliced as it is."""
-    ragged = [axis for axis, _ in ragged_axes(x.type.shape)]
+    ragged = [axis for axis, _ in run.ragged_axes(x.type.shape)]
     taken = [d for d in _sliced(op, x) if d in ragged]
     with inside(run):
         sides = (op.start, op.limit, op.strides)
@@ -237,7 +238,7 @@ def extend(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, value: Any) ->
     """Rows moved apart within each lane, and the value where there is none then."""
     shape = types[0].shape
     sizes = list(zip(x.type.shape, shape))
-    taken = [d for d, part in enumerate(op.config) if any(part) and any([type(n) is Extent for n in sizes[d]])]
+    taken = [d for d, part in enumerate(op.config) if any(part) and run.lanes.owns(extents_in(sizes[d]))]
     with inside(run):
         x = pad(x, value, [(0, 0, 0) if d in taken else part for d, part in enumerate(op.config)])
     for d in taken:

@@ -25,7 +25,7 @@ from ...effects.operations.indexing.relocation import relocate
 from ...effects.operations.manipulation.slicing import slice_in_dim
 from ...effects.types.extent import Extent
 from .lane_lengths import INT32, Bucket, RaggedLanes, constant, line, take_rows
-from .ragged_batch import RaggedBatch, RowsMark, ragged_axes
+from .ragged_batch import RaggedBatch, RowsMark
 
 
 class BucketRows:
@@ -118,7 +118,7 @@ def _image(result: Any, source: Any, up: int, down: int, shift: Any) -> Any:
 def along(run: RaggedBatch, xs: Sequence[Any], axis: int, size: Any, f: Callable[..., Any]) -> Any:
     """``f(frame, *rows)`` of the rows of ``xs`` along ``axis``, which has this size in the result."""
     shape = (*xs[0].type.shape[:axis], size, *xs[0].type.shape[axis + 1 :])
-    others = [a for value in (shape, *[x.type.shape for x in xs]) for a, _ in ragged_axes(value) if a != axis]
+    others = [a for value in (shape, *[x.type.shape for x in xs]) for a, _ in run.ragged_axes(value) if a != axis]
     if not others:
         y = f(Frame(run), *[lane_rows(run, x, axis) for x in xs])
         if type(size) is Extent:

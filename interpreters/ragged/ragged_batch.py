@@ -88,6 +88,10 @@ class RaggedBatch(Batch):
         """Bodies capture index arrays and numbers of lanes, which differ from one ``vmap`` to the next."""
         return None if self.lanes.lengths or self.lanes.make_numbers else super().key()
 
+    def ragged_axes(self, shape: Sequence[Any]) -> RaggedAxes:
+        """The axes of a shape that are ragged in these lanes; lengths of lanes around them are as any size."""
+        return tuple([(axis, size) for axis, size in ragged_axes(shape) if self.lanes.owns((size,))])
+
     def axes(self, mark: Any) -> RaggedAxes:
         return ((mark.axis, mark.extent),) if type(mark) is RowsMark else mark.axes if type(mark) is PaddedMark else ()
 
@@ -115,7 +119,7 @@ class RaggedBatch(Batch):
     def stored(self, mark: Any, shape: Sequence[Any]) -> list[tuple[int, ...]]:
         """The shapes of the parts of a value that has this shape in the lane."""
         if type(mark) is RowsMark:
-            return [with_sizes(tuple(shape), lambda size: self.lanes.of(size).total)]
+            return [with_sizes(tuple(shape), self.lanes.rows)]
         found = []
         for bucket in self.lanes.rounded.buckets:
             sizes = [bucket.room(size) for size in shape]
@@ -137,7 +141,7 @@ class RaggedBatch(Batch):
         return (axis_at(parts[0], own, mark, self.size),)
 
     def mapped_mark(self, type: ArrayType) -> Any:
-        return at_rest(ragged_axes(type.shape))
+        return at_rest(self.ragged_axes(type.shape))
 
     def linear_mark(self, mark: Any, type: ArrayType) -> Any:
         return None if mark is None else self.mapped_mark(type)
@@ -189,7 +193,7 @@ class RaggedBatch(Batch):
 
     def leave(self, x: Any, extent: Extent) -> Any:
         """The rows of a value whose first axis is ragged, zeros in the spare ones."""
-        ((axis, _),) = ragged_axes(x.type.shape)
+        ((axis, _),) = self.ragged_axes(x.type.shape)
         n, rows = self.lanes.of(extent), move_axis(self.rows(x), axis, 0)
         if n.full:
             return rows
@@ -201,7 +205,7 @@ class RaggedBatch(Batch):
         mark, parts = self.split(x)
         if type(mark) is RowsMark:
             return parts[0]
-        ((axis, extent),) = ragged_axes(x.type.shape)
+        ((axis, extent),) = self.ragged_axes(x.type.shape)
         return self.joined_rows([move_axis(part, mark.dim, 0) for part in parts], axis, extent, self.lanes.rounded)
 
     def joined_rows(self, parts: Sequence[Any], axis: int, extent: Extent, partition: Partition) -> Any:
@@ -237,7 +241,7 @@ class RaggedBatch(Batch):
 
     def from_buckets(self, parts: Sequence[Any], shape: Sequence[Any], partition: Partition) -> Any:
         """The box of a value of this shape in the lane, from the buckets of a partition, lanes first."""
-        axes = ragged_axes(shape)
+        axes = self.ragged_axes(shape)
         if not axes:
             whole = _joined(parts)
             return self.box(0, (whole if partition.whole else relocate(whole, partition.inverse, partition.order),))
@@ -249,7 +253,7 @@ class RaggedBatch(Batch):
 
     def filled(self, x: Any, units: dict[int, Any]) -> list[Any]:
         """The buckets of a value, lanes first, with a unit in the places of these axes that a lane does not have."""
-        partition, axes = self.lanes.rounded, ragged_axes(x.type.shape)
+        partition, axes = self.lanes.rounded, self.ragged_axes(x.type.shape)
         if set(units.values()) == {0} and len(axes) == 1 and axes[0][0] in units and type(x.dim) is RowsMark:
             return self.padded(x, partition, copies=False)
         found = []

@@ -28,7 +28,7 @@ from ...effects.operations.random_generators import joined
 from ...effects.types.array_type import array_type
 from ...effects.types.dtypes import uint32, uint64
 from ...effects.types.extent import extents_in, with_sizes
-from .ragged_batch import RAGGED, RaggedBatch, ResultTypes, at_rest, ragged_axes
+from .ragged_batch import RAGGED, RaggedBatch, ResultTypes, at_rest
 from .row_rules import beside, elementwise
 
 RAGGED.rule(KeyOperation)(beside)
@@ -39,7 +39,7 @@ RAGGED.rule(RandomFoldIn)(elementwise)
 @RAGGED.rule(BlockFunction)
 def blocks(run: RaggedBatch, op: Any, types: ResultTypes, *words: Any) -> Any:
     """Of each row; a word of the lane is repeated for each of its rows."""
-    mark, shape = at_rest(ragged_axes(types[0].shape)), types[0].shape
+    mark, shape = at_rest(run.ragged_axes(types[0].shape)), types[0].shape
     parts = [run.force(x, mark) if x.type.shape else run.spread(x, mark, shape) for x in words]
     results = [perform(op, *values) for values in zip(*parts)]
     return tuple([run.box(mark, column) for column in zip(*results)])

@@ -21,17 +21,18 @@ from ...effects.operations.foundations.shapes import (
     move_axis,
     reshape,
 )
+from ...effects.operations.indexing.relocation import Relocate
 from ...effects.operations.manipulation.creation import Iota, broadcasted_iota
 from ...effects.operations.manipulation.slicing import concatenate, split
 from ...effects.types.extent import with_sizes
-from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, ResultTypes, RowsMark, at_rest, ragged_axes
+from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, ResultTypes, RowsMark, at_rest, equal_lengths
 
 
 @RAGGED.rule(Elementwise)
 def elementwise(run: RaggedBatch, op: Any, types: ResultTypes, *operands: Any) -> Any:
     """On rows; a number of the lane is repeated for each of its rows."""
     shape = types[0].shape
-    mark = at_rest(ragged_axes(shape))
+    mark = at_rest(run.ragged_axes(shape))
     parts = [run.force(x, mark) if x.type.shape else run.spread(x, mark, shape) for x in operands]
     return run.box(mark, [perform(op, *values) for values in zip(*parts)])
 
@@ -39,7 +40,7 @@ def elementwise(run: RaggedBatch, op: Any, types: ResultTypes, *operands: Any) -
 @RAGGED.rule(BroadcastInDim)
 def broadcast(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
     """Along a ragged axis every row of a lane gets what the lane has; the adjoint is the sum over these rows."""
-    mark = at_rest(ragged_axes(op.shape))
+    mark = at_rest(run.ragged_axes(op.shape))
     stored = run.stored(mark, op.shape)
     own, (value, *_) = run.split(x)
     if own is None:
@@ -51,13 +52,13 @@ def broadcast(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
         parts = [broadcast_in_dim(v, size, dims) for v, size in zip(run.padded(x, run.lanes.rounded), stored)]
     else:
         parts = [_along_rows(run, op, x, mark, stored[0])]
-    return run.box(mark, parts if ragged_axes(x.type.shape) else run.guarded(parts, mark))
+    return run.box(mark, parts if run.ragged_axes(x.type.shape) else run.guarded(parts, mark))
 
 
 def _along_rows(run: RaggedBatch, op: Any, x: Any, mark: RowsMark, shape: tuple[int, ...]) -> Any:
     """Rows from rows, or from a value of each lane, which has size 1 along the axis, or does not have it."""
     dims = op.dims
-    if ragged_axes(x.type.shape):
+    if run.ragged_axes(x.type.shape):
         return broadcast_in_dim(run.rows(x), shape, dims)
     value = move_axis(x.value, x.dim, 0)
     if mark.axis in dims:
@@ -72,7 +73,7 @@ def _along_rows(run: RaggedBatch, op: Any, x: Any, mark: RowsMark, shape: tuple[
 @RAGGED.rule(Iota)
 def places(run: RaggedBatch, op: Any, types: ResultTypes) -> Any:
     """The place within the lane."""
-    mark = at_rest(ragged_axes(op.shape))
+    mark = at_rest(run.ragged_axes(op.shape))
     stored = run.stored(mark, op.shape)
     if type(mark) is RowsMark and mark.axis == op.dimension:
         line = run.lanes.of(mark.extent).within
@@ -106,7 +107,7 @@ def kept_axes(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
 
     Raises: CannotCross: the rows of a lane would be interleaved.
     """
-    old, new = ragged_axes(x.type.shape), ragged_axes(op.shape)
+    old, new = run.ragged_axes(x.type.shape), run.ragged_axes(op.shape)
     mark = at_rest(new)
     front = [prod(shape[:axis]) for shape, axes in ((x.type.shape, old), (op.shape, new)) for axis, _ in axes[:1]]
     if len(old) == len(new) == 1 and front[0] == front[1]:
@@ -150,7 +151,7 @@ def dot(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, y: Any) -> Any:
     inner, _ = op.dimension_numbers
     pair = (x, y)
     if all([_free(run, v, inner[i]) for i, v in enumerate(pair)]) and _same_rows(run, op, pair):
-        mark = at_rest(ragged_axes(types[0].shape))
+        mark = at_rest(run.ragged_axes(types[0].shape))
         return run.box(mark, run.guarded([perform(op, *[run.split(v)[1][0] for v in pair])], mark))
     return run.by_bucket(op, types, [_contracted(run, v, inner[i]) for i, v in enumerate(pair)])
 
@@ -176,10 +177,10 @@ def _contracted(run: RaggedBatch, x: Any, inner: Sequence[int]) -> Any:
 
 def beside(run: RaggedBatch, op: Any, types: ResultTypes, *operands: Any) -> Any:
     """The rule of an operation that does not mix along any ragged axis of its operands."""
-    results = [at_rest(ragged_axes(t.shape)) for t in types]
+    results = [at_rest(run.ragged_axes(t.shape)) for t in types]
     marks = [*results, *[x.dim for x in operands if x.run is run]]
     if all([type(mark) is RowsMark for mark in marks]):
-        sized = type(op)(*[with_sizes(field, lambda size: run.lanes.of(size).total) for field in op.fields])
+        sized = type(op)(*[with_sizes(field, run.lanes.rows) for field in op.fields])
         ys = op.as_results(perform(sized, *[run.split(x)[1][0] for x in operands]))
         return op.from_results([run.box(mark, (y,)) for mark, y in zip(results, ys)])
     return run.by_bucket(op, types, operands)
@@ -194,7 +195,7 @@ def mixing(axes_of: Callable[..., Any]) -> Callable[..., Any]:
     def decorate(rule: Callable[..., Any]) -> Callable[..., Any]:
         def divided(run: RaggedBatch, op: Any, types: ResultTypes, *operands: Any) -> Any:
             mixed = axes_of(op, *operands)
-            touched = any([axis in mixed for x in operands for axis, _ in ragged_axes(x.type.shape)])
+            touched = any([axis in mixed for x in operands for axis, _ in run.ragged_axes(x.type.shape)])
             return (rule if touched else beside)(run, op, types, *operands)
 
         divided.__doc__ = rule.__doc__
@@ -202,3 +203,5 @@ def mixing(axes_of: Callable[..., Any]) -> Callable[..., Any]:
 
     return decorate
 
+
+RAGGED.rule(Relocate)(mixing(lambda op, x, *indices: (0,))(equal_lengths))

@@ -9,6 +9,21 @@ from handlax import numpy as hnp
 
 softmax = hx.nn.softmax
 
+ROWS = hnp.cos(hnp.arange(15.0)).reshape(5, 3)
+KNOWN, VALUES = hx.Ragged(ROWS, (2, 3)), hx.Ragged(ROWS, hnp.array([2, 0, 3]), 4)
+
+
+def within(f, out_axes=R):
+    """Lanes of other lengths within a lane, with known lengths and others: ``f`` of rows of both."""
+
+    def lane(x):
+        each = hx.vmap(lambda rows: f(x, rows), R, out_axes)
+        ys = [each(KNOWN), each(VALUES)]
+        return [y.data if out_axes is R else y for y in ys]
+
+    return lane
+
+
 # a function of a lane, its arguments (``helpers.ragged_lanes``), and the axes of its results
 CASES = {
     "cond of the lane": (lambda x, s: lax.cond(s > 0, lambda: x * 2, lambda: hnp.sin(x)), "rows number", R),
@@ -22,6 +37,21 @@ CASES = {
     "vmap of columns": (lambda x: hx.vmap(lambda c: softmax(c) * c.sum(), in_axes=1, out_axes=1)(x), "rows", R),
     "vmap of rows": (lambda x: hx.vmap(lambda row: softmax(row) * row.sum())(x), "rows", R),
     "checkpoint": (lambda x: hx.checkpoint(lambda y: hnp.sin(y) * y.sum(0))(x), "rows", R),
+    "lanes within lanes": (within(lambda x, y: softmax(y @ x.T, 1) @ x), "rows", 0),
+    "lanes within lanes, of the lane": (within(lambda x, y: (softmax(x @ y.T, 0) @ y).sum(0), 0), "rows", 0),
+    "lanes within lanes, along them": (within(lambda x, y: hnp.sort(hnp.cumsum(y @ x.T, 0), 1) @ x), "rows", 0),
+    "lanes within lanes, places": (
+        within(lambda x, y: y * (hnp.arange(y.shape[0])[:, None] * hnp.arange(x.shape[0])).sum(1, keepdims=True)),
+        "rows", 0),
+    "lanes within lanes, gradient": (within(lambda x, y: hx.grad(lambda y: hnp.sin(y @ x.T).sum())(y)), "rows", 0),
+    "lanes within lanes, loop": (
+        within(lambda x, y: lax.scan(lambda c, r: (c + (x @ r).sum(), r * c), 0.1, y)[1]), "rows", 0),
+    "lanes of the lane": (
+        lambda x, m: hx.vmap(lambda y: y.sum() + x.sum(0), R)(hx.Ragged(m, hnp.array([2, 1]))), "rows matrix", 0),
+    "lengths of the lane": (
+        lambda x, m, s: hx.vmap(lambda y: softmax(y @ y.T) @ y + x.sum(), R, R)(
+            hx.Ragged(m, hnp.where(s > 0, hnp.array([2, 1]), hnp.array([0, 3])), 3)).data,
+        "rows matrix number", 0),
     "custom_jvp": (lambda x: hx.nn.relu(x) + hx.nn.logsumexp(x, axis=1, keepdims=True), "rows", R),
 }
 test_eager_lanes, test_compiled_lanes = law_of_lanes(CASES)
