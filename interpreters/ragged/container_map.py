@@ -178,7 +178,7 @@ class ContainerMap:
 
     def _rows(self, y: Any) -> tuple[Any, Any]:
         """The rows of all lanes of a value whose first axis is its only ragged one, and its lengths."""
-        axes = self.run.ragged_axes(y.type.shape) if y.run is self.run else ()
+        axes: Any = self.run.ragged_axes(y.type.shape) if y.run is self.run else ()
         if [axis for axis, _ in axes] != [0]:
             raise ShapeMismatch(
                 f"vmap: out_axes=ragged_axis is for a result whose first axis is its only ragged one, got {y.type}.",

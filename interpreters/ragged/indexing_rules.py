@@ -79,7 +79,7 @@ def _lengths(run: RaggedBatch, size: Any) -> list[Any]:
 @RAGGED.rule(Gather)
 def read(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any) -> Any:
     """Of shared or whole lanes at ragged indices: on rows. Along a ragged axis: at the rows of the lane."""
-    axes = run.ragged_axes(x.type.shape) if x.run is run else ()
+    axes: Any = run.ragged_axes(x.type.shape) if x.run is run else ()
     if not axes and (x.run is not run):
         return beside(run, op, types, x, index)
     along = [axis for axis, _ in axes if axis in op.dimension_numbers.start_index_map]
