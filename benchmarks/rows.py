@@ -6,6 +6,7 @@ import dataclasses
 
 from . import (
     rows_compiled,
+    rows_containers,
     rows_control,
     rows_dispatch,
     rows_eager,
@@ -27,6 +28,7 @@ THEMES = {
     "compiled": rows_compiled.ROWS,
     "control": rows_control.ROWS + rows_grouped.ROWS,
     "ragged": rows_ragged.ROWS,
+    "containers": rows_containers.ROWS,
     "growth": rows_growth.ROWS,
 }
 

@@ -139,4 +139,4 @@ def numbers_of(axis_size: Any) -> Callable[[Any], Any] | None:
 def names_spec(*axes: Any) -> bool:
     """Whether ``in_axes`` or ``out_axes`` name the axis of a container."""
     trees = [axis for axis in axes if type(axis) is not int]  # nearly always there is none
-    return any([is_spec(leaf) for tree in trees for leaf in pytrees.leaves(tree, is_spec)])
+    return any([is_spec(tree) or any(map(is_spec, pytrees.leaves(tree, is_spec))) for tree in trees])

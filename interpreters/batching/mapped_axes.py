@@ -14,19 +14,15 @@ from .containers import is_axis
 
 def flat_axes(where: str, in_axes: Any, args: Any, count: int) -> list[int | None]:
     """The mapped axis of each of ``count`` leaves, from a prefix of their tree."""
-    if isinstance(in_axes, int):
+    if isinstance(in_axes, int) or is_axis(in_axes):
         return [in_axes] * count
-    if in_axes is None:
-        return [None] * count
     return pytrees.broadcast_prefix(in_axes, args, is_leaf=is_axis, what=f"{where} in_axes")
 
 
 def flat_out_axes(where: str, out_axes: Any, results: Any, count: int) -> list[int | None]:
     """Where the mapped axis stands in each of ``count`` results, from a prefix of their tree."""
-    if isinstance(out_axes, int):
+    if isinstance(out_axes, int) or is_axis(out_axes):
         return [out_axes] * count
-    if out_axes is None:
-        return [None] * count
     return pytrees.broadcast_prefix(out_axes, results, is_leaf=is_axis, what=f"{where} out_axes")
 
 

@@ -22,7 +22,7 @@ from ...effects.trees import pytrees
 from ...effects.types.extent import as_size, extents_in
 from ..batching.batch import Batch
 from ..batching.containers import ContainerKind, container_kind, is_axis, is_container, is_spec, mapped_by, numbers_of
-from ..batching.mapped_axes import dimension, stacked
+from ..batching.mapped_axes import dimension, flat_axes, stacked
 from .lane_by_lane import LaneByLane
 from .lane_lengths import INT32, RaggedLanes, Segments
 from .ragged_batch import RaggedBatch
@@ -82,22 +82,27 @@ class ContainerMap:
     # --- entering
 
     def arguments(self, in_axes: Any, out_axes: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        """What one lane sees of the arguments; arrays enter before containers.
-
-        Raises: BadArgument: nothing is mapped.
-        """
-        leaves, tree = pytrees.flatten((args, kwargs), is_container)
-        positions = pytrees.unflatten(tree, range(len(leaves)))
-        specs = pytrees.broadcast_prefix(in_axes, positions[0], is_leaf=is_axis, what="vmap in_axes")
-        specs = specs + [_spec_of_keyword(x, (in_axes, out_axes)) for x in leaves[len(specs) :]]
-        entered = {}
-        for i in sorted(range(len(leaves)), key=lambda i: is_container(leaves[i])):
-            entered[i] = self.enter(leaves[i], specs[i])
+        """What one lane sees of the arguments. Raises: BadArgument: nothing is mapped."""
+        if is_spec(in_axes) and not kwargs:
+            entered: Any = tuple([self.enter(x, in_axes) for x in args]), {}
+        else:
+            entered = self._by_prefix(in_axes, out_axes, args, kwargs)
         if self.run is None:
             raise BadArgument(
                 "vmap: at least one argument must be mapped, or axis_size be set.",
                 hint="all entries of in_axes are None, or to_elt lets no array enter.",
             )
+        return entered
+
+    def _by_prefix(self, in_axes: Any, out_axes: Any, args: Any, kwargs: Any) -> Any:
+        """What one lane sees of the arguments; arrays enter before containers, so that they say how many lanes."""
+        leaves, tree = pytrees.flatten((args, kwargs), is_container)
+        positions = pytrees.unflatten(tree, range(len(leaves)))
+        specs = flat_axes("vmap", in_axes, positions[0], tree.children()[0].num_leaves)
+        specs = specs + [_spec_of_keyword(x, (in_axes, out_axes)) for x in leaves[len(specs) :]]
+        entered = {}
+        for i in sorted(range(len(leaves)), key=lambda i: is_container(leaves[i])):
+            entered[i] = self.enter(leaves[i], specs[i])
         return pytrees.unflatten(tree, [entered[i] for i in range(len(leaves))])
 
     def enter(self, x: Any, spec: Any) -> Any:
@@ -106,10 +111,12 @@ class ContainerMap:
         if kind is not None and spec is not None:
             _need_spec("in_axes", kind, spec)
             return kind.to_elt(self.enter, self.lane_number, x, spec)
-        leaves, tree = pytrees.flatten(x, is_container)
-        if kind is not None or tree.kind is not None:
-            return x if spec is None else pytrees.unflatten(tree, [self.enter(leaf, spec) for leaf in leaves])
-        return as_array(x) if spec is None else self._mapped(as_array(x), spec)
+        if kind is None and not isinstance(x, Array):
+            leaves, tree = pytrees.flatten(x, is_container)
+            if tree.kind is not None:
+                return pytrees.unflatten(tree, [self.enter(leaf, spec) for leaf in leaves])
+            x = as_array(x)
+        return x if spec is None else self._mapped(x, spec)
 
     def _mapped(self, x: Any, spec: Any) -> Any:
         """The element of an array."""
@@ -148,7 +155,10 @@ class ContainerMap:
 
     def results(self, out_axes: Any, results: Any) -> Any:
         """The results of all lanes."""
-        self.run.settle([y for y in pytrees.leaves(results) if isinstance(y, Array)])
+        if isinstance(self.run, RaggedBatch) and self.run.lanes.lengths:
+            self.run.settle([y for y in pytrees.leaves(results) if isinstance(y, Array)])
+        if is_spec(out_axes):
+            return self.leave(self.axis_size, results, out_axes)
         targets, spec = pytrees.flatten(out_axes, is_axis)
         parts = spec.flatten_up_to(results, "vmap out_axes")
         return pytrees.unflatten(spec, [self.leave(self.axis_size, y, target) for y, target in zip(parts, targets)])
@@ -159,10 +169,11 @@ class ContainerMap:
         if kind is not None and spec is not None:
             _need_spec("out_axes", kind, spec)
             return kind.from_elt(self.leave, axis_size, y, spec)
-        leaves, tree = pytrees.flatten(y, None if spec is None else is_container)
-        if tree.kind is not None:
-            return pytrees.unflatten(tree, [self.leave(axis_size, leaf, spec) for leaf in leaves])
-        y = as_array(y)
+        if not isinstance(y, Array):
+            leaves, tree = pytrees.flatten(y, None if spec is None else is_container)
+            if tree.kind is not None:
+                return pytrees.unflatten(tree, [self.leave(axis_size, leaf, spec) for leaf in leaves])
+            y = as_array(y)
         self.run.settle((y,))
         with inside(self.run.outer):
             return self._rows(y) if type(spec) is Segments else stacked(self.run, self._dense(y), spec)
