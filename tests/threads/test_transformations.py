@@ -48,6 +48,20 @@ def transforming(i):
     ]
 
 
+def ragged(i):
+    """Lanes of different lengths, which are known, or values."""
+
+    def lane(row):
+        return lax.scan(lambda c, y: (c + y, c), row.shape[0] * 1.0, hx.nn.softmax(hnp.outer(row, row)) @ row)[1]
+
+    rows = hnp.arange(8.0) / (i + 1)
+    results = []
+    for x in (hx.Ragged(rows, (3, 1, 4)), hx.Ragged(rows, np.array([i % 4, 4 - i % 4, 2]), 5)):
+        over = lambda x: hx.vmap(lane, hx.ragged_axis, hx.ragged_axis)(x).data
+        results += [over(x), hx.jit(over)(x)]
+    return results
+
+
 def handling(i):
     def f(x):
         for _ in range(i):
@@ -86,7 +100,7 @@ def recording(i):
     return [program(hnp.ones(2)), hnp.asarray(hash(program) == hash(again))]
 
 
-WORK = {f.__name__: f for f in (transforming, handling, configuring, ruling, recording)}
+WORK = {f.__name__: f for f in (transforming, ragged, handling, configuring, ruling, recording)}
 
 
 def same(found, expected):

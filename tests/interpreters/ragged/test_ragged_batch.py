@@ -1,11 +1,16 @@
 """Bodies and transformations within lanes of different lengths: each equals the loop over lanes."""
 
+import pickle
+
+import numpy as np
 import pytest
 from helpers.ragged_lanes import R, law_of_lanes
 
 import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
+from handlax.effects.base.stack import STACK
+from handlax.effects.programs.program import interpret
 
 softmax = hx.nn.softmax
 
@@ -69,6 +74,43 @@ def test_types_name_the_length_print_and_parse():
     assert program.in_types[0].shape[1] == 2 and str(program.in_types[0]) == "f32[n0,2]"
     assert "shape=(n0,)" in str(program)
     assert hx.Program.parse(str(program), program.constants) == program
+
+
+@pytest.mark.parametrize("body", [
+    lambda x: lax.scan(lambda c, y: (c + y, y), x.sum(0), x)[1],
+    lambda x: hx.grad(lambda y: (y @ y.T).sum())(x) * x.shape[0],
+    lambda x: hnp.concatenate([x, x, hnp.ones((1, 2))]).sum(0),
+])
+def test_programs_of_a_lane_print_parse_pickle_and_run(body):
+    x = hx.Ragged(hnp.arange(8.0).reshape(4, 2), (3, 1))
+
+    def lane(row):
+        program = hx.make_program(body)(row)
+        again = hx.Program.parse(str(program), program.constants)
+        assert again == program == pickle.loads(pickle.dumps(program)) and str(again) == str(program)
+        return interpret(again, [row])[0].sum()
+
+    assert hnp.allclose(hx.vmap(lane, R)(x), hnp.array([body(row).sum() for row in x.to_list()]))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("lengths", [(3, 1), np.array([3, 1])], ids=["known", "values"])
+def test_a_failed_run_leaves_nothing_behind_and_what_is_kept_is_found(lengths, compiled):
+    x, before = hx.Ragged(hnp.ones((4, 2)), lengths), STACK.get()
+    run = hx.jit if compiled else lambda f: f
+
+    def failing(row):
+        lax.scan(lambda c, y: (c + y, c), row.sum(0), row)
+        raise KeyError("a user's")
+
+    for f, error in ((failing, KeyError), (lambda row: (row @ row.T).reshape(-1), hx.errors.CannotCross)):
+        with pytest.raises(error):
+            run(lambda x, f=f: hx.vmap(f, R, R)(x))(x)
+        assert STACK.get() is before
+    assert np.array_equal(run(lambda x: hx.vmap(lambda row: row.sum(), R)(x))(x), [6, 2])
+    kept: list[object] = []
+    with hx.checking_leaks(), pytest.raises(hx.errors.Leak, match=r"f32\[n0,2\]"):
+        hx.vmap(lambda row: (kept.append(row + 1), row.sum())[1], R)(x)
 
 
 def test_a_vmap_around_ragged_lanes():

@@ -50,6 +50,18 @@ def test_the_second_process_loads(folder):
     np.testing.assert_array_equal(run(), X * 3 + 1)
 
 
+def test_lanes_of_other_lengths_load_one_program(folder):
+    def lanes(lengths):
+        x = hx.Ragged(X, np.array(lengths), 5)
+        return hx.jit(lambda x: hx.vmap(lambda row: (hx.nn.softmax(row) * row.shape[0]).sum(), hx.ragged_axis)(x))(x)
+
+    lanes([1, 4])
+    written = disk_cache.COUNTS["written"]
+    hx.clear_caches()
+    np.testing.assert_allclose(lanes([3, 2]), [3, 2], rtol=1e-6)
+    assert disk_cache.COUNTS["hit"] >= 1 and disk_cache.COUNTS["written"] == written
+
+
 @pytest.mark.parametrize("damage", [
     lambda content: content[:100],
     lambda content: b"",
