@@ -114,8 +114,9 @@ class Batch(BodyTransformer):
 
     def tangent(self, x: Any, mark: int | None) -> Any:
         """Of a value that all lanes share it is that of the first, if a linear map over the axis gave each its own."""
-        dim, (value,) = self.split(x)
-        return x if mark is not None or dim is None else index_in_dim(value, 0, dim, keepdims=False)
+        if mark is not None or x.run is not self:
+            return x
+        return index_in_dim(x.value, 0, x.dim, keepdims=False)
 
     def mapped_mark(self, type: ArrayType) -> Any:
         """The mark of a value of this type in a lane, where lanes have values of their own."""
@@ -172,7 +173,11 @@ class Batch(BodyTransformer):
         )
 
     def in_lanes(self, op: Operation, dims: Sequence[int | None], values: Sequence[Any]) -> tuple[Any, ...]:
-        """Perform ``Lanes`` of the operation on the next handler out; results have the lanes in dimension 0."""
+        """Perform ``Lanes`` of the operation on the next handler out; results have the lanes in dimension 0.
+
+        Raises: CannotCross: there is no number of lanes, since they are rows of a lane that has a length of its own.
+        """
+        self._need_number(op)
         recorder = Record(BASE, "")
         shared = [(recorder.input(x.type), x) for x, d in zip(values, dims) if d is None]
         each = [axis_at(x, d, 0, self.size) for x, d in zip(values, dims) if d is not None]
@@ -182,6 +187,15 @@ class Batch(BodyTransformer):
         body = recorder.freeze(op.as_results(results), op.name)
         lanes = Lanes((body,), len(shared), self.size, self.crossed)
         return self.outer.answer(lanes, (*[x for _, x in shared], *each))
+
+    def _need_number(self, op: Operation) -> None:
+        if not isinstance(self.size, int):
+            names = ", ".join(sorted({effect.name for effect in op.effects if not isinstance(effect, Axis)}))
+            raise CannotCross(
+                f"{names or op.name}: this effect cannot be performed for each row of a ragged axis at once, got "
+                f"{self.size} of them.",
+                hint="hx.lax.scan over the rows, or handle it inside: vmap(hx.handle(h)(f)).",
+            )
 
     def concerns(self, op: Operation) -> bool:
         """Whether this handler answers an operation without one of its boxes: it names the axis, or has an effect.
@@ -198,6 +212,7 @@ class Batch(BodyTransformer):
             y = self.outer.answer(op, values)
             return y, (None,) * len(y) if op.multiple_results else None
         if op.vmap == "per_lane":
+            self._need_number(op)
             whole = op.of_all_lanes(self.crossed)
             if whole is None:
                 ys = self.in_lanes(op, dims, values)

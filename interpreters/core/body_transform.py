@@ -198,8 +198,8 @@ class BodyTransformer(Run):
         """Marks that the operands and results of a linear map with a deferred rule have beside their own."""
         return ()
 
-    def linear_mark(self, mark: Mark, type: ArrayType) -> Mark:
-        """The mark of an operand or result of this type of a linear map, all of which have ``mark`` together."""
+    def mark_of_type(self, mark: Mark, type: ArrayType) -> Mark:
+        """The mark of a value of this type, where values of several types belong to the run as one of ``mark`` does."""
         return mark
 
     def tangent(self, x: Any, mark: Mark) -> Any:
@@ -442,7 +442,9 @@ def _transform_operation(
         return None
     marks = [*shared, *moving, *each]
     if op.deferred:  # a deferred rule may return a value of the handler where the body returns none
-        found = [run.carried(run.join(marks)) if mark is None else mark for mark in found]
+        given = run.carried(run.join(marks))
+        pairs = zip(found, op.main[0].out_types)
+        found = [run.mark_of_type(given, t) if mark is None else mark for mark, t in pairs]
     result_marks = [*moving, *found[op.carry :]] if op.loops else found
     programs = [
         new.program

@@ -63,7 +63,7 @@ def cross_linear(run: BodyTransformer, op: Any, operands: tuple[Any, ...]) -> An
 
 def _side(run: BodyTransformer, mark: Mark, types: Sequence[Any]) -> tuple[tuple[Mark, ...], tuple[int, ...]]:
     """The marks of the operands, or results, of a linear map, and how many parts each has."""
-    marks = tuple([run.linear_mark(mark, t) for t in types])
+    marks = tuple([run.mark_of_type(mark, t) for t in types])
     return marks, tuple([len(run.part_types(m, t)) for m, t in zip(marks, types)])
 
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...effects.base.stack import BASE, inside
+from ...effects.base.stack import BASE, inside, perform
+from ...effects.control.branches import cond
 from ...effects.control.loops import Scan
+from ...effects.core.named_axes import Axis
+from ...effects.operations.elementwise.arithmetic import StopGradient
 from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.elementwise.comparison import min as minimum
 from ...effects.operations.elementwise.comparison import select
-from ...effects.operations.foundations.shapes import broadcast_in_dim, reshape
+from ...effects.operations.foundations.shapes import broadcast_in_dim, reshape, zeros
 from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.programs.program import interpret
 from ...effects.types.array_type import BOOL, array_type
+from ...effects.types.dtypes import is_inexact
 from ...effects.types.extent import extents_in
 from ..core.body_transform import cross
 from ..core.record import Record
@@ -88,8 +92,17 @@ def _guarded(op: Any) -> Any:
     inputs = recorder.inputs(body.in_types[:first])
     more = recorder.input(array_type((), BOOL))
     inputs += recorder.inputs(body.in_types[first:])
+    carry = inputs[op.shared : first]
     with inside(recorder):
-        ys = interpret(body, inputs)
-        ends = [select(more, new, old) for new, old in zip(ys, inputs[op.shared : first])]
-        program = recorder.freeze([*ends, *ys[op.carry :]], body.name)
-    return program
+        if any([not isinstance(effect, Axis) for effect in op.effects]):
+            nothing = [zeros(t) for t in body.out_types[op.carry :]]
+            ends = cond(more, lambda: tuple(interpret(body, inputs)), lambda: (*carry, *nothing))
+            return recorder.freeze(ends, body.name)
+        ys = interpret(body, [*inputs[: op.shared], *[_held(more, x) for x in inputs[op.shared :]]])
+        ends = [select(more, new, old) for new, old in zip(ys, carry)]
+        return recorder.freeze([*ends, *ys[op.carry :]], body.name)
+
+
+def _held(more: Any, x: Any) -> Any:
+    """The value, without cotangent where a lane has ended: there it may be NaN, as what the body computes then."""
+    return select(more, x, perform(StopGradient(), x)) if is_inexact(x.type.dtype) else x

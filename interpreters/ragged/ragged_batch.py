@@ -143,7 +143,7 @@ class RaggedBatch(Batch):
     def mapped_mark(self, type: ArrayType) -> Any:
         return at_rest(self.ragged_axes(type.shape))
 
-    def linear_mark(self, mark: Any, type: ArrayType) -> Any:
+    def mark_of_type(self, mark: Any, type: ArrayType) -> Any:
         return None if mark is None else self.mapped_mark(type)
 
     def join(self, marks: Sequence[Any]) -> Any:
@@ -307,6 +307,16 @@ class RaggedBatch(Batch):
         return sum_rows(rows, n.segment, self.size)
 
     # --- answers
+
+    def in_lanes(self, op: Operation, dims: Sequence[Any], values: Sequence[Any]) -> tuple[Any, ...]:
+        if any([not (dim is None or type(dim) is int) for dim in dims]):
+            names = ", ".join(sorted({effect.name for effect in op.effects}))
+            raise CannotCross(
+                f"{op.name}: each lane would execute it alone, since it performs {names}, but lanes have values of "
+                "different types.",
+                hint="perform the effect on both sides, or outside of it; or handle it inside: vmap(hx.handle(h)(f)).",
+            )
+        return super().in_lanes(op, dims, values)
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         if not self.lanes.lengths:

@@ -1,5 +1,7 @@
 """Loops along the ragged axis and beside it: each equals the loop over lanes."""
 
+import numpy as np
+import pytest
 from helpers.ragged_lanes import R, law_of_lanes
 
 import handlax as hx
@@ -20,6 +22,9 @@ def outers(x, start):
 
 # a function of a lane, its arguments (``helpers.ragged_lanes``), and the axes of its results
 CASES = {
+    "singular where a lane has ended": (
+        lambda x: lax.scan(lambda c, y: (hnp.sqrt(c) - 1 + 0 * y, c), hnp.where(x.shape[0] == 2, 4.0, 99.0), x[:, 0]),
+        "rows", (0, R)),
     "scan along": (lambda x, s: lax.scan(lambda c, y: (hnp.tanh(c + y), c * s), s, x[:, 0]), "rows number", (0, R)),
     "backwards": (lambda x: lax.scan(lambda c, y: (hnp.sin(c + y), c), x.sum(0), x, reverse=True), "rows", (0, R)),
     "beside": (lambda x: lax.scan(lambda c, column: (c * column, c.sum()), x.sum(1), x.T), "rows", (R, 0)),
@@ -36,3 +41,37 @@ CASES = {
         lambda x, s: lax.fori_loop(0, 3, lambda i, c: lax.cond(c.sum() > s, hnp.sin, hnp.exp, c), x), "rows number", R),
 }
 test_eager_lanes, test_compiled_lanes = law_of_lanes(CASES)
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Count:
+    """The number of times it was performed before."""
+
+    def result_type(op):
+        return hx.ArrayType((), "int32")
+
+
+COUNTER = hx.handler({Count: lambda n, op: (n + 1, n)})
+
+
+@pytest.mark.parametrize("lengths", [(3, 1, 4), np.array([3, 1, 4])], ids=["known", "values"])
+def test_a_lane_performs_the_effects_of_its_own_iterations(lengths):
+    x = hx.Ragged(hnp.zeros(8), lengths)
+    iterations_first, lanes_first = [0 + 3 + 5, 1, 2 + 4 + 6 + 7], [0 + 1 + 2, 3, 4 + 5 + 6 + 7]
+    for lane, wanted in (
+        (lambda row: lax.scan(lambda c, y: (c + hx.perform(Count()), None), 0, row)[0], iterations_first),
+        (lambda row: lax.fori_loop(0, row.shape[0], lambda i, c: c + hx.perform(Count()), 0), lanes_first),
+    ):
+        count, sums = hx.handle(COUNTER, 0)(lambda lane=lane: hx.vmap(lane, R)(x))()
+        assert count == 8 and np.array_equal(sums, wanted)
+        inside = hx.vmap(lambda row, lane=lane: hx.handle(COUNTER, 0)(lane)(row), R)(x)
+        assert np.array_equal(inside[0], [3, 1, 4]) and np.array_equal(inside[1], [3, 0, 6])
+
+
+@pytest.mark.parametrize("lane", [
+    lambda row: hx.vmap(lambda y: y * hx.perform(Count()))(row).sum(),
+    lambda row: lax.cond(row.sum() > 0, lambda row: row * hx.perform(Count()), lambda row: row, row).sum(),
+])
+def test_effects_of_rows_at_once_and_of_lanes_that_diverge_are_refused(lane):
+    with pytest.raises(hx.errors.CannotCross, match="count"):
+        hx.handle(COUNTER, 0)(lambda: hx.vmap(lane, R)(hx.Ragged(hnp.ones(8), (3, 1, 4))))()

@@ -29,12 +29,36 @@ def within(f, out_axes=R):
     return lane
 
 
+@hx.custom_vjp
+def scaled(x, w):
+    return hnp.sin(x) * w
+
+
+scaled.defvjp(
+    lambda x, w: (scaled(x, w), (hnp.cos(x), w, hnp.sin(x))),
+    lambda r, ct: (2 * ct * r[0] * r[1], (ct * r[2]).sum() * r[1]),
+)
+
+
+def captured(x):
+    """A function of what all lanes share that reads rows without use."""
+    f = hx.custom_vjp(lambda w: ((x @ w).sum(), w * w)[1])
+    f.defvjp(lambda w: (w * w, w), lambda w, ct: (3 * ct * w,))
+    return f
+
+
 # a function of a lane, its arguments (``helpers.ragged_lanes``), and the axes of its results
 CASES = {
     "cond of the lane": (lambda x, s: lax.cond(s > 0, lambda: x * 2, lambda: hnp.sin(x)), "rows number", R),
     "cond of the length": (lambda x: lax.cond(x.shape[0] > 1, lambda: x.sum(0), lambda: hnp.ones(3)), "rows", 0),
     "jit": (lambda x: hx.jit(lambda y: softmax(y, 0) * y.shape[1])(x) + 1, "rows", R),
     "length in jit": (lambda x: hx.jit(lambda y: y * y.shape[0])(x), "rows", R),
+    "its length alone in jit": (lambda x, w: hx.jit(lambda w: hnp.ones((x.shape[0], 3)) @ w)(w), "rows shared", R),
+    "its length alone in a checkpoint": (
+        lambda x, s: hx.checkpoint(lambda s: s * x.shape[0] + hnp.arange(x.shape[0]).sum())(s), "rows number", 0),
+    "custom_vjp": (lambda x, w: scaled(x, w[0]), "rows shared", R),
+    "custom_vjp of two ragged axes": (lambda x, s: scaled(x @ x.T, s).sum(1), "rows number", R),
+    "a rule that returns what all share": (lambda x, w: captured(x)(w), "rows shared", 0),
     "grad": (lambda x: hx.grad(lambda y: (softmax(y, 0) * hnp.cos(y)).sum())(x), "rows", R),
     "grad of what all share": (
         lambda x, w: hx.grad(lambda w: (softmax(x @ w, 0) * hnp.cos(x)).sum())(w), "rows shared", 0),
