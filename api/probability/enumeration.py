@@ -23,7 +23,7 @@ from ..effects.trees import pytrees
 from ..effects.trees.registration import register_dataclass
 from ..interpreters.handlers.handle import handle
 from ..interpreters.handlers.handler import ctl, handler
-from ..interpreters.transformations.vmap import vmap
+from ..interpreters.transformations.vmap import vmap_leaves
 from .sites import DRAWN, Sample, need_open_sites
 
 
@@ -48,7 +48,7 @@ class Worlds:
     def expectation(self, g: Callable[[Any], Any] = lambda y: y) -> Any:
         """The mean of ``g(y)`` over the results ``y`` of the program, given the observations."""
         weights = self.probabilities
-        return pytrees.map(lambda y: hnp.tensordot(weights, y, 1), vmap(g)(self.values))
+        return pytrees.map(lambda y: hnp.tensordot(weights, y, 1), vmap_leaves(g)(self.values))
 
 
 def _enumerate(resume: Any, s: Any, op: Any, *leaves: Any) -> Worlds:
@@ -62,7 +62,7 @@ def _enumerate(resume: Any, s: Any, op: Any, *leaves: Any) -> Worlds:
             hint="give it a value: condition or substitute.",
         )
     choices = _combinations(parts.dist.values, math.prod(op.shape), op.shape)
-    worlds = vmap(lambda value: resume(s + parts.log_prob(value).sum(), value))(choices)
+    worlds = vmap_leaves(lambda value: resume(s + parts.log_prob(value).sum(), value))(choices)
     return pytrees.map(lambda x: reshape(x, (x.type.shape[0] * x.type.shape[1], *x.type.shape[2:])), worlds)
 
 

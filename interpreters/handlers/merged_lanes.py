@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...effects.control.loops import scan
-from ..transformations.vmap import vmap
+from ..transformations.vmap import vmap_leaves
 
 
 class UnmergedLanes(NamedTuple):
@@ -23,7 +23,7 @@ class UnmergedLanes(NamedTuple):
 
     def with_lanes(self, lanes: Any) -> UnmergedLanes:
         """The same, with the states of the same lanes after a later operation."""
-        return self._replace(lanes=vmap(self.op)(self.lanes, lanes))
+        return self._replace(lanes=vmap_leaves(self.op)(self.lanes, lanes))
 
     def merged(self) -> Any:
         """The state, merged with the lanes in index order."""

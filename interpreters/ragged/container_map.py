@@ -48,6 +48,14 @@ def new_lanes(new_run: Callable[..., Batch], axis_name: Any, site: Any) -> Calla
     return new
 
 
+def flat_arguments(in_axes: Any, out_axes: Any, args: Any, kwargs: Any) -> tuple[list[Any], Any, list[Any]]:
+    """The arrays and containers among the arguments, the tree that has them as leaves, and the spec of each."""
+    leaves, tree = pytrees.flatten((args, kwargs), is_container)
+    positions = pytrees.unflatten(tree, range(len(leaves)))
+    specs = flat_axes("vmap", in_axes, positions[0], tree.children()[0].num_leaves)
+    return leaves, tree, specs + [_spec_of_keyword(x, (in_axes, out_axes)) for x in leaves[len(specs) :]]
+
+
 class ContainerMap:
     """One call of ``vmap``. ``new_run(size)`` makes the run, as soon as an axis that is mapped has a size.
 
@@ -96,10 +104,7 @@ class ContainerMap:
 
     def _by_prefix(self, in_axes: Any, out_axes: Any, args: Any, kwargs: Any) -> Any:
         """What one lane sees of the arguments; arrays enter before containers, so that they say how many lanes."""
-        leaves, tree = pytrees.flatten((args, kwargs), is_container)
-        positions = pytrees.unflatten(tree, range(len(leaves)))
-        specs = flat_axes("vmap", in_axes, positions[0], tree.children()[0].num_leaves)
-        specs = specs + [_spec_of_keyword(x, (in_axes, out_axes)) for x in leaves[len(specs) :]]
+        leaves, tree, specs = flat_arguments(in_axes, out_axes, args, kwargs)
         entered = {}
         for i in sorted(range(len(leaves)), key=lambda i: is_container(leaves[i])):
             entered[i] = self.enter(leaves[i], specs[i])

@@ -46,7 +46,7 @@ from .linear_functions import (
     zero_tangent,
 )
 from .saved_arguments import flags
-from .vmap import directions, vmap
+from .vmap import directions, vmap_leaves
 
 F = Callable[..., Any]
 _REDUCE = "sum the derivative over named axes with lax.psum."
@@ -418,7 +418,7 @@ def jacrev(
         chosen, of_chosen = _of_argnums("jacrev", fun, argnums, args, kwargs, holomorphic, allow_int)
         y, pull, *aux = vjp(of_chosen, *chosen, has_aux=has_aux)
         ys, out_tree = pytrees.flatten(y)
-        rows = vmap(lambda flat: pull(pytrees.unflatten(out_tree, _split(flat, ys))))(_basis(ys))
+        rows = vmap_leaves(lambda flat: pull(pytrees.unflatten(out_tree, _split(flat, ys))))(_basis(ys))
         leaves, tree = pytrees.flatten(rows)
         blocks = [_split_first(leaf, ys) for leaf in leaves]
         per_output = [pytrees.unflatten(tree, [block[i] for block in blocks]) for i in range(len(ys))]

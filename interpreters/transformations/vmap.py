@@ -25,7 +25,7 @@ from ..batching.containers import holds_container, is_container, names_spec
 from ..batching.grouped_lanes import GroupedLanes
 from ..batching.mapped_axes import dimension, flat_axes, flat_out_axes, lane_count, stacked
 from ..batching.placed_lanes import PlacedLanes
-from ..ragged.container_map import ContainerMap, new_lanes
+from ..ragged.container_map import ContainerMap, flat_arguments, new_lanes
 from ..ragged.per_length import call_per_length
 from ..references.arguments import call_pure, positions_of, pure_of
 from ..references.reference import Ref
@@ -90,7 +90,7 @@ def vmap(
                 return _over_containers(fun, settings, per_length, args, kwargs)
             if not positions_of(leaves):
                 raise
-            return _on_references(fun, leaves, (tree, kwargs_tree if kwargs else None), axes, settings[1:])
+            return _on_references(fun, settings, args, kwargs)
         dims = [dimension("vmap", axis, x) for axis, x in zip(axes, xs)]
         run = new_run(STACK.get(), lane_count("vmap", dims, xs, axis_size), axis_name, user_site(2))
         boxes = [run.box(d, (x,)) for x, d in zip(xs, dims)]
@@ -149,7 +149,12 @@ def _over_containers(fun: Callable[..., Any], settings: Any, per_length: bool, a
     """``vmap`` where containers, such as ragged arrays, are among the arguments, or specs of theirs among the axes."""
     in_axes, out_axes, axis_name, axis_size, *lanes = settings
     crossing = ContainerMap(new_lanes(_lanes(*lanes), axis_name, user_site(2)), axis_size)
-    positional, named = crossing.arguments(in_axes, out_axes, args, kwargs)
+    try:
+        positional, named = crossing.arguments(in_axes, out_axes, args, kwargs)
+    except NotAnArray:
+        if per_length or not positions_of(pytrees.leaves((args, kwargs))):
+            raise
+        return _on_references(fun, settings, args, kwargs)
     if per_length:
         return crossing.results(out_axes, call_per_length(fun, crossing.run, positional, named, out_axes))
     with installed(crossing.run):
@@ -161,28 +166,44 @@ def _over_containers(fun: Callable[..., Any], settings: Any, per_length: bool, a
     return found
 
 
-def _on_references(
-    fun: Callable[..., Any], leaves: Sequence[Any], trees: Any, axes: Sequence[int | None], settings: Any
-) -> Any:
+def _on_references(fun: Callable[..., Any], settings: Any, args: Any, kwargs: Any) -> Any:
     """``vmap`` where leaves of the arguments are references: a mapped one has an element for each lane.
 
     One that is not mapped is read as one of the surroundings.
     """
-    tree, kwargs_tree = trees
-    out_axes, *rest, group = settings
+    in_axes, out_axes, *rest, group = settings
+    leaves, tree, axes = flat_arguments(in_axes, out_axes, args, kwargs)
     entering = [i for i, x in enumerate(leaves) if axes[i] is not None or not isinstance(x, Ref)]
+    entering.sort(key=lambda i: not isinstance(leaves[i], Ref))  # first: elements may have other numbers of leaves
 
     def of_leaves(*values: Any) -> Any:
         given = dict(zip(entering, values))
-        filled = [given.get(i, x) for i, x in enumerate(leaves)]
-        named = {} if kwargs_tree is None else pytrees.unflatten(kwargs_tree, filled[tree.num_leaves :])
-        return fun(*pytrees.unflatten(tree, filled[: tree.num_leaves]), **named)
+        positional, named = pytrees.unflatten(tree, [given.get(i, x) for i, x in enumerate(leaves)])
+        return fun(*positional, **named)
 
     inner = [axes[i] for i in entering]
     values = [leaves[i] for i in entering]
     positions = positions_of(values)
     pure = vmap(pure_of(of_leaves, positions), inner, (out_axes, 0), *rest, group=group)
     return call_pure(pure, tuple(values), {}, positions, lambda i, y: move_axis(y, 0, inner[i] % y.ndim))
+
+
+def vmap_leaves(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """``vmap`` over dimension 0 of every array of arguments and results, where a container is no more than a pytree."""
+
+    def mapped(*args: Any) -> Any:
+        leaves, tree = pytrees.flatten(args)
+        structure: Any = None
+
+        def of_leaves(*xs: Any) -> Any:
+            nonlocal structure
+            ys, structure = pytrees.flatten(fun(*pytrees.unflatten(tree, xs)))
+            return ys
+
+        results = vmap(of_leaves)(*leaves)
+        return pytrees.unflatten(structure, results)
+
+    return mapped
 
 
 def directions(fun: Callable[[Any], Any], rows: Array, out_axes: Any) -> Any:
@@ -247,8 +268,8 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     results = []
     if count:
         batched = pytrees.unflatten(tree, [batches(x) for x in rows(0, size - remainder)])
-        ys = scan(_step_of(vmap(f)), (), batched)[1]
+        ys = scan(_step_of(vmap_leaves(f)), (), batched)[1]
         results.append(pytrees.tree_map(lambda y: reshape(y, (size - remainder, *y.type.shape[2:])), ys))
     if remainder or not count:
-        results.append(vmap(f)(pytrees.unflatten(tree, rows(size - remainder, size))))
+        results.append(vmap_leaves(f)(pytrees.unflatten(tree, rows(size - remainder, size))))
     return results[0] if len(results) == 1 else pytrees.tree_map(lambda *ys: concatenate(ys, 0), *results)

@@ -226,3 +226,26 @@ def test_mistakes_of_handlers():
     plain = lambda cont, get_idx, x, spec: Plain(cont(x.data, 0))
     with registered(Plain, Places, plain), pytest.raises(hx.errors.NotAnArray):
         hx.vmap(lambda x: x, Places(), None)(Plain(hnp.ones(3)))
+
+
+def test_what_maps_inside_of_the_package_takes_containers_as_pytrees():
+    f = lambda x: hx.vmap(lambda e: e.data.sum() ** 2, A)(x)
+    rows = hx.jacrev(f)(NAMED)
+    assert np.allclose(rows.data, hx.jacfwd(f)(NAMED).data) and rows.data.shape == (3, 3, 2)
+    assert hx.hessian(lambda x: (x.data**3).sum())(NAMED).data.data.shape == (3, 2, 3, 2)
+    doubled = hx.lax.map(lambda x: NamedArray(2 * x.data, x.names), NamedArray(NAMED.data, ()), batch_size=2)
+    assert np.array_equal(doubled.data, 2 * NAMED.data)
+    slopes = hx.jacrev(lambda x: hx.vmap(lambda row: row.sum() ** 2, R)(x))(X)
+    assert slopes.data.shape == (3, 8)
+
+
+def test_references_beside_containers():
+    table, shared = hx.new_ref(hnp.zeros((2, 3))), hx.new_ref(hnp.ones(2))
+
+    def f(x, words, tables, *, ref):
+        tables["t"][...] += x.data + words.sum()
+        return x.data * ref[...]
+
+    y = hx.vmap(f, (A, R, {"t": 1}))(NAMED, X, {"t": table}, ref=hx.new_ref(hnp.full((3, 2), 2.0)))
+    assert np.array_equal(y, 2 * NAMED.data) and np.array_equal(table[...], (NAMED.data + np.array(SUMS)[:, None]).T)
+    assert np.array_equal(hx.vmap(lambda x, r: x.data + r[...], (A, None))(NAMED, shared), NAMED.data + 1)
