@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..effects.base.errors import BadArgument
+from ..effects.base.stack import perform
 from ..effects.operations.elementwise.arithmetic import abs as _abs
-from ..effects.operations.elementwise.arithmetic import add, div, mul, rsqrt, sign, square, stop_gradient, sub
+from ..effects.operations.elementwise.arithmetic import add, mul, rsqrt, sign, square, stop_gradient, sub
 from ..effects.operations.elementwise.comparison import eq, lt, ne, select_n
 from ..effects.operations.elementwise.complex_parts import complex as _complex
 from ..effects.operations.elementwise.complex_parts import real
@@ -16,6 +17,7 @@ from ..effects.operations.foundations import shapes
 from ..effects.operations.foundations.shapes import canonical_axis
 from ..effects.operations.manipulation.creation import iota
 from ..effects.operations.manipulation.operand_promotion import promote
+from ..effects.operations.reductions.softmax import Softmax
 from ..effects.types import dtypes
 from ..effects.types.dtypes import canonical, default_float
 from ..effects.types.extent import as_size
@@ -45,17 +47,10 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     Array([0.5, 0.5], dtype=float32)
     """
     x = inexact(x)
-    axes = axes_of(axis, len(x.type.shape), "softmax")
-    if where is not None:
-        x = choose(where, x, like(x, -float("inf")))
-    top = _largest(x, axes)
-    if where is not None:  # where nothing takes part
-        top = select_n(isfinite(top), like(top, 0), top)
-    powers = exp(_below(x, top))
-    total = reductions.sum(powers, axes, keepdims=True)
-    if where is not None:
-        total = select_n(eq(total, like(total, 0)), total, like(total, 1))
-    return div(powers, shapes.broadcast(total, x.type.shape))
+    op = Softmax(axes_of(axis, len(x.type.shape), "softmax"))
+    if where is None:
+        return perform(op, x)
+    return choose(where, perform(op, choose(where, x, like(x, -float("inf")))), like(x, 0))
 
 
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:

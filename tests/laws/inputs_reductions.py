@@ -14,6 +14,7 @@ from handlax.effects.operations.foundations.shapes import ReduceSum
 from handlax.effects.operations.reductions import cumulative as u
 from handlax.effects.operations.reductions import reductions as r
 from handlax.effects.operations.reductions import sorting as s
+from handlax.effects.operations.reductions.softmax import Softmax
 from handlax.effects.types import dtypes
 
 from .inputs import FINITE, REAL, SPECIAL, Case, Domain, Shape
@@ -77,6 +78,8 @@ REDUCTIONS = [
         for axes, shapes in (((0,), WHOLE), ((0, 1), WHOLE), ((), (((),), ((3,),))), ((1,), (((0, 4),),)))
     ],
     *[Case(op((1,)), (REAL,), (((3, 4),),), REALS) for op in (r.ReduceMax, r.ReduceMin)],
+    *[Case(Softmax(axes), (PLAIN,), WHOLE) for axes in ((0,), (0, 1))],
+    Case(Softmax((1,)), (PLAIN,), (((0, 4),), ((2, 0),))),
     *[
         Case(op(axes), (MANY,), (*WHOLE, ((0, 4),)))
         for op, axes in product((r.ReduceAnd, r.ReduceOr, r.ReduceXor), ((0,), (0, 1)))

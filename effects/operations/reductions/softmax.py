@@ -1,0 +1,68 @@
+"""Softmax: an operation, because its derivative needs its value alone, and because it masks padding once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...base.stack import perform
+from ...core.operation import operation
+from ...types.dtypes import INEXACT, is_complex
+from ..elementwise.arithmetic import div, mul, sub
+from ..elementwise.complex_parts import real
+from ..elementwise.conversion import convert
+from ..elementwise.transcendental import exp
+from ..foundations.half_precision import wide
+from ..foundations.shapes import broadcast_in_dim, reduce_sum, reduced_type
+from .reductions import ReduceMax
+
+
+# y[i] = e^x[i] / (sum of e^x[j] over j along axes)
+@operation
+class Softmax:
+    axes: tuple[int, ...]
+    dtypes = INEXACT
+    workload = "exponential"
+
+    def result_type(op, x):
+        reduced_type(op, x)
+        return x
+
+    def evaluate(op, x):
+        return wide(lambda v: _of_array(op, v))(x)
+
+    def batch(op, dims, x):
+        (d,) = dims
+        return perform(Softmax(tuple([axis + (axis >= d) for axis in op.axes])), x), d
+
+    def jvp(op, primals, tangents):
+        (x,), (dx,) = primals, tangents
+        y = perform(op, x)
+        return y, mul(y, sub(dx, _along(op, reduce_sum(mul(y, dx), op.axes), x.type.shape)))
+
+    def lower(op, emit, x):
+        return emit.wide(x, lambda x: emit.decompose(lambda x: _performed(op, x), x))
+
+    def flops(op, operands, results):
+        """Of each element: the largest, its difference from it, the exponential, their sum, the quotient."""
+        return 5 * int(operands[0].size)
+
+
+def _of_array(op: Any, x: Any) -> Any:
+    with np.errstate(all="ignore"):
+        top = np.max(x.real, axis=op.axes, keepdims=True, initial=-np.inf)
+        powers = np.exp(x - top)
+        return powers / np.sum(powers, axis=op.axes, keepdims=True)
+
+
+def _performed(op: Any, x: Any) -> Any:
+    shape, kind = x.type.shape, x.type.dtype
+    top = perform(ReduceMax(op.axes), real(x) if is_complex(kind) else x)
+    powers = exp(sub(x, _along(op, convert(top, kind), shape)))
+    return div(powers, _along(op, reduce_sum(powers, op.axes), shape))
+
+
+def _along(op: Any, total: Any, shape: Any) -> Any:
+    """What is known of each sum, repeated for its terms."""
+    return broadcast_in_dim(total, shape, tuple([d for d in range(len(shape)) if d not in op.axes]))
