@@ -133,12 +133,12 @@ def _read_rows(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any
         raise CannotCross(f"gather: along a ragged axis single elements are read, got {op!r} for {x.type}.")
     which = numbers.start_index_map.index(axis)
     ragged = run.ragged_axes(index.type.shape)
-    if index.run is run and type(index.dim) is RowsMark:
-        lane, at, dim = run.lanes.of(index.dim.extent).lane, index.value, index.dim.axis
-    else:
-        lane, (at,), dim = line(run.size), run.force(index, 0), 0
     if len(ragged) > 1:
         raise CannotCross(f"gather: indices have one ragged axis, got {index.type}.")
+    if ragged:
+        lane, at, dim = run.lanes.of(ragged[0][1]).lane, run.rows(index), ragged[0][0]
+    else:
+        lane, (at,), dim = line(run.size), run.force(index, 0), 0
     start, count = [broadcast_in_dim(take_rows(v, lane), at.type.shape, (dim,)) for v in (n.starts, n.values)]
     at = convert(at, INT32)
     inside_lane = lt(at, count) & (at >= 0)
@@ -149,6 +149,6 @@ def _read_rows(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any
     at = select(eq(column, scalar(which, INT32)), row, at)
     plain = Gather(numbers, op.slice_sizes, False, False, op.mode, op.fill_value)
     if ragged:
-        return run.box(RowsMark(*run.ragged_axes(types[0].shape)[0]), (perform(plain, x.value, at),))
-    y, d = BATCH.find(Gather)(plain, (None, 0), x.value, at)
+        return run.box(RowsMark(*run.ragged_axes(types[0].shape)[0]), (perform(plain, run.rows(x), at),))
+    y, d = BATCH.find(Gather)(plain, (None, 0), run.rows(x), at)
     return run.box(d, (y,))

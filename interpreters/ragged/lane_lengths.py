@@ -117,6 +117,11 @@ class LaneLengths:
         """Whether there are no spare rows, as far as that is known."""
         return self.known is not None and int(self.known.sum()) == self.total
 
+    @property
+    def no_empty(self) -> bool:
+        """Whether every lane has a row, as far as that is known."""
+        return self.known is not None and bool(self.known.all())
+
     @cached_property
     def segment(self) -> Any:
         """The lane of each row; of spare rows the number of lanes."""
@@ -356,6 +361,15 @@ class RaggedLanes:
         for bucket in partition.buckets:
             index = constant(bucket.lanes)
             yield bucket, *[v if partition.whole else take_rows(v, index) for v in (n.starts, n.values)]
+
+    def unpadded(self, size: Any, partition: Partition, k: int) -> bool:
+        """Whether all lanes of bucket ``k`` are known to be as long as their padding."""
+        known, bucket = self.of(size).known, partition.buckets[k]
+        return known is not None and bool((known[bucket.lanes] == bucket.room(size)).all())
+
+    def aligned(self, size: Any, partition: Partition) -> bool:
+        """Whether rows are the padded places in order: one bucket without padding."""
+        return partition.whole and self.of(size).full and self.unpadded(size, partition, 0)
 
     def mask(self, size: Any, partition: Partition, k: int) -> Any:
         """Which places of bucket ``k`` the lanes have: bool[lanes, places]."""

@@ -10,7 +10,14 @@ from ...effects.base.stack import inside, perform
 from ...effects.core.arrays import scalar
 from ...effects.core.operation import result_type, shared
 from ...effects.operations.elementwise.comparison import clamp, lt, select
-from ...effects.operations.foundations.shapes import ReduceSum, broadcast_in_dim, move_axis, reduce_sum, reshape
+from ...effects.operations.foundations.shapes import (
+    ReduceSum,
+    broadcast_in_dim,
+    full,
+    move_axis,
+    reduce_sum,
+    reshape,
+)
 from ...effects.operations.indexing.relocation import relocate
 from ...effects.operations.linalg import Cholesky, TriangularSolve
 from ...effects.operations.manipulation.creation import iota
@@ -41,6 +48,7 @@ from ...effects.operations.reductions.reductions import (
     highest,
     lowest,
 )
+from ...effects.operations.reductions.softmax import Softmax
 from ...effects.operations.reductions.sorting import Sort, TopK
 from ...effects.types.extent import Extent, extents_in, positive
 from .lane_lengths import INT32, line, take_rows
@@ -57,7 +65,7 @@ def folding(unit: Unit) -> Callable[..., Any]:
     """The rule of a fold: lanes padded with its unit, which is the result of an empty lane."""
 
     def fold(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
-        return run.by_bucket(op, types, [run.filled(x, dict.fromkeys(op.axes, unit(x.type.dtype)))])
+        return run.by_bucket(op, types, [run.filled(x, dict.fromkeys(op.axes, unit(x.type.dtype)))], zeros=())
 
     return mixing(lambda op, x: op.axes)(fold)
 
@@ -104,6 +112,20 @@ def _started(run: RaggedBatch, part: Any, start: Any, axes: Any, k: int) -> Any:
         wide = broadcast_in_dim(start, part.type.shape, (0,))
         part = select(broadcast_in_dim(mask, part.type.shape, (0, 1 + axis)), part, wide)
     return part
+
+
+@RAGGED.rule(Softmax)
+@mixing(lambda op, x: op.axes)
+def shares(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
+    """Lanes padded with -inf, whose share is 0, and so what a cotangent there gives; in an empty lane it is made 0."""
+    y = run.by_bucket(op, types, [run.filled(x, dict.fromkeys(op.axes, -float("inf")))], zeros=op.axes)
+    if type(y.dim) is RowsMark:
+        return y
+    parts = list(y.value)
+    for axis, extent in y.dim.axes:
+        if axis in op.axes and not run.lanes.of(extent).no_empty:
+            parts = [run.masked(part, axis, extent, k, full(part.type, 0)) for k, part in enumerate(parts)]
+    return run.box(y.dim, parts)
 
 
 def running(unit: Unit) -> Callable[..., Any]:

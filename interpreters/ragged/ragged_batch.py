@@ -13,20 +13,22 @@ from there that no lane has. They are masked where rows are folded, where they a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, NamedTuple
 
 from ...effects.base.errors import CannotCross, MissingRule
 from ...effects.base.stack import Run, inside, perform
-from ...effects.core.arrays import ConcreteArray
+from ...effects.core.arrays import ConcreteArray, scalar
 from ...effects.core.columns import BATCH, Column
 from ...effects.core.operation import Operation, result_type
 from ...effects.operations.elementwise.arithmetic import StopGradient
 from ...effects.operations.elementwise.bitwise import bitwise_and
+from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.elementwise.comparison import select
 from ...effects.operations.foundations.shapes import broadcast_in_dim, full, move_axis, reshape, zeros
-from ...effects.operations.indexing.relocation import relocate
-from ...effects.operations.manipulation.slicing import axis_at, concatenate, split
+from ...effects.operations.indexing.dynamic_slicing import DynamicSlice
+from ...effects.operations.indexing.relocation import relocated
+from ...effects.operations.manipulation.slicing import axis_at, concatenate
 from ...effects.programs.program import Program, derived_once
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import INEXACT
@@ -34,7 +36,7 @@ from ...effects.types.extent import Extent, extents_in, with_sizes
 from ..batching.batch import Batch, lane_box
 from ..core.body_transform import cross
 from ..differentiation.linear_rules import cross_linear
-from .lane_lengths import Partition, RaggedLanes, Segments, line, sum_rows, take_rows
+from .lane_lengths import INT32, Partition, RaggedLanes, Segments, constant, line, sum_rows, take_rows
 
 RAGGED = Column("ragged", doc="(run, op, types of the results, *operands) -> results, where a lane has a ragged axis")
 
@@ -51,10 +53,14 @@ class RowsMark(NamedTuple):
 
 
 class PaddedMark(NamedTuple):
-    """Lanes along ``dim`` of one array for each bucket, their ragged ``axes``, with extents, padded."""
+    """Lanes along ``dim`` of one array for each bucket, their ragged ``axes``, with extents, padded.
+
+    Along the axes ``zeros`` padding is 0, NaN where all of the lane is; who needs copies there makes them first.
+    """
 
     dim: int
     axes: RaggedAxes
+    zeros: tuple[int, ...] = ()
 
 
 def ragged_axes(shape: Sequence[Any]) -> RaggedAxes:
@@ -155,22 +161,29 @@ class RaggedBatch(Batch):
     def carried(self, mark: Any) -> Any:
         return None if mark is None else at_rest(self.axes(mark))
 
+    def form(self, axes: RaggedAxes, operands: Sequence[Any]) -> Any:
+        """The mark of a result with these axes: padded also where it has one, if no operand stands as rows."""
+        ragged = [x.dim for x in operands if x.run is self and type(x.dim) is not int]
+        padded = len(axes) == 1 and ragged and all([type(mark) is PaddedMark for mark in ragged])
+        return PaddedMark(0, axes) if padded else at_rest(axes)
+
     def slice(self, mark: Any, parts: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
         if type(mark) is RowsMark:  # the loop's axis is another one: ``answer`` has seen to that
             return RowsMark(mark.axis - 1, mark.extent), parts
         if type(mark) is not PaddedMark:
             return super().slice(mark, parts)
-        axes = tuple([(axis - 1, extent) for axis, extent in mark.axes])
+        axes, zero = tuple([(axis - 1, extent) for axis, extent in mark.axes]), tuple([a - 1 for a in mark.zeros])
         if mark.dim:
-            return PaddedMark(mark.dim - 1, axes), parts
-        return PaddedMark(0, axes), [move_axis(part, 0, 1) for part in parts]
+            return PaddedMark(mark.dim - 1, axes, zero), parts
+        return PaddedMark(0, axes, zero), [move_axis(part, 0, 1) for part in parts]
 
     def stack(self, mark: Any) -> Any:
         if type(mark) is RowsMark:
             return RowsMark(mark.axis + 1, mark.extent)
         if type(mark) is not PaddedMark:
             return super().stack(mark)
-        return PaddedMark(mark.dim + 1, tuple([(axis + 1, extent) for axis, extent in mark.axes]))
+        axes = tuple([(axis + 1, extent) for axis, extent in mark.axes])
+        return PaddedMark(mark.dim + 1, axes, tuple([a + 1 for a in mark.zeros]))
 
     # --- changes of form
 
@@ -212,44 +225,82 @@ class RaggedBatch(Batch):
         """Rows along ``axis`` from the buckets of a partition, lanes first."""
         moved = [move_axis(part, 1 + axis, 1) for part in parts]
         flat = [reshape(v, (v.type.shape[0] * v.type.shape[1], *v.type.shape[2:])) for v in moved]
-        index, inverse = self.lanes.layout(extent, partition)
-        return move_axis(relocate(_joined(flat), inverse, index, copies=True), 0, axis)
+        if not self.lanes.aligned(extent, partition):
+            index, inverse = self.lanes.layout(extent, partition)
+            flat = relocated(flat, inverse, index, inverse.type.shape, copies=True)
+        return move_axis(flat[0], 0, axis)
 
-    def padded(self, x: Any, partition: Partition, copies: bool = True) -> list[Any]:
-        """The lanes first, in the buckets of a partition; padding is copies of the lane's last row, or zeros."""
+    def padded(
+        self, x: Any, partition: Partition, copies: bool = True, unread: Container[int] = ()
+    ) -> list[Any]:
+        """The lanes first, in the buckets of a partition; padding is copies of the lane's last row, or zeros.
+
+        Along the axes ``unread`` it may be anything.
+        """
         mark, parts = self.split(x)
         if mark is None or type(mark) is int:
             return self.by_lane(axis_at(parts[0], mark, 0, self.size), partition)
         if type(mark) is PaddedMark:
             if partition is not self.lanes.rounded:
                 raise CannotCross(f"{self.label}: no rule for a value with several ragged axes, got {x.type}.")
-            return [move_axis(part, mark.dim, 0) for part in parts]
-        index, inverse = self.lanes.layout(mark.extent, partition)
-        places = relocate(move_axis(parts[0], mark.axis, 0), index, inverse, copies)
+            parts = [move_axis(part, mark.dim, 0) for part in parts]
+            for axis, extent in mark.axes:
+                if axis in mark.zeros and axis not in unread:
+                    parts = [self._copied(part, axis, extent, k) for k, part in enumerate(parts)]
+            return list(parts)
         sizes = [len(bucket.lanes) * bucket.room(mark.extent) for bucket in partition.buckets]
+        pieces = [move_axis(parts[0], mark.axis, 0)]
+        if not self.lanes.aligned(mark.extent, partition):
+            pieces = relocated(pieces, *self.lanes.layout(mark.extent, partition), sizes, copies)
         found = []
-        for piece, bucket in zip(split(places, sizes) if len(sizes) > 1 else [places], partition.buckets):
+        for piece, bucket in zip(pieces, partition.buckets):
             piece = reshape(piece, (len(bucket.lanes), bucket.room(mark.extent), *piece.type.shape[1:]))
             found.append(move_axis(piece, 1, 1 + mark.axis))
         return found
+
+    def masked(self, part: Any, axis: int, extent: Extent, k: int, padding: Any) -> Any:
+        """Bucket ``k``, lanes first, with this padding along ``axis``."""
+        partition, shape = self.lanes.rounded, part.type.shape
+        if self.lanes.unpadded(extent, partition, k):
+            return part
+        mask = self.lanes.mask(extent, partition, k)
+        return select(broadcast_in_dim(mask, shape, (0, 1 + axis)), part, padding)
+
+    def _copied(self, part: Any, axis: int, extent: Extent, k: int) -> Any:
+        """Bucket ``k``, lanes first, with copies of a lane's last element behind it, and ones in an empty lane."""
+        lanes, shape = self.lanes, part.type.shape
+        n, bucket = lanes.of(extent), lanes.rounded.buckets[k]
+        with inside(n.place):
+            length = take_rows(n.values, constant(bucket.lanes))
+            last, some = maximum(length - 1, scalar(0, INT32)), length > 0
+        starts = [last if d == axis else scalar(0, INT32) for d in range(len(shape) - 1)]
+        piece = DynamicSlice((*shape[1 : 1 + axis], 1, *shape[2 + axis :]))
+        copy, d = BATCH.find(DynamicSlice)(piece, (0, *[0 if v is last else None for v in starts]), part, *starts)
+        copy = broadcast_in_dim(axis_at(copy, d, 0, shape[0]), shape, tuple(range(len(shape))))
+        copy = select(broadcast_in_dim(some, shape, (0,)), copy, full(part.type, 1))
+        return self.masked(part, axis, extent, k, perform(StopGradient(), copy))
 
     def by_lane(self, value: Any, partition: Partition) -> list[Any]:
         """An array with the lanes first, divided into the buckets of a partition."""
         if partition.whole:
             return [value]
-        return split(relocate(value, partition.order, partition.inverse), partition.counts)
+        return list(relocated([value], partition.order, partition.inverse, partition.counts))
 
-    def from_buckets(self, parts: Sequence[Any], shape: Sequence[Any], partition: Partition) -> Any:
-        """The box of a value of this shape in the lane, from the buckets of a partition, lanes first."""
+    def from_buckets(self, parts: Sequence[Any], shape: Sequence[Any], partition: Partition, zeros: Any = None) -> Any:
+        """The box of a value of this shape in the lane, from the buckets of a partition, lanes first.
+
+        ``zeros``: the axes along which its padding is 0, and copies along the others; None: it may be anything.
+        """
         axes = self.ragged_axes(shape)
         if not axes:
-            whole = _joined(parts)
-            return self.box(0, (whole if partition.whole else relocate(whole, partition.inverse, partition.order),))
-        if len(axes) == 1:
+            whole = parts if partition.whole else relocated(parts, partition.inverse, partition.order, (self.size,))
+            return self.box(0, (whole[0],))
+        kept = zeros == () and self.lanes.divided and partition is self.lanes.rounded
+        if len(axes) == 1 and not kept:
             return self.box(RowsMark(*axes[0]), (self.joined_rows(parts, *axes[0], partition),))
         if partition is not self.lanes.rounded:
             raise CannotCross(f"{self.label}: no rule for a result with several ragged axes, of shape {tuple(shape)}.")
-        return self.box(PaddedMark(0, axes), parts)
+        return self.box(PaddedMark(0, axes, tuple([a for a, _ in axes if a in (zeros or ())])), parts)
 
     def filled(self, x: Any, units: dict[int, Any]) -> list[Any]:
         """The buckets of a value, lanes first, with a unit in the places of these axes that a lane does not have."""
@@ -257,11 +308,11 @@ class RaggedBatch(Batch):
         if set(units.values()) == {0} and len(axes) == 1 and axes[0][0] in units and type(x.dim) is RowsMark:
             return self.padded(x, partition, copies=False)
         found = []
-        for k, part in enumerate(self.padded(x, partition)):
+        zeros = x.dim.zeros if type(x.dim) is PaddedMark else ()
+        for k, part in enumerate(self.padded(x, partition, unread=units)):
             for axis, extent in axes:
-                if axis in units:
-                    mask = broadcast_in_dim(self.lanes.mask(extent, partition, k), part.type.shape, (0, 1 + axis))
-                    part = select(mask, part, full(part.type, units[axis]))
+                if axis in units and not (axis in zeros and units[axis] == 0):
+                    part = self.masked(part, axis, extent, k, full(part.type, units[axis]))
             found.append(part)
         return found
 
@@ -288,14 +339,19 @@ class RaggedBatch(Batch):
         if full or not all([part.type.dtype in INEXACT for part in parts]):
             return list(parts)
         masks = [self.real(mark, part.type.shape, k) for k, part in enumerate(parts)]
-        return [select(mask, part, perform(StopGradient(), part)) for mask, part in zip(masks, parts)]
+        return [
+            part if mask is None else select(mask, part, perform(StopGradient(), part))
+            for mask, part in zip(masks, parts)
+        ]
 
     def real(self, mark: Any, shape: tuple[int, ...], k: int) -> Any:
-        """Which elements of part ``k`` of a value lanes have."""
+        """Which elements of part ``k`` of a value lanes have; None: all."""
         if type(mark) is RowsMark:
             return broadcast_in_dim(self.lanes.of(mark.extent).real, shape, (mark.axis,))
         found = None
         for axis, extent in mark.axes:
+            if self.lanes.unpadded(extent, self.lanes.rounded, k):
+                continue
             mask = self.lanes.mask(extent, self.lanes.rounded, k)
             mask = broadcast_in_dim(mask, shape, (mark.dim, axis + (axis >= mark.dim)))
             found = mask if found is None else bitwise_and(found, mask)
@@ -359,11 +415,17 @@ class RaggedBatch(Batch):
         )
 
     def by_bucket(
-        self, op: Any, types: Sequence[ArrayType], operands: Sequence[Any], partition: Partition | None = None
+        self,
+        op: Any,
+        types: Sequence[ArrayType],
+        operands: Sequence[Any],
+        partition: Partition | None = None,
+        zeros: Any = None,
     ) -> Any:
         """An operation by its ordinary batch rule on each bucket.
 
-        ``operands``: boxes, or lists of a part for each bucket, lanes first.
+        ``operands``: boxes, or lists of a part for each bucket, lanes first. ``zeros``: as ``from_buckets`` takes it;
+        () where, of the axes that the results keep, the operation mixes along none.
         """
         partition = partition or self.lanes.rounded
         columns: list[list[Any]] = [[] for _ in types]
@@ -379,7 +441,7 @@ class RaggedBatch(Batch):
             found = dim if isinstance(dim, (tuple, list)) else (dim,) * len(types)
             for column, value, d in zip(columns, op.as_results(y), found):
                 column.append(axis_at(value, d, 0, len(bucket.lanes)))
-        results = [self.from_buckets(column, t.shape, partition) for column, t in zip(columns, types)]
+        results = [self.from_buckets(column, t.shape, partition, zeros) for column, t in zip(columns, types)]
         return op.from_results(results)
 
 
@@ -422,8 +484,3 @@ def equal_lengths(run: RaggedBatch, op: Any, types: Sequence[ArrayType], *operan
             hint="a Ragged with known lengths, hx.Ragged(data, (3, 1, 4)), computes lanes of equal length together.",
         )
     return run.by_bucket(op, types, operands, run.lanes.equal)
-
-
-def _joined(parts: Sequence[Any]) -> Any:
-    return parts[0] if len(parts) == 1 else concatenate(parts, 0)
-

@@ -10,7 +10,7 @@ time for the lanes' own lengths. Reverse mode saves the operands, and computes a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import partial
 from typing import Any
 
@@ -166,9 +166,9 @@ class _OneLane(RaggedBatch):
 
     __slots__ = ()
 
-    def padded(self, x: Any, partition: Partition, copies: bool = True) -> list[Any]:
+    def padded(self, x: Any, partition: Partition, copies: bool = True, unread: Container[int] = ()) -> list[Any]:
         if x.run is not self or type(x.dim) is not RowsMark:
-            return super().padded(x, partition, copies)
+            return super().padded(x, partition, copies, unread)
         part = reshape(x.value, (1, *x.value.type.shape))
         if not copies:
             mask = self.real(PaddedMark(0, ((x.dim.axis, x.dim.extent),)), part.type.shape, 0)

@@ -32,7 +32,7 @@ from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, ResultTypes, RowsMark
 def elementwise(run: RaggedBatch, op: Any, types: ResultTypes, *operands: Any) -> Any:
     """On rows; a number of the lane is repeated for each of its rows."""
     shape = types[0].shape
-    mark = at_rest(run.ragged_axes(shape))
+    mark = run.form(run.ragged_axes(shape), operands)
     parts = [run.force(x, mark) if x.type.shape else run.spread(x, mark, shape) for x in operands]
     return run.box(mark, [perform(op, *values) for values in zip(*parts)])
 
@@ -40,7 +40,7 @@ def elementwise(run: RaggedBatch, op: Any, types: ResultTypes, *operands: Any) -
 @RAGGED.rule(BroadcastInDim)
 def broadcast(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
     """Along a ragged axis every row of a lane gets what the lane has; the adjoint is the sum over these rows."""
-    mark = at_rest(run.ragged_axes(op.shape))
+    mark = run.form(run.ragged_axes(op.shape), [x])
     stored = run.stored(mark, op.shape)
     own, (value, *_) = run.split(x)
     if own is None:
@@ -108,9 +108,9 @@ def kept_axes(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
     Raises: CannotCross: the rows of a lane would be interleaved.
     """
     old, new = run.ragged_axes(x.type.shape), run.ragged_axes(op.shape)
-    mark = at_rest(new)
+    mark = run.form(new, [x])
     front = [prod(shape[:axis]) for shape, axes in ((x.type.shape, old), (op.shape, new)) for axis, _ in axes[:1]]
-    if len(old) == len(new) == 1 and front[0] == front[1]:
+    if len(old) == 1 and type(mark) is RowsMark and front[0] == front[1]:
         (before,) = run.force(x, RowsMark(*old[0]))
         (shape,) = run.stored(mark, op.shape)
         if prod(shape) == prod(before.type.shape):
@@ -153,7 +153,7 @@ def dot(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, y: Any) -> Any:
     if all([_free(run, v, inner[i]) for i, v in enumerate(pair)]) and _same_rows(run, op, pair):
         mark = at_rest(run.ragged_axes(types[0].shape))
         return run.box(mark, run.guarded([perform(op, *[run.split(v)[1][0] for v in pair])], mark))
-    return run.by_bucket(op, types, [_contracted(run, v, inner[i]) for i, v in enumerate(pair)])
+    return run.by_bucket(op, types, [_contracted(run, v, inner[i]) for i, v in enumerate(pair)], zeros=())
 
 
 def _free(run: RaggedBatch, x: Any, inner: Sequence[int]) -> bool:
@@ -177,13 +177,13 @@ def _contracted(run: RaggedBatch, x: Any, inner: Sequence[int]) -> Any:
 
 def beside(run: RaggedBatch, op: Any, types: ResultTypes, *operands: Any) -> Any:
     """The rule of an operation that does not mix along any ragged axis of its operands."""
-    results = [at_rest(run.ragged_axes(t.shape)) for t in types]
+    results = [run.form(run.ragged_axes(t.shape), operands) for t in types]
     marks = [*results, *[x.dim for x in operands if x.run is run]]
     if all([type(mark) is RowsMark for mark in marks]):
         sized = type(op)(*[with_sizes(field, run.lanes.rows) for field in op.fields])
         ys = op.as_results(perform(sized, *[run.split(x)[1][0] for x in operands]))
         return op.from_results([run.box(mark, (y,)) for mark, y in zip(results, ys)])
-    return run.by_bucket(op, types, operands)
+    return run.by_bucket(op, types, operands, zeros=())
 
 
 def mixing(axes_of: Callable[..., Any]) -> Callable[..., Any]:

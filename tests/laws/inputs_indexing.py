@@ -118,7 +118,11 @@ CASES = [
     Case(s.Rev((0, 2)), (REAL,), (((2, 3, 4),), ((2, 0, 4),))),
     Case(s.Concatenate(1), (REAL, REAL, REAL), (((4, 3), (4, 1), (4, 0)),)),
     Case(s.Split((1, 0, 3), 0), (REAL,), (((4, 3),),)),
-    *[Case(r.Relocate(not gaps), (REAL, *[Involution(gaps)] * 2), (((4, 2), (4,), (4,)),)) for gaps in (True, False)],
+    *[
+        Case(r.Relocate(sizes, not gaps), (*[Involution(gaps)] * 2, *[REAL] * len(xs)), (((4,), (4,), *xs),))
+        for gaps in (True, False)
+        for sizes, xs in (((4,), [(4, 2)]), ((1, 3), [(4, 2)]), ((4,), [(3, 2), (0, 2), (1, 2)]), ((2, 2), [(2,)] * 2))
+    ],
     Case(d.DynamicSlice((2, 3)), (REAL, START, START), (((4, 5), (), ()),)),
     Case(d.DynamicSlice((0, 5)), (REAL, UNSIGNED, UNSIGNED), (((4, 5), (), ()),)),
     Case(d.DynamicSlice(()), (REAL,), (((),),)),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ...base.errors import DTypeMismatch, ShapeMismatch
 from ...base.stack import perform
+from ...core.arrays import scalar
 from ...core.columns import data_movement, linear_in
 from ...core.operation import operation, shared
 from ...types import dtypes
@@ -15,56 +17,72 @@ from ...types.array_type import array_type
 from ..elementwise.bitwise import bitwise_not
 from ..elementwise.comparison import lt, select
 from ..foundations.half_precision import in_bytes
-from ..foundations.shapes import broadcast_in_dim, move_axis, reshape
+from ..foundations.shapes import broadcast_in_dim, reshape
 from ..foundations.shapes import zeros as zeros_of
 from ..manipulation.creation import iota
-from ..manipulation.slicing import axis_at, lane_count
+from ..manipulation.slicing import axis_at, concatenate, lane_count, slice_in_dim, split
 from .gather_scatter import Gather
 from .gather_windows import GatherDimensionNumbers, GatherScatterMode
 
 
 # y[j] = x[index[j]] where index[j] >= 0; elsewhere 0, or with ``copies`` x[~index[j]], which has no cotangent.
 # No row is met twice, and ``inverse`` is the index of the map back: y'[i] = y[inverse[i]].
+# x is the operands one after the other, and the results are y in pieces of these sizes.
 @operation
 class Relocate:
+    sizes: tuple[int, ...]
     copies: bool = False
     dtypes = dtypes.ANY
+    multiple_results = True
 
-    def result_type(op, x, index, inverse):
-        if not x.shape or len(index.shape) != 1 or inverse.shape != x.shape[:1]:
+    def result_type(op, index, inverse, *xs):
+        first = xs[0]
+        if any([x.shape[1:] != first.shape[1:] or x.dtype != first.dtype or not x.shape for x in xs]):
+            raise ShapeMismatch(f"relocate: rows have one type, got {', '.join(map(str, xs))}.")
+        if index.shape != (sum(op.sizes),) or inverse.shape != (sum([x.shape[0] for x in xs]),):
             raise ShapeMismatch(
-                f"relocate: needs rows, an index vector, and an inverse with an element for each row, got {x}, {index} "
-                f"and {inverse}."
+                f"relocate: needs an index for each of {sum(op.sizes)} results, and one back for each row of "
+                f"{', '.join(map(str, xs))}, got {index} and {inverse}."
             )
         if not dtypes.is_integer(index.dtype) or inverse.dtype != index.dtype:
             raise DTypeMismatch(f"relocate: indices must be integers of one dtype, got {index} and {inverse}.")
-        return array_type((*index.shape, *x.shape[1:]), x.dtype, x.weak)
+        return tuple([array_type((size, *first.shape[1:]), first.dtype, first.weak) for size in op.sizes])
 
     @in_bytes
-    def evaluate(op, x, index, inverse):
-        y = x[np.where(index < 0, ~index, index)]
+    def evaluate(op, index, inverse, *xs):
+        y = (xs[0] if len(xs) == 1 else np.concatenate(xs))[np.where(index < 0, ~index, index)]
         if not op.copies:
             y[index < 0] = 0
-        return y
+        return tuple(np.split(y, np.cumsum(op.sizes)[:-1])) if len(op.sizes) > 1 else (y,)
 
-    def batch(op, dims, x, index, inverse):
-        d, *others = dims
-        if others == [None, None]:  # the lanes are part of each row
-            return perform(op, move_axis(x, d, 1), index, inverse), 1
-        size = lane_count((x, index, inverse), dims)
-        x, index, inverse = [axis_at(v, d, 0, size) for v, d in zip((x, index, inverse), dims)]
+    def batch(op, dims, index, inverse, *xs):
+        size = lane_count((index, inverse, *xs), dims)
+        if dims[:2] == (None, None):  # the lanes are part of each row
+            return perform(op, index, inverse, *[axis_at(x, d, 1, size) for x, d in zip(xs, dims[2:])]), 1
+        index, inverse, *xs = [axis_at(v, d, 0, size) for v, d in zip((index, inverse, *xs), dims)]
+        x = concatenate(xs, 1)
         count, rows = index.type.shape[1], x.type.shape[1]
-        whole = reshape(x, (size * rows, *x.type.shape[2:]))
-        y = perform(op, whole, _in_lanes(index, rows), _in_lanes(inverse, count))
-        return reshape(y, (size, count, *y.type.shape[1:])), 0
+        x = reshape(x, (size * rows, *x.type.shape[2:]))
+        y = relocate(x, _in_lanes(index, rows), _in_lanes(inverse, count), op.copies)
+        return split(reshape(y, (size, count, *y.type.shape[1:])), op.sizes, 1), 0
 
-    jvp = linear_in(0)
+    def jvp(op, primals, tangents):
+        return linear_in(*range(2, len(primals)))(op, primals, tangents)
 
-    def transpose(op, ct, x, index, inverse):
-        return perform(shared(Relocate, False), ct, inverse, index)
+    def transpose(op, cts, index, inverse, *xs, wrt):
+        """The cotangent of one operand: from the results, by the part of ``inverse`` for its rows."""
+        x = xs[wrt - 2]
+        start, size = sum([x.shape[0] for x in xs[: wrt - 2]]), x.shape[0]
+        if len(xs) > 1:
+            inverse = slice_in_dim(inverse, start, start + size)
+            zero, end = [scalar(i, index.type.dtype) for i in (0, size)]
+            index = index - start
+            index = select(lt(index, zero) | (index >= end), index * 0 - 1, index)
+        cts = [zeros_of(x.update(shape=(n, *x.shape[1:]))) if ct is None else ct for ct, n in zip(cts, op.sizes)]
+        return perform(shared(Relocate, (size,), False), inverse, index, *cts)[0]
 
-    def lower(op, emit, x, index, inverse):
-        return emit.decompose(lambda x, index: _gathered(op, x, index), x, index)
+    def lower(op, emit, index, inverse, *xs):
+        return emit.decompose(lambda index, *xs: _gathered(op, index, concatenate(xs, 0)), index, *xs)
 
     flops = data_movement
 
@@ -77,14 +95,17 @@ def _in_lanes(index: Any, rows: int) -> Any:
     return reshape(select(lt(index, 0), index - start, index + start), (size * count,))
 
 
-def _gathered(op: Any, x: Any, index: Any) -> Any:
-    """The result, performed by a gather."""
-    none = lt(index, 0)
-    rank = len(x.type.shape)
-    at = reshape(select(none, bitwise_not(index), index), (*index.type.shape, 1))
-    numbers = GatherDimensionNumbers(tuple(range(1, rank)), (0,), (0,))
-    y = perform(Gather(numbers, (1, *x.type.shape[1:]), mode=GatherScatterMode.CLIP), x, at)
-    return y if op.copies else select(broadcast_in_dim(none, y.type.shape, (0,)), zeros_of(y.type), y)
+def _gathered(op: Any, index: Any, x: Any) -> list[Any]:
+    """The results, performed by a gather for each: what moves them on is computed together with it."""
+    numbers = GatherDimensionNumbers(tuple(range(1, len(x.type.shape))), (0,), (0,))
+    gather = Gather(numbers, (1, *x.type.shape[1:]), mode=GatherScatterMode.CLIP)
+    found = []
+    for at in split(index, op.sizes):
+        none = lt(at, 0)
+        y = perform(gather, x, reshape(select(none, bitwise_not(at), at), (*at.type.shape, 1)))
+        mask = broadcast_in_dim(none, y.type.shape, (0,))
+        found.append(y if op.copies else select(mask, zeros_of(y.type), y))
+    return found
 
 
 def relocate(x: Any, index: Any, inverse: Any, copies: bool = False) -> Any:
@@ -92,4 +113,9 @@ def relocate(x: Any, index: Any, inverse: Any, copies: bool = False) -> Any:
 
     A negative index ``~i`` is padding: 0, or with ``copies`` row ``i``, whose cotangent is taken to be 0.
     """
-    return perform(shared(Relocate, copies), x, index, inverse)
+    return relocated([x], index, inverse, index.type.shape, copies)[0]
+
+
+def relocated(xs: Sequence[Any], index: Any, inverse: Any, sizes: Sequence[int], copies: bool = False) -> Any:
+    """``relocate`` of arrays one after the other, the result in pieces of these sizes."""
+    return perform(shared(Relocate, tuple(sizes), copies), index, inverse, *xs)

@@ -1,5 +1,9 @@
 """Operations that do not mix along the ragged axis, and products: each equals the loop over lanes."""
 
+from collections import Counter
+
+import numpy as np
+import pytest
 from helpers.ragged_lanes import R, law_of_lanes
 
 import handlax as hx
@@ -17,6 +21,17 @@ def heads(x):
 def causal(x):
     place = hnp.arange(x.shape[0])
     return softmax(hnp.where(place[:, None] >= place, x @ x.T, -9.0), -1) @ x
+
+
+def by_hand(x):
+    scores = x @ x.T
+    powers = hnp.exp(scores - scores.max(1, keepdims=True, initial=-9.0))
+    return (powers / powers.sum(1, keepdims=True)) @ x
+
+
+def entropy(x):
+    shares = softmax(x @ x.T, axis=-1)
+    return x - (shares * hnp.log(shares)).sum(1, keepdims=True)
 
 
 # a function of a lane, its arguments (``helpers.ragged_lanes``), and the axes of its results
@@ -51,5 +66,46 @@ CASES = {
     "heads": (heads, "rows", R),
     "columns of scores": (lambda x: (x @ x.T)[:, hnp.argsort(x[:, 0])] @ x, "rows", R),
     "causal": (causal, "rows", R),
+    "rows at the ranks of scores": (lambda x: x[((x @ x.T) > 1).sum(1) - 1], "rows", R),
+    "softmax by hand": (by_hand, "rows", R),
+    "logarithms of shares": (entropy, "rows", R),
+    "scores by logarithms of shares": (lambda x: ((x @ x.T) * hnp.log(softmax(x @ x.T / 9))).sum(1) / 99, "rows", R),
+    "shares contracted along the other axis": (lambda x: softmax(x @ x.T).T @ x, "rows", R),
+    "shares of all scores": (lambda x: softmax(x @ x.T, axis=(0, 1)) @ x, "rows", R),
+    "shares of shares": (lambda x: softmax(softmax(x @ x.T, axis=0), axis=1) @ softmax(x @ x.T) @ x, "rows", R),
+    "matrices of the lane": (lambda x, w: hnp.tanh(x @ w) @ w.T + x, "rows matrix", R),
+    "matrices of the lane, reshaped": (lambda x, w: (x @ w).reshape(-1, 1, 2).sum(1), "rows matrix", R),
 }
 test_eager_lanes, test_compiled_lanes = law_of_lanes(CASES)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [((2, 0, 3), (0, 3, 2)), ((40, 3, 0), (0, 33, 70))], ids=str)
+def test_attention_to_empty_lanes_is_zero(queries, keys):
+    rng = np.random.default_rng(0)
+    x, y = [hnp.asarray(rng.standard_normal((sum(n), 3)).astype("float32")) for n in (queries, keys)]
+    f = lambda x, y: softmax(x @ y.T) @ y
+    mapped = lambda x, y: hx.vmap(f, (R, R), R)(hx.Ragged(x, queries), hx.Ragged(y, keys)).data
+    q, k = [np.split(np.arange(sum(n)), np.cumsum(n)[:-1]) for n in (queries, keys)]
+    loop = lambda x, y: hnp.concatenate([f(x[i], y[j]) if len(j) else 0 * x[i] for i, j in zip(q, k)])
+    np.testing.assert_allclose(mapped(x, y), loop(x, y), rtol=1e-5, atol=1e-5)
+    wanted = hx.grad(lambda x, y: hnp.sin(loop(x, y)).sum(), (0, 1))(x, y)
+    for a, b in zip(hx.grad(lambda x, y: hnp.sin(mapped(x, y)).sum(), (0, 1))(x, y), wanted):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def operations(f, *lengths):
+    """How often each operation occurs in the program of attention over lanes of these known lengths."""
+    x = hnp.ones((sum(lengths), 3))
+    program = hx.make_program(lambda x: hx.vmap(f, R, R)(hx.Ragged(x, lengths)).data)(x)
+    return Counter([op.name for op in program.ops])
+
+
+def test_lanes_of_one_length_are_neither_moved_nor_masked():
+    found = operations(heads, 5, 5, 5)
+    assert not found["relocate"] and not found["select_n"] and not found["gather"]
+
+
+def test_scores_are_masked_once_in_each_bucket_with_padding():
+    found = operations(lambda x: softmax(x @ x.T) @ x, 3, 5, 40, 64, 70)
+    assert found["dot_general"] == 2 * 3 and found["softmax"] == 3
+    assert found["select_n"] == 2  # the third bucket is one lane, as long as its padding
