@@ -59,8 +59,8 @@ class Relocate:
         size = lane_count((index, inverse, *xs), dims)
         if dims[:2] == (None, None):  # the lanes are part of each row
             return perform(op, index, inverse, *[axis_at(x, d, 1, size) for x, d in zip(xs, dims[2:])]), 1
-        index, inverse, *xs = [axis_at(v, d, 0, size) for v, d in zip((index, inverse, *xs), dims)]
-        x = concatenate(xs, 1)
+        index, inverse, *rows_of = [axis_at(v, d, 0, size) for v, d in zip((index, inverse, *xs), dims)]
+        x = concatenate(rows_of, 1)
         count, rows = index.type.shape[1], x.type.shape[1]
         x = reshape(x, (size * rows, *x.type.shape[2:]))
         y = relocate(x, _in_lanes(index, rows), _in_lanes(inverse, count), op.copies)
