@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -239,3 +241,47 @@ def test_ragged_lanes_have_no_chunks():
     x = hx.Ragged(hnp.arange(4.0), (3, 1))
     with pytest.raises(errors.BadArgument, match="lanes of different lengths have no chunks of one type"):
         hx.vmap(lambda x: x.sum(), hx.ragged_axis, group=True)(x)
+
+
+def by_rule(g):
+    f = hx.custom_jvp(g)
+    f.defjvp(lambda primals, tangents: (g(*primals), hx.jvp(g, primals, tangents)[1]))
+    return f
+
+
+AROUND = {
+    "cond": lambda g: lambda x: lax.cond(x[0] > 0.6, g, lambda x: x / 2, x),
+    "other cond": lambda g: lambda x: lax.cond(x.sum() > 2, lambda x: hnp.sin(x), g, x),
+    "switch": lambda g: lambda x: lax.switch((2 * x[0]).astype(int), [g, lambda x: x + 1, lambda x: g(x) * x], x),
+    "scan": lambda g: lambda x: lax.scan(lambda c, y: (g(c), y * c), x, hnp.stack([x, 2 * x]))[1][1],
+    "fori_loop": lambda g: lambda x: lax.fori_loop(0, 2, lambda i, c: g(c) + i, x),
+    "while": lambda g: lambda x: lax.while_loop(
+        lambda c: c[0] < x[0], lambda c: (c[0] + 1, g(c[1])), (0, x), max_steps=3)[1],
+    "jit": hx.jit,
+    "checkpoint": hx.checkpoint,
+    "custom rule": by_rule,
+    "grad": lambda g: hx.grad(lambda x: (g(x) * x).sum()),
+    "vmap": lambda g: lambda x: hx.vmap(g)(hnp.stack([x, 1 - x]))[1],
+    "grouped vmap": lambda g: lambda x: hx.vmap(g, group=1)(hnp.stack([x, 1 - x])).sum(0),
+    "disable_jit": lambda g: lambda x: without_jit(g, x),
+}
+
+
+def without_jit(g, x):
+    with hx.disable_jit():
+        return g(x)
+
+
+def nests():
+    for (i, outer), (k, inner) in itertools.permutations(enumerate(AROUND), 2):
+        yield pytest.param(outer, inner, marks=[] if k == i + 1 and i % 3 == 0 else [pytest.mark.sweep])
+
+
+@pytest.mark.parametrize(("outer", "inner"), [*nests()])
+def test_in_nests(outer, inner):
+    branch = lambda x: lax.cond(x[1] > 0.5, lambda x: hnp.tanh(x) * x[::-1], lambda x: 0.5 * x, x)
+    f = AROUND[outer](AROUND[inner](branch))
+    plain, grouped = [hx.vmap(f, group=group) for group in (False, 3)]
+    agree(grouped(X), plain(X))
+    slope = lambda f: hx.value_and_grad(lambda x: (f(x) ** 2).sum())
+    agree(hx.jit(slope(grouped))(X), hx.jit(slope(plain))(X))
