@@ -82,6 +82,7 @@ from .interpreters.handlers.state_movements import tally as tally
 from .interpreters.ragged import indexing_rules as _indexing_rules
 from .interpreters.ragged import loop_rules as _loop_rules
 from .interpreters.ragged import mixing_rules as _mixing_rules
+from .interpreters.ragged import part_rules as _part_rules
 from .interpreters.ragged import random_rules as _random_rules
 from .interpreters.ragged import row_rules as _row_rules
 from .interpreters.ragged.ragged_array import Ragged as Ragged

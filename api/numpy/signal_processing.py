@@ -15,10 +15,11 @@ from ..effects.operations.elementwise.complex_parts import conj
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.foundations import shapes
 from ..effects.operations.manipulation.operand_promotion import promote, together
-from ..effects.operations.manipulation.slicing import concatenate, index_in_dim, pad, rev, slice_in_dim
+from ..effects.operations.manipulation.slicing import concatenate, pad, rev, slice, slice_in_dim
 from ..effects.operators.numpy_arithmetic import remainder
 from ..effects.types import dtypes
 from ..effects.types.dtypes import canonical, default_float
+from ..effects.types.extent import Extent, positive
 from .arrays.argument_conversion import array_of, inexact, like
 from .arrays.indexing_operations import take
 from .mathematics.elementary_functions import i0
@@ -26,6 +27,11 @@ from .mathematics.matrix_products import contract
 from .statistics.sorting_searching import argsort, searchsorted
 
 __all__ = ["bartlett", "blackman", "convolve", "correlate", "hamming", "hanning", "interp", "kaiser"]
+
+
+def _last_place(size: Any) -> Any:
+    """The last place of an axis, at least 1."""
+    return max(1, size - 1) if isinstance(size, int) else 1 + convert(positive(size - 2), np.dtype("int32"))
 
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
@@ -48,7 +54,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         at, xs, ys = _round(at, xs, ys, period)
         left = right = None
     size = xs.type.shape[0]
-    upper = clamp(1, searchsorted(xs, at, "right"), max(1, size - 1))
+    upper = clamp(1, searchsorted(xs, at, "right"), _last_place(size))
     x1, y1 = take(xs, upper, mode="clip"), take(ys, upper, mode="clip")
     x0, y0 = (take(v, upper - 1, mode="clip") for v in (xs, ys))
     width = sub(x1, x0)
@@ -56,15 +62,13 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     part = div(sub(at, x0), select_n(flat, width, like(width, 1)))
     part, y0, y1 = together("interp", part, y0, y1)
     y = select_n(flat, add(y0, mul(part, sub(y1, y0))), y0)
-    for side, compare, i in ((left, lt, 0), (right, gt, size - 1)):
+    for side, compare, i in ((left, lt, 0), (right, gt, -1)):
         if isinstance(side, str):
             if side != "extrapolate":
                 raise BadArgument(f"interp: outside is a number or 'extrapolate', got {side!r}.")
             continue
-        end = index_in_dim(
-            ys if side is None else shapes.broadcast(convert(side, y.type.dtype), (size,)), i, keepdims=False
-        )
-        edge = shapes.broadcast(index_in_dim(xs, i, keepdims=False), at.type.shape)
+        end = ys[i] if side is None else convert(side, y.type.dtype)
+        edge = shapes.broadcast(xs[i], at.type.shape)
         y = select_n(compare(at, edge), y, shapes.broadcast(convert(end, y.type.dtype, y.type.weak), y.type.shape))
     return convert(y, y.type.dtype)
 
@@ -82,7 +86,10 @@ def _round(at: Any, xs: Any, ys: Any, period: Any) -> tuple[Any, Any, Any]:
 
 def _windows(x: Any, width: int, count: int) -> Any:
     """``y[j, i] = x[i + j]`` for ``j < width``, ``i < count``, made by a broadcast and two reshapes."""
-    size = x.type.shape[0]
+    size: Any = x.type.shape[0]
+    if isinstance(size, Extent):
+        parts = [shapes.reshape(slice(x, (j,), (j + count,)), (1, count)) for j in range(width)]
+        return concatenate(parts, 0)
     rows = shapes.broadcast_in_dim(x, (width + 1, size), (1,))
     flat = slice_in_dim(shapes.reshape(rows, ((width + 1) * size,)), 0, width * (size + 1))
     return slice_in_dim(shapes.reshape(flat, (width, size + 1)), 0, count, axis=1)
@@ -92,7 +99,7 @@ def _convolved(name: str, x: Any, y: Any, mode: str, precision: Any, preferred: 
     """``z[k] = sum over j of x[k + j - m + 1] * y[j]``, y shorter; cut to the mode."""
     n, m = x.type.shape[0], y.type.shape[0]
     if mode == "valid":
-        around, count = (0, 0), n - m + 1
+        around, count = (0, 0), positive(n - m + 1)
     elif mode == "same":
         around, count = (m // 2, m - m // 2 - 1), n
     elif mode == "full":
@@ -112,6 +119,12 @@ def _vectors(name: str, a: Any, v: Any, preferred: Any) -> list[Any]:
     return [x, y] if whole and dtypes.is_integer(x.type.dtype) else [inexact(x), inexact(y)]
 
 
+def _longer(x: Any, y: Any) -> bool:
+    """Whether ``x`` is the longer vector; a lane of unknown length is taken to be longer than what all lanes share."""
+    ragged = [isinstance(size, Extent) for size in (x.type.shape[0], y.type.shape[0])]
+    return ragged[0] and not ragged[1] if any(ragged) else x.size > y.size
+
+
 def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """``convolve(a, v)[k] == sum over j of a[j] * v[k - j]``; "same": the longer size, "valid": full overlaps.
 
@@ -122,7 +135,7 @@ def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, prefe
     Array([1., 3., 5., 3.], dtype=float32)
     """
     x, y = _vectors("convolve", a, v, preferred_element_type)
-    if x.size < y.size:
+    if _longer(y, x):
         x, y = y, x
     return _convolved("convolve", x, rev(y, (0,)), mode, precision, preferred_element_type)
 
@@ -139,7 +152,7 @@ def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, pre
     x, y = _vectors("correlate", a, v, preferred_element_type)
     if dtypes.is_complex(y.type.dtype):
         y = conj(y)
-    if x.size >= y.size:
+    if not _longer(y, x):
         return _convolved("correlate", x, y, mode, precision, preferred_element_type)
     return rev(_convolved("correlate", y, x, mode, precision, preferred_element_type), (0,))
 

@@ -24,6 +24,8 @@ from ..operations.elementwise.arithmetic import add
 from ..operations.elementwise.bitwise import bitwise_and
 from ..operations.elementwise.comparison import lt
 from ..operations.elementwise.conversion import convert
+from ..operations.foundations.shapes import move_axis, reshape
+from ..operations.reductions.reductions import InstalledScan
 from ..programs.closure_conversion import close_all
 from ..programs.higher_order import HigherOrder
 from ..programs.program import Program
@@ -367,3 +369,17 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
 
     advance.__name__ = name_of(body_fun)
     return _while("fori_loop", more, advance, (first, last, init_val), below=1)[2]
+
+
+def _along_lane(combine: Any, first: Sequence[Any], xs: Sequence[Any], axis: int) -> tuple[list[Any], list[Any]]:
+    """``xs`` combined with ``first``, which has size 1 along ``axis``, row by row: the last, and all prefixes."""
+
+    def step(carry: Sequence[Any], rows: Sequence[Any]) -> Any:
+        new = combine(carry, [reshape(row, c.type.shape) for row, c in zip(rows, carry)])
+        return list(new), [reshape(y, row.type.shape) for y, row in zip(new, rows)]
+
+    last, ys = scan(step, list(first), [move_axis(x, axis, 0) for x in xs])
+    return last, [move_axis(y, 0, axis) for y in ys]
+
+
+InstalledScan.along = staticmethod(_along_lane)

@@ -52,6 +52,7 @@ class Quotient(NamedTuple):
 
 Monomial = tuple[Any, ...]  # its factors: the numbers of lengths, in order, then parts. (0, 0, 1) is n0*n0*n1
 _INTERNED: dict[Any, Extent] = {}
+LONGEST = 2**31 - 2  # places of a lane, and their number, are int32
 TYPICAL = 256  # a length where only an estimate is needed
 
 
@@ -111,7 +112,7 @@ class Extent(ImmutableObject):
     @property
     def least(self) -> float:
         """A lower bound: lengths are not negative."""
-        return -most(-self, lambda monomial: inf)
+        return -most(-self, _unknown)
 
     def __add__(self, other: Any) -> Any:
         terms = _terms(other)
@@ -144,6 +145,9 @@ class Extent(ImmutableObject):
             return self.value // other, self.value % other
         quotient = floor_divided(self, terms[0][1])
         return quotient, self - quotient * terms[0][1]
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self.value, other % self.value
 
     def __floordiv__(self, other: Any) -> Any:
         return divmod(self, other)[0]
@@ -348,6 +352,11 @@ def least(size: Any) -> float:
     return size.least if type(size) is Extent else size
 
 
+def _unknown(monomial: Monomial) -> float:
+    """What a product of lengths is at most, if nothing is known of them but that they are int32."""
+    return inf if len(monomial) > 1 else LONGEST
+
+
 def _divided(bound: float, divisor: int) -> float:
     return bound if bound in (inf, -inf) else bound // divisor
 
@@ -420,7 +429,7 @@ def _decided(f: Callable[[Any, Any], Any], n: Extent, other: Any, internal: bool
     if _terms(other) is not None:
         difference = n - other
         low = difference if type(difference) is int else difference.least
-        high = difference if type(difference) is int else -(-difference).least
+        high = difference if type(difference) is int else most(difference, _unknown)
         answers = {f(low, 0), f(high, 0)}
         if len(answers) == 1:
             return answers.pop()

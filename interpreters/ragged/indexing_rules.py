@@ -12,61 +12,15 @@ from ...effects.core.columns import BATCH
 from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_or
 from ...effects.operations.elementwise.comparison import clamp, eq, le, lt, ne, select
 from ...effects.operations.elementwise.conversion import convert
-from ...effects.operations.foundations.shapes import broadcast_in_dim, full, move_axis, reshape
-from ...effects.operations.indexing.dynamic_slicing import DynamicSlice, DynamicUpdateSlice
+from ...effects.operations.foundations.shapes import broadcast_in_dim, full
 from ...effects.operations.indexing.gather_scatter import Gather, ScatterFamily
 from ...effects.operations.indexing.gather_windows import GatherScatterMode, window_sizes
 from ...effects.types.extent import Extent
 from .lane_lengths import INT32, constant, line, take_rows
 from .ragged_batch import RAGGED, RaggedBatch, ResultTypes, RowsMark
-from .row_rules import beside, mixing
+from .row_rules import beside
 
 FILL, ONE_HOT = GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT
-
-
-@RAGGED.rule(DynamicSlice)
-@mixing(lambda op, x, *starts: [d for d, (n, size) in enumerate(zip(x.type.shape, op.slice_sizes)) if size != n])
-def piece(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, *starts: Any) -> Any:
-    """Rows from a place of each lane on, which is clamped so that they lie in it."""
-    axes = run.ragged_axes(x.type.shape)
-    if len(axes) > 1:
-        return run.by_bucket(op, types, [x, *_starts(run, x, op.slice_sizes, starts)])
-    ((axis, extent),) = axes
-    n, size = run.lanes.of(extent), op.slice_sizes[axis]
-    at = convert(run.force(starts[axis], 0)[0], INT32)
-    with inside(run.outer):
-        at = clamp(scalar(0, INT32), at, n.values - size) + n.starts
-        shape = (run.size, size)
-        index = broadcast_in_dim(at, shape, (0,)) + broadcast_in_dim(line(size), shape, (1,))
-        index = clamp(scalar(0, INT32), index, scalar(n.total - 1, INT32))
-        rows = take_rows(move_axis(run.rows(x), axis, 0), reshape(index, (run.size * size,)))
-        value = reshape(rows, (*shape, *rows.type.shape[1:]))
-    y = run.box(0, (move_axis(value, 1, 1 + axis),))
-    others = [scalar(0, INT32) if d == axis else convert(s, INT32) for d, s in enumerate(starts)]
-    if op.slice_sizes == y.type.shape:
-        return y
-    return run.answer(op, (y, *others))
-
-
-@RAGGED.rule(DynamicUpdateSlice)
-@mixing(lambda op, x, u, *starts: [d for d, (n, size) in enumerate(zip(x.type.shape, u.type.shape)) if size != n])
-def piece_replaced(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, u: Any, *starts: Any) -> Any:
-    """Rows from a place of each lane on, which is clamped so that they lie in it, on padded lanes."""
-    return run.by_bucket(op, types, [x, u, *_starts(run, x, u.type.shape, starts)])
-
-
-def _starts(run: RaggedBatch, x: Any, sizes: Sequence[Any], starts: Sequence[Any]) -> list[Any]:
-    """The starts of a slice of these sizes, along ragged axes clamped to the lane, in each bucket."""
-    found: list[Any] = []
-    for start, extent, size in zip(starts, x.type.shape, sizes):
-        if type(extent) is not Extent or extent is size:
-            found.append(start)
-            continue
-        kind = start.type.dtype
-        parts = run.padded(start, run.lanes.rounded)
-        lengths = [convert(n, kind) for n in _lengths(run, extent)]
-        found.append([clamp(scalar(0, kind), part, n - scalar(size, kind)) for part, n in zip(parts, lengths)])
-    return found
 
 
 def _lengths(run: RaggedBatch, size: Any) -> list[Any]:

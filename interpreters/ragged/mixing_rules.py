@@ -1,38 +1,19 @@
-"""Ragged rules of operations that mix along the ragged axis: folds, prefixes, orders and joins."""
+"""Ragged rules of operations that mix along the ragged axis: folds, prefixes and orders."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from ...effects.base.errors import CannotCross
-from ...effects.base.stack import inside, perform
+from ...effects.base.stack import perform
 from ...effects.core.arrays import scalar
 from ...effects.core.operation import result_type, shared
-from ...effects.operations.elementwise.comparison import clamp, lt, select
-from ...effects.operations.foundations.shapes import (
-    ReduceSum,
-    broadcast_in_dim,
-    full,
-    move_axis,
-    reduce_sum,
-    reshape,
-)
-from ...effects.operations.indexing.relocation import relocate
+from ...effects.operations.elementwise.bitwise import bitwise_not
+from ...effects.operations.elementwise.comparison import select
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations.shapes import ReduceSum, broadcast_in_dim, full, move_axis, reduce_sum
 from ...effects.operations.linalg import Cholesky, TriangularSolve
-from ...effects.operations.manipulation.creation import iota
-from ...effects.operations.manipulation.slicing import (
-    Concatenate,
-    Pad,
-    Rev,
-    Slice,
-    Split,
-    concatenate,
-    pad,
-    rev,
-    slice_in_dim,
-)
-from ...effects.operations.manipulation.slicing import slice as slice_at
+from ...effects.operations.manipulation.slicing import pad
 from ...effects.operations.reductions.cumulative import Cumlogsumexp, Cummax, Cummin, Cumprod, Cumsum
 from ...effects.operations.reductions.generic_reduce import Reduce
 from ...effects.operations.reductions.reductions import (
@@ -50,9 +31,7 @@ from ...effects.operations.reductions.reductions import (
 )
 from ...effects.operations.reductions.softmax import Softmax
 from ...effects.operations.reductions.sorting import Sort, TopK
-from ...effects.types.extent import Extent, extents_in, positive
-from .lane_lengths import INT32, line, take_rows
-from .moved_rows import moved
+from .lane_lengths import INT32
 from .ragged_batch import RAGGED, RaggedBatch, ResultTypes, RowsMark, equal_lengths
 from .row_rules import mixing
 
@@ -145,147 +124,37 @@ RAGGED.rule(Cummin)(running(highest))
 RAGGED.rule(Cumlogsumexp)(running(lowest))
 
 
-def _rows_first(run: RaggedBatch, x: Any) -> Any:
-    """The rows of a value, along its dimension 0."""
-    ((axis, _),) = run.ragged_axes(x.type.shape)
-    return move_axis(run.rows(x), axis, 0)
-
-
-def _one_axis(run: RaggedBatch, op: Any, *operands: Any) -> None:
-    """Raises: CannotCross: an operand has several ragged axes."""
-    for x in operands:
-        if len(run.ragged_axes(x.type.shape)) > 1:
-            raise CannotCross(
-                f"{op.name}: along a ragged axis of a value that has another one there is no rule, got {x.type}."
-            )
-
-
 @RAGGED.rule(Sort)
 @mixing(lambda op, *xs: (op.dimension,))
 def order(run: RaggedBatch, op: Any, types: ResultTypes, *xs: Any) -> Any:
-    """All rows in one order, by the lane first."""
-    _one_axis(run, op, *xs)
-    mark = RowsMark(*run.ragged_axes(xs[0].type.shape)[0])
-    values = [run.rows(x) for x in xs]
-    lane = broadcast_in_dim(run.lanes.of(mark.extent).segment, values[0].type.shape, (mark.axis,))
-    _, *ys = perform(shared(Sort, op.dimension, op.is_stable, op.num_keys + 1), lane, *values)
-    return tuple([run.box(mark, (y,)) for y in ys])
+    """All rows in one order, by the lane first; of padded lanes, the rows that a lane has first."""
+    axes, at = run.ragged_axes(xs[0].type.shape), op.dimension
+    if len(axes) == 1:
+        values = [run.rows(x) for x in xs]
+        lane = broadcast_in_dim(run.lanes.of(axes[0][1]).segment, values[0].type.shape, (at,))
+        _, *ys = perform(shared(Sort, at, op.is_stable, op.num_keys + 1), lane, *values)
+        return tuple([run.box(RowsMark(*axes[0]), (y,)) for y in ys])
+    partition, found = run.lanes.rounded, []
+    for k, parts in enumerate(zip(*[run.padded(x, partition) for x in xs])):
+        mask = run.lanes.mask(dict(axes)[at], partition, k)
+        behind = broadcast_in_dim(convert(bitwise_not(mask), INT32), parts[0].type.shape, (0, 1 + at))
+        found.append(perform(shared(Sort, 1 + at, op.is_stable, op.num_keys + 1), behind, *parts)[1:])
+    return tuple([run.from_buckets(column, t.shape, partition) for t, column in zip(types, zip(*found))])
 
 
-@RAGGED.rule(Rev)
-@mixing(lambda op, x: op.dimensions)
-def reverse(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
-    """Rows exchanged within each lane; along other axes reversed as they are."""
-    shape = x.type.shape
-    own = dict(run.ragged_axes(shape))
-    others = tuple([d for d in op.dimensions if d not in own])
-    for d in op.dimensions:
-        if d not in others:
-            x = moved(run, x, d, shape[d], 1, -1, shape[d] - 1)
-    with inside(run):
-        return rev(x, others)
-
-
-@RAGGED.rule(Concatenate)
-@mixing(lambda op, *xs: (op.dimension,))
-def join(run: RaggedBatch, op: Any, types: ResultTypes, *xs: Any) -> Any:
-    """The lanes of all operands interleaved: lane i has its rows of the first, then of the second, ..."""
-    _one_axis(run, op, *xs)
-    d = op.dimension
-    sizes = [x.type.shape[d] for x in xs]
-    lengths = [run.lanes.of(size) for size in sizes]
-    whole = run.lanes.of(types[0].shape[d])
-    rows = [
-        _rows_first(run, x) if type(size) is Extent else _rows_of_lanes(run, x, d, n.total)
-        for x, size, n in zip(xs, sizes, lengths)
-    ]
-    places = {n.place for n in (*lengths, whole)}
-    with inside(whole.place if len(places) == 1 else run.lanes.outer):
-        index, inverse = _interleaved(whole, lengths, rows)
-    y = relocate(concatenate(rows, 0), index, inverse, copies=True)
-    return run.box(RowsMark(d, types[0].shape[d]), (move_axis(y, 0, d),))
-
-
-def _rows_of_lanes(run: RaggedBatch, x: Any, d: int, total: int) -> Any:
-    """The rows of a value that has one size along ``d`` in all lanes, lane by lane."""
-    (value,) = run.force(x, 0)
-    value = move_axis(value, 1 + d, 1)
-    return reshape(value, (value.type.shape[0] * value.type.shape[1], *value.type.shape[2:]))
-
-
-def _interleaved(whole: Any, lengths: Sequence[Any], rows: Sequence[Any]) -> tuple[Any, Any]:
-    """The index of ``join``: of the rows of all operands, one after the other, into those of the result; and back."""
-    index = line(whole.total) * 0
-    back = []
-    offset = 0
-    before = whole.values * 0
-    for n, given in zip(lengths, rows):
-        place = whole.within - take_rows(before, whole.lane)
-        here = place + take_rows(n.starts, whole.lane) + offset
-        index = select(lt(place, 0), index, here)
-        count = given.type.shape[0]
-        target = take_rows(whole.starts + before, n.lane) + n.within
-        back.append(slice_in_dim(select(n.real, target, line(n.total) * 0 - 1), 0, count))
-        offset += count
-        before = before + n.values
-    index = clamp(scalar(0, INT32), index, scalar(max(offset - 1, 0), INT32))
-    last = broadcast_in_dim(take_rows(index, reshape(whole.last, (1,))), index.type.shape, (0,))
-    return select(whole.real, index, -1 - last), concatenate(back, 0)
-
-
-def _sliced(op: Any, x: Any) -> list[int]:
-    """The dimensions of which a slice takes a part."""
-    whole = [(0, n, 1) for n in x.type.shape]
-    return [d for d, part in enumerate(zip(op.start, op.limit, op.strides)) if part != whole[d]]
-
-
-@RAGGED.rule(Slice)
-@mixing(_sliced)
-def part(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
-    """Rows of each lane, which has as many as its length says; along other axes sliced as it is."""
-    ragged = [axis for axis, _ in run.ragged_axes(x.type.shape)]
-    taken = [d for d in _sliced(op, x) if d in ragged]
-    with inside(run):
-        sides = (op.start, op.limit, op.strides)
-        whole = ([0] * x.ndim, x.type.shape, [1] * x.ndim)
-        x = slice_at(x, *[[w[d] if d in taken else side[d] for d in range(x.ndim)] for w, side in zip(whole, sides)])
-    for d in taken:
-        x = moved(run, x, d, types[0].shape[d], op.strides[d], 1, -op.start[d])
-    return x
-
-
-@RAGGED.rule(Pad)
-@mixing(lambda op, x, value: [d for d, part in enumerate(op.config) if any(part)])
-def extend(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, value: Any) -> Any:
-    """Rows moved apart within each lane, and the value where there is none then."""
-    shape = types[0].shape
-    sizes = list(zip(x.type.shape, shape))
-    taken = [d for d, part in enumerate(op.config) if any(part) and run.lanes.owns(extents_in(sizes[d]))]
-    with inside(run):
-        x = pad(x, value, [(0, 0, 0) if d in taken else part for d, part in enumerate(op.config)])
-    for d in taken:
-        low, _, interior = op.config[d]
-        given = x.type.shape[d]
-        x = moved(run, x, d, shape[d], 1, interior + 1, low)
-        with inside(run):
-            place = iota(INT32, shape[d]) - low
-            there = (place >= 0) & (place < given + positive(given - 1) * interior)
-            if interior:
-                there = there & (place % (interior + 1) == 0)
-            x = select(broadcast_in_dim(there, x.type.shape, (d,)), x, broadcast_in_dim(value, x.type.shape, ()))
-    return x
-
-
-@RAGGED.rule(Split)
+@RAGGED.rule(TopK)
 @mixing(lambda op, x: (op.axis,))
-def pieces(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
-    """A slice for each size."""
-    starts = [sum(op.sizes[:k]) for k in range(len(op.sizes))]
-    with inside(run):
-        return tuple([slice_in_dim(x, a, a + size, axis=op.axis) for a, size in zip(starts, op.sizes)])
+def largest(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
+    """Of padded lanes; of a lane with fewer than k rows, the least number behind them."""
+    kind, at = x.type.dtype, 1 + op.axis
+    parts = []
+    for part in run.filled(x, {op.axis: lowest(kind)}):
+        more = max(op.k - part.type.shape[at], 0)
+        widths = [(0, more if d == at else 0, 0) for d in range(part.ndim)]
+        parts.append(pad(part, scalar(lowest(kind), kind), widths))
+    return run.by_bucket(op, types, [parts])
 
 
-RAGGED.rule(TopK)(mixing(lambda op, x: (op.axis,))(equal_lengths))
 RAGGED.rule(Cholesky)(mixing(lambda op, x: _matrix(x))(equal_lengths))
 RAGGED.rule(TriangularSolve)(mixing(lambda op, a, b: _matrix(a))(equal_lengths))
 

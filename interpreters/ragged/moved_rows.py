@@ -69,6 +69,13 @@ class Frame:
         bucket = self.bucket
         return self.lanes.kept(("rows", size, id(bucket)), lambda: BucketRows(self.lanes, bucket, size))
 
+    def __len__(self) -> int:
+        return self.lanes.count if self.bucket is None else len(self.bucket.lanes)
+
+    def pick(self, values: Any) -> Any:
+        """The values of these lanes, from those of all."""
+        return values if self.bucket is None else take_rows(values, constant(self.bucket.lanes))
+
     def place(self, *sizes: Any) -> Run:
         """Where index arrays that depend on these sizes are computed."""
         known = all([self.lanes.of(size).place is BASE for size in sizes])
@@ -146,3 +153,30 @@ def lane_rows(run: RaggedBatch, x: Any, axis: int) -> Any:
         return move_axis(run.rows(x), axis, 0)
     rows = _flat(run.force(x, 0)[0], axis)
     return rows if rows.type.shape[0] else zeros(rows.type.update(shape=(1, *rows.type.shape[1:])))
+
+
+def interchanged(run: RaggedBatch, x: Any, axis: int, k: int, back: bool = False) -> Any:
+    """Rows that number [n, k] numbered as [k, n], along an axis that merges them; or back."""
+    whole = x.type.shape[axis]
+    n = whole // k
+
+    def move(frame: Frame, rows: Any) -> Any:
+        rows_of = frame.of(whole)
+        if not (rows_of.total and run.size):
+            return rows
+
+        def both() -> Any:
+            with inside(frame.place(whole, n)):
+                lane, zero = rows_of.lane, scalar(0, INT32)
+                count = take_rows(frame.of(n).values, lane)
+                p = minimum(rows_of.within, k * count - 1)
+                start = take_rows(rows_of.starts, lane)
+                each = clamp(scalar(1, INT32), count, scalar(rows_of.total, INT32))
+                places = (p % each) * k + p // each, (p % k) * count + p // k
+                index = [clamp(zero, start + q, scalar(rows_of.total - 1, INT32)) for q in places]
+                return [select(rows_of.real, row, bitwise_not(row)) for row in index]
+
+        index, inverse = run.lanes.kept(("interchanged", frame.key, whole, k), both)
+        return relocate(rows, *((inverse, index) if back else (index, inverse)), copies=True)
+
+    return along(run, [x], axis, whole, move)

@@ -19,12 +19,13 @@ from ...effects.operations.foundations.shapes import (
     Transpose,
     broadcast_in_dim,
     move_axis,
+    permute,
     reshape,
 )
 from ...effects.operations.indexing.relocation import Relocate
 from ...effects.operations.manipulation.creation import Iota, broadcasted_iota
-from ...effects.operations.manipulation.slicing import concatenate, split
 from ...effects.types.extent import with_sizes
+from .moved_rows import interchanged
 from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, ResultTypes, RowsMark, at_rest, equal_lengths
 
 
@@ -115,10 +116,12 @@ def kept_axes(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
         (shape,) = run.stored(mark, op.shape)
         if prod(shape) == prod(before.type.shape):
             return run.box(mark, (reshape(before, shape),))
-    if len(old) == len(new) == 1 and old[0][1] is not new[0][1]:
-        joined = _in_one_line(run, x, old[0], op.shape, new[0])
-        if joined is not None:
-            return joined
+    if len(old) == len(new) == 1:
+        (a, n), (b, m) = old[0], new[0]
+        k, left = divmod(max(front), max(min(front), 1))
+        size, whole = (n, m) if front[0] > front[1] else (m, n)
+        if not left and k > 1 and whole % (k * size) == 0:
+            return _merged(run, op, x, k, size, min(front), b if front[0] > front[1] else a)
     sides = [
         [(extent, prod(shape[:axis])) for axis, extent in axes]
         for shape, axes in ((x.type.shape, old), (op.shape, new))
@@ -132,17 +135,18 @@ def kept_axes(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
     return run.box(mark, [reshape(part, shape) for part, shape in zip(parts, run.stored(mark, op.shape))])
 
 
-def _in_one_line(run: RaggedBatch, x: Any, old: Any, shape: Any, new: Any) -> Any:
-    """A reshape that merges axes before the ragged one into it: rows of k slices, joined. None: it is another one."""
-    (axis, extent), (target, size) = old, new
-    sizes = x.type.shape
-    k, rest = divmod(prod(sizes[:axis]), max(prod(shape[:target]), 1))
-    if rest or k < 2 or size is not k * extent or prod(sizes[axis + 1 :]) != prod(shape[target + 1 :]):
-        return None
+def _merged(run: RaggedBatch, op: Any, x: Any, k: int, n: Any, front: int, at: int) -> Any:
+    """A reshape of [front, k, n, each] to [front, k*n*each], with further axes behind; or back."""
+    merging = x.type.shape[at : at + 1] != op.shape[at : at + 1] and run.ragged_axes(op.shape)[0][1] is not n
+    whole = run.ragged_axes(op.shape if merging else x.type.shape)[0][1]
+    each, size = whole // (k * n), prod(x.type.shape) // (front * whole)
     with inside(run):
-        parts = reshape(x, (*shape[:target], k, extent, *shape[target + 1 :]))
-        piece = (*shape[:target], extent, *shape[target + 1 :])
-        return concatenate([reshape(part, piece) for part in split(parts, [1] * k, target)], target)
+        if merging:
+            x = permute(reshape(x, (front, k, n, each, size)), (0, 2, 1, 3, 4))
+            x = interchanged(run, reshape(x, (front, n * k, each, size)), 1, k)
+            return reshape(x, op.shape)
+        x = interchanged(run, reshape(x, (front, n * k, each, size)), 1, k, back=True)
+        return reshape(permute(reshape(x, (front, n, k, each, size)), (0, 2, 1, 3, 4)), op.shape)
 
 
 @RAGGED.rule(DotGeneral)

@@ -139,7 +139,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     axis = canonical_axis(axis, x.ndim, "insert")
     size = x.shape[axis]
     positions = static_positions(obj, size, "insert")
-    if positions.size and (positions.min() < -size or positions.max() > size):
+    if isinstance(size, int) and positions.size and (positions.min() < -size or positions.max() > size):
         raise BadArgument(f"insert: positions must lie in [-{size}, {size}], got {positions.tolist()}.")
     single, positions = positions.ndim == 0, np.atleast_1d(positions)
     if single and values.ndim == x.ndim and x.ndim > 1:  # one position, a piece of any length
@@ -149,6 +149,11 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     elif single and values.ndim and values.ndim < x.ndim:  # NumPy's rule: values stand for one slice
         wide = shapes.reshape(values, (*(1,) * (x.ndim - 1 - values.ndim), *values.shape, 1))
         values = shapes.move_axis(wide, x.ndim - 1, axis)
+    if not isinstance(size, int):
+        values = shapes.broadcast(values, (*x.shape[:axis], positions.size, *x.shape[axis + 1 :]))
+        order = np.argsort(positions, kind="stable")
+        news = [slicing.slice_in_dim(values, int(k), int(k) + 1, axis=axis) for k in order]
+        return _around(x, [(int(at), int(at)) for at in positions[order]], news, axis)
     positions = np.where(positions < 0, positions + size, positions)
     positions[np.argsort(positions, kind="stable")] += np.arange(positions.size)
     values = shapes.broadcast(values, (*x.shape[:axis], positions.size, *x.shape[axis + 1 :]))
@@ -177,9 +182,24 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
     if assume_unique_indices and isinstance(obj, Box) and dtypes.is_integer(obj.type.dtype):
         return take(x, _remaining(obj, size), axis)
     gone = static_positions(obj, size, "delete")
+    if not isinstance(size, int):
+        ends = [(int(at), None if at == -1 else int(at) + 1) for at in np.unique(gone)]
+        return _around(x, ends, [slicing.slice_in_dim(x, 0, 0, axis=axis)] * len(ends), axis)
     if gone.size and (gone.min() < -size or gone.max() >= size):
         raise BadArgument(f"delete: positions must lie in [-{size}, {size}), got {gone.tolist()}.")
     return pieces(x, np.delete(np.arange(size), gone), axis)
+
+
+def _around(x: Any, ends: list[Any], news: list[Any], axis: int) -> Any:
+    """``x`` with the parts between these ends along a ragged axis, in order, replaced."""
+    if len({first < 0 for first, _ in ends}) > 1:
+        raise BadArgument(f"insert, delete: positions must count from one end of a lane, got {[a for a, _ in ends]}.")
+    parts, start = [], 0
+    for (first, behind), new in zip(ends, news):
+        parts += [x[(*(slice(None),) * axis, slice(start, first))], new]
+        start = behind
+    rest = [] if start is None else [x[(*(slice(None),) * axis, slice(start, None))]]
+    return concatenate([*parts, *rest], axis)
 
 
 def _remaining(gone: Any, size: int) -> Any:

@@ -15,9 +15,10 @@ from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axis
 from ...effects.operations.manipulation import slicing
-from ...effects.operations.manipulation.creation import broadcasted_iota
+from ...effects.operations.manipulation.creation import broadcasted_iota, iota
 from ...effects.types import dtypes
-from ...effects.types.extent import Extent
+from ...effects.types.extent import Extent, positive
+from ...effects.types.parts_of_axes import smaller
 from .creation import placed
 from .numerical_ranges import arange
 from .shape_manipulation import moveaxis
@@ -126,10 +127,10 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     x = moveaxis(x, (first, second), (-2, -1))
     *front, rows, columns = x.shape
     offset = offset.__index__()
-    if rows is columns and isinstance(rows, Extent) and not offset:
-        mask = shapes.broadcast(eye(rows, dtype=bool), x.type.shape)
-        return shapes.reduce_sum(select_n(mask, shapes.full(x.type, 0), x), (x.ndim - 1,))
-    size = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    size = positive(smaller(rows + min(offset, 0), columns - max(offset, 0)))
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        place = iota(np.dtype("int32"), size)
+        return x[..., place + max(-offset, 0), place + max(offset, 0)]
     # in row-major order a diagonal is every (columns + 1)-th element
     start = offset if offset >= 0 else -offset * columns
     flat = shapes.reshape(x, (*front, rows * columns))

@@ -39,7 +39,7 @@ from ...effects.operations.indexing.gather_windows import GatherDimensionNumbers
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape
 from ...effects.operations.manipulation.slicing import Rev, Slice, concatenate
 from ...effects.types import dtypes
-from ...effects.types.extent import Extent, single
+from ...effects.types.extent import Extent, positive, single
 from ...effects.types.parts_of_axes import ceiling_divided, part_of
 from .creation import asarray
 
@@ -176,14 +176,15 @@ def getitem(x: Any, index: Any) -> Any:
         if shape and shape[0].__class__ is not Extent:
             return _row(x, index, shape)
     items = entries(index, x.type.shape)
-    if x.type.size.__class__ is Extent:
-        items = _in_lane(items, x.type.shape)
+    items = in_lane(items, x.type.shape)
     check_static(items, x.type.shape)
     return read(x, items, CLIP, None, False, False, True)
 
 
-def _in_lane(items: list[Any], shape: tuple[Any, ...]) -> list[Any]:
+def in_lane(items: list[Any], shape: tuple[Any, ...]) -> list[Any]:
     """The entries with Python integers along ragged axes known to the program alone: a lane may end before them."""
+    if not any([n.__class__ is Extent for n in shape]):
+        return items
     sizes = iter(shape)
     found = [(item, None if item is None or item.__class__ is BooleanIndex else next(sizes)) for item in items]
     return [_computed(item) if item.__class__ is int and n.__class__ is Extent else item for item, n in found]
@@ -517,7 +518,7 @@ def _bound(n: Any, dtype: Any) -> Any:
     return scalar(n, dtype) if isinstance(n, int) else convert(n, dtype)
 
 
-def limited(i: Any, n: int, mode: Any, where: str) -> tuple[Any, Any]:
+def limited(i: Any, n: Any, mode: Any, where: str) -> tuple[Any, Any]:
     """Indices with the modes ``wrap`` and ``clip`` resolved, and the mode for gather or scatter.
 
     Negative indices count from the end, but for ``clip``, which takes the nearest index instead.
@@ -529,13 +530,19 @@ def limited(i: Any, n: int, mode: Any, where: str) -> tuple[Any, Any]:
     if mode == "wrap":
         if not n:
             return i, CLIP
+        if n.__class__ is Extent:
+            rest = rem(as_array(i), convert(n + positive(1 - n), dtype))
+            return wrapped(rest, n), CLIP
         if host:
             return i % n, CLIP
         rest = rem(i, _bound(n, dtype))
         return wrapped(rest, n), CLIP
     if mode == "clip":
-        low, high = 0, max(n - 1, 0) if isinstance(n, int) else n - 1
-        return (i.clip(low, high) if host else clamp(scalar(low, dtype), i, _bound(high, dtype))), CLIP
+        if n.__class__ is Extent:
+            i = as_array(i)
+            return clamp(scalar(0, dtype), i, convert(positive(n - 1), dtype)), CLIP
+        low, high = 0, max(n - 1, 0)
+        return (i.clip(low, high) if host else clamp(scalar(low, dtype), i, scalar(high, dtype))), CLIP
     if mode == "raise":
         raise BadArgument(f"{where}: there is no mode 'raise', indices may be unknown.", hint="use fill, clip or wrap.")
     return wrapped(i, n), mode_of(mode, FILL)

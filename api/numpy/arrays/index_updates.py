@@ -36,9 +36,11 @@ from ...effects.operations.indexing.gather_scatter import (
 )
 from ...effects.operations.indexing.gather_windows import ScatterDimensionNumbers
 from ...effects.operations.indexing.scatter_functions import scatter_apply
+from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
 from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.types.dtypes import result_type
+from ...effects.types.extent import fits
 from .adding_elements import resize
 from .creation import array_beside
 from .index_arrays import diag_indices
@@ -53,6 +55,7 @@ from .index_reading import (
     bounds,
     check_static,
     entries,
+    in_lane,
     layout,
     limited,
     mode_of,
@@ -118,7 +121,7 @@ def window(items: list[Any], shape: tuple[int, ...], wrap: bool) -> Any:
         if item.__class__ is not slice:
             return None
         first, _, step, count = bounds(item, n)
-        if step != 1 and count > 1:
+        if step != 1 and fits(2, count):
             return None
         starts.append(first if count else 0)
         sizes.append(count)
@@ -151,12 +154,12 @@ def places(items: list[Any], shape: tuple[int, ...], wrap: bool) -> ScatterPlan:
         n = shape[dim]
         if item.__class__ is slice:
             start, stop, step, count = bounds(item, n)
-            if step == 1 or count <= 1:
+            if step == 1 or not fits(2, count):
                 if start and count:
-                    parts.append((dim, np.asarray(start), -1))
+                    parts.append((dim, np.asarray(start) if start.__class__ is int else as_array(start), -1))
                 inner.append(len(sizes))
             else:
-                parts.append((dim, np.arange(start, stop, step), len(sizes)))
+                parts.append((dim, _stepped(start, stop, step, count), len(sizes)))
                 dropped.append(dim)
                 batch.append(len(sizes))
             result.append(count)
@@ -174,6 +177,13 @@ def places(items: list[Any], shape: tuple[int, ...], wrap: bool) -> ScatterPlan:
     index, known = vectors(spread, tuple(rows))
     unique = not outer or (known and _distinct([i for _, i, place in parts if place is None], outer))
     return ScatterPlan(index, numbers, tuple(result), tuple(sizes), unique)
+
+
+def _stepped(start: Any, stop: Any, step: int, count: Any) -> Any:
+    """The places of a slice."""
+    if isinstance(count, int):
+        return np.arange(start, stop, step)
+    return shapes.broadcast(as_array(start), (count,)) + iota(INT32, count) * step
 
 
 def _advanced(items: list[Any]) -> list[Any]:
@@ -238,7 +248,7 @@ def update(x: Any, index: Any, values: Any, way: UpdateMethod, options: Mapping[
     if mask is not None and values.ndim <= x.ndim - mask.ndim:
         y = _where(mask, way.combine(x, broadcast_to(broadcast_to(values, own.shape[mask.ndim :]), own.shape)), x)
     else:
-        y = _written(x, entries(index, own.shape), values, way, options)
+        y = _written(x, in_lane(entries(index, own.shape), own.shape), values, way, options)
     return y if y.type is own else convert(y, own.dtype, own.weak)
 
 
@@ -273,8 +283,8 @@ def _replaced(x: Any, starts: tuple[int, ...], sizes: tuple[int, ...], values: A
     new = combine(old, values)
     if sizes == x.type.shape:
         return new
-    wide = INT32 if max(starts) < 2**31 else INT64
-    return perform(_write, x, new, *[scalar(a, wide) for a in starts])
+    wide = INT32 if all([fits(a, 2**31 - 1) for a in starts]) else INT64
+    return perform(_write, x, new, *[convert(a, wide) for a in starts])
 
 
 class IndexUpdateRef:

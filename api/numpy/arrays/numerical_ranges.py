@@ -18,7 +18,8 @@ from ...effects.operations.manipulation.creation import broadcasted_iota, iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
 from ...effects.types import dtypes
 from ...effects.types.dtype_promotion import promote_all
-from ...effects.types.extent import Extent
+from ...effects.types.extent import Extent, as_size, fits, positive
+from ...effects.types.parts_of_axes import ceiling_divided
 from .creation import array, asarray, placed
 from .joining_splitting import concatenate, stack
 from .shape_manipulation import broadcast_to, moveaxis
@@ -65,8 +66,10 @@ def arange(
         low, high = 0, low
     if not by:
         raise BadArgument("arange: the step must not be 0.")
-    if isinstance(high, Extent) and low == 0 and by == 1:
-        return placed(broadcasted_iota(kind, (high,), 0), device)
+    if Extent in (low.__class__, high.__class__) and by.__class__ is int and by > 0:
+        y = broadcasted_iota(kind, (positive(ceiling_divided(high - low, by)),), 0)
+        y = y if by == 1 else y * convert(by, kind)
+        return placed(y if low.__class__ is int and low == 0 else y + convert(low, kind), device)
     if not (low.__class__ is int and high.__class__ is int and by.__class__ is int) or dtypes.is_bool(kind):
         return placed(from_numpy(np.arange(low, high, by, dtype=kind), copy=False), device)
     y = iota(kind, max(0, -((low - high) // by)))
@@ -91,8 +94,8 @@ def linspace(
     >>> linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
-    num = num.__index__()
-    if num < 0:
+    num = as_size(num)
+    if not fits(0, num):
         raise BadArgument(f"linspace: num must not be negative, got {num}.")
     found = dtypes.to_inexact(dtypes.result_type(start, stop))
     kind = found if dtype is None else dtypes.canonical(dtype)
@@ -101,11 +104,16 @@ def linspace(
     bounds = broadcast_shape("linspace", first.shape, last.shape)
     first, last = broadcast_to(first, bounds), broadcast_to(last, bounds)
     parts = num - 1 if endpoint else num
-    if num > 1:
+    row = (1, *bounds)
+    if isinstance(num, Extent):
+        delta = (last - first) / convert(parts, work)
+        fraction = convert(broadcasted_iota(dtypes.to_real(work), (num, *row[1:]), 0), work)
+        fraction = fraction / convert(parts + positive(1 - parts), work)
+        y = shapes.reshape(first, row) * (1 - fraction) + shapes.reshape(last, row) * fraction
+    elif num > 1:
         delta = (last - first) / parts
         fraction = convert(iota(dtypes.to_real(work), parts) / parts, work)
         fraction = shapes.reshape(fraction, (parts, *(1,) * len(bounds)))
-        row = (1, *bounds)
         y = shapes.reshape(first, row) * (1 - fraction) + shapes.reshape(last, row) * fraction
         y = concatenate([y, shapes.reshape(last, row)]) if endpoint else y
     else:

@@ -188,7 +188,6 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * pi) ->
     limit = half if discont is None else convert(discont, x.type.dtype)
     extra = select_n(lt(absolute(steps), limit), extra, like(extra, 0))
     size = x.type.shape[axis]
-    moved = add(slice_in_dim(x, min(1, size), size, axis=axis), reductions.cumsum(extra, axis))
-    return concatenate(
-        [convert(slice_in_dim(x, 0, min(1, size), axis=axis), moved.type.dtype), convert(moved, moved.type.dtype)], axis
-    )
+    moved = add(slice_in_dim(x, smaller(1, size), size, axis=axis), reductions.cumsum(extra, axis))
+    first = slice_in_dim(x, 0, smaller(1, size), axis=axis)
+    return concatenate([convert(first, moved.type.dtype), convert(moved, moved.type.dtype)], axis)

@@ -11,7 +11,7 @@ from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.core.arrays import Array, ConcreteArray
 from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.elementwise.arithmetic import add, ceil, div, floor, mul, sub
-from ...effects.operations.elementwise.comparison import clamp, eq, le, lt, ne, select_n
+from ...effects.operations.elementwise.comparison import clamp, eq, gt, le, lt, ne, select_n
 from ...effects.operations.elementwise.comparison import max as _max
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
@@ -163,15 +163,17 @@ def _in_one(x: Any, axes: tuple[int, ...]) -> Any:
 
 def _between(x: Any, q: Any, method: str, ignore_nan: bool) -> Any:
     """The quantile of sorted rows: the two elements around its position, interpolated."""
-    size = x.type.shape[-1].__index__()
-    if isinstance(q, np.ndarray) and not ignore_nan:
+    size = x.type.shape[-1]
+    if isinstance(q, np.ndarray) and not ignore_nan and isinstance(size, int):
         y = _known_places(x, q * (size - 1), method)
     else:
         y = _places_by_row(x, q, method, ignore_nan)
     if ignore_nan:
         return y
-    last = index_in_dim(x, size - 1, -1, keepdims=False)  # NaN comes last
-    last = shapes.broadcast(last, y.type.shape)
+    last = shapes.broadcast(x[..., -1], y.type.shape)  # NaN comes last
+    if not isinstance(size, int):
+        count = shapes.broadcast(convert(size, y.type.dtype), y.type.shape)
+        y = select_n(gt(count, like(count, 0)), like(y, np.nan), y)
     return select_n(ne(last, last), y, last)
 
 
@@ -207,7 +209,7 @@ def _places_by_row(x: Any, q: Any, method: str, ignore_nan: bool) -> Any:
         count = shapes.broadcast(reductions.sum(eq(x, x), -1, dtype=kind), shape)
         last = sub(count, like(count, 1))
     else:
-        last = shapes.full(x.type.update(shape=shape), size - 1)
+        last = shapes.broadcast(convert(size - 1, kind), shape)
     place = mul(part, last)
     low, high = floor(place), ceil(place)
     weight = sub(place, low)

@@ -121,7 +121,7 @@ def sort_complex(a: Any) -> Any:
 def _within(name: str, a: Any, kth: Any, axis: int) -> Any:
     x = array_of(a)
     size = x.type.shape[canonical_axis(axis, len(x.type.shape), name)]
-    if not -size <= kth.__index__() < size:
+    if isinstance(size, int) and not -size <= kth.__index__() < size:
         raise BadArgument(f"{name}: kth must be an index along the axis, got {kth} for {x.type}.")
     return x
 

@@ -13,7 +13,7 @@ from ...core.arrays import as_array, as_arrays
 from ...core.columns import data_movement, linear, zeros_like
 from ...core.operation import operation
 from ...types.array_type import array_type
-from ...types.extent import Extent, as_size, extents_in, fits, positive
+from ...types.extent import Extent, as_size, extents_in, fits, least, positive
 from ...types.parts_of_axes import ceiling_divided, part_of
 from ..elementwise.comparison import select
 from ..foundations.key_arrays import mapped_over_key_data
@@ -379,7 +379,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     """
     x, value = as_arrays(operand, padding_value)
     config = tuple([_padding(item) for item in as_tuple(padding_config, "pad", "padding_config")])
-    if any([extents_in((n,)) and min(low, high) < 0 for n, (low, high, _) in zip(x.type.shape, config)]):
+    if any([extents_in((n,)) and min(least(low), least(high)) < 0 for n, (low, high, _) in zip(x.type.shape, config)]):
         return _cut(x, value, config)
     if len(config) == x.ndim and all([item == (0, 0, 0) for item in config]) and value.type == x.type.update(shape=()):
         return x
@@ -397,7 +397,7 @@ def _cut(x: Any, value: Any, config: Any) -> Any:
 def _padding(item: Any) -> Any:
     """(low, high, interior) as Python integers."""
     try:
-        return tuple([part.__index__() for part in item])
+        return tuple([as_size(part) for part in item])
     except (AttributeError, TypeError):
         raise BadArgument(f"pad: padding_config has (low, high, interior) for each dimension, got {item!r}.") from None
 

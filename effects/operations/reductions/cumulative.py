@@ -24,6 +24,8 @@ from ...types.dtypes import (
     is_bool,
     is_complex,
 )  # fmt: skip
+from ...types.extent import Extent, positive
+from ...types.parts_of_axes import smaller
 from ..elementwise import comparison, complex_functions
 from ..elementwise.arithmetic import add, mul
 from ..elementwise.bitwise import bitwise_or
@@ -33,7 +35,7 @@ from ..elementwise.transcendental import logaddexp, logaddexp_share, stable_loga
 from ..foundations.half_precision import HALF, in_bytes
 from ..foundations.shapes import canonical_axis
 from ..manipulation.slicing import concatenate, pad, rev, slice_in_dim
-from .reductions import Combine, highest, lowest, performed_whole_nan, product_rule, whole_nan
+from .reductions import Combine, InstalledScan, highest, lowest, performed_whole_nan, product_rule, whole_nan
 
 
 class Cumulative(Operation):
@@ -278,6 +280,11 @@ def prefixes(combine: Combine, xs: Sequence[Any], axis: int, reverse: bool = Fal
     if reverse:
         return [rev(y, (axis,)) for y in prefixes(combine, [rev(x, (axis,)) for x in xs], axis)]
     size = xs[0].type.shape[axis]
+    if type(size) is Extent:
+        first = [slice_in_dim(x, 0, 1, axis=axis) for x in xs]
+        one, rest = smaller(1, size), positive(size - 1)
+        ys = InstalledScan.along(combine, first, [slice_in_dim(x, one, one + rest, axis=axis) for x in xs], axis)[1]
+        return [concatenate([slice_in_dim(x, 0, one, axis=axis), y], axis) for x, y in zip(xs, ys)]
     if size < 2:
         return list(xs)
 

@@ -30,6 +30,7 @@ from ...types.dtypes import (
     is_floating,
     is_integer,
 )
+from ...types.extent import Extent
 from ..elementwise import comparison
 from ..elementwise.arithmetic import add, div, like, mul
 from ..elementwise.comparison import eq, has_zero, ne, select_n
@@ -68,6 +69,15 @@ def all_ones(dtype: Any) -> Any:
     return True if dtype.kind == "b" else iinfo(dtype).max if dtype.kind == "u" else -1
 
 
+class InstalledScan:
+    """``along(combine, first, xs, axis)``: ``xs`` combined with ``first``, row by row: the last, and all prefixes.
+
+    It is for the ragged axis of a lane, whose length is unknown, and installed where loops are defined.
+    """
+
+    along: Callable[..., tuple[list[Any], list[Any]]]
+
+
 def fold(combine: Combine, xs: Sequence[Any], units: Sequence[Any], axis: int) -> list[Any]:
     """The arrays combined along ``axis``, the first half with the second until one slice is left, without ``axis``.
 
@@ -78,6 +88,10 @@ def fold(combine: Combine, xs: Sequence[Any], units: Sequence[Any], axis: int) -
     if size == 0:
         remaining = [x.type.update(shape=x.type.shape[:axis] + x.type.shape[axis + 1 :]) for x in xs]
         return [broadcast_in_dim(unit, t.shape, ()) if t.shape else unit for unit, t in zip(units, remaining)]
+    if type(size) is Extent:
+        one = [x.type.update(shape=(*x.type.shape[:axis], 1, *x.type.shape[axis + 1 :])) for x in xs]
+        first = [broadcast_in_dim(unit, t.shape, ()) for unit, t in zip(units, one)]
+        xs, size = InstalledScan.along(combine, first, xs, axis)[0], 1
     while size > 1:
         half = (size + 1) // 2
         left = [slice_in_dim(x, 0, half, axis=axis) for x in xs]

@@ -161,9 +161,15 @@ def test_lanes_within_lanes_have_lengths_of_their_own():
     (lambda x: x if x.shape[0] == 3 else 2 * x, hx.errors.TracerBoolConversionError, "Python condition"),
     (lambda x: x + hnp.ones((5, 1)), hx.errors.ShapeMismatch, "n0"),
     (lambda x: x[: x.shape[0] - 3], hx.errors.BadIndex, "from one end"),
-    (lambda x: hnp.median(x, 0), hx.errors.TracerIntegerConversionError, "n0"),
+    (lambda x: hnp.polyval(x[:, 0], 2.0), hx.errors.TracerIntegerConversionError, "n0"),
+    (lambda x: hnp.unique(x, size=2), hx.errors.TracerBoolConversionError, "n0"),
+    (lambda x: hnp.pad(x, ((1, 1), (0, 0)), mode="wrap"), hx.errors.TracerIntegerConversionError, "known integer"),
+    (lambda x: hnp.pad(x, ((1, 1), (0, 0)), mode="reflect"), hx.errors.TracerBoolConversionError, "n0"),
+    (lambda x: hnp.resize(x, (2, 3)), hx.errors.TracerBoolConversionError, "n0"),
+    (lambda x: x.reshape(-1, 2, 3), hx.errors.ShapeMismatch, "does not divide"),
+    (lambda x: hnp.insert(x, [0, -1], 2.0, axis=0), hx.errors.BadArgument, "one end of a lane"),
     (lambda x: (x @ x.T).reshape(-1), hx.errors.CannotCross, "rows of"),
-    (lambda x: lax.top_k(x.T, 2)[0].sum(), hx.errors.MissingRule, "known lengths"),
+    (lambda x: lax.linalg.cholesky(x @ x.T).sum(), hx.errors.MissingRule, "known lengths"),
     (lambda x: lax.psum(x, "i"), hx.errors.CannotCross, "different types"),
 ])
 def test_what_is_not_the_same_for_every_length_is_refused(f, error, words):

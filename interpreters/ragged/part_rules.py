@@ -1,0 +1,193 @@
+"""Ragged rules of parts of the ragged axis: slices, padding, joins, reversed lanes, rows from a place on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...effects.base.stack import inside, perform
+from ...effects.core.arrays import scalar
+from ...effects.operations.elementwise.bitwise import bitwise_not
+from ...effects.operations.elementwise.comparison import clamp, lt, select
+from ...effects.operations.elementwise.comparison import min as minimum
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations.shapes import broadcast_in_dim, reshape, zeros
+from ...effects.operations.indexing.dynamic_slicing import DynamicSlice, DynamicUpdateSlice
+from ...effects.operations.indexing.relocation import relocate
+from ...effects.operations.manipulation.creation import iota
+from ...effects.operations.manipulation.slicing import (
+    Concatenate,
+    Pad,
+    Rev,
+    Slice,
+    Split,
+    concatenate,
+    pad,
+    rev,
+    slice_in_dim,
+)
+from ...effects.operations.manipulation.slicing import slice as slice_at
+from ...effects.types.extent import extents_in, positive
+from .lane_lengths import INT32, line, take_rows
+from .moved_rows import Frame, along, moved
+from .ragged_batch import RAGGED, RaggedBatch, ResultTypes
+from .row_rules import beside, mixing
+
+
+@RAGGED.rule(Rev)
+@mixing(lambda op, x: op.dimensions)
+def reverse(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
+    """Rows exchanged within each lane; along other axes reversed as they are."""
+    shape = x.type.shape
+    own = dict(run.ragged_axes(shape))
+    others = tuple([d for d in op.dimensions if d not in own])
+    for d in op.dimensions:
+        if d not in others:
+            x = moved(run, x, d, shape[d], 1, -1, shape[d] - 1)
+    with inside(run):
+        return rev(x, others)
+
+
+@RAGGED.rule(Concatenate)
+@mixing(lambda op, *xs: (op.dimension,))
+def join(run: RaggedBatch, op: Any, types: ResultTypes, *xs: Any) -> Any:
+    """The lanes of all operands interleaved: lane i has its rows of the first, then of the second, ..."""
+    d = op.dimension
+    size, sizes = types[0].shape[d], [x.type.shape[d] for x in xs]
+
+    def interleaved(frame: Frame, *rows: Any) -> Any:
+        with inside(frame.place(size, *sizes)):
+            counts = [part.type.shape[0] for part in rows]
+            index, inverse = _interleaved(frame.of(size), [frame.of(n) for n in sizes], counts)
+        return relocate(concatenate(rows, 0), index, inverse, copies=True)
+
+    return along(run, xs, d, size, interleaved)
+
+
+def _interleaved(whole: Any, parts: Sequence[Any], counts: Sequence[int]) -> tuple[Any, Any]:
+    """The index of ``join``: of the rows of all operands, one after the other, into those of the result; and back."""
+    within = minimum(whole.within, take_rows(whole.values, whole.lane) - 1)  # behind a lane its last row
+    index = within * 0
+    back = []
+    offset = 0
+    before = whole.values * 0
+    for n, count in zip(parts, counts):
+        place = within - take_rows(before, whole.lane)
+        here = place + take_rows(n.starts, whole.lane) + offset
+        index = select(lt(place, 0), index, here)
+        target = take_rows(whole.starts + before, n.lane) + n.within
+        back.append(slice_in_dim(select(n.real, target, line(n.total) * 0 - 1), 0, count))
+        offset += count
+        before = before + n.values
+    index = clamp(scalar(0, INT32), index, scalar(max(offset - 1, 0), INT32))
+    return select(whole.real, index, bitwise_not(index)), concatenate(back, 0)
+
+
+@RAGGED.rule(DynamicSlice)
+@mixing(lambda op, x, *starts: [d for d, (n, size) in enumerate(zip(x.type.shape, op.slice_sizes)) if size != n])
+def piece(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, *starts: Any) -> Any:
+    """Rows from a place of each lane on, which is clamped so that they lie in it."""
+    starts = tuple([convert(start, INT32) for start in starts])
+    sizes = list(op.slice_sizes)
+    for axis, _ in run.ragged_axes(x.type.shape):
+        if not run.lanes.owns(extents_in((sizes[axis],))):
+            x = _taken(run, x, axis, sizes[axis], run.force(starts[axis], 0)[0])
+    with inside(run):
+        whole = [n == size for n, size in zip(x.type.shape, sizes)]
+        starts = tuple([scalar(0, INT32) if same else start for same, start in zip(whole, starts)])
+        return x if all(whole) else perform(op, x, *starts)
+
+
+def _taken(run: RaggedBatch, x: Any, axis: int, size: int, starts: Any) -> Any:
+    """So many rows of each lane, along a ragged axis, from these places on; a lane that has fewer repeats its last."""
+    extent = x.type.shape[axis]
+
+    def take(frame: Frame, rows: Any) -> Any:
+        n = frame.of(extent)
+        if not n.total:
+            return zeros(rows.type.update(shape=(len(frame) * size, *rows.type.shape[1:])))
+        at = clamp(scalar(0, INT32), frame.pick(starts), n.values - size)
+        shape = (len(frame), size)
+        place = broadcast_in_dim(at, shape, (0,)) + broadcast_in_dim(line(size), shape, (1,))
+        last, first = [broadcast_in_dim(v, shape, (0,)) for v in (n.values - 1, n.starts)]
+        index = clamp(scalar(0, INT32), minimum(place, last) + first, scalar(n.total - 1, INT32))
+        return take_rows(rows, reshape(index, (len(frame) * size,)))
+
+    return along(run, [x], axis, size, take)
+
+
+def _replaced(op: Any, x: Any, u: Any, *starts: Any) -> list[int]:
+    """The dimensions of which a part is replaced."""
+    return [d for d, (n, size) in enumerate(zip(x.type.shape, u.type.shape)) if size != n]
+
+
+@RAGGED.rule(DynamicUpdateSlice)
+@mixing(_replaced)
+def replace(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, u: Any, *starts: Any) -> Any:
+    """Rows of the update where they fall, read at their distance from the place where it starts."""
+    replaced = [d for d in _replaced(op, x, u, *starts) if d in dict(run.ragged_axes(x.type.shape))]
+    with inside(run):
+        there, start = None, list(starts)
+        for d in replaced:
+            n, size = x.type.shape[d], u.type.shape[d]
+            place = iota(INT32, n) - clamp(scalar(0, INT32), convert(starts[d], INT32), convert(n - size, INT32))
+            u = u[(*[slice(None)] * d, clamp(scalar(0, INT32), place, convert(size - 1, INT32)))]
+            mask = broadcast_in_dim((place >= 0) & (place < size), x.type.shape, (d,))
+            there = mask if there is None else there & mask
+            start[d] = scalar(0, INT32)
+        if u.type.shape != x.type.shape:
+            u = perform(op, x, u, *[convert(at, INT32) for at in start])
+        return select(there, u, x)
+
+
+def _sliced(op: Any, x: Any) -> list[int]:
+    """The dimensions of which a slice takes a part."""
+    whole = [(0, n, 1) for n in x.type.shape]
+    return [d for d, part in enumerate(zip(op.start, op.limit, op.strides)) if part != whole[d]]
+
+
+@RAGGED.rule(Slice)
+@mixing(_sliced)
+def part(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
+    """Rows of each lane, which has as many as its length says; along other axes sliced as it is."""
+    ragged = [axis for axis, _ in run.ragged_axes(x.type.shape)]
+    taken = [d for d in _sliced(op, x) if d in ragged]
+    with inside(run):
+        sides = (op.start, op.limit, op.strides)
+        whole = ([0] * x.ndim, x.type.shape, [1] * x.ndim)
+        x = slice_at(x, *[[w[d] if d in taken else side[d] for d in range(x.ndim)] for w, side in zip(whole, sides)])
+    for d in taken:
+        x = moved(run, x, d, types[0].shape[d], op.strides[d], 1, -op.start[d])
+    return x
+
+
+@RAGGED.rule(Pad)
+def extend(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, value: Any) -> Any:
+    """Rows moved apart within each lane, and the value where there is none then."""
+    shape = types[0].shape
+    sizes = list(zip(x.type.shape, shape))
+    taken = [d for d, part in enumerate(op.config) if any(part) and run.lanes.owns(extents_in(sizes[d]))]
+    if not taken:
+        return beside(run, op, types, x, value)
+    with inside(run):
+        x = pad(x, value, [(0, 0, 0) if d in taken else part for d, part in enumerate(op.config)])
+    for d in taken:
+        low, _, interior = op.config[d]
+        given = x.type.shape[d]
+        x = moved(run, x, d, shape[d], 1, interior + 1, low)
+        with inside(run):
+            place = iota(INT32, shape[d]) - low
+            there = (place >= 0) & (place < given + positive(given - 1) * interior)
+            if interior:
+                there = there & (place % (interior + 1) == 0)
+            x = select(broadcast_in_dim(there, x.type.shape, (d,)), x, broadcast_in_dim(value, x.type.shape, ()))
+    return x
+
+
+@RAGGED.rule(Split)
+@mixing(lambda op, x: (op.axis,))
+def pieces(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
+    """A slice for each size."""
+    starts = [sum(op.sizes[:k]) for k in range(len(op.sizes))]
+    with inside(run):
+        return tuple([slice_in_dim(x, a, a + size, axis=op.axis) for a, size in zip(starts, op.sizes)])
