@@ -1,4 +1,6 @@
-"""Attention and sums over lanes of different lengths, beside JAX's programs over padding with a mask."""
+"""Lanes of different lengths: attention beside JAX's program over padding with a mask; what does not relate the rows of
+a lane beside JAX's program over as many rows, of which it knows no lanes.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +18,19 @@ LANES, LONGEST, HEADS, WIDTH = 32, 512, 4, 64
 
 
 @functools.cache
-def lengths() -> np.ndarray[Any, Any]:
-    """Lengths from 16 to 512, of which padding to 512 would fill 45 %: the best of 200 draws."""
+def lengths(occupancy: float = 0.45) -> np.ndarray[Any, Any]:
+    """Lengths from 16 to 512, which fill that part of padding to 512: the best of 200 draws; all 512 where it is 1."""
+    if occupancy == 1:
+        return np.full(LANES, LONGEST, np.int32)
     draws = [np.random.default_rng(seed).integers(LONGEST // 32, LONGEST + 1, LANES) for seed in range(200)]
     draws = [np.where(np.arange(LANES) == draw.argmax(), LONGEST, draw) for draw in draws]
-    return min(draws, key=lambda draw: abs(draw.mean() / LONGEST - 0.45)).astype(np.int32)
+    return min(draws, key=lambda draw: abs(draw.mean() / LONGEST - occupancy)).astype(np.int32)
 
 
 @functools.cache
-def data(count: int) -> tuple[list[Any], list[Any]]:
+def data(count: int, occupancy: float) -> tuple[list[Any], list[Any]]:
     """Arrays of rows, and the same padded."""
-    n, rng = lengths(), np.random.default_rng(0)
+    n, rng = lengths(occupancy), np.random.default_rng(0)
     mask = np.arange(LONGEST) < n[:, None]
     rows, padded = [], []
     for _ in range(count):
@@ -50,11 +54,12 @@ class RaggedAttention:
 
     known: bool
     differentiate: bool
+    occupancy: float = 0.45
 
     def jitted(self, side: Side) -> tuple[Any, list[Any]]:
         """The jitted function on one side, and its arguments there."""
-        rows, padded = data(4)
-        n = lengths()
+        rows, padded = data(4, self.occupancy)
+        n = lengths(self.occupancy)
         if side is OURS:
             static = tuple(n.tolist())
             axis = side.lib.ragged_axis
@@ -73,29 +78,75 @@ class RaggedAttention:
 
     @property
     def title(self) -> str:
-        lengths = "known" if self.known else "as values"
+        lengths = "all the longest, " * (self.occupancy == 1) + ("known" if self.known else "as values")
         return f"ragged attention, lengths {lengths}, {('forward', 'value and gradient')[self.differentiate]}"
 
+    def agree(self, ours: Any, theirs: Any) -> None:
+        mine = ours if isinstance(ours, (list, tuple)) else [ours]
+        assert_agree(list(mine), rows_of(theirs, self.occupancy), 2e-3, 2e-2)
 
-def rows_of(result: Any) -> Any:
+
+def rows_of(result: Any, occupancy: float) -> Any:
     """JAX's padded results as rows."""
-    mask = np.arange(LONGEST) < lengths()[:, None]
+    mask = np.arange(LONGEST) < lengths(occupancy)[:, None]
     parts = result if isinstance(result, (list, tuple)) else [result]
-    return [rows_of(x) if isinstance(x, (list, tuple)) else np.asarray(x)[mask] if x.ndim else x for x in parts]
+    return [
+        rows_of(x, occupancy) if isinstance(x, (list, tuple)) else np.asarray(x)[mask] if x.ndim else x for x in parts
+    ]
 
 
-def agree(ours: Any, theirs: Any) -> None:
-    mine = ours if isinstance(ours, (list, tuple)) else [ours]
-    assert_agree(list(mine), rows_of(theirs), 2e-3, 2e-2)
+CHANNELS = 256
+ON_ROWS: dict[str, Callable[[Side, Any, Any], Any]] = {
+    "elementwise": lambda side, x, w: side.np.tanh(x) * x + w[0],
+    "sum": lambda side, x, w: x.sum(0),
+    "product with a shared matrix": lambda side, x, w: x @ w,
+}
 
 
-def run_time(case: RaggedAttention) -> Measure:
+@dataclass(frozen=True)
+class OnRows:
+    """An operation that does not relate the rows of a lane, on lanes that fill half of padding; JAX's on all rows."""
+
+    name: str
+    known: bool
+    differentiate: bool
+
+    def jitted(self, side: Side) -> tuple[Any, list[Any]]:
+        n, rng = lengths(0.5), np.random.default_rng(0)
+        x = rng.standard_normal((n.sum(), CHANNELS), np.float32)
+        w = rng.standard_normal((CHANNELS, CHANNELS), np.float32) / 16
+        static, apply = tuple(n.tolist()), ON_ROWS[self.name]
+        f: Any = lambda x, w, n: apply(side, x, w)
+        if side is OURS:
+            axis = side.lib.ragged_axis
+            each = lambda x, w: apply(side, x, w)
+            mapped = side.lib.vmap(each, (axis, None), 0 if self.name == "sum" else axis)
+
+            def f(x: Any, w: Any, n: Any) -> Any:
+                y = mapped(side.lib.Ragged(x, static if self.known else n, LONGEST), w)
+                return y if self.name == "sum" else y.data
+
+        loss = lambda x, w, n: (f(x, w, n) ** 2).sum()
+        g = side.lib.grad(loss, argnums=(0, 1)) if self.differentiate else f
+        return side.lib.jit(g), [side.array(v) for v in (x, w, n)]
+
+    @property
+    def title(self) -> str:
+        lengths = "known" if self.known else "as values"
+        return f"ragged {self.name}, lengths {lengths}, {('forward', 'gradient')[self.differentiate]}, and as many rows"
+
+    def agree(self, ours: Any, theirs: Any) -> None:
+        if self.name != "sum":  # JAX's has one sum, not one for each lane
+            assert_agree(ours, theirs, 2e-3, 2e-2)
+
+
+def run_time(case: RaggedAttention | OnRows) -> Measure:
     def make(side: Side) -> Prepare:
         f, args = case.jitted(side)
         f(*args)
         return lambda: lambda: f(*args)
 
-    return timed(make, check=agree, samples_per_round=1)
+    return timed(make, check=case.agree, samples_per_round=1 if isinstance(case, RaggedAttention) else 5)
 
 
 def memory(case: RaggedAttention) -> Callable[[Plan], Pair]:
@@ -109,7 +160,8 @@ def memory(case: RaggedAttention) -> Callable[[Plan], Pair]:
     return measure
 
 
-CASES = [RaggedAttention(known, differentiate) for known in (True, False) for differentiate in (False, True)]
+WAYS = [(known, differentiate) for known in (True, False) for differentiate in (False, True)]
+CASES = [RaggedAttention(*way) for way in WAYS]
 ROWS = [
     row
     for case in CASES
@@ -118,3 +170,5 @@ ROWS = [
         Row(f"{case.title}: temporary memory", 0.40 if case.known else 0.25, memory(case), unit="bytes"),
     )
 ]
+ROWS += [Row(case.title, 1.1, run_time(case)) for case in [RaggedAttention(*way, 1) for way in WAYS]]
+ROWS += [Row(case.title, 1.2, run_time(case)) for case in [OnRows(name, *way) for name in ON_ROWS for way in WAYS]]

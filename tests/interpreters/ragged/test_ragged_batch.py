@@ -181,3 +181,16 @@ def test_what_is_not_the_same_for_every_length_is_refused(f, error, words):
 def test_where_lengths_are_known_lanes_of_one_length_are_computed_together():
     x = hx.Ragged(hnp.arange(8.0), (3, 2, 3))
     assert hnp.allclose(hx.vmap(lambda x: lax.top_k(x, 2)[0], R)(x), hnp.array([[2.0, 1.0], [4.0, 3.0], [7.0, 6.0]]))
+
+
+@pytest.mark.parametrize("longest", [4, 200], ids=["padded", "one lane after the other"])
+def test_another_vector_of_lengths_of_the_same_total_compiles_nothing(longest):
+    mapped = hx.vmap(lambda x: softmax(x @ x.T) @ x + hnp.tanh(x), R, R)
+    f = hx.jit(hx.grad(lambda x, n: mapped(hx.Ragged(x, n, longest)).data.sum()))
+    x = hnp.ones((8, 3))
+    f(x, hnp.array([3, 1, 4]))
+    before = {name: entry.misses for name, entry in hx.cache_info().items()}
+    for lengths in ([4, 4, 0], [1, 3, 2], [0, 0, 0]):
+        f(x, hnp.array(lengths))
+    after = {name: entry.misses for name, entry in hx.cache_info().items()}
+    assert f._cache_size() == 1 and [after[name] - before[name] for name in ("trace", "compile")] == [0, 0]
