@@ -79,7 +79,8 @@ class GroupedLanes(Batch):
         return run
 
     def choose(self, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
-        if op.runs != "one" or op.effects or len(op.bodies) == 1 or not self.size:
+        counted = isinstance(self.size, int) and self.size  # rows of a ragged axis have no number
+        if op.runs != "one" or op.effects or len(op.bodies) == 1 or not counted:
             return super().choose(op, operands)
         with inside(self.outer):
             (_, index), *xs = [self._rows(x) for x in operands]

@@ -243,6 +243,15 @@ def test_ragged_lanes_have_no_chunks():
         hx.vmap(lambda x: x.sum(), hx.ragged_axis, group=True)(x)
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_rows_of_a_ragged_axis_are_selected_and_other_axes_of_its_lanes_grouped(axis):
+    f = lambda x: lax.cond(x.sum() > 1, lambda x: hnp.sin(x), lambda x: 2 * x, x)
+    rows = lambda group: lambda rows: hx.vmap(f, axis, axis, group=group)(rows)
+    x = hx.Ragged(X, (4, 9))
+    found, wanted = [hx.vmap(rows(group), hx.ragged_axis, hx.ragged_axis)(x) for group in (True, False)]
+    agree(found.data, wanted.data)
+
+
 def by_rule(g):
     f = hx.custom_jvp(g)
     f.defjvp(lambda primals, tangents: (g(*primals), hx.jvp(g, primals, tangents)[1]))
