@@ -25,6 +25,7 @@ from ..batching.containers import ContainerKind, container_kind, is_axis, is_con
 from ..batching.mapped_axes import dimension, flat_axes, stacked
 from .lane_by_lane import LaneByLane
 from .lane_lengths import INT32, RaggedLanes, Segments
+from .ragged_array import RaggedAxis
 from .ragged_batch import RaggedBatch
 
 
@@ -196,9 +197,11 @@ class ContainerMap:
         """The rows of all lanes of a value whose first axis is its only ragged one, and its lengths."""
         axes: Any = self.run.ragged_axes(y.type.shape) if y.run is self.run else ()
         if [axis for axis, _ in axes] != [0]:
+            several = "y.reshape(-1) makes one axis of two that stand one after the other; or reduce one of them."
+            hints = ("out_axes=0 for a result of one shape in all lanes.", "transpose it.", several)
             raise ShapeMismatch(
                 f"vmap: out_axes=ragged_axis is for a result whose first axis is its only ragged one, got {y.type}.",
-                hint="out_axes=0 for a result of one shape in all lanes." if not axes else "transpose or reduce it.",
+                hint=hints[min(len(axes), 2)],
             )
         extent = axes[0][1]
         return self.run.leave(y, extent), self.run.lanes.of(extent)
@@ -215,9 +218,10 @@ def _names(kinds: Sequence[ContainerKind]) -> str:
 def _need_spec(where: str, kind: ContainerKind, spec: Any) -> None:
     """Raises: BadArgument: it is no spec of this container."""
     if type(spec) is not kind.spec_type:
+        own = "hx.ragged_axis maps over the lanes; " if kind.spec_type is RaggedAxis else ""
         raise BadArgument(
             f"vmap: {kind.data_type.__name__} is mapped by {where} of type {kind.spec_type.__name__}, got {spec!r}.",
-            hint="None for one that all lanes share.",
+            hint=f"{own}None for one that all lanes share.",
         )
 
 

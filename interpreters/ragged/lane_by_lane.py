@@ -81,7 +81,7 @@ class LaneByLane(RaggedBatch):
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         lanes = self.lanes
-        if lanes.known or lanes.first or max([n.longest for n in lanes.lengths.values()]) < PAYS:
+        if lanes.divided or lanes.first or max([n.longest for n in lanes.lengths.values()]) < PAYS:
             return super().answer(op, operands)
         own = [x for x in operands if x.run is self]
         waiting = any([type(x.dim) is _Waiting for x in own])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ...effects.base.errors import BadArgument, CannotCross, DTypeMismatch, ShapeMismatch
 from ...effects.base.immutables import ImmutableObject
 from ...effects.base.stack import STACK
 from ...effects.core.arrays import ConcreteArray, as_array, is_number, type_of
@@ -21,7 +21,7 @@ from ...effects.operations.reductions.sorting import sort_key_val
 from ...effects.trees import pytrees
 from ...effects.types import dtypes
 from ...effects.types.dtype_families import short_name
-from ...effects.types.extent import length
+from ...effects.types.extent import extents_in, length
 from ..batching.containers import register_vmappable
 from .lane_lengths import INT32, LaneLengths, RaggedLanes, Segments, line
 
@@ -52,7 +52,8 @@ class Ragged(ImmutableObject):
             the ragged axis is padded to it. Or a tuple of bounds, of each lane: lanes are padded to their own.
 
     Raises: ShapeMismatch: arrays differ in their number of rows, or have no rows. BadArgument: a length is negative,
-        the lengths sum to more rows than there are, or one exceeds ``longest``.
+        the lengths sum to more rows than there are, or one exceeds ``longest``. CannotCross: within a lane the number
+        of rows is the length of the lane.
 
     >>> x = Ragged(np.arange(8, dtype=np.float32), (3, 1, 4))
     >>> x.type, [part.tolist() for part in x.to_list()]
@@ -79,11 +80,19 @@ class Ragged(ImmutableObject):
         sizes = {x.type.shape[:1] for x in leaves}
         if len(sizes) != 1 or sizes == {()}:
             shown = ", ".join([str(x.type) for x in leaves])
-            raise ShapeMismatch(f"Ragged: the data must be arrays with equally many rows, got {shown or 'none'}.")
+            raise ShapeMismatch(
+                f"Ragged: the data must be arrays with equally many rows, got {shown or 'none'}.",
+                hint="arrays whose lanes have other lengths are a Ragged of their own.",
+            )
         count = len(segment_lengths) if known is None else len(known)
         longest = tuple([n.__index__() for n in longest]) if isinstance(longest, (tuple, list)) else longest
         if isinstance(longest, tuple) and len(longest) != count:
             raise ShapeMismatch(f"Ragged: longest needs a bound for each of {count} lanes, got {len(longest)}.")
+        if extents_in((count, *sizes)):
+            raise CannotCross(
+                f"Ragged: its rows and its lanes are counted by integers, got {leaves[0].type} and {count} lengths.",
+                hint="within a lane, pad what is ragged in it: arrays of one shape in all lanes, and their lengths.",
+            )
         if known is not None:
             _check(known, leaves[0].type.shape[0], longest)
         _set(self, pytrees.unflatten(tree, leaves), segment_lengths, longest)
@@ -309,9 +318,15 @@ def _set(x: Ragged, data: Any, segment_lengths: Any, longest: Any) -> Ragged:
 def _check(lengths: Any, rows: int, longest: Any) -> None:
     """Raises: BadArgument: known lengths do not fit."""
     for lane in np.flatnonzero(lengths < 0)[:1]:
-        raise BadArgument(f"Ragged: lengths must not be negative, lane {lane} has {lengths[lane]}.")
+        raise BadArgument(
+            f"Ragged: lengths must not be negative, lane {lane} has {lengths[lane]}.",
+            hint="an empty lane has length 0.",
+        )
     if lengths.sum() > rows:
-        raise BadArgument(f"Ragged: the lengths sum to {lengths.sum()}, but the data has {rows} rows.")
+        raise BadArgument(
+            f"Ragged: the lengths sum to {lengths.sum()}, but the data has {rows} rows.",
+            hint="the rows of all lanes stand one after the other along dimension 0, further ones are spare.",
+        )
     for lane in np.flatnonzero(lengths > (rows if longest is None else np.asarray(longest)))[:1]:
         bound = longest[lane] if isinstance(longest, tuple) else longest
         raise BadArgument(f"Ragged: longest must bound the lengths, got {bound} and {lengths[lane]} of lane {lane}.")

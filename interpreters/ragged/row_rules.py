@@ -25,6 +25,7 @@ from ...effects.operations.foundations.shapes import (
 from ...effects.operations.indexing.relocation import Relocate
 from ...effects.operations.manipulation.creation import Iota, broadcasted_iota
 from ...effects.types.extent import with_sizes
+from .merged_axes import divided, merged, merges
 from .moved_rows import interchanged
 from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, ResultTypes, RowsMark, at_rest, equal_lengths
 
@@ -104,11 +105,14 @@ def barrier(run: RaggedBatch, op: Any, types: ResultTypes, *operands: Any) -> An
 
 @RAGGED.rule(Reshape)
 def kept_axes(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
-    """Every ragged axis stays one, with as many elements before it; its rows may be divided or joined.
+    """Every ragged axis stays one, with as many elements before it; its rows may be divided or joined, two be one.
 
     Raises: CannotCross: the rows of a lane would be interleaved.
     """
     old, new = run.ragged_axes(x.type.shape), run.ragged_axes(op.shape)
+    for f, pair in ((merged, merges(run, x.type.shape, op.shape)), (divided, merges(run, op.shape, x.type.shape))):
+        if pair is not None:
+            return f(run, x, pair, op.shape)
     mark = run.form(new, [x])
     front = [prod(shape[:axis]) for shape, axes in ((x.type.shape, old), (op.shape, new)) for axis, _ in axes[:1]]
     if len(old) == 1 and type(mark) is RowsMark and front[0] == front[1]:

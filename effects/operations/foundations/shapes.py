@@ -336,7 +336,10 @@ columns.provide_zeros(zeros)
 def lane_length(size: Extent) -> Any:
     """The length of a lane as a number, weakly typed as ``x.shape[0]`` is elsewhere: as many ones as it has rows."""
     if current() is BASE:
-        raise EscapedBox(f"shape: {size} is the length of a lane of a vmap that has ended.")
+        raise EscapedBox(
+            f"shape: {size} is the length of a lane of a vmap that has ended.",
+            hint="compute with it inside of the mapped function, and return the result.",
+        )
     kind = dtypes.default_int()
     shapes: dict[int, Any] = {n: (length(n),) for n in size.lengths}
     ones = {n: full(array_type(shape, kind, True), 1) for n, shape in shapes.items()}

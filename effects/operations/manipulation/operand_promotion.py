@@ -16,6 +16,7 @@ from ...base.stack import perform
 from ...core.arrays import Array, as_array, is_number, scalar
 from ...core.operation import shared
 from ...types import dtypes
+from ...types.extent import Extent
 from ..elementwise.conversion import ConvertElementType, convert
 from ..foundations.shapes import BroadcastInDim, broadcast_in_dim, canonical_shape
 
@@ -141,6 +142,13 @@ def _last(own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(range(len(shape) - len(own), len(shape)))
 
 
+def _why(n: Any, m: Any) -> str:
+    """Why these sizes do not broadcast, and the remedy."""
+    if type(n) is Extent and type(m) is Extent:
+        return f"{n} and {m} are different lengths; hx.Ragged((x, y), lengths) has one of both, y.over(x) declares it."
+    return f"sizes {n} and {m} differ and neither is 1; shapes are aligned at their last dimension."
+
+
 def broadcast_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape to which all these broadcast. Raises ShapeMismatch: there is none."""
     rank = max(map(len, shapes), default=0)
@@ -150,8 +158,7 @@ def broadcast_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
             if n != 1 and result[d] != 1 and result[d] != n:
                 raise ShapeMismatch(
                     f"{name}: shapes must broadcast, got {' and '.join(map(str, shapes))}.",
-                    hint=f"sizes {result[d]} and {n} differ and neither is 1; "
-                    "shapes are aligned at their last dimension.",
+                    hint=_why(result[d], n),
                 )
             if n != 1:
                 result[d] = n

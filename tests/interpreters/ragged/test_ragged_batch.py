@@ -1,5 +1,8 @@
 """Bodies and transformations within lanes of different lengths: each equals the loop over lanes."""
 
+import dataclasses
+import functools
+import operator
 import pickle
 
 import numpy as np
@@ -155,9 +158,55 @@ def test_lanes_within_lanes_have_lengths_of_their_own():
     assert hnp.allclose(hx.vmap(lane, R)(x), hnp.outer(hnp.array([3.0, 3.0, 22.0]), hnp.array([0.0, 3.0])))
 
 
+@functools.lru_cache
+def twice(n):
+    return 2 * n
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    rows: object
+
+
+# what Python, and code that is no part of the package, make of lengths by comparing and hashing them
+COMPARED = {
+    "equal to a number": lambda n, m: n == 3,
+    "not equal": lambda n, m: n != m,
+    "called by the package": lambda n, m: hx.tree.map(lambda k: k == m, [n])[0],
+    "in a loop's body": lambda n, m: lax.fori_loop(0, 2, lambda i, c: c + (n == 3), 0),
+    "by the standard library": lambda n, m: functools.reduce(operator.eq, [n, m]),
+    "by a partial function": lambda n, m: functools.partial(operator.eq, 3)(n),
+    "fields of a dataclass": lambda n, m: (Size(n) == Size(n)) * 1,
+    "a cached function": lambda n, m: twice(n) + twice(m) - twice(n),
+    "keys of a dict": lambda n, m: {n: 1, m: 2, n + 1: 3}[m + 0] + (m in {m: 1}),
+    "members of a set": lambda n, m: len({n, m, n + 1, 1 + n}) + 0 * n if type(n) is not int else 3,
+    "found in a shape": lambda n, m: [n, m].index(n) + 0 * n,
+    "greater": lambda n, m: (n > m) | (n >= 4),
+    "the larger": lambda n, m: max(n, 0) + min(n + 1, n),
+}
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("name", COMPARED)
+def test_lengths_compare_by_value_for_the_user_and_hash_by_structure(name, known):
+    f = COMPARED[name]
+    pairs = [(3, 2), (1, 1), (4, 5)]
+    x, y = [hx.Ragged(hnp.zeros(8), tuple(n) if known else np.array(n), 5) for n in zip(*pairs)]
+    mapped = hx.vmap(lambda x, y: f(x.shape[0], y.shape[0]), (R, R))
+    wanted = {"members of a set": [3] * 3, "keys of a dict": [3] * 3}.get(name)
+    y = (mapped if known else hx.jit(mapped))(x, y)
+    assert y.tolist() == (wanted or [f(n, m) for n, m in pairs])
+
+
 @pytest.mark.parametrize(("f", "error", "words"), [
     (lambda x: len(x), hx.errors.TracerIntegerConversionError, "length of a lane"),
     (lambda x: list(x), hx.errors.TracerIntegerConversionError, "lax.scan"),
+    (lambda x: list(range(x.shape[0])), hx.errors.TracerIntegerConversionError, "Python loop"),
+    (lambda x: np.zeros(x.shape[0]), TypeError, "n0"),
+    (lambda x: x * (3 in x.shape[:1]), hx.errors.TracerBoolConversionError, "Python condition"),
+    (lambda x: x * (x.shape == (3, 3)), hx.errors.TracerBoolConversionError, "Python condition"),
+    (lambda x: hx.vmap(hnp.sum, R)(hx.Ragged(x, (1, 2))), hx.errors.CannotCross, "counted by integers"),
+    (lambda x: hx.vmap(lambda y: hnp.concatenate([x, y]).sum(), R)(KNOWN), hx.errors.CannotCross, "lanes around them"),
     (lambda x: x if x.shape[0] == 3 else 2 * x, hx.errors.TracerBoolConversionError, "Python condition"),
     (lambda x: x + hnp.ones((5, 1)), hx.errors.ShapeMismatch, "n0"),
     (lambda x: x[: x.shape[0] - 3], hx.errors.BadIndex, "from one end"),
@@ -168,7 +217,7 @@ def test_lanes_within_lanes_have_lengths_of_their_own():
     (lambda x: hnp.resize(x, (2, 3)), hx.errors.TracerBoolConversionError, "n0"),
     (lambda x: x.reshape(-1, 2, 3), hx.errors.ShapeMismatch, "does not divide"),
     (lambda x: hnp.insert(x, [0, -1], 2.0, axis=0), hx.errors.BadArgument, "one end of a lane"),
-    (lambda x: (x @ x.T).reshape(-1), hx.errors.CannotCross, "rows of"),
+    (lambda x: hnp.einsum("nd,md->ndm", x, x).reshape(-1), hx.errors.CannotCross, "rows of"),
     (lambda x: lax.linalg.cholesky(x @ x.T).sum(), hx.errors.MissingRule, "known lengths"),
     (lambda x: lax.psum(x, "i"), hx.errors.CannotCross, "different types"),
 ])

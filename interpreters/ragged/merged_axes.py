@@ -1,0 +1,94 @@
+"""Two ragged axes as one, ``[n, m] -> [n*m]``, whose rows can leave the lanes; and one as two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...effects.base.stack import inside
+from ...effects.core.arrays import scalar
+from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not
+from ...effects.operations.elementwise.comparison import clamp, lt, select
+from ...effects.operations.elementwise.comparison import max as maximum
+from ...effects.operations.foundations.shapes import broadcast_in_dim, move_axis, reshape
+from ...effects.operations.indexing.relocation import relocate
+from ...effects.operations.manipulation.slicing import concatenate, split
+from .lane_lengths import INT32, constant, line, take_rows
+from .ragged_batch import RaggedBatch, RowsMark
+
+Pair = tuple[int, Any, Any]  # an axis, its size, and that of the next one
+
+
+def merges(run: RaggedBatch, shape: Sequence[Any], merged: Sequence[Any]) -> Pair | None:
+    """The two ragged axes of a shape that are one axis of the other, elements in their order; None: there are none."""
+    axes = run.ragged_axes(shape)
+    if len(axes) != 2 or axes[1][0] != axes[0][0] + 1:
+        return None
+    (axis, n), (_, m) = axes
+    return (axis, n, m) if (*shape[:axis], n * m, *shape[axis + 2 :]) == tuple(merged) else None
+
+
+def merged(run: RaggedBatch, x: Any, pair: Pair, shape: Sequence[Any]) -> Any:
+    """The rows of each lane one after the other: element ``(i, j)`` becomes element ``i * m + j``."""
+    axis, n, m = pair
+    parts = [move_axis(move_axis(part, 1 + axis, 1), 2 + axis, 2) for part in run.padded(x, run.lanes.rounded)]
+    flat = [reshape(v, (v.type.shape[0] * v.type.shape[1] * v.type.shape[2], *v.type.shape[3:])) for v in parts]
+    index, inverse = _places(run, n, m)
+    rows = relocate(concatenate(flat, 0), index, inverse, copies=True)
+    return run.box(RowsMark(axis, n * m), (move_axis(rows, 0, axis),))
+
+
+def divided(run: RaggedBatch, x: Any, pair: Pair, shape: Sequence[Any]) -> Any:
+    """The inverse of ``merged``."""
+    axis, n, m = pair
+    index, inverse = _places(run, n, m)
+    places = relocate(move_axis(run.rows(x), axis, 0), inverse, index, copies=True)
+    sizes = [(len(b.lanes), b.room(n), b.room(m)) for b in run.lanes.rounded.buckets]
+    parts = []
+    for piece, size in zip(split(places, [count * i * j for count, i, j in sizes]), sizes):
+        piece = reshape(piece, (*size, *places.type.shape[1:]))
+        parts.append(move_axis(move_axis(piece, 2, 2 + axis), 1, 1 + axis))
+    return run.from_buckets(parts, shape, run.lanes.rounded)
+
+
+def _places(run: RaggedBatch, n: Any, m: Any) -> Any:
+    """The padded place of each row of the merged axis, and the row at each padded place."""
+    whole = run.lanes.of(n * m)
+
+    def both() -> Any:
+        with inside(whole.place):
+            return _place_of_rows(run, n, m, whole), _rows_at_places(run, n, m, whole)
+
+    return run.lanes.kept(("merged", n, m), both)
+
+
+def _place_of_rows(run: RaggedBatch, n: Any, m: Any, whole: Any) -> Any:
+    first, width = np.zeros((2, run.size), INT32)
+    end = 0
+    for bucket in run.lanes.rounded.buckets:
+        width[bucket.lanes] = bucket.room(m)
+        step = bucket.room(n) * bucket.room(m)
+        first[bucket.lanes] = end + step * np.arange(len(bucket.lanes))
+        end += step * len(bucket.lanes)
+    count = maximum(take_rows(run.lanes.of(m).values, whole.lane), scalar(1, INT32))
+    first, width = [take_rows(constant(v), whole.lane) for v in (first, width)]
+    at = first + whole.within // count * width + whole.within % count
+    at = clamp(scalar(0, INT32), at, scalar(max(end - 1, 0), INT32))
+    last = take_rows(at, reshape(whole.last, (1,)))
+    return select(whole.real, at, broadcast_in_dim(bitwise_not(last), at.type.shape, (0,)))
+
+
+def _rows_at_places(run: RaggedBatch, n: Any, m: Any, whole: Any) -> Any:
+    pieces = []
+    for bucket in run.lanes.rounded.buckets:
+        shape = (len(bucket.lanes), bucket.room(n), bucket.room(m))
+        lanes = constant(bucket.lanes)
+        values = [take_rows(v, lanes) for v in (whole.starts, run.lanes.of(n).values, run.lanes.of(m).values)]
+        start, rows, columns = [broadcast_in_dim(v, shape, (0,)) for v in values]
+        i, j = [broadcast_in_dim(line(shape[d]), shape, (d,)) for d in (1, 2)]
+        row = clamp(scalar(0, INT32), start + i * columns + j, scalar(whole.total - 1, INT32))
+        there = bitwise_and(lt(i, rows), lt(j, columns))
+        pieces.append(reshape(select(there, row, bitwise_not(row)), (shape[0] * shape[1] * shape[2],)))
+    return concatenate(pieces, 0)
