@@ -18,10 +18,10 @@ from ...effects.operations.manipulation.slicing import concatenate, split
 from .lane_lengths import INT32, constant, line, take_rows
 from .ragged_batch import RaggedBatch, RowsMark
 
-Pair = tuple[int, Any, Any]  # an axis, its size, and that of the next one
+AdjacentAxes = tuple[int, Any, Any]  # an axis, its size, and that of the next one
 
 
-def merges(run: RaggedBatch, shape: Sequence[Any], merged: Sequence[Any]) -> Pair | None:
+def merges(run: RaggedBatch, shape: Sequence[Any], merged: Sequence[Any]) -> AdjacentAxes | None:
     """The two ragged axes of a shape that are one axis of the other, elements in their order; None: there are none."""
     axes = run.ragged_axes(shape)
     if len(axes) != 2 or axes[1][0] != axes[0][0] + 1:
@@ -30,7 +30,7 @@ def merges(run: RaggedBatch, shape: Sequence[Any], merged: Sequence[Any]) -> Pai
     return (axis, n, m) if (*shape[:axis], n * m, *shape[axis + 2 :]) == tuple(merged) else None
 
 
-def merged(run: RaggedBatch, x: Any, pair: Pair, shape: Sequence[Any]) -> Any:
+def merged(run: RaggedBatch, x: Any, pair: AdjacentAxes, shape: Sequence[Any]) -> Any:
     """The rows of each lane one after the other: element ``(i, j)`` becomes element ``i * m + j``."""
     axis, n, m = pair
     parts = [move_axis(move_axis(part, 1 + axis, 1), 2 + axis, 2) for part in run.padded(x, run.lanes.rounded)]
@@ -40,7 +40,7 @@ def merged(run: RaggedBatch, x: Any, pair: Pair, shape: Sequence[Any]) -> Any:
     return run.box(RowsMark(axis, n * m), (move_axis(rows, 0, axis),))
 
 
-def divided(run: RaggedBatch, x: Any, pair: Pair, shape: Sequence[Any]) -> Any:
+def divided(run: RaggedBatch, x: Any, pair: AdjacentAxes, shape: Sequence[Any]) -> Any:
     """The inverse of ``merged``."""
     axis, n, m = pair
     index, inverse = _places(run, n, m)
