@@ -149,7 +149,7 @@ def _flat(part: Any, axis: int) -> Any:
 
 def lane_rows(run: RaggedBatch, x: Any, axis: int) -> Any:
     """The rows of all lanes along ``axis``, its only ragged one or of one size in all lanes; at least one row."""
-    if type(x.type.shape[axis]) is Extent:
+    if run.ragged_axes(x.type.shape[axis : axis + 1]):
         return move_axis(run.rows(x), axis, 0)
     rows = _flat(run.force(x, 0)[0], axis)
     return rows if rows.type.shape[0] else zeros(rows.type.update(shape=(1, *rows.type.shape[1:])))
