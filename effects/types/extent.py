@@ -127,6 +127,9 @@ class Extent(ImmutableObject):
     def __neg__(self) -> Any:
         return self * -1
 
+    def __abs__(self) -> Any:
+        return self if self.least >= 0 else abs(self.value)
+
     def __sub__(self, other: Any) -> Any:
         return self + -other
 

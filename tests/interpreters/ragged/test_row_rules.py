@@ -50,7 +50,7 @@ CASES = {
     "a value with a name": (lambda x: lax.optimization_barrier(hx.checkpoint_name(x, "a")), "rows", R),
     "matrices of rows": (lambda x: hnp.linalg.cholesky(hnp.eye(3) + x[:, :, None] * x[:, None]), "rows", R),
     "largest of each row": (lambda x: lax.top_k(x, 2)[0], "rows", R),
-    "its length": (lambda x: x * x.shape[0] + 1 / hnp.maximum(x.shape[0], 1), "rows", R),
+    "its length": (lambda x: x * abs(x.shape[0]) + abs(x.shape[0] - 3) + 1 / hnp.maximum(x.shape[0], 1), "rows", R),
     "made of its length": (lambda x: hnp.ones((x.shape[0], 3)).sum(0) * 2 + x.shape[0], "rows", 0),
     "arange": (lambda x: x * hnp.arange(x.shape[0])[:, None], "rows", R),
     "iota": (lambda x: x * lax.iota('float32', x.shape[0])[:, None], "rows", R),
