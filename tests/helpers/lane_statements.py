@@ -82,6 +82,7 @@ ALONG = [
 ]  # fmt: skip
 RANKED = {
     1: [
+        "{x}[1:]", "{x}[:-1]", "{x}[::2]", "{x}[1::-1]", "hnp.diff({x})", "hnp.roll({x}, -1)", "{x}[1:] - {x}[:-1]",
         "hnp.outer({x}, {x})", "{x}[:, None]", "{x}[None]", "{x}[0]", "{x}[-1]", "{x}[::-1]", "hnp.diag({x})",
         "hnp.broadcast_to({x}, (2, {x}.shape[0]))", "hnp.tile({x}, 2)", "{x}.reshape(-1, 1)", "{x} @ {x}",
         "hnp.dot({x}, {x})", "hnp.searchsorted(hnp.sort({x}), 0.0)", "hnp.convolve({x}, hnp.ones(1))",
@@ -89,6 +90,7 @@ RANKED = {
         "lax.dynamic_index_in_dim({x}, 0, 0, False)", "hnp.vander({x}, 3)", "lax.top_k({x}, 1)[0]",
     ],
     2: [
+        "{x}[1:]", "{x}[:-1]", "{x}[::2]", "{x}[:2]", "{x}[-2:]", "hnp.diff({x}, axis=0)", "hnp.roll({x}, 1, axis=0)",
         "{x}.T", "{x} @ {x}.T", "{x}.T @ {x}", "{x}[:, 0]", "{x}[0]", "{x}[-1]", "{x}[:, None]", "{x}[..., None]",
         "{x}.reshape({x}.shape[0], -1)", "{x}.reshape(-1)", "{x}.ravel()", "hnp.swapaxes({x}, 0, 1)", "{x}[:, ::-1]",
         "{x}.reshape({x}.shape[0], 1, {x}.shape[1])", "hnp.einsum('ij,kj->ik', {x}, {x})", "hnp.tril({x})",
