@@ -263,7 +263,11 @@ class RaggedLanes:
             values: Any = as_array(size.at({number: n.values for number, n in parts.items()}))
         longest = room_of(size, {number: n.longest for number, n in parts.items()})
         totals = {number: n.total for number, n in parts.items()}
-        total = rows_room(size, totals, {number: n.longest for number, n in parts.items()}, self.count)
+        ((first, factor), *more) = size.terms
+        if not more and len(first) == 1 and type(first[0]) is int:
+            total = factor * totals[first[0]]  # so that a reshape moves no rows
+        else:
+            total = rows_room(size, totals, {number: n.longest for number, n in parts.items()}, self.count)
         if isinstance(values, ConcreteArray):
             longest = int(values.value.max(initial=0))
             if len(size.terms) > 1 or type(size.terms[0][0][-1]) is not int or len(size.terms[0][0]) > 1:

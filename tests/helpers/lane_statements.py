@@ -108,7 +108,7 @@ RANKED = {
         "hnp.transpose({x}, (2, 0, 1))", "hnp.transpose({x}, (1, 0, 2))", "{x}.reshape({x}.shape[0], -1)",
         "{x}[:, 0]", "hnp.einsum('ijk,ijl->ikl', {x}, {x})", "hnp.einsum('ijk->ik', {x})", "{x}[..., 0]",
         "{x}.sum((0, 2))", "hnp.einsum('ijk,ljk->il', {x}, {x})", "hnp.matmul({x}, hnp.swapaxes({x}, 1, 2))",
-        "{x}[0]", "{x}[:, :, ::-1]", "hnp.squeeze({x})", "hnp.concatenate([{x}, {x}], axis=2)", "{x} @ {x}.mT",
+        "{x}[0]", "{x}[:, :, ::-1]", "hnp.concatenate([{x}, {x}], axis=2)", "{x} @ {x}.mT",
         "hnp.einsum('ijk,lmk->ijlm', {x}, {x}).sum((1, 3))", "hnp.diagonal({x}, axis1=1, axis2=2)",
     ],
 }  # fmt: skip

@@ -109,3 +109,9 @@ def test_scores_are_masked_once_in_each_bucket_with_padding():
     found = operations(lambda x: softmax(x @ x.T) @ x, 3, 5, 40, 64, 70)
     assert found["dot_general"] == 2 * 3 and found["softmax"] == 3
     assert found["select_n"] == 2  # the third bucket is one lane, as long as its padding
+
+
+def test_rows_are_divided_where_there_is_more_room_than_the_lanes_can_have():
+    f = lambda rows, n: hx.vmap(lambda x: (x.reshape(-1) * 2).reshape(-1, 3), R, R)(hx.Ragged(rows, n, 2)).data
+    rows = hnp.arange(27.0).reshape(9, 3)
+    assert hnp.allclose(hx.jit(f)(rows, hnp.array([2, 1]))[:3], 2 * rows[:3])
