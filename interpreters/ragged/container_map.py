@@ -218,7 +218,7 @@ def _names(kinds: Sequence[ContainerKind]) -> str:
 def _need_spec(where: str, kind: ContainerKind, spec: Any) -> None:
     """Raises: BadArgument: it is no spec of this container."""
     if type(spec) is not kind.spec_type:
-        own = "hx.ragged_axis maps over the lanes; " if kind.spec_type is RaggedAxis else ""
+        own = "hx.ragged_axis maps over the lanes; " if kind.spec_type is RaggedAxis else "its spec, or "
         raise BadArgument(
             f"vmap: {kind.data_type.__name__} is mapped by {where} of type {kind.spec_type.__name__}, got {spec!r}.",
             hint=f"{own}None for one that all lanes share.",

@@ -82,7 +82,7 @@ def vmap(
             leaves = leaves + more
         if by_spec or (not tree.flat and holds_container(tree)) or (kwargs and holds_container(kwargs_tree)):
             return _over_containers(fun, settings, per_length, args, kwargs)
-        axes = flat_axes("vmap", in_axes, args, tree.num_leaves) + [0] * (len(leaves) - tree.num_leaves)
+        axes = flat_axes("vmap", in_axes, args, tree.num_leaves) + ([0] * len(more) if kwargs else [])
         try:
             xs = [as_array(x) for x in leaves]
         except NotAnArray:
@@ -100,14 +100,14 @@ def vmap(
             results = fun(*positional, **named)
             ys, out_tree = pytrees.flatten(results)
             if holds_container(out_tree, ys):
-                return ContainerMap(lambda _: run, run.size).results(out_axes, results)
+                results = ContainerMap(lambda _: run, run.size).results(out_axes, results)
+                del boxes, positional, named, ys
+                return _without_leaks(run, results)
             ys = [as_array(y) for y in ys]
         targets = flat_out_axes("vmap", out_axes, results, len(ys))
         found = [stacked(run, y, target) for y, target in zip(ys, targets)]
-        if config.current().check_leaks:
-            del boxes, positional, named, results, ys
-            check_leaks(run)
-        return pytrees.unflatten(out_tree, found)
+        del boxes, positional, named, results, ys
+        return _without_leaks(run, pytrees.unflatten(out_tree, found))
 
     return mapped
 
@@ -160,10 +160,15 @@ def _over_containers(fun: Callable[..., Any], settings: Any, per_length: bool, a
     with installed(crossing.run):
         results = fun(*positional, **named)
         found = crossing.results(out_axes, results)
+    del positional, named, results
+    return _without_leaks(crossing.run, found)
+
+
+def _without_leaks(run: Batch, results: Any) -> Any:
+    """The results, after a check that nothing else refers to values of the lanes, where ``check_leaks`` is set."""
     if config.current().check_leaks:
-        del positional, named, results
-        check_leaks(crossing.run)
-    return found
+        check_leaks(run)
+    return results
 
 
 def _on_references(fun: Callable[..., Any], settings: Any, args: Any, kwargs: Any) -> Any:

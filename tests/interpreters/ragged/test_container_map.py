@@ -194,7 +194,7 @@ ROWS = hnp.ones((4, 2))
 
 @pytest.mark.parametrize(("run", "error", "words"), [
     (lambda: hx.vmap(lambda x: x, "a")(NAMED), hx.errors.BadCall, "got 'a'.*register_vmappable"),
-    (lambda: hx.vmap(lambda x: x, ("a",))(NAMED), hx.errors.BadArgument, "of type Axis, got 'a'.*None for one"),
+    (lambda: hx.vmap(lambda x: x, ("a",))(NAMED), hx.errors.BadArgument, "of type Axis, got 'a'.*its spec, or None"),
     (lambda: hx.vmap(lambda x: x, ("a",))(ROWS), hx.errors.BadCall, "got 'a'.*register_vmappable"),
     (lambda: hx.vmap(lambda x: x)(NAMED), hx.errors.BadArgument, "NamedArray is mapped by in_axes of type Axis, got 0"),
     (lambda: hx.vmap(lambda x: x.data)(X), hx.errors.BadArgument, "hx.ragged_axis maps over the lanes"),
@@ -251,3 +251,17 @@ def test_references_beside_containers():
     y = hx.vmap(f, (A, R, {"t": 1}))(NAMED, X, {"t": table}, ref=hx.new_ref(hnp.full((3, 2), 2.0)))
     assert np.array_equal(y, 2 * NAMED.data) and np.array_equal(table[...], (NAMED.data + np.array(SUMS)[:, None]).T)
     assert np.array_equal(hx.vmap(lambda x, r: x.data + r[...], (A, None))(NAMED, shared), NAMED.data + 1)
+
+
+@pytest.mark.parametrize("run", [
+    lambda f: hx.vmap(f, A, A)(NAMED),
+    lambda f: hx.vmap(lambda v: f(NamedArray(v, ("b",))), 0, A)(NAMED.data),
+    lambda f: hx.vmap(lambda v: Plain(f(NamedArray(v, ("b",))).data))(NAMED.data),
+])  # fmt: skip
+def test_leaks_are_found_where_containers_enter_or_leave(run):
+    kept = []
+    to_elt, from_elt = lambda *_: None, lambda cont, n, y, axis: Plain(cont(n, y.data, axis))
+    with registered(Plain, int, to_elt, from_elt), hx.checking_leaks():
+        run(lambda x: x)
+        with pytest.raises(hx.errors.Leak, match="f32"):
+            run(lambda x: (kept.append(x.data), x)[1])
