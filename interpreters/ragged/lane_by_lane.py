@@ -25,15 +25,17 @@ from .ragged_batch import PaddedMark, RaggedBatch, RowsMark, ragged_axes
 from .ragged_loop import RaggedLoop
 
 PAYS = 128  # in shorter lanes one iteration costs more than the scores
+MOST_LOOPS = 2  # that compute an equation, for results that are needed one after the other; then it is computed padded
 
 
 class _Equation:
-    """An operation that waits, with its operands; ``number``: when it was performed."""
+    """An operation that waits, with its operands; ``number``: when it was performed; ``loops``: that computed it."""
 
-    __slots__ = ("op", "operands", "types", "site", "number")
+    __slots__ = ("op", "operands", "types", "site", "number", "loops")
 
     def __init__(self, op: Operation, operands: tuple[Any, ...], types: Sequence[ArrayType], site: Any, number: int):
         self.op, self.operands, self.types, self.site, self.number = op, operands, types, site, number
+        self.loops = 0
 
     @property
     def relates(self) -> bool:
@@ -137,9 +139,13 @@ class LaneByLane(RaggedBatch):
         box.dim, box.value = mark, tuple(parts) if type(mark) is PaddedMark else parts[0]
 
     def _loop(self, group: Sequence[_Equation], outside: dict[Any, Any]) -> bool:
-        """Compute these equations in a loop over the lanes, if what enters and leaves has at most one ragged axis."""
+        """Compute these equations in a loop over the lanes, if what enters and leaves has at most one ragged axis.
+
+        Not if that has happened before: a loop keeps what it computes to itself.
+        """
         inner = {id(equation) for equation in group}
-        if any([relates_rows(x.type) for x in outside.values()]):
+        again = max([equation.loops for equation in group]) == MOST_LOOPS
+        if again or any([relates_rows(x.type) for x in outside.values()]):
             return False
         given: dict[int, Any] = {}
         for equation in group:
@@ -149,6 +155,8 @@ class LaneByLane(RaggedBatch):
         if any([x.run is self and type(x.dim) is PaddedMark for x in given.values()]):
             return False
         _Region(self, given, group, outside).perform()
+        for equation in group:
+            equation.loops += 1
         return True
 
 

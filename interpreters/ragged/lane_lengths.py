@@ -70,6 +70,14 @@ def constant(x: Any) -> Any:
     return from_numpy(np.asarray(x, INT32))
 
 
+def fitting(lengths: Any, rows: int, longest: Any) -> Any:
+    """Lengths that are values, clamped: between 0 and ``longest``, a bound for all or one for each, and to the rows."""
+    bound = constant(np.broadcast_to(longest, lengths.type.shape))
+    lengths = minimum(maximum(lengths, scalar(0, INT32)), bound)
+    starts = minimum(perform(shared(Cumsum, 0, False), lengths) - lengths, scalar(rows, INT32))
+    return minimum(lengths, scalar(rows, INT32) - starts)
+
+
 class LaneLengths:
     """One vector of lengths. ``total``: the room of rows; ``longest``: a bound of the lengths; both at least 1.
 

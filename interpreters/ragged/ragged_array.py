@@ -9,7 +9,7 @@ import numpy as np
 
 from ...effects.base.errors import BadArgument, CannotCross, DTypeMismatch, ShapeMismatch
 from ...effects.base.immutables import ImmutableObject
-from ...effects.base.stack import STACK
+from ...effects.base.stack import STACK, inside
 from ...effects.core.arrays import ConcreteArray, as_array, is_number, type_of
 from ...effects.operations.elementwise.bitwise import bitwise_not
 from ...effects.operations.elementwise.comparison import select
@@ -23,7 +23,7 @@ from ...effects.types import dtypes
 from ...effects.types.dtype_families import short_name
 from ...effects.types.extent import extents_in, length
 from ..batching.containers import register_vmappable
-from .lane_lengths import INT32, LaneLengths, RaggedLanes, Segments, line
+from .lane_lengths import INT32, LaneLengths, RaggedLanes, Segments, fitting, line
 
 
 class RaggedAxis:
@@ -384,11 +384,14 @@ def _row_count(x: Ragged) -> int:
 
 
 def lengths_of(x: Ragged, outer: Any) -> LaneLengths:
-    """The lengths of a ragged array, with its rows as room."""
+    """The lengths of a ragged array, with its rows as room; values that do not fit are clamped to it."""
     rows = _row_count(x)
     n = x.segment_lengths
     values = as_array(np.asarray(n, INT32)) if isinstance(n, tuple) else convert(n, INT32)
     longest = rows if x.longest is None else max(x.longest, default=0) if isinstance(x.longest, tuple) else x.longest
     if isinstance(values, ConcreteArray):
         longest = int(values.value.max(initial=0))
+    else:
+        with inside(outer):
+            values = fitting(values, rows, longest if x.longest is None else x.longest)
     return LaneLengths(values, rows, longest, outer, x)

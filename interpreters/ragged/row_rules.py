@@ -16,6 +16,7 @@ from ...effects.operations.foundations.elementwise_factory import Elementwise
 from ...effects.operations.foundations.shapes import (
     BroadcastInDim,
     Reshape,
+    SizeOf,
     Transpose,
     broadcast_in_dim,
     move_axis,
@@ -83,6 +84,11 @@ def places(run: RaggedBatch, op: Any, types: ResultTypes) -> Any:
         return run.box(mark, (broadcast_in_dim(as_type(line, kind), stored[0], (mark.axis,)),))
     at = op.dimension + (type(mark) is PaddedMark)
     return run.box(mark, [broadcasted_iota(op.dtype, shape, at) for shape in stored])
+
+
+@RAGGED.rule(SizeOf)
+def length_of(run: RaggedBatch, op: Any, types: ResultTypes) -> Any:
+    return run.box(0, (as_type(run.lanes.of(op.size).values, types[0].update(shape=(run.size,))),))
 
 
 @RAGGED.rule(Transpose)

@@ -100,6 +100,7 @@ CASES = [
     Case(h.BroadcastInDim((2, 3, 4), (0, 2)), (REAL,), (((2, 4),), ((1, 4),), ((1, 1),))),
     Case(h.BroadcastInDim((2, 3), ()), (REAL,), (((),),)),
     Case(h.BroadcastInDim((0, 3), (1,)), (REAL,), (((3,),),)),
+    Case(h.SizeOf(3), (), ((),)),
     Case(h.Reshape((3, 4)), (REAL,), (((2, 6),), ((12,),))),
     Case(h.Reshape(()), (REAL,), (((1, 1),),)),
     Case(h.Reshape((0, 3)), (REAL,), (((2, 0),),)),

@@ -333,17 +333,31 @@ def zeros(type: ArrayType) -> Any:
 columns.provide_zeros(zeros)
 
 
+# y = size, a number; of an extent the length of the lane, which the handler of the lanes knows
+@operation
+class SizeOf:
+    size: Any
+
+    def result_type(op):
+        return array_type((), dtypes.default_int(), True)
+
+    def evaluate(op):
+        return np.asarray(op.size, dtypes.default_int())
+
+    def lower(op, emit):
+        return emit.constant(op.size, emit.made)
+
+    flops = data_movement
+
+
 def lane_length(size: Extent) -> Any:
-    """The length of a lane as a number, weakly typed as ``x.shape[0]`` is elsewhere: as many ones as it has rows."""
+    """The length of a lane as a number, weakly typed as ``x.shape[0]`` is elsewhere."""
     if current() is BASE:
         raise EscapedBox(
             f"shape: {size} is the length of a lane of a vmap that has ended.",
             hint="compute with it inside of the mapped function, and return the result.",
         )
-    kind = dtypes.default_int()
-    shapes: dict[int, Any] = {n: (length(n),) for n in size.lengths}
-    ones = {n: full(array_type(shape, kind, True), 1) for n, shape in shapes.items()}
-    return size.at({n: reduce_sum(line, (0,)) for n, line in ones.items()})
+    return size.at({n: perform(SizeOf(length(n))) for n in size.lengths})
 
 
 InstalledLength.value = staticmethod(lane_length)

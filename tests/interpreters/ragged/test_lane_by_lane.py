@@ -179,6 +179,19 @@ def test_an_effect_between_is_performed_in_its_place() -> None:
     assert_close(y, hnp.concatenate([softmax(r @ r.T, -1) @ r for r in lanes]))
 
 
+def test_results_needed_one_after_the_other_are_not_computed_again_and_again() -> None:
+    def f(x: Any) -> Any:
+        s = hnp.tanh(x @ x.T)
+        for _ in range(8):
+            s = hnp.tanh(s)
+            hx.debug.callback(lambda _: None, s.sum())
+        return s @ x
+
+    g = lambda x, n: hx.vmap(f, R, R)(hx.Ragged(x, n, LONGEST)).data
+    x = arguments()[0]
+    assert str(hx.make_program(g)(x, LENGTHS)).count("= tanh") <= 9 + 2 + 3
+
+
 def test_no_array_is_as_large_as_all_lanes_squared() -> None:
     f = mapped("causal")
     lengths = np.full(64, 45, np.int32)

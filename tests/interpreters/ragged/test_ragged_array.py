@@ -141,3 +141,29 @@ def test_equal_rooms_share_a_program():
 def test_what_does_not_fit_is_refused(make, error, words):
     with pytest.raises(error, match=words):
         make()
+
+
+@pytest.mark.parametrize("lengths", [[-2, 3, 1], [9, 9, 9], [2, 5, 5], [0, 0, 4]], ids=str)
+def test_lengths_as_values_that_do_not_fit_are_clamped_in_one_way(lengths):
+    """Between 0 and ``longest``, and to the rows that are left."""
+    rows = np.arange(1.0, 5.0, dtype=np.float32)
+    n = np.clip(lengths, 0, 3)
+    starts = np.minimum(np.cumsum(n) - n, 4)
+    n = np.minimum(n, 4 - starts)
+
+    def f(x, lengths):
+        lane = lambda r: (r.sum(), r.shape[0] * 1, r.max(initial=0.0), hnp.cumsum(r)[-1:].sum())
+        return hx.vmap(lane, hx.ragged_axis)(hx.Ragged(x, lengths, 3))
+
+    wanted = [rows[a : a + k] for a, k in zip(starts, n)]
+    total, size, top, last = hx.jit(f)(rows, np.asarray(lengths, np.int32))
+    np.testing.assert_allclose(total, [r.sum() for r in wanted])
+    np.testing.assert_array_equal(size, n)
+    np.testing.assert_allclose(top, [r.max(initial=0) for r in wanted])
+    np.testing.assert_allclose(last, [r.sum() for r in wanted])
+
+
+def test_the_length_as_a_number_reads_no_row():
+    f = lambda x, n: hx.vmap(lambda r: r[0] / r.shape[0], hx.ragged_axis)(hx.Ragged(x, n, 3))
+    program = hx.make_program(f)(np.ones(1000, np.float32), np.array([3, 2, 1], np.int32))
+    assert "reduce_sum" not in str(program)
