@@ -337,6 +337,7 @@ columns.provide_zeros(zeros)
 @operation
 class SizeOf:
     size: Any
+    exempt = {"jvp": "it has no operands", "transpose": "it has no operands", "batch": "it has no operands"}
 
     def result_type(op):
         return array_type((), dtypes.default_int(), True)
