@@ -422,3 +422,20 @@ def rows_room(size: Any, totals: Mapping[int, int], longest: Mapping[int, int], 
 def bucket_step(longest: int) -> int:
     """Lengths are rounded up to its multiples."""
     return max(SMALLEST, -(-longest // BUCKETS))
+
+
+def lane_sizes(longest: Mapping[int, int]) -> list[dict[int, int]]:
+    """The sizes at which lanes with lengths up to these are computed one after the other, from small to large.
+
+    As in buckets, and below the smallest of these the halves of it, so that a bound that is too large costs little.
+    """
+    found = {}
+    for number, bound in longest.items():
+        step = bucket_step(bound)
+        sizes = [min(size, bound) for size in range(step, bound + step, step)]
+        while sizes[0] // 2 >= SMALLEST:
+            sizes.insert(0, sizes[0] // 2)
+        found[number] = sizes
+    count = max(map(len, found.values()))
+    rows = {number: [sizes[0]] * (count - len(sizes)) + sizes for number, sizes in found.items()}
+    return [{number: sizes[k] for number, sizes in rows.items()} for k in range(count)]

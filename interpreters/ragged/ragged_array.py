@@ -113,6 +113,9 @@ class Ragged(ImmutableObject):
     def __repr__(self) -> str:
         return f"Ragged({self.type})"
 
+    def __reduce__(self) -> Any:
+        return _unflatten, ((self.segment_lengths, self.longest), (self.data,))
+
     def __len__(self) -> int:
         return self.count
 
@@ -150,7 +153,7 @@ class Ragged(ImmutableObject):
         known = _lengths_if_known(self)
         if known is None:
             raise BadArgument(
-                f"Ragged: the lengths are values of a program, got {self.segment_lengths.type}.",
+                f"Ragged: the lengths are values of a program, got {type_of(self.segment_lengths)}.",
                 hint="to_padded() gives one array for any lengths.",
             )
         return known
@@ -188,13 +191,13 @@ class Ragged(ImmutableObject):
 
     @staticmethod
     def from_list(lanes: Sequence[Any]) -> Ragged:
-        """The ragged array, or tree, of these lanes; its lengths are an array.
+        """The ragged array, or tree, of these lanes; its lengths are an array, ``longest`` the next power of two.
 
         >>> Ragged.from_list([np.ones(2), np.ones(0), np.ones(1)]).type
         i:3 => f64[[2,0,1].i]
         """
         data, lengths = _joined_lanes("Ragged.from_list", lanes)
-        return Ragged(data, np.asarray(lengths, INT32))
+        return Ragged(data, np.asarray(lengths, INT32), 1 << (max(lengths) - 1).bit_length() if max(lengths) else 1)
 
     @staticmethod
     def bucketed(lanes: Sequence[Any], multiple: int = 64) -> Ragged:
@@ -290,6 +293,11 @@ def _joined_lanes(name: str, lanes: Sequence[Any]) -> tuple[Any, list[int]]:
     if not lanes:
         raise BadArgument(f"{name}: needs at least one lane, got none.")
     trees = [pytrees.tree_map(as_array, lane) for lane in lanes]
+    for x in [x for tree in trees for x in pytrees.leaves(tree) if not x.type.shape][:1]:
+        raise ShapeMismatch(
+            f"{name}: a lane is an array of rows, or a tree of them, got {x.type}.",
+            hint="hx.numpy.asarray(lane) of a list of numbers.",
+        )
     sizes = [{x.type.shape[0] for x in pytrees.leaves(tree)} for tree in trees]
     if any([len(size) != 1 for size in sizes]):
         raise ShapeMismatch(f"{name}: all arrays of a lane must have one length.")
@@ -306,7 +314,8 @@ def _with_rows(x: Any, rows: int) -> Any:
 
 def _lengths_if_known(x: Ragged) -> Any:
     n = x.segment_lengths
-    return np.asarray(n, int) if isinstance(n, tuple) else n.value if isinstance(n, ConcreteArray) else None
+    value = np.asarray(n, int) if isinstance(n, tuple) else n.value if isinstance(n, ConcreteArray) else n
+    return value if isinstance(value, np.ndarray) and value.dtype.kind in "iu" else None
 
 
 def _set(x: Ragged, data: Any, segment_lengths: Any, longest: Any) -> Ragged:
@@ -387,6 +396,11 @@ def lengths_of(x: Ragged, outer: Any) -> LaneLengths:
     """The lengths of a ragged array, with its rows as room; values that do not fit are clamped to it."""
     rows = _row_count(x)
     n = x.segment_lengths
+    if not isinstance(n, tuple) and not dtypes.is_integer(n.dtype):
+        raise DTypeMismatch(
+            f"Ragged: lengths are a vector of integers, got {n.dtype}.",
+            hint="a gradient has none: hx.Ragged(gradient.data, x.segment_lengths).",
+        )
     values = as_array(np.asarray(n, INT32)) if isinstance(n, tuple) else convert(n, INT32)
     longest = rows if x.longest is None else max(x.longest, default=0) if isinstance(x.longest, tuple) else x.longest
     if isinstance(values, ConcreteArray):

@@ -20,7 +20,7 @@ from ...effects.control.checkpoint_policies import nothing_saveable
 from ...effects.control.loops import Scan, fori_loop
 from ...effects.core.arrays import scalar
 from ...effects.core.operation import operation, shared
-from ...effects.operations.elementwise.comparison import clamp, le, select
+from ...effects.operations.elementwise.comparison import gt, le, select
 from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.shapes import broadcast_in_dim, reduce_sum, reshape, zeros
@@ -35,7 +35,7 @@ from ...effects.programs.higher_order import BodyTransforms, HigherOrder, record
 from ...effects.programs.program import Program, derived_once, interpret
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.extent import Extent, with_sizes
-from .lane_lengths import INT32, LaneLengths, Partition, RaggedLanes, bucket_step, line, rows_room
+from .lane_lengths import INT32, LaneLengths, Partition, RaggedLanes, lane_sizes, line, rows_room
 from .ragged_batch import PaddedMark, RaggedBatch, RowsMark
 
 Room = tuple[int, int, int]
@@ -222,19 +222,17 @@ class _LaneLoops:
 
     def results(self) -> list[Any]:
         op = self.op
-        steps = {number: bucket_step(longest) for number, longest in op.longest.items()}
-        count = max([-(-longest // steps[number]) for number, longest in op.longest.items()])
+        sizes = lane_sizes(op.longest)
         kind = zeros(array_type((op.length,), INT32))
         for (number, _, _), n in zip(op.rooms, self.selects):
-            kind = maximum(kind, (n + (steps[number] - 1)) // steps[number] - 1)
-        kind = clamp(scalar(0, INT32), kind, scalar(count - 1, INT32))
+            too_small = [convert(gt(n, size[number]), INT32) for size in sizes[:-1]]
+            kind = maximum(kind, sum(too_small, zeros(kind.type)))
         kinds, order = perform(shared(Sort, 0, True, 1), kind, line(op.length))
         state = [*self.carry, *[self.with_room(zeros(op.stacked(t)), t) for t in self.out_types]]
         first = scalar(0, INT32)
-        for k in range(count):
-            sizes = {number: min((k + 1) * steps[number], longest) for number, longest in op.longest.items()}
+        for k, size in enumerate(sizes):
             last = reduce_sum(convert(le(kinds, scalar(k, INT32)), INT32), (0,))
-            state = fori_loop(first, last, partial(self.step, order, sizes), state)
+            state = fori_loop(first, last, partial(self.step, order, size), state)
             first = last
         ends = [
             slice_in_dim(y, 0, op.stacked(t).shape[0]) for y, t in zip(state[op.carry :], self.out_types)

@@ -12,6 +12,7 @@ from ...effects.base import config
 from ...effects.base.errors import (
     BadArgument,
     BadCall,
+    DTypeMismatch,
     NotDifferentiable,
     ShapeMismatch,
     TreeMismatch,
@@ -221,7 +222,8 @@ def linear_transpose(fun: F, *primals: Any, reduce_axes: Any = ()) -> F:
 
     Of ``primals`` only the types are used; they may be ``ShapeDtypeStruct``.
 
-    Raises: NotDifferentiable: the function is not linear.
+    Raises: NotDifferentiable: the function is not linear. DTypeMismatch: arguments and results are neither all
+        floating-point, real or complex, nor all integers.
     """
     need_function("linear_transpose", fun)
     must_be_empty("linear_transpose", "reduce_axes", reduce_axes, _REDUCE)
@@ -236,6 +238,13 @@ def linear_transpose(fun: F, *primals: Any, reduce_axes: Any = ()) -> F:
 
     program, captured = close(record(flat, types, name_of(fun)))
     linear = [False] * len(captured) + [True] * len(types)
+    kinds = {dtypes.is_inexact(t.dtype) for t in (*types, *program.out_types)}
+    if len(kinds) > 1:
+        raise DTypeMismatch(
+            "linear_transpose: arguments and results must all be floating-point, or all integers, got "
+            f"{', '.join(map(str, types))} -> {', '.join(map(str, program.out_types))}.",
+            hint="close over integers, which are constants of the map.",
+        )
 
     @unnamed_boundary
     def transposed(ct: Any) -> Any:

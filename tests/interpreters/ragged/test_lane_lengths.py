@@ -1,5 +1,7 @@
 """Where the rows of lanes stand: lanes, places, and the layouts that go from rows to padding and back."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ import handlax as hx
 from handlax import numpy as hnp
 from handlax.effects.base.stack import STACK
 from handlax.effects.types.extent import length
-from handlax.interpreters.ragged.lane_lengths import LaneLengths, RaggedLanes, sum_rows, take_rows
+from handlax.interpreters.ragged.lane_lengths import LaneLengths, RaggedLanes, lane_sizes, sum_rows, take_rows
 
 LENGTHS = [[3, 1, 4], [0, 2, 0], [0, 0], [1, 64, 33, 40, 2, 64]]
 
@@ -63,3 +65,14 @@ def test_rows_are_summed_and_repeated():
     assert np.array_equal(sum_rows(x, index, 3), [[2, 4], [0, 0], [4, 5]])
     assert np.array_equal(take_rows(x[:3], hnp.array([0, 0, 2])), x[np.array([0, 0, 2])])
     assert np.array_equal(hx.grad(lambda x: take_rows(x, hnp.array([0, 0, 2]))[:, 0].sum())(x)[:, 0], [2, 0, 1, 0])
+
+
+@pytest.mark.parametrize("longest", [{0: 1}, {0: 40}, {0: 512}, {0: 5000}, {0: 45, 3: 700}], ids=str)
+def test_sizes_of_lanes_one_after_the_other_grow_up_to_the_longest(longest):
+    sizes = lane_sizes(longest)
+    assert sizes[-1] == longest
+    for number, bound in longest.items():
+        found = [size[number] for size in sizes]
+        assert found == sorted(found)
+        assert found[0] <= max(32, 63)
+        assert all([b <= max(2 * a, a + -(-bound // 8)) for a, b in itertools.pairwise(found)])

@@ -1,5 +1,8 @@
 """Ragged arrays: made, printed, converted, traced, and refused where lengths do not fit."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -167,3 +170,25 @@ def test_the_length_as_a_number_reads_no_row():
     f = lambda x, n: hx.vmap(lambda r: r[0] / r.shape[0], hx.ragged_axis)(hx.Ragged(x, n, 3))
     program = hx.make_program(f)(np.ones(1000, np.float32), np.array([3, 2, 1], np.int32))
     assert "reduce_sum" not in str(program)
+
+
+@pytest.mark.parametrize("lengths", [(2, 2), np.array([2, 2], np.int32)], ids=["static", "array"])
+def test_copies_and_pickles(lengths):
+    x = hx.Ragged({"a": hnp.arange(4.0)}, lengths, 3)
+    for again in (pickle.loads(pickle.dumps(x)), copy.copy(x), copy.deepcopy(x), hx.device_get(x)):
+        assert again.longest == 3
+        np.testing.assert_array_equal(again[1]["a"], [2.0, 3.0])
+
+
+def test_a_gradient_of_a_ragged_array_has_no_lengths():
+    x = hx.Ragged(hnp.arange(4.0), hnp.array([2, 2]))
+    g = hx.grad(lambda x: (hx.vmap(lambda r: r.sum(), hx.ragged_axis)(x) ** 2).sum(), allow_int=True)(x)
+    np.testing.assert_array_equal(g.data, [2.0, 2.0, 10.0, 10.0])
+    with pytest.raises(hx.errors.DTypeMismatch, match="lengths are a vector of integers"):
+        hx.vmap(lambda r: r * 2, hx.ragged_axis, hx.ragged_axis)(g)
+
+
+def test_from_list_bounds_the_lengths():
+    assert [hx.Ragged.from_list([np.ones(n)] * 9).longest for n in (0, 1, 5, 64, 65)] == [1, 1, 8, 64, 128]
+    with pytest.raises(hx.errors.ShapeMismatch, match="a lane is an array of rows"):
+        hx.Ragged.from_list([[1, 2], [3]])

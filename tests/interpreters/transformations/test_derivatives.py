@@ -106,3 +106,9 @@ def test_numpy_tangents_are_converted_within_their_kind(dtype):
     for tangent in (hnp.ones(2, "float64"), np.ones(2, complex)):
         with pytest.raises(errors.DTypeMismatch, match="its primal's dtype"):
             hx.jvp(lambda x: x * x, (x,), (tangent,))
+
+
+def test_linear_transpose_refuses_integers_among_floating_point_arguments():
+    f = lambda x, n: hnp.zeros(2).at[n].add(x)
+    with pytest.raises(hx.errors.DTypeMismatch, match="close over integers"):
+        hx.linear_transpose(f, hnp.ones(2), hnp.array([0, 1]))
