@@ -28,7 +28,7 @@ def families() -> dict[str, list[type[Operation]]]:
 
 def cell(kind: type[Operation], column: str) -> str:
     """The text of a cell: the name of a standard rule, ``rule`` for code, ``exempt`` where a reason follows below."""
-    written = COLUMNS[column].cells.get(kind)
+    written = COLUMNS[column].cell(kind)
     if written is None:
         return "exempt" if column in kind.exempt else ""
     name = getattr(written, "__name__", "")
@@ -37,7 +37,7 @@ def cell(kind: type[Operation], column: str) -> str:
 
 def table(kinds: list[type[Operation]]) -> list[str]:
     """The rows of one family, followed by the reasons of exemptions."""
-    columns = [name for name in COLUMNS if any(name in kind.exempt or kind in COLUMNS[name].cells for kind in kinds)]
+    columns = [name for name in COLUMNS if any(name in kind.exempt or COLUMNS[name].has(kind) for kind in kinds)]
     lines = [f"| operation | {' | '.join(columns)} |", f"|{' --- |' * (len(columns) + 1)}"]
     for kind in kinds:
         effect = " (effect)" if kind.effectful else ""

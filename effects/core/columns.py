@@ -9,6 +9,7 @@ that cell. The cells of the built-in columns have these signatures:
     transpose(op, ct, *operands, wrt) -> cotangent      linear operands come as their types
     lower(op, emit, *values) -> value
     collective(op, axis, size, dims, *xs) -> (y, dim)   an operation that names a mapped axis, at that axis
+    ragged(op, run, types, *operands) -> results        lanes whose lengths differ; ``types`` are those of the results
     flops(op, operands, results) -> int                 operations on numbers, from the types of operands and results
     traffic(op, mesh, operands, results) -> {axis: Sent}  what a device sends along axes of a mesh, where devices meet
 
@@ -119,10 +120,16 @@ class Column:
 
     def has(self, kind: type[Any]) -> bool:
         """Whether operations of this class have a cell of their own, in the registry or in this scope."""
-        if kind in self.registry:
-            return True
+        return kind in self.registry or Column.in_scope(self, kind)
+
+    def in_scope(self, kind: type[Any]) -> bool:
+        """Whether the rule in force for operations of this class is that of a scope: ``with hx.rules(...)``."""
         settings = config.CONFIG.get().settings
         return settings.mark is None and kind in settings.tables.get(self.name, ())
+
+    def cell(self, kind: type[Any]) -> Any:
+        """The cell in force for operations of this class, as written; None: there is none."""
+        return config.current().tables.get(self.name, {}).get(kind, self.cells.get(kind))
 
     def missing(self, kind: type[Any]) -> Rule:
         """The default rule, for a class without a cell; raises MissingRule where there is none."""
@@ -136,6 +143,27 @@ class Column:
 
     def __repr__(self) -> str:
         return f"<column {self.name}: {len(self.registry)} rules>"
+
+
+class FamilyColumn(Column):
+    """A column in which an operation without a cell has that of its nearest base class, of its family."""
+
+    def holder(self, kind: type[Any]) -> type[Any]:
+        """The class whose cell operations of this class have: the nearest one with a cell, or itself."""
+        own = super()
+        return next((base for base in kind.__mro__ if own.has(base)), kind)
+
+    def find(self, kind: Any) -> Rule:
+        return super().find(self.holder(kind))
+
+    def has(self, kind: type[Any]) -> bool:
+        return super().has(self.holder(kind))
+
+    def in_scope(self, kind: type[Any]) -> bool:
+        return super().in_scope(self.holder(kind))
+
+    def cell(self, kind: type[Any]) -> Any:
+        return super().cell(self.holder(kind))
 
 
 COLUMNS: dict[str, Column] = {}

@@ -15,7 +15,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
-from ..base import config
 from ..base.caches import AttachedCache, Cache, Owners
 from ..base.errors import BadArgument, BadCall, BadStaticArgument, MissingRule, RegistrationError
 from ..base.immutables import ImmutableObject, setter
@@ -482,12 +481,11 @@ def explain_rules(op: type[Operation] | Operation) -> str:
     typed = getattr(kind, "result_tree", kind.result_type) if kind.effectful else kind.result_type
     if getattr(Operation, typed.__name__, None) is not typed:
         lines.append(f"  {'result_type':<12} {where_written(inspect.unwrap(typed))}")
-    overridden = config.current().tables
     for name, column in COLUMNS.items():
-        in_scope = kind in overridden.get(name, {})
-        cell = overridden[name][kind] if in_scope else column.cells.get(kind)
+        cell = column.cell(kind)
         if cell is not None:
-            lines.append(f"  {name:<12} {where_written(cell)}{'  (in force in this scope)' if in_scope else ''}")
+            scope = "  (in force in this scope)" if column.in_scope(kind) else ""
+            lines.append(f"  {name:<12} {where_written(cell)}{scope}")
         elif name in kind.exempt:
             lines.append(f"  {name:<12} none: {kind.exempt[name]}")
     lines += [f"  exempt from {law}: {why}" for law, why in kind.exempt.items() if law not in COLUMNS]

@@ -31,14 +31,14 @@ def _lengths(run: RaggedBatch, size: Any) -> list[Any]:
 
 
 @RAGGED.rule(Gather)
-def read(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any) -> Any:
+def read(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, index: Any) -> Any:
     """Of shared or whole lanes at ragged indices: on rows. Along a ragged axis: at the rows of the lane."""
     axes: Any = run.ragged_axes(x.type.shape) if x.run is run else ()
     if not axes and (x.run is not run):
-        return beside(run, op, types, x, index)
+        return beside(op, run, types, x, index)
     along = [axis for axis, _ in axes if axis in op.dimension_numbers.start_index_map]
     if along and len(axes) == 1:
-        return _read_rows(run, op, types, x, index, *axes[0])
+        return _read_rows(op, run, types, x, index, *axes[0])
     if along:
         index = _within(run, op.dimension_numbers, x, index, op.slice_sizes, op.mode in (FILL, ONE_HOT))
     plain = Gather(op.dimension_numbers, op.slice_sizes, False, False, op.mode, op.fill_value)
@@ -68,7 +68,7 @@ def _clamped(at: Any, last: Any, which: int, marked: bool) -> Any:
 
 
 @RAGGED.rule(ScatterFamily)
-def write(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any, updates: Any) -> Any:
+def write(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, index: Any, updates: Any) -> Any:
     """At the places of each lane, on padded lanes; what is behind the end of a lane is written nowhere."""
     numbers = op.dimension_numbers
     window = window_sizes(numbers, x.type.shape, updates.type.shape)
@@ -80,7 +80,7 @@ def write(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any, upd
     return run.by_bucket(type(op)(numbers, False, op.unique_indices, FILL), types, [x, parts, updates])
 
 
-def _read_rows(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, index: Any, axis: int, extent: Extent) -> Any:
+def _read_rows(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, index: Any, axis: int, extent: Extent) -> Any:
     """A gather at places of the ragged axis, one element of it each: at the row of the place, or at none."""
     numbers, n = op.dimension_numbers, run.lanes.of(extent)
     if axis not in numbers.collapsed_slice_dims or run.ragged_axes(op.slice_sizes):

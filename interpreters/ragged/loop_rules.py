@@ -25,7 +25,7 @@ from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, RowsMark
 
 
 @RAGGED.rule(Scan)
-def scan_along(run: RaggedBatch, op: Any, types: Any, *operands: Any) -> Any:
+def scan_along(op: Any, run: RaggedBatch, types: Any, *operands: Any) -> Any:
     """The loop over the longest lane; a lane that has ended keeps its carry, and what it makes then is padding."""
     extent = op.length
     if not run.lanes.owns(extents_in(extent)):

@@ -43,7 +43,7 @@ one: Unit = lambda dtype: 1
 def folding(unit: Unit) -> Callable[..., Any]:
     """The rule of a fold: lanes padded with its unit, which is the result of an empty lane."""
 
-    def fold(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
+    def fold(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
         return run.by_bucket(op, types, [run.filled(x, dict.fromkeys(op.axes, unit(x.type.dtype)))], zeros=())
 
     return mixing(lambda op, x: op.axes)(fold)
@@ -60,10 +60,10 @@ RAGGED.rule(Argmin)(folding(highest))
 
 
 @RAGGED.rule(ReduceSum)
-def total(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
+def total(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
     """Over the rows of each lane by their lane; where there are several ragged axes as any fold."""
     if type(x.dim) is not RowsMark or x.dim.axis not in op.axes:
-        return folding(zero)(run, op, types, x)
+        return folding(zero)(op, run, types, x)
     axis, extent = x.dim
     others = [a for a in op.axes if a != axis]
     rows = move_axis(reduce_sum(x.value, others), axis - sum([a < axis for a in others]), 0)
@@ -71,7 +71,7 @@ def total(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
 
 
 @RAGGED.rule(Reduce)
-def folded_by(run: RaggedBatch, op: Any, _: Any, *operands: Any) -> Any:
+def folded_by(op: Any, run: RaggedBatch, _: Any, *operands: Any) -> Any:
     """Over lanes padded with the start, which changes nothing."""
     types = op.as_results(result_type(op, tuple([x.type for x in operands])))
     starts, found = operands[: op.carry], list(operands[op.carry :])
@@ -95,7 +95,7 @@ def _started(run: RaggedBatch, part: Any, start: Any, axes: Any, k: int) -> Any:
 
 @RAGGED.rule(Softmax)
 @mixing(lambda op, x: op.axes)
-def shares(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
+def shares(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
     """Lanes padded with -inf, whose share is 0, and so what a cotangent there gives; in an empty lane it is made 0."""
     y = run.by_bucket(op, types, [run.filled(x, dict.fromkeys(op.axes, -float("inf")))], zeros=op.axes)
     if type(y.dim) is RowsMark:
@@ -110,7 +110,7 @@ def shares(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
 def running(unit: Unit) -> Callable[..., Any]:
     """The rule of a cumulative operation: from the front padding is never met, from the end it is the unit."""
 
-    def prefix(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
+    def prefix(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
         operand = run.filled(x, {op.axis: unit(x.type.dtype)}) if op.reverse else x
         return run.by_bucket(op, types, [operand])
 
@@ -126,7 +126,7 @@ RAGGED.rule(Cumlogsumexp)(running(lowest))
 
 @RAGGED.rule(Sort)
 @mixing(lambda op, *xs: (op.dimension,))
-def order(run: RaggedBatch, op: Any, types: ResultTypes, *xs: Any) -> Any:
+def order(op: Any, run: RaggedBatch, types: ResultTypes, *xs: Any) -> Any:
     """All rows in one order, by the lane first; of padded lanes, the rows that a lane has first."""
     axes, at = run.ragged_axes(xs[0].type.shape), op.dimension
     if len(axes) == 1:
@@ -144,7 +144,7 @@ def order(run: RaggedBatch, op: Any, types: ResultTypes, *xs: Any) -> Any:
 
 @RAGGED.rule(TopK)
 @mixing(lambda op, x: (op.axis,))
-def largest(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
+def largest(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
     """Of padded lanes; of a lane with fewer than k rows, the least number behind them."""
     kind, at = x.type.dtype, 1 + op.axis
     parts = []

@@ -36,7 +36,7 @@ from .row_rules import beside, mixing
 
 @RAGGED.rule(Rev)
 @mixing(lambda op, x: op.dimensions)
-def reverse(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
+def reverse(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
     """Rows exchanged within each lane; along other axes reversed as they are."""
     shape = x.type.shape
     own = dict(run.ragged_axes(shape))
@@ -50,7 +50,7 @@ def reverse(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
 
 @RAGGED.rule(Concatenate)
 @mixing(lambda op, *xs: (op.dimension,))
-def join(run: RaggedBatch, op: Any, types: ResultTypes, *xs: Any) -> Any:
+def join(op: Any, run: RaggedBatch, types: ResultTypes, *xs: Any) -> Any:
     """The lanes of all operands interleaved: lane i has its rows of the first, then of the second, ..."""
     d = op.dimension
     size, sizes = types[0].shape[d], [x.type.shape[d] for x in xs]
@@ -85,7 +85,7 @@ def _interleaved(whole: Any, parts: Sequence[Any], counts: Sequence[int]) -> tup
 
 @RAGGED.rule(DynamicSlice)
 @mixing(lambda op, x, *starts: [d for d, (n, size) in enumerate(zip(x.type.shape, op.slice_sizes)) if size != n])
-def piece(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, *starts: Any) -> Any:
+def piece(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, *starts: Any) -> Any:
     """Rows from a place of each lane on, which is clamped so that they lie in it."""
     starts = tuple([convert(start, INT32) for start in starts])
     sizes = list(op.slice_sizes)
@@ -123,7 +123,7 @@ def _replaced(op: Any, x: Any, u: Any, *starts: Any) -> list[int]:
 
 @RAGGED.rule(DynamicUpdateSlice)
 @mixing(_replaced)
-def replace(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, u: Any, *starts: Any) -> Any:
+def replace(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, u: Any, *starts: Any) -> Any:
     """Rows of the update where they fall, read at their distance from the place where it starts."""
     replaced = [d for d in _replaced(op, x, u, *starts) if d in dict(run.ragged_axes(x.type.shape))]
     with inside(run):
@@ -148,7 +148,7 @@ def _sliced(op: Any, x: Any) -> list[int]:
 
 @RAGGED.rule(Slice)
 @mixing(_sliced)
-def part(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
+def part(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
     """Rows of each lane, which has as many as its length says; along other axes sliced as it is."""
     ragged = [axis for axis, _ in run.ragged_axes(x.type.shape)]
     taken = [d for d in _sliced(op, x) if d in ragged]
@@ -162,13 +162,13 @@ def part(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
 
 
 @RAGGED.rule(Pad)
-def extend(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, value: Any) -> Any:
+def extend(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, value: Any) -> Any:
     """Rows moved apart within each lane, and the value where there is none then."""
     shape = types[0].shape
     sizes = list(zip(x.type.shape, shape))
     taken = [d for d, part in enumerate(op.config) if any(part) and run.lanes.owns(extents_in(sizes[d]))]
     if not taken:
-        return beside(run, op, types, x, value)
+        return beside(op, run, types, x, value)
     with inside(run):
         x = pad(x, value, [(0, 0, 0) if d in taken else part for d, part in enumerate(op.config)])
     for d in taken:
@@ -186,7 +186,7 @@ def extend(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, value: Any) ->
 
 @RAGGED.rule(Split)
 @mixing(lambda op, x: (op.axis,))
-def pieces(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
+def pieces(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
     """A slice for each size."""
     starts = [sum(op.sizes[:k]) for k in range(len(op.sizes))]
     with inside(run):

@@ -19,12 +19,13 @@ from typing import Any, NamedTuple
 from ...effects.base.errors import CannotCross, MissingRule
 from ...effects.base.stack import Run, inside, perform
 from ...effects.core.arrays import ConcreteArray, scalar
-from ...effects.core.columns import BATCH, Column
+from ...effects.core.columns import BATCH, FamilyColumn
 from ...effects.core.operation import Operation, result_type
 from ...effects.operations.elementwise.arithmetic import StopGradient
 from ...effects.operations.elementwise.bitwise import bitwise_and
 from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.elementwise.comparison import select
+from ...effects.operations.foundations.elementwise_factory import Elementwise
 from ...effects.operations.foundations.shapes import broadcast_in_dim, full, move_axis, reshape, zeros
 from ...effects.operations.indexing.dynamic_slicing import DynamicSlice
 from ...effects.operations.indexing.relocation import relocated
@@ -37,9 +38,6 @@ from ..batching.batch import Batch, lane_box
 from ..core.body_transform import cross
 from ..differentiation.linear_rules import cross_linear
 from .lane_lengths import INT32, Partition, RaggedLanes, Segments, constant, line, sum_rows, take_rows
-
-RAGGED = Column("ragged", doc="(run, op, types of the results, *operands) -> results, where a lane has a ragged axis")
-
 
 ResultTypes = Sequence[ArrayType]
 RaggedAxes = tuple[tuple[int, Extent], ...]
@@ -398,14 +396,16 @@ class RaggedBatch(Batch):
         """Answer an operation that has to do with a ragged axis."""
         if op.bodied:
             if RAGGED.has(type(op)):
-                return RAGGED.find(type(op))(self, op, None, *operands)
+                return RAGGED.find(type(op))(op, self, None, *operands)
             return cross(self, op, operands)
         if op.deferred:
             return cross_linear(self, op, operands)
         if op.effectful or op.named:
             return self._without_rule(op, operands)
         types = op.as_results(result_type(op, tuple([x.type for x in operands])))
-        return rule_of(type(op))(self, op, types, *operands)
+        kind = type(op)
+        overridden = BATCH.in_scope(kind) and not RAGGED.in_scope(kind)
+        return (batch_of_scope if overridden else RAGGED.find(kind))(op, self, types, *operands)
 
     def _without_rule(self, op: Any, operands: Sequence[Any]) -> Any:
         shown = ", ".join([str(x.type) for x in operands])
@@ -464,23 +464,35 @@ def sized_operation(op: Any, bucket: Any) -> Any:
     return type(op)(*[with_sizes(field, lambda size: bucket.room(size)) for field in op.fields])
 
 
-def rule_of(kind: type[Any]) -> Any:
-    """The ragged rule of an operation, or of its family; by default lanes of equal length together, where known."""
-    for base in kind.__mro__:
-        if base in RAGGED.registry:
-            return RAGGED.registry[base]
-    return equal_lengths
-
-
-def equal_lengths(run: RaggedBatch, op: Any, types: Sequence[ArrayType], *operands: Any) -> Any:
-    """The rule of operations that have none: the ordinary batch rule on all lanes of one length, for each length.
+def lengths_needed(op: Any, run: RaggedBatch, types: Sequence[ArrayType], operands: Sequence[Any], why: str) -> Any:
+    """The ordinary batch rule on all lanes of one length, for each length.
 
     Raises: MissingRule: the lengths are values of a program.
     """
-    if not run.lanes.known:
-        shown = ", ".join([str(x.type) for x in operands])
-        raise MissingRule(
-            f"{op.name}: it depends on the length as a whole, and lengths are values here, got {shown}.",
-            hint="a Ragged with known lengths, hx.Ragged(data, (3, 1, 4)), computes lanes of equal length together.",
-        )
-    return run.by_bucket(op, types, operands, run.lanes.equal)
+    if run.lanes.known:
+        return run.by_bucket(op, types, operands, run.lanes.equal)
+    shown = ", ".join([str(x.type) for x in operands])
+    raise MissingRule(
+        f"{op.name}: {why}, and lengths are values here, got {shown}.",
+        hint="a Ragged with known lengths, hx.Ragged(data, (3, 1, 4)), computes lanes of equal length together; "
+        f"a rule for all lengths is the cell `ragged`, @hx.columns.ragged.rule({type(op).__name__}).",
+    )
+
+
+def equal_lengths(op: Any, run: RaggedBatch, types: Sequence[ArrayType], *operands: Any) -> Any:
+    """The rule of operations that no formula on a longer lane computes."""
+    return lengths_needed(op, run, types, operands, "it depends on the length as a whole")
+
+
+def without_cell(op: Any, run: RaggedBatch, types: Sequence[ArrayType], *operands: Any) -> Any:
+    return lengths_needed(op, run, types, operands, "it has no rule for lanes of different lengths")
+
+
+def batch_of_scope(op: Any, run: RaggedBatch, types: Sequence[ArrayType], *operands: Any) -> Any:
+    """The rule where a scope overrides the batch rule, ``hx.rules(batch=...)``: that one, on lanes of one shape."""
+    if isinstance(op, Elementwise):
+        return run.by_bucket(op, types, operands, zeros=())
+    return lengths_needed(op, run, types, operands, "the batch rule of this scope is for lanes of one length")
+
+
+RAGGED = FamilyColumn("ragged", doc="an axis whose length differs from lane to lane (vmap)", default=without_cell)

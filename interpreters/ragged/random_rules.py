@@ -37,7 +37,7 @@ RAGGED.rule(RandomFoldIn)(elementwise)
 
 
 @RAGGED.rule(BlockFunction)
-def blocks(run: RaggedBatch, op: Any, types: ResultTypes, *words: Any) -> Any:
+def blocks(op: Any, run: RaggedBatch, types: ResultTypes, *words: Any) -> Any:
     """Of each row; a word of the lane is repeated for each of its rows."""
     mark, shape = at_rest(run.ragged_axes(types[0].shape)), types[0].shape
     parts = [run.force(x, mark) if x.type.shape else run.spread(x, mark, shape) for x in words]
@@ -46,20 +46,20 @@ def blocks(run: RaggedBatch, op: Any, types: ResultTypes, *words: Any) -> Any:
 
 
 @RAGGED.rule(RandomBits)
-def bits(run: RaggedBatch, op: Any, types: ResultTypes, keys: Any) -> Any:
+def bits(op: Any, run: RaggedBatch, types: ResultTypes, keys: Any) -> Any:
     """Where a lane draws as many as it is long: of the blocks of its places, as the operation is defined."""
     if not extents_in(op.shape):
-        return beside(run, op, types, keys)
+        return beside(op, run, types, keys)
     with inside(run):
         x0, x1 = _blocks(run, keys, op.shape)
         return joined(x0, x1) if op.bit_width == 64 else convert(x0 ^ x1, UINT[op.bit_width])
 
 
 @RAGGED.rule(RandomSplit)
-def split(run: RaggedBatch, op: Any, types: ResultTypes, keys: Any) -> Any:
+def split(op: Any, run: RaggedBatch, types: ResultTypes, keys: Any) -> Any:
     """Where a lane has as many keys as it is long: of the blocks of its places, as the operation is defined."""
     if not extents_in(op.shape):
-        return beside(run, op, types, keys)
+        return beside(op, run, types, keys)
     with inside(run):
         return random_wrap(stack(_blocks(run, keys, op.shape), -1))
 

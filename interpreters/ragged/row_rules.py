@@ -25,6 +25,17 @@ from ...effects.operations.foundations.shapes import (
 )
 from ...effects.operations.indexing.relocation import Relocate
 from ...effects.operations.manipulation.creation import Iota, broadcasted_iota
+from ...effects.operations.special.special_functions import (
+    Digamma,
+    Igamma,
+    Igammac,
+    IgammaGradA,
+    Lgamma,
+    Polygamma,
+    RandomGammaGrad,
+    RegularizedIncompleteBeta,
+    Zeta,
+)
 from ...effects.types.extent import with_sizes
 from .merged_axes import divided, merged, merges
 from .moved_rows import interchanged
@@ -32,7 +43,7 @@ from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, ResultTypes, RowsMark
 
 
 @RAGGED.rule(Elementwise)
-def elementwise(run: RaggedBatch, op: Any, types: ResultTypes, *operands: Any) -> Any:
+def elementwise(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -> Any:
     """On rows; a number of the lane is repeated for each of its rows."""
     shape = types[0].shape
     mark = run.form(run.ragged_axes(shape), operands)
@@ -40,8 +51,19 @@ def elementwise(run: RaggedBatch, op: Any, types: ResultTypes, *operands: Any) -
     return run.box(mark, [perform(op, *values) for values in zip(*parts)])
 
 
+RAGGED.rule(Digamma)(elementwise)
+RAGGED.rule(Igamma)(elementwise)
+RAGGED.rule(IgammaGradA)(elementwise)
+RAGGED.rule(Igammac)(elementwise)
+RAGGED.rule(Lgamma)(elementwise)
+RAGGED.rule(Polygamma)(elementwise)
+RAGGED.rule(RandomGammaGrad)(elementwise)
+RAGGED.rule(RegularizedIncompleteBeta)(elementwise)
+RAGGED.rule(Zeta)(elementwise)
+
+
 @RAGGED.rule(BroadcastInDim)
-def broadcast(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
+def broadcast(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
     """Along a ragged axis every row of a lane gets what the lane has; the adjoint is the sum over these rows."""
     mark = run.form(run.ragged_axes(op.shape), [x])
     stored = run.stored(mark, op.shape)
@@ -74,7 +96,7 @@ def _along_rows(run: RaggedBatch, op: Any, x: Any, mark: RowsMark, shape: tuple[
 
 
 @RAGGED.rule(Iota)
-def places(run: RaggedBatch, op: Any, types: ResultTypes) -> Any:
+def places(op: Any, run: RaggedBatch, types: ResultTypes) -> Any:
     """The place within the lane."""
     mark = at_rest(run.ragged_axes(op.shape))
     stored = run.stored(mark, op.shape)
@@ -87,22 +109,22 @@ def places(run: RaggedBatch, op: Any, types: ResultTypes) -> Any:
 
 
 @RAGGED.rule(SizeOf)
-def length_of(run: RaggedBatch, op: Any, types: ResultTypes) -> Any:
+def length_of(op: Any, run: RaggedBatch, types: ResultTypes) -> Any:
     return run.box(0, (as_type(run.lanes.of(op.size).values, types[0].update(shape=(run.size,))),))
 
 
 @RAGGED.rule(Transpose)
-def transpose(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
-    return beside(run, op, types, x)
+def transpose(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
+    return beside(op, run, types, x)
 
 
 @RAGGED.rule(Name)
-def named_value(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
-    return elementwise(run, op, types, x)
+def named_value(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
+    return elementwise(op, run, types, x)
 
 
 @RAGGED.rule(OptimizationBarrier)
-def barrier(run: RaggedBatch, op: Any, types: ResultTypes, *operands: Any) -> Any:
+def barrier(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -> Any:
     """Around the parts of all operands at once."""
     split = [run.split(x) for x in operands]
     ys = iter(perform(op, *[part for _, parts in split for part in parts]))
@@ -110,7 +132,7 @@ def barrier(run: RaggedBatch, op: Any, types: ResultTypes, *operands: Any) -> An
 
 
 @RAGGED.rule(Reshape)
-def kept_axes(run: RaggedBatch, op: Any, types: ResultTypes, x: Any) -> Any:
+def kept_axes(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
     """Every ragged axis stays one, with as many elements before it; its rows may be divided or joined, two be one.
 
     Raises: CannotCross: the rows of a lane would be interleaved.
@@ -160,7 +182,7 @@ def _merged(run: RaggedBatch, op: Any, x: Any, k: int, n: Any, front: int, at: i
 
 
 @RAGGED.rule(DotGeneral)
-def dot(run: RaggedBatch, op: Any, types: ResultTypes, x: Any, y: Any) -> Any:
+def dot(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, y: Any) -> Any:
     """With what all lanes share one product over all rows; else lanes padded, zeros in what a contraction sums."""
     inner, _ = op.dimension_numbers
     pair = (x, y)
@@ -189,7 +211,7 @@ def _contracted(run: RaggedBatch, x: Any, inner: Sequence[int]) -> Any:
     return run.filled(x, dict.fromkeys(inner, 0)) if x.run is run else x
 
 
-def beside(run: RaggedBatch, op: Any, types: ResultTypes, *operands: Any) -> Any:
+def beside(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -> Any:
     """The rule of an operation that does not mix along any ragged axis of its operands."""
     results = [run.form(run.ragged_axes(t.shape), operands) for t in types]
     marks = [*results, *[x.dim for x in operands if x.run is run]]
@@ -207,10 +229,10 @@ def mixing(axes_of: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def decorate(rule: Callable[..., Any]) -> Callable[..., Any]:
-        def divided(run: RaggedBatch, op: Any, types: ResultTypes, *operands: Any) -> Any:
+        def divided(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -> Any:
             mixed = axes_of(op, *operands)
             touched = any([axis in mixed for x in operands for axis, _ in run.ragged_axes(x.type.shape)])
-            return (rule if touched else beside)(run, op, types, *operands)
+            return (rule if touched else beside)(op, run, types, *operands)
 
         divided.__doc__ = rule.__doc__
         return divided

@@ -196,6 +196,7 @@ def _on_references(fun: Callable[..., Any], settings: Any, args: Any, kwargs: An
 def vmap_leaves(fun: Callable[..., Any]) -> Callable[..., Any]:
     """``vmap`` over dimension 0 of every array of arguments and results, where a container is no more than a pytree."""
 
+    @wraps(fun)
     def mapped(*args: Any) -> Any:
         leaves, tree = pytrees.flatten(args)
         structure: Any = None

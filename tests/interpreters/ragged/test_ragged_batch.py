@@ -1,5 +1,6 @@
 """Bodies and transformations within lanes of different lengths: each equals the loop over lanes."""
 
+import ast
 import dataclasses
 import functools
 import operator
@@ -7,13 +8,19 @@ import pickle
 
 import numpy as np
 import pytest
+from helpers import package_source
 from helpers.ragged_lanes import R, law_of_lanes
 
 import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
 from handlax.effects.base.stack import STACK
+from handlax.effects.core.operation import OPERATIONS, operation
+from handlax.effects.operations.elementwise.transcendental import Sin
+from handlax.effects.operations.foundations.elementwise_factory import Elementwise
+from handlax.effects.operations.reductions.cumulative import Cumsum
 from handlax.effects.programs.program import interpret
+from handlax.interpreters.ragged.ragged_batch import RAGGED
 
 softmax = hx.nn.softmax
 
@@ -244,3 +251,85 @@ def test_another_vector_of_lengths_of_the_same_total_compiles_nothing(longest):
         f(x, hnp.array(lengths))
     after = {name: entry.misses for name, entry in hx.cache_info().items()}
     assert f._cache_size() == 1 and [after[name] - before[name] for name in ("trace", "compile")] == [0, 0]
+
+
+KINDS_OF_LENGTHS = pytest.mark.parametrize("known", [True, False], ids=["known", "values"])
+
+
+def on_rows(f, rows, known):
+    """``f`` of lanes of 3, 1 and 4 of these rows, whose lengths are known, or values of a program."""
+    if known:
+        return f(hx.Ragged(rows, (3, 1, 4))).data
+    return hx.jit(lambda rows, n: f(hx.Ragged(rows, n)).data)(rows, hnp.array([3, 1, 4]))
+
+
+@KINDS_OF_LENGTHS
+@pytest.mark.parametrize("kind", [Sin, Elementwise], ids=lambda kind: kind.__name__)
+def test_a_ragged_rule_of_a_scope_is_in_force(kind, known):
+    def mine(op, run, types, x):
+        mark, parts = run.split(x)
+        return run.box(mark, [2 * part for part in parts])
+
+    sines, rows = hx.vmap(hnp.sin, R, R), hnp.arange(8.0)
+    with hx.rules(ragged={kind: mine}):
+        assert (on_rows(sines, rows, known) == 2 * rows).all()
+        assert f"{mine.__code__.co_firstlineno}  (in force in this scope)" in hx.explain_rules(Sin)
+    assert RAGGED.find(Sin) is RAGGED.registry[Elementwise]
+    np.testing.assert_allclose(on_rows(sines, rows, known), hnp.sin(rows), rtol=1e-6)
+
+
+@KINDS_OF_LENGTHS
+def test_a_batch_rule_of_a_scope_is_in_force_in_ragged_lanes(known):
+    rows = hnp.arange(8.0)
+    with hx.rules(batch={Sin: lambda op, dims, x: (3 * x, dims[0])}):
+        assert (on_rows(hx.vmap(hnp.sin, R, R), rows, known) == 3 * rows).all()
+    sums = hx.vmap(lax.cumsum, R, R)
+    with hx.rules(batch={Cumsum: lambda op, dims, x: (3 * x, dims[0])}):
+        if known:
+            assert (on_rows(sums, rows, known) == 3 * rows).all()
+        else:
+            with pytest.raises(hx.errors.MissingRule, match="the batch rule of this scope is for lanes of one length"):
+                on_rows(sums, rows, known)
+
+
+def test_an_operation_without_a_rule_for_ragged_lanes_is_told_so():
+    @operation
+    class Unruled:
+        def result_type(op, x):
+            return x
+
+        def evaluate(op, x):
+            return x + 1
+
+        def batch(op, dims, x):
+            return hx.perform(op, x), dims[0]
+
+    each = hx.vmap(lambda x: hx.perform(Unruled(), x), R, R)
+    rows = hnp.arange(8.0)
+    assert (on_rows(each, rows, True) == rows + 1).all()
+    with pytest.raises(hx.errors.MissingRule, match=r"no rule for lanes of different lengths.*f32\[n0\]") as caught:
+        on_rows(each, rows, False)
+    assert "hx.columns.ragged.rule(Unruled)" in caught.value.hint
+
+
+def test_every_operation_on_arrays_has_a_rule_for_ragged_lanes():
+    """But collectives, which have none in lanes of different types, and constraints of places."""
+    missing = {kind for kind in OPERATIONS.values() if not kind.bodied and not RAGGED.has(kind)}
+    missing = {kind for kind in missing if kind.__module__.startswith("handlax.effects.operations.")}
+    where = {kind.__module__.removeprefix("handlax.effects.operations.") for kind in missing}
+    assert where == {"collectives.collective", "sharding_constraint"}
+
+
+def test_modules_of_rules_are_imported_by_the_package():
+    files = {package_source.name(file): file for file in package_source.PACKAGE}
+    ruling = {file.stem for file in files.values() if "RAGGED.rule(" in file.read_text()}
+    imports = [node for node in ast.walk(ast.parse(files["api/__init__.py"].read_text())) if hasattr(node, "names")]
+    assert ruling and ruling <= {alias.name for node in imports for alias in node.names}
+
+
+@KINDS_OF_LENGTHS
+def test_special_functions_are_those_of_each_row(known):
+    rows = hnp.linspace(0.5, 3.0, 8)
+    functions = lax.lgamma, lax.digamma, lambda x: lax.igamma(x, x + 1), lambda x: lax.betainc(x, x, x / 4)
+    for f in functions:
+        np.testing.assert_allclose(on_rows(hx.vmap(f, R, R), rows, known), f(rows), rtol=1e-6)
