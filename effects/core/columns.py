@@ -150,8 +150,7 @@ class FamilyColumn(Column):
 
     def holder(self, kind: type[Any]) -> type[Any]:
         """The class whose cell operations of this class have: the nearest one with a cell, or itself."""
-        own = super()
-        return next((base for base in kind.__mro__ if own.has(base)), kind)
+        return next((base for base in kind.__mro__ if Column.has(self, base)), kind)
 
     def find(self, kind: Any) -> Rule:
         return super().find(self.holder(kind))
