@@ -37,6 +37,8 @@ from .effects.core.arrays import Array as Array
 from .effects.core.arrays import perform as perform
 from .effects.core.arrays import type_of as typeof
 from .effects.core.columns import rules as rules
+from .effects.core.containers import register_vmappable as register_vmappable
+from .effects.core.containers import unregister_vmappable as unregister_vmappable
 from .effects.core.operation import Operation as Operation
 from .effects.core.operation import effect as effect
 from .effects.core.operation import explain_rules as explain_rules
@@ -54,8 +56,6 @@ from .effects.types.dtype_families import float0 as float0
 from .interpreters.analysis.simplify import common_subexpressions as common_subexpressions
 from .interpreters.analysis.simplify import dead_code_elimination as dead_code_elimination
 from .interpreters.batching.batch import batch_program as batch_program
-from .interpreters.batching.containers import register_vmappable as register_vmappable
-from .interpreters.batching.containers import unregister_vmappable as unregister_vmappable
 from .interpreters.core import evaluate as _evaluate
 from .interpreters.core.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
 from .interpreters.core.record import record as _record

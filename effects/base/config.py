@@ -49,6 +49,7 @@ DEFAULTS: Mapping[str, Any] = {
     "mesh": None,
     "abstract_mesh": None,
     "tables": pmap(),
+    "containers": frozenset(),
     **dict.fromkeys(WATCHES, False),
     "traceback_filtering": "auto",
 }
@@ -87,6 +88,7 @@ class Configuration(ImmutableObject):
     mesh: Any
     abstract_mesh: Any
     tables: PMap[str, Any]
+    containers: frozenset[Any]  # the registry of types that vmap maps by specs of their own
     no_tracing: bool
     log_compiles: bool
     explain_cache_misses: bool

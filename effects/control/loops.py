@@ -18,6 +18,7 @@ from ..base.errors import (
 from ..base.tracebacks import boundary
 from ..base.wrapping import name_of
 from ..core.arrays import Array, Box, ConcreteArray, as_array, scalar
+from ..core.containers import need_no_container
 from ..core.operation import operation
 from ..core.varying import vary
 from ..operations.elementwise.arithmetic import add
@@ -97,7 +98,8 @@ def scan(
         unroll: the number of iterations in one iteration of the compiled loop; True or 0: all of them.
 
     Raises: ShapeMismatch: leading sizes differ. StateTypeError: the carry changes its type; the message has its path.
-    TreeMismatch: the carry changes its structure, or ``f`` gives no pair.
+    TreeMismatch: the carry changes its structure, or ``f`` gives no pair. BadArgument: ``xs`` holds a container, such
+    as a ``Ragged``, which has lanes of its own.
 
     >>> from handlax import numpy as hnp
     >>> scan(lambda c, x: (c + x, c), 0, hnp.array([1, 2, 3]))
@@ -113,6 +115,7 @@ def _scan(
     """``scan`` under another name; messages omit the first ``below`` keys of the carry's paths, as internal."""
     carries, carry_tree = pytrees.flatten(init)
     slices, xs_tree = pytrees.flatten(xs)
+    need_no_container(name, xs_tree)
     carries, slices = [as_array(c) for c in carries], [as_array(x) for x in slices]
     size = _length(slices, xs_tree, length)
     rows = [x.type.update(shape=x.type.shape[1:]) for x in slices]

@@ -7,9 +7,9 @@ from typing import Any
 
 from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch
 from ...effects.core.arrays import Array
+from ...effects.core.containers import is_axis, need_no_container
 from ...effects.operations.foundations.shapes import broadcast_in_dim, move_axis
 from ...effects.trees import pytrees
-from .containers import is_axis
 
 
 def flat_axes(where: str, in_axes: Any, args: Any, count: int) -> list[int | None]:
@@ -41,8 +41,10 @@ def dimension(where: str, axis: Any, x: Array) -> int | None:
 
 
 def dimensions(where: str, in_axes: Any, args: Any, xs: Sequence[Array]) -> list[int | None]:
-    """The mapped dimension of each argument, from a prefix of their tree."""
-    return [dimension(where, axis, x) for axis, x in zip(flat_axes(where, in_axes, args, len(xs)), xs)]
+    """The mapped dimension of each argument, from a prefix of their tree. Raises: BadArgument: one is a container."""
+    axes = flat_axes(where, in_axes, args, len(xs))
+    need_no_container(where, pytrees.structure(args), axes)
+    return [dimension(where, axis, x) for axis, x in zip(axes, xs)]
 
 
 def result_dimensions(where: str, out_axes: Any, results: Any, ranks: Sequence[int]) -> list[int | None]:
@@ -63,7 +65,9 @@ def _need_int(where: str, axis: Any) -> None:
     if not isinstance(axis, int) or isinstance(axis, bool):
         raise BadCall(
             f"{where}: an axis must be an int or None, got {axis!r}.",
-            hint="hx.register_vmappable registers containers, which vmap maps by specs of their own.",
+            hint="hx.register_vmappable registers containers, which vmap maps by specs of their own."
+            if where == "vmap"
+            else None,
         )
 
 

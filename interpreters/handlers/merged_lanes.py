@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...effects.control.loops import scan
+from ...effects.trees import pytrees
 from ..transformations.vmap import vmap_leaves
 
 
@@ -27,4 +28,6 @@ class UnmergedLanes(NamedTuple):
 
     def merged(self) -> Any:
         """The state, merged with the lanes in index order."""
-        return scan(lambda state, other: (self.op(state, other), None), self.state, self.lanes)[0]
+        leaves, tree = pytrees.flatten(self.lanes)  # a container among them is no more than a pytree
+        step = lambda state, other: (self.op(state, pytrees.unflatten(tree, other)), None)
+        return scan(step, self.state, leaves)[0]

@@ -15,26 +15,34 @@ from functools import partial
 from typing import Any
 
 from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch
-from ...effects.base.stack import STACK, inside, runs
+from ...effects.base.stack import STACK, Run, inside, push, runs
 from ...effects.core.arrays import Array, as_array
+from ...effects.core.containers import (
+    ContainerKind,
+    container_kind,
+    is_axis,
+    is_container,
+    is_spec,
+    mapped_by,
+    names_of_containers,
+    numbers_of,
+)
 from ...effects.operations.manipulation.creation import iota
 from ...effects.trees import pytrees
 from ...effects.types.extent import as_size, extents_in
 from ..batching.batch import Batch
-from ..batching.containers import ContainerKind, container_kind, is_axis, is_container, is_spec, mapped_by, numbers_of
 from ..batching.mapped_axes import dimension, flat_axes, stacked
 from .lane_by_lane import LaneByLane
 from .lane_lengths import INT32, RaggedLanes, Segments
-from .ragged_array import RaggedAxis
 from .ragged_batch import RaggedBatch
 
 
-def new_lanes(new_run: Callable[..., Batch], axis_name: Any, site: Any) -> Callable[[Any], Batch]:
+def new_lanes(new_run: Callable[..., Batch], axis_name: Any, site: Any) -> Callable[..., Batch]:
     """What makes a run of so many lanes: plain ones may have lengths, and numbers, of their own."""
     outer = STACK.get()
 
-    def new(size: Any) -> Batch:
-        make = numbers_of(size)
+    def new(size: Any, kind: ContainerKind | None) -> Batch:
+        make = numbers_of(size, kind)
         if new_run is not Batch:
             if make is not None:
                 raise BadArgument(
@@ -58,7 +66,7 @@ def flat_arguments(in_axes: Any, out_axes: Any, args: Any, kwargs: Any) -> tuple
 
 
 class ContainerMap:
-    """One call of ``vmap``. ``new_run(size)`` makes the run, as soon as an axis that is mapped has a size.
+    """One call of ``vmap``. ``new_run(size, kind)`` makes the run, as soon as an axis that is mapped has a size.
 
     ``axis_size``: the number of lanes as the user gives it, an integer or of a registered ``axis_size_type``.
     """
@@ -66,8 +74,9 @@ class ContainerMap:
     run: Any = None
     first: Any = ()  # words for the axis that said so
     number: Any = None  # the number of a lane
+    kind: Any = None  # of the container that is entering
 
-    def __init__(self, new_run: Callable[[Any], Batch], axis_size: Any = None):
+    def __init__(self, new_run: Callable[..., Batch], axis_size: Any = None):
         self.new_run = new_run
         self.axis_size = axis_size
         if axis_size is not None and not hasattr(axis_size, "__index__"):
@@ -78,10 +87,17 @@ class ContainerMap:
         if axis_size is not None:
             self._agree(axis_size, "axis_size", axis_size)
 
+    @property
+    def outer(self) -> Run:
+        """What is around the lanes."""
+        return STACK.get() if self.run is None else self.run.outer
+
     def _agree(self, size: Any, *axis: Any) -> None:
         """Raises: ShapeMismatch: there is another number of lanes already."""
         if self.run is None:
-            self.run, self.axis_size, self.first = self.new_run(size), size, axis
+            self.run, self.axis_size, self.first = self.new_run(size, self.kind), size, axis
+            if self.kind is not None:
+                push(self.run)  # what its to_elt computes from here on, it computes in the lanes
         elif as_size(size) != self.run.size:
             raise ShapeMismatch(
                 f"vmap: mapped axes must have one size, got {_words(self.first)} and {_words(axis)}.",
@@ -116,13 +132,27 @@ class ContainerMap:
         kind = container_kind(x)
         if kind is not None and spec is not None:
             _need_spec("in_axes", kind, spec)
-            return kind.to_elt(self.enter, self.lane_number, x, spec)
+            return self._element(kind, x, spec)
+        if type(spec) is Segments:
+            spec = spec.within(self.outer)
         if kind is None and not isinstance(x, Array):
             leaves, tree = pytrees.flatten(x, is_container)
             if tree.kind is not None:
                 return pytrees.unflatten(tree, [self.enter(leaf, spec) for leaf in leaves])
             x = as_array(x)
         return x if spec is None else self._mapped(x, spec)
+
+    def _element(self, kind: ContainerKind, x: Any, spec: Any) -> Any:
+        """What the container's ``to_elt`` makes of it, in the lanes as soon as it is known how many there are."""
+        around, self.kind = self.kind, kind
+        element = partial(kind.to_elt, self.enter, self.lane_number, x, spec)
+        try:
+            if around is not None:  # a part of a container
+                return element()
+            with inside(self.run or STACK.get()):
+                return element()
+        finally:
+            self.kind = around
 
     def _mapped(self, x: Any, spec: Any) -> Any:
         """The element of an array."""
@@ -135,10 +165,11 @@ class ContainerMap:
                     f"vmap: lanes of different lengths {self.run.equal_lanes[0]}.",
                     hint=f"{self.run.equal_lanes[1]} with padded arrays, or ragged_axis without it.",
                 )
-            return self.run.enter(x, self.run.extent(spec))
+            with inside(self.outer):
+                return self.run.enter(x, self.run.extent(spec))
         if is_spec(spec):
             raise BadArgument(
-                f"vmap: {spec!r} is an axis of {_names(mapped_by(type(spec)))}, got {x.type}.",
+                f"vmap: {spec!r} is an axis of {names_of_containers(mapped_by(type(spec)))}, got {x.type}.",
                 hint="an int for an array with a row for each lane, None for one that all lanes share.",
             )
         dim = dimension("vmap", spec, x)
@@ -153,8 +184,9 @@ class ContainerMap:
                 hint="let an array enter by cont(x, axis) first, or say axis_size=.",
             )
         if self.number is None:
-            known = isinstance(self.run, RaggedBatch)
-            self.number = self.run.box(0, (self.run.lanes.numbers if known else iota(INT32, self.run.size),))
+            with inside(self.outer):
+                known = isinstance(self.run, RaggedBatch)
+                self.number = self.run.box(0, (self.run.lanes.numbers if known else iota(INT32, self.run.size),))
         return self.number
 
     # --- leaving
@@ -211,14 +243,10 @@ def _words(axis: Sequence[Any]) -> str:
     return " ".join(map(str, axis))
 
 
-def _names(kinds: Sequence[ContainerKind]) -> str:
-    return " or ".join([kind.data_type.__name__ for kind in kinds])
-
-
 def _need_spec(where: str, kind: ContainerKind, spec: Any) -> None:
     """Raises: BadArgument: it is no spec of this container."""
     if type(spec) is not kind.spec_type:
-        own = "hx.ragged_axis maps over the lanes; " if kind.spec_type is RaggedAxis else "its spec, or "
+        own = "its spec, or " if kind.only_spec is None else f"{kind.only_spec} maps over the lanes; "
         raise BadArgument(
             f"vmap: {kind.data_type.__name__} is mapped by {where} of type {kind.spec_type.__name__}, got {spec!r}.",
             hint=f"{own}None for one that all lanes share.",
@@ -251,7 +279,7 @@ def _made_of(y: Any, spec: Any) -> ContainerKind | None:
     kinds = mapped_by(type(spec))
     if len(kinds) > 1:
         raise BadCall(
-            f"vmap: out_axes={spec!r} is an axis of {_names(kinds)}, and the result is neither.",
+            f"vmap: out_axes={spec!r} is an axis of {names_of_containers(kinds)}, and the result is neither.",
             hint="return one of them from the mapped function.",
         )
     return kinds[0]

@@ -199,11 +199,16 @@ class Partition:
 class Segments(NamedTuple):
     """The spec of rows: lanes of these lengths one after the other. ``key`` is equal for the same vector of lengths.
 
-    Of results: lanes of whatever lengths they have.
+    ``lengths``: the ``LaneLengths``, or what computes them, given the run around the lanes. Of results: lanes of
+    whatever lengths they have.
     """
 
     key: Any = None
     lengths: Any = None
+
+    def within(self, outer: Run) -> Segments:
+        """The spec with its lengths computed."""
+        return self._replace(lengths=self.lengths(outer)) if callable(self.lengths) else self
 
 
 class RaggedLanes:

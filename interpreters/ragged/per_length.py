@@ -10,10 +10,10 @@ import numpy as np
 from ...effects.base.errors import BadArgument, ShapeMismatch, TreeMismatch
 from ...effects.base.stack import inside, installed
 from ...effects.core.arrays import as_array, from_numpy
+from ...effects.core.containers import is_axis
 from ...effects.trees import pytrees
 from ...effects.types.extent import extents_in, length
 from ..batching.batch import Batch
-from ..batching.containers import is_axis
 from ..batching.mapped_axes import stacked
 from .lane_lengths import INT32, Bucket, LaneLengths, Partition, Segments
 from .ragged_array import ragged_axis

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from ...effects.base.errors import BadArgument, CannotCross, DTypeMismatch, Shap
 from ...effects.base.immutables import ImmutableObject
 from ...effects.base.stack import STACK, inside
 from ...effects.core.arrays import ConcreteArray, as_array, is_number, type_of
+from ...effects.core.containers import register_vmappable
 from ...effects.operations.elementwise.bitwise import bitwise_not
 from ...effects.operations.elementwise.comparison import select
 from ...effects.operations.elementwise.conversion import convert
@@ -22,12 +24,13 @@ from ...effects.trees import pytrees
 from ...effects.types import dtypes
 from ...effects.types.dtype_families import short_name
 from ...effects.types.extent import extents_in, length
-from ..batching.containers import register_vmappable
 from .lane_lengths import INT32, LaneLengths, RaggedLanes, Segments, fitting, line
 
 
 class RaggedAxis:
     """The mapped axis of a ``Ragged`` in ``in_axes`` and ``out_axes``: there is one, ``ragged_axis``."""
+
+    only = "hx.ragged_axis"
 
     def __repr__(self) -> str:
         return "ragged_axis"
@@ -359,8 +362,8 @@ def _to_elt(cont: Any, get_idx: Any, x: Ragged, spec: RaggedAxis) -> Any:
     """The rows of one lane, as many as its length. Equal lengths are static ones of one value, or the same array."""
     static = isinstance(x.segment_lengths, tuple)
     key = (x.segment_lengths if static else id(x.segment_lengths), _row_count(x))
-    rows = Segments(key, lengths_of(x, STACK.get()))
-    return pytrees.tree_map(lambda leaf: cont(leaf, rows), x.data)
+    rows = Segments(key, partial(lengths_of, x))
+    return cont(x.data, rows)
 
 
 def _from_elt(cont: Any, axis_size: Any, ys: Any, spec: RaggedAxis) -> Ragged:

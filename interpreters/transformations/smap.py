@@ -8,6 +8,7 @@ from typing import Any
 from ...effects.base.errors import BadArgument, need_function
 from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import as_array
+from ...effects.core.containers import need_no_spec
 from ...effects.sharding.partition_spec import P, cut_along
 from ...effects.trees import pytrees
 from ..batching.mapped_axes import dimensions, result_dimensions
@@ -39,6 +40,7 @@ def smap(
     if f is None:
         return lambda g: smap(g, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
     need_function("smap", f)
+    need_no_spec("smap", in_axes, out_axes)
     if isinstance(axis_name, (list, tuple)):
         raise BadArgument(f"smap: axis_name must be one axis, got {axis_name!r}.", hint="nest smap, or use shard_map.")
 

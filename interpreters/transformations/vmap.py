@@ -15,13 +15,13 @@ from ...effects.base.tracebacks import boundary, unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.loops import scan
 from ...effects.core.arrays import Array, as_array
+from ...effects.core.containers import holds_container, is_container, need_no_container, specs_in
 from ...effects.core.escaped_boxes import check_leaks
 from ...effects.core.named_axes import axis_tuple
 from ...effects.operations.foundations.shapes import move_axis, reshape
 from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.trees import pytrees
 from ..batching.batch import Batch, JvpDirections
-from ..batching.containers import holds_container, is_container, names_spec
 from ..batching.grouped_lanes import GroupedLanes
 from ..batching.mapped_axes import dimension, flat_axes, flat_out_axes, lane_count, stacked
 from ..batching.placed_lanes import PlacedLanes
@@ -100,7 +100,7 @@ def vmap(
             results = fun(*positional, **named)
             ys, out_tree = pytrees.flatten(results)
             if holds_container(out_tree, ys):
-                results = ContainerMap(lambda _: run, run.size).results(out_axes, results)
+                results = ContainerMap(lambda *_: run, run.size).results(out_axes, results)
                 del boxes, positional, named, ys
                 return _without_leaks(run, results)
             ys = [as_array(y) for y in ys]
@@ -128,7 +128,7 @@ def _lanes(spmd_axis_name: Hashable | None, group: bool | int) -> Callable[..., 
 
 def _of_containers(in_axes: Any, out_axes: Any, axis_size: Any) -> bool:
     """Whether these axes, or this number of lanes, are those of containers. Raises: BadCall: they are of nothing."""
-    if names_spec(in_axes, out_axes):
+    if specs_in(in_axes, out_axes):
         return True
     if not isinstance(in_axes, (int, tuple, type(None))) or isinstance(in_axes, bool):
         raise BadCall(
@@ -251,6 +251,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     Array([ 0,  1,  4,  9, 16], dtype=int32)
     """
     need_function("map", f)
+    need_no_container("map", pytrees.structure(xs))
     if batch_size is None:
         return scan(_step_of(f), (), xs)[1]
     if batch_size < 1:

@@ -9,6 +9,7 @@ from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch, TreeMism
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import Array, as_array
+from ...effects.core.containers import need_no_spec
 from ...effects.operations.foundations.shapes import move_axis, reshape
 from ...effects.trees import pytrees
 from ..batching.mapped_axes import dimensions, result_dimensions
@@ -44,6 +45,7 @@ def vtile(
     """
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     need_function("vtile", fun)
+    need_no_spec("vtile", in_axes, out_axes)
     if tile_size is not None and (not isinstance(tile_size, int) or isinstance(tile_size, bool) or tile_size < 1):
         raise BadCall(f"vtile: tile_size must be a positive integer or None, got {tile_size!r}.")
 

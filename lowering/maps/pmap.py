@@ -12,13 +12,14 @@ from ...effects.base.errors import BadArgument, need_function
 from ...effects.base.stack import current
 from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import as_array
+from ...effects.core.containers import need_no_container, need_no_spec
 from ...effects.core.named_axes import UNNAMED
 from ...effects.operations.foundations.shapes import move_axis, reshape
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import P, cut_along
 from ...effects.trees import pytrees
-from ...interpreters.batching.mapped_axes import dimensions, lane_count, result_dimensions
+from ...interpreters.batching.mapped_axes import dimensions, flat_axes, lane_count, result_dimensions
 from ...interpreters.transformations.shard_map import over_devices
 from ...interpreters.transformations.vmap import vmap
 from ..arrays.sharding_constraints import reshard
@@ -62,6 +63,7 @@ def pmap(
     Array([0.25, 0.75], dtype=float32)
     """
     need_function("pmap", fun)
+    need_no_spec("pmap", in_axes, out_axes)
     if devices is not None and not len(devices):
         raise BadArgument("pmap: there must be devices for the lanes, got none.", hint="leave devices out.")
     numbers = static_broadcasted_argnums
@@ -73,6 +75,8 @@ def pmap(
         dynamic, axes, refill = _dynamic(args, fixed, in_axes)
         lane = lambda values, named: fun(*refill(values), **named)
         if any([binding.mesh is not None for binding in current().scope]):
+            tree = pytrees.structure((dynamic, kwargs))
+            need_no_container("pmap", tree, flat_axes("pmap", (axes, 0), (dynamic, kwargs), tree.num_leaves))
             return vmap(lane, (axes, 0), out_axes, axis_name, axis_size)(dynamic, kwargs)
         return _on_devices(lane, (dynamic, kwargs), (axes, 0), out_axes, name, axis_size, devices, backend)
 

@@ -8,6 +8,7 @@ from typing import Any
 from ...effects.base.errors import BadArgument, ShapeMismatch, need_function
 from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import Array, as_array
+from ...effects.core.containers import need_no_container, need_no_spec
 from ...effects.operations.manipulation.rearranging import transpose
 from ...effects.sharding.mesh_scope import get_mesh
 from ...effects.sharding.named_sharding import NamedSharding
@@ -55,6 +56,7 @@ def xmap(
            [-2.,  2.]], dtype=float32)
     """
     need_function("xmap", fun)
+    need_no_spec("xmap", in_axes, out_axes)
     resources = dict(axis_resources or {})
 
     @wraps(fun)
@@ -63,6 +65,7 @@ def xmap(
         leaves, tree = pytrees.flatten(args)
         entries = pytrees.broadcast_prefix(in_axes, args, is_leaf=is_entry, what="xmap in_axes")
         xs = [as_array(x) for x in leaves]
+        need_no_container("xmap", tree, [entry or None for entry in entries])
         places = [places_of("in_axes", entry, len(x.type.shape)) for entry, x in zip(entries, xs)]
         sizes = _sizes(xs, places, axis_sizes or {})
         _check_resources(resources, sizes, over)

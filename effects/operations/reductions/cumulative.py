@@ -12,6 +12,7 @@ from ...base.stack import perform
 from ...base.tracebacks import boundary
 from ...core.arrays import as_array, scalar
 from ...core.columns import linear, per_operand
+from ...core.containers import need_no_container
 from ...core.operation import Operation, operation, shared
 from ...trees.pytrees import tree_flatten, tree_unflatten
 from ...types.array_type import ArrayType
@@ -381,6 +382,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     if not callable(fn):
         raise BadArgument(f"associative_scan: the first argument must be a function, got {fn!r}.")
     leaves, tree = tree_flatten(elems)
+    need_no_container("associative_scan", tree)
     xs = [as_array(x) for x in leaves]
     if not xs:
         raise ShapeMismatch("associative_scan: there must be at least one array to scan, got none.")

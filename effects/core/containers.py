@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
-from ...effects.base.errors import BadArgument, need_function
-from ...effects.core.arrays import Array
-from ...effects.trees import pytrees
-from ...effects.trees.structure import TreeDef
+from ..base.config import PROCESS
+from ..base.errors import BadArgument, need_function
+from ..trees import pytrees
+from ..trees.structure import TreeDef
+from .arrays import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,10 +30,16 @@ class ContainerKind:
     from_elt: Callable[..., Any]
     make_iota: Callable[[Any], Any] | None
 
+    @property
+    def only_spec(self) -> str | None:
+        """The name of its spec, where there is but one."""
+        return getattr(self.spec_type, "only", None)
+
 
 _LOCK = threading.Lock()
 _KINDS: dict[type, ContainerKind] = {}
 _OF_SPEC: dict[type, tuple[ContainerKind, ...]] = {}  # the containers that specs of a type map
+NODES = (tuple, list, dict, NoneType, OrderedDict, defaultdict)  # of trees of arrays, and of axes
 
 
 def register_vmappable(
@@ -54,20 +62,26 @@ def register_vmappable(
             there are.
         to_elt: ``to_elt(cont, get_idx, x, spec)`` is what a lane sees of ``x``. ``cont(part, spec)`` is what it sees of
             a part: of a tree of arrays, by an integer, or of another container, by its spec. ``get_idx()`` is the
-            number of the lane.
+            number of the lane. It may compute with both, as the mapped function does.
         from_elt: ``from_elt(cont, axis_size, y, spec)`` is the container of the results ``y`` of all lanes, of which
             ``cont(axis_size, part, spec)`` stacks a part.
         make_iota: ``make_iota(axis_size)``, for an ``axis_size`` of that type, is the vector of the numbers that lanes
-            have in ``get_idx`` and ``axis_index``; by default 0, 1, 2, ....
+            have in ``get_idx`` and ``axis_index`` where such a container, or ``axis_size=`` of a type other than int,
+            says how many there are; by default 0, 1, 2, ....
 
     Raises: BadArgument: the type is registered already, or is one that ``vmap`` maps by integers.
     """
     for name, function in (("to_elt", to_elt), ("from_elt", from_elt)):
         need_function(f"register_vmappable({name}=)", function)
-    if not isinstance(data_type, type) or issubclass(data_type, Array) or data_type in (tuple, list, dict, NoneType):
+    for what, given in (("container", data_type), ("spec", spec_type)):
+        if not isinstance(given, type) or issubclass(given, Array) or given in NODES:
+            raise BadArgument(
+                f"register_vmappable: a {what} has a type of its own, got {given!r}.",
+                hint="a dataclass that holds it.",
+            )
+    if not isinstance(axis_size_type, type):
         raise BadArgument(
-            f"register_vmappable: a container has a type of its own, got {data_type!r}.",
-            hint="a dataclass that holds it.",
+            f"register_vmappable: axis_size_type is int or a type with an __index__, got {axis_size_type!r}."
         )
     with _LOCK:
         if data_type in _KINDS:
@@ -79,10 +93,11 @@ def register_vmappable(
         kind = ContainerKind(data_type, spec_type, axis_size_type, to_elt, from_elt, make_iota)
         _OF_SPEC[spec_type] = (*mapped_by(spec_type), kind)
         _KINDS[data_type] = kind
+        _enter_keys()
 
 
 def unregister_vmappable(data_type: type) -> None:
-    """Forget a container type; it is mapped as any other value from then on. Compiled programs stay as they are.
+    """Forget a container type; it is mapped as any other value from then on.
 
     Raises: BadArgument: the type is not registered.
     """
@@ -93,6 +108,12 @@ def unregister_vmappable(data_type: type) -> None:
         left = tuple([kind for kind in _OF_SPEC.pop(spec_type) if kind.data_type is not data_type])
         if left:
             _OF_SPEC[spec_type] = left
+        _enter_keys()
+
+
+def _enter_keys() -> None:
+    """Let the registry be part of every cache key, as all settings are: a jitted function is traced for each anew."""
+    PROCESS.update(containers=frozenset(_KINDS.values()))
 
 
 def container_kind(x: Any) -> ContainerKind | None:
@@ -130,13 +151,57 @@ def is_axis(x: Any) -> bool:
     return x is None or is_spec(x)
 
 
-def numbers_of(axis_size: Any) -> Callable[[Any], Any] | None:
-    """What makes the numbers of the lanes of an axis of this size; None: they are 0, 1, 2, ...."""
-    makers = [kind.make_iota for kind in list(_KINDS.values()) if kind.axis_size_type is type(axis_size)]
+def numbers_of(axis_size: Any, kind: ContainerKind | None) -> Callable[[Any], Any] | None:
+    """What makes the numbers of the lanes of an axis of this size; None: they are 0, 1, 2, ....
+
+    ``kind``: of the container that has the axis. None: an array has it, or the user gave its size, of a type that says
+    which kind it is, unless it is an int.
+    """
+    kinds = (kind,) if kind is not None else () if type(axis_size) is int else tuple(_KINDS.values())
+    makers = [kind.make_iota for kind in kinds if kind.axis_size_type is type(axis_size)]
     return next((make for make in reversed(makers) if make is not None), None)
 
 
-def names_spec(*axes: Any) -> bool:
-    """Whether ``in_axes`` or ``out_axes`` name the axis of a container."""
+def names_of_containers(kinds: Sequence[ContainerKind]) -> str:
+    """Their types, in messages."""
+    return " or ".join([kind.data_type.__name__ for kind in kinds])
+
+
+def need_no_container(where: str, tree: TreeDef, axes: Sequence[Any] | None = None) -> None:
+    """For a function that cuts arrays along an axis: the parts of a container's arrays are no containers.
+
+    ``axes``: those of the leaves, None for one that is not cut; by default all are cut.
+
+    Raises: BadArgument: a node of the tree is a container, and is cut.
+    """
+    if tree.kind is None or (tree.flat and tree.kind.cls not in _KINDS):
+        return
+    kind = _KINDS.get(tree.kind.cls)
+    if kind is None:
+        start = 0
+        for child in tree.children():
+            end = start + child.num_leaves
+            need_no_container(where, child, None if axes is None else axes[start:end])
+            start = end
+    elif axes is None or any([axis is not None for axis in axes]):
+        name = kind.data_type.__name__
+        raise BadArgument(
+            f"{where}: an axis of arrays is cut, and a {name} has lanes of its own.",
+            hint=f"hx.vmap with in_axes={kind.only_spec or f'{kind.spec_type.__name__}(...)'} maps over its lanes; or "
+            "pass its arrays.",
+        )
+
+
+def specs_in(*axes: Any) -> list[Any]:
+    """The axes of containers that ``in_axes`` or ``out_axes`` name."""
     trees = [axis for axis in axes if type(axis) is not int]  # nearly always there is none
-    return any([is_spec(tree) or any(map(is_spec, pytrees.leaves(tree, is_spec))) for tree in trees])
+    return [spec for tree in trees for spec in pytrees.leaves(tree, is_spec) if is_spec(spec)]
+
+
+def need_no_spec(where: str, *axes: Any) -> None:
+    """For a function whose axes are those of arrays alone. Raises: BadArgument: one is a container's."""
+    for spec in specs_in(*axes):
+        raise BadArgument(
+            f"{where}: axes are those of arrays, and {spec!r} is one of {names_of_containers(mapped_by(type(spec)))}.",
+            hint=f"hx.vmap maps by it, inside or outside of {where}.",
+        )
