@@ -19,6 +19,7 @@ from ...effects.base.errors import CannotCross
 from ...effects.base.stack import BASE, Run, inside, perform
 from ...effects.core.arrays import ConcreteArray, as_array, from_numpy, scalar
 from ...effects.core.operation import shared
+from ...effects.operations.elementwise.arithmetic import StopGradient
 from ...effects.operations.elementwise.bitwise import bitwise_not
 from ...effects.operations.elementwise.comparison import lt, select
 from ...effects.operations.elementwise.comparison import max as maximum
@@ -35,6 +36,7 @@ from ...effects.operations.manipulation.slicing import concatenate, index_in_dim
 from ...effects.operations.reductions.cumulative import Cumsum
 from ...effects.types.array_type import array_type
 from ...effects.types.extent import Extent, length, most, part_extent
+from ..batching.batch import BatchBox
 
 INT32 = np.dtype("int32")
 BUCKETS = 8  # lengths are rounded up to so many sizes, of at least ``SMALLEST`` rows
@@ -158,11 +160,39 @@ class LaneLengths:
             return broadcast_in_dim(x, (self.total, *x.type.shape[1:]), tuple(range(len(x.type.shape))))
         return take_rows(x, self.lane)
 
+    def copied(self, x: Any) -> Any:
+        """Rows with copies of the last one, without cotangent, in place of the spare ones."""
+        last = perform(StopGradient(), take_rows(x, reshape(self.last, (1,))))
+        last = broadcast_in_dim(select(self.end > 0, last, zeros(last.type)), x.type.shape, tuple(range(x.ndim)))
+        return select(broadcast_in_dim(self.real, x.type.shape, (0,)), x, last)
+
     @cached_property
     def last(self) -> Any:
         """The last row of a lane, an index; 0 where all lanes are empty."""
         with inside(self.place):
             return maximum(self.end - 1, scalar(0, INT32))
+
+
+class EnteredRows(BatchBox):
+    """Rows as they ``entered``, where the spare ones may be anything; in ``value`` they are copies of the last one.
+
+    The copies are made when they are first asked for: a sum leaves the spare rows out, and costs none.
+    """
+
+    __slots__ = ("entered", "lengths", "_copied")
+
+    def __init__(self, run: Any, mark: Any, lengths: LaneLengths, x: Any):
+        self.type = x.type.update(shape=(mark.extent, *x.type.shape[1:]))
+        self.run, self.dim, self.site = run, mark, run.cell.site
+        self.entered, self.lengths, self._copied = x, lengths, None
+
+    @property
+    def value(self) -> Any:
+        if self._copied is None:
+            run: Any = self.run
+            with inside(run.outer):
+                self._copied = self.lengths.copied(self.entered)
+        return self._copied
 
 
 class Bucket(NamedTuple):

@@ -31,7 +31,7 @@ from ...effects.operations.reductions.reductions import (
 )
 from ...effects.operations.reductions.softmax import Softmax
 from ...effects.operations.reductions.sorting import Sort, TopK
-from .lane_lengths import INT32
+from .lane_lengths import INT32, EnteredRows
 from .ragged_batch import RAGGED, RaggedBatch, ResultTypes, RowsMark, equal_lengths
 from .row_rules import mixing
 
@@ -66,7 +66,8 @@ def total(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
         return folding(zero)(op, run, types, x)
     axis, extent = x.dim
     others = [a for a in op.axes if a != axis]
-    rows = move_axis(reduce_sum(x.value, others), axis - sum([a < axis for a in others]), 0)
+    given = x.entered if type(x) is EnteredRows else x.value  # spare rows are left out
+    rows = move_axis(reduce_sum(given, others), axis - sum([a < axis for a in others]), 0)
     return run.box(0, (run.segment_sum(rows, extent),))
 
 

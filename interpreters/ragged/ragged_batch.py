@@ -26,7 +26,7 @@ from ...effects.operations.elementwise.bitwise import bitwise_and
 from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.elementwise.comparison import select
 from ...effects.operations.foundations.elementwise_factory import Elementwise
-from ...effects.operations.foundations.shapes import broadcast_in_dim, full, move_axis, reshape, zeros
+from ...effects.operations.foundations.shapes import broadcast_in_dim, full, move_axis, reshape
 from ...effects.operations.indexing.dynamic_slicing import DynamicSlice
 from ...effects.operations.indexing.relocation import relocated
 from ...effects.operations.manipulation.slicing import axis_at, concatenate
@@ -37,7 +37,7 @@ from ...effects.types.extent import Extent, extents_in, with_sizes
 from ..batching.batch import Batch, lane_box
 from ..core.body_transform import cross
 from ..differentiation.linear_rules import cross_linear
-from .lane_lengths import INT32, Partition, RaggedLanes, Segments, constant, line, sum_rows, take_rows
+from .lane_lengths import INT32, EnteredRows, Partition, RaggedLanes, Segments, constant, line, sum_rows, take_rows
 
 ResultTypes = Sequence[ArrayType]
 RaggedAxes = tuple[tuple[int, Extent], ...]
@@ -192,15 +192,11 @@ class RaggedBatch(Batch):
         return self.lanes.extent(rows)
 
     def enter(self, x: Any, extent: Extent) -> Any:
-        """The box of rows whose spare ones may be anything: from here on they are copies of the last one."""
+        """The box of rows whose spare ones may be anything; in its value they are copies of the last one."""
         n = self.lanes.of(extent)
         if not x.type.shape[0]:
             x = concatenate([x, full(x.type.update(shape=(1, *x.type.shape[1:])), 0)], 0)
-        if not n.full:
-            last = perform(StopGradient(), take_rows(x, reshape(n.last, (1,))))
-            last = broadcast_in_dim(select(n.end > 0, last, zeros(last.type)), x.type.shape, tuple(range(x.ndim)))
-            x = select(broadcast_in_dim(n.real, x.type.shape, (0,)), x, last)
-        return self.box(RowsMark(0, extent), (x,))
+        return self.box(RowsMark(0, extent), (x,)) if n.full else EnteredRows(self, RowsMark(0, extent), n, x)
 
     def leave(self, x: Any, extent: Extent) -> Any:
         """The rows of a value whose first axis is ragged, zeros in the spare ones."""
@@ -357,8 +353,7 @@ class RaggedBatch(Batch):
 
     def segment_sum(self, rows: Any, extent: Extent) -> Any:
         """The sums of the rows of each lane, rows and lanes first."""
-        n = self.lanes.of(extent)
-        return sum_rows(rows, n.segment, self.size)
+        return sum_rows(rows, self.lanes.of(extent).segment, self.size)
 
     # --- answers
 

@@ -333,3 +333,21 @@ def test_special_functions_are_those_of_each_row(known):
     functions = lax.lgamma, lax.digamma, lambda x: lax.igamma(x, x + 1), lambda x: lax.betainc(x, x, x / 4)
     for f in functions:
         np.testing.assert_allclose(on_rows(hx.vmap(f, R, R), rows, known), f(rows), rtol=1e-5)
+
+
+def test_sum_leaves_spare_rows_out():
+    """It makes no copies in their place; who needs them makes them once."""
+    rows = hnp.concatenate([ROWS, hnp.full((2, 3), hnp.nan)])
+
+    def total(f):
+        return lambda rows, n: hx.vmap(f, R)(hx.Ragged(rows, n, 4)).sum()
+
+    def selections(f):
+        program = hx.make_jaxpr(total(f))(rows, VALUES.segment_lengths)
+        return [t.shape for op, t in zip(program.ops, program.types) if op.name == "select_n"]
+
+    value, gradient = hx.jit(hx.value_and_grad(total(lambda x: x.sum(0))))(rows, VALUES.segment_lengths)
+    assert hnp.allclose(value, ROWS.sum(), atol=1e-5)
+    assert hnp.array_equal(gradient, (hnp.arange(7) < 5)[:, None] * hnp.ones(3))
+    assert (7, 3) not in selections(lambda x: x.sum(0))
+    assert selections(lambda x: (x * x).sum() + (x * 2).sum() + x.sum()).count((7, 3)) == 1
