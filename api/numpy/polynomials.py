@@ -10,6 +10,7 @@ from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.foundations import shapes
 from ..effects.operations.manipulation.operand_promotion import promote, together
 from ..effects.operations.manipulation.slicing import concatenate, index_in_dim, slice_in_dim
+from ..effects.types.extent import positive
 from .arrays.argument_conversion import array_of, inexact, like
 from .signal_processing import convolve
 
@@ -88,8 +89,14 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     x, y = (_vector("polymul", part) for part in _floats(a1, a2))
     if (trim_leading_zeros and x.size > 1) or (trim_leading_zeros and y.size > 1):
         x, y = _trimmed(x), _trimmed(y)
-    x, y = (part if part.size else shapes.full(part.type.update(shape=(1,)), 0) for part in (x, y))
+    x, y = (_not_empty(part) for part in (x, y))
     return convolve(x, y)
+
+
+def _not_empty(x: Any) -> Any:
+    """A polynomial without coefficients is 0, which has one; also in a lane."""
+    missing = positive(1 - x.size)
+    return concatenate([shapes.full(x.type.update(shape=(missing,)), 0), x], 0) if missing != 0 else x
 
 
 def _floats(a1: Any, a2: Any) -> list[Any]:

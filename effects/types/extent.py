@@ -127,6 +127,12 @@ class Extent(ImmutableObject):
     def __neg__(self) -> Any:
         return self * -1
 
+    def __pos__(self) -> Extent:
+        return self
+
+    def __invert__(self) -> Any:
+        return -self - 1
+
     def __abs__(self) -> Any:
         return self if self.least >= 0 else abs(self.value)
 
@@ -206,9 +212,12 @@ def _value_operator(f: Callable[[Any, Any], Any], reflected: bool) -> Any:
     return (lambda self, other: f(other, self.value)) if reflected else lambda self, other: f(self.value, other)
 
 
-for _f in (operator.truediv, operator.pow):
-    setattr(Extent, f"__{_f.__name__}__", _value_operator(_f, False))
-    setattr(Extent, f"__r{_f.__name__}__", _value_operator(_f, True))
+_VALUE_OPERATORS = (operator.truediv, operator.pow, operator.and_, operator.or_, operator.xor, operator.lshift,
+                    operator.rshift)  # fmt: skip
+for _f in _VALUE_OPERATORS:
+    _name = _f.__name__.strip("_")
+    setattr(Extent, f"__{_name}__", _value_operator(_f, False))
+    setattr(Extent, f"__r{_name}__", _value_operator(_f, True))
 for _f in (operator.floordiv, operator.mod):
     setattr(Extent, f"__r{_f.__name__}__", _value_operator(_f, True))
 

@@ -11,6 +11,7 @@ from ...effects.core.arrays import scalar
 from ...effects.core.columns import BATCH
 from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_or
 from ...effects.operations.elementwise.comparison import clamp, eq, le, lt, ne, select
+from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.shapes import broadcast_in_dim, full
 from ...effects.operations.indexing.gather_scatter import Gather, ScatterFamily
@@ -64,7 +65,7 @@ def _clamped(at: Any, last: Any, which: int, marked: bool) -> Any:
     if marked:
         found = bitwise_or(other, bitwise_and(lt(minus, at), le(at, bound)))
         return select(found, at, minus)
-    return select(other, at, clamp(nothing, at, bound))
+    return select(other, at, clamp(nothing, at, maximum(bound, nothing)))
 
 
 @RAGGED.rule(ScatterFamily)

@@ -9,6 +9,7 @@ from ...effects.base.stack import inside, perform
 from ...effects.core.arrays import scalar
 from ...effects.operations.elementwise.bitwise import bitwise_not
 from ...effects.operations.elementwise.comparison import clamp, lt, select
+from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.elementwise.comparison import min as minimum
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.shapes import broadcast_in_dim, reshape, zeros
@@ -99,19 +100,27 @@ def piece(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, *starts: Any) -
 
 
 def _taken(run: RaggedBatch, x: Any, axis: int, size: int, starts: Any) -> Any:
-    """So many rows of each lane, along a ragged axis, from these places on; a lane that has fewer repeats its last."""
+    """So many rows of each lane, along a ragged axis, from these places on; a lane that has fewer repeats its last.
+
+    An empty lane has zeros, not the rows of its neighbours.
+    """
     extent = x.type.shape[axis]
 
     def take(frame: Frame, rows: Any) -> Any:
         n = frame.of(extent)
         if not n.total:
             return zeros(rows.type.update(shape=(len(frame) * size, *rows.type.shape[1:])))
-        at = clamp(scalar(0, INT32), frame.pick(starts), n.values - size)
+        zero = scalar(0, INT32)
+        at = clamp(zero, frame.pick(starts), maximum(n.values - size, zero))
         shape = (len(frame), size)
         place = broadcast_in_dim(at, shape, (0,)) + broadcast_in_dim(line(size), shape, (1,))
         last, first = [broadcast_in_dim(v, shape, (0,)) for v in (n.values - 1, n.starts)]
-        index = clamp(scalar(0, INT32), minimum(place, last) + first, scalar(n.total - 1, INT32))
-        return take_rows(rows, reshape(index, (len(frame) * size,)))
+        index = clamp(zero, minimum(place, last) + first, scalar(n.total - 1, INT32))
+        y = take_rows(rows, reshape(index, (len(frame) * size,)))
+        if run.lanes.of(extent).no_empty:
+            return y
+        some = reshape(lt(-1, last), (len(frame) * size,))
+        return select(broadcast_in_dim(some, y.type.shape, (0,)), y, zeros(y.type))
 
     return along(run, [x], axis, size, take)
 
@@ -130,7 +139,8 @@ def replace(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, u: Any, *star
         there, start = None, list(starts)
         for d in replaced:
             n, size = x.type.shape[d], u.type.shape[d]
-            place = iota(INT32, n) - clamp(scalar(0, INT32), convert(starts[d], INT32), convert(n - size, INT32))
+            last = convert(positive(n - size), INT32)
+            place = iota(INT32, n) - clamp(scalar(0, INT32), convert(starts[d], INT32), last)
             u = u[(*[slice(None)] * d, clamp(scalar(0, INT32), place, convert(size - 1, INT32)))]
             mask = broadcast_in_dim((place >= 0) & (place < size), x.type.shape, (d,))
             there = mask if there is None else there & mask

@@ -71,12 +71,10 @@ class Ragged(ImmutableObject):
 
     def __init__(self, data: Any, segment_lengths: Any, longest: int | Sequence[int] | None = None):
         if isinstance(segment_lengths, (tuple, list)):
-            segment_lengths = tuple([n.__index__() for n in segment_lengths])
+            segment_lengths = _integers("lengths", segment_lengths)
             known: Any = np.asarray(segment_lengths, int)
         else:
-            segment_lengths = as_array(segment_lengths)
-            if len(segment_lengths.type.shape) != 1 or not dtypes.is_integer(segment_lengths.type.dtype):
-                raise DTypeMismatch(f"Ragged: lengths are a vector of integers, got {segment_lengths.type}.")
+            segment_lengths = _length_vector(segment_lengths)
             known = segment_lengths.value if isinstance(segment_lengths, ConcreteArray) else None
         leaves, tree = pytrees.flatten(data)
         leaves = [as_array(x) for x in leaves]
@@ -88,7 +86,9 @@ class Ragged(ImmutableObject):
                 hint="arrays whose lanes have other lengths are a Ragged of their own.",
             )
         count = len(segment_lengths) if known is None else len(known)
-        longest = tuple([n.__index__() for n in longest]) if isinstance(longest, (tuple, list)) else longest
+        if longest is not None:
+            whole = isinstance(longest, (tuple, list))
+            longest = _integers("longest", longest) if whole else _integers("longest", (longest,))[0]
         if isinstance(longest, tuple) and len(longest) != count:
             raise ShapeMismatch(f"Ragged: longest needs a bound for each of {count} lanes, got {len(longest)}.")
         if extents_in((count, *sizes)):
@@ -213,7 +213,7 @@ class Ragged(ImmutableObject):
         >>> x.type, x.longest, x.data.shape
         (i:2 => f64[[70,3].i], (128, 64), (192,))
         """
-        if multiple < 1:
+        if _integers("the multiple", (multiple,))[0] < 1:
             raise BadArgument(f"Ragged.bucketed: the multiple must be positive, got {multiple}.")
         data, lengths = _joined_lanes("Ragged.bucketed", lanes)
         rooms = tuple([max(1, -(-n // multiple)) * multiple for n in lengths])
@@ -225,9 +225,21 @@ class Ragged(ImmutableObject):
         """The first ``segment_lengths[i]`` rows of each ``x[i]``; as many spare rows as there is padding."""
         leaves, tree = pytrees.flatten(x)
         leaves = [as_array(leaf) for leaf in leaves]
-        count, width = leaves[0].type.shape[:2]
+        count, width = _lanes_and_places("Ragged.from_padded", leaves)
         static = isinstance(segment_lengths, (tuple, list))
-        values = as_array(np.asarray(segment_lengths, INT32)) if static else as_array(segment_lengths)
+        if static:
+            segment_lengths = _integers("lengths", segment_lengths)
+        values = as_array(np.asarray(segment_lengths, INT32)) if static else _length_vector(segment_lengths)
+        if values.type.shape != (count,):
+            raise ShapeMismatch(
+                f"Ragged.from_padded: each of {count} lanes needs a length, got {values.type.shape[0]} lengths."
+            )
+        if isinstance(values, ConcreteArray):
+            for lane in np.flatnonzero((values.value < 0) | (values.value > width))[:1]:
+                raise BadArgument(
+                    f"Ragged.from_padded: lengths lie between 0 and the {width} places of a lane, got "
+                    f"{values.value[lane]} of lane {lane}."
+                )
         n = LaneLengths(convert(values, INT32), count * width, width, STACK.get())
         lanes = RaggedLanes(count, {0: n}, STACK.get())
         index, inverse = lanes.layout(length(0), lanes.whole)
@@ -235,7 +247,7 @@ class Ragged(ImmutableObject):
         rows = [relocate(leaf, inverse, index) for leaf in flat]
         if n.known is not None:
             rows = [slice_in_dim(row, 0, int(n.known.sum())) for row in rows]
-        return Ragged(pytrees.unflatten(tree, rows), tuple(segment_lengths) if static else values, width)
+        return Ragged(pytrees.unflatten(tree, rows), segment_lengths if static else values, width)
 
     @staticmethod
     def from_masked(x: Any, mask: Any = None) -> Ragged:
@@ -253,7 +265,12 @@ class Ragged(ImmutableObject):
                 raise BadArgument("Ragged.from_masked: a row is masked as a whole or not at all, some are in part.")
             x, mask = np.asarray(x), ~absent.any(-1)
         mask = as_array(mask)
-        count, width = mask.type.shape
+        if mask.type.dtype != dtypes.bool_:
+            raise DTypeMismatch(f"Ragged.from_masked: the mask must be boolean, got {mask.type}.")
+        leaves = [as_array(v) for v in pytrees.leaves(x)]
+        count, width = sizes = _lanes_and_places("Ragged.from_masked", leaves)
+        if mask.type.shape != sizes:
+            raise ShapeMismatch(f"Ragged.from_masked: the mask must be bool[{count},{width}], got {mask.type}.")
         absent = reshape(convert(bitwise_not(mask), INT32), (count * width,))
         order = sort_key_val(absent, line(count * width))[1]
         inverse = sort_key_val(order, line(count * width))[1]
@@ -289,6 +306,34 @@ class _LaneText(str):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def _integers(what: str, sizes: Sequence[Any]) -> tuple[int, ...]:
+    """Static sizes. Raises: DTypeMismatch: one of them is no integer."""
+    for n in sizes:
+        if not hasattr(n, "__index__"):
+            raise DTypeMismatch(f"Ragged: {what} must be integral, got {type(n).__name__} {n!r}.")
+    return tuple([n.__index__() for n in sizes])
+
+
+def _length_vector(lengths: Any) -> Any:
+    """Lengths that are an array. Raises: DTypeMismatch: it is no vector of integers."""
+    lengths = as_array(lengths)
+    if len(lengths.type.shape) != 1 or not dtypes.is_integer(lengths.type.dtype):
+        raise DTypeMismatch(f"Ragged: lengths are a vector of integers, got {lengths.type}.")
+    return lengths
+
+
+def _lanes_and_places(name: str, leaves: Sequence[Any]) -> tuple[int, int]:
+    """The first two sizes of all arrays. Raises: ShapeMismatch: they differ, or are missing."""
+    sizes = {x.type.shape[:2] for x in leaves}
+    if len(sizes) != 1 or len(min(sizes)) < 2:
+        shown = ", ".join([str(x.type) for x in leaves])
+        raise ShapeMismatch(
+            f"{name}: arrays have lanes and places as their first two axes, got {shown or 'none'}.",
+            hint="rows one after the other are hx.Ragged(data, lengths).",
+        )
+    return sizes.pop()
 
 
 def _joined_lanes(name: str, lanes: Sequence[Any]) -> tuple[Any, list[int]]:

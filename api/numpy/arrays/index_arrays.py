@@ -22,6 +22,7 @@ from ...effects.operations.manipulation.creation import broadcasted_iota, iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, together
 from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.types import dtypes
+from ...effects.types.extent import extents_in, positive
 from .creation import asarray, shape_of
 from .index_reading import FILL, limited, on_host, positions, wrapped
 from .joining_splitting import atleast_1d, concatenate, stack
@@ -198,11 +199,20 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     total = prod(sizes)
     i = convert(limited(wrapped(i, total), total, "clip", "unravel_index")[0], dtype)
     results, stride = [], total
+    if extents_in(sizes):  # by value; where there is no place all indices are 0
+        for k, n in enumerate(sizes):
+            part = div(as_array(i), convert(_at_least_one(prod(sizes[k + 1 :])), dtype))
+            results.append(rem(part, convert(_at_least_one(n), dtype)) if k else part)
+        return tuple(results)
     for n in sizes:
         stride //= max(n, 1)
         part = div(i, scalar(max(stride, 1), dtype)) if stride > 1 else i
         results.append(rem(part, scalar(n, dtype)) if stride * n < total else part)
     return tuple(results)
+
+
+def _at_least_one(size: Any) -> Any:
+    return size + positive(1 - size)
 
 
 def ravel_multi_index(

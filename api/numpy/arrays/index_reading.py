@@ -445,7 +445,7 @@ def _advanced(x: Any, items: list[Any], mode: Any, fill: Any, is_sorted: bool, u
             out.append(bounds(item, n)[3])
             before += k < first
             kept += 1
-        elif item.__class__ is int and (mode is not FILL or (-n if wrap else 0) <= item < n):
+        elif item.__class__ is int and (mode is not FILL or not outside([item], (n,), wrap)):
             basic.append(item)
         else:
             basic.append(FULL)

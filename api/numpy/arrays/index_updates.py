@@ -40,10 +40,11 @@ from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
 from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.types.dtypes import result_type
-from ...effects.types.extent import fits
+from ...effects.types.extent import extents_in, fits
 from .adding_elements import resize
+from .building_matrices import eye
 from .creation import array_beside
-from .index_arrays import diag_indices
+from .index_arrays import diag_indices, where
 from .index_reading import (
     APART,
     CLIP,
@@ -500,6 +501,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
         raise BadArgument("fill_diagonal: wrap must be False.")
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) != 1):
         raise ShapeMismatch(f"fill_diagonal: a matrix, or equal sizes, are needed, got {x.type}.")
+    if extents_in(x.shape) and x.ndim == 2 and values.ndim < 2:
+        return where(eye(*x.shape, dtype=bool), convert(values, x.dtype), x)
     n = min(x.shape)
     if not n:
         return x

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, BadIndex, DTypeMismatch, ShapeMismatch
+from ...effects.base.errors import BadArgument, BadIndex, ConcretizationError, DTypeMismatch, ShapeMismatch
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, as_array
 from ...effects.operations.elementwise.comparison import eq, select_n
@@ -19,7 +19,7 @@ from ...effects.operations.indexing.gather_windows import GatherDimensionNumbers
 from ...effects.operations.manipulation import slicing
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
 from .argument_conversion import no_out
-from .index_arrays import flatnonzero, where
+from .index_arrays import flatnonzero, known, where
 from .index_reading import FILL, INT32, gathered, limited, mode_of, on_host, positions, reader, wrapped
 from .shape_manipulation import broadcast_to, ravel
 
@@ -157,6 +157,11 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     i, cases = as_array(positions(a, "choose")), promote(*choices)
     n = len(cases)
     if mode == "raise":
+        if not known(i):
+            raise ConcretizationError(
+                f"choose: indices must be known to be refused, got {i.type}.",
+                hint="mode='clip' or 'wrap' takes unknown ones.",
+            )
         values = np.asarray(i)
         if values.size and not ((values >= 0) & (values < n)).all():
             raise BadArgument(f"choose: indices must lie in [0, {n}).", hint="mode='clip' or 'wrap' allows others.")

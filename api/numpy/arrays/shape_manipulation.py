@@ -243,6 +243,11 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
     x = a if isinstance(a, Array) else as_array(a)
     shape = x.type.shape
     if axis is None:
+        if any([type(n) is Extent and n.least <= 1 for n in shape]):
+            raise ShapeMismatch(
+                f"squeeze: which axes have size 1 must be the same in all lanes, got {x.type}.",
+                hint="name the axes that go: axis=1.",
+            )
         return shapes.reshape(x, tuple([n for n in shape if n != 1]))
     gone = canonical_axes(axis, len(shape), "squeeze")
     if any([shape[d] != 1 for d in gone]):

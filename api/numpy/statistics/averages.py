@@ -20,6 +20,7 @@ from ...effects.operations.manipulation.operand_promotion import together
 from ...effects.operations.manipulation.slicing import concatenate
 from ...effects.types import dtypes
 from ...effects.types.dtypes import canonical, float32, is_complex, to_inexact
+from ...effects.types.extent import Extent
 from ..arrays.argument_conversion import array_of, axes_of, inexact, inexact_together, like, mask_for, no_out
 from ..mathematics import reductions
 from ..mathematics.matrix_products import dot
@@ -172,6 +173,11 @@ def _observations(x: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
     rank = len(x.type.shape)
     if rank < 2:
         return shapes.reshape(x, (1, x.size))
+    if not rowvar and type(x.type.shape[0]) is Extent:
+        raise ShapeMismatch(
+            f"cov: with rowvar=False one row is one variable, and lanes may have one, got {x.type}.",
+            hint="the transposed matrix, with rowvar=True.",
+        )
     return x if rowvar or x.type.shape[0] == 1 else shapes.permute(x, (1, 0))
 
 

@@ -11,7 +11,7 @@ from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismat
 from ...effects.core.arrays import Array
 from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.elementwise.arithmetic import add, div, mul, sub
-from ...effects.operations.elementwise.comparison import eq, select_n
+from ...effects.operations.elementwise.comparison import eq, ne, select_n
 from ...effects.operations.elementwise.comparison import max as _max
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
@@ -20,6 +20,7 @@ from ...effects.operations.manipulation.slicing import concatenate, index_in_dim
 from ...effects.types import dtypes
 from ...effects.types.array_type import array_type
 from ...effects.types.dtypes import default_int
+from ...effects.types.extent import Extent
 from ..arrays.argument_conversion import array_of, inexact, inexact_together, like
 from ..arrays.index_arrays import known
 from ..arrays.numerical_ranges import linspace
@@ -95,6 +96,9 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     count = bins.__index__()
     if range is None:
         low, high = (reductions.min(x), reductions.max(x)) if x.size else (like(x, 0), like(x, 1))
+        if type(x.size) is Extent:
+            some = ne(x.size.value, 0)
+            low, high = select_n(some, like(x, 0), low), select_n(some, like(x, 1), high)
     else:
         low, high = (convert(end, x.type.dtype) for end in range)
     flat = eq(low, high)

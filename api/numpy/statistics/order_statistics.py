@@ -168,12 +168,12 @@ def _between(x: Any, q: Any, method: str, ignore_nan: bool) -> Any:
         y = _known_places(x, q * (size - 1), method)
     else:
         y = _places_by_row(x, q, method, ignore_nan)
+    if not isinstance(size, int):  # none is the quantile of no elements
+        count = shapes.broadcast(convert(size, y.type.dtype), y.type.shape)
+        y = select_n(gt(count, like(count, 0)), like(y, np.nan), y)
     if ignore_nan:
         return y
     last = shapes.broadcast(x[..., -1], y.type.shape)  # NaN comes last
-    if not isinstance(size, int):
-        count = shapes.broadcast(convert(size, y.type.dtype), y.type.shape)
-        y = select_n(gt(count, like(count, 0)), like(y, np.nan), y)
     return select_n(ne(last, last), y, last)
 
 

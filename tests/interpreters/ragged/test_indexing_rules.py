@@ -1,5 +1,6 @@
 """Reading and writing at places along the ragged axis: each equals the loop over lanes, behind their ends too."""
 
+import numpy as np
 import pytest
 from helpers.ragged_lanes import R, RaggedCase, law_of_lanes
 
@@ -51,6 +52,52 @@ NOT_EMPTY = {
         "rows number", R),
     "the last column of two ragged axes": (lambda x: (x @ x.T)[:, -1], "rows", R),
 }
+
+
+def shortened(x, start, size):
+    """The law of a dynamic slice that a lane may be too short for: it repeats its last row."""
+    place = hnp.clip(start, 0, max(len(x) - size, 0)) + hnp.arange(size)
+    return x[hnp.minimum(place, len(x) - 1)] if len(x) else hnp.zeros((size, *x.shape[1:]))
+
+
+@pytest.mark.parametrize("static", [True, False])
+@pytest.mark.parametrize("start", [-1, 0, 1, 9])
+def test_a_lane_that_is_shorter_than_the_slice_repeats_its_own_last_row(start, static):
+    lengths = (3, 1, 4, 0, 2)
+    data = hnp.arange(1.0, 11.0)
+    n = lengths if static else hnp.array(lengths)
+    lanes = hx.Ragged(data, n).to_list()
+    sliced = lambda r, start: lax.dynamic_slice_in_dim(r, start, 2)
+    row_of_two = lambda r, start: lax.dynamic_slice_in_dim(r[:, None] * r, start, 2).sum(1)
+    for f, wanted in (
+        (sliced, lambda r: shortened(r, start % len(r) if start < 0 and len(r) else start, 2)),
+        (row_of_two, lambda r: shortened(r * r.sum(), start % len(r) if start < 0 and len(r) else start, 2)),
+    ):
+        for starts in (start, hnp.full(5, start)):
+            mapped = lambda d: hx.vmap(f, in_axes=(R, None if starts is start else 0))(hx.Ragged(d, n), starts)
+            assert np.allclose(mapped(data), hnp.stack([wanted(r) for r in lanes]))
+            assert np.allclose(hx.jit(mapped)(data), mapped(data))
+            loss = lambda d: sum([(wanted(r) ** 2).sum() for r in hx.Ragged(d, lengths).to_list()])
+            assert np.allclose(hx.grad(lambda d: (mapped(d) ** 2).sum())(data), hx.grad(loss)(data))
+
+
+def test_an_update_longer_than_a_lane_begins_at_its_first_row():
+    x = hx.Ragged(hnp.arange(8.0), (3, 1, 4))
+    f = lambda r, at: lax.dynamic_update_slice_in_dim(r, hnp.array([70.0, 80.0]), at, 0)
+    y = hx.vmap(f, in_axes=(R, 0), out_axes=R)(x, hnp.array([9, 1, 0]))
+    assert [lane.tolist() for lane in y.to_list()] == [[0, 70, 80], [70], [70, 80, 6, 7]]
+    update = hnp.full((2, 2), 7.0)
+    g = lambda r, at: lax.dynamic_update_slice(r[:, None] * r, update[:, :1] * r, (at, 0)).sum(1)
+    y = hx.vmap(g, in_axes=(R, 0), out_axes=R)(x, hnp.array([9, 1, 0]))
+    wanted = [[0, 21, 21], [21], [154, 154, 6 * 22, 7 * 22]]
+    assert all(np.allclose(lane, w) for lane, w in zip(y.to_list(), wanted))
+
+
+@pytest.mark.parametrize("place", [0, 2, -2, 9])
+def test_a_place_that_a_lane_may_not_have_is_filled(place):
+    x = hx.Ragged(hnp.arange(10.0), (3, 1, 4, 0, 2))
+    read = lambda r: r.at[place].get(mode="fill", fill_value=-1.0)
+    assert np.array_equal(hx.vmap(read, in_axes=R)(x), hnp.stack([read(r) for r in x.to_list()]))
 
 
 @pytest.mark.parametrize("compiled", [True, False])

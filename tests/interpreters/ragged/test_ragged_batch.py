@@ -206,6 +206,18 @@ def test_lengths_compare_by_value_for_the_user_and_hash_by_structure(name, known
     assert y.tolist() == (wanted or [f(n, m) for n, m in pairs])
 
 
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("f", [
+    lambda n: +n, lambda n: ~n, lambda n: n & 1, lambda n: 5 & n, lambda n: n | 1, lambda n: 8 | n, lambda n: n ^ n - 1,
+    lambda n: 1 ^ n, lambda n: n << 2, lambda n: 1 << n, lambda n: n >> 1, lambda n: 64 >> n,
+])
+def test_lengths_have_the_operators_of_integers(f, known):
+    lengths = (3, 1, 4, 0)
+    x = hx.Ragged(hnp.ones(8), lengths if known else hnp.array(lengths))
+    y = hx.vmap(lambda r: hnp.asarray(f(r.shape[0])), in_axes=R)(x)
+    assert y.tolist() == [f(n) for n in lengths]
+
+
 @pytest.mark.parametrize(("f", "error", "words"), [
     (lambda x: len(x), hx.errors.TracerIntegerConversionError, "length of a lane"),
     (lambda x: list(x), hx.errors.TracerIntegerConversionError, "lax.scan"),
