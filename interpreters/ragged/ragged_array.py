@@ -87,8 +87,8 @@ class Ragged(ImmutableObject):
             )
         count = len(segment_lengths) if known is None else len(known)
         if longest is not None:
-            whole = isinstance(longest, (tuple, list))
-            longest = _integers("longest", longest) if whole else _integers("longest", (longest,))[0]
+            bounds = _integers("longest", longest if isinstance(longest, (tuple, list)) else (longest,))
+            longest = bounds if isinstance(longest, (tuple, list)) else bounds[0]
         if isinstance(longest, tuple) and len(longest) != count:
             raise ShapeMismatch(f"Ragged: longest needs a bound for each of {count} lanes, got {len(longest)}.")
         if extents_in((count, *sizes)):

@@ -502,7 +502,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) != 1):
         raise ShapeMismatch(f"fill_diagonal: a matrix, or equal sizes, are needed, got {x.type}.")
     if extents_in(x.shape) and x.ndim == 2 and values.ndim < 2:
-        return where(eye(*x.shape, dtype=bool), convert(values, x.dtype), x)
+        return where(eye(x.shape[0], x.shape[1], dtype=bool), convert(values, x.dtype), x)
     n = min(x.shape)
     if not n:
         return x

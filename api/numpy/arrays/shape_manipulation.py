@@ -29,7 +29,7 @@ from ...effects.operations.manipulation import slicing
 from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, broadcast_shapes
 from ...effects.operations.manipulation.slicing import Concatenate, Rev
-from ...effects.types.extent import Extent, as_size
+from ...effects.types.extent import Extent, as_size, extents_in
 from .argument_conversion import array_of
 from .creation import duplicate, shape_of
 from .joining_splitting import unstack
@@ -243,7 +243,7 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
     x = a if isinstance(a, Array) else as_array(a)
     shape = x.type.shape
     if axis is None:
-        if any([type(n) is Extent and n.least <= 1 for n in shape]):
+        if any([n.least <= 1 for n in extents_in(shape)]):
             raise ShapeMismatch(
                 f"squeeze: which axes have size 1 must be the same in all lanes, got {x.type}.",
                 hint="name the axes that go: axis=1.",
