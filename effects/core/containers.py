@@ -39,6 +39,7 @@ class ContainerKind:
 _LOCK = threading.Lock()
 _KINDS: dict[type, ContainerKind] = {}
 _OF_SPEC: dict[type, tuple[ContainerKind, ...]] = {}  # the containers that specs of a type map
+_LEAVES: set[type] = set()  # the containers that are leaves of trees, since they were no pytrees when registered
 NODES = (tuple, list, dict, NoneType, OrderedDict, defaultdict)  # of trees of arrays, and of axes
 
 
@@ -93,6 +94,8 @@ def register_vmappable(
         kind = ContainerKind(data_type, spec_type, axis_size_type, to_elt, from_elt, make_iota)
         _OF_SPEC[spec_type] = (*mapped_by(spec_type), kind)
         _KINDS[data_type] = kind
+        if not pytrees.is_tree_node(data_type):
+            _LEAVES.add(data_type)
         _enter_keys()
 
 
@@ -105,6 +108,7 @@ def unregister_vmappable(data_type: type) -> None:
         if data_type not in _KINDS:
             raise BadArgument(f"unregister_vmappable: {data_type.__qualname__} is not registered.")
         spec_type = _KINDS.pop(data_type).spec_type
+        _LEAVES.discard(data_type)
         left = tuple([kind for kind in _OF_SPEC.pop(spec_type) if kind.data_type is not data_type])
         if left:
             _OF_SPEC[spec_type] = left
@@ -128,12 +132,17 @@ def is_container(x: Any) -> bool:
 
 def holds_container(tree: TreeDef, leaves: Sequence[Any] = ()) -> bool:
     """Whether a node of the tree, or one of these leaves of it, is of a registered type."""
+    if _LEAVES and not _LEAVES.isdisjoint(map(type, leaves)):
+        return True
     kind = tree.kind
     if kind is None:
-        return type(leaves[0]) in _KINDS if leaves else False
-    if leaves and not _KINDS.keys().isdisjoint(map(type, leaves)):
-        return True
-    return kind.cls in _KINDS or (not tree.flat and any([holds_container(child) for child in tree.children()]))
+        return False
+    if not tree.flat and kind.cls not in _KINDS:
+        for child in tree._children:
+            if child.kind is not None and holds_container(child):
+                return True
+        return False
+    return kind.cls in _KINDS
 
 
 def mapped_by(spec_type: type) -> tuple[ContainerKind, ...]:

@@ -31,7 +31,8 @@ def dimension(where: str, axis: Any, x: Array) -> int | None:
     if axis is None:
         return None
     rank = len(x.type.shape)
-    _need_int(where, axis)
+    if type(axis) is not int:
+        _need_int(where, axis)
     if not -rank <= axis < rank:
         raise BadArgument(
             f"{where}: in_axes must name a dimension of the argument {x.type}, got {axis} for {rank} of them.",
@@ -55,7 +56,8 @@ def result_dimensions(where: str, out_axes: Any, results: Any, ranks: Sequence[i
 
 def result_dimension(where: str, axis: Any, rank: int) -> int:
     """The mapped dimension of a result of this rank, counted from 0. Raises: BadArgument: it has no such dimension."""
-    _need_int(where, axis)
+    if type(axis) is not int:
+        _need_int(where, axis)
     if not -rank <= axis < rank:
         raise BadArgument(f"{where}: out_axes must name a dimension of the result, got {axis} for {rank} of them.")
     return int(axis) % rank

@@ -40,6 +40,7 @@ STATE = {
     "effects.trees.structure:WALKS": "the registry of nodes",
     "effects.trees.structure:_KINDS": "the registry of nodes",
     "effects.core.containers:_KINDS": "the registry of containers",
+    "effects.core.containers:_LEAVES": "the registry of containers",
     "effects.core.containers:_OF_SPEC": "the registry of containers",
     "effects.sharding.mesh:_MESHES": "interned: equal meshes are one object; holds nothing alive",
     "effects.types.array_type:_INTERNED": "interned: equal types are one object",

@@ -88,7 +88,7 @@ def test_it_nests_with_itself_and_vmap():
         ({"tile_size": 2, "out_axes": 3}, errors.BadArgument, "vtile: out_axes must name a dimension"),
         ({"tile_size": 2, "out_axes": None}, errors.ShapeMismatch, "needs a result that all lanes share"),
         ({"tile_size": 2, "in_axes": (0, 1)}, errors.TreeMismatch, "an entry for each of 1 positional arguments"),
-        ({"tile_size": 2, "in_axes": hx.ragged_axis}, errors.BadCall, "an axis must be an int or None"),
+        ({"tile_size": 2, "in_axes": hx.ragged_axis}, errors.BadArgument, "vtile: axes are those of arrays"),
         ({"tile_size": 0}, errors.BadCall, "tile_size must be a positive integer or None, got 0"),
     ],
 )
