@@ -14,6 +14,7 @@ from .effects.operations.elementwise.conversion import convert
 from .effects.operations.foundations import shapes
 from .effects.operations.manipulation.creation import iota
 from .effects.operations.reductions.reductions import highest, lowest
+from .effects.types.extent import as_size, fits
 from .numpy.arrays.argument_conversion import array_of
 from .numpy.arrays.index_updates import IndexUpdateHelper
 from .numpy.mathematics import reductions
@@ -29,8 +30,8 @@ def _segments(segment_ids: Any, num_segments: Any) -> int:
                 hint="num_segments=.",
             )
         return int(np.max(np.asarray(segment_ids), initial=-1)) + 1
-    count: int = num_segments.__index__()
-    if count < 0:
+    count: int = as_size(num_segments)
+    if not fits(0, count):
         raise BadArgument(f"segment: num_segments must not be negative, got {count}.")
     return count
 

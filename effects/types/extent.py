@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from math import gcd, inf
 from typing import Any, NamedTuple
 
-from ..base.errors import TracerBoolConversionError, TracerIntegerConversionError
+from ..base.errors import ConcretizationError, TracerBoolConversionError, TracerIntegerConversionError
 from ..base.immutables import ImmutableObject, setter
 from ..base.source_locations import is_internal
 
@@ -97,7 +97,10 @@ class Extent(ImmutableObject):
     __int__ = __index__
 
     def __float__(self) -> float:
-        return float(self.__index__())
+        raise ConcretizationError(
+            f"float: Python needs a known value, got {self}, the length of a lane, which differs from lane to lane.",
+            hint="hx.numpy.float32(x.shape[0]) is the length as an array.",
+        )
 
     def __bool__(self) -> bool:
         if self.least > 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,8 +24,6 @@ from ...effects.base.wrapping import name_of, wraps
 from ...effects.core.arrays import Array, Box, as_array, concrete, is_shared, scalar
 from ...effects.core.escaped_boxes import check_leaks
 from ...effects.functions.unsupported import must_be_empty
-from ...effects.operations.elementwise.conversion import convert
-from ...effects.operations.foundations.shapes import reshape
 from ...effects.programs.closure_conversion import close
 from ...effects.trees import pytrees
 from ...effects.types import dtypes
@@ -37,6 +34,7 @@ from ..differentiation.linearize import linearize as linearize_flat
 from ..differentiation.transpose import transpose_program
 from ..references.arguments import positions_of
 from .gradient_references import vjp_of_references
+from .jacobian_blocks import basis, split, split_first, split_last
 from .linear_functions import (
     LinearSignature,
     Pullback,
@@ -397,13 +395,13 @@ def jacfwd(
             )
 
         def push(flat: Any) -> Any:
-            return jvp(of_chosen, tuple(chosen), pytrees.unflatten(tree, _split(flat, xs)), has_aux=has_aux)
+            return jvp(of_chosen, tuple(chosen), pytrees.unflatten(tree, split(flat, xs)), has_aux=has_aux)
 
-        _, dy, *aux = directions(push, _basis(xs), (None, -1, *((None,) if has_aux else ())))
+        _, dy, *aux = directions(push, basis(xs), (None, -1, *((None,) if has_aux else ())))
         single = isinstance(argnums, int)
 
         def columns(rows: Any) -> Any:
-            blocks = pytrees.unflatten(tree, _split_last(rows, xs))
+            blocks = pytrees.unflatten(tree, split_last(rows, xs))
             return blocks[0] if single else blocks
 
         jac = pytrees.map(columns, dy)
@@ -427,9 +425,9 @@ def jacrev(
         chosen, of_chosen = _of_argnums("jacrev", fun, argnums, args, kwargs, holomorphic, allow_int)
         y, pull, *aux = vjp(of_chosen, *chosen, has_aux=has_aux)
         ys, out_tree = pytrees.flatten(y)
-        rows = vmap_leaves(lambda flat: pull(pytrees.unflatten(out_tree, _split(flat, ys))))(_basis(ys))
+        rows = vmap_leaves(lambda flat: pull(pytrees.unflatten(out_tree, split(flat, ys))))(basis(ys))
         leaves, tree = pytrees.flatten(rows)
-        blocks = [_split_first(leaf, ys) for leaf in leaves]
+        blocks = [split_first(leaf, ys) for leaf in leaves]
         per_output = [pytrees.unflatten(tree, [block[i] for block in blocks]) for i in range(len(ys))]
         if isinstance(argnums, int):
             per_output = [tree_of_args[0] for tree_of_args in per_output]
@@ -473,38 +471,3 @@ def argnums_partial(
         return fun(*replaced, **kwargs)
 
     return chosen, of_chosen
-
-
-def _basis(xs: Sequence[Array]) -> Any:
-    """The identity matrix over all elements of ``xs``, in their common dtype: each row is one unit vector."""
-    total = sum(x.size for x in xs)
-    dtype = functools.reduce(dtypes.promote_types, [x.type.dtype for x in xs])
-    return concrete(array_type((total, total), dtype), np.eye(total, dtype=dtype))
-
-
-def _split(flat: Any, xs: Sequence[Array]) -> list[Any]:
-    """A vector split into arrays of the shapes and dtypes of ``xs``."""
-    blocks, at = [], 0
-    for x in xs:
-        piece = flat[at : at + x.size]
-        blocks.append(convert(reshape(piece, x.type.shape), x.type.dtype, x.type.weak))
-        at += x.size
-    return blocks
-
-
-def _split_last(rows: Any, xs: Sequence[Array]) -> list[Any]:
-    """A matrix split along its last dimension into arrays that end in the shapes of ``xs``."""
-    blocks, at, lead = [], 0, rows.type.shape[:-1]
-    for x in xs:
-        blocks.append(reshape(rows[..., at : at + x.size], (*lead, *x.type.shape)))
-        at += x.size
-    return blocks
-
-
-def _split_first(rows: Any, ys: Sequence[Array]) -> list[Any]:
-    """A matrix split along its first dimension into arrays that begin with the shapes of ``ys``."""
-    blocks, at, rest = [], 0, rows.type.shape[1:]
-    for y in ys:
-        blocks.append(reshape(rows[at : at + y.size], (*y.type.shape, *rest)))
-        at += y.size
-    return blocks

@@ -25,12 +25,13 @@ from ...effects.operations.manipulation.slicing import Concatenate
 from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.operations.reductions.sorting import sort
 from ...effects.types import dtypes
+from ...effects.types.extent import Extent, extents_in, positive
 from .argument_conversion import rows_of
 from .creation import shape_of
 from .index_reading import FILL, INT32, wrapped
 from .indexing_operations import take
 from .joining_splitting import concatenate, joined_along
-from .shape_manipulation import ravel
+from .shape_manipulation import broadcast_to, ravel
 
 __all__ = ["append", "delete", "insert", "repeat", "resize", "tile", "trim_zeros"]
 
@@ -64,6 +65,9 @@ def repeat(
     no_sharding("repeat", out_sharding)
     x, axis = rows_of(a, axis, "repeat", one=True)
     n = x.shape[axis]
+    if type(repeats) is Extent and total_repeat_length is None:
+        return _evenly(x, positive(repeats), axis)
+    repeats = as_array(repeats) if type(repeats) is Extent else repeats
     known = not isinstance(repeats, Array) or isinstance(repeats, ConcreteArray)
     if not known and total_repeat_length is None:
         raise ConcretizationError(
@@ -78,12 +82,13 @@ def repeat(
             raise BadArgument("repeat: numbers of repeats must not be negative.")
         if counts.size == 1 and (total_repeat_length is None or total_repeat_length == n * int(counts[0])):
             return _evenly(x, int(counts[0]), axis)
+    if known and not extents_in((n, total_repeat_length)):
         source = np.repeat(np.arange(n), counts)
         if total_repeat_length is not None:
             more = total_repeat_length - source.size
             source = np.pad(source, (0, max(more, 0)), constant_values=max(n - 1, 0))[:total_repeat_length]
         return take(x, source, axis, mode="clip", indices_are_sorted=True)
-    counts = convert(shapes.broadcast(counts, (n,)) if counts.shape != (n,) else counts, INT32)
+    counts = convert(broadcast_to(counts, (n,)), INT32)
     source = _sources(counts, n, total_repeat_length)  # type: ignore[arg-type]
     return take(x, source, axis, mode="clip", indices_are_sorted=True)
 

@@ -17,7 +17,7 @@ from ...effects.operations.foundations.shapes import canonical_axis
 from ...effects.operations.manipulation import slicing
 from ...effects.operations.manipulation.creation import broadcasted_iota, iota
 from ...effects.types import dtypes
-from ...effects.types.extent import Extent, positive
+from ...effects.types.extent import Extent, as_size, fits, positive
 from ...effects.types.parts_of_axes import smaller
 from .creation import placed
 from .numerical_ranges import arange
@@ -189,8 +189,8 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     x = as_array(x)
     if x.ndim != 1:
         raise ShapeMismatch(f"vander: a vector is needed, got {x.type}.")
-    n = x.size if N is None else N.__index__()
-    if n < 0:
+    n = x.size if N is None else as_size(N)
+    if not fits(0, n):
         raise BadArgument(f"vander: the number of columns must not be negative, got {n}.")
     exponents = arange(n, dtype=x.dtype) if increasing else arange(n - 1, -1, -1, dtype=x.dtype)
     return shapes.reshape(x, (x.size, 1)) ** shapes.reshape(exponents, (1, n))

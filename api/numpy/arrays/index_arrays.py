@@ -22,7 +22,7 @@ from ...effects.operations.manipulation.creation import broadcasted_iota, iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, together
 from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.types import dtypes
-from ...effects.types.extent import extents_in, positive
+from ...effects.types.extent import as_size, extents_in, positive
 from .creation import asarray, shape_of
 from .index_reading import FILL, limited, on_host, positions, wrapped
 from .joining_splitting import atleast_1d, concatenate, stack
@@ -92,7 +92,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
                 hint="name a number: size=n.",
             )
         return tuple([from_numpy(part.astype(kind), copy=False) for part in np.nonzero(np.asarray(x))])
-    size = size.__index__()
+    size = as_size(size)
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
     if len(fills) != x.ndim:
         raise ShapeMismatch(f"nonzero: one fill value for each of {x.ndim} axes is needed, got {len(fills)}.")
@@ -104,8 +104,8 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     results, stride = [], x.size
     for n, fill in zip(x.shape, fills):
         stride //= n
-        part = div(flat, scalar(stride, kind)) if stride > 1 else flat
-        part = rem(part, scalar(n, kind)) if stride * n < x.size else part
+        part = flat if stride == 1 else div(flat, convert(stride, kind))
+        part = part if stride * n == x.size else rem(part, convert(n, kind))
         results.append(select_n(found, fill, part))
     return tuple(results)
 
@@ -115,7 +115,7 @@ def _first_true(mask: Any, size: int, kind: Any) -> Any:
     n = mask.type.shape[0]
     nth = add(cumsum(convert(mask, kind)), scalar(-1, kind))
     # every place that holds is written to its own position; the others, and those beyond size, are dropped
-    target = select_n(mask, scalar(size, kind), nth)
+    target = select_n(mask, convert(size, kind), nth)
     if target.type.shape != (n,):
         target = broadcast_to(target, (n,))
     empty = shapes.full(nth.type.update(shape=(size,)), -1)

@@ -42,6 +42,15 @@ def _known(x: Any) -> Any:
     return value.item() if value.dtype.kind in "iub" else value[()]
 
 
+def _whole(x: Any) -> Any:
+    """A bound of ``arange`` beside a length, or its step. Raises: BadArgument: it is no whole number, nor a length."""
+    if x.__class__ is Extent or x == int(x):
+        return x if x.__class__ is Extent else int(x)
+    raise BadArgument(
+        f"arange: from one length to another there are whole steps, got {x}.", hint="hnp.arange(n) * step + start."
+    )
+
+
 def _plain(x: Any) -> Any:
     """A bound of ``arange`` as a number of its dtype."""
     return 0 if isinstance(x, Extent) else x
@@ -66,8 +75,10 @@ def arange(
         low, high = 0, low
     if not by:
         raise BadArgument("arange: the step must not be 0.")
-    if Extent in (low.__class__, high.__class__) and by.__class__ is int and by > 0:
-        y = broadcasted_iota(kind, (positive(ceiling_divided(high - low, by)),), 0)
+    if Extent in (low.__class__, high.__class__, by.__class__):
+        low, high, by = map(_whole, (low, high, by))
+        steps = ceiling_divided(high - low if by > 0 else low - high, abs(by))
+        y = broadcasted_iota(kind, (positive(steps),), 0)
         y = y if by == 1 else y * convert(by, kind)
         return placed(y if low.__class__ is int and low == 0 else y + convert(low, kind), device)
     if not (low.__class__ is int and high.__class__ is int and by.__class__ is int) or dtypes.is_bool(kind):

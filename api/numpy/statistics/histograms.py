@@ -20,7 +20,7 @@ from ...effects.operations.manipulation.slicing import concatenate, index_in_dim
 from ...effects.types import dtypes
 from ...effects.types.array_type import array_type
 from ...effects.types.dtypes import default_int
-from ...effects.types.extent import Extent
+from ...effects.types.extent import Extent, as_size, positive
 from ..arrays.argument_conversion import array_of, inexact, inexact_together, like
 from ..arrays.index_arrays import known
 from ..arrays.numerical_ranges import linspace
@@ -66,7 +66,7 @@ def bincount(
             minlength, int(reductions.max(x, initial=-1 if dtypes.is_signed(x.type.dtype) else 0)) + 1 if x.size else 0
         )
     else:
-        length = builtins.max(minlength, length.__index__())
+        length = positive(as_size(length) - minlength) + minlength
     places = x if dtypes.is_unsigned(x.type.dtype) else _max(x, like(x, 0))
     if weights is None:
         return _counted(places, 1, length, default_int())

@@ -4,8 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
+from helpers.ragged_lanes import R, law_of_lanes
 
 import handlax as hx
+from handlax import lax
 from handlax import numpy as hnp
 from handlax.effects.base.stack import STACK
 from handlax.effects.types.extent import length
@@ -76,3 +78,68 @@ def test_sizes_of_lanes_one_after_the_other_grow_up_to_the_longest(longest):
         assert found == sorted(found)
         assert found[0] <= max(32, 63)
         assert all([b <= max(2 * a, a + -(-bound // 8)) for a, b in itertools.pairwise(found)])
+
+
+def classes(x):
+    return hnp.floor(4 * hnp.abs(x[:, 0])).astype(int)
+
+
+def ended(x, v):
+    return hnp.append(x, v[None], axis=0)
+
+
+def places(x):
+    return hnp.arange(x.shape[0])
+
+
+# functions to which the length of a lane is passed as a size
+SIZES = {
+    "length of a scan": (
+        lambda x, s: lax.scan(lambda c, _: (c * 0.5 + x.sum() * s, c), s, None, length=x.shape[0]), "rows number",
+        (0, R)),
+    "length of a part": (
+        lambda x, s: lax.scan(lambda c, _: (c * s, c), s, None, length=x.shape[0] // 2, reverse=True), "rows number",
+        (0, R)),
+    "fori_loop": (
+        lambda x, v: lax.fori_loop(0, x.shape[0], lambda i, c: c * v + ended(x, v)[i], v), "rows vector", 0),
+    "fori_loop of a part": (
+        lambda x, v: lax.fori_loop(1, x.shape[0] // 2 + 1, lambda i, c: c * v + ended(x, v)[i], v), "rows vector", 0),
+    "segment_sum": (lambda x: hx.ops.segment_sum(x, classes(x), x.shape[0]), "rows", R),
+    "segment_max": (
+        lambda x: hx.ops.segment_max(x, places(x) // 2 * 2, num_segments=x.shape[0])[::2], "rows", R),
+    "segment_min": (lambda x: hx.ops.segment_min(hnp.sin(x), places(x), x.shape[0]), "rows", R),
+    "segment_prod": (lambda x: hx.ops.segment_prod(x, places(x) // 2, num_segments=x.shape[0]), "rows", R),
+    "segments of a vector": (
+        lambda x, v: hx.ops.segment_sum(v, hnp.array([0, 2, 0]), x.shape[0]), "rows vector", R),
+    "repeat": (lambda x, v: hnp.repeat(v[None], x.shape[0], axis=0) * x, "rows vector", R),
+    "repeat of a number": (lambda x, s: hnp.repeat(s, x.shape[0]), "rows number", R),
+    "repeat of several": (lambda x, v: hnp.repeat(v, x.shape[0]), "rows vector", R),
+    "total of repeat": (
+        lambda x: hnp.repeat(x[1:], 2, axis=0, total_repeat_length=x.shape[0] // 2 * 2), "rows", R),
+    "bincount": (lambda x: hnp.bincount(classes(x), x[:, 1], length=x.shape[0]), "rows", R),
+    "bincount of at least": (lambda x: hnp.bincount(classes(x), minlength=2, length=x.shape[0]), "rows", R),
+    "arange downwards": (lambda x: x * hnp.arange(x.shape[0] - 1, -1, -1)[:, None], "rows", R),
+    "arange by twos": (lambda x: hnp.arange(2 * x.shape[0], 0, -2, float) + hnp.arange(0.0, x.shape[0]), "rows", R),
+    "linspace to the length": (lambda x: hnp.linspace(0, x.shape[0], x.shape[0]), "rows", R),
+    "an array of lengths": (lambda x: hnp.array([x.shape[0], 2, 1.5]), "rows", 0),
+    "full, eye, tri": (
+        lambda x, s: hnp.full((x.shape[0], 3), s) * (hnp.eye(x.shape[0]) + hnp.tri(x.shape[0])).sum(0)[:, None],
+        "rows number", R),
+    "one_hot": (lambda x: hx.nn.one_hot(classes(x), x.shape[0]) @ x, "rows", R),
+    "vander": (lambda x, v: hnp.vander(v / 3, x.shape[0]).T, "rows vector", R),
+    "size of nonzero": (lambda x: hnp.nonzero(x[:, 0] > 0, size=x.shape[0], fill_value=-1)[0], "rows", R),
+    "size of nonzero of two": (lambda x: hnp.argwhere(x > 0, size=x.shape[0], fill_value=7), "rows", R),
+    "size of compress": (lambda x: hnp.compress(x[:, 0] > 0, x[:, 1], size=x.shape[0]), "rows", R),
+    "random numbers": (lambda x: x * hx.random.normal(hx.random.key(3), (x.shape[0], 1)), "rows", R),
+}
+COMPILED = ["length of a scan", "fori_loop", "segment_max", "repeat of several", "size of nonzero"]
+test_eager_sizes, _ = law_of_lanes(SIZES)
+_, test_compiled_sizes = law_of_lanes({name: SIZES[name] for name in COMPILED})
+
+
+def test_a_number_of_a_length_names_the_remedy():
+    x = hx.Ragged(hnp.arange(8.0), (3, 1, 4))
+    with pytest.raises(hx.errors.ConcretizationError, match=r"float32\(x.shape\[0\]\)"):
+        hx.vmap(lambda r: r.sum() / float(r.shape[0]), R)(x)
+    with pytest.raises(hx.errors.BadArgument, match="whole steps"):
+        hx.vmap(lambda r: hnp.arange(0, r.shape[0], 0.5), R, R)(x)

@@ -1,0 +1,58 @@
+"""Jacobians as matrices over all elements of several arrays, and the blocks of these matrices."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...effects.core.arrays import Array, concrete
+from ...effects.operations.elementwise.comparison import eq
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations.shapes import reshape
+from ...effects.operations.manipulation.creation import broadcasted_iota
+from ...effects.types import dtypes
+from ...effects.types.array_type import array_type
+from ...effects.types.extent import Extent
+
+
+def basis(xs: Sequence[Array]) -> Any:
+    """The identity matrix over all elements of ``xs``, in their common dtype: each row is one unit vector."""
+    total = sum(x.size for x in xs)
+    dtype = functools.reduce(dtypes.promote_types, [x.type.dtype for x in xs])
+    if isinstance(total, Extent):
+        rows, columns = [broadcasted_iota("int32", (total, total), axis) for axis in (0, 1)]
+        return convert(eq(rows, columns), dtype)
+    return concrete(array_type((total, total), dtype), np.eye(total, dtype=dtype))
+
+
+def split(flat: Any, xs: Sequence[Array]) -> list[Any]:
+    """A vector split into arrays of the shapes and dtypes of ``xs``."""
+    blocks, at = [], 0
+    for x in xs:
+        piece = flat if len(xs) == 1 else flat[at : at + x.size]
+        blocks.append(convert(reshape(piece, x.type.shape), x.type.dtype, x.type.weak))
+        at += x.size
+    return blocks
+
+
+def split_last(rows: Any, xs: Sequence[Array]) -> list[Any]:
+    """A matrix split along its last dimension into arrays that end in the shapes of ``xs``."""
+    blocks, at, lead = [], 0, rows.type.shape[:-1]
+    for x in xs:
+        piece = rows if len(xs) == 1 else rows[..., at : at + x.size]
+        blocks.append(reshape(piece, (*lead, *x.type.shape)))
+        at += x.size
+    return blocks
+
+
+def split_first(rows: Any, ys: Sequence[Array]) -> list[Any]:
+    """A matrix split along its first dimension into arrays that begin with the shapes of ``ys``."""
+    blocks, at, rest = [], 0, rows.type.shape[1:]
+    for y in ys:
+        piece = rows if len(ys) == 1 else rows[at : at + y.size]
+        blocks.append(reshape(piece, (*y.type.shape, *rest)))
+        at += y.size
+    return blocks
