@@ -343,6 +343,16 @@ class RaggedLanes:
         """Lanes of equal lengths together, without any padding. The lengths are known."""
         return self._grouped({number: n.known for number, n in self.lengths.items()}, exact=True)
 
+    @cached_property
+    def refined(self) -> list[tuple[Any, Any, list[int]]]:
+        """For each rounded bucket: its lanes by equal lengths, an order and its inverse, and the numbers of these."""
+        found = []
+        for bucket in self.rounded.buckets:
+            inner = [j for j, part in enumerate(self.equal.buckets) if part.lanes[0] in bucket.lanes]
+            order = np.searchsorted(bucket.lanes, np.concatenate([self.equal.buckets[j].lanes for j in inner]))
+            found.append((constant(order), constant(np.argsort(order)), inner))
+        return found
+
     def _round(self, n: LaneLengths) -> Any:
         if n.known is None:
             return np.full(self.count, n.longest) if n.rooms is None else np.clip(n.rooms, 1, n.longest)

@@ -29,7 +29,7 @@ from ...effects.operations.foundations.elementwise_factory import Elementwise
 from ...effects.operations.foundations.shapes import broadcast_in_dim, full, move_axis, reshape
 from ...effects.operations.indexing.dynamic_slicing import DynamicSlice
 from ...effects.operations.indexing.relocation import relocated
-from ...effects.operations.manipulation.slicing import axis_at, concatenate
+from ...effects.operations.manipulation.slicing import axis_at, concatenate, slice_in_dim
 from ...effects.programs.program import Program, derived_once
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import INEXACT
@@ -236,7 +236,7 @@ class RaggedBatch(Batch):
             return self.by_lane(axis_at(parts[0], mark, 0, self.size), partition)
         if type(mark) is PaddedMark:
             if partition is not self.lanes.rounded:
-                raise CannotCross(f"{self.label}: no rule for a value with several ragged axes, got {x.type}.")
+                return self._cut(self.padded(x, self.lanes.rounded), x.type.shape)
             parts = [move_axis(part, mark.dim, 0) for part in parts]
             for axis, extent in mark.axes:
                 if axis in mark.zeros and axis not in unread:
@@ -293,8 +293,39 @@ class RaggedBatch(Batch):
         if len(axes) == 1 and not kept:
             return self.box(RowsMark(*axes[0]), (self.joined_rows(parts, *axes[0], partition),))
         if partition is not self.lanes.rounded:
-            raise CannotCross(f"{self.label}: no rule for a result with several ragged axes, of shape {tuple(shape)}.")
+            parts = self._extended(parts, shape)
         return self.box(PaddedMark(0, axes, tuple([a for a, _ in axes if a in (zeros or ())])), parts)
+
+    def _cut(self, parts: Sequence[Any], shape: Sequence[Any]) -> list[Any]:
+        """From padded lanes, lanes of equal length, without padding."""
+        found: dict[int, Any] = {}
+        for part, (order, inverse, inner) in zip(parts, self.lanes.refined):
+            buckets = [self.lanes.equal.buckets[j] for j in inner]
+            pieces = relocated([part], order, inverse, [len(bucket.lanes) for bucket in buckets])
+            for j, piece, bucket in zip(inner, pieces, buckets):
+                for axis, extent in self.ragged_axes(shape):
+                    piece = slice_in_dim(piece, 0, bucket.room(extent), axis=1 + axis)
+                found[j] = piece
+        return [found[j] for j in sorted(found)]
+
+    def _extended(self, parts: Sequence[Any], shape: Sequence[Any]) -> list[Any]:
+        """From lanes of equal length, padded lanes; behind a lane stand copies of its last element, or ones."""
+        found = []
+        for bucket, (order, inverse, inner) in zip(self.lanes.rounded.buckets, self.lanes.refined):
+            pieces = []
+            for piece in [parts[j] for j in inner]:
+                for axis, extent in self.ragged_axes(shape):
+                    size, room = piece.type.shape[1 + axis], bucket.room(extent)
+                    more = (*piece.type.shape[: 1 + axis], room - size, *piece.type.shape[2 + axis :])
+                    if size:
+                        last = perform(StopGradient(), slice_in_dim(piece, size - 1, size, axis=1 + axis))
+                        behind = broadcast_in_dim(last, more, tuple(range(len(more))))
+                    else:
+                        behind = full(piece.type.update(shape=more), 1)
+                    piece = concatenate([piece, behind], 1 + axis) if room > size else piece
+                pieces.append(piece)
+            found.append(relocated(pieces, inverse, order, (len(bucket.lanes),))[0])
+        return found
 
     def filled(self, x: Any, units: dict[int, Any]) -> list[Any]:
         """The buckets of a value, lanes first, with a unit in the places of these axes that a lane does not have."""

@@ -77,7 +77,14 @@ def broadcast(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
         parts = [broadcast_in_dim(v, size, dims) for v, size in zip(run.padded(x, run.lanes.rounded), stored)]
     else:
         parts = [_along_rows(run, op, x, mark, stored[0])]
-    return run.box(mark, parts if run.ragged_axes(x.type.shape) else run.guarded(parts, mark))
+    return run.box(mark, run.guarded(parts, mark) if _may_fill(run, op, x) else parts)
+
+
+def _may_fill(run: RaggedBatch, op: Any, x: Any) -> bool:
+    """Whether a value becomes padding alone: where it has no ragged axis, or a lane may be empty along a new one."""
+    kept = [op.dims[axis] for axis, _ in run.ragged_axes(x.type.shape)]
+    new = [extent for d, extent in run.ragged_axes(op.shape) if d not in kept]
+    return not kept or any([not run.lanes.of(extent).no_empty for extent in new])
 
 
 def _along_rows(run: RaggedBatch, op: Any, x: Any, mark: RowsMark, shape: tuple[int, ...]) -> Any:

@@ -1,5 +1,6 @@
 """Operations that mix along the ragged axis, and reading at a place of it: each equals the loop over lanes."""
 
+import numpy as np
 import pytest
 from helpers.ragged_lanes import R, RaggedCase, law_of_lanes
 
@@ -62,3 +63,39 @@ def test_folds_of_an_empty_lane_are_units():
     x = hx.Ragged(hnp.ones(2), (0, 2))
     folds = hx.vmap(lambda x: (x.sum(), x.prod(), lax.reduce_max(x, (0,))), R)(x)
     assert [float(y[0]) for y in folds] == [0, 1, -hnp.inf]
+
+
+FACTORS = {
+    "a factor": lambda x: hnp.sin(lax.linalg.cholesky(x @ x.T + hnp.eye(x.shape[0]))) @ x,
+    "a triangular system": lambda x: lax.linalg.triangular_solve(
+        lax.linalg.cholesky(x @ x.T + hnp.eye(x.shape[0])), x, left_side=True, lower=True),
+}
+
+
+@pytest.mark.parametrize("lengths", [[3, 1, 4, 1], [3, 0, 40, 1, 3, 35, 2]], ids=str)
+@pytest.mark.parametrize("name", FACTORS)
+def test_matrices_of_two_known_lengths_are_decomposed_with_those_of_their_size(name, lengths):
+    case = RaggedCase(FACTORS[name], "rows", R, lengths, True)
+    case.check_values(hx.jit(lambda *xs: case.mapped(*xs))(*case.args))
+    case.check_gradients(hx.grad(case.loss)(case.data))
+
+
+@pytest.mark.parametrize("static", [True, False])
+@pytest.mark.parametrize("f", [
+    lambda e: e / e.sum(1, keepdims=True), lambda e: e * (1 / e.sum(1, keepdims=True)),
+    lambda e: e * hnp.log(e.sum(1, keepdims=True)),
+])
+def test_a_lane_that_is_empty_along_another_axis_has_finite_gradients(f, static):
+    n, m = (3, 1, 4), (2, 0, 3)
+    rows, others = hnp.linspace(0.1, 1, 8), hnp.linspace(-1, 1, 5)
+    lane = lambda a, b: (hnp.sin(f(hnp.exp(a[:, None] * b))) * b).sum()
+
+    def mapped(rows, others):
+        x, y = [hx.Ragged(v, k if static else hnp.array(k)) for v, k in ((rows, n), (others, m))]
+        return hx.vmap(lane, in_axes=(R, R))(x, y).sum()
+
+    def loop(rows, others):
+        return sum([lane(a, b) for a, b in zip(hx.Ragged(rows, n).to_list(), hx.Ragged(others, m).to_list())])
+
+    for a, b in zip(*[hx.grad(g, (0, 1))(rows, others) for g in (mapped, loop)]):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
