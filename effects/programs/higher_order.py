@@ -55,6 +55,7 @@ class HigherOrder(Operation):
     prunes: ClassVar[bool] = True  # unused operands and results may be removed: no field refers to single ones
     agreed: ClassVar[bool] = False  # all devices of a mesh take the same branch, or as many iterations
     solves: ClassVar[bool] = False  # the carry is what an equation determines, not what its bodies compute
+    ordered: ClassVar[bool] = True  # a loop from the first to the last slice, or back, so that it can end at any
     saves: ClassVar[Any] = None  # policy of the residuals that reverse mode may save; None: all that it needs
     bodies: tuple[Program, ...]
     rule: Any  # where it is ``deferred``

@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ...effects.base.errors import TreeMismatch
+from ...effects.base.errors import CannotCross, TreeMismatch
 from ...effects.base.stack import current
 from ...effects.control.branches import Cond
 from ...effects.control.recorded_bodies import diverging, with_types
@@ -194,6 +194,11 @@ def _higher_order(op: Any, xs: Sequence[Any], payload: Payload) -> list[Any]:
     """Results, payload and flag of an operation with a body that may abort."""
     if op.runs == "lanes":
         op = op.as_loop()
+    if not op.ordered:
+        raise CannotCross(
+            f"{op.name}: the clause of {_aborted_by(op)} ends the program, and its lanes are in no order.",
+            hint="handle it inside, vmap(hx.handle(h)(f)), or with known lengths.",
+        )
     if not op.prunes and not op.deferred:  # derivatives of its own results have no place for a payload
         op, xs = without_rule(op, xs, f"the clause of {_aborted_by(op)} ends the program", current().cell.site)
     selects, shared, carry, each = op.groups(xs)

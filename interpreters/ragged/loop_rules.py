@@ -44,6 +44,7 @@ def _columns(run: RaggedBatch, x: Any, longest: int) -> Any:
     """A stacked operand, whose first axis is ragged, for as many iterations as the longest lane has."""
     axes = tuple(run.ragged_axes(x.type.shape)[1:])
     if not axes:
+        x = run.box(RowsMark(0, x.type.shape[0]), (run.rows(x),))
         return run.box(0, run.padded(x, run.lanes.whole))
     partition = run.lanes.rounded
     parts = [_repeated(part, longest) for part in run.padded(x, partition)]

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, ShapeMismatch, TreeMismatch
+from ...effects.base.errors import BadArgument, CannotCross, ShapeMismatch, TreeMismatch
 from ...effects.base.stack import inside, installed
 from ...effects.core.arrays import as_array, from_numpy
 from ...effects.core.containers import is_axis
+from ...effects.core.named_axes import Axis
+from ...effects.core.operation import Operation
 from ...effects.trees import pytrees
 from ...effects.types.extent import extents_in, length
 from ..batching.batch import Batch
@@ -46,7 +48,8 @@ def call_per_length(fun: Callable[..., Any], run: Any, args: Any, kwargs: Any, o
         columns = [run.padded(x, partition) if x.run is run else None for x in leaves]
         found = []
         for k, bucket in enumerate(partition.buckets):
-            lanes = Batch(run.outer, len(bucket.lanes), None, run.site)
+            kind = Batch if len(partition.buckets) == 1 else _SomeLanes
+            lanes = kind(run.outer, len(bucket.lanes), None, run.site)
             boxes = [x if parts is None else lanes.box(0, (parts[k],)) for x, parts in zip(leaves, columns)]
             with installed(lanes):
                 positional, named = pytrees.unflatten(tree, boxes)
@@ -57,6 +60,27 @@ def call_per_length(fun: Callable[..., Any], run: Any, args: Any, kwargs: Any, o
             raise TreeMismatch(f"vmap: all lengths must give results of one structure, got {structure[0]} and others.")
         targets = pytrees.broadcast_prefix(out_axes, results, is_leaf=is_axis, what="vmap out_axes")
         return pytrees.unflatten(structure[0], _joined(run, list(zip(*flat)), targets))
+
+
+class _SomeLanes(Batch):
+    """Batch over the lanes of one length. Effects are refused: they would be performed in the order of the lengths."""
+
+    __slots__ = ()
+
+    def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
+        found = [effect for effect in op.effects if not isinstance(effect, Axis) and not _in_no_order(effect)]
+        if found:
+            names = ", ".join(sorted({effect.name for effect in found}))
+            raise CannotCross(
+                f"vmap: with per_length=True lanes would perform {names} in the order of their lengths.",
+                hint="handle it inside: vmap(hx.handle(h)(f), per_length=True); or leave per_length out.",
+            )
+        return super().answer(op, operands)
+
+
+def _in_no_order(effect: Any) -> bool:
+    """Whether an effect may be performed in any order: it calls the host, as it pleases."""
+    return bool(effect.calls_host) and not getattr(effect, "ordered", False)
 
 
 def _joined(run: RaggedBatch, columns: Sequence[Sequence[Any]], targets: Sequence[Any]) -> list[Any]:

@@ -14,6 +14,7 @@ from collections.abc import Container, Sequence
 from functools import partial
 from typing import Any
 
+from ...effects.base.errors import CannotCross
 from ...effects.base.stack import current, inside, perform
 from ...effects.control.body_rules import evaluate_body
 from ...effects.control.checkpoint_policies import nothing_saveable
@@ -34,7 +35,7 @@ from ...effects.operations.reductions.sorting import Sort
 from ...effects.programs.higher_order import BodyTransforms, HigherOrder, record_body
 from ...effects.programs.program import Program, derived_once, interpret
 from ...effects.types.array_type import ArrayType, array_type
-from ...effects.types.extent import Extent, with_sizes
+from ...effects.types.extent import Extent, extents_in, with_sizes
 from .lane_lengths import INT32, LaneLengths, Partition, RaggedLanes, lane_sizes, line, rows_room
 from .ragged_batch import PaddedMark, RaggedBatch, RowsMark
 
@@ -62,6 +63,7 @@ class RaggedLoop(HigherOrder):
     rooms: tuple[Room, ...]
     backwards: bool = False
     runs = "loop"
+    ordered = False
     saves = nothing_saveable
 
     @property
@@ -88,6 +90,11 @@ class RaggedLoop(HigherOrder):
 
     def stacked(self, type: ArrayType) -> ArrayType:
         extent = leading_extent(type)
+        if extents_in(type.shape[1:]):
+            raise CannotCross(
+                f"{self.name}: a value {type} of each lane leaves it, and there is none for all lanes.",
+                hint="handle it inside, vmap(hx.handle(h)(f)), or reduce it over its ragged axes.",
+            )
         if extent is None:
             return type.update(shape=(self.length, *type.shape))
         return type.update(shape=(self.room(extent), *type.shape[1:]))

@@ -22,6 +22,9 @@ def outers(x, start):
 
 # a function of a lane, its arguments (``helpers.ragged_lanes``), and the axes of its results
 CASES = {
+    "along what attention makes": (
+        lambda x: lax.scan(lambda c, y: (hnp.tanh(c + y), c), hnp.zeros(3), hx.nn.softmax(x @ x.T, axis=-1) @ x),
+        "rows", (0, R)),
     "singular where a lane has ended": (
         lambda x: lax.scan(lambda c, y: (hnp.sqrt(c) - 1 + 0 * y, c), hnp.where(x.shape[0] == 2, 4.0, 99.0), x[:, 0]),
         "rows", (0, R)),

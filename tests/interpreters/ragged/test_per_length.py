@@ -80,3 +80,35 @@ def test_known_arrays_of_lengths_and_keyword_arguments():
 def test_what_needs_all_lanes_is_refused(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Entrance:
+    def result_type(op, x):
+        return None
+
+
+def entering(row):
+    hx.perform(Entrance(), row.sum())
+    return row.sum()
+
+
+IN_ORDER = hx.handler({Entrance: lambda state, op, x: (10 * state + x, None)})
+
+
+def test_effects_that_lanes_would_perform_in_the_order_of_their_lengths_are_refused():
+    with pytest.raises(hx.errors.CannotCross, match="in the order of their lengths"):
+        hx.handle(IN_ORDER, 0.0)(hx.vmap(entering, R, per_length=True))(X)
+    inside = lambda row: hx.handle(IN_ORDER, 0.0)(entering)(row)[0]
+    np.testing.assert_array_equal(hx.vmap(inside, R, per_length=True)(X), hx.vmap(inside, R)(X))
+    equal = hx.Ragged(hnp.arange(4.0), (2, 2))
+    of_equal = hx.handle(IN_ORDER, 0.0)(hx.vmap(entering, R, per_length=True))(equal)[0]
+    assert of_equal == hx.handle(IN_ORDER, 0.0)(hx.vmap(entering, R))(equal)[0]
+
+
+def test_callbacks_in_any_order_are_performed():
+    seen = []
+    watched = lambda row: (hx.debug.callback(lambda x: seen.append(float(x)), row.sum()), row.sum())[1]
+    hx.vmap(watched, R, per_length=True)(X)
+    hx.effects_barrier()
+    assert sorted(seen) == [3.0, 3.0]

@@ -15,6 +15,7 @@ from handlax.effects.types.array_type import array_type
 from handlax.effects.types.extent import length
 from handlax.interpreters.core.record import record
 from handlax.interpreters.ragged.ragged_loop import RaggedLoop
+from handlax.operations import Tanh
 
 LENGTHS = np.array([2, 0, 70, 40], np.int32)
 TOTAL, LONGEST, COUNT = 115, 80, len(LENGTHS)
@@ -113,3 +114,24 @@ def test_costs_are_those_of_lanes_of_the_mean_length() -> None:
     found = hx.costs(performed)(*arguments())
     assert of_products(found) == COUNT * one
     assert not found.exact
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Departure:
+    def result_type(op: Any) -> None:
+        return None
+
+
+def end_where_large(op: Any, x: Any) -> Any:
+    lax.cond(x.max() > 3, lambda: hx.perform(Departure()), lambda: None)
+    return hx.perform(op, x)
+
+
+def test_handlers_outside_that_end_the_program_or_log_what_no_lane_can_give_are_refused() -> None:
+    ending = hx.handler({Departure: hx.final(lambda op: (hnp.zeros((TOTAL, 3)), hnp.zeros(COUNT)))})
+    logging = hx.handler({Tanh: lambda s, op, x: ((*s, x), hx.perform(op, x))}, moves=hx.append)
+    with pytest.raises(hx.errors.CannotCross, match="its lanes are in no order"):
+        ends = hx.handle(hx.handler({Tanh: end_where_large}))(lambda *xs: tuple(performed(*xs)))
+        hx.handle(ending)(ends)(*arguments())
+    with pytest.raises(hx.errors.CannotCross, match="there is none for all lanes"):
+        hx.handle(logging, ())(performed)(*arguments())
