@@ -130,8 +130,8 @@ def end_where_large(op: Any, x: Any) -> Any:
 def test_handlers_outside_that_end_the_program_or_log_what_no_lane_can_give_are_refused() -> None:
     ending = hx.handler({Departure: hx.final(lambda op: (hnp.zeros((TOTAL, 3)), hnp.zeros(COUNT)))})
     logging = hx.handler({Tanh: lambda s, op, x: ((*s, x), hx.perform(op, x))}, moves=hx.append)
+    ends = hx.handle(ending)(hx.handle(hx.handler({Tanh: end_where_large}))(lambda *xs: tuple(performed(*xs))))
     with pytest.raises(hx.errors.CannotCross, match="its lanes are in no order"):
-        ends = hx.handle(hx.handler({Tanh: end_where_large}))(lambda *xs: tuple(performed(*xs)))
-        hx.handle(ending)(ends)(*arguments())
+        ends(*arguments())
     with pytest.raises(hx.errors.CannotCross, match="there is none for all lanes"):
         hx.handle(logging, ())(performed)(*arguments())
