@@ -262,8 +262,8 @@ def _spec_of_keyword(x: Any, axes: Any) -> Any:
     specs = [spec for i, spec in enumerate(named) if spec not in named[:i]]
     if len(specs) != 1:
         raise BadArgument(
-            f"vmap: a {kind.data_type.__name__} by keyword is mapped by the one {kind.spec_type.__name__} among the "
-            f"axes, got {len(specs)} of them.",
+            f"vmap: a {kind.data_type.__name__} by keyword has the spec of that type that the axes name, and they name "
+            f"{'several' if specs else 'none'}.",
             hint="pass it as a positional argument, with its spec in in_axes.",
         )
     return specs[0]

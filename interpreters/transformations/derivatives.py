@@ -34,7 +34,7 @@ from ..differentiation.linearize import linearize as linearize_flat
 from ..differentiation.transpose import transpose_program
 from ..references.arguments import positions_of
 from .gradient_references import vjp_of_references
-from .jacobian_blocks import basis, split, split_first, split_last
+from .jacobian_blocks import basis, need_no_ragged, split, split_first, split_last
 from .linear_functions import (
     LinearSignature,
     Pullback,
@@ -386,6 +386,7 @@ def jacfwd(
     @unnamed_boundary
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         chosen, of_chosen = _of_argnums("jacfwd", fun, argnums, args, kwargs, holomorphic, False)
+        need_no_ragged("jacfwd", chosen)
         leaves, tree = pytrees.flatten(chosen)
         xs = [_differentiable("jacfwd", x) for x in leaves]
         if not holomorphic and any([dtypes.is_complex(x.type.dtype) for x in xs]):
@@ -398,6 +399,7 @@ def jacfwd(
             return jvp(of_chosen, tuple(chosen), pytrees.unflatten(tree, split(flat, xs)), has_aux=has_aux)
 
         _, dy, *aux = directions(push, basis(xs), (None, -1, *((None,) if has_aux else ())))
+        need_no_ragged("jacfwd", dy)
         single = isinstance(argnums, int)
 
         def columns(rows: Any) -> Any:
@@ -423,7 +425,9 @@ def jacrev(
     @unnamed_boundary
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         chosen, of_chosen = _of_argnums("jacrev", fun, argnums, args, kwargs, holomorphic, allow_int)
+        need_no_ragged("jacrev", chosen)
         y, pull, *aux = vjp(of_chosen, *chosen, has_aux=has_aux)
+        need_no_ragged("jacrev", y)
         ys, out_tree = pytrees.flatten(y)
         rows = vmap_leaves(lambda flat: pull(pytrees.unflatten(out_tree, split(flat, ys))))(basis(ys))
         leaves, tree = pytrees.flatten(rows)

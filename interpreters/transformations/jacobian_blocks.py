@@ -8,14 +8,27 @@ from typing import Any
 
 import numpy as np
 
+from ...effects.base.errors import BadArgument
 from ...effects.core.arrays import Array, concrete
 from ...effects.operations.elementwise.comparison import eq
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.shapes import reshape
 from ...effects.operations.manipulation.creation import broadcasted_iota
+from ...effects.trees import pytrees
 from ...effects.types import dtypes
 from ...effects.types.array_type import array_type
 from ...effects.types.extent import Extent
+from ..ragged.ragged_array import Ragged
+
+
+def need_no_ragged(where: str, tree: Any) -> None:
+    """Raises: BadArgument: an argument or result holds a ``Ragged``, whose blocks have a row for each element."""
+    for x in pytrees.leaves(tree, lambda x: isinstance(x, Ragged)):
+        if isinstance(x, Ragged):
+            raise BadArgument(
+                f"{where}: blocks of a Jacobian have no lanes, got a Ragged among arguments or results.",
+                hint=f"of its rows: hx.{where}(lambda data: f(hx.Ragged(data, lengths)))(x.data); y.data of a result.",
+            )
 
 
 def basis(xs: Sequence[Array]) -> Any:

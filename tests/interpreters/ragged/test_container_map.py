@@ -294,3 +294,8 @@ def test_leaks_are_found_where_containers_enter_or_leave(run):
         run(lambda x: x)
         with pytest.raises(hx.errors.Leak, match="f32"):
             run(lambda x: (kept.append(x.data), x)[1])
+
+
+def test_a_ragged_array_by_keyword_needs_a_spec_among_the_axes():
+    with pytest.raises(hx.errors.BadArgument, match=r"Ragged by keyword.*they name none(.|\n)*positional"):
+        hx.vmap(lambda a, x=None: x.sum() + a, in_axes=0)(hnp.arange(3.0), x=X)

@@ -1,5 +1,6 @@
 """Jacobians with respect to values with a ragged axis: those of each lane, values and derivatives."""
 
+import pytest
 from helpers.ragged_lanes import R, law_of_lanes
 
 import handlax as hx
@@ -30,3 +31,15 @@ CASES = {
 }
 test_eager_lanes, _ = law_of_lanes(CASES)
 _, test_compiled_lanes = law_of_lanes({"jacrev": CASES["jacrev"]})
+
+
+@pytest.mark.parametrize("jacobian", [hx.jacfwd, hx.jacrev, hx.hessian])
+@pytest.mark.parametrize("out", [0, R])
+def test_blocks_have_no_lanes(jacobian, out):
+    f = hx.vmap(lambda x: x.sum() if out == 0 else x * x, R, out)
+    x = hx.Ragged(hnp.arange(4.0), (2, 2))
+    with pytest.raises(hx.errors.BadArgument, match=r"no lanes(.|\n)*x\.data"):
+        jacobian(f)(x)
+    if out == 0:
+        blocks = jacobian(lambda data: f(hx.Ragged(data, (2, 2))))(x.data)
+        assert blocks.shape == (2, 4) + (4,) * (jacobian is hx.hessian)
