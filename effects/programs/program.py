@@ -26,6 +26,7 @@ from ..base.value_identity import array_key
 from ..core.arrays import Array, ConcreteArray, as_array, share
 from ..core.operation import EMPTY_ROW, Operation
 from ..types.array_type import ArrayType
+from ..types.extent import Extent, Sized, extents_in, with_sizes
 from .diff import ProgramDifference, difference
 from .equation_views import Equation, Literal, Variable
 from .equations import Equations
@@ -36,7 +37,7 @@ Ts = TypeVarTuple("Ts")
 R = TypeVar("R")
 
 
-class Program(Equations, ImmutableObject):
+class Program(Equations, ImmutableObject, Sized):
     """A recorded computation: ``(in_types) -> out_types ! effects``. Immutable, hashable, picklable.
 
         Program.parse(str(p), p.constants) == p        pickle.loads(pickle.dumps(p)) == p
@@ -125,6 +126,15 @@ class Program(Equations, ImmutableObject):
             found = tuple([types[n] for n in self.outs])
             set_out_types(self, found)
         return found
+
+    def extents(self) -> frozenset[Extent]:
+        """Those that its operations name, which inputs of a ragged type alone do not."""
+        return _extents(self)
+
+    def with_sizes(self, size: Callable[[Extent], int]) -> Program:
+        ops = [type(op)(*with_sizes(op.fields, size)) for op in self.ops]
+        in_types, types = with_sizes(self.in_types, size), with_sizes(self.types, size)
+        return Program(in_types, ops, self.args, types, self.outs, self.consts, self.sites, self.name)
 
     # the names of a ClosedJaxpr
     in_avals = property(lambda self: self.in_types)
@@ -392,6 +402,11 @@ def derived_once(function: Callable[[Program, *Ts], R]) -> Callable[[Program, *T
     wrapper: Any = derived_alone if alone else derived
     functools.update_wrapper(wrapper, function)
     return wrapper
+
+
+@derived_once
+def _extents(program: Program) -> frozenset[Extent]:
+    return frozenset([extent for op in program.ops for extent in extents_in(op.fields)])
 
 
 def memoised(program: Program, key: Hashable, make: Callable[[], Any]) -> Any:

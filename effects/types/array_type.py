@@ -10,12 +10,12 @@ import numpy as np
 
 from ..base.immutables import ImmutableObject, setter
 from .dtype_families import ANY_INEXACT, ExtendedDType, float0, short_name
-from .extent import Extent
+from .extent import Extent, Sized, extents_in, with_sizes
 
 Shape = tuple[int, ...]
 
 
-class ArrayType(ImmutableObject):
+class ArrayType(ImmutableObject, Sized):
     """The type of an array: shape, dtype, and whether the dtype is weak. Equal types are one object.
 
     ``varying``: in a program that each device of a mesh executes, the axes of the mesh, with their sizes, along which
@@ -49,6 +49,12 @@ class ArrayType(ImmutableObject):
     def vma(self) -> frozenset[Hashable]:
         """The names of the axes along which the value varies."""
         return frozenset([name for name, _ in self.varying])
+
+    def extents(self) -> list[Extent]:
+        return extents_in(self.shape)
+
+    def with_sizes(self, size: Callable[[Extent], int]) -> ArrayType:
+        return self.update(shape=with_sizes(self.shape, size))
 
     def update(self, shape: tuple[int, ...] | None = None, dtype: Any = None, weak: bool | None = None) -> ArrayType:
         """The same type with another shape, dtype or weakness."""

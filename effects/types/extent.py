@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import gcd, inf
 from typing import Any, NamedTuple
 
@@ -64,7 +64,7 @@ class Extent(ImmutableObject):
     (n0+1, 2*n0, 4, 0, True)
     """
 
-    __slots__ = ("terms", "__weakref__")
+    __slots__ = ("terms",)
     __array_ufunc__ = None  # NumPy's numbers leave arithmetic to this class
     _guard = ("extents", "arithmetic makes another one.")
     terms: tuple[tuple[Monomial, int], ...]
@@ -481,18 +481,38 @@ def is_size(x: Any) -> bool:
     return isinstance(x, (int, Extent))
 
 
+class Sized:
+    """A value of which sizes are part, such as a type: ``extents_in`` and ``with_sizes`` look into it."""
+
+    __slots__ = ()
+
+    def extents(self) -> Iterable[Extent]:
+        """The extents that it names."""
+        raise NotImplementedError
+
+    def with_sizes(self, size: Callable[[Extent], int]) -> Any:
+        """The same with every extent replaced by its size."""
+        raise NotImplementedError
+
+
 def extents_in(value: Any) -> list[Extent]:
-    """The extents in the fields of an operation, or in a shape, nested tuples included."""
+    """The extents in the fields of an operation, or in a shape: in nested tuples, in types, and in programs."""
     if type(value) is Extent:
         return [value]
-    return [found for item in value for found in extents_in(item)] if isinstance(value, tuple) else []
+    if isinstance(value, tuple):
+        return [found for item in value for found in extents_in(item)]
+    return [*value.extents()] if isinstance(value, Sized) else []
 
 
 def with_sizes(value: Any, size: Callable[[Extent], int]) -> Any:
     """The field or shape with every extent replaced by its size."""
     if type(value) is Extent:
         return size(value)
-    if not isinstance(value, tuple) or not extents_in(value):
+    if isinstance(value, Sized):
+        return value.with_sizes(size)
+    if not isinstance(value, tuple):
         return value
     items = [with_sizes(item, size) for item in value]
+    if all([new is old for new, old in zip(items, value)]):
+        return value
     return type(value)(*items) if hasattr(value, "_fields") else tuple(items)

@@ -27,9 +27,7 @@ from ...effects.operations.elementwise.comparison import clamp, eq, le, select
 from ...effects.operations.elementwise.comparison import min as minimum
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.shapes import broadcast_in_dim, reshape, zeros
-from ...effects.operations.indexing.gather_scatter import Gather
-from ...effects.operations.indexing.gather_windows import GatherDimensionNumbers, GatherScatterMode
-from ...effects.operations.indexing.relocation import relocate
+from ...effects.operations.indexing.relocation import relocate, take_rows
 from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.slicing import axis_at, concatenate, slice_in_dim
 from ...effects.operations.reductions.cumulative import cumsum
@@ -179,10 +177,10 @@ def _divide(branch: Any, count: int, size: int) -> _Chunks:
     branches = _count(le, last_chunk, iota(int32, chunks))
     none = zeros(end.type.update(shape=(1,)))
     of_place = reshape(broadcast_in_dim(branches, (chunks, size), (0,)), (chunks * size,))
-    number = iota(int32, chunks * size) - _at(concatenate([offset, none], 0), of_place)
-    last = _at(concatenate([end, none], 0), of_place) - 1
-    lane = _at(order, minimum(number, last))
-    places = sort_key_val(order, iota(int32, lanes) + _at(offset, ordered))[1]
+    number = iota(int32, chunks * size) - take_rows(concatenate([offset, none], 0), of_place)
+    last = take_rows(concatenate([end, none], 0), of_place) - 1
+    lane = take_rows(order, minimum(number, last), False)
+    places = sort_key_val(order, iota(int32, lanes) + take_rows(offset, ordered))[1]
     return _Chunks(branches, select(le(number, last), lane, bitwise_not(lane)), places, size)
 
 
@@ -191,9 +189,3 @@ def _count(compare: Any, xs: Any, ys: Any) -> Any:
     shape = (*ys.type.shape, *xs.type.shape)
     found = compare(broadcast_in_dim(xs, shape, (1,)), broadcast_in_dim(ys, shape, (0,)))
     return reduce_sum(convert(found, int32), (1,))
-
-
-def _at(x: Any, index: Any) -> Any:
-    """``y[j] = x[index[j]]``, an index out of range clamped."""
-    numbers = GatherDimensionNumbers((), (0,), (0,))
-    return perform(Gather(numbers, (1,), mode=GatherScatterMode.CLIP), x, reshape(index, (*index.type.shape, 1)))

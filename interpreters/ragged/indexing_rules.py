@@ -16,8 +16,9 @@ from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.shapes import broadcast_in_dim, full
 from ...effects.operations.indexing.gather_scatter import Gather, ScatterFamily
 from ...effects.operations.indexing.gather_windows import GatherScatterMode, window_sizes
+from ...effects.operations.indexing.relocation import take_rows
 from ...effects.types.extent import Extent
-from .lane_lengths import INT32, constant, line, take_rows
+from .lane_lengths import INT32, constant, line
 from .ragged_batch import RAGGED, RaggedBatch, ResultTypes, RowsMark
 from .row_rules import beside
 

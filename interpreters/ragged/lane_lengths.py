@@ -9,6 +9,7 @@ Index arrays are computed once, outside of the lanes; where the lengths are know
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod
 from typing import Any, NamedTuple
@@ -25,12 +26,9 @@ from ...effects.operations.elementwise.comparison import lt, select
 from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.elementwise.comparison import min as minimum
 from ...effects.operations.foundations.shapes import broadcast_in_dim, reshape, zeros
-from ...effects.operations.indexing.gather_scatter import Gather, ScatterAdd
-from ...effects.operations.indexing.gather_windows import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    ScatterDimensionNumbers,
-)
+from ...effects.operations.indexing.gather_scatter import ScatterAdd
+from ...effects.operations.indexing.gather_windows import GatherScatterMode, ScatterDimensionNumbers
+from ...effects.operations.indexing.relocation import index_column, take_rows
 from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.slicing import concatenate, index_in_dim
 from ...effects.operations.reductions.cumulative import Cumsum
@@ -43,23 +41,11 @@ BUCKETS = 8  # lengths are rounded up to so many sizes, of at least ``SMALLEST``
 SMALLEST = 32
 
 
-def take_rows(x: Any, index: Any) -> Any:
-    """``y[j] = x[index[j]]`` for a sorted index, which may meet a row several times; its adjoint is a sorted sum."""
-    rank = len(x.type.shape)
-    numbers = GatherDimensionNumbers(tuple(range(1, rank)), (0,), (0,))
-    window = (1, *x.type.shape[1:])
-    return perform(Gather(numbers, window, False, True, GatherScatterMode.CLIP), x, _column(index))
-
-
 def sum_rows(x: Any, index: Any, count: int) -> Any:
     """``y[i] = sum of x[j] with index[j] == i`` for a sorted index; rows whose index is ``count`` are left out."""
     numbers = ScatterDimensionNumbers(tuple(range(1, len(x.type.shape))), (0,), (0,))
     into = zeros(x.type.update(shape=(count, *x.type.shape[1:])))
-    return perform(ScatterAdd(numbers, True, False, GatherScatterMode.FILL_OR_DROP), into, _column(index), x)
-
-
-def _column(index: Any) -> Any:
-    return reshape(index, (*index.type.shape, 1))
+    return perform(ScatterAdd(numbers, True, False, GatherScatterMode.FILL_OR_DROP), into, index_column(index), x)
 
 
 def line(size: int) -> Any:
@@ -195,7 +181,8 @@ class EnteredRows(BatchBox):
         return self._copied
 
 
-class Bucket(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Bucket:
     """Lanes that are padded to one length: their numbers, and for each number of a length the size of the padding."""
 
     lanes: np.ndarray[Any, Any]
@@ -378,7 +365,7 @@ class RaggedLanes:
 
     def layout(self, size: Any, partition: Partition) -> tuple[Any, Any]:
         """The row at each padded place, and the padded place of each row, as ``Relocate`` takes them."""
-        key = (size, id(partition))
+        key = (size, partition)
         found = self._layouts.get(key)
         if found is None:
             n = self.of(size)
@@ -430,7 +417,7 @@ class RaggedLanes:
 
     def mask(self, size: Any, partition: Partition, k: int) -> Any:
         """Which places of bucket ``k`` the lanes have: bool[lanes, places]."""
-        key = (size, id(partition), k)
+        key = (size, partition, k)
         found = self._layouts.get(key)
         if found is None:
             n, bucket = self.of(size), partition.buckets[k]

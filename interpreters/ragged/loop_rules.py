@@ -13,6 +13,7 @@ from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.elementwise.comparison import min as minimum
 from ...effects.operations.elementwise.comparison import select
 from ...effects.operations.foundations.shapes import broadcast_in_dim, reshape, zeros
+from ...effects.operations.indexing.relocation import take_rows
 from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.programs.program import interpret
 from ...effects.types.array_type import BOOL, array_type
@@ -20,7 +21,7 @@ from ...effects.types.dtypes import is_inexact
 from ...effects.types.extent import extents_in
 from ..core.body_transform import cross
 from ..core.record import Record
-from .lane_lengths import constant, line, take_rows
+from .lane_lengths import constant, line
 from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, RowsMark
 
 

@@ -13,9 +13,9 @@ from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not
 from ...effects.operations.elementwise.comparison import clamp, lt, select
 from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.foundations.shapes import broadcast_in_dim, move_axis, reshape
-from ...effects.operations.indexing.relocation import relocate
+from ...effects.operations.indexing.relocation import relocate, take_rows
 from ...effects.operations.manipulation.slicing import concatenate, split
-from .lane_lengths import INT32, constant, line, take_rows
+from .lane_lengths import INT32, constant, line
 from .ragged_batch import RaggedBatch, RowsMark
 
 AdjacentAxes = tuple[int, Any, Any]  # an axis, its size, and that of the next one

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...effects.base.stack import perform
+from ...effects.control.callbacks import PureCallback
 from ...effects.core.arrays import scalar
 from ...effects.core.operation import result_type, shared
 from ...effects.operations.elementwise.bitwise import bitwise_not
@@ -156,6 +157,7 @@ def largest(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
     return run.by_bucket(op, types, [parts])
 
 
+RAGGED.rule(PureCallback)(equal_lengths)  # the function takes arrays of one shape
 RAGGED.rule(Cholesky)(mixing(lambda op, x: _matrix(x))(equal_lengths))
 RAGGED.rule(TriangularSolve)(mixing(lambda op, a, b: _matrix(a))(equal_lengths))
 

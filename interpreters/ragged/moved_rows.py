@@ -21,10 +21,10 @@ from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not
 from ...effects.operations.elementwise.comparison import clamp, eq, lt, select
 from ...effects.operations.elementwise.comparison import min as minimum
 from ...effects.operations.foundations.shapes import broadcast_in_dim, move_axis, reshape, zeros
-from ...effects.operations.indexing.relocation import relocate
+from ...effects.operations.indexing.relocation import relocate, take_rows
 from ...effects.operations.manipulation.slicing import slice_in_dim
 from ...effects.types.extent import Extent
-from .lane_lengths import INT32, Bucket, RaggedLanes, constant, line, take_rows
+from .lane_lengths import INT32, Bucket, RaggedLanes, constant, line
 from .ragged_batch import RaggedBatch, RowsMark
 
 
@@ -61,13 +61,13 @@ class Frame:
 
     def __init__(self, run: RaggedBatch, bucket: Bucket | None = None):
         self.lanes, self.bucket = run.lanes, bucket
-        self.key = None if bucket is None else id(bucket)
+        self.key = bucket
 
     def of(self, size: Any) -> Any:
         if self.bucket is None:
             return self.lanes.of(size)
         bucket = self.bucket
-        return self.lanes.kept(("rows", size, id(bucket)), lambda: BucketRows(self.lanes, bucket, size))
+        return self.lanes.kept(("rows", size, bucket), lambda: BucketRows(self.lanes, bucket, size))
 
     def __len__(self) -> int:
         return self.lanes.count if self.bucket is None else len(self.bucket.lanes)

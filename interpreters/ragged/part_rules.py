@@ -14,7 +14,7 @@ from ...effects.operations.elementwise.comparison import min as minimum
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.shapes import broadcast_in_dim, reshape, zeros
 from ...effects.operations.indexing.dynamic_slicing import DynamicSlice, DynamicUpdateSlice
-from ...effects.operations.indexing.relocation import relocate
+from ...effects.operations.indexing.relocation import relocate, take_rows
 from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.slicing import (
     Concatenate,
@@ -29,7 +29,7 @@ from ...effects.operations.manipulation.slicing import (
 )
 from ...effects.operations.manipulation.slicing import slice as slice_at
 from ...effects.types.extent import extents_in, positive
-from .lane_lengths import INT32, line, take_rows
+from .lane_lengths import INT32, line
 from .moved_rows import Frame, along, moved
 from .ragged_batch import RAGGED, RaggedBatch, ResultTypes
 from .row_rules import beside, mixing

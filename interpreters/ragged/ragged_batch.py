@@ -28,16 +28,15 @@ from ...effects.operations.elementwise.comparison import select
 from ...effects.operations.foundations.elementwise_factory import Elementwise
 from ...effects.operations.foundations.shapes import broadcast_in_dim, full, move_axis, reshape
 from ...effects.operations.indexing.dynamic_slicing import DynamicSlice
-from ...effects.operations.indexing.relocation import relocated
+from ...effects.operations.indexing.relocation import relocated, take_rows
 from ...effects.operations.manipulation.slicing import axis_at, concatenate, slice_in_dim
-from ...effects.programs.program import Program, derived_once
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import INEXACT
 from ...effects.types.extent import Extent, extents_in, with_sizes
 from ..batching.batch import Batch, lane_box
 from ..core.body_transform import cross
 from ..differentiation.linear_rules import cross_linear
-from .lane_lengths import INT32, EnteredRows, Partition, RaggedLanes, Segments, constant, line, sum_rows, take_rows
+from .lane_lengths import INT32, EnteredRows, Partition, RaggedLanes, Segments, constant, line, sum_rows
 
 ResultTypes = Sequence[ArrayType]
 RaggedAxes = tuple[tuple[int, Extent], ...]
@@ -234,6 +233,8 @@ class RaggedBatch(Batch):
         mark, parts = self.split(x)
         if mark is None or type(mark) is int:
             return self.by_lane(axis_at(parts[0], mark, 0, self.size), partition)
+        if type(mark) is PaddedMark and len(mark.axes) == 1 and partition is not self.lanes.rounded:
+            mark, parts = RowsMark(*mark.axes[0]), [self.rows(x)]
         if type(mark) is PaddedMark:
             if partition is not self.lanes.rounded:
                 return self._cut(self.padded(x, self.lanes.rounded), x.type.shape)
@@ -401,7 +402,8 @@ class RaggedBatch(Batch):
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         if not self.lanes.lengths:
             return super().answer(op, operands)
-        if not self.lanes.owns(_named(op)) and all([x.run is not self or type(x.dim) is int for x in operands]):
+        dense = all([x.run is not self or type(x.dim) is int for x in operands])
+        if dense and not self.lanes.owns(extents_in(op.fields)):
             return super().answer(op, operands)
         cell = self.cell
         outer_site = cell.site
@@ -471,23 +473,9 @@ class RaggedBatch(Batch):
         return op.from_results(results)
 
 
-def _named(op: Any) -> Sequence[Extent]:
-    """The extents that an operation names, in its fields or its bodies; of a linear map also those of its results."""
-    found = extents_in(op.fields)
-    if op.bodied:
-        return [*found, *[extent for body in op.bodies for extent in _named_within(body)]]
-    return [*found, *[extent for t in op.types for extent in extents_in(t.shape)]] if op.deferred else found
-
-
-@derived_once
-def _named_within(program: Program) -> frozenset[Extent]:
-    """The extents that the operations of a program name."""
-    return frozenset([extent for op in program.ops for extent in _named(op)])
-
-
 def sized_operation(op: Any, bucket: Any) -> Any:
     """The operation with the sizes of a bucket in place of extents."""
-    return type(op)(*[with_sizes(field, lambda size: bucket.room(size)) for field in op.fields])
+    return type(op)(*with_sizes(op.fields, bucket.room))
 
 
 def lengths_needed(op: Any, run: RaggedBatch, types: Sequence[ArrayType], operands: Sequence[Any], why: str) -> Any:

@@ -35,7 +35,7 @@ from ...effects.operations.reductions.sorting import Sort
 from ...effects.programs.higher_order import BodyTransforms, HigherOrder, record_body
 from ...effects.programs.program import Program, derived_once, interpret
 from ...effects.types.array_type import ArrayType, array_type
-from ...effects.types.extent import Extent, extents_in, with_sizes
+from ...effects.types.extent import Extent, extents_in
 from .lane_lengths import INT32, LaneLengths, Partition, RaggedLanes, lane_sizes, line, rows_room
 from .ragged_batch import PaddedMark, RaggedBatch, RowsMark
 
@@ -114,21 +114,7 @@ class RaggedLoop(HigherOrder):
 def sized_program(program: Program, lengths: tuple[tuple[int, int], ...]) -> Program:
     """The program for lanes of these lengths, by number."""
     sizes = dict(lengths)
-
-    def sized(x: Any) -> Any:
-        if isinstance(x, Program):
-            return sized_program(x, lengths)
-        if isinstance(x, ArrayType):
-            return x.update(shape=sized(x.shape))
-        if isinstance(x, tuple) and not hasattr(x, "_fields"):
-            return tuple(map(sized, x))
-        return with_sizes(x, lambda extent: extent.at(sizes))
-
-    ops = [type(op)(*map(sized, op.fields)) for op in program.ops]
-    types = [sized(t) for t in program.types]
-    return Program(
-        sized(program.in_types), ops, program.args, types, program.outs, program.consts, program.sites, program.name
-    )
+    return program.with_sizes(lambda extent: extent.at(sizes))
 
 
 def _batched(op: RaggedLoop, dims: Sequence[int | None], operands: Sequence[Any]) -> Any:

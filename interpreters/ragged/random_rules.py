@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from ...effects.base.stack import inside, perform
+from ...effects.base.stack import inside
 from ...effects.core.arrays import scalar
 from ...effects.operations.elementwise.conversion import BitcastConvertType, convert
 from ...effects.operations.foundations.shapes import broadcast_in_dim, full
@@ -28,21 +28,13 @@ from ...effects.operations.random_generators import joined
 from ...effects.types.array_type import array_type
 from ...effects.types.dtypes import uint32, uint64
 from ...effects.types.extent import extents_in, with_sizes
-from .ragged_batch import RAGGED, RaggedBatch, ResultTypes, at_rest
+from .ragged_batch import RAGGED, RaggedBatch, ResultTypes
 from .row_rules import beside, elementwise
 
 RAGGED.rule(KeyOperation)(beside)
 RAGGED.rule(BitcastConvertType)(beside)
 RAGGED.rule(RandomFoldIn)(elementwise)
-
-
-@RAGGED.rule(BlockFunction)
-def blocks(op: Any, run: RaggedBatch, types: ResultTypes, *words: Any) -> Any:
-    """Of each row; a word of the lane is repeated for each of its rows."""
-    mark, shape = at_rest(run.ragged_axes(types[0].shape)), types[0].shape
-    parts = [run.force(x, mark) if x.type.shape else run.spread(x, mark, shape) for x in words]
-    results = [perform(op, *values) for values in zip(*parts)]
-    return tuple([run.box(mark, column) for column in zip(*results)])
+RAGGED.rule(BlockFunction)(elementwise)
 
 
 @RAGGED.rule(RandomBits)

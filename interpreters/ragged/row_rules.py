@@ -48,7 +48,8 @@ def elementwise(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -
     shape = types[0].shape
     mark = run.form(run.ragged_axes(shape), operands)
     parts = [run.force(x, mark) if x.type.shape else run.spread(x, mark, shape) for x in operands]
-    return run.box(mark, [perform(op, *values) for values in zip(*parts)])
+    columns = zip(*[op.as_results(perform(op, *values)) for values in zip(*parts)])
+    return op.from_results([run.box(mark, column) for column in columns])
 
 
 RAGGED.rule(Digamma)(elementwise)
@@ -223,7 +224,7 @@ def beside(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -> Any
     results = [run.form(run.ragged_axes(t.shape), operands) for t in types]
     marks = [*results, *[x.dim for x in operands if x.run is run]]
     if all([type(mark) is RowsMark for mark in marks]):
-        sized = type(op)(*[with_sizes(field, run.lanes.rows) for field in op.fields])
+        sized = type(op)(*with_sizes(op.fields, run.lanes.rows))
         ys = op.as_results(perform(sized, *[run.split(x)[1][0] for x in operands]))
         return op.from_results([run.box(mark, (y,)) for mark, y in zip(results, ys)])
     return run.by_bucket(op, types, operands, zeros=())

@@ -119,3 +119,19 @@ def relocate(x: Any, index: Any, inverse: Any, copies: bool = False) -> Any:
 def relocated(xs: Sequence[Any], index: Any, inverse: Any, sizes: Sequence[int], copies: bool = False) -> Any:
     """``relocate`` of arrays one after the other, the result in pieces of these sizes."""
     return perform(shared(Relocate, tuple(sizes), copies), index, inverse, *xs)
+
+
+def take_rows(x: Any, index: Any, ordered: bool = True) -> Any:
+    """``y[j] = x[index[j]]``, clamped, for an index that may meet a row several times; ``ordered``: it is sorted.
+
+    The adjoint is a sum of rows, a sorted one of a sorted index.
+    """
+    rank = len(x.type.shape)
+    numbers = GatherDimensionNumbers(tuple(range(1, rank)), (0,), (0,))
+    window = (1, *x.type.shape[1:])
+    return perform(Gather(numbers, window, False, ordered, GatherScatterMode.CLIP), x, index_column(index))
+
+
+def index_column(index: Any) -> Any:
+    """The index of rows as ``Gather`` and the scatter functions take it."""
+    return reshape(index, (*index.type.shape, 1))

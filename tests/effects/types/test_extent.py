@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import handlax as hx
+from handlax.effects.operations.foundations.shapes import BroadcastInDim
+from handlax.effects.programs.program import Program
 from handlax.effects.types.array_type import array_type
 from handlax.effects.types.extent import (
     Extent,
@@ -127,6 +129,15 @@ def test_the_value_of_a_length_is_that_of_a_lane(use):
 def test_extents_in_fields():
     assert extents_in(((n, 3), (m,), 4)) == [n, m]
     assert with_sizes(((n, 3), m), lambda size: size.at({0: 5, 1: 6})) == ((5, 3), 6)
+
+
+def test_extents_in_types_and_programs():
+    rows = array_type((n, 3), "float32")
+    body = Program((rows,), [BroadcastInDim((m, n, 3), (1, 2))], [(0,)], [rows.update(shape=(m, n, 3))], [1])
+    assert extents_in((rows, (m,))) == [n, m] and {*extents_in(body)} == {n, m}
+    sized = with_sizes((rows, body, "x"), lambda size: size.at({0: 5, 1: 6}))
+    assert sized[0] == array_type((5, 3), "float32") and sized[2] == "x"
+    assert sized[1].in_types == (sized[0],) and sized[1].out_types == (array_type((6, 5, 3), "float32"),)
 
 
 def test_windows():

@@ -10,8 +10,9 @@ import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
 from handlax.effects.base.stack import STACK
+from handlax.effects.operations.indexing.relocation import take_rows
 from handlax.effects.types.extent import length
-from handlax.interpreters.ragged.lane_lengths import LaneLengths, RaggedLanes, lane_sizes, sum_rows, take_rows
+from handlax.interpreters.ragged.lane_lengths import Bucket, LaneLengths, Partition, RaggedLanes, lane_sizes, sum_rows
 
 LENGTHS = [[3, 1, 4], [0, 2, 0], [0, 0], [1, 64, 33, 40, 2, 64]]
 
@@ -46,6 +47,13 @@ def test_layouts_meet_every_row_once(lengths, partition):
     assert (np.asarray(inverse)[sum(lengths):] < 0).all()
     sizes = [np.asarray(lengths)[bucket.lanes] for bucket in found.buckets]
     assert all((size <= bucket.room(length(0))).all() for size, bucket in zip(sizes, found.buckets))
+
+
+def test_layouts_of_partitions_that_are_gone_are_not_met_again():
+    _, lanes = lanes_of([3, 1, 4])
+    for k in range(20):
+        found = Partition(3, [Bucket(np.arange(3), {0: 4 + k})])
+        assert lanes.layout(length(0), found)[0].shape == (3 * (4 + k),)
 
 
 def test_padding_of_rounded_lengths_is_small():

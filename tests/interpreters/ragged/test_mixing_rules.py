@@ -99,3 +99,14 @@ def test_a_lane_that_is_empty_along_another_axis_has_finite_gradients(f, static)
 
     for a, b in zip(*[hx.grad(g, (0, 1))(rows, others) for g in (mapped, loop)]):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all"])
+def test_a_callback_whose_result_has_the_length_of_the_lane(method):
+    def doubled(x):
+        return hx.pure_callback(lambda x: 2 * np.asarray(x), x.type, x, vmap_method=method)
+
+    rows = hnp.arange(8.0)
+    assert (hx.vmap(doubled, R, R)(hx.Ragged(rows, (3, 1, 4))).data == 2 * rows).all()
+    with pytest.raises(hx.errors.MissingRule, match="depends on the length as a whole"):
+        hx.jit(lambda n: hx.vmap(doubled, R, R)(hx.Ragged(rows, n)).data)(hnp.array([3, 1, 4]))
