@@ -168,6 +168,9 @@ class _OneLane(RaggedBatch):
             part = select(mask, part, zeros(part.type))
         return [part]
 
+    def _copied(self, part: Any, axis: int, extent: Extent, k: int) -> Any:
+        return part
+
     def joined_rows(self, parts: Sequence[Any], axis: int, extent: Extent, partition: Partition) -> Any:
         (part,) = parts
         return reshape(part, part.type.shape[1:])
