@@ -238,7 +238,7 @@ ROWS = hnp.ones((4, 2))
     (lambda: hx.vmap(lambda x, y: y, (A, Axis("b")))(NAMED, NAMED), hx.errors.ShapeMismatch, "along 0 and .* along 1"),
     (lambda: hx.vmap(lambda x: x, A, axis_size=4)(NAMED), hx.errors.ShapeMismatch, "axis_size 4 and f32"),
     (lambda: hx.vmap(lambda x: x, A, axis_size="4")(NAMED), hx.errors.BadCall, "axis_size is an integer.*__index__"),
-    (lambda: hx.vmap(lambda x, *, y: y)(ROWS, y=NAMED), hx.errors.BadArgument, "by keyword.*got 0 of them.*positional"),
+    (lambda: hx.vmap(lambda x, *, y: y)(ROWS, y=NAMED), hx.errors.BadArgument, "by keyword.*they name none.*positional"),
     (lambda: hx.vmap(lambda x: x, (None,), A)(NAMED), hx.errors.BadArgument, "at least one argument must be mapped"),
     (lambda: hx.vmap(lambda x: x, A, (A, A))(NAMED), hx.errors.TreeMismatch, "out_axes"),
 ])  # fmt: skip
@@ -266,8 +266,6 @@ def test_what_maps_inside_of_the_package_takes_containers_as_pytrees():
     rows = hx.jacrev(f)(NAMED)
     assert np.allclose(rows.data, hx.jacfwd(f)(NAMED).data) and rows.data.shape == (3, 3, 2)
     assert hx.hessian(lambda x: (x.data**3).sum())(NAMED).data.data.shape == (3, 2, 3, 2)
-    slopes = hx.jacrev(lambda x: hx.vmap(lambda row: row.sum() ** 2, R)(x))(X)
-    assert slopes.data.shape == (3, 8)
 
 
 def test_references_beside_containers():
