@@ -238,7 +238,7 @@ ROWS = hnp.ones((4, 2))
     (lambda: hx.vmap(lambda x, y: y, (A, Axis("b")))(NAMED, NAMED), hx.errors.ShapeMismatch, "along 0 and .* along 1"),
     (lambda: hx.vmap(lambda x: x, A, axis_size=4)(NAMED), hx.errors.ShapeMismatch, "axis_size 4 and f32"),
     (lambda: hx.vmap(lambda x: x, A, axis_size="4")(NAMED), hx.errors.BadCall, "axis_size is an integer.*__index__"),
-    (lambda: hx.vmap(lambda x, *, y: y)(ROWS, y=NAMED), hx.errors.BadArgument, "by keyword.*they name none.*positional"),
+    (lambda: hx.vmap(lambda x, *, y: y)(ROWS, y=NAMED), hx.errors.BadArgument, "keyword.*they name none.*positional"),
     (lambda: hx.vmap(lambda x: x, (None,), A)(NAMED), hx.errors.BadArgument, "at least one argument must be mapped"),
     (lambda: hx.vmap(lambda x: x, A, (A, A))(NAMED), hx.errors.TreeMismatch, "out_axes"),
 ])  # fmt: skip
