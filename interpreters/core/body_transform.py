@@ -40,7 +40,7 @@ from .record import Record
 Mark = Any
 _BODIES = Cache("transform_body")
 _OPERATIONS = Cache("cross")
-_INNER_BODIES = AttachedCache("bodies within a body", None)
+INNER_BODIES = AttachedCache("bodies within a body", None)
 _STATEFUL_BODIES = Cache("handle", 128)  # smaller: an entry keeps its handler alive, and what its clauses close over
 
 
@@ -261,7 +261,7 @@ def transform_body(
         if found is not None:
             return found
         made = _transform(run, body, marks, required, flow, state, positions, binds, run.outer)
-        return made if bodies is None or flow_key is None else _INNER_BODIES.add(bodies, entry, made)
+        return made if bodies is None or flow_key is None else INNER_BODIES.add(bodies, entry, made)
     cache = _BODIES if flow.fixed else _STATEFUL_BODIES
     outer = under(BASE, scope)
     return cache.get(entry, lambda: _transform(run, body, marks, required, flow, state, positions, binds, outer))
@@ -283,7 +283,7 @@ def _transform(
     inner = run.fresh(recorder)
     inner.site = run.site
     shared = getattr(run, "bodies", None) if outer is run.outer else None
-    inner.bodies = _INNER_BODIES.new_part() if shared is None else shared
+    inner.bodies = INNER_BODIES.new_part() if shared is None else shared
     state_input, state_result = positions
     inputs = []
     try:

@@ -8,6 +8,7 @@ Index arrays are computed once, outside of the lanes; where the lengths are know
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +21,7 @@ from ...effects.base.errors import CannotCross
 from ...effects.base.stack import BASE, Run, inside, perform
 from ...effects.core.arrays import ConcreteArray, as_array, from_numpy, scalar
 from ...effects.core.operation import shared
-from ...effects.operations.elementwise.arithmetic import StopGradient
+from ...effects.operations.elementwise.arithmetic import Unread
 from ...effects.operations.elementwise.bitwise import bitwise_not
 from ...effects.operations.elementwise.comparison import lt, select
 from ...effects.operations.elementwise.comparison import max as maximum
@@ -35,6 +36,7 @@ from ...effects.operations.reductions.cumulative import Cumsum
 from ...effects.types.array_type import array_type
 from ...effects.types.extent import Extent, length, most, part_extent
 from ..batching.batch import BatchBox
+from ..core.body_transform import INNER_BODIES, StateFlow
 
 INT32 = np.dtype("int32")
 BUCKETS = 8  # lengths are rounded up to so many sizes, of at least ``SMALLEST`` rows
@@ -83,6 +85,13 @@ class LaneLengths:
         rooms = getattr(source, "longest", None)  # a bound for each lane, or one for all
         self.rooms = np.asarray(rooms) if isinstance(rooms, tuple) else None
         self.place = BASE if self.known is not None else outer  # where its index arrays are computed
+
+    def as_operand(self, values: Any, outer: Run) -> LaneLengths:
+        """The same lengths where they are the operand ``values``; as little is known of them, whatever it is."""
+        new = copy.copy(self)
+        new.__dict__ = {name: x for name, x in vars(self).items() if name in _DESCRIPTION}
+        new.values, new.source, new.place = values, None, outer
+        return new
 
     @cached_property
     def ends(self) -> Any:
@@ -148,7 +157,7 @@ class LaneLengths:
 
     def copied(self, x: Any) -> Any:
         """Rows with copies of the last one, without cotangent, in place of the spare ones."""
-        last = perform(StopGradient(), take_rows(x, reshape(self.last, (1,))))
+        last = perform(Unread(), take_rows(x, reshape(self.last, (1,))))
         last = broadcast_in_dim(select(self.end > 0, last, zeros(last.type)), x.type.shape, tuple(range(x.ndim)))
         return select(broadcast_in_dim(self.real, x.type.shape, (0,)), x, last)
 
@@ -157,6 +166,9 @@ class LaneLengths:
         """The last row of a lane, an index; 0 where all lanes are empty."""
         with inside(self.place):
             return maximum(self.end - 1, scalar(0, INT32))
+
+
+_DESCRIPTION = ("count", "total", "longest", "known", "rooms")  # what is static of a ``LaneLengths``
 
 
 class EnteredRows(BatchBox):
@@ -246,6 +258,15 @@ class RaggedLanes:
         self._numbers: dict[Any, int] = {}
         self._derived: dict[Extent, LaneLengths] = {}
         self._layouts: dict[Any, Any] = {}
+
+    def of_operands(self, values: Sequence[Any], outer: Run) -> RaggedLanes:
+        """The same lanes where these are the lengths that are not known, then the numbers if they are not 0, 1, ..."""
+        rest = iter(values)
+        lengths = {k: n if n.known is not None else n.as_operand(next(rest), outer) for k, n in self.lengths.items()}
+        new = RaggedLanes(self.count, lengths, outer, self.first, self.make_numbers)
+        if self.make_numbers is not None:
+            new.numbers = next(rest)
+        return new
 
     def extent(self, rows: Segments) -> Extent:
         """The length of these rows in the lanes: rows of the same vector of lengths have one."""
@@ -427,6 +448,26 @@ class RaggedLanes:
                 place = broadcast_in_dim(line(shape[1]), shape, (1,))
                 found = self._layouts[key] = lt(place, broadcast_in_dim(count, shape, (0,)))
         return found
+
+
+class LengthsAsOperands(StateFlow):
+    """How lanes cross an operation with deferred rules: lengths that are values, and numbers, enter it as operands.
+
+    A rule is evaluated where the values of the body around the operation, index arrays among them, have ended.
+    """
+
+    def __init__(self, lanes: RaggedLanes):
+        self.operands = [n.values for n in lanes.lengths.values() if n.known is None]
+        if lanes.make_numbers is not None:
+            self.operands.append(lanes.numbers)
+        self.lanes = lanes.of_operands([None] * len(self.operands), BASE)
+
+    def key(self) -> Any:
+        return "lengths"
+
+    def begin(self, run: Any, values: Sequence[Any]) -> None:
+        run.lanes = self.lanes.of_operands(values, run.outer)
+        run.bodies = INNER_BODIES.new_part()  # bodies capture index arrays
 
 
 def room_of(size: Any, rooms: Mapping[int, int]) -> int:

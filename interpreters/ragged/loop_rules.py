@@ -8,7 +8,7 @@ from ...effects.base.stack import BASE, inside, perform
 from ...effects.control.branches import cond
 from ...effects.control.loops import Scan
 from ...effects.core.named_axes import Axis
-from ...effects.operations.elementwise.arithmetic import StopGradient
+from ...effects.operations.elementwise.arithmetic import Unread
 from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.elementwise.comparison import min as minimum
 from ...effects.operations.elementwise.comparison import select
@@ -107,4 +107,4 @@ def _guarded(op: Any) -> Any:
 
 def _held(more: Any, x: Any) -> Any:
     """The value, without cotangent where a lane has ended: there it may be NaN, as what the body computes then."""
-    return select(more, x, perform(StopGradient(), x)) if is_inexact(x.type.dtype) else x
+    return select(more, x, perform(Unread(), x)) if is_inexact(x.type.dtype) else x

@@ -21,7 +21,7 @@ from ...effects.base.stack import Run, inside, perform
 from ...effects.core.arrays import ConcreteArray, scalar
 from ...effects.core.columns import BATCH, FamilyColumn
 from ...effects.core.operation import Operation, result_type
-from ...effects.operations.elementwise.arithmetic import StopGradient
+from ...effects.operations.elementwise.arithmetic import Unread
 from ...effects.operations.elementwise.bitwise import bitwise_and
 from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.elementwise.comparison import select
@@ -34,9 +34,19 @@ from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import INEXACT
 from ...effects.types.extent import Extent, extents_in, with_sizes
 from ..batching.batch import Batch, lane_box
-from ..core.body_transform import cross
+from ..core.body_transform import StateFlow, cross
 from ..differentiation.linear_rules import cross_linear
-from .lane_lengths import INT32, EnteredRows, Partition, RaggedLanes, Segments, constant, line, sum_rows
+from .lane_lengths import (
+    INT32,
+    EnteredRows,
+    LengthsAsOperands,
+    Partition,
+    RaggedLanes,
+    Segments,
+    constant,
+    line,
+    sum_rows,
+)
 
 ResultTypes = Sequence[ArrayType]
 RaggedAxes = tuple[tuple[int, Extent], ...]
@@ -90,6 +100,10 @@ class RaggedBatch(Batch):
     def key(self) -> Any:
         """Bodies capture index arrays and numbers of lanes, which differ from one ``vmap`` to the next."""
         return None if self.lanes.lengths or self.lanes.make_numbers else super().key()
+
+    def flow(self, op: Any) -> StateFlow:
+        given = op.deferred and (not self.lanes.known or self.lanes.make_numbers is not None)
+        return LengthsAsOperands(self.lanes) if given else super().flow(op)
 
     def ragged_axes(self, shape: Sequence[Any]) -> RaggedAxes:
         """The axes of a shape that are ragged in these lanes; lengths of lanes around them are as any size."""
@@ -273,7 +287,7 @@ class RaggedBatch(Batch):
         copy, d = BATCH.find(DynamicSlice)(piece, (0, *[0 if v is last else None for v in starts]), part, *starts)
         copy = broadcast_in_dim(axis_at(copy, d, 0, shape[0]), shape, tuple(range(len(shape))))
         copy = select(broadcast_in_dim(some, shape, (0,)), copy, full(part.type, 1))
-        return self.masked(part, axis, extent, k, perform(StopGradient(), copy))
+        return self.masked(part, axis, extent, k, perform(Unread(), copy))
 
     def by_lane(self, value: Any, partition: Partition) -> list[Any]:
         """An array with the lanes first, divided into the buckets of a partition."""
@@ -319,7 +333,7 @@ class RaggedBatch(Batch):
                     size, room = piece.type.shape[1 + axis], bucket.room(extent)
                     more = (*piece.type.shape[: 1 + axis], room - size, *piece.type.shape[2 + axis :])
                     if size:
-                        last = perform(StopGradient(), slice_in_dim(piece, size - 1, size, axis=1 + axis))
+                        last = perform(Unread(), slice_in_dim(piece, size - 1, size, axis=1 + axis))
                         behind = broadcast_in_dim(last, more, tuple(range(len(more))))
                     else:
                         behind = full(piece.type.update(shape=more), 1)
@@ -366,7 +380,7 @@ class RaggedBatch(Batch):
             return list(parts)
         masks = [self.real(mark, part.type.shape, k) for k, part in enumerate(parts)]
         return [
-            part if mask is None else select(mask, part, perform(StopGradient(), part))
+            part if mask is None else select(mask, part, perform(Unread(), part))
             for mask, part in zip(masks, parts)
         ]
 

@@ -56,6 +56,7 @@ ARITHMETIC = [
     ],
     Case(a.Mulhi(), (INTEGERS, INTEGERS)),
     Case(a.StopGradient(), (REAL,)),
+    Case(a.Unread(), (REAL,)),
 ]
 
 SPECIAL_FUNCTIONS = [

@@ -507,6 +507,12 @@ StopGradient = elementwise(
 )  # fmt: skip
 _stop_gradient = StopGradient()
 
+# y = x where nothing is read of y, such as padding: no derivative goes in, no cotangent comes out
+Unread = elementwise(
+    "unread", EVERY, lambda x: x, transpose=lambda op, ct, x: None, lower=lambda op, emit, x: x,
+    flops=columns.data_movement, exempt={"finite_differences": "nothing is read of its result"},
+)  # fmt: skip
+
 
 def stop_gradient(x: Any) -> Any:
     """``x``, whose derivative is zero.
