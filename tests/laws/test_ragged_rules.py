@@ -98,3 +98,58 @@ def test_derivatives_equal_those_of_the_loop(rule, body, mode):
     found = MODES[mode](RULES[rule](f))(d, hnp.array(LENGTHS))
     wanted = hx.grad(lambda d: looped(d, f))(d)
     np.testing.assert_allclose(found[:8], wanted[:8], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("rule", ["jvp", "vjp"])
+@pytest.mark.parametrize("body", ["softmax", "max"])
+def test_second_derivatives_and_rooms_for_each_lane(rule, body):
+    d, at = hnp.sin(hnp.arange(1.0, 9.0)), hnp.cos(hnp.arange(8.0))
+    slope = lambda f: lambda *args: (hx.grad(f)(*args) * at).sum()
+    f = RULES[rule](BODIES[body])
+    wanted = hx.grad(slope(lambda d: looped(d, BODIES[body])))(d)
+    found = hx.grad(hx.jit(slope(lambda d, n: weighted(d, n, f))))(d, hnp.array(LENGTHS))
+    np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4)
+    roomy = lambda d, n: (hx.vmap(f, R, out_axes=R)(hx.Ragged(d, n, longest=(6, 4))).data ** 2).sum()
+    lanes = lambda d: sum([(BODIES[body](v) ** 2).sum() for v in (d[:5], d[5:])])
+    np.testing.assert_allclose(hx.grad(hx.jit(roomy))(d, hnp.array(LENGTHS)), hx.grad(lanes)(d), rtol=1e-4, atol=1e-5)
+
+
+def test_a_compiled_body_is_called_in_a_rule_and_around_it():
+    prefixes = hx.jit(lambda v: hnp.cumsum(v))
+    f = hx.custom_jvp(lambda v: prefixes(v))
+    f.defjvp(lambda primals, tangents: (prefixes(*primals), prefixes(*tangents)))
+    lane = lambda v, f, g: (f(v) * g(v) * f(g(v))).sum()
+    d = hnp.sin(hnp.arange(1.0, 9.0))
+    loss = lambda d, n: hx.vmap(lambda v: lane(v, f, prefixes), R)(hx.Ragged(d, n, longest=LONGEST)).sum()
+    wanted = hx.grad(lambda d: sum([lane(v, hnp.cumsum, hnp.cumsum) for v in (d[:5], d[5:])]))(d)
+    np.testing.assert_allclose(hx.jit(hx.grad(loss))(d, hnp.array(LENGTHS)), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_a_rule_asks_for_numbers_that_are_values():
+    class Places:
+        def __init__(self, numbers):
+            self.numbers = numbers
+
+        def __index__(self):
+            return self.numbers.shape[0]
+
+    class Rows:
+        pass
+
+    class RowsAxis:
+        pass
+
+    def loss(d, numbers, lengths):
+        body = lambda v: hnp.cumsum(v) * lax.axis_index("i")
+        f = hx.custom_jvp(body)
+        f.defjvp(lambda p, t: (body(*p), hnp.cumsum(*t) * lax.axis_index("i")))
+        lanes = hx.vmap(lambda v: f(v).sum(), R, axis_size=Places(numbers), axis_name="i")
+        return lanes(hx.Ragged(d, lengths)).sum()
+
+    to_elt = lambda cont, get_idx, x, spec: x
+    hx.register_vmappable(Rows, RowsAxis, Places, to_elt, lambda cont, n, y, spec: y, lambda p: p.numbers)
+    try:
+        slopes = hx.jit(hx.grad(hx.checkpoint(loss)))(hnp.ones(8), hnp.array([3, 7]), hnp.array(LENGTHS))
+    finally:
+        hx.unregister_vmappable(Rows)
+    assert np.array_equal(slopes, [15, 12, 9, 6, 3, 21, 14, 7])
