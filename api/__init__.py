@@ -240,9 +240,6 @@ _DECLARED = {
     "effects.control.debug_callbacks": "DebugCallback DebugPrint",
     "effects.operations.collectives.collective": "Psum Pprod Pmax Pmin Pbroadcast Ppermute AllGather PsumScatter "
     "AllToAll AxisIndex Pvary Punvary",
-    "effects.operations.reductions.generic_reduce": "Reduce",
-    "effects.operations.special.special_functions": "Digamma Igamma IgammaGradA Igammac Lgamma Polygamma "
-    "RandomGammaGrad RegularizedIncompleteBeta Zeta",
     "interpreters.library.effectful.error_values": "DebugCheck Reported",
     "interpreters.library.effectful.failures": "Check",
     "interpreters.library.effectful.harvest": "Sow",
