@@ -114,8 +114,14 @@ class Extent(ImmutableObject):
 
     @property
     def least(self) -> float:
-        """A lower bound: lengths are not negative."""
-        return -most(-self, _unknown)
+        """A lower bound, the minimum for an extent of one length: lengths are not negative."""
+        found = _lines(self)
+        if found is None:
+            return -most(-self, _unknown)
+        _, constant, bends = found
+        if sum(bends.values()) < 0:
+            return -most(-self, _unknown)
+        return min([constant + sum([k * max(at - a, 0) for a, k in bends.items()]) for at in (0, *bends)])
 
     def __add__(self, other: Any) -> Any:
         terms = _terms(other)

@@ -14,6 +14,8 @@ from ...effects.operations.elementwise.comparison import min as minimum
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.shapes import broadcast_in_dim, reshape, zeros
 from ...effects.operations.indexing.dynamic_slicing import DynamicSlice, DynamicUpdateSlice
+from ...effects.operations.indexing.gather_scatter import Gather
+from ...effects.operations.indexing.gather_windows import GatherDimensionNumbers, GatherScatterMode
 from ...effects.operations.indexing.relocation import relocate, take_rows
 from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.slicing import (
@@ -85,18 +87,35 @@ def _interleaved(whole: Any, parts: Sequence[Any], counts: Sequence[int]) -> tup
 
 
 @RAGGED.rule(DynamicSlice)
-@mixing(lambda op, x, *starts: [d for d, (n, size) in enumerate(zip(x.type.shape, op.slice_sizes)) if size != n])
+@mixing(
+    lambda op, x, *starts: [d for d, (n, size) in enumerate(zip(x.type.shape, op.slice_sizes)) if size != n],
+    lambda op, d: op.slice_sizes[d],
+)
 def piece(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, *starts: Any) -> Any:
     """Rows from a place of each lane on, which is clamped so that they lie in it."""
     starts = tuple([convert(start, INT32) for start in starts])
     sizes = list(op.slice_sizes)
-    for axis, _ in run.ragged_axes(x.type.shape):
-        if not run.lanes.owns(extents_in((sizes[axis],))):
+    for axis, n in enumerate(x.type.shape):
+        if n != sizes[axis] and run.lanes.owns(extents_in(sizes[axis])):
+            with inside(run):
+                start = clamp(scalar(0, INT32), starts[axis], convert(positive(n - sizes[axis]), INT32))
+                x = read_along(x, axis, iota(INT32, sizes[axis]) + start)
+    for axis, n in run.ragged_axes(x.type.shape):
+        if n != sizes[axis]:
             x = _taken(run, x, axis, sizes[axis], run.force(starts[axis], 0)[0])
     with inside(run):
         whole = [n == size for n, size in zip(x.type.shape, sizes)]
         starts = tuple([scalar(0, INT32) if same else start for same, start in zip(whole, starts)])
         return x if all(whole) else perform(op, x, *starts)
+
+
+def read_along(x: Any, axis: int, index: Any) -> Any:
+    """The elements of a lane at these places of an axis, which are clamped to it."""
+    shape = x.type.shape
+    numbers = GatherDimensionNumbers(tuple([d for d in range(len(shape)) if d != axis]), (axis,), (axis,))
+    window = tuple([1 if d == axis else n for d, n in enumerate(shape)])
+    at = reshape(index, (index.type.shape[0], 1))
+    return perform(Gather(numbers, window, False, False, GatherScatterMode.CLIP), x, at)
 
 
 def _taken(run: RaggedBatch, x: Any, axis: int, size: int, starts: Any) -> Any:
@@ -134,7 +153,8 @@ def _replaced(op: Any, x: Any, u: Any, *starts: Any) -> list[int]:
 @mixing(_replaced)
 def replace(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, u: Any, *starts: Any) -> Any:
     """Rows of the update where they fall, read at their distance from the place where it starts."""
-    replaced = [d for d in _replaced(op, x, u, *starts) if d in dict(run.ragged_axes(x.type.shape))]
+    own = {**dict(run.ragged_axes(x.type.shape)), **dict(run.ragged_axes(u.type.shape))}
+    replaced = [d for d in _replaced(op, x, u, *starts) if d in own]
     with inside(run):
         there, start = None, list(starts)
         for d in replaced:
@@ -157,17 +177,22 @@ def _sliced(op: Any, x: Any) -> list[int]:
 
 
 @RAGGED.rule(Slice)
-@mixing(_sliced)
+@mixing(_sliced, lambda op, d: (op.start[d], op.limit[d]))
 def part(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
     """Rows of each lane, which has as many as its length says; along other axes sliced as it is."""
     ragged = [axis for axis, _ in run.ragged_axes(x.type.shape)]
     taken = [d for d in _sliced(op, x) if d in ragged]
+    measured = [d for d in _sliced(op, x) if d not in ragged and run.lanes.owns(extents_in((op.start[d], op.limit[d])))]
     with inside(run):
+        for d in measured:
+            x = read_along(x, d, iota(INT32, types[0].shape[d]) * op.strides[d] + convert(op.start[d], INT32))
         sides = (op.start, op.limit, op.strides)
         whole = ([0] * x.ndim, x.type.shape, [1] * x.ndim)
+        taken += measured
         x = slice_at(x, *[[w[d] if d in taken else side[d] for d in range(x.ndim)] for w, side in zip(whole, sides)])
     for d in taken:
-        x = moved(run, x, d, types[0].shape[d], op.strides[d], 1, -op.start[d])
+        if d not in measured:
+            x = moved(run, x, d, types[0].shape[d], op.strides[d], 1, -op.start[d])
     return x
 
 

@@ -144,6 +144,7 @@ class Ragged(ImmutableObject):
         mask = lanes.mask(size, partition, 0)
 
         def padded(x: Any) -> Any:
+            x = as_array(x)
             rows = x if x.type.shape[0] else concatenate([x, full(x.type.update(shape=(1, *x.type.shape[1:])), 0)], 0)
             y = relocate(rows, index, inverse)
             y = reshape(y, (self.count, n.longest, *x.type.shape[1:]))
@@ -437,7 +438,7 @@ register_vmappable(Ragged, RaggedAxis, int, _to_elt, _from_elt)
 
 
 def _row_count(x: Ragged) -> int:
-    return pytrees.leaves(x.data)[0].type.shape[0]
+    return pytrees.leaves(x.data)[0].shape[0]
 
 
 def lengths_of(x: Ragged, outer: Any) -> LaneLengths:
@@ -449,7 +450,7 @@ def lengths_of(x: Ragged, outer: Any) -> LaneLengths:
             f"Ragged: lengths are a vector of integers, got {n.dtype}.",
             hint="a gradient has none: hx.Ragged(gradient.data, x.segment_lengths).",
         )
-    values = as_array(np.asarray(n, INT32)) if isinstance(n, tuple) else convert(n, INT32)
+    values = as_array(np.asarray(n, INT32)) if isinstance(n, tuple) else convert(as_array(n), INT32)
     longest = rows if x.longest is None else max(x.longest, default=0) if isinstance(x.longest, tuple) else x.longest
     if isinstance(values, ConcreteArray):
         longest = int(values.value.max(initial=0))

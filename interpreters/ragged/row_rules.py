@@ -36,7 +36,7 @@ from ...effects.operations.special.special_functions import (
     RegularizedIncompleteBeta,
     Zeta,
 )
-from ...effects.types.extent import with_sizes
+from ...effects.types.extent import extents_in, with_sizes
 from .merged_axes import divided, merged, merges
 from .moved_rows import interchanged
 from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, ResultTypes, RowsMark, at_rest, equal_lengths
@@ -230,16 +230,18 @@ def beside(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -> Any
     return run.by_bucket(op, types, operands, zeros=())
 
 
-def mixing(axes_of: Callable[..., Any]) -> Callable[..., Any]:
+def mixing(axes_of: Callable[..., Any], part: Callable[[Any, int], Any] = lambda op, d: None) -> Callable[..., Any]:
     """Decorator of the rule of operations that mix along the axes ``axes_of(op, *operands)`` of all operands.
 
-    It is for lanes that have a ragged axis among these; along all others the operation goes on ``beside`` it.
+    It is for lanes that have a ragged axis among these, or of whose axis it takes a ``part`` by the lane's length;
+    along all others the operation goes on ``beside`` it.
     """
 
     def decorate(rule: Callable[..., Any]) -> Callable[..., Any]:
         def divided(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -> Any:
             mixed = axes_of(op, *operands)
             touched = any([axis in mixed for x in operands for axis, _ in run.ragged_axes(x.type.shape)])
+            touched = touched or any([run.lanes.owns(extents_in(part(op, d))) for d in mixed])
             return (rule if touched else beside)(op, run, types, *operands)
 
         divided.__doc__ = rule.__doc__

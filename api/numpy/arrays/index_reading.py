@@ -268,7 +268,7 @@ def bounds(item: slice, n: Any) -> tuple[int, Any, int, Any]:
     Raises: BadIndex: they are unknown.
     """
     try:
-        if n.__class__ is Extent:
+        if Extent in (n.__class__, item.start.__class__, item.stop.__class__):
             step = 1 if item.step is None else item.step.__index__()
             first, behind = part_of(n, item.start, item.stop, step)
             count = ceiling_divided(behind - first, abs(step))

@@ -17,7 +17,17 @@ def classes(x, count):
 
 
 # a function of a lane, its arguments (``helpers.ragged_lanes``), and the axes of its results
+TABLE = hnp.cos(hnp.arange(200.0)).reshape(100, 2)
+
 CASES = {
+    "a part of a table": (lambda x: lax.dynamic_slice_in_dim(TABLE, 1, x.shape[0]) * x.sum(), "rows", R),
+    "a slice of a table": (lambda x: lax.slice(TABLE, (0, 1), (x.shape[0], 2)) + x, "rows", R),
+    "a table from the length on": (
+        lambda x: (TABLE[x.shape[0] :].sum() + TABLE[1 : x.shape[0]].sum()) * x.sum(), "rows", 0),
+    "the end of a table": (lambda x: TABLE[-x.shape[0] - 1 :, 0].sum() * x.sum(), "rows", 0),
+    "a part as long as another": (lambda x: lax.dynamic_slice_in_dim(x, 0, x[1:].shape[0]).sum(0), "rows", 0),
+    "in a buffer": (lambda x: lax.dynamic_update_slice(TABLE[:, :1] * hnp.ones(3), x, (1, 0)), "rows", 0),
+    "second differences": (lambda x: hnp.diff(x, n=2, axis=0).sum(0), "rows", 0),
     "ordered, of two": (lambda x: hnp.sort(gram(x), 1).mean(0) * hnp.argsort(gram(x), 0).mean(0) / 99, "rows", R),
     "joined, of two": (lambda x: hnp.concatenate([gram(x), gram(x)[:, 1:], x], 1).max(1, initial=-9), "rows", R),
     "read, of two": (lambda x: hnp.take(gram(x), hnp.argsort(x[:, 0]), axis=0).sum(1) + hnp.diagonal(gram(x)),

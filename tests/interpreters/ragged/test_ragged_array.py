@@ -204,3 +204,11 @@ def test_from_list_bounds_the_lengths():
     assert [hx.Ragged.from_list([np.ones(n)] * 9).longest for n in (0, 1, 5, 64, 65)] == [1, 1, 8, 64, 128]
     with pytest.raises(hx.errors.ShapeMismatch, match="a lane is an array of rows"):
         hx.Ragged.from_list([[1, 2], [3]])
+
+
+@pytest.mark.parametrize("lengths", [(2, 2), np.array([2, 2], np.int32)], ids=["static", "array"])
+def test_a_tree_of_numpy_arrays_is_mapped_too(lengths):
+    x = hx.tree.map(np.asarray, hx.Ragged(hnp.arange(4.0), lengths))
+    np.testing.assert_array_equal(hx.vmap(lambda r: r.sum(), hx.ragged_axis)(x), [1.0, 5.0])
+    np.testing.assert_array_equal(x.to_padded()[0], [[0.0, 1.0], [2.0, 3.0]])
+    np.testing.assert_array_equal(x[1], [2.0, 3.0])
