@@ -56,6 +56,7 @@ NOT_THEIRS = {
     "ufunc: associative": "lets reduce and accumulate run as a tree",
     "ufunc: scatter": "how ufunc.at combines values",
     "vmap: group": "executes branches on the lanes that take them",
+    "vmap: per_length": "calls the function once for each length",
     "while_loop: max_steps": "bounds what reverse mode keeps",
     "while_loop: checkpoints": "bounds what reverse mode keeps",
 }
