@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .sides import OURS, THEIRS, Side, assert_agree
-from .timing import Measure, Pair, Plan, Prepare, Row, timed
+from .jitted import run_time, temporary_memory
+from .sides import OURS, Side, assert_agree
+from .timing import Row
 
 LANES, WIDTH, LAYERS = 4096, 128, 8
 
@@ -47,39 +47,23 @@ class Branching:
         weights = [rng.standard_normal((WIDTH, WIDTH), np.float32) / np.float32(WIDTH**0.5) for _ in range(LAYERS)]
         return side.lib.jit(g), [side.array(v) for v in (which, x, *weights)]
 
+    def agree(self, ours: Any, theirs: Any) -> None:
+        assert_agree(ours, theirs, 1e-3, 1e-4)
+
     @property
     def title(self) -> str:
         how = "grouped" if self.group else "selected"
         return f"a network on one lane in {self.one_in}, {how}, {('forward', 'value and gradient')[self.differentiate]}"
 
 
-def run_time(case: Branching) -> Measure:
-    def make(side: Side) -> Prepare:
-        f, args = case.jitted(side)
-        f(*args)
-        return lambda: lambda: f(*args)
-
-    return timed(make, check=lambda ours, theirs: assert_agree(ours, theirs, 1e-3, 1e-4), samples_per_round=1)
-
-
-def memory(case: Branching) -> Callable[[Plan], Pair]:
-    def measure(plan: Plan) -> Pair:
-        sizes = []
-        for side in (OURS, THEIRS):
-            f, args = case.jitted(side)
-            sizes.append(f.lower(*args).compile().memory_analysis().temp_size_in_bytes)
-        return Pair(*sizes)
-
-    return measure
-
-
 FORWARD, GRADIENT, SELECTED, ALL = (
     Branching(10, True, False), Branching(10, True, True), Branching(10, False, True), Branching(1, True, True)
 )
 ROWS = [
-    Row(FORWARD.title, 0.6, run_time(FORWARD)),
-    Row(GRADIENT.title, 0.6, run_time(GRADIENT)),
-    Row(f"{GRADIENT.title}: temporary memory", 0.6, memory(GRADIENT), unit="bytes"),
-    Row(SELECTED.title, 1.0, run_time(SELECTED)),
-    Row(ALL.title, None, run_time(ALL)),  # where nothing is gained: what sorting and recomputation cost
+    Row(FORWARD.title, 0.6, run_time(FORWARD.jitted, FORWARD.agree)),
+    Row(GRADIENT.title, 0.6, run_time(GRADIENT.jitted, GRADIENT.agree)),
+    Row(f"{GRADIENT.title}: temporary memory", 0.6, temporary_memory(GRADIENT.jitted), unit="bytes"),
+    Row(SELECTED.title, 1.0, run_time(SELECTED.jitted, SELECTED.agree)),
+    # where nothing is gained: what sorting and recomputation cost
+    Row(ALL.title, None, run_time(ALL.jitted, ALL.agree)),
 ]

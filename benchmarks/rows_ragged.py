@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .sides import OURS, THEIRS, Side, assert_agree
-from .timing import Measure, Pair, Plan, Prepare, Row, timed
+from .jitted import run_time, temporary_memory
+from .sides import OURS, Side, assert_agree
+from .timing import Row
 
 LANES, LONGEST, HEADS, WIDTH = 32, 512, 4, 64
 
@@ -140,35 +141,17 @@ class OnRows:
             assert_agree(ours, theirs, 2e-3, 2e-2)
 
 
-def run_time(case: RaggedAttention | OnRows) -> Measure:
-    def make(side: Side) -> Prepare:
-        f, args = case.jitted(side)
-        f(*args)
-        return lambda: lambda: f(*args)
-
-    return timed(make, check=case.agree, samples_per_round=1 if isinstance(case, RaggedAttention) else 5)
-
-
-def memory(case: RaggedAttention) -> Callable[[Plan], Pair]:
-    def measure(plan: Plan) -> Pair:
-        sizes = []
-        for side in (OURS, THEIRS):
-            f, args = case.jitted(side)
-            sizes.append(f.lower(*args).compile().memory_analysis().temp_size_in_bytes)
-        return Pair(*sizes)
-
-    return measure
-
-
 WAYS = [(known, differentiate) for known in (True, False) for differentiate in (False, True)]
 CASES = [RaggedAttention(*way) for way in WAYS]
-ROWS = [
-    row
-    for case in CASES
-    for row in (
-        Row(case.title, 0.40 if case.known else 0.55, run_time(case), 0.30 if case.known else 0.45),
-        Row(f"{case.title}: temporary memory", 0.40 if case.known else 0.25, memory(case), unit="bytes"),
-    )
-]
-ROWS += [Row(case.title, 1.1, run_time(case)) for case in [RaggedAttention(*way, 1) for way in WAYS]]
-ROWS += [Row(case.title, 1.2, run_time(case)) for case in [OnRows(name, *way) for name in ON_ROWS for way in WAYS]]
+ROWS = []
+for case in CASES:
+    time_bar, time_goal, memory_bar = (0.40, 0.30, 0.40) if case.known else (0.55, 0.45, 0.25)
+    memory = temporary_memory(case.jitted)
+    ROWS += [
+        Row(case.title, time_bar, run_time(case.jitted, case.agree), time_goal),
+        Row(f"{case.title}: temporary memory", memory_bar, memory, unit="bytes"),
+    ]
+FULL = [RaggedAttention(*way, 1) for way in WAYS]
+ROWS += [Row(case.title, 1.1, run_time(case.jitted, case.agree)) for case in FULL]
+ON_ROWS_CASES = [OnRows(name, *way) for name in ON_ROWS for way in WAYS]
+ROWS += [Row(case.title, 1.2, run_time(case.jitted, case.agree, 5)) for case in ON_ROWS_CASES]

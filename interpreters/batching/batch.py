@@ -40,7 +40,7 @@ class BatchBox(Box):
         return Site(*self.site) if self.site is not None else self.run.installed_at
 
 
-def lane_box(run: Run, value: Any, dim: int, type: ArrayType, site: Any) -> BatchBox:
+def lane_box(run: Run, value: Any, dim: Any, type: ArrayType, site: Any) -> BatchBox:
     """A box of ``run``. There is one for every result, so the slower ``__init__`` is avoided."""
     new = BatchBox()
     new.type = type

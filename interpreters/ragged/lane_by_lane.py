@@ -93,7 +93,7 @@ class LaneByLane(RaggedBatch):
         types = op.as_results(result_type(op, tuple([x.type for x in operands])))
         self.count += 1
         equation = _Equation(op, operands, types, self.cell.site or self.labelled_site(), self.count)
-        boxes = [lane_box(self, None, _Waiting(equation, k), t, equation.site) for k, t in enumerate(types)]  # type: ignore[arg-type]
+        boxes = [lane_box(self, None, _Waiting(equation, k), t, equation.site) for k, t in enumerate(types)]
         return op.from_results(boxes)
 
     def _relates(self, op: Any, operands: Sequence[Any], own: Sequence[Any]) -> bool:

@@ -244,29 +244,32 @@ class _LaneLoops:
             for n, (number, _, _) in zip(self.selects, op.rooms)
         }
         run = _OneLane(current(), RaggedLanes(1, own, current()))
-        xs = [self.read(run, x, t, lane, sizes) for x, t in zip(self.each, self.each_types)]
+        extents = dict.fromkeys(map(leading_extent, (*self.each_types, *self.out_types)))
+        starts = {
+            extent: dynamic_index_in_dim(self.lanes.of(extent).starts, lane, keepdims=False)
+            for extent in extents
+            if extent is not None
+        }
+        xs = [self.read(run, x, t, lane, sizes, starts) for x, t in zip(self.each, self.each_types)]
         with inside(run):
             ys = interpret(self.body, [*self.shared, *state[: op.carry], *xs])
         sums = [y if y.run is not run else reshape(run.force(y, 0)[0], y.type.shape) for y in ys[: op.carry]]
-        return [*sums, *[self.write(run, old, y, lane) for old, y in zip(state[op.carry :], ys[op.carry :])]]
+        return [*sums, *[self.write(run, old, y, lane, starts) for old, y in zip(state[op.carry :], ys[op.carry :])]]
 
-    def start(self, extent: Extent, lane: Any) -> Any:
-        return dynamic_index_in_dim(self.lanes.of(extent).starts, lane, keepdims=False)
-
-    def read(self, run: Any, x: Any, t: ArrayType, lane: Any, sizes: dict[int, int]) -> Any:
+    def read(self, run: Any, x: Any, t: ArrayType, lane: Any, sizes: dict[int, int], starts: dict[Any, Any]) -> Any:
         """What the lane has of an operand."""
         extent = leading_extent(t)
         if extent is None:
             return run.box(0, (dynamic_slice_in_dim(x, lane, 1),))
-        return run.box(RowsMark(0, extent), (dynamic_slice_in_dim(x, self.start(extent, lane), extent.at(sizes)),))
+        return run.box(RowsMark(0, extent), (dynamic_slice_in_dim(x, starts[extent], extent.at(sizes)),))
 
-    def write(self, run: Any, old: Any, y: Any, lane: Any) -> Any:
+    def write(self, run: Any, old: Any, y: Any, lane: Any, starts: dict[Any, Any]) -> Any:
         """A result with the lane's part of it; rows of other lanes stay."""
         extent = leading_extent(y.type)
         if extent is None:
             return dynamic_update_slice_in_dim(old, run.force(y, 0)[0], lane, 0)
         (rows,) = run.force(y, RowsMark(0, extent))
-        start = self.start(extent, lane)
+        start = starts[extent]
         before = dynamic_slice_in_dim(old, start, rows.type.shape[0])
         mask = broadcast_in_dim(run.lanes.of(extent).real, rows.type.shape, (0,))
         return dynamic_update_slice_in_dim(old, select(mask, rows, before), start, 0)
