@@ -168,6 +168,7 @@ if _typing.TYPE_CHECKING:
     from . import probability as probability
     from . import random as random
     from . import ref as ref
+    from . import scipy as scipy
     from . import sharding as sharding
     from . import test_util as test_util
     from . import typing as typing
@@ -218,7 +219,7 @@ _LATER = {
     for module, names in {
         ".": "ad ad_checkpoint api_util checkpoint_policies core custom_batching custom_derivatives debug "
         "distributed example_libraries experimental extend flatten_util "
-        "lax library nn operations ops probability random ref sharding test_util typing",
+        "lax library nn operations ops probability random ref scipy sharding test_util typing",
         ".effects.programs.parse_result": "parse_program",
         ".lowering.jit.environment_info": "print_environment_info",
         ".interpreters.inspection.draw": "Drawing draw",

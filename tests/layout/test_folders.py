@@ -63,6 +63,7 @@ LINE = (
     "api/nn",
     "api/probability",
     "api/lax",
+    "api/scipy",
     "api/sharding",
     "api/experimental",
     "api/ref",

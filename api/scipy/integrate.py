@@ -1,0 +1,3 @@
+"""``handlax.scipy.integrate``: integrals of samples."""
+
+from ..numpy.mathematics.differences import trapezoid as trapezoid
