@@ -156,20 +156,24 @@ if _typing.TYPE_CHECKING:
     from . import custom_derivatives as custom_derivatives
     from . import debug as debug
     from . import distributed as distributed
+    from . import dlpack as dlpack
     from . import example_libraries as example_libraries
     from . import experimental as experimental
     from . import extend as extend
     from . import flatten_util as flatten_util
     from . import lax as lax
     from . import library as library
+    from . import monitoring as monitoring
     from . import nn as nn
     from . import operations as operations
     from . import ops as ops
     from . import probability as probability
+    from . import profiler as profiler
     from . import random as random
     from . import ref as ref
     from . import scipy as scipy
     from . import sharding as sharding
+    from . import stages as stages
     from . import test_util as test_util
     from . import typing as typing
     from .effects.programs.parse_result import parse_program as parse_program
@@ -218,8 +222,8 @@ _LATER = {
     name: module
     for module, names in {
         ".": "ad ad_checkpoint api_util checkpoint_policies core custom_batching custom_derivatives debug "
-        "distributed example_libraries experimental extend flatten_util "
-        "lax library nn operations ops probability random ref scipy sharding test_util typing",
+        "distributed dlpack example_libraries experimental extend flatten_util lax library monitoring "
+        "nn operations ops probability profiler random ref scipy sharding stages test_util typing",
         ".effects.programs.parse_result": "parse_program",
         ".lowering.jit.environment_info": "print_environment_info",
         ".interpreters.inspection.draw": "Drawing draw",

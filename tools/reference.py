@@ -31,6 +31,7 @@ NAMESPACES = (
     "handlax.tree", "handlax.tree_util", "handlax.dtypes", "handlax.columns", "handlax.errors", "handlax.testing",
     "handlax.ops", "handlax.ref", "handlax.test_util", "handlax.flatten_util", "handlax.extend.core", "handlax.typing",
     "handlax.ad", "handlax.api_util", "handlax.scipy", "handlax.scipy.integrate",
+    "handlax.stages", "handlax.dlpack", "handlax.monitoring", "handlax.profiler",
     "handlax.example_libraries.optimizers",
 )  # fmt: skip
 

@@ -229,6 +229,14 @@ class FoundNaN(HandlaxError, FloatingPointError):
     """``debug_nans``: an operation whose result has a NaN."""
 
 
+class ProfilerMisuse(HandlaxError, RuntimeError, ValueError):
+    """A profile or a server that is started twice, or ended without being started."""
+
+
+class NotRegistered(BadArgument, AssertionError):
+    """A listener of events that was never registered, or not for events of this kind."""
+
+
 JAXTypeError = HandlaxError
 JaxRuntimeError = CompileError
 UnexpectedTracerError = EscapedBox

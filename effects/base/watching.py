@@ -8,6 +8,7 @@ from typing import Any
 
 from .caches import once
 from .config import configure, current
+from .monitoring import record_event_duration_secs
 
 
 @once
@@ -22,6 +23,12 @@ def log_step(message: str, *arguments: Any) -> None:
         logger().warning(message, *arguments)
     elif "logging" in sys.modules:  # otherwise nobody can read it
         logger().debug(message, *arguments)
+
+
+def finish_step(event: str, seconds: float, fun_name: str, message: str) -> None:
+    """An event of tracing, lowering or compiling a function, for those who listen, and a line in the log."""
+    record_event_duration_secs(event, seconds, fun_name=fun_name)
+    log_step(message, fun_name, 1e3 * seconds)
 
 
 def no_tracing(new_val: bool = True) -> Any:

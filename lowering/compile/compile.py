@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from ...effects.base import config
 from ...effects.base.caches import Cache
 from ...effects.base.errors import DeletedArray, DeviceMismatch, DonatedTwice, HandlaxError, UnhandledEffect
-from ...effects.base.watching import log_step
+from ...effects.base.monitoring import COMPILE_SECONDS, LOWER_SECONDS
+from ...effects.base.watching import finish_step, log_step
 from ...effects.core.arrays import Array, ConcreteArray, from_buffers
 from ...effects.core.columns import LOWER
 from ...effects.core.escaped_boxes import escaped_box_error
@@ -221,15 +222,17 @@ def _compile(key: Any, name: str, options: Mapping[str, Any] | None) -> LoadedEx
             f"{name}: an abstract mesh has no devices to run on, got {placement.mesh}.",
             hint="lower the function only, or make the mesh of hx.devices().",
         )
+    shown = f"jit({name.removeprefix('jit_')})"
+    start = time.perf_counter()
     lowered = lower(closed, name, donated, keep_unused, placement)
     text, calls = lowered.module.text, lowered.module.calls
-    shown = f"jit({name.removeprefix('jit_')})"
+    finish_step(LOWER_SECONDS, time.perf_counter() - start, shown, "Finished lowering %s in %.3f ms")
     log_step("Compiling %s for arguments %s", shown, ", ".join(map(str, closed.in_types)) or "()")
     start = time.perf_counter()
     results = [storage(t) for t in lowered.program.out_types]
     folder = config.current().compilation_cache_dir
     executable = disk_cache.compile(text, placement.devices, results, options, folder, calls, _places(lowered))
-    log_step("Finished XLA compilation of %s in %.3f ms", shown, 1e3 * (time.perf_counter() - start))
+    finish_step(COMPILE_SECONDS, time.perf_counter() - start, shown, "Finished XLA compilation of %s in %.3f ms")
     launch = lambda execute: execute
     if calls:
         effects = calls_host(closed)

@@ -19,10 +19,11 @@ from ...effects.base import config
 from ...effects.base.caches import AttachedCache, once
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadArgument, NotAnArray, TracingRefused
+from ...effects.base.monitoring import TRACE_SECONDS
 from ...effects.base.source_locations import starts_path, user_site
 from ...effects.base.stack import BASE, Run, current, installed
 from ...effects.base.value_identity import ByData
-from ...effects.base.watching import log_step
+from ...effects.base.watching import finish_step
 from ...effects.core.arrays import Array, ConcreteArray, as_array, type_of
 from ...effects.core.escaped_boxes import check_leaks
 from ...effects.core.named_axes import named_axes
@@ -197,7 +198,8 @@ def record(request: TraceRequest) -> Trace:
         del args, kwargs, results, leaves
         check_leaks(run)
     closed = close(recorded)
-    log_step("Finished tracing %s(%s) in %.3f ms", request.label, request.name, 1e3 * (time.perf_counter() - start))
+    shown = f"{request.label}({request.name})"
+    finish_step(TRACE_SECONDS, time.perf_counter() - start, shown, "Finished tracing %s in %.3f ms")
     unflatten = _unflattening(tree, structure, recorded.out_types)
     is_array = structure is pytrees.LEAF and recorded.out_types[0].dtype != float0
     return Trace(recorded, closed.program, closed.captured, structure, unflatten, is_array)

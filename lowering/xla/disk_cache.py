@@ -20,6 +20,7 @@ from typing import Any
 from returns.result import Failure, Result, Success
 
 from ...effects.base.errors import CompileError
+from ...effects.base.monitoring import HIT, MISSED, record_event
 from .lazy import runtime
 
 COUNTS: Counter[str] = Counter()
@@ -57,9 +58,11 @@ def compile(
             _reject(path, str(error))
         else:
             COUNTS["hit"] += 1
+            record_event(HIT)
             return loaded
     elif found.failure() is None:
         COUNTS["miss"] += 1
+        record_event(MISSED)
     else:
         _reject(path, found.failure())
     compiled = runtime.compile(text, devices=devices, results=results, options=options, places=places)

@@ -14,6 +14,7 @@ MODULES = (
     "experimental", "scipy.special", "scipy.linalg", "ops", "test_util", "flatten_util", "example_libraries.optimizers",
     "scipy.integrate",
     "sharding", "distributed", "experimental.mesh_utils", "experimental.multihost_utils",
+    "dlpack", "monitoring", "profiler",
 )  # fmt: skip
 
 # Parameters that JAX has and we do not: name -> why. Behind a function's name and a colon, it holds there alone.

@@ -36,6 +36,7 @@ from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.casting import cast
 from ...interpreters.transformations.vmap import vmap
 from ...lowering.arrays.device_put import device_put, put_like
+from ...lowering.arrays.imported_arrays import imported
 from .joining_splitting import stack
 
 __all__ = [
@@ -398,6 +399,9 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array from an object with ``__dlpack__``; memory is shared where it is read-only, else copied.
 
+    Args:
+        copy: False shares memory that may be written to as well; True always copies.
+
     Source: the array API standard, ``from_dlpack``.
     """
-    return placed(x if isinstance(x, Array) else from_numpy(np.from_dlpack(x), copy=copy), device)
+    return placed(imported(x, copy), device)

@@ -55,7 +55,8 @@ def test_a_first_call_logs_its_trace_and_its_compilation(caplog, scope, level):
                 f(2.0)
         messages = [r.getMessage() for r in caplog.records if r.levelno == level]
         assert [m.split(" in ")[0].split(" for ")[0] for m in messages] == [
-            "Finished tracing jit(<lambda>)", "Compiling jit(_lambda)", "Finished XLA compilation of jit(_lambda)"
+            "Finished tracing jit(<lambda>)", "Finished lowering jit(_lambda)", "Compiling jit(_lambda)",
+            "Finished XLA compilation of jit(_lambda)",
         ]  # fmt: skip
         caplog.clear()
         f(3.0)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import handlax as hx
+from handlax import stages
 from handlax.errors import BadArgument, DeletedArray, DTypeMismatch, TreeMismatch
 
 X = np.arange(3, dtype=np.float32)
@@ -75,3 +76,16 @@ def test_donation_is_told_to_the_compiler():
     lowered = hx.jit(lambda x: x + 1, donate_argnums=0).lower(X)
     assert "tf.aliasing_output = 0" in lowered.as_text() and lowered.donate_argnums == (0,)
     assert lowered.args_info[0][0].donated
+
+
+def test_each_step_is_of_its_class():
+    f = hx.jit(lambda x: x + 1)
+    traced = f.trace(2.0)
+    lowered = traced.lower()
+    compiled = lowered.compile()
+    assert isinstance(f, stages.Wrapped) and not isinstance(lambda x: x, stages.Wrapped)
+    found = [type(step) for step in (traced, lowered, compiled)]
+    assert found == [stages.Traced, stages.Lowered, stages.Compiled]
+    ((info,), _) = compiled.args_info
+    assert isinstance(info, stages.ArgInfo) and (info.shape, info.dtype, info.donated) == ((), "float32", False)
+    assert compiled(2.0) == 3.0

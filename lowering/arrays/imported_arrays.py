@@ -1,0 +1,33 @@
+"""Arrays of other libraries, by DLPack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...effects.base.errors import NotAnArray
+from ...effects.core.arrays import Array, concrete, from_numpy
+from ...effects.types.array_type import array_type
+from ..xla.array_backend import default_device
+from ..xla.lazy import runtime
+
+
+def imported(x: Any, copy: bool | None = None) -> Array:
+    """The array of an object with ``__dlpack__``; memory is shared where it is read-only or ``copy=False``.
+
+    What NumPy does not read, such as bfloat16 and the memory of a GPU, the runtime does.
+
+    Raises: NotAnArray: it has no ``__dlpack__``. BufferError: its memory is not given away, or needs a copy.
+    """
+    if isinstance(x, Array):
+        return x
+    if not hasattr(type(x), "__dlpack__"):
+        raise NotAnArray(f"from_dlpack: an object with __dlpack__ is needed, got {type(x).__name__}.")
+    try:
+        return from_numpy(np.from_dlpack(x), copy=copy)
+    except (BufferError, RuntimeError):
+        pass
+    shared = runtime.from_dlpack(x, default_device())
+    buffer = shared if copy is False else runtime.duplicate(shared)
+    return concrete(array_type(buffer.aval.shape, buffer.aval.dtype), None, buffer)

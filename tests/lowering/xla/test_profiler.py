@@ -1,0 +1,91 @@
+"""Profiles hold what was annotated, in memory and in files."""
+
+import gzip
+import json
+import socket
+
+import pytest
+from jaxlib import _profiler
+
+import handlax as hx
+from handlax import errors, profiler
+from handlax import numpy as hnp
+
+
+def events(data):
+    return [event for plane in data.planes for line in plane.lines for event in line.events]
+
+
+def work():
+    with profiler.TraceAnnotation("multiply", size=3):
+        return hx.jit(lambda x: x * 2.0)(hnp.ones(3)).block_until_ready()
+
+
+def test_a_profile_has_what_is_annotated_while_it_is_recorded():
+    work()
+    with profiler.trace() as session:
+        assert session.is_running and session.profile_data is None
+        work()
+        with profiler.StepTraceAnnotation("train", step_num=7):
+            profiler.annotate_function(work, name="annotated")()
+    assert not session.is_running
+    named = {event.name: event for event in events(session.profile_data)}
+    assert {"multiply", "train", "annotated"} <= named.keys()
+    assert sum(event.name == "multiply" for event in events(session.profile_data)) == 2
+    assert named["train"].duration_ns >= named["annotated"].duration_ns >= named["multiply"].duration_ns > 0
+
+
+def test_a_profile_is_written_to_its_folder(tmp_path):
+    session = profiler.start_trace(tmp_path, create_perfetto_trace=True)
+    work()
+    data = profiler.stop_trace()
+    assert data is session.profile_data
+    (plane,), (trace,) = tmp_path.rglob("*.xplane.pb"), tmp_path.rglob("perfetto_trace.json.gz")
+    assert [event.name for event in events(profiler.ProfileData.from_file(str(plane)))].count("multiply") == 1
+    assert "multiply" in [event.get("name") for event in json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"]]
+    if hasattr(_profiler, "export_to_xprof"):
+        profiler.export_profile_data(session, tmp_path / "again", session_id="mine")
+        assert (tmp_path / "again/plugins/profile/mine").is_dir()
+
+
+def test_what_is_begun_twice_or_never_is_refused(tmp_path):
+    with pytest.raises(RuntimeError, match="no profile is recorded"):
+        profiler.stop_trace()
+    with profiler.trace(), pytest.raises(errors.ProfilerMisuse, match="one profile is recorded at a time"):
+        profiler.start_trace(tmp_path)
+    with pytest.raises(errors.BadArgument, match="a profile is needed"):
+        profiler.export_profile_data(profiler.ProfileSession(), tmp_path)
+    with pytest.raises(errors.BadArgument, match="create_perfetto_link"):
+        profiler.start_trace(tmp_path, create_perfetto_link=True)
+    with pytest.raises(ValueError, match="no profiler server"):
+        profiler.stop_server()
+
+
+def test_one_server_at_a_time():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    profiler.start_server(port)
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=10):
+            pass
+        with pytest.raises(errors.ProfilerMisuse, match="one profiler server"):
+            profiler.start_server(port)
+    finally:
+        profiler.stop_server()
+
+
+def test_the_memory_of_devices_is_written_for_pprof(tmp_path):
+    x = hx.device_put(hnp.ones((1000, 1000)), hx.devices()[0])
+    profiler.save_device_memory_profile(tmp_path / "memory.prof")
+    names = (tmp_path / "memory.prof").read_bytes()
+    assert b"buffer" in names and b"bytes" in names and x.shape == (1000, 1000)
+
+
+def test_annotations_keep_the_function():
+    @profiler.annotate_function
+    def double(x):
+        """Twice x."""
+        return 2 * x
+
+    assert double(4) == 8 and double.__name__ == "double" and double.__doc__ == "Twice x."
