@@ -31,6 +31,7 @@ from .mathematics.logic import *
 from .mathematics.matrix_products import *
 from .mathematics.reductions import *
 from .mathematics.universal_functions import *
+from .namespace_info import *
 from .polynomials import *
 from .signal_processing import *
 from .statistics.averages import *

@@ -151,14 +151,21 @@ class ConcreteArray(UnsealedArray, OnDevices, ImmutableObject):
         hint = "random.key_data(keys) is an array of integers."
         return DTypeMismatch(f"{where}: an array of numbers is needed, got random keys {self.type}.", hint=hint)
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        asked = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
         # only version 1 of the protocol has a flag for read-only memory
-        version = kwargs.get("max_version")
-        if version is not None and version[0] >= 1:
-            return self.__array__().__dlpack__(**kwargs)
-        if kwargs.get("copy") is False:
+        if max_version is not None and max_version[0] >= 1:
+            return self.__array__().__dlpack__(**asked)
+        if copy is False:
             raise BufferError("__dlpack__: max_version=(1, 0) or later is needed to share memory that is read-only.")
-        return self.__array__(copy=True).__dlpack__(**kwargs)
+        return self.__array__(copy=True).__dlpack__(**asked)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.value.__dlpack_device__()

@@ -10,8 +10,8 @@ from ..base.errors import DTypeMismatch
 from ..base.stack import perform
 from ..control.loops import while_loop
 from ..core.arrays import Array, ConcreteArray, as_array, is_number
-from ..operations.elementwise import arithmetic, complex_parts
-from ..operations.elementwise.arithmetic import IntegerPow, RoundingMethod, div, like, mul, rem, sign, sub
+from ..operations.elementwise import arithmetic, complex_parts, floor_division
+from ..operations.elementwise.arithmetic import IntegerPow, RoundingMethod, div, like, mul
 from ..operations.elementwise.bitwise import (
     bitwise_and,
     bitwise_not,
@@ -69,25 +69,9 @@ def floor_divide(x: Any, y: Any, /) -> Array:
     Array([ 3, -4, -4], dtype=int64)
     """
     x, y = numbers("floor_divide", x, y)
-    dtype = x.type.dtype
-    if dtypes.is_complex(dtype):
+    if dtypes.is_complex(x.type.dtype):
         raise DTypeMismatch(f"floor_divide: complex numbers have no floor, got {x.type}.")
-    if dtypes.is_floating(dtype):
-        return _floor_and_rest(x, y)[0]
-    quotient = div(x, y)
-    if dtypes.is_unsigned(dtype):
-        return quotient
-    below = bitwise_and(ne(sign(x), sign(y)), ne(rem(x, y), like(x, 0)))
-    return select_n(below, quotient, sub(quotient, like(quotient, 1)))
-
-
-def _floor_and_rest(x: Array, y: Array) -> tuple[Array, Array]:
-    """``floor(x / y)`` and the remainder, of floats; ``(x - rem(x, y)) / y`` is an integer up to rounding."""
-    rest = rem(x, y)
-    quotient = div(select_n(eq(y, like(y, 0)), sub(x, rest), x), y)
-    below = bitwise_and(ne(rest, like(rest, 0)), ne(sign(y), sign(rest)))
-    quotient = select_n(below, quotient, sub(quotient, like(quotient, 1)))
-    return arithmetic.round(quotient), select_n(below, rest, rest + y)
+    return floor_division.floor_divide(x, y)
 
 
 def remainder(x: Any, y: Any, /) -> Array:
@@ -102,14 +86,7 @@ def remainder(x: Any, y: Any, /) -> Array:
     x, y = numbers("remainder", x, y)
     if dtypes.is_complex(x.type.dtype):
         raise DTypeMismatch(f"remainder: complex numbers have no floor, got {x.type}.")
-    if dtypes.is_integer(x.type.dtype):
-        y = select_n(eq(y, like(y, 0)), y, like(y, 1))
-    rest = rem(x, y)
-    if dtypes.is_unsigned(x.type.dtype):
-        return rest
-    zero = like(rest, 0)
-    below = bitwise_and(ne(lt(rest, zero), lt(y, like(y, 0))), ne(rest, zero))
-    return select_n(below, rest, rest + y)
+    return floor_division.mod(x, y)
 
 
 def divmod(x: Any, y: Any, /) -> tuple[Array, Array]:
@@ -122,7 +99,7 @@ def divmod(x: Any, y: Any, /) -> tuple[Array, Array]:
     (Array(-4., dtype=float64), Array(1., dtype=float64))
     """
     x, y = numbers("divmod", x, y)
-    return _floor_and_rest(x, y) if dtypes.is_floating(x.type.dtype) else (floor_divide(x, y), remainder(x, y))
+    return floor_divide(x, y), remainder(x, y)
 
 
 _integer_powers = cached("integer powers")(IntegerPow)

@@ -181,8 +181,8 @@ def test_a_number_is_a_row_of_one_element(f, axis):
     assert f(5, axis=axis).tolist() == [5]
 
 
-def test_running_products_keep_the_width_of_integers():
-    assert hnp.cumulative_prod(np.array([2, 3], "int16")).dtype == "int16"
+def test_running_sums_and_products_of_narrow_integers_have_the_default_width():
+    assert hnp.cumulative_prod(np.array([2, 3], "int16")).dtype == "int32"
     assert hnp.cumulative_sum(np.array([2, 3], "int16")).dtype == "int32"
 
 

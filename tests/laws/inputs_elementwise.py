@@ -9,6 +9,7 @@ from handlax.effects.operations.elementwise import bitwise as b
 from handlax.effects.operations.elementwise import comparison as c
 from handlax.effects.operations.elementwise import complex_parts as z
 from handlax.effects.operations.elementwise import conversion as v
+from handlax.effects.operations.elementwise import floor_division as f
 from handlax.effects.operations.elementwise import transcendental as s
 from handlax.effects.operations.special import bessel_functions, common_divisors
 from handlax.effects.operations.special import special_functions as g
@@ -37,6 +38,14 @@ ARITHMETIC = [
     Case(a.Rem(), (Domain(0.2, 0.9, extremes=SPECIAL), Domain(1.0, 2.0, extremes=SPECIAL)), dtypes=dtypes.FLOATING),
     Case(a.Rem(), (Domain(2.2, 2.8), Domain(1.0, 1.09)), dtypes=dtypes.FLOATING),
     Case(a.Rem(), (EVERYWHERE, DIVISOR), dtypes=dtypes.INTEGER),
+    *[
+        case
+        for op in (f.FloorDivide(), f.Mod())
+        for case in (
+            Case(op, (Domain(2.2, 2.8, extremes=SPECIAL), Domain(1.0, 1.09, extremes=SPECIAL)), dtypes=dtypes.FLOATING),
+            Case(op, (EVERYWHERE, DIVISOR), dtypes=dtypes.INTEGER),
+        )
+    ],
     Case(a.Sign(), (SMOOTH,)),
     Case(a.Abs(), (SMOOTH,)),
     Case(a.Floor(), (Domain(apart=WHOLE, extremes=SPECIAL),)),

@@ -311,7 +311,7 @@ def _cumulative(name: str, function: Any, unit: int, x: Any, axis: Any, dtype: A
         if len(x.type.shape) != 1:
             raise BadArgument(f"{name}: an axis must be named, unless the array has rank 1, got {x.type}.")
         axis = 0
-    y = _running(name, function, x, axis, dtype, None, widen=function is cumulative.cumsum)
+    y = _running(name, function, x, axis, dtype, None, widen=True)
     if not include_initial:
         return y
     axis = shapes.canonical_axis(axis, len(y.type.shape), name)
@@ -332,7 +332,7 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
 
 
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """Cumulative products along an axis, after a 1 if ``include_initial``; as in JAX, integers keep their width.
+    """Cumulative products along an axis, after a 1 if ``include_initial``; integers have the default width.
 
     Source: the array API standard, ``cumulative_prod``.
 
