@@ -10,8 +10,6 @@ from ..lowering.jit.devices import devices
 from ..lowering.xla.array_backend import default_device
 from . import dtype_routines as types
 
-__all__ = ["__array_api_version__", "__array_namespace_info__"]
-
 __array_api_version__ = "2024.12"
 
 _DTYPES = {
