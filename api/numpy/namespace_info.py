@@ -12,7 +12,7 @@ from . import dtype_routines as types
 
 __array_api_version__ = "2024.12"
 
-_DTYPES = {
+_DTYPES: dict[str, tuple[str, ...]] = {
     "bool": ("bool",),
     "signed integer": ("int8", "int16", "int32", "int64"),
     "unsigned integer": ("uint8", "uint16", "uint32", "uint64"),
@@ -20,7 +20,7 @@ _DTYPES = {
     "complex floating": ("complex64", "complex128"),
 }
 _INTEGRAL = ("signed integer", "unsigned integer")
-_KINDS = {
+_KINDS: dict[str | None, tuple[str, ...]] = {
     **{kind: (kind,) for kind in _DTYPES},
     "integral": _INTEGRAL,
     "numeric": (*_INTEGRAL, "real floating", "complex floating"),
