@@ -36,6 +36,7 @@ from .effects.core.array_shards import Shard as Shard
 from .effects.core.arrays import Array as Array
 from .effects.core.arrays import perform as perform
 from .effects.core.arrays import type_of as typeof
+from .effects.core.columns import RAGGED as _RAGGED
 from .effects.core.columns import rules as rules
 from .effects.core.containers import register_vmappable as register_vmappable
 from .effects.core.containers import unregister_vmappable as unregister_vmappable
@@ -79,14 +80,6 @@ from .interpreters.handlers.state_movements import carry as carry
 from .interpreters.handlers.state_movements import merge as merge
 from .interpreters.handlers.state_movements import split as split
 from .interpreters.handlers.state_movements import tally as tally
-from .interpreters.ragged import indexing_rules as _indexing_rules
-from .interpreters.ragged import loop_rules as _loop_rules
-from .interpreters.ragged import mixing_rules as _mixing_rules
-from .interpreters.ragged import part_rules as _part_rules
-from .interpreters.ragged import random_rules as _random_rules
-from .interpreters.ragged import row_rules as _row_rules
-from .interpreters.ragged.ragged_array import Ragged as Ragged
-from .interpreters.ragged.ragged_array import ragged_axis as ragged_axis
 from .interpreters.references.reference import Ref as Ref
 from .interpreters.references.reference import freeze as freeze
 from .interpreters.references.reference import new_ref as new_ref
@@ -183,6 +176,8 @@ if _typing.TYPE_CHECKING:
     from .interpreters.inspection.draw import draw as draw
     from .interpreters.inspection.stepper import Stepper as Stepper
     from .interpreters.inspection.stepper import step as step
+    from .interpreters.ragged.ragged_array import Ragged as Ragged
+    from .interpreters.ragged.ragged_array import ragged_axis as ragged_axis
     from .interpreters.transformations.shard_map import shard_map as shard_map
     from .interpreters.transformations.smap import smap as smap
     from .interpreters.transformations.vtile import vtile as vtile
@@ -228,6 +223,7 @@ _LATER = {
         ".lowering.jit.environment_info": "print_environment_info",
         ".interpreters.inspection.draw": "Drawing draw",
         ".interpreters.inspection.stepper": "Stepper step",
+        ".interpreters.ragged.ragged_array": "Ragged ragged_axis",
         ".interpreters.analysis.typecheck": "check_program typecheck",
         ".interpreters.transformations.shard_map": "shard_map",
         ".interpreters.transformations.smap": "smap",
@@ -245,6 +241,10 @@ _DECLARED = {
     "effects.control.debug_callbacks": "DebugCallback DebugPrint",
     "effects.operations.collectives.collective": "Psum Pprod Pmax Pmin Pbroadcast Ppermute AllGather PsumScatter "
     "AllToAll AxisIndex Pvary Punvary",
+    "effects.operations.reductions.generic_reduce": "Reduce",
+    "effects.operations.reductions.softmax": "Softmax",
+    "effects.operations.special.special_functions": "Digamma Igamma IgammaGradA Igammac Lgamma Polygamma "
+    "RandomGammaGrad RegularizedIncompleteBeta Zeta",
     "interpreters.library.effectful.error_values": "DebugCheck Reported",
     "interpreters.library.effectful.failures": "Check",
     "interpreters.library.effectful.harvest": "Sow",
@@ -288,6 +288,7 @@ _KnownDevices.of = devices
 _BodyTransforms.record, _BodyTransforms.jvp, _BodyTransforms.batch = _record, jvp_program, batch_program
 _InstalledLogs.log = lambda value, name: _later("library").sow(value, name, tag="logs of backward rules")
 _InstalledLogs.collect = lambda pull: _later("library").call_and_reap(pull, tag="logs of backward rules")
+_RAGGED.load = lambda: _import_module(".interpreters.ragged.container_map", __name__)
 _InstalledPage.page = lambda program: _import_module(".interpreters.inspection.draw", __name__).page_of(program)
 _eager.install()
 for _module, _names in _DECLARED.items():

@@ -48,7 +48,8 @@ class Column:
     """One handler's meaning for all operations: an append-only registry, and tables that override it in a scope.
 
     ``adapt(op_class, cell)`` makes the rule that the handler calls from the cell as written. ``default`` is the rule of
-    operations without a cell; without a default they raise ``MissingRule``.
+    operations without a cell; without a default they raise ``MissingRule``. ``load`` imports the modules with cells
+    that most programs need not, if there are any: see ``complete``.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Column:
         self.registry: dict[type, Rule] = {}
         self.modes: dict[str, Rule] = {}  # by ``op.runs``: rules of higher-order operations without a cell
         self.cells: dict[type, Any] = {}  # as written, before ``adapt``
+        self.load: Callable[[], Any] | None = None
         self.doc = doc
         if name in COLUMNS:
             raise RegistrationError(f"column {name!r}: exists already.")
@@ -97,6 +99,12 @@ class Column:
             return cell
 
         return register
+
+    def complete(self) -> Column:
+        """The column itself, with all cells that the package has for it. The handler calls it, and who asks by name."""
+        if self.load is not None:
+            self.load()
+        return self
 
     @property
     def table(self) -> PMap[type, Any]:
@@ -229,13 +237,14 @@ def data_movement(op: Any, operands: tuple[Any, ...], results: tuple[Any, ...]) 
 
 
 FLOPS = Column("flops", doc="how many operations on numbers; without a cell one per result element", default=per_result)
+RAGGED = FamilyColumn("ragged", doc="an axis whose length differs from lane to lane (vmap)")
 TRAFFIC = Column("traffic", doc="what one device sends along each axis of its mesh; without a cell nothing")
 
 
 def __getattr__(name: str) -> Column:
     """``columns.batch``: every column by its name, third-party ones included."""
     if name in COLUMNS:
-        return COLUMNS[name]
+        return COLUMNS[name].complete()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -482,7 +482,7 @@ def explain_rules(op: type[Operation] | Operation) -> str:
     if getattr(Operation, typed.__name__, None) is not typed:
         lines.append(f"  {'result_type':<12} {where_written(inspect.unwrap(typed))}")
     for name, column in COLUMNS.items():
-        cell = column.cell(kind)
+        cell = column.complete().cell(kind)
         if cell is not None:
             scope = "  (in force in this scope)" if column.in_scope(kind) else ""
             lines.append(f"  {name:<12} {where_written(cell)}{scope}")

@@ -19,7 +19,7 @@ from ..types import dtypes
 from ..types.array_type import ArrayType
 
 IN_PLACE = 16  # constants with more elements are written as a name, ``@c0``
-_COMPLEX = re.compile(r"([+-]?(?:nan|inf|[\d.]+(?:e[+-]?\d+)?))([+-](?:nan|inf|[\d.]+(?:e[+-]?\d+)?))j")
+_COMPLEX = r"([+-]?(?:nan|inf|[\d.]+(?:e[+-]?\d+)?))([+-](?:nan|inf|[\d.]+(?:e[+-]?\d+)?))j"
 _NUMPY_WRITES = (dtypes.float16, dtypes.float32, dtypes.float64)  # their str() is the shortest text that reads back
 
 
@@ -70,7 +70,7 @@ def number_of(text: str, dtype: Any) -> np.ndarray[Any, Any]:
     with np.errstate(all="ignore"):
         if not dtypes.is_complex(dtype):
             return np.asarray(_real(text)).astype(dtype)
-        parts = _COMPLEX.fullmatch(text)
+        parts = re.fullmatch(_COMPLEX, text)
         number = np.empty((), dtype)
         number.real = _real(parts[1] if parts else text)
         number.imag = _real(parts[2]) if parts else 0.0

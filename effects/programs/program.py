@@ -14,12 +14,13 @@ import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from inspect import CO_VARARGS
 from types import CodeType
-from typing import Any, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 from ..base.caches import AttachedCache, Part
 from ..base.deep_calls import on_deep_stack
 from ..base.errors import BadArgument
 from ..base.immutables import ImmutableObject, setter
+from ..base.lazy_module import LazyModule
 from ..base.source_locations import NOWHERE, Site, Sites, starts_path
 from ..base.stack import current
 from ..base.value_identity import array_key
@@ -27,11 +28,16 @@ from ..core.arrays import Array, ConcreteArray, as_array, share
 from ..core.operation import EMPTY_ROW, Operation
 from ..types.array_type import ArrayType
 from ..types.extent import Extent, Sized, extents_in, with_sizes
-from .diff import ProgramDifference, difference
 from .equation_views import Equation, Literal, Variable
 from .equations import Equations
-from .parser import read
 from .printer import WRITERS, constants_of, program_text
+
+if TYPE_CHECKING:
+    from . import diff as differences
+    from . import parser
+else:
+    differences = LazyModule("handlax.effects.programs.diff")
+    parser = LazyModule("handlax.effects.programs.parser")
 
 Ts = TypeVarTuple("Ts")
 R = TypeVar("R")
@@ -302,11 +308,11 @@ class Program(Equations, ImmutableObject, Sized):
 
         Raises: ParseError: with line and column, and what was expected there.
         """
-        return read(text, consts, cls)
+        return parser.read(text, consts, cls)
 
-    def diff(self, other: Program) -> ProgramDifference:
+    def diff(self, other: Program) -> differences.ProgramDifference:
         """The changes that turn this program into ``other``; false, with an empty text, iff the two are equal."""
-        return difference(self, other)
+        return differences.difference(self, other)
 
     def with_outs(self, outs: Sequence[int]) -> Program:
         """The same equations with the values of these numbers as results."""

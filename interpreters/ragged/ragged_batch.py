@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from ...effects.base.errors import CannotCross, MissingRule
 from ...effects.base.stack import Run, inside, perform
 from ...effects.core.arrays import ConcreteArray, scalar
-from ...effects.core.columns import BATCH, FamilyColumn
+from ...effects.core.columns import BATCH, RAGGED
 from ...effects.core.operation import Operation, result_type
 from ...effects.operations.elementwise.arithmetic import Unread
 from ...effects.operations.elementwise.bitwise import bitwise_and
@@ -446,8 +446,9 @@ class RaggedBatch(Batch):
             return self._without_rule(op, operands)
         types = op.as_results(result_type(op, tuple([x.type for x in operands])))
         kind = type(op)
-        overridden = BATCH.in_scope(kind) and not RAGGED.in_scope(kind)
-        return (batch_of_scope if overridden else RAGGED.find(kind))(op, self, types, *operands)
+        if BATCH.in_scope(kind) and not RAGGED.in_scope(kind):
+            return batch_of_scope(op, self, types, *operands)
+        return (RAGGED.find(kind) if RAGGED.has(kind) else without_cell)(op, self, types, *operands)
 
     def _without_rule(self, op: Any, operands: Sequence[Any]) -> Any:
         shown = ", ".join([str(x.type) for x in operands])
@@ -521,6 +522,3 @@ def batch_of_scope(op: Any, run: RaggedBatch, types: Sequence[ArrayType], *opera
     if isinstance(op, Elementwise):
         return run.by_bucket(op, types, operands, zeros=())
     return lengths_needed(op, run, types, operands, "the batch rule of this scope is for lanes of one length")
-
-
-RAGGED = FamilyColumn("ragged", doc="an axis whose length differs from lane to lane (vmap)", default=without_cell)

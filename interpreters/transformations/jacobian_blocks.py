@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...effects.base.errors import BadArgument
+from ...effects.base.lazy_module import LazyModule
 from ...effects.core.arrays import Array, concrete
+from ...effects.core.containers import is_container
 from ...effects.operations.elementwise.comparison import eq
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.shapes import reshape
@@ -18,13 +20,17 @@ from ...effects.trees import pytrees
 from ...effects.types import dtypes
 from ...effects.types.array_type import array_type
 from ...effects.types.extent import Extent
-from ..ragged.ragged_array import Ragged
+
+if TYPE_CHECKING:
+    from ..ragged import ragged_array
+else:
+    ragged_array = LazyModule("handlax.interpreters.ragged.ragged_array")
 
 
 def need_no_ragged(where: str, tree: Any) -> None:
     """Raises: BadArgument: an argument or result holds a ``Ragged``, whose blocks have a row for each element."""
-    for x in pytrees.leaves(tree, lambda x: isinstance(x, Ragged)):
-        if isinstance(x, Ragged):
+    for x in pytrees.leaves(tree, is_container):
+        if is_container(x) and isinstance(x, ragged_array.Ragged):
             raise BadArgument(
                 f"{where}: blocks of a Jacobian have no lanes, got a Ragged among arguments or results.",
                 hint=f"of its rows: hx.{where}(lambda data: f(hx.Ragged(data, lengths)))(x.data); y.data of a result.",

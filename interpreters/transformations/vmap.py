@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...effects.base import config
 from ...effects.base.errors import BadArgument, BadCall, NotAnArray, ShapeMismatch, TreeMismatch, need_function
+from ...effects.base.lazy_module import LazyModule
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK, installed
 from ...effects.base.tracebacks import boundary, unnamed_boundary
@@ -25,10 +26,15 @@ from ..batching.batch import Batch, JvpDirections
 from ..batching.grouped_lanes import GroupedLanes
 from ..batching.mapped_axes import dimension, flat_axes, flat_out_axes, lane_count, stacked
 from ..batching.placed_lanes import PlacedLanes
-from ..ragged.container_map import ContainerMap, flat_arguments, new_lanes
-from ..ragged.per_length import call_per_length
 from ..references.arguments import call_pure, positions_of, pure_of
 from ..references.reference import Ref
+
+if TYPE_CHECKING:
+    from ..ragged import container_map
+    from ..ragged import per_length as calls_per_length
+else:
+    container_map = LazyModule("handlax.interpreters.ragged.container_map")
+    calls_per_length = LazyModule("handlax.interpreters.ragged.per_length")
 
 
 def vmap(
@@ -100,7 +106,7 @@ def vmap(
             results = fun(*positional, **named)
             ys, out_tree = pytrees.flatten(results)
             if holds_container(out_tree, ys):
-                results = ContainerMap(lambda *_: run, run.size).results(out_axes, results)
+                results = container_map.ContainerMap(lambda *_: run, run.size).results(out_axes, results)
                 del boxes, positional, named, ys
                 return _without_leaks(run, results)
             ys = [as_array(y) for y in ys]
@@ -148,7 +154,7 @@ def _one_for_each(arguments: int, entries: int) -> TreeMismatch:
 def _over_containers(fun: Callable[..., Any], settings: Any, per_length: bool, args: Any, kwargs: Any) -> Any:
     """``vmap`` where containers, such as ragged arrays, are among the arguments, or specs of theirs among the axes."""
     in_axes, out_axes, axis_name, axis_size, *lanes = settings
-    crossing = ContainerMap(new_lanes(_lanes(*lanes), axis_name, user_site(2)), axis_size)
+    crossing = container_map.ContainerMap(container_map.new_lanes(_lanes(*lanes), axis_name, user_site(2)), axis_size)
     try:
         positional, named = crossing.arguments(in_axes, out_axes, args, kwargs)
     except NotAnArray:
@@ -156,7 +162,8 @@ def _over_containers(fun: Callable[..., Any], settings: Any, per_length: bool, a
             raise
         return _on_references(fun, settings, args, kwargs)
     if per_length:
-        return crossing.results(out_axes, call_per_length(fun, crossing.run, positional, named, out_axes))
+        results = calls_per_length.call_per_length(fun, crossing.run, positional, named, out_axes)
+        return crossing.results(out_axes, results)
     with installed(crossing.run):
         results = fun(*positional, **named)
         found = crossing.results(out_axes, results)
@@ -177,7 +184,7 @@ def _on_references(fun: Callable[..., Any], settings: Any, args: Any, kwargs: An
     One that is not mapped is read as one of the surroundings.
     """
     in_axes, out_axes, *rest, group = settings
-    leaves, tree, axes = flat_arguments(in_axes, out_axes, args, kwargs)
+    leaves, tree, axes = container_map.flat_arguments(in_axes, out_axes, args, kwargs)
     entering = [i for i, x in enumerate(leaves) if axes[i] is not None or not isinstance(x, Ref)]
     entering.sort(key=lambda i: not isinstance(leaves[i], Ref))  # first: elements may have other numbers of leaves
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...effects.base.errors import BadArgument, ProcessesDiffer
+from ...effects.base.lazy_module import LazyModule
 from ...effects.base.stack import BASE, STACK, perform
 from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete
 from ...effects.core.escaped_boxes import escaped_box_error
@@ -19,7 +20,7 @@ from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.trees import pytrees
 from ..compile.placement import over
 from ..xla.array_backend import note_placement
-from ..xla.lazy import LazyModule, runtime
+from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage
 from .requested_shardings import is_requested, leaf_name, requested
 

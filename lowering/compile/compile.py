@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from ...effects.base import config
 from ...effects.base.caches import Cache
 from ...effects.base.errors import DeletedArray, DeviceMismatch, DonatedTwice, HandlaxError, UnhandledEffect
+from ...effects.base.lazy_module import LazyModule
 from ...effects.base.monitoring import COMPILE_SECONDS, LOWER_SECONDS
 from ...effects.base.watching import finish_step, log_step
 from ...effects.core.arrays import Array, ConcreteArray, from_buffers
@@ -22,7 +23,7 @@ from ...effects.sharding.mesh import Mesh
 from ...effects.types.array_type import ArrayType
 from ...interpreters.analysis.simplify import dead_code_elimination
 from ..xla.host_callbacks import HostCallLaunch, calls_host, is_ordered, translated, with_token
-from ..xla.lazy import LazyModule, runtime
+from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage
 from .emitter import StablehloModule, lower_program
 from .placement import Placement, meshes, settle

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...effects.base.errors import BadArgument, need_function
+from ...effects.base.lazy_module import LazyModule
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
 from ..arrays.call_shardings import CallShardings
-from ..xla.lazy import LazyModule, runtime
+from ..xla.lazy import runtime
 from . import trace_cache
 from .call_fastpath import fast_path
 from .compile_options import Inline

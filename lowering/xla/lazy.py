@@ -1,28 +1,10 @@
-"""Modules imported at first use: importing handlax loads no part of jaxlib.
-
-    if TYPE_CHECKING:
-        from . import jaxlib_runtime as runtime
-    else:
-        runtime = LazyModule("handlax.lowering.xla.jaxlib_runtime")
-"""
+"""``runtime``, all calls to jaxlib of this folder: importing handlax loads no part of jaxlib."""
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-
-class LazyModule:
-    """The module called ``name``, imported at the first access to one of its names, which then becomes an attribute."""
-
-    def __init__(self, name: str):
-        self._name = name
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(importlib.import_module(self._name), name)
-        self.__dict__[name] = value
-        return value
-
+from ...effects.base.lazy_module import LazyModule
 
 if TYPE_CHECKING:
     from . import jaxlib_runtime as runtime

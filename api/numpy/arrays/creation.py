@@ -46,7 +46,6 @@ __all__ = [
 
 
 _BUFFERS = (memoryview, bytearray, python_array)  # Python's own arrays of numbers
-_WHOLE = (np.ma.MaskedArray, range, *_BUFFERS)  # what is made an array by itself where it stands in a list
 
 
 def shape_of(shape: Any, where: str) -> tuple[int, ...]:
@@ -147,7 +146,7 @@ def _from_sequence(items: Sequence[Any], dtype: Any) -> Any:
     _collect(items, kinds.update)
     if kinds <= PYTHON_NUMBERS:
         return from_numpy(_of_numbers(items, dtype, bool(kinds)), copy=False)
-    if any(issubclass(kind, _WHOLE) for kind in kinds):
+    if any(map(_is_whole, kinds)):
         return _from_sequence(_with_arrays(items), dtype)
     if any(issubclass(kind, Array) or hasattr(kind, "__handlax_array__") for kind in kinds):
         found = dtypes.result_type(*_leaves(items)) if dtype is None else dtype
@@ -159,13 +158,18 @@ def _from_sequence(items: Sequence[Any], dtype: Any) -> Any:
     return from_numpy(_numpy(items, found), copy=False)
 
 
+def _is_whole(kind: type) -> bool:
+    """Whether it is made an array by itself in a list: a range, a buffer, or of a subclass of NumPy's arrays."""
+    return issubclass(kind, (range, *_BUFFERS)) or (kind is not np.ndarray and issubclass(kind, np.ndarray))
+
+
 def _with_arrays(items: Sequence[Any]) -> list[Any]:
-    """The nested lists with arrays in place of ranges and buffers."""
+    """The nested lists with arrays in place of what is made an array by itself."""
     return [
         _with_arrays(item)
         if isinstance(item, (list, tuple))
         else _made(item, None, None)
-        if isinstance(item, _WHOLE)
+        if _is_whole(type(item))
         else item
         for item in items
     ]

@@ -1,0 +1,58 @@
+"""Modules imported at first use, and which ones ``import handlax`` leaves for then."""
+
+import subprocess
+import sys
+
+import pytest
+
+from handlax.effects.base.lazy_module import LazyModule
+
+# ... and programs without ragged arrays, texts of programs, special functions, masked arrays
+LATER = (
+    "handlax.interpreters.ragged", "handlax.effects.programs.parser", "handlax.effects.programs.diff",
+    "handlax.effects.operations.special.special_functions", "handlax.effects.operations.reductions.generic_reduce",
+    "handlax.effects.operations.reductions.softmax", "handlax.lax", "handlax.nn", "jaxlib", "numpy.ma", "scipy",
+    "difflib", "fractions",
+)  # fmt: skip
+
+PROGRAM = """
+import sys
+import handlax as hx
+{use}
+print(*[name for name in sys.argv[1:] if name in sys.modules])
+"""
+
+
+def loaded(use: str) -> list[str]:
+    """Give the modules of LATER that a program has loaded."""
+    code = [sys.executable, "-P", "-c", PROGRAM.format(use=use), *LATER]
+    return subprocess.run(code, capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_the_module_is_imported_when_a_name_of_it_is_used():
+    fractions = LazyModule("fractions")
+    assert fractions.__dict__ == {"_name": "fractions"}
+    assert fractions.Fraction(1, 2) == 0.5
+    assert "Fraction" in fractions.__dict__
+    with pytest.raises(AttributeError, match="Fractoin"):
+        fractions.Fractoin
+
+
+def test_importing_the_package_loads_none_of_what_most_programs_do_not_need():
+    assert loaded("") == []
+
+
+def test_nor_do_transformations_of_ordinary_functions():
+    assert loaded("""
+f, x = lambda x: hx.numpy.tanh(x @ x).sum(), hx.numpy.ones((2, 2))
+hx.vmap(hx.grad(f))(x[None]), hx.jacfwd(f)(x), hx.make_program(f)(x), hx.jvp(f, (x,), (x,))
+""") == []
+
+
+@pytest.mark.parametrize("use", [
+    "hx.vmap(lambda x: x.sum(), in_axes=hx.ragged_axis)(hx.Ragged(hx.numpy.ones(3), (2, 1)))",
+    "hx.columns.ragged",
+    "hx.explain_rules(hx.operations.ReduceSum)",
+])
+def test_rules_of_ragged_arrays_are_all_loaded_with_the_first_use(use):
+    assert {"handlax.interpreters.ragged", "handlax.effects.operations.reductions.generic_reduce"} <= {*loaded(use)}
