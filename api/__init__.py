@@ -241,6 +241,7 @@ _DECLARED = {
     "effects.control.debug_callbacks": "DebugCallback DebugPrint",
     "effects.operations.collectives.collective": "Psum Pprod Pmax Pmin Pbroadcast Ppermute AllGather PsumScatter "
     "AllToAll AxisIndex Pvary Punvary",
+    "effects.operations.fft": "Fft",
     "effects.operations.reductions.generic_reduce": "Reduce",
     "effects.operations.reductions.softmax": "Softmax",
     "effects.operations.special.special_functions": "Digamma Igamma IgammaGradA Igammac Lgamma Polygamma "

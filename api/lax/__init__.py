@@ -110,6 +110,8 @@ from ..effects.operations.elementwise.transcendental import sin as sin
 from ..effects.operations.elementwise.transcendental import sinh as sinh
 from ..effects.operations.elementwise.transcendental import tan as tan
 from ..effects.operations.elementwise.transcendental import tanh as tanh
+from ..effects.operations.fft import FftType as FftType
+from ..effects.operations.fft import fft as fft
 from ..effects.operations.indexing.dynamic_slicing import dynamic_index_in_dim as dynamic_index_in_dim
 from ..effects.operations.indexing.dynamic_slicing import dynamic_slice as dynamic_slice
 from ..effects.operations.indexing.dynamic_slicing import dynamic_slice_in_dim as dynamic_slice_in_dim

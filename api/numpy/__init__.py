@@ -4,6 +4,8 @@ Folders and files are chapters of NumPy's reference; what a chapter exports is i
 ``handlax.numpy.linalg``; this folder's files may import those of all sub-folders.
 """
 
+import typing as _typing
+from importlib import import_module as _import_module
 from types import ModuleType as _ModuleType
 
 from . import linalg as linalg
@@ -42,9 +44,23 @@ from .statistics.order_statistics import *
 from .statistics.set_routines import *
 from .statistics.sorting_searching import *
 
+if _typing.TYPE_CHECKING:
+    from . import fft as fft
+
+_MODULES = ("fft", "linalg")  # those that are not there yet are loaded when first asked for
+
 __all__ = [
-    name for name, value in globals().items()
-    if name[0] != "_" and (name == "linalg" or not isinstance(value, _ModuleType))
+    *_MODULES, *[name for name, value in globals().items() if name[0] != "_" and not isinstance(value, _ModuleType)]
 ]  # fmt: skip
 
 _attach(globals())
+
+if not _typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> _typing.Any:
+        if name in _MODULES:
+            return _import_module(f".{name}", __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -63,6 +63,7 @@ LIMITS: dict[str, dict[str, float]] = {
     "sum": {"f16": 2_000, "bf16": 4_000, "float": 300_000, "complex": 300_000, "int": inf},
     "reduction": {"f16": 4_000, "bf16": 4_000, "float": inf, "int": inf},
     "contraction": {"f16": 16_000, "bf16": 16_000, "float": 460_000, "complex": 460_000, "int": 64_000},
+    "fourier": {"float": 16_000, "complex": 16_000},
     "random": {"f16": 2_000, "bf16": 2_000, "float": 2_000, "int": 2_000},
 }
 if VECTORS:

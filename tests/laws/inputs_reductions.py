@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from handlax.effects.operations import dot_general as c
+from handlax.effects.operations import fft as f
 from handlax.effects.operations import linalg as a
 from handlax.effects.operations.foundations.shapes import ReduceSum
 from handlax.effects.operations.reductions import cumulative as u
@@ -121,4 +122,24 @@ LINEAR_ALGEBRA = [
     ],
 ]
 
-CASES = [*CONTRACTIONS, *REDUCTIONS, *CUMULATIVE, *SORTING, *LINEAR_ALGEBRA]
+_F = f.FftType
+TRANSFORMS = [
+    *[
+        Case(f.Fft(kind, lengths), (PLAIN,), shapes, dtypes.COMPLEX)
+        for kind in (_F.FFT, _F.IFFT)
+        for lengths, shapes in (
+            ((5,), (((5,),), ((2, 5),), ((0, 5),))), ((4, 3), (((4, 3),), ((2, 4, 3),))), ((0,), (((2, 0),),)),
+            ((2, 3, 2, 3, 2), (((2, 3, 2, 3, 2),),)),
+        )
+    ],
+    *[
+        Case(f.Fft(kind, n), (PLAIN,), tuple((shape,) for shape in shapes), family)
+        for n in ((5,), (6,), (1,), (3, 4), (2, 3, 2, 3))
+        for kind, family, last in ((_F.RFFT, f._REALS, n[-1]), (_F.IRFFT, dtypes.COMPLEX, n[-1] // 2 + 1))
+        for shapes in [((*n[:-1], last), (2, *n[:-1], last), (0, *n[:-1], last))]
+    ],
+    Case(f.Fft(_F.RFFT, (0,)), (PLAIN,), (((2, 0),),), f._REALS),
+    Case(f.Fft(_F.IRFFT, (0,)), (PLAIN,), (((2, 1),),), dtypes.COMPLEX),
+]
+
+CASES = [*CONTRACTIONS, *REDUCTIONS, *CUMULATIVE, *SORTING, *LINEAR_ALGEBRA, *TRANSFORMS]
