@@ -16,6 +16,7 @@ from . import (
     rows_sharded,
     rows_start,
     rows_trace,
+    rows_vocabulary,
 )
 from .timing import Row
 
@@ -29,6 +30,7 @@ THEMES = {
     "control": rows_control.ROWS + rows_grouped.ROWS,
     "ragged": rows_ragged.ROWS,
     "containers": rows_containers.ROWS,
+    "vocabulary": rows_vocabulary.ROWS,
     "growth": rows_growth.ROWS,
 }
 

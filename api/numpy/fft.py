@@ -1,4 +1,4 @@
-"""``handlax.numpy.fft``: discrete Fourier transforms along any axes, their frequencies, and shifts, under JAX's names."""
+"""``handlax.numpy.fft``: Fourier transforms along any axes, their frequencies, and shifts, under JAX's names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..effects.operations.manipulation.slicing import pad
 from ..effects.types import dtypes
 from ..effects.types.extent import positive
 from .arrays.argument_conversion import array_of, inexact, like
-from .arrays.creation import placed
+from .arrays.creation import array, placed
 from .arrays.shape_manipulation import moveaxis, roll
 
 __all__ = [
@@ -240,7 +240,7 @@ def _frequencies(name: str, k: Any, n: int, d: Any, dtype: Any, device: Any) -> 
         raise BadArgument(f"{name}: d must be a number, got {d}.")
     kind = dtypes.default_float() if dtype is None else dtypes.canonical(dtype)
     wide = dtypes.to_real(dtypes.to_inexact(kind))
-    step = convert(array_of(d) * n, wide)
+    step = array(d * n, wide)
     return placed(convert(div(convert(k, wide), shapes.broadcast(step, k.shape)), kind), device)
 
 

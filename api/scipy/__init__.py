@@ -7,9 +7,10 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-__all__ = ["integrate"]
+__all__ = ["fft", "integrate"]
 
 if _TYPE_CHECKING:
+    from . import fft as fft
     from . import integrate as integrate
 else:
 

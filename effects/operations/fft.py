@@ -20,8 +20,9 @@ from .elementwise.bitwise import bitwise_or
 from .elementwise.comparison import eq, select_n
 from .elementwise.complex_parts import conj
 from .elementwise.conversion import convert
-from .foundations.shapes import broadcast_in_dim, canonical_shape, move_axis
+from .foundations.shapes import broadcast_in_dim, canonical_shape
 from .manipulation.creation import iota
+from .manipulation.last_axes import OnLastAxes
 
 
 class FftType(enum.IntEnum):
@@ -43,22 +44,23 @@ _REALS = frozenset({float32, float64})
 _MOST = 3  # XLA transforms up to three dimensions at once
 
 
-# y[k] = sum over n of x[n] e^(-2 pi i k n / N) over the last dimensions, of sizes ``lengths``: FFT; IFFT is its inverse.
+# y[k] = sum over n of x[n] e^(-2 pi i k n / N) over the last dimensions, of sizes ``lengths``: FFT; IFFT its inverse.
 # RFFT is FFT of reals, and IRFFT its inverse: of the last dimension they have the first half, N // 2 + 1 elements
 @operation
-class Fft:
+class Fft(OnLastAxes):
     kind: FftType
     lengths: tuple[int, ...]
+    last_axes = property(lambda op: len(op.lengths))
     dtypes = _REALS | COMPLEX
     workload = "fourier"
 
     def result_type(op, x):
         if x.dtype not in (_REALS if op.kind is FftType.RFFT else COMPLEX):
-            wanted = "reals" if op.kind is FftType.RFFT else "complex numbers"
-            raise BadArgument(f"fft: {op.kind.name} takes {wanted} of 32 or 64 bits for each part, got {x}.")
+            numbers = "reals" if op.kind is FftType.RFFT else "complex numbers"
+            raise BadArgument(f"fft: {op.kind.name} takes {numbers} of 32 or 64 bits for each part, got {x}.")
         count = len(op.lengths)
         if not 0 < count <= len(x.shape):
-            raise ShapeMismatch(f"fft: there must be a length for some of the last dimensions of {x}, got {op.lengths}.")
+            raise ShapeMismatch(f"fft: there must be lengths for some of the last dimensions of {x}, got {op.lengths}.")
         outer, half = x.shape[:-count], (*op.lengths[:-1], op.lengths[-1] // 2 + 1)
         wanted = half if op.kind is FftType.IRFFT else op.lengths
         if x.shape[-count:] != wanted:
@@ -78,9 +80,6 @@ class Fft:
         if len(op.lengths) == 1:
             return _OF_ONE[op.kind](x, op.lengths[0])
         return _OF_SEVERAL[op.kind](x, op.lengths, range(-len(op.lengths), 0))
-
-    def batch(op, dims, x):
-        return perform(op, move_axis(x, dims[0], 0)), 0
 
     jvp = linear
 

@@ -14,6 +14,7 @@ from ...effects.operations.elementwise.comparison import select
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.shapes import ReduceSum, broadcast_in_dim, full, move_axis, reduce_sum
 from ...effects.operations.linalg import Cholesky, TriangularSolve
+from ...effects.operations.manipulation.last_axes import OnLastAxes
 from ...effects.operations.manipulation.slicing import pad
 from ...effects.operations.reductions.cumulative import Cumlogsumexp, Cummax, Cummin, Cumprod, Cumsum
 from ...effects.operations.reductions.generic_reduce import Reduce
@@ -155,6 +156,13 @@ def largest(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
         widths = [(0, more if d == at else 0, 0) for d in range(part.ndim)]
         parts.append(pad(part, scalar(lowest(kind), kind), widths))
     return run.by_bucket(op, types, [parts])
+
+
+@RAGGED.rule(OnLastAxes)
+@mixing(lambda op, x, *others: range(len(x.type.shape) - op.last_axes, len(x.type.shape)))
+def on_last_axes(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -> Any:
+    """Transforms and factorisations along a ragged axis are of its length."""
+    return equal_lengths(op, run, types, *operands)
 
 
 RAGGED.rule(PureCallback)(equal_lengths)  # the function takes arrays of one shape

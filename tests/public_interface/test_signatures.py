@@ -12,7 +12,7 @@ MODULES = (
     "", "lax", "lax.linalg", "numpy", "numpy.linalg", "numpy.fft", "nn", "nn.initializers", "random", "tree",
     "tree_util", "dtypes", "ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives", "debug",
     "experimental", "scipy.special", "scipy.linalg", "ops", "test_util", "flatten_util", "example_libraries.optimizers",
-    "scipy.integrate",
+    "scipy.integrate", "scipy.fft",
     "sharding", "distributed", "experimental.mesh_utils", "experimental.multihost_utils",
     "dlpack", "monitoring", "profiler",
 )  # fmt: skip

@@ -1,0 +1,60 @@
+"""Transforms of arrays: compiled beside JAX, eager beside NumPy and beside JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .jitted import run_time
+from .sides import OURS, Side, assert_agree, seeded
+from .timing import Prepare, Row, timed
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function of a namespace such as NumPy's and an array."""
+
+    title: str
+    f: Callable[[Any, Any], Any]
+    data: np.ndarray[Any, Any]
+
+    def __str__(self) -> str:
+        return f"{self.title}, {self.data.dtype.name}{list(self.data.shape)}"
+
+    def jitted(self, side: Side) -> tuple[Any, list[Any]]:
+        return side.lib.jit(lambda x: self.f(side.np, x)), [side.array(self.data)]
+
+    def eager(self, side: Side) -> Prepare:
+        x = side.array(self.data)
+        return lambda: lambda: self.f(side.np, x)
+
+    def beside_numpy(self, side: Side) -> Prepare:
+        return self.eager(side) if side is OURS else lambda: lambda: self.f(np, self.data)
+
+
+def agree(ours: Any, theirs: Any) -> None:
+    assert_agree(ours, theirs, 1e-4, 1e-3)
+
+
+def _complex(*shape: int) -> np.ndarray[Any, Any]:
+    return (seeded(*shape) + 1j * seeded(*shape, seed=1)).astype(np.complex64)
+
+
+COMPILED = [
+    Call("fft", lambda np, x: np.fft.fft(x), _complex(128, 1024)),
+    Call("fftn", lambda np, x: np.fft.fftn(x), _complex(64, 64, 32)),
+    Call("rfft", lambda np, x: np.fft.rfft(x), seeded(128, 1024)),
+    Call("irfft2", lambda np, x: np.fft.irfft2(x), _complex(512, 257)),
+]
+EAGER = [
+    *[Call("fft", lambda np, x: np.fft.fft(x), _complex(*shape)) for shape in ((1000,), (10, 1000), (1000, 1000))],
+    *[Call("rfft2", lambda np, x: np.fft.rfft2(x), seeded(*shape)) for shape in ((32, 32), (100, 100), (1000, 1000))],
+]
+ROWS = [
+    *[Row(f"compiled {call}", 1.00, run_time(call.jitted, agree, 3)) for call in COMPILED],
+    *[Row(f"eager {call}, beside JAX", 1.50, timed(call.eager, check=agree)) for call in EAGER],
+    *[Row(f"eager {call}, beside NumPy", 1.50, timed(call.beside_numpy, check=agree)) for call in EAGER],
+]

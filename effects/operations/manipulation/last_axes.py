@@ -1,0 +1,30 @@
+"""Operations on the last axes of arrays, such as transforms and factorisations: one for each slice along the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...base.stack import perform
+from ...core.operation import Operation
+from .slicing import axis_at, lane_count
+
+
+class OnLastAxes(Operation):
+    """An operation on the last axes of its operands, once for each index of the axes before, which all of them share.
+
+        op(x)[i] == op(x[i])
+
+    ``last_axes``: on how many axes of the first operand it is.
+    """
+
+    __slots__ = ()
+
+    @property
+    def last_axes(self) -> int:
+        return 2
+
+    def batch(op: Any, dims: tuple[int | None, ...], *xs: Any) -> tuple[Any, Any]:
+        """The same operation, lanes at the front."""
+        size = lane_count(xs, dims)
+        y = perform(op, *[axis_at(x, d, 0, size) for x, d in zip(xs, dims)])
+        return y, (0,) * len(y) if op.multiple_results else 0
