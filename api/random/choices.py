@@ -39,7 +39,7 @@ from ..effects.operations.reductions.reductions import argmax
 from ..effects.operations.reductions.sorting import sort_key_val, top_k
 from ..effects.types.array_type import array_type
 from ..effects.types.dtypes import FLOATING, INTEGER, default_int, int32
-from ..effects.types.extent import Extent, extents_in, fits, is_size
+from ..effects.types.extent import Extent, extents_in, fits, is_size, unbound
 from ..effects.types.extent import single as single_size
 from .basic_samplers import floating, randint, spread, unit
 from .keys import pair, single
@@ -73,6 +73,7 @@ def permutation(
 
 def _population(name: str, x: Any) -> Any:
     """A size as such, anything else as an array with a dimension."""
+    x = unbound(x)
     if type(x) is Extent:
         return x
     if not isinstance(x, Array) and isinstance(x, (int, np.integer)) and not isinstance(x, bool):

@@ -10,7 +10,7 @@ the stack is ``run.outer`` of that handler's run, so that what the rule performs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from contextvars import ContextVar, Token
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -63,6 +63,7 @@ class Run:
     label: str  # its name in messages, ``vmap('batch')``; empty: part of another handler, and not shown
     owns_boxes: bool = True  # whether values under this run may be boxes that are none outside of it
     records_everything: bool = False  # so that no handler further out receives any operation
+    lengths: Container[int] = ()  # the numbers of the lengths that its lanes have
 
     def __init__(self, outer: Run, label: str, site: RawSite | None = None):
         self.outer = outer
@@ -104,6 +105,11 @@ class Run:
         finally:
             cell.site = outside
             STACK.reset(token)
+
+    @property
+    def home(self) -> Run:
+        """The run that was installed for these lanes, of those that answer for them in bodies."""
+        return self
 
     @property
     def labeller(self) -> CodeLabeller:

@@ -34,7 +34,7 @@ from ..trees import pytrees
 from ..trees.structure import describe
 from ..types.dtype_promotion import promote
 from ..types.dtypes import iinfo, int32
-from ..types.extent import Extent, is_size, positive
+from ..types.extent import Extent, is_size, positive, unbound
 from .eager_control import EagerCarry, concrete_or_none, unrolled_scan, unrolls
 from .recorded_bodies import (
     RecordedBody,
@@ -165,6 +165,7 @@ def _length(slices: list[Any], tree: Any, length: Any) -> int:
     """The number of iterations of a scan, from ``length`` and the leading sizes, which must agree."""
     if length is not None:
         hint = "make it static (static_argnums), or use fori_loop, which takes bounds that are computed."
+        length = unbound(length)
         length = positive(length) if type(length) is Extent else _static_integer("scan", "length", length, hint)
         if length < 0:
             raise BadArgument(f"scan: length must not be negative, got {length}.")
@@ -352,8 +353,9 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
     """
     need_function("fori_loop", body_fun)
     first, last, length = _bounds(as_array(lower), as_array(upper))
-    if length is None and Extent in (type(lower), type(upper)) and is_size(lower) and is_size(upper):
-        length = positive(upper - lower)
+    low, high = unbound(lower), unbound(upper)
+    if length is None and Extent in (type(low), type(high)) and is_size(low) and is_size(high):
+        length = positive(high - low)
     one = scalar(1, first.type.dtype, first.type.weak)
     if length is not None:
 

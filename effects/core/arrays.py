@@ -37,6 +37,7 @@ from ..trees import pytrees
 from ..types import dtypes
 from ..types.array_type import ArrayType, array_type
 from ..types.casting import number_data
+from ..types.lengths import read
 from .array_backend import InstalledBackend
 from .array_shards import OnDevices
 
@@ -322,6 +323,16 @@ class Box(Array):
     __slots__ = ("type", "run")
     type: ArrayType
     run: Run
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        type = self.type
+        return read(*type.shape) if type.ragged else type.shape
+
+    @property
+    def size(self) -> Any:
+        type = self.type
+        return read(type.size)[0] if type.ragged else type.size
 
     @property
     def made_at(self) -> Site:

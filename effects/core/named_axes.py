@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from ..base.errors import BadArgument, UnboundAxis
 from ..base.stack import Binding, Run, current
 from ..sharding.mesh_scope import get_abstract_mesh
+from ..types.lengths import read
 
 # Name and size of an axis. A size is looked up once, when an operation is performed: rules may meet it where the same
 # name is that of another axis.
@@ -110,4 +111,4 @@ def axis_size(axis_name: Any) -> int:
 
     Raises: UnboundAxis: no handler binds the axis. BadArgument: an axis is named twice.
     """
-    return prod([size for _, size in bound_axes("axis_size", axis_name)])
+    return read(prod([size for _, size in bound_axes("axis_size", axis_name)]))[0]

@@ -22,6 +22,7 @@ from ..base.value_identity import bits
 from ..base.wrapping import wraps
 from ..trees import pytrees
 from ..types.array_type import INVARIANT, as_array_type
+from ..types.extent import unbound
 from .columns import COLUMNS, Rule, where_written
 
 C = TypeVar("C")
@@ -300,7 +301,9 @@ def _build(cls: type, effectful: bool, **declarations: Any) -> type[Operation]:
     register_operation_name(kind)
     for column, cell in {**kind.family_cells, **cells}.items():
         COLUMNS[column].rule(kind)(cell)
-    if "__post_init__" in namespace:
+    if not kind.__module__.startswith("handlax."):
+        kind.__init__ = _init_outside
+    elif "__post_init__" in namespace:
         kind.__init__ = _checked_init
     return kind
 
@@ -393,6 +396,13 @@ def _checked_init(self: Any, *args: Any, **kwargs: Any) -> None:
     """``__init__`` of an operation whose block has a ``__post_init__``."""
     Operation.__init__(self, *args, **kwargs)
     self.__post_init__()
+
+
+def _init_outside(self: Any, *args: Any, **kwargs: Any) -> None:
+    """``__init__`` of an operation whose block is outside the package, where sizes are bound to lanes."""
+    Operation.__init__(self, *map(unbound, args), **{name: unbound(value) for name, value in kwargs.items()})
+    if hasattr(self, "__post_init__"):
+        self.__post_init__()
 
 
 @dataclasses.dataclass(init=False, repr=False, eq=False, frozen=True)

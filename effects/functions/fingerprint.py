@@ -30,6 +30,7 @@ from ..sharding.mesh import AbstractMesh, Mesh
 from ..sharding.named_sharding import NamedSharding, SingleDeviceSharding
 from ..sharding.partition_spec import PartitionSpec
 from ..types.array_type import ArrayType
+from ..types.extent import unbound
 from .captured import jit_info
 from .code_reads import (
     NUMPY_DISPATCHER,
@@ -138,6 +139,7 @@ class KeyedValue:
 
 def static_key(x: Any, depth: int = 8) -> Any:
     """The key of a static argument; containers and dataclasses enter with their present contents."""
+    x = unbound(x)
     kind = type(x)
     if isinstance(x, Array):
         return kind, ByIdentity(x)

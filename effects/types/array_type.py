@@ -10,7 +10,8 @@ import numpy as np
 
 from ..base.immutables import ImmutableObject, setter
 from .dtype_families import ANY_INEXACT, ExtendedDType, float0, short_name
-from .extent import Extent, Sized, extents_in, with_sizes
+from .extent import SYMBOLIC, Extent, Sized, as_size, extents_in, with_sizes
+from .lengths import read
 
 Shape = tuple[int, ...]
 
@@ -25,7 +26,7 @@ class ArrayType(ImmutableObject, Sized):
     (f32[3], True)
     """
 
-    __slots__ = ("shape", "dtype", "weak", "varying", "size", "nbytes", "__weakref__")
+    __slots__ = ("shape", "dtype", "weak", "varying", "size", "nbytes", "ragged", "__weakref__")
     _guard = ("types", "t.update(shape=..., dtype=...) makes another one.")
     shape: Shape
     dtype: Any
@@ -33,6 +34,7 @@ class ArrayType(ImmutableObject, Sized):
     varying: frozenset[tuple[Hashable, int]]
     size: int
     nbytes: int
+    ragged: bool  # whether a size is an extent
 
     def __new__(cls, shape: Sequence[int], dtype: Any, weak: bool = False) -> ArrayType:
         return array_type(tuple(shape), dtype, weak)
@@ -98,7 +100,7 @@ class ArrayType(ImmutableObject, Sized):
 
 
 INVARIANT: frozenset[tuple[Hashable, int]] = frozenset()
-_SETTERS = tuple([setter(ArrayType, name) for name in ("shape", "dtype", "weak", "varying", "size", "nbytes")])
+_SETTERS = tuple([setter(ArrayType, name) for name in ArrayType.__slots__ if name != "__weakref__"])
 _INTERNED: dict[tuple[Any, ...], ArrayType] = {}
 
 
@@ -113,9 +115,10 @@ def array_type(
     if not isinstance(dtype, np.dtype | ExtendedDType):
         dtype = np.dtype(dtype)
     new: ArrayType = object.__new__(ArrayType)
-    sizes = tuple([size if isinstance(size, Extent) else int(size) for size in shape])
+    sizes = tuple([as_size(size) if isinstance(size, SYMBOLIC) else int(size) for size in shape])
     size = prod(sizes)
-    for assign, value in zip(_SETTERS, (sizes, dtype, bool(weak), varying, size, size * int(dtype.itemsize))):
+    nbytes, ragged = size * int(dtype.itemsize), Extent in map(type, sizes)
+    for assign, value in zip(_SETTERS, (sizes, dtype, bool(weak), varying, size, nbytes, ragged)):
         assign(new, value)
     # setdefault: two threads that create the same type get one object
     new = _INTERNED.setdefault((new.shape, new.dtype, new.weak, varying), new)
@@ -132,7 +135,7 @@ class OfArrayType:
 
     @property
     def shape(self) -> Shape:
-        return self.aval.shape
+        return read(*self.aval.shape) if self.aval.ragged else self.aval.shape
 
     @property
     def dtype(self) -> Any:

@@ -42,7 +42,7 @@ from . import dtype_families
 from .dtype_families import *
 from .dtype_families import BY_NAME
 from .dtype_promotion import promote, promote_all
-from .extent import Extent
+from .extent import SYMBOLIC
 from .widths import NARROWER, kept, requested
 
 __all__ = [
@@ -285,7 +285,7 @@ def _pair(arg: Any) -> tuple[Any, bool]:
         return _named(arg)
     if _scalar_kind(arg.__class__) is not None:
         return number_type(arg)
-    if type(arg) is Extent:  # an integer, weakly typed
+    if isinstance(arg, SYMBOLIC):  # an integer, weakly typed
         return default_int(), True
     return canonicalize_dtype(arg), bool(getattr(arg, "weak_type", False))
 

@@ -105,7 +105,7 @@ class Extent(ImmutableObject):
     def __bool__(self) -> bool:
         if self.least > 0:
             return True
-        return bool(self != 0) if _in_package() else bool(self.value != 0)
+        return bool(self != 0) if in_package() else bool(self.value != 0)
 
     @property
     def value(self) -> Any:
@@ -178,28 +178,24 @@ class Extent(ImmutableObject):
 
         Equal extents are one object, which Python compares first.
         """
-        if self is other or _in_package():
-            return self is other
-        return NotImplemented if other is None else self.value == other
+        return equal(self, other, in_package())
 
     def __ne__(self, other: object) -> Any:
-        if self is other or _in_package():
-            return self is not other
-        return NotImplemented if other is None else self.value != other
+        return differs(self, other, in_package())
 
     __hash__ = object.__hash__
 
     def __le__(self, other: Any) -> Any:
-        return _decided(operator.le, self, other, _in_package())
+        return decided(operator.le, self, other, in_package())
 
     def __lt__(self, other: Any) -> Any:
-        return _decided(operator.lt, self, other, _in_package())
+        return decided(operator.lt, self, other, in_package())
 
     def __ge__(self, other: Any) -> Any:
-        return _decided(operator.ge, self, other, _in_package())
+        return decided(operator.ge, self, other, in_package())
 
     def __gt__(self, other: Any) -> Any:
-        return _decided(operator.gt, self, other, _in_package())
+        return decided(operator.gt, self, other, in_package())
 
     def __repr__(self) -> str:
         text = ""
@@ -214,6 +210,16 @@ class Extent(ImmutableObject):
 
 
 _set_terms = setter(Extent, "terms")
+
+
+class BoundSize:
+    """A base of sizes that belong to certain lanes."""
+
+    __slots__ = ()
+    extent: Any  # the size. Raises: EscapedBox: it is used elsewhere
+
+
+SYMBOLIC = (Extent, BoundSize)
 
 
 def _value_operator(f: Callable[[Any, Any], Any], reflected: bool) -> Any:
@@ -402,13 +408,14 @@ def most(size: Any, bound: Callable[[Monomial], float], lanes: int = 0) -> float
     return sum([f * bound(m) if m else f * max(lanes, 1) for m, f in size.terms if f > 0 or not m])
 
 
-def _in_package() -> bool:
+def in_package() -> bool:
     """Whether the method that asks was called in the package, rather than by the user."""
     return is_internal(sys._getframe(2).f_code.co_filename)
 
 
 def _terms(size: Any) -> Any:
     """The terms of an extent or integer; None: it is neither."""
+    size = unbound(size)
     if type(size) is Extent:
         return size.terms
     if isinstance(size, bool) or not hasattr(size, "__index__") or (hasattr(size, "dtype") and size.shape):
@@ -445,7 +452,20 @@ def _quotient(n: Extent, divisor: Any) -> Any:
     return extent(found)
 
 
-def _decided(f: Callable[[Any, Any], Any], n: Extent, other: Any, internal: bool) -> Any:
+def equal(n: Extent, other: Any, internal: bool) -> Any:
+    """``n == other``: in the package whether both are one extent, for the user, unless they are, of the values."""
+    other = unbound(other)
+    if n is other or internal:
+        return n is other
+    return NotImplemented if other is None else n.value == other
+
+
+def differs(n: Extent, other: Any, internal: bool) -> Any:
+    found = equal(n, other, internal)
+    return not found if isinstance(found, bool) else found if found is NotImplemented else n.value != unbound(other)
+
+
+def decided(f: Callable[[Any, Any], Any], n: Extent, other: Any, internal: bool) -> Any:
     """A comparison: a bool where it is the same for all lengths, else, for the user, of the values."""
     if _terms(other) is not None:
         difference = n - other
@@ -477,14 +497,25 @@ def single(size: Any) -> int:
     return min(1, size) if isinstance(size, int) else 1
 
 
+def unbound(x: Any) -> Any:
+    """What is, or in tuples has, sizes as the package has them: extents in place of those that are bound to lanes."""
+    if isinstance(x, BoundSize):
+        return x.extent
+    if type(x) is tuple and any([isinstance(item, (tuple, BoundSize)) for item in x]):
+        return tuple([unbound(item) for item in x])
+    return x
+
+
 def as_size(size: Any) -> Any:
     """A size: an extent as it is, anything else as a Python integer."""
-    return size if type(size) is Extent else size.__index__()
+    if type(size) is Extent:
+        return size
+    return size.extent if isinstance(size, BoundSize) else size.__index__()
 
 
 def is_size(x: Any) -> bool:
     """Whether ``x`` is one size: a Python integer or an extent."""
-    return isinstance(x, (int, Extent))
+    return isinstance(x, (int, Extent, BoundSize))
 
 
 class Sized:
@@ -501,6 +532,8 @@ class Sized:
 
 def extents_in(value: Any) -> list[Extent]:
     """The extents in the fields of an operation, or in a shape: in nested tuples, in types, and in programs."""
+    if isinstance(value, BoundSize):
+        value = value.extent
     if type(value) is Extent:
         return [value]
     if isinstance(value, tuple):
@@ -510,6 +543,8 @@ def extents_in(value: Any) -> list[Extent]:
 
 def with_sizes(value: Any, size: Callable[[Extent], int]) -> Any:
     """The field or shape with every extent replaced by its size."""
+    if isinstance(value, BoundSize):
+        value = value.extent
     if type(value) is Extent:
         return size(value)
     if isinstance(value, Sized):

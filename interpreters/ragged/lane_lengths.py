@@ -254,6 +254,7 @@ class RaggedLanes:
         self.make_numbers = make_numbers
         self.lengths = lengths
         self.outer = outer
+        self.home: Run | None = None  # the run that was installed for them
         self.known = all([n.known is not None for n in lengths.values()])
         self._numbers: dict[Any, int] = {}
         self._derived: dict[Extent, LaneLengths] = {}
@@ -264,6 +265,7 @@ class RaggedLanes:
         rest = iter(values)
         lengths = {k: n if n.known is not None else n.as_operand(next(rest), outer) for k, n in self.lengths.items()}
         new = RaggedLanes(self.count, lengths, outer, self.first, self.make_numbers)
+        new.home = self.home
         if self.make_numbers is not None:
             new.numbers = next(rest)
         return new

@@ -89,8 +89,18 @@ class RaggedBatch(Batch):
     def __init__(self, outer: Run, lanes: RaggedLanes, axis_name: Any = None, site: Any = None):
         super().__init__(outer, lanes.count, axis_name, site)
         self.lanes = lanes
+        if lanes.home is None:
+            lanes.home = self
         if lanes.lengths:
             self.label = "ragged " + self.label
+
+    @property
+    def lengths(self) -> Container[int]:  # type: ignore[override]
+        return self.lanes.lengths
+
+    @property
+    def home(self) -> Run:
+        return self.lanes.home or self
 
     def fresh(self, outer: Run) -> RaggedBatch:
         run = type(self)(outer, self.lanes, self.axis_name)

@@ -21,6 +21,7 @@ from ...effects.programs.program import Program
 from ...effects.trees import pytrees
 from ...effects.types import dtypes
 from ...effects.types.array_type import ArrayType, array_type
+from ...effects.types.lengths import held
 from ..core.record import record
 from .derivatives import abstract
 
@@ -42,7 +43,7 @@ class ShapeDtypeStruct(ImmutableObject):
     def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False):
         if dtype is None:
             raise BadArgument("ShapeDtypeStruct: the dtype must be given, got None.")
-        for name, value in zip(self.__slots__, (tuple(shape), _any_dtype(dtype), weak_type, sharding)):
+        for name, value in zip(self.__slots__, (held(*shape), _any_dtype(dtype), weak_type, sharding)):
             object.__setattr__(self, name, value)
 
     @classmethod

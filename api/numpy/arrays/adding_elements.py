@@ -25,7 +25,7 @@ from ...effects.operations.manipulation.slicing import Concatenate
 from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.operations.reductions.sorting import sort
 from ...effects.types import dtypes
-from ...effects.types.extent import Extent, extents_in, positive
+from ...effects.types.extent import Extent, extents_in, positive, unbound
 from .argument_conversion import rows_of
 from .creation import shape_of
 from .index_reading import FILL, INT32, wrapped
@@ -64,7 +64,7 @@ def repeat(
     """
     no_sharding("repeat", out_sharding)
     x, axis = rows_of(a, axis, "repeat", one=True)
-    n = x.shape[axis]
+    n, repeats = x.shape[axis], unbound(repeats)
     if type(repeats) is Extent and total_repeat_length is None:
         return _evenly(x, positive(repeats), axis)
     repeats = as_array(repeats) if type(repeats) is Extent else repeats

@@ -39,7 +39,7 @@ from ...effects.operations.indexing.gather_windows import GatherDimensionNumbers
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape
 from ...effects.operations.manipulation.slicing import Rev, Slice, concatenate
 from ...effects.types import dtypes
-from ...effects.types.extent import Extent, positive, single
+from ...effects.types.extent import Extent, positive, single, unbound
 from ...effects.types.parts_of_axes import ceiling_divided, part_of
 from .creation import asarray
 
@@ -268,9 +268,10 @@ def bounds(item: slice, n: Any) -> tuple[int, Any, int, Any]:
     Raises: BadIndex: they are unknown.
     """
     try:
-        if Extent in (n.__class__, item.start.__class__, item.stop.__class__):
+        start, stop = unbound(item.start), unbound(item.stop)
+        if Extent in (n.__class__, start.__class__, stop.__class__):
             step = 1 if item.step is None else item.step.__index__()
-            first, behind = part_of(n, item.start, item.stop, step)
+            first, behind = part_of(n, start, stop, step)
             count = ceiling_divided(behind - first, abs(step))
             return (first, behind, step, count) if step > 0 else (behind - 1, first - 1, step, count)
         a, b, step = item.indices(n)

@@ -18,7 +18,7 @@ from ...effects.operations.manipulation.creation import broadcasted_iota, iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
 from ...effects.types import dtypes
 from ...effects.types.dtype_promotion import promote_all
-from ...effects.types.extent import Extent, as_size, fits, positive
+from ...effects.types.extent import SYMBOLIC, Extent, as_size, fits, positive, unbound
 from ...effects.types.parts_of_axes import ceiling_divided
 from .creation import array, asarray, placed
 from .joining_splitting import concatenate, stack
@@ -28,7 +28,8 @@ __all__ = ["arange", "geomspace", "linspace", "logspace", "meshgrid", "mgrid", "
 
 
 def _known(x: Any) -> Any:
-    """A scalar argument as a Python or NumPy number. Raises: ConcretizationError: it is traced."""
+    """A scalar argument as a Python or NumPy number, or a length. Raises: ConcretizationError: it is traced."""
+    x = unbound(x)
     if x.__class__ is int or x.__class__ is float or x.__class__ is Extent:
         return x
     if isinstance(x, Box):
@@ -53,7 +54,7 @@ def _whole(x: Any) -> Any:
 
 def _plain(x: Any) -> Any:
     """A bound of ``arange`` as a number of its dtype."""
-    return 0 if isinstance(x, Extent) else x
+    return 0 if isinstance(x, SYMBOLIC) else x
 
 
 def arange(

@@ -30,6 +30,7 @@ from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, broadcast_shapes
 from ...effects.operations.manipulation.slicing import Concatenate, Rev
 from ...effects.types.extent import Extent, as_size, extents_in
+from ...effects.types.lengths import read
 from .argument_conversion import array_of
 from .creation import duplicate, shape_of
 from .joining_splitting import unstack
@@ -58,7 +59,7 @@ def shape(a: Any) -> tuple[int, ...]:
     >>> shape(3.0)
     ()
     """
-    return tuple(a.shape) if hasattr(a, "shape") else array_of(a).type.shape
+    return read(*(a.shape if hasattr(a, "shape") else array_of(a).type.shape))
 
 
 def size(a: Any, axis: Any = None) -> int:
@@ -68,9 +69,9 @@ def size(a: Any, axis: Any = None) -> int:
     1
     """
     sizes = shape(a)
-    if axis is None:
-        return math.prod(sizes)
-    return math.prod([sizes[d] for d in shapes.canonical_axes(axis, len(sizes), "size")])
+    if axis is not None:
+        sizes = tuple([sizes[d] for d in shapes.canonical_axes(axis, len(sizes), "size")])
+    return read(math.prod(sizes))[0]
 
 
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:

@@ -18,7 +18,7 @@ from ...core.operation import operation
 from ...trees.pytrees import tree_map
 from ...types import dtypes
 from ...types.dtypes import ANY, EVERY, FLOATING, FOUR_BITS, INEXACT, INTEGER, NUMERIC, SIGNED
-from ...types.extent import Extent
+from ...types.extent import SYMBOLIC
 from ..foundations.elementwise_factory import Elementwise, Function, elementwise, repeated, surface, unbroadcast
 from ..foundations.half_precision import wide
 from ..foundations.shapes import broadcast
@@ -193,7 +193,7 @@ def _lower_sign(op, emit, x):
 
 def like(x: Any, number: Any) -> Any:
     """``number`` as a scalar with the dtype and weakness of ``x``; an elementwise operation broadcasts it to ``x``."""
-    if type(number) is Extent:
+    if isinstance(number, SYMBOLIC):
         return convert(number, x.type.dtype, x.type.weak)
     return scalar(number, x.type.dtype, x.type.weak)
 

@@ -26,7 +26,7 @@ from ...core.varying import vary
 from ...types import dtypes
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import FOUR_BITS, NUMERIC, ExtendedDType
-from ...types.extent import Extent, InstalledLength, as_size, is_size, length, positive
+from ...types.extent import SYMBOLIC, Extent, InstalledLength, as_size, is_size, length, positive
 from .half_precision import in_bytes
 
 
@@ -77,7 +77,7 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
     if is_size(shape):
         shape = (shape,)
     try:
-        sizes = tuple([as_size(size) if size.__class__ is not Extent else positive(size) for size in shape])
+        sizes = tuple([positive(as_size(size)) if isinstance(size, SYMBOLIC) else as_size(size) for size in shape])
     except ConcretizationError:
         sizes = (shape,) if isinstance(shape, Array) else shape
         shown = tuple([x.type if isinstance(x, Array) else x for x in sizes])
