@@ -326,13 +326,11 @@ class Box(Array):
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        type = self.type
-        return read(*type.shape) if type.ragged else type.shape
+        return read(*self.type.shape) if self.type.ragged else self.type.shape
 
     @property
     def size(self) -> Any:
-        type = self.type
-        return read(type.size)[0] if type.ragged else type.size
+        return read(self.type.size)[0] if self.type.ragged else self.type.size
 
     @property
     def made_at(self) -> Site:

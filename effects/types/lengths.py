@@ -111,10 +111,12 @@ for _f in _BINARY:
     _name = _f.__name__.strip("_")
     setattr(Length, f"__{_name}__", _arithmetic(_f))
     setattr(Length, f"__r{_name}__", _arithmetic(_f, reflected=True))
-for _name in ("neg", "pos", "invert", "abs"):
-    setattr(Length, f"__{_name}__", _arithmetic(getattr(operator, _name)))
-for _name in ("lt", "le", "gt", "ge"):
-    setattr(Length, f"__{_name}__", _comparison(getattr(operator, _name)))
+_UNARY: Any = (operator.neg, operator.pos, operator.invert, operator.abs)
+_COMPARISONS: Any = (operator.lt, operator.le, operator.gt, operator.ge)
+for _f in _UNARY:
+    setattr(Length, f"__{_f.__name__.strip('_')}__", _arithmetic(_f))
+for _f in _COMPARISONS:
+    setattr(Length, f"__{_f.__name__}__", _comparison(_f))
 
 
 def read(*sizes: Any) -> tuple[Any, ...]:
