@@ -246,6 +246,7 @@ _DECLARED = {
     "effects.operations.reductions.softmax": "Softmax",
     "effects.operations.special.special_functions": "Digamma Igamma IgammaGradA Igammac Lgamma Polygamma "
     "RandomGammaGrad RegularizedIncompleteBeta Zeta",
+    "effects.operations.windows.convolution": "ConvGeneralDilated",
     "interpreters.library.effectful.error_values": "DebugCheck Reported",
     "interpreters.library.effectful.failures": "Check",
     "interpreters.library.effectful.harvest": "Sow",

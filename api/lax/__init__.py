@@ -181,6 +181,25 @@ from ..effects.operations.special.special_functions import lgamma as lgamma
 from ..effects.operations.special.special_functions import polygamma as polygamma
 from ..effects.operations.special.special_functions import random_gamma_grad as random_gamma_grad
 from ..effects.operations.special.special_functions import zeta as zeta
+from ..effects.operations.windows.convolution_functions import conv as conv
+from ..effects.operations.windows.convolution_functions import conv_general_dilated as conv_general_dilated
+from ..effects.operations.windows.convolution_functions import conv_general_dilated_local as conv_general_dilated_local
+from ..effects.operations.windows.convolution_functions import (
+    conv_general_dilated_patches as conv_general_dilated_patches,
+)
+from ..effects.operations.windows.convolution_functions import conv_transpose as conv_transpose
+from ..effects.operations.windows.convolution_functions import conv_with_general_padding as conv_with_general_padding
+from ..effects.operations.windows.dimension_numbers import ConvDimensionNumbers as ConvDimensionNumbers
+from ..effects.operations.windows.dimension_numbers import (
+    ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers,
+)
+from ..effects.operations.windows.dimension_numbers import conv_dimension_numbers as conv_dimension_numbers
+from ..effects.operations.windows.dimension_numbers import conv_general_permutations as conv_general_permutations
+from ..effects.operations.windows.dimension_numbers import conv_general_shape_tuple as conv_general_shape_tuple
+from ..effects.operations.windows.dimension_numbers import conv_shape_tuple as conv_shape_tuple
+from ..effects.operations.windows.dimension_numbers import conv_transpose_shape_tuple as conv_transpose_shape_tuple
+from ..effects.operations.windows.geometry import padtype_to_pads as padtype_to_pads
+from ..effects.operations.windows.geometry import reduce_window_shape_tuple as reduce_window_shape_tuple
 from ..interpreters.custom.implicit import custom_linear_solve as custom_linear_solve
 from ..interpreters.custom.implicit import custom_root as custom_root
 from ..interpreters.transformations.vmap import map as map

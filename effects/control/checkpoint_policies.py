@@ -165,8 +165,8 @@ def nothing_saveable(op: Any, *types: Any, **fields: Any) -> bool:
 
 
 def dots_saveable(op: Any, *types: Any, **fields: Any) -> bool:
-    """Save the results of contractions, which are expensive to recompute."""
-    return op.workload == "contraction"
+    """Save the results of contractions and convolutions, which are expensive to recompute."""
+    return op.workload in ("contraction", "convolution")
 
 
 def dots_with_no_batch_dims_saveable(op: Any, *types: Any, **fields: Any) -> bool:

@@ -64,6 +64,7 @@ LIMITS: dict[str, dict[str, float]] = {
     "reduction": {"f16": 4_000, "bf16": 4_000, "float": inf, "int": inf},
     "contraction": {"f16": 16_000, "bf16": 16_000, "float": 460_000, "complex": 460_000, "int": 64_000},
     "fourier": {"float": 16_000, "complex": 16_000},
+    "convolution": {"f16": 30_000, "bf16": 30_000, "float": 30_000, "complex": 30_000, "int": 100_000},
     "random": {"f16": 2_000, "bf16": 2_000, "float": 2_000, "int": 2_000},
 }
 if VECTORS:

@@ -27,6 +27,7 @@ LINE = (
     "effects/operations/reductions",
     "effects/operations/special",
     "effects/operations",
+    "effects/operations/windows",
     "effects/operations/collectives",
     "effects/control",
     "effects/operators",

@@ -355,7 +355,9 @@ WITHOUT = {
         resize roll rollaxis rot90 split squeeze swapaxes tile transpose tri tril tril_indices tril_indices_from
         trim_zeros triu triu_indices triu_indices_from unravel_index unstack vsplit
         lax: DotDimensionNumbers bitcast_convert_type broadcast broadcast_in_dim broadcast_shapes broadcast_to_rank
-        broadcasted_iota collapse dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim expand_dims index_in_dim
+        broadcasted_iota collapse conv_dimension_numbers conv_general_permutations conv_general_shape_tuple
+        conv_shape_tuple conv_transpose_shape_tuple padtype_to_pads reduce_window_shape_tuple
+            dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim expand_dims index_in_dim
         index_take iota reshape rev slice slice_in_dim split squeeze tile transpose unstack
         numpy.linalg: diagonal matrix_transpose
     """,
@@ -370,7 +372,8 @@ WITHOUT = {
     """,
     "its operands have a rank of at least 1": """
         numpy: concat concatenate convolve correlate cross matmul matvec vecdot vecmat
-        lax: batch_matmul concatenate dot dot_general dynamic_update_slice_in_dim sort_key_val stack
+        lax: batch_matmul concatenate conv conv_general_dilated conv_general_dilated_local conv_general_dilated_patches
+            conv_transpose conv_with_general_padding dot dot_general dynamic_update_slice_in_dim sort_key_val stack
         numpy.linalg: cross matmul multi_dot outer tensordot vecdot
         lax.linalg: triangular_solve
         random: multivariate_normal

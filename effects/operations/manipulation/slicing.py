@@ -90,6 +90,30 @@ class Slice:
     flops = data_movement
 
 
+def padded(x: np.ndarray[Any, Any], value: Any, config: Sequence[tuple[int, int, int]]) -> np.ndarray[Any, Any]:
+    """The meaning of ``Pad``: an array of NumPy with ``value``, which may be key data, in front, behind and between."""
+    sizes, source, target = places_in_padding(x.shape, config)
+    y = np.empty((*sizes, *np.shape(value)), x.dtype)
+    y[...] = value
+    y[target] = x[source]
+    return y
+
+
+def places_in_padding(shape: Sequence[int], config: Sequence[tuple[int, int, int]]) -> tuple[Any, Any, Any]:
+    """The sizes with padding; the slices of the elements that are not removed, and those of where they are then."""
+    sizes, source, target = [], [], []
+    for (low, high, interior), n in zip(config, shape):
+        step = interior + 1
+        size = low + high + spread(n, step)
+        first = max(0, -(low // step))  # the first element that is not removed
+        count = max(0, min(n - first, -(-(size - low - first * step) // step)))
+        source.append(slice_type(first, first + count))
+        start = low + first * step
+        target.append(slice_type(start, start + count * step, step) if count else slice_type(0, 0))
+        sizes.append(size)
+    return tuple(sizes), tuple(source), tuple(target)
+
+
 # y[low + (1 + interior) i] = x[i], and value elsewhere; negative low and high remove elements
 @operation
 class Pad:
@@ -111,18 +135,7 @@ class Pad:
         return array_type(sizes, x.dtype, x.weak and value.weak)
 
     def evaluate(op, x, value):
-        y = np.empty((*op.sizes(x.shape), *value.shape), x.dtype)
-        y[...] = value
-        source, target = [], []
-        for (low, _, interior), n, size in zip(op.config, x.shape, y.shape):
-            step = interior + 1
-            first = max(0, -(low // step))  # the first element that is not removed
-            count = max(0, min(n - first, -(-(size - low - first * step) // step)))
-            source.append(slice_type(first, first + count))
-            start = low + first * step
-            target.append(slice_type(start, start + count * step, step) if count else slice_type(0, 0))
-        y[tuple(target)] = x[tuple(source)]
-        return y
+        return padded(x, value, op.config)
 
     def batch(op, dims, x, value):
         d, e = dims

@@ -1,0 +1,1 @@
+"""Convolutions and reductions over windows; may import operations and what comes before it."""

@@ -1,0 +1,311 @@
+"""Convolution: sums of products over windows that slide along the spatial dimensions.
+
+    z[n, o, s] = sum over c, k of x[n, c, stride s + dilation k - low] y[o, c, k]
+
+``x`` has zeros outside, and ``lhs_dilation - 1`` of them between neighbouring elements. With feature groups, output
+features read the input features of their group alone; with batch groups, the part of the batch of their group.
+Source: the StableHLO specification, ``convolution``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ...base.stack import perform
+from ...core.columns import multilinear, zero
+from ...core.operation import operation, result_type, shared
+from ...types.array_type import ArrayType, array_type
+from ...types.dtypes import ANY_INTEGER, COMPLEX, NUMERIC, is_complex, is_inexact, itemsize_bits, to_real
+from ..dot_general import accumulator, common_dtype
+from ..elementwise.conversion import convert
+from ..foundations.shapes import full, inverse_permutation, move_axis, reshape
+from ..manipulation.slicing import lane_count, places_in_padding, rev, spread
+from .dimension_numbers import ConvDimensionNumbers, layout
+from .geometry import need_each
+
+
+# z[n, o, s] = sum over c, k of x[n, c, strides s + dilation k - low] y[o, c, k]
+@operation
+class ConvGeneralDilated:
+    window_strides: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    lhs_dilation: tuple[int, ...]
+    rhs_dilation: tuple[int, ...]
+    dimension_numbers: ConvDimensionNumbers
+    feature_group_count: int = 1
+    batch_group_count: int = 1
+    precision: Any = None
+    preferred_element_type: Any = None
+    dtypes = NUMERIC
+    workload = "convolution"
+
+    def result_type(op, x, y):
+        return convolution_type(op, x, y)
+
+    def evaluate(op, x, y):
+        return convolver(op, x, y)(x, y)
+
+    def numpy_function(op, types):
+        return convolver(op, *types)
+
+    def batch(op, dims, x, y):
+        return batch_convolution(op, dims, x, y)
+
+    def jvp(op, primals, tangents):
+        dtype = result_type(op, tuple([x.type for x in primals])).dtype  # type: ignore[arg-type]
+        return (multilinear if is_inexact(dtype) else zero)(op, primals, tangents)
+
+    def transpose(op, ct, x, y, *, wrt):
+        return lhs_adjoint(op, ct, x, y) if wrt == 0 else rhs_adjoint(op, ct, x, y)
+
+    def lower(op, emit, x, y):
+        return lower_convolution(op, emit, x, y)
+
+    def flops(op, operands, results):
+        return 2 * op.workload_size(*operands)
+
+    def workload_size(op, x, y):
+        """The number of multiplications."""
+        return op.result_type(x, y).size * prod([y.shape[d] for d in op.dimension_numbers[1][1:]])
+
+
+def convolution_type(op: Any, x: ArrayType, y: ArrayType) -> ArrayType:
+    """The type of a convolution, whose dimensions, groups, sizes and dtypes are checked."""
+    rank = len(x.shape)
+    if rank != len(y.shape) or rank < 2:
+        raise ShapeMismatch(f"conv_general_dilated: operands must have one rank, at least 2, got {x} and {y}.")
+    need_each("conv_general_dilated", x.shape[2:], {
+        "window_strides": op.window_strides, "padding": op.padding, "lhs_dilation": op.lhs_dilation,
+        "rhs_dilation": op.rhs_dilation,
+    })  # fmt: skip
+    sizes = layout(op, x.shape, y.shape)
+    features, batches = op.feature_group_count, op.batch_group_count
+    if features < 1 or batches < 1 or (features > 1 and batches > 1):
+        raise BadArgument(
+            "conv_general_dilated: feature_group_count and batch_group_count must be positive, and one of them 1, "
+            f"got {features} and {batches}."
+        )
+    for what, size, groups in (
+        ("the feature dimension of lhs", sizes.lhs[1], features), ("the batch dimension of lhs", sizes.lhs[0], batches),
+        ("the output features of rhs", sizes.rhs[0], features * batches),
+    ):  # fmt: skip
+        if groups > 1 and size % groups:
+            raise BadArgument(
+                f"conv_general_dilated: the number of groups must divide {what}, got {groups} groups of {size} ({x} "
+                f"and {y})."
+            )
+    if sizes.lhs[1] != sizes.rhs[1] * features:
+        raise ShapeMismatch(
+            f"conv_general_dilated: lhs must have as many features as rhs in each of {features} feature groups, "
+            f"got {sizes.lhs[1]} ({x}) and {sizes.rhs[1]} ({y})."
+        )
+    shape = tuple([sizes.out[role] for role in inverse_permutation(op.dimension_numbers[2])])
+    return array_type(shape, _result_dtype(op, x, y), x.weak and y.weak and op.preferred_element_type is None)
+
+
+def _result_dtype(op: Any, x: ArrayType, y: ArrayType) -> Any:
+    """The dtype of the result. Raises DTypeMismatch: the operands' differ, or it does not represent them."""
+    if x.dtype != y.dtype or x.dtype not in op.dtypes:
+        raise DTypeMismatch(
+            f"conv_general_dilated: operands must have one numeric dtype, got {x} and {y}.",
+            hint="lax is strict: convert with lax.convert_element_type.",
+        )
+    dtype = op.preferred_element_type
+    if dtype is None:
+        return x.dtype
+    integers = x.dtype in ANY_INTEGER and dtype in ANY_INTEGER
+    narrower = integers and itemsize_bits(dtype) < itemsize_bits(x.dtype)
+    if narrower or dtype not in NUMERIC or (x.dtype in COMPLEX and dtype not in COMPLEX):
+        raise DTypeMismatch(f"conv_general_dilated: preferred_element_type must represent all of {x}, got {dtype}.")
+    return dtype
+
+
+def convolver(op: Any, x: Any, y: Any) -> Callable[[Any, Any], Any]:
+    """The convolution of NumPy arrays of these shapes and dtype: for each group windows times weights, as matrices."""
+    (batch, features, *inside), (outputs, inputs, *window), (_, _, *spatial) = layout(op, x.shape, y.shape)
+    dtype = op.preferred_element_type or x.dtype
+    wide = accumulator(common_dtype(x.dtype, dtype))
+    by_batch, by_feature = op.batch_group_count, op.feature_group_count
+    groups = by_batch * by_feature
+    rows, columns, inner = batch // by_batch, outputs // groups, inputs * prod(window)
+    around = [(low, high, d - 1) for (low, high), d in zip(op.padding, op.lhs_dilation)]
+    sizes, source, target = places_in_padding((batch, features, *inside), [(0, 0, 0), (0, 0, 0), *around])
+    per_sample, per_feature, *steps = [wide.itemsize * prod(sizes[d + 1 :]) for d in range(len(sizes))]
+    shape = (by_batch, by_feature, rows, *spatial, inputs, *window)
+    strides = (
+        rows * per_sample, inputs * per_feature, per_sample,
+        *[step * stride for step, stride in zip(steps, op.window_strides)], per_feature,
+        *[step * dilation for step, dilation in zip(steps, op.rhs_dilation)],
+    )  # fmt: skip
+    lhs, rhs, out = op.dimension_numbers
+    axes = range(2, len(spatial) + 2)
+    by_role, back = (1, 0, axes.stop, *axes), inverse_permutation(out)
+
+    def convolve(x: Any, y: Any) -> Any:
+        base = np.zeros(sizes, wide)
+        base[target] = x.transpose(lhs)[source]
+        windows = np.ndarray(shape, wide, base, 0, strides) if base.size else np.zeros(shape, wide)
+        weights = y.transpose(rhs).astype(wide, copy=False).reshape(groups, columns, inner)
+        z = np.matmul(windows.reshape(groups, rows * prod(spatial), inner), weights.swapaxes(1, 2))
+        z = z.reshape(groups, rows, *spatial, columns).transpose(by_role).reshape(rows, outputs, *spatial)
+        return np.ascontiguousarray(z.transpose(back)).astype(dtype, copy=False)
+
+    return convolve
+
+
+def regrouped(x: Any, source: int, target: int, groups: int) -> Any:
+    """The outer factor ``groups`` of dimension ``source`` becomes the outer factor of dimension ``target``."""
+    shape = x.type.shape
+    return merged(reshape(x, (*shape[:source], groups, shape[source] // groups, *shape[source + 1 :])), source, target)
+
+
+def merged(x: Any, source: int, target: int, groups: int = 1) -> Any:
+    """Dimension ``source`` becomes a factor of dimension ``target``, counted without it, behind the factor ``groups``.
+
+        merged(x, 0, 0, groups)[(g * n + i) * m + j] == x[i, g * m + j]
+    """
+    x = move_axis(x, source, target)
+    n, size = x.type.shape[target : target + 2]
+    head, tail = x.type.shape[:target], x.type.shape[target + 2 :]
+    if groups > 1:
+        x = move_axis(reshape(x, (*head, n, groups, size // groups, *tail)), target, target + 1)
+    return reshape(x, (*head, n * size, *tail))
+
+
+def parted(x: Any, dim: int, lanes: int, groups: int = 1) -> Any:
+    """The inverse of ``merged``: the factor ``lanes`` of dimension ``dim``, behind ``groups``, in front of it."""
+    head, size, tail = x.type.shape[:dim], x.type.shape[dim] // lanes, x.type.shape[dim + 1 :]
+    if groups > 1:
+        x = move_axis(reshape(x, (*head, groups, lanes, size // groups, *tail)), dim + 1, dim)
+    return reshape(x, (*head, lanes, size, *tail))
+
+
+def batch_convolution(op: Any, dims: Any, x: Any, y: Any) -> tuple[Any, int]:
+    """The batch rule: lanes of ``x`` are more of its batch, of ``y`` more output features, of both more groups."""
+    (p, q), lanes = dims, lane_count((x, y), dims)
+    lhs, rhs, out = op.dimension_numbers
+    features, batches = op.feature_group_count, op.batch_group_count
+    if not lanes:
+        kinds = [_without(v.type, d) for v, d in zip((x, y), dims)]
+        result = op.result_type(*kinds)
+        return full(result.update(shape=(0, *result.shape)), 0), 0
+    if q is None:
+        z = perform(op, merged(x, p, lhs[0], batches), y)
+        return parted(z, out[0], lanes), out[0]
+    if p is None:
+        groups = features * batches
+        z = perform(op, x, merged(y, q, rhs[0], groups))
+        return parted(z, out[1], lanes, groups), out[1]
+    into = lhs[0] if batches > 1 else lhs[1]
+    counts = (features, batches * lanes) if batches > 1 else (features * lanes, batches)
+    wide = shared(ConvGeneralDilated, *op.fields[:5], *counts, *op.fields[7:])
+    return parted(perform(wide, merged(x, p, into), merged(y, q, rhs[0])), out[1], lanes), out[1]
+
+
+def _without(t: ArrayType, dim: int | None) -> ArrayType:
+    return t if dim is None else t.update(shape=(*t.shape[:dim], *t.shape[dim + 1 :]))
+
+
+def _swapped(spec: Sequence[int]) -> tuple[int, ...]:
+    """A spec with the first two roles exchanged."""
+    return (spec[1], spec[0], *spec[2:])
+
+
+def _adjoint(op: Any, numbers: Any, strides: Any, padding: Any, dilations: Any, groups: tuple[int, int]) -> Any:
+    """The convolution that is an adjoint of ``op``."""
+    specs = ConvDimensionNumbers(*numbers)
+    return shared(ConvGeneralDilated, strides, tuple(padding), *dilations, specs, *groups, op.precision)
+
+
+def _dilated(op: Any, x: ArrayType, y: ArrayType, ct: ArrayType) -> list[tuple[int, int, int, int]]:
+    """For each spatial dimension: the sizes of operands and result with dilation and strides, and the low padding."""
+    lhs, rhs, out = op.dimension_numbers
+    rows = zip(lhs[2:], rhs[2:], out[2:], op.lhs_dilation, op.rhs_dilation, op.window_strides, op.padding)
+    return [
+        (spread(x.shape[i], a), spread(y.shape[j], b), spread(ct.shape[k], stride), low)
+        for i, j, k, a, b, stride, (low, _) in rows
+    ]
+
+
+def lhs_adjoint(op: Any, ct: Any, x: ArrayType, y: Any) -> Any:
+    """The cotangent of the left operand: that of the result, dilated by the strides, with the weights reversed."""
+    lhs, rhs, out = op.dimension_numbers
+    groups = op.feature_group_count * op.batch_group_count
+    if not ct.type.size or not x.size:
+        return full(x, 0)
+    padding = [
+        (window - low - 1, size + low - step) for size, window, step, low in _dilated(op, x, y.type, ct.type)
+    ]
+    weights = rev(convert(y, ct.type.dtype, ct.type.weak), rhs[2:])
+    if groups > 1:
+        weights = regrouped(weights, rhs[0], rhs[1], groups)
+    back = _adjoint(
+        op, (out, _swapped(rhs), lhs), op.lhs_dilation, padding, (op.window_strides, op.rhs_dilation), (groups, 1)
+    )
+    z = perform(back, ct, weights)
+    if op.batch_group_count > 1:
+        z = regrouped(z, lhs[1], lhs[0], groups)
+    return convert(z, x.dtype, x.weak)
+
+
+def rhs_adjoint(op: Any, ct: Any, x: Any, y: ArrayType) -> Any:
+    """The cotangent of the right operand: the left one with the result's as weights, dilated by the strides."""
+    lhs, rhs, out = op.dimension_numbers
+    if not ct.type.size or not y.size:
+        return full(y, 0)
+    padding = [
+        (low, step - size + window - low - 1) for size, window, step, low in _dilated(op, x.type, y, ct.type)
+    ]
+    back = _adjoint(
+        op, [_swapped(spec) for spec in (lhs, out, rhs)], op.rhs_dilation, padding,
+        (op.lhs_dilation, op.window_strides), (op.batch_group_count, op.feature_group_count),
+    )  # fmt: skip
+    return convert(perform(back, convert(x, ct.type.dtype, ct.type.weak), ct), y.dtype, y.weak)
+
+
+def lower_convolution(op: Any, emit: Any, x: Any, y: Any) -> Any:
+    """The ``lower`` rule; a sum over nothing is zero, and of complex numbers it is three convolutions of real ones.
+
+    Source: Knuth, The Art of Computer Programming, volume 2, section 4.6.4: three multiplications for a complex one.
+    """
+    out = emit.made
+    if not x.type.size or not y.type.size or not out.size:
+        return emit.full(0, out)
+    if not is_complex(out.dtype):
+        return _emit(op, emit, x, y, out)
+    if not is_complex(x.type.dtype):
+        x, y = emit.convert(x, out.dtype), emit.convert(y, out.dtype)
+    (a, b), (c, d) = emit.parts(x), emit.parts(y)
+    part = out.update(dtype=to_real(out.dtype))
+    first = _emit(op, emit, emit.binary("add", a, b), c, part)
+    second = _emit(op, emit, a, emit.binary("subtract", d, c), part)
+    third = _emit(op, emit, b, emit.binary("add", c, d), part)
+    real, imaginary = emit.binary("subtract", first, third), emit.binary("add", first, second)
+    return emit.op("complex", real, imaginary)
+
+
+def _emit(op: Any, emit: Any, x: Any, y: Any, out: ArrayType) -> Any:
+    """StableHLO's convolution."""
+    numbers = op.dimension_numbers
+    dims = [_spec_text(spec, roles) for spec, roles in zip(numbers, ("bf", "oi", "bf"))]
+    pads = [list(pair) for pair in op.padding]
+    window = f"stride = {list(op.window_strides)}, pad = {pads}, lhs_dilate = {list(op.lhs_dilation)}, "
+    window += f"rhs_dilate = {list(op.rhs_dilation)}"
+    precision = ", ".join([f"#stablehlo<precision {p.name}>" for p in op.precision]) if op.precision else ""
+    attributes = f"batch_group_count = {op.batch_group_count} : i64, feature_group_count = {op.feature_group_count}"
+    attributes += f" : i64{precision and f', precision_config = [{precision}]'}"
+    text = f"({x.name}, {y.name}) dim_numbers = [{dims[0]}]x[{dims[1]}]->[{dims[2]}], "
+    text += f"window = {{{window if pads else ''}}} {{{attributes}}}"
+    return emit.inline("convolution", text, x, y, type=out)
+
+
+def _spec_text(spec: Sequence[int], roles: str) -> str:
+    names = [""] * len(spec)
+    for name, d in zip((*roles, *range(len(spec) - 2)), spec):
+        names[d] = str(name)
+    return ", ".join(names)

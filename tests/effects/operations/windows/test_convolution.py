@@ -1,0 +1,165 @@
+"""Convolutions against their definition as sums over the elements of each window."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import handlax as hx
+from handlax import lax
+from handlax.errors import BadArgument, DTypeMismatch, ShapeMismatch
+
+
+def padded(x, dilation, padding):
+    """Give ``x`` with dilated and padded spatial dimensions, which come after the first two."""
+    for axis, (d, (low, high)) in enumerate(zip(dilation, padding), 2):
+        n = x.shape[axis]
+        size = (n - 1) * d + 1 if n else 0
+        places = [(low + i * d, i) for i in range(n) if 0 <= low + i * d < low + size + high]
+        y = np.zeros((*x.shape[:axis], low + size + high, *x.shape[axis + 1 :]), x.dtype)
+        for place, i in places:
+            y[(slice(None),) * axis + (place,)] = x[(slice(None),) * axis + (i,)]
+        x = y
+    return x
+
+
+def definition(x, y, strides, padding, lhs_dilation, rhs_dilation, numbers, features=1, batches=1):
+    """Give the convolution by loops over groups, windows and their elements."""
+    numbers = lax.conv_dimension_numbers(x.shape, y.shape, numbers)
+    x, y = padded(x.transpose(numbers.lhs_spec), lhs_dilation, padding), y.transpose(numbers.rhs_spec)
+    reach = [(k - 1) * d + 1 if k else 0 for k, d in zip(y.shape[2:], rhs_dilation)]
+    spatial = [(n - k) // s + 1 if n >= k else 0 for n, k, s in zip(x.shape[2:], reach, strides)]
+    groups = features * batches
+    z = np.zeros((x.shape[0] // batches, y.shape[0], *spatial), np.result_type(x, y))
+    xs = np.split(x, batches, 0) if batches > 1 else np.split(x, features, 1)
+    for group, (part, weights) in enumerate(zip(xs, np.split(y, groups, 0))):
+        out = slice(group * weights.shape[0], (group + 1) * weights.shape[0])
+        for place in product(*map(range, spatial)):
+            for k in product(*map(range, y.shape[2:])):
+                at = tuple([p * s + i * d for p, s, i, d in zip(place, strides, k, rhs_dilation)])
+                z[(slice(None), out, *place)] += part[(..., *at)] @ weights[(..., *k)].T
+    return z.transpose(np.argsort(numbers.out_spec))
+
+
+@st.composite
+def convolutions(draw):
+    """Two operands of float64, and all parameters."""
+    rank = draw(st.integers(0, 2))
+    one_to = lambda high: st.tuples(*[st.integers(1, high)] * rank)
+    window, strides = draw(one_to(3)), draw(one_to(3))
+    dilations = draw(one_to(3)), draw(one_to(3))
+    spatial = draw(st.tuples(*[st.integers(0, 5)] * rank))
+    padding = []
+    for n, d in zip(spatial, dilations[0]):
+        size = (n - 1) * d + 1 if n else 0
+        low = draw(st.integers(-min(size, 2), 3))
+        padding.append((low, draw(st.integers(-min(size + low, 2), 3))))
+    features, batches = draw(st.sampled_from([(1, 1), (2, 1), (1, 2), (3, 1)]))
+    inputs, outputs, batch = draw(st.integers(0, 2)), draw(st.integers(0, 2)), draw(st.integers(0, 2))
+    lhs = (batch * batches, inputs * features, *spatial)
+    rhs = (outputs * features * batches, inputs, *window)
+    letters = "HW"[:rank]
+    numbers = tuple(["".join(draw(st.permutations(ends + letters))) for ends in ("NC", "OI", "NC")])
+    order = [name for name in numbers[1] if name in letters]  # strides are in the order of the letters of rhs
+    sizes = [dict(zip((*ends, *order), shape)) for ends, shape in (("NC", lhs), ("OI", rhs))]
+    shapes = [tuple([size[name] for name in names]) for size, names in zip(sizes, numbers)]
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    x, y = [rng.standard_normal(shape) for shape in shapes]
+    return x, y, (strides, tuple(padding), *dilations, numbers, features, batches)
+
+
+def check(x, y, parameters, transform=lambda f: f):
+    f = transform(lambda x, y: lax.conv_general_dilated(x, y, *parameters))
+    z = definition(x, y, *parameters)
+    np.testing.assert_allclose(np.asarray(f(x, y)), z, rtol=1e-12, atol=1e-12)
+    rng = np.random.default_rng(0)
+    dx, dy, ct = [rng.standard_normal(v.shape) for v in (x, y, z)]
+    by_x, by_y = definition(dx, y, *parameters), definition(x, dy, *parameters)
+    tangent = hx.jvp(f, (x, y), (dx, dy))[1]
+    np.testing.assert_allclose(np.asarray(tangent), by_x + by_y, rtol=1e-12, atol=1e-12)
+    pull = lambda x, y: hx.vjp(f, x, y)[1](ct)
+    for cotangent, d, by in zip(pull(x, y), (dx, dy), (by_x, by_y)):
+        np.testing.assert_allclose(np.sum(np.asarray(cotangent) * d), np.sum(ct * by), rtol=1e-9, atol=1e-9)
+    both = np.sum(ct * definition(dx, dy, *parameters))  # of a bilinear function, the second derivative is itself
+    changed = hx.jvp(pull, (x, y), (np.zeros_like(x), dy))[1][0]
+    np.testing.assert_allclose(np.sum(np.asarray(changed) * dx), both, rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(convolutions())
+def test_values_and_both_derivatives_are_those_of_the_definition(drawn):
+    check(*drawn)
+
+
+@pytest.mark.sweep
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(convolutions())
+def test_compiled_values_and_both_derivatives_are_those_of_the_definition(drawn):
+    check(*drawn, transform=hx.jit)
+
+
+@pytest.mark.parametrize("mapped", [(0, None), (None, 1), (2, 0)])
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(convolutions())
+def test_lanes_are_convolutions_of_their_own(mapped, drawn):
+    x, y, parameters = drawn
+    lanes = [(x, y), (2 * x, y + 1), (x - 1, -y)]
+    f = lambda x, y: lax.conv_general_dilated(x, y, *parameters)
+    stacked = [np.stack(values, d) if d is not None else values[0] for values, d in zip(zip(*lanes), mapped)]
+    expected = [f(*[v if d is not None else first for v, d, first in zip(lane, mapped, lanes[0])]) for lane in lanes]
+    np.testing.assert_allclose(np.asarray(hx.vmap(f, mapped)(*stacked)), np.stack(expected), rtol=1e-12, atol=1e-12)
+
+
+def test_no_lanes_give_no_results():
+    f = lambda x, y: lax.conv(x, y, (1,), "SAME")
+    x, y = np.zeros((0, 2, 3, 4)), np.zeros((5, 3, 2))
+    assert hx.vmap(f, (0, None))(x, y).shape == (0, 2, 5, 4)
+    assert hx.vmap(f)(x, np.zeros((0, 5, 3, 2))).shape == (0, 2, 5, 4)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "complex64", "int8", "uint16"])
+def test_eager_and_compiled_agree_beyond_the_limit_between_them(dtype):
+    rng = np.random.default_rng(0)
+    x, y = [hx.numpy.asarray(rng.integers(-3, 4, shape), dtype) for shape in ((2, 4, 20, 20), (8, 4, 3, 3))]
+    f = lambda x, y: lax.conv(x, y, (1, 1), "SAME")
+    few = lax.conv_general_dilated(x[:, :, :4, :4], y, (1, 1), ((1, -1), (1, -1)))  # few enough for NumPy
+    assert f(x, y).dtype == dtype
+    np.testing.assert_array_equal(np.asarray(f(x, y)), np.asarray(hx.jit(f)(x, y)))
+    np.testing.assert_array_equal(np.asarray(f(x, y))[:, :, :2, :2], np.asarray(few))
+
+
+def test_sums_are_computed_in_the_preferred_dtype():
+    x, y = np.full((1, 300), 100, np.int8), np.full((1, 300), 100, np.int8)
+    f = lambda x, y: lax.conv(x, y, (), "VALID", preferred_element_type=np.dtype("int32"))
+    for z in (f(x, y), hx.jit(f)(x, y)):
+        assert z.dtype == np.int32 and int(z[0, 0]) == 3_000_000
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "change"),
+    [
+        (ShapeMismatch, "one rank", {"rhs": np.ones((1, 2, 3))}),
+        (ShapeMismatch, "as many features", {"rhs": np.ones((1, 3, 2, 2))}),
+        (DTypeMismatch, "one numeric dtype", {"rhs": np.ones((1, 2, 2, 2), np.float32)}),
+        (BadArgument, "must divide", {"feature_group_count": 3}),
+        (BadArgument, "one of them 1", {"feature_group_count": 2, "batch_group_count": 2}),
+        (BadArgument, "negative padding", {"padding": ((-3, -2), (0, 0))}),
+        (BadArgument, "lhs_dilation is not 1", {"padding": "SAME", "lhs_dilation": (2, 2)}),
+        (BadArgument, "'SAME', 'SAME_LOWER' or 'VALID'", {"padding": "FULL"}),
+        (BadArgument, "pairs of integers", {"padding": ((1, 2), 3)}),
+        (BadArgument, "at least 1", {"window_strides": (0, 1)}),
+        (ShapeMismatch, "one entry for each", {"window_strides": (1,)}),
+        (DTypeMismatch, "represent all", {"lhs": np.ones((4, 2, 4, 4), complex), "rhs": np.ones((1, 2, 2, 2), complex),
+                                          "preferred_element_type": np.float64}),
+        (BadArgument, "lax.Precision", {"precision": "TF32_TF32_F32"}),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused(error, said, change):
+    arguments = {
+        "lhs": np.ones((4, 2, 4, 4)), "rhs": np.ones((1, 2, 2, 2)), "window_strides": (1, 1), "padding": "VALID",
+        **change,
+    }  # fmt: skip
+    with pytest.raises(error, match=said):
+        lax.conv_general_dilated(**arguments)

@@ -1,0 +1,44 @@
+"""Inputs for operations over windows: convolutions and reductions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from handlax.effects.operations.windows.convolution import ConvGeneralDilated
+from handlax.effects.operations.windows.dimension_numbers import ConvDimensionNumbers, conv_dimension_numbers
+from handlax.effects.types import dtypes
+
+from .inputs import FINITE, Case, Domain, Shape
+
+PLAIN = Domain(extremes=FINITE)
+NCW, NCHW = [conv_dimension_numbers((1,) * rank, (1,) * rank, None) for rank in (3, 4)]
+NHWC = conv_dimension_numbers((1,) * 4, (1,) * 4, ("NHWC", "HWIO", "NHWC"))
+MIXED = conv_dimension_numbers((1,) * 4, (1,) * 4, ("HNWC", "OWHI", "CWNH"))
+
+
+def _conv(
+    numbers: ConvDimensionNumbers, strides: Shape, padding: Any, lhs: Shape, rhs: Shape, *shapes: tuple[Shape, Shape],
+    features: int = 1, batches: int = 1, family: Any = None, **fields: Any,
+) -> Case:  # fmt: skip
+    op = ConvGeneralDilated(strides, padding, lhs, rhs, numbers, features, batches, **fields)
+    return Case(op, (PLAIN, PLAIN), shapes, family)
+
+
+ONES = (1, 1)
+NONE = ((0, 0), (0, 0))
+NARROW_INTEGERS = frozenset({dtypes.int8, dtypes.uint8})
+CONVOLUTIONS = [
+    _conv(NCW, (1,), ((0, 0),), (1,), (1,), ((2, 3, 5), (4, 3, 2)), ((0, 3, 5), (4, 3, 2)), ((2, 0, 5), (4, 0, 2))),
+    _conv(NCW, (2,), ((2, -1),), (3,), (2,), ((1, 2, 4), (2, 2, 3)), ((1, 2, 2), (2, 2, 9)), ((1, 2, 0), (2, 2, 1))),
+    _conv(ConvDimensionNumbers((0, 1), (1, 0), (1, 0)), (), (), (), (), ((3, 4), (4, 2))),
+    _conv(NHWC, (2, 1), ((1, 1), (0, 2)), ONES, (2, 1), ((2, 6, 5, 3), (2, 3, 3, 4))),
+    _conv(NHWC, ONES, NONE, ONES, ONES, ((1, 3, 3, 4), (2, 2, 2, 6)), features=2),
+    _conv(MIXED, (1, 3), ((-1, 2), (1, 0)), (2, 1), (1, 2), ((4, 2, 5, 4), (2, 2, 3, 2)), features=2),
+    _conv(NCHW, (2, 1), ((1, 0), (0, 1)), (1, 2), (2, 1), ((4, 2, 4, 3), (6, 2, 2, 2)), batches=2),
+    _conv(NCW, (1,), ((1, 1),), (1,), (1,), ((1, 1, 4), (1, 1, 3)),
+          precision=None, preferred_element_type=dtypes.float32, family=frozenset({dtypes.float16, dtypes.bfloat16})),
+    _conv(NCW, (1,), ((1, 1),), (1,), (1,), ((1, 2, 4), (2, 2, 3)),
+          preferred_element_type=dtypes.int32, family=NARROW_INTEGERS),
+]  # fmt: skip
+
+CASES = [*CONVOLUTIONS]
