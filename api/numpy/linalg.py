@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..effects.base.errors import BadArgument, ShapeMismatch
-from ..effects.operations import linalg as factors
 from ..effects.operations.elementwise.arithmetic import abs as _abs
 from ..effects.operations.elementwise.arithmetic import mul, sqrt
 from ..effects.operations.elementwise.comparison import ne
@@ -14,6 +13,7 @@ from ..effects.operations.elementwise.complex_parts import conj, real
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.foundations import shapes
 from ..effects.operations.foundations.shapes import axes_listed, canonical_axis
+from ..effects.operations.linalg import cholesky as factors
 from ..effects.types import dtypes
 from .arrays import building_matrices, shape_manipulation
 from .arrays.argument_conversion import array_of, axes_of, inexact, kept_shape, like

@@ -7,7 +7,8 @@ from typing import Any
 
 from .. import numpy as hnp
 from .. import random
-from ..effects.operations.linalg import cholesky, triangular_solve
+from ..effects.operations.linalg.cholesky import cholesky
+from ..effects.operations.linalg.triangular import triangular_solve
 from ..effects.operations.special.special_functions import lgamma
 from ..effects.trees.registration import register_dataclass
 from .distribution import UNIT, Distribution

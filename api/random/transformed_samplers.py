@@ -14,7 +14,7 @@ from ..effects.operations.elementwise.comparison import eq, ge, le, lt, select
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.elementwise.transcendental import exp, log, log1p, pow, tan
 from ..effects.operations.foundations.shapes import canonical_shape, reduce_sum
-from ..effects.operations.linalg import cholesky
+from ..effects.operations.linalg.cholesky import cholesky
 from ..effects.operations.manipulation.operand_promotion import broadcast_shape
 from ..effects.types.dtypes import ANY_INTEGER, FLOATING, canonical, default_float, default_int
 from .basic_samplers import (

@@ -13,7 +13,8 @@ from ...effects.operations.elementwise.bitwise import bitwise_not
 from ...effects.operations.elementwise.comparison import select
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.shapes import ReduceSum, broadcast_in_dim, full, move_axis, reduce_sum
-from ...effects.operations.linalg import Cholesky, TriangularSolve
+from ...effects.operations.linalg.cholesky import Cholesky
+from ...effects.operations.linalg.triangular import TriangularSolve
 from ...effects.operations.manipulation.last_axes import OnLastAxes
 from ...effects.operations.manipulation.slicing import pad
 from ...effects.operations.reductions.cumulative import Cumlogsumexp, Cummax, Cummin, Cumprod, Cumsum

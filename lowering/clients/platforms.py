@@ -264,5 +264,6 @@ def register_lapack() -> None:
     for platform, targets in lapack.registrations().items():
         for name, value, version in targets:
             xc.register_custom_call_target(name, value, platform=platform, api_version=version)
+            xc.register_custom_call_as_batch_partitionable(name)
     # The BLAS pointers come from SciPy and must be set before the first execution.
     importlib.import_module("jaxlib.cpu._lapack").initialize()

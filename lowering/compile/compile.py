@@ -292,7 +292,7 @@ def lower(
     tokens = [""] * (len(emitted.in_types) - len(aliases))
     module = lower_program(
         emitted, name, [_donation(i, placement) for i in aliases] + tokens if any(donated) else (),
-        placement.arguments, placement.results, placement.mesh,
+        placement.arguments, placement.results, placement.mesh, placement.platform,
     )  # fmt: skip
     return LoweredProgram(module, emitted, used_inputs, aliases, placement)
 

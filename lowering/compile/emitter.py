@@ -25,6 +25,7 @@ from ...effects.types.dtypes import ExtendedDType, float4_e2m1fn, float32, is_in
 from ...interpreters.core.record import record
 from ..xla.host_callbacks import HOST_CALL, HostCall
 from ..xla.stablehlo_types import ELEMENT, dense, storage, tensor
+from .foreign_calls import foreign_call_text
 from .manual_computation import device_number, need_no_automatic
 
 
@@ -49,16 +50,17 @@ class Emitter:
     ``made`` is the type of the current equation's result, or a tuple of types; ``here`` is the current equation, as a
     program and an index. ``functions``, ``calls``, ``meshes`` and ``tables`` are the module's: its private functions by
     program, its host functions, the symbols of its meshes by their axes, and the names of tables of numbers by their
-    texts; ``mesh_of_all`` is that of its devices, None for one. ``manual`` is the mesh whose devices execute what is
-    emitted on their own pieces, if any. ``constants`` are those of the function, or of the current region.
+    texts; ``platform`` is that of its devices, "cpu" or "cuda"; ``mesh_of_all`` their mesh, None for one. ``manual`` is
+    the mesh whose devices execute what is emitted on their own pieces, if any. ``constants`` are those of the function,
+    or of the current region.
     """
 
     __slots__ = (
-        "lines", "count", "made", "here", "functions", "calls", "meshes", "tables", "mesh_of_all", "manual",
+        "lines", "count", "made", "here", "functions", "calls", "meshes", "tables", "mesh_of_all", "platform", "manual",
         "constants",
     )  # fmt: skip
 
-    def __init__(self, module: Emitter | None = None, mesh: MeshAxes | None = None):
+    def __init__(self, module: Emitter | None = None, mesh: MeshAxes | None = None, platform: str = "cpu"):
         """The emitter of the first function of a module, or of another of the module that ``module`` builds."""
         self.lines: list[str] = []
         self.count = 0
@@ -69,6 +71,7 @@ class Emitter:
         self.meshes: dict[MeshAxes, str] = {} if module is None else module.meshes
         self.tables: dict[str, str] = {} if module is None else module.tables
         self.mesh_of_all: MeshAxes | None = mesh if module is None else module.mesh_of_all
+        self.platform: str = platform if module is None else module.platform
         self.manual: Any = None if module is None else module.manual
         self.constants: dict[Any, SsaValue] = {}
 
@@ -445,6 +448,15 @@ class Emitter:
         apart = self.ops("optimization_barrier", *results, types=types)  # else XLA takes their sharding for the call's
         return [self.sharding_constraint(y, whole) for y in apart]
 
+    def foreign_call(
+        self, target: str, values: Sequence[SsaValue], types: Sequence[ArrayType], into: Any, attributes: Any
+    ) -> list[SsaValue]:
+        """A call of a function on matrices that XLA finds by its name; see ``foreign_call_text``."""
+        given = [v.type for v in values]
+        partitioned = self.mesh_of_all is not None
+        text = foreign_call_text(target, [v.name for v in values], given, types, into, attributes, partitioned)
+        return self.results(text, types)
+
     def caller(self, op: Callback, types: Sequence[ArrayType]) -> str:
         """Which of several devices call the host: in a manual region each, on its pieces; else the first, on all."""
         if self.mesh_of_all is None:
@@ -549,6 +561,7 @@ def lower_program(
     arguments: Sequence[NamedSharding | None] = (),
     results: Sequence[NamedSharding | None] = (),
     mesh: MeshAxes | None = None,
+    platform: str = "cpu",
 ) -> StablehloModule:
     """The StableHLO module of a program whose effects all have a lowering, for the devices of a mesh, or for one.
 
@@ -556,7 +569,7 @@ def lower_program(
     ``results``: the sharding of each, or None.
     """
     large = tuple(c for c in program.consts if c.type.nbytes > MAX_CONSTANT_BYTES)
-    emit = EntryEmitter(mesh=None if mesh is None or mesh.size == 1 else mesh)
+    emit = EntryEmitter(mesh=None if mesh is None or mesh.size == 1 else mesh, platform=platform)
     notes = [""] * len(large)
     if aliases or arguments:
         cuts = arguments or (None,) * len(program.in_types)

@@ -37,6 +37,13 @@ class Placement(NamedTuple):
         cuts = [str(sharding.spec) if sharding else "whole" for sharding in self.arguments]
         return f"{self.mesh}{' with ' if cuts else ''}{', '.join(cuts)}"
 
+    @property
+    def platform(self) -> str:
+        """The platform of the devices, "cpu" or "cuda"; of an abstract mesh that of the devices it stands for."""
+        device = self.devices[0] if self.devices else getattr(self.mesh, "abstract_device", None)
+        name = getattr(device, "platform", None) or "cpu"
+        return "cuda" if name == "gpu" else name
+
     def emitted(self, used: Sequence[int], arguments: int, results: int, tokens: int) -> Placement:
         """The placement of a program that takes the arguments ``used`` alone, and further ones that are whole, and that
         has ``tokens`` more results, whole too.

@@ -18,7 +18,7 @@ from ...effects.base.errors import CompileError, ProcessesDiffer
 from ...effects.sharding.devices import is_addressable
 from ...effects.sharding.mesh import Mesh
 from ..clients.jaxlib_modules import JAXLIB_VERSION, Client, _jax, xc
-from ..clients.platforms import COUNTS
+from ..clients.platforms import COUNTS, register_lapack
 from ..clients.processes import Connection, connection
 from .buffer_types import Aval, BufferSharding, Device, aval, chosen_sharding, sharding
 from .buffers import Buffer
@@ -202,6 +202,7 @@ def compile(
     """
     client = devices[0].client
     built = _compile_options(devices, options)
+    _register_targets(text)
     COUNTS["compile"] += 1
     try:
         if calls:
@@ -213,6 +214,12 @@ def compile(
     except _jax.JaxRuntimeError as error:
         raise _compile_error(str(error), text) from error
     return Executable(loaded, devices, results, places, text)
+
+
+def _register_targets(text: str | bytes) -> None:
+    """Make known to XLA what the program calls by name on a CPU."""
+    if b"lapack_" in text if isinstance(text, bytes) else "@lapack_" in text:
+        register_lapack()
 
 
 def _with_host_calls(text: str, platform: str) -> Any:
@@ -260,6 +267,7 @@ def deserialize(
     Raises: CompileError: the bytes are not those of a program of this version of XLA for this platform.
     """
     client = devices[0].client
+    _register_targets(text)
     COUNTS["deserialize"] += 1
     try:
         loaded = client.deserialize_executable(blob, xc.DeviceList(tuple(devices)), _compile_options(devices, options))

@@ -1,16 +1,12 @@
-"""Inputs for operations that combine elements: contractions, reductions, scans, sorting, linear algebra."""
+"""Inputs for operations that combine elements: contractions, reductions, scans, sorting."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-import numpy as np
-
 from handlax.effects.operations import dot_general as c
 from handlax.effects.operations import fft as f
-from handlax.effects.operations import linalg as a
 from handlax.effects.operations.foundations.shapes import ReduceSum
 from handlax.effects.operations.reductions import cumulative as u
 from handlax.effects.operations.reductions import reductions as r
@@ -25,25 +21,6 @@ MANY = Domain(-100.0, 100.0, extremes=FINITE)  # few equal elements, at which ma
 FEW = Domain(-2.0, 2.0, extremes=SPECIAL)
 KEYS = Domain(-2.0, 2.0, dtype=dtypes.int32)
 REALS = dtypes.FLOATING
-
-
-@dataclass(frozen=True)
-class Definite(Domain):
-    """Hermitian positive definite matrices."""
-
-    def draw(self, dtype: Any, shape: Shape, rng: np.random.Generator) -> np.ndarray[Any, Any]:
-        x = rng.standard_normal(shape)
-        if dtypes.is_complex(dtype):
-            x = x + 1j * rng.standard_normal(shape)
-        return np.asarray(x @ np.conj(np.swapaxes(x, -1, -2)) + np.eye(shape[-1])).astype(dtype)
-
-
-@dataclass(frozen=True)
-class Dominant(Domain):
-    """Matrices whose triangles are well conditioned."""
-
-    def draw(self, dtype: Any, shape: Shape, rng: np.random.Generator) -> np.ndarray[Any, Any]:
-        return np.asarray(super().draw(dtype, shape, rng) / 8 + 2 * np.eye(shape[-1])).astype(dtype)
 
 
 def _dot(numbers: Any, *shapes: tuple[Shape, Shape], family: Any = None, **fields: Any) -> Case:
@@ -110,18 +87,6 @@ SORTING = [
     Case(s.TopK(3, 1), (FEW,), (((2, 4),), ((2, 5, 3),))),
 ]
 
-LINEAR_ALGEBRA = [
-    Case(a.Cholesky(), (Definite(),), (((3, 3),), ((2, 3, 3),), ((0, 0),))),
-    *[
-        Case(
-            a.TriangularSolve(left, *flags),
-            (Dominant(), PLAIN),
-            (((3, 3), (3, 2)), ((2, 3, 3), (2, 3, 4))) if left else (((3, 3), (2, 3)), ((2, 3, 3), (2, 4, 3))),
-        )
-        for left, *flags in product((False, True), repeat=5)
-    ],
-]
-
 _F = f.FftType
 TRANSFORMS = [
     *[
@@ -142,4 +107,4 @@ TRANSFORMS = [
     Case(f.Fft(_F.IRFFT, (0,)), (PLAIN,), (((2, 1),),), dtypes.COMPLEX),
 ]
 
-CASES = [*CONTRACTIONS, *REDUCTIONS, *CUMULATIVE, *SORTING, *LINEAR_ALGEBRA, *TRANSFORMS]
+CASES = [*CONTRACTIONS, *REDUCTIONS, *CUMULATIVE, *SORTING, *TRANSFORMS]

@@ -28,6 +28,7 @@ LINE = (
     "effects/operations/special",
     "effects/operations",
     "effects/operations/windows",
+    "effects/operations/linalg",
     "effects/operations/collectives",
     "effects/control",
     "effects/operators",

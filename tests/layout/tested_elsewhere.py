@@ -102,6 +102,8 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("lowering/xla/test_disk_cache.py", "lowering/jit/test_ahead_of_time.py"), "every compiled call"),
     "lowering/compile/manual_computation.py": (
         ("interpreters/transformations/test_shard_map.py",), "what the devices of a mesh execute"),
+    "lowering/compile/foreign_calls.py": (
+        ("effects/operations/linalg/test_lapack.py", LAWS), "the calls that factorisations are lowered to"),
     "lowering/compile/emitter.py": ((LAWS, GOLDEN), "that compiled programs give what is evaluated is a law"),
     "lowering/jit/call_fastpath.py": (("lowering/jit/test_jit.py",), "the fast path of a call"),
     "lowering/jit/call_signature.py": (

@@ -346,7 +346,7 @@ WITHOUT = {
         nn: gelu glu hard_sigmoid hard_silu hard_swish hard_tanh identity log1mexp log_sigmoid log_softmax logmeanexp
         mish one_hot relu relu6 selu sigmoid silu soft_sign softmax softplus sparse_plus sparse_sigmoid swish tanh
         numpy.linalg: cholesky matrix_norm matrix_power norm trace vector_norm
-        lax.linalg: cholesky tridiagonal_solve
+        lax.linalg: cholesky geqrf lu lu_pivots_to_permutation qr tridiagonal_solve
     """,
     "it moves elements, by numbers that are positions, counts or sizes": """
         numpy: array_split atleast_1d atleast_2d atleast_3d bincount broadcast_arrays broadcast_shapes broadcast_to copy
@@ -375,7 +375,7 @@ WITHOUT = {
         lax: batch_matmul concatenate conv conv_general_dilated conv_general_dilated_local conv_general_dilated_patches
             conv_transpose conv_with_general_padding dot dot_general dynamic_update_slice_in_dim sort_key_val stack
         numpy.linalg: cross matmul multi_dot outer tensordot vecdot
-        lax.linalg: triangular_solve
+        lax.linalg: householder_product ormqr triangular_solve
         random: multivariate_normal
     """,
     "its arguments are independent of each other": """

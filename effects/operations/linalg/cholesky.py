@@ -1,0 +1,93 @@
+"""The Cholesky factor of a positive definite matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...base.stack import perform
+from ...core.arrays import as_array, scalar
+from ...core.columns import add_tangents
+from ...core.operation import operation
+from ..elementwise.arithmetic import div
+from ..foundations.shapes import move_axis
+from .lapack import Routine, info_type, or_nan, succeeded
+from .matrices import LAPACK, adjoint, check_matrices, halved_diagonal, product, triangle
+from .triangular import solve_flops, triangular_solve
+
+POTRF = Routine("potrf", cuda="cusolver_potrf_ffi")
+
+
+def _factor(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The Cholesky factor of one matrix, NaN where there is none."""
+    try:
+        return np.linalg.cholesky(x)
+    except np.linalg.LinAlgError:
+        return np.tril(np.full_like(x, np.nan))
+
+
+# l l^H = x, l lower triangular; only the lower triangle of x is read; NaN where x is not positive definite
+@operation
+class Cholesky:
+    dtypes = LAPACK
+
+    def result_type(op, x):
+        check_matrices("cholesky", x, square=True)
+        return x
+
+    def evaluate(op, x):
+        try:
+            return np.linalg.cholesky(x)
+        except np.linalg.LinAlgError:
+            return np.stack([_factor(m) for m in x.reshape((-1, *x.shape[-2:]))]).reshape(x.shape)
+
+    def batch(op, dims, x):
+        return perform(op, move_axis(x, dims[0], 0)), 0
+
+    def jvp(op, primals, tangents):
+        # dl = l phi(l^-1 dx l^-H), phi halving the diagonal of the lower triangle
+        (x,), (dx,) = primals, tangents
+        l = perform(op, x)
+        half = halved_diagonal(dx)
+        both = add_tangents(half, adjoint(half))
+        right = triangular_solve(l, both, lower=True, transpose_a=True, conjugate_a=True)
+        inner = triangular_solve(l, right, left_side=True, lower=True)
+        return l, triangle(product(l, halved_diagonal(inner)))
+
+    def lower(op, emit, x):
+        if not x.type.size:
+            return x
+        l, info = POTRF(
+            emit, x, types=[x.type, info_type(x)], into={0: 0}, attributes={"uplo": "L"}, cuda={"lower": True}
+        )
+        return emit.decompose(triangle, or_nan(emit, succeeded(emit, info), l))
+
+    flops = solve_flops
+
+
+_cholesky = Cholesky()
+
+
+def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+    """The lower triangular factor of Hermitian positive definite matrices.
+
+        l @ l^H == x
+
+    Shapes: ``x[*s, n, n] -> l[*s, n, n]``. A matrix that is not positive definite gives NaNs.
+    The derivative takes ``x`` as Hermitian.
+
+    Args:
+        symmetrize_input: factor ``(x + x^H) / 2``; otherwise only the lower triangle of ``x`` is read.
+    Raises: ShapeMismatch: the last two dimensions differ. DTypeMismatch: neither 32- nor 64-bit floats.
+    Source: I. Murray, Differentiation of the Cholesky decomposition (2016), section 3.1.
+
+    >>> cholesky(np.array([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 0.],
+           [1., 2.]], dtype=float64)
+    """
+    x = as_array(x)
+    check_matrices("cholesky", x.type, square=True)
+    if symmetrize_input:
+        x = div(x + adjoint(x), scalar(2, x.type.dtype))
+    return perform(_cholesky, x)

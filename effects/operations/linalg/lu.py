@@ -1,0 +1,206 @@
+"""The triangular factors of a matrix whose rows are exchanged, and the permutation of the rows."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ...base.stack import perform
+from ...core.arrays import as_array, scalar
+from ...core.columns import data_movement, zero
+from ...core.operation import operation, shared
+from ...types.array_type import array_type
+from ...types.dtypes import int32
+from ..elementwise.arithmetic import add
+from ..elementwise.comparison import eq, lt, select
+from ..foundations.shapes import broadcast_in_dim, move_axis
+from ..indexing.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
+from ..manipulation.creation import broadcasted_iota
+from ..reductions.sorting import Sort, take_along_axis
+from .lapack import Routine, each_matrix, info_type, or_nan, scipy_lapack, succeeded
+from .matrices import LAPACK, check_matrices, identity, product, resized, rows_at, triangle
+from .triangular import triangular_solve
+
+GETRF = Routine("getrf", cuda="cusolver_getrf_ffi")
+PERMUTATION = Routine("permutation", cuda="cu_lu_pivots_to_permutation")
+
+
+def factorisation_flops(op, operands, results):
+    """About a third of m n min(m, n) multiplications."""
+    *_, m, n = operands[0].shape
+    return operands[0].size * min(m, n) // 3
+
+
+# x[permutation] = l u: (lu, pivots, permutation), l below the diagonal of lu, its own being ones, and u in the rest;
+# row i was exchanged with row pivots[i] >= i, one after the other
+@operation
+class Lu:
+    multiple_results = True
+    dtypes = LAPACK
+    flops = factorisation_flops
+
+    def result_type(op, x):
+        check_matrices("lu", x)
+        *lanes, m, n = x.shape
+        return x, array_type((*lanes, min(m, n)), int32), array_type((*lanes, m), int32)
+
+    def evaluate(op, x):
+        *lanes, m, n = x.shape
+        pivots = array_type((*lanes, min(m, n)), int32)
+        factors = x, np.zeros(pivots.shape, int32)
+        if x.size:
+            factors = each_matrix(scipy_lapack("getrf", x.dtype), (array_type(x.shape, x.dtype), pivots), x)
+        return *factors, permuted(factors[1], m)
+
+    def batch(op, dims, x):
+        return perform(op, move_axis(x, dims[0], 0)), (0, 0, 0)
+
+    def jvp(op, primals, tangents):
+        lu, pivots, permutation = perform(op, *primals)
+        return (lu, pivots, permutation), (_tangent(lu, rows_at(tangents[0], permutation)), None, None)
+
+    def lower(op, emit, x):
+        _, pivots, permutation = emit.made
+        if not x.type.size:
+            return x, emit.full(0, pivots), emit.iota(permutation, len(permutation.shape) - 1)
+        lu, swaps, info = GETRF(emit, x, types=(x.type, pivots, info_type(x)), into={0: 0})
+        swaps = emit.binary("subtract", swaps, emit.full(1, pivots))
+        rows = _emit_permutation(emit, swaps, permutation)
+        return or_nan(emit, succeeded(emit, info, "GE"), lu), swaps, rows
+
+
+def _tangent(lu: Any, dx: Any) -> Any:
+    """The tangent of the factors, in one matrix, from that of the matrix whose rows are exchanged.
+
+        dl = l tril(l^-1 dx u^-1, -1)      du = triu(l^-1 dx u^-1) u
+
+    The smaller factor is made square by columns or rows of the identity. Source: de Hoog, Anderssen & Lukas,
+    Differentiation of matrix functionals using triangular factorization (2011).
+    """
+    *lanes, m, n = lu.type.shape
+    k = min(m, n)
+    l = resized(triangle(resized(lu, m, k), 1), m, m) + identity(lu.type.update(shape=(*lanes, m, m)))
+    u = resized(triangle(resized(lu, k, n), 0, upper=True), n, n)
+    if k < n:
+        rest = identity(lu.type.update(shape=(*lanes, n, n)))
+        u = u + (rest - resized(resized(rest, k, k), n, n))
+    left = triangular_solve(l, dx, left_side=True, lower=True, unit_diagonal=True)
+    inner = triangular_solve(u, left)
+    return product(l, triangle(inner, 1)) + product(triangle(inner, 0, upper=True), u)
+
+
+def lu_solve(lu: Any, permutation: Any, b: Any, transpose: bool = False, conjugate: bool = False) -> Any:
+    """The solution of ``x y = b``, or with the transpose of ``x``, or its adjoint, from the factors of ``x``."""
+    solve = lambda b, lower: triangular_solve(
+        lu, b, left_side=True, lower=lower, unit_diagonal=lower, transpose_a=transpose, conjugate_a=conjugate
+    )
+    if not transpose:
+        return solve(solve(rows_at(b, permutation), True), False)
+    places = broadcasted_iota(int32, permutation.type.shape, permutation.ndim - 1)
+    inverse = perform(Sort(permutation.ndim - 1, False, 1), permutation, places)[1]
+    return rows_at(solve(solve(b, False), True), inverse)
+
+
+def permuted(pivots: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
+    """The numbers up to ``size`` after exchanges of the places i and pivots[i], one after the other."""
+    lanes, count = pivots.shape[:-1], pivots.shape[-1]
+    if not lanes:
+        order = list(range(size))
+        for i, j in enumerate(pivots.tolist()):
+            order[i], order[j] = order[j], order[i]
+        return np.array(order, int32)
+    y = np.empty((*lanes, size), int32)
+    y[...] = np.arange(size)
+    each = np.arange(prod(lanes))
+    rows, swaps = y.reshape(len(each), size), pivots.reshape(len(each), count)
+    for i in range(count):
+        j = swaps[:, i]
+        rows[:, i], rows[each, j] = rows[each, j], rows[:, i].copy()
+    return y
+
+
+# y = the numbers 0, ..., size - 1, of which those at i and pivots[i] are exchanged, for each i after those before it
+@operation
+class LuPivotsToPermutation:
+    size: int
+    dtypes = frozenset({int32})
+    flops = data_movement
+    name = "lu_pivots_to_permutation"
+    jvp = zero
+
+    def result_type(op, pivots):
+        if pivots.dtype != int32:
+            raise DTypeMismatch(f"lu_pivots_to_permutation: pivots must be of dtype int32, got {pivots}.")
+        if not pivots.shape:
+            raise ShapeMismatch("lu_pivots_to_permutation: pivots must be vectors, got a scalar.")
+        if pivots.shape[-1] > op.size:
+            raise BadArgument(
+                f"lu_pivots_to_permutation: there must not be more pivots than rows, got {pivots} for {op.size} rows."
+            )
+        return array_type((*pivots.shape[:-1], op.size), int32)
+
+    def evaluate(op, pivots):
+        return permuted(pivots, op.size)
+
+    def batch(op, dims, pivots):
+        return perform(op, move_axis(pivots, dims[0], 0)), 0
+
+    def lower(op, emit, pivots):
+        return _emit_permutation(emit, pivots, emit.made)
+
+
+def _emit_permutation(emit: Any, pivots: Any, out: Any) -> Any:
+    """The permutation of this type, from the exchanges that lead to it: a loop over these."""
+    axis, count = len(out.shape) - 1, pivots.type.shape[-1]
+    rows = emit.iota(out, axis)
+    if not out.size or not count:
+        return rows
+    if emit.platform == "cuda":
+        return PERMUTATION(emit, pivots, types=[out])[0]
+
+    def exchange(i: Any, pivots: Any, rows: Any) -> Any:
+        j, here = dynamic_slice_in_dim(pivots, i, 1, axis), dynamic_slice_in_dim(rows, i, 1, axis)
+        there = take_along_axis(rows, j, axis)
+        dims = range(axis + 1)
+        places = broadcasted_iota(int32, out.shape, axis)
+        moved = select(eq(places, broadcast_in_dim(j, out.shape, dims)), broadcast_in_dim(here, out.shape, dims), rows)
+        return [add(i, scalar(1, int32)), pivots, dynamic_update_slice_in_dim(moved, there, i, axis)]
+
+    start = emit.constant(0, array_type((), int32))
+    return emit.loop(lambda i, pivots, rows: lt(i, scalar(count, int32)), exchange, start, pivots, rows)[2]
+
+
+def lu(x: Any) -> Any:
+    """The triangular factors of matrices, by elimination with exchanges of rows: ``lu, pivots, permutation``.
+
+        x[permutation] == l @ u        l = tril(lu, -1) + eye(m, n), u = triu(lu)
+
+    Row ``i`` was exchanged with row ``pivots[i]``, one after the other. A singular matrix has factors, of which ``u``
+    has a zero on its diagonal.
+    Shapes: ``x[*s, m, n] -> lu[*s, m, n], pivots[*s, min(m, n)], permutation[*s, m]``.
+    Raises: ShapeMismatch: no matrices. DTypeMismatch: neither 32- nor 64-bit floats or complex numbers.
+    Source: LAPACK, ``getrf``.
+
+    >>> factors, pivots, permutation = lu(np.array([[1.0, 2.0], [4.0, 4.0]]))
+    >>> factors, permutation
+    (Array([[4.  , 4.  ],
+           [0.25, 1.  ]], dtype=float64), Array([1, 0], dtype=int32))
+    """
+    return perform(_lu, as_array(x))
+
+
+def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+    """The permutation of rows that exchanges of row ``i`` with row ``pivots[i]`` make, one after the other.
+
+    Shapes: ``i32[*s, k] -> i32[*s, permutation_size]``, where ``k <= permutation_size``.
+
+    >>> lu_pivots_to_permutation(np.array([2, 2], "int32"), 3)
+    Array([2, 0, 1], dtype=int32)
+    """
+    return perform(shared(LuPivotsToPermutation, int(permutation_size)), as_array(pivots))
+
+
+_lu = Lu()

@@ -1,0 +1,91 @@
+"""Matrices in the last two dimensions: their triangles, transposes and products, and the checks of their shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...base.errors import DTypeMismatch, ShapeMismatch
+from ...core.arrays import scalar
+from ...types.array_type import ArrayType
+from ...types.dtypes import complex64, complex128, float32, float64, is_complex
+from ..dot_general import Precision, batch_matmul
+from ..elementwise.arithmetic import add, div, like, mul
+from ..elementwise.comparison import eq, ge, select_n
+from ..elementwise.complex_parts import conj
+from ..elementwise.conversion import convert
+from ..foundations.shapes import broadcast_in_dim, permute, reshape
+from ..indexing.gather_scatter import gather
+from ..indexing.gather_windows import GatherDimensionNumbers
+from ..manipulation.creation import broadcasted_iota
+from ..manipulation.slicing import pad
+
+LAPACK = frozenset({float32, float64, complex64, complex128})
+
+
+def check_matrices(name: str, x: ArrayType, square: bool = False) -> None:
+    """Raise DTypeMismatch or ShapeMismatch unless these are matrices, square ones if asked, of a dtype of LAPACK."""
+    if x.dtype not in LAPACK:
+        raise DTypeMismatch(f"{name}: matrices must be of 32- or 64-bit floats or complex numbers of these, got {x}.")
+    if len(x.shape) < 2:
+        raise ShapeMismatch(f"{name}: the last two dimensions must form a matrix, got {x}.")
+    if square and x.shape[-1] != x.shape[-2]:
+        raise ShapeMismatch(f"{name}: the last two dimensions must form a square matrix, got {x}.")
+
+
+def flipped(x: Any) -> Any:
+    """The last two dimensions exchanged."""
+    rank = len(x.type.shape)
+    return permute(x, (*range(rank - 2), rank - 1, rank - 2))
+
+
+def adjoint(x: Any) -> Any:
+    """The conjugate transpose."""
+    return conj(flipped(x)) if is_complex(x.type.dtype) else flipped(x)
+
+
+def product(a: Any, b: Any) -> Any:
+    """The matrix product, in full precision."""
+    return batch_matmul(a, b, Precision.HIGHEST)
+
+
+def triangle(x: Any, offset: int = 0, upper: bool = False) -> Any:
+    """``x`` with zeros outside the lower triangle, row - column >= offset, or the upper one, column - row >= offset."""
+    shape = x.type.shape
+    rank, size = len(shape), shape[-2:]
+    rows, columns = broadcasted_iota("int32", size, 0), broadcasted_iota("int32", size, 1)
+    first, second = (columns, rows) if upper else (rows, columns)
+    mask = ge(first, second + offset if offset else second)
+    if rank > 2:
+        mask = broadcast_in_dim(mask, shape, (rank - 2, rank - 1))
+    return select_n(mask, scalar(0, x.type.dtype, x.type.weak), x)
+
+
+def identity(type: ArrayType) -> Any:
+    """Ones on the diagonal of matrices of this type, and zeros elsewhere."""
+    rank, size = len(type.shape), type.shape[-2:]
+    ones = convert(eq(broadcasted_iota("int32", size, 0), broadcasted_iota("int32", size, 1)), type.dtype)
+    return broadcast_in_dim(ones, type.shape, (rank - 2, rank - 1)) if rank > 2 else ones
+
+
+def halved_diagonal(x: Any) -> Any:
+    """The lower triangle of ``x``, the diagonal halved."""
+    one = like(x, 1)
+    return mul(triangle(x), div(one, add(identity(x.type), one)))
+
+
+def resized(x: Any, rows: int, columns: int) -> Any:
+    """Matrices with rows and columns of zeros behind their own, or with fewer of these."""
+    m, n = x.type.shape[-2:]
+    gaps = [(0, 0, 0)] * (len(x.type.shape) - 2)
+    return pad(x, scalar(0, x.type.dtype), [*gaps, (0, rows - m, 0), (0, columns - n, 0)])
+
+
+def rows_at(x: Any, index: Any) -> Any:
+    """``y[.., i, :] = x[.., index[.., i], :]``; no row is read twice."""
+    if not x.type.size:
+        return x
+    lanes = tuple(range(len(x.type.shape) - 2))
+    rows, columns = len(lanes), len(lanes) + 1
+    numbers = GatherDimensionNumbers((columns,), (rows,), (rows,), lanes, lanes)
+    places = reshape(index, (*index.type.shape, 1))
+    return gather(x, places, numbers, (*[1] * columns, x.type.shape[-1]), unique_indices=True)

@@ -1,0 +1,315 @@
+"""Orthogonal factors: a matrix as Householder reflections and a triangle, and products of these reflections."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ...base.errors import DTypeMismatch, NotDifferentiable, ShapeMismatch
+from ...base.stack import perform
+from ...core.arrays import as_array, as_arrays
+from ...core.operation import operation, shared
+from ...types.array_type import ArrayType, array_type
+from ...types.dtypes import int32, is_complex
+from ..elementwise.arithmetic import add, mul, sub
+from ..elementwise.complex_parts import conj, real
+from ..elementwise.conversion import convert
+from ..foundations.shapes import move_axis
+from ..manipulation.slicing import axis_at, concatenate, lane_count, slice_in_dim
+from .lapack import Routine, each_matrix, scipy_lapack
+from .lu import Lu, factorisation_flops, lu_solve
+from .matrices import LAPACK, adjoint, check_matrices, flipped, identity, product, resized, rows_at, triangle
+from .triangular import triangular_solve
+
+GEQRF = Routine("geqrf", cuda="cusolver_geqrf_ffi")
+GEQP3 = Routine("geqp3")
+ORGQR = Routine("orgqr", "ungqr", cuda="cusolver_orgqr_ffi")
+ORMQR = Routine("ormqr", "unmqr", cuda="cusolver_ormqr_ffi")
+_NO_DERIVATIVE = "of reflections as LAPACK stores them; that of the factors of a matrix is the one of qr"
+
+
+def _check_reflections(name: str, a: ArrayType, taus: ArrayType) -> None:
+    """Raise unless these are reflections: vectors below the diagonal of matrices, and no more factors than columns."""
+    check_matrices(name, a)
+    if a.dtype != taus.dtype:
+        raise DTypeMismatch(f"{name}: operands must have one dtype, got {a} and {taus}.")
+    if taus.shape[:-1] != a.shape[:-2] or not taus.shape or taus.shape[-1] > min(a.shape[-2:]):
+        raise ShapeMismatch(
+            f"{name}: there must be factors for some of the columns of the matrix, got {a} and {taus}."
+        )
+
+
+# (a, taus): q = h_1 ... h_k, h_i = 1 - taus[i] v_i v_i^H, v_i in column i of a below the 1 at its diagonal; the upper
+# triangle of a is r, and x = q r
+@operation
+class Geqrf:
+    multiple_results = True
+    dtypes = LAPACK
+    exempt = {"jvp": _NO_DERIVATIVE}
+    flops = factorisation_flops
+
+    def result_type(op, x):
+        check_matrices("geqrf", x)
+        return x, x.update(shape=(*x.shape[:-2], min(x.shape[-2:])), weak=False)
+
+    def evaluate(op, x):
+        if not x.size:
+            return x, np.zeros((*x.shape[:-2], min(x.shape[-2:])), x.dtype)
+        columns, taus = np.linalg.qr(x, "raw")
+        return np.swapaxes(columns, -1, -2), taus
+
+    def batch(op, dims, x):
+        return perform(op, move_axis(x, dims[0], 0)), (0, 0)
+
+    def lower(op, emit, x):
+        if not x.type.size:
+            return x, emit.full(0, emit.made[1])
+        return GEQRF(emit, x, types=emit.made, into={0: 0})
+
+
+# y = the first columns of h_1 ... h_k, as many as a has; the reflections are those of geqrf
+@operation
+class HouseholderProduct:
+    dtypes = LAPACK
+    name = "householder_product"
+    exempt = {"jvp": _NO_DERIVATIVE}
+    flops = factorisation_flops
+
+    def result_type(op, a, taus):
+        _check_reflections("householder_product", a, taus)
+        if a.shape[-2] < a.shape[-1]:
+            raise ShapeMismatch(f"householder_product: there must not be more columns than rows, got {a}.")
+        return a
+
+    def evaluate(op, a, taus):
+        if not a.size:
+            return a
+        function = scipy_lapack("orgqr", a.dtype, "ungqr")
+        room = 64 * a.shape[-1]  # of the blocks that LAPACK multiplies by
+        product = lambda a, taus: function(a, taus, lwork=room)
+        return each_matrix(product, [array_type(a.shape, a.dtype)], a, taus)[0]
+
+    def batch(op, dims, a, taus):
+        size = lane_count((a, taus), dims)
+        return perform(op, *[axis_at(x, d, 0, size) for x, d in zip((a, taus), dims)]), 0
+
+    def lower(op, emit, a, taus):
+        return ORGQR(emit, a, taus, types=[a.type], into={0: 0})[0] if a.type.size else a
+
+
+# y = q c, or c q, with q = h_1 ... h_k, or its adjoint; the reflections are those of geqrf
+@operation
+class Ormqr:
+    left: bool
+    adjoint: bool
+    dtypes = LAPACK
+    flops = factorisation_flops
+
+    def result_type(op, a, taus, c):
+        _check_reflections("ormqr", a, taus)
+        if c.dtype != a.dtype:
+            raise DTypeMismatch(f"ormqr: operands must have one dtype, got {a} and {c}.")
+        side = -2 if op.left else -1
+        if len(c.shape) != len(a.shape) or c.shape[:-2] != a.shape[:-2] or c.shape[side] != a.shape[-2]:
+            line = "row" if op.left else "column"
+            raise ShapeMismatch(
+                f"ormqr: c must have a {line} for each row of a, and its leading sizes, got {a} and {c}."
+            )
+        return c
+
+    def evaluate(op, a, taus, c):
+        k = taus.shape[-1]
+        if not c.size or not k:
+            return c
+        function = scipy_lapack("ormqr", a.dtype, "unmqr")
+        words = "L" if op.left else "R", ("C" if is_complex(a.dtype) else "T") if op.adjoint else "N"
+        room = 64 * max(c.shape[-2:])
+        apply = lambda a, taus, c: function(*words, a[:, :k], taus, c, room)
+        return each_matrix(apply, [array_type(c.shape, c.dtype)], a, taus, c)[0]
+
+    def batch(op, dims, a, taus, c):
+        size = lane_count((a, taus, c), dims)
+        return perform(op, *[axis_at(x, d, 0, size) for x, d in zip((a, taus, c), dims)]), 0
+
+    def jvp(op, primals, tangents):
+        a, taus, c = primals
+        da, dtaus, dc = tangents
+        if da is not None or dtaus is not None:
+            raise NotDifferentiable("ormqr: reflections must be constants, got a tangent.", hint="multiply by q of qr.")
+        return perform(op, a, taus, c), perform(op, a, taus, dc)
+
+    def transpose(op, ct, a, taus, c, *, wrt):  # the transpose of q is the conjugate of its adjoint
+        return conj(perform(shared(Ormqr, op.left, not op.adjoint), a, taus, conj(ct)))
+
+    def lower(op, emit, a, taus, c):
+        k = taus.type.shape[-1]
+        if not c.type.size or not k:
+            return c
+        a = emit.decompose(lambda a: resized(a, a.type.shape[-2], k), a)
+        words = {"left": op.left, "transpose": op.adjoint}
+        return ORMQR(emit, a, taus, c, types=[c.type], into={2: 0}, attributes=words)[0]
+
+    exempt = dict.fromkeys(
+        ("finite_differences", "adjoint", "tangent_types", "commutes"), "the derivative is the one by c alone"
+    )
+
+
+# q r = x, or x[:, p] if pivoting: q unitary, r upper triangular, q square if full_matrices, else r; (q, r) or (q, r, p)
+@operation
+class Qr:
+    full_matrices: bool
+    pivoting: bool
+    multiple_results = True
+    dtypes = LAPACK
+    flops = factorisation_flops
+
+    def result_type(op, x):
+        check_matrices("qr", x)
+        *lanes, m, n = x.shape
+        k = m if op.full_matrices else min(m, n)
+        factors = x.update(shape=(*lanes, m, k)), x.update(shape=(*lanes, k, n))
+        return (*factors, array_type((*lanes, n), int32)) if op.pivoting else factors
+
+    def evaluate(op, x):
+        if not op.pivoting:
+            return tuple(np.linalg.qr(x, "complete" if op.full_matrices else "reduced"))
+        *lanes, m, n = x.shape
+        k = m if op.full_matrices else min(m, n)
+        function = import_module("scipy.linalg").qr
+        types = [array_type((*lanes, *shape), x.dtype) for shape in ((m, k), (k, n))] + [array_type((*lanes, n), int32)]
+        mode = "full" if op.full_matrices else "economic"
+        return each_matrix(lambda x: function(x, mode=mode, pivoting=True, check_finite=False), types, x)
+
+    def batch(op, dims, x):
+        return perform(op, move_axis(x, dims[0], 0)), (0, 0, 0)[: 2 + op.pivoting]
+
+    def jvp(op, primals, tangents):
+        (x,), (dx,) = primals, tangents
+        q, r, *p = perform(op, x)
+        m, n = x.type.shape[-2:]
+        dx = flipped(rows_at(flipped(dx), p[0])) if op.pivoting else dx
+        dq, dr = _tangents(x, q, r, dx)
+        if op.full_matrices and m > n:
+            dq = concatenate([dq, _other_columns(q, dq)], dq.ndim - 1)
+            dr = resized(dr, m, n)
+        return (q, r, *p), (dq, dr, *[None for _ in p])
+
+    def lower(op, emit, x):
+        *lanes, m, n = x.type.shape
+        q, r, *p = emit.made
+        if not x.type.size:
+            places = [emit.iota(t, len(lanes)) for t in p]
+            return emit.decompose(lambda: identity(q)), emit.full(0, r), *places
+        taus = q.update(shape=(*lanes, min(m, n)))
+        if op.pivoting:
+            free = emit.full(0, p[0])  # no column is to stay in front
+            a, places, taus = GEQP3(emit, x, free, types=[x.type, p[0], taus], into={0: 0, 1: 1})
+            rest = [emit.binary("subtract", places, emit.full(1, p[0]))]
+        else:
+            (a, taus), rest = GEQRF(emit, x, types=[x.type, taus], into={0: 0}), []
+        k = q.shape[-1]
+        start = emit.decompose(lambda a: resized(a, m, k), a) if k != n else a
+        y = ORGQR(emit, start, taus, types=[q], into={0: 0})[0]
+        return y, emit.decompose(lambda a: triangle(resized(a, k, n), upper=True), a), *rest
+
+
+def _tangents(x: Any, q: Any, r: Any, dx: Any) -> tuple[Any, Any]:
+    """The tangents of ``k = min(m, n)`` columns of q, and of as many rows of r.
+
+        w = c - (c's upper triangle, made Hermitian on the diagonal)     c = q^H dx_1 r_1^-1
+    """
+    k = min(x.type.shape[-2:])
+    m, n = x.type.shape[-2:]
+    q, r = resized(q, m, k), resized(r, k, n)
+    right = triangular_solve(resized(r, k, k), resized(dx, m, k))
+    inner = product(adjoint(q), right)
+    below = triangle(inner, 1)
+    skew = sub(below, adjoint(below))
+    if is_complex(inner.type.dtype):
+        skew = add(skew, mul(identity(inner.type), sub(inner, convert(real(inner), inner.type.dtype))))
+    dq = add(product(q, sub(skew, inner)), right)
+    return dq, triangle(sub(product(adjoint(q), dx), product(skew, r)), upper=True)
+
+
+def _other_columns(q: Any, dq: Any) -> Any:
+    """The tangents of the columns of a square q that the factor r does not enter, from those of the others.
+
+    As q - 1 = v t v^H with n columns in v, q_2 - e_2 = (q_1 - e_1) z^H with z = q_21 (q_11 - 1)^-1, where q_11 and q_21
+    are the first n rows of q_1 and the others. Source: arXiv:2409.13374.
+    """
+    m, n = dq.type.shape[-2:]
+    first, others = (slice_in_dim(q, a, b, axis=q.ndim - 1) for a, b in ((0, n), (n, m)))
+    (above, below), (d_above, d_below) = (
+        [slice_in_dim(x, a, b, axis=x.ndim - 2) for a, b in ((0, n), (n, m))] for x in (first, dq)
+    )
+    factors, _, permutation = perform(Lu(), sub(above, identity(above.type)))
+    z = adjoint(lu_solve(factors, permutation, adjoint(below), transpose=True, conjugate=True))
+    change = adjoint(sub(d_below, product(z, d_above)))
+    return sub(product(dq, adjoint(z)), product(add(first, product(others, z)), change))
+
+
+def geqrf(a: Any) -> tuple[Any, Any]:
+    """The orthogonal and triangular factors of matrices as LAPACK stores them: ``a, taus``.
+
+    ``r`` is the upper triangle, ``q`` the product of the reflections ``1 - taus[i] v_i v_i^H``, whose ``v_i`` stand
+    below the diagonal of column ``i``, without the ones that are on it.
+
+    Shapes: ``a[*s, m, n] -> a[*s, m, n], taus[*s, min(m, n)]``. Source: LAPACK, ``geqrf``.
+
+    >>> geqrf(np.array([[3.0], [4.0]]))
+    (Array([[-5. ],
+           [ 0.5]], dtype=float64), Array([1.6], dtype=float64))
+    """
+    return perform(_geqrf, as_array(a))
+
+
+def householder_product(a: Any, taus: Any) -> Any:
+    """The first columns of a product of reflections, as many as ``a`` has.
+
+        householder_product(*geqrf(x)) == q        where x = q r has no more columns than rows
+
+    Shapes: ``a[*s, m, n], taus[*s, k] -> q[*s, m, n]``, ``k <= n <= m``.
+    Raises: ShapeMismatch, DTypeMismatch: other shapes or dtypes. Source: LAPACK, ``orgqr``.
+
+    >>> householder_product(np.array([[-5.0], [0.5]]), np.array([1.6]))
+    Array([[-0.6],
+           [-0.8]], dtype=float64)
+    """
+    return perform(_householder_product, *as_arrays(a, taus))
+
+
+def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+    """``q @ c``, or with ``left=False`` ``c @ q``, for a product of reflections; with ``transpose`` by its adjoint.
+
+    Shapes: ``a[*s, m, n], taus[*s, k], c[*s, m, j] -> c[*s, m, j]``, or ``c[*s, j, m]`` with ``left=False``.
+    Raises: ShapeMismatch, DTypeMismatch: other shapes or dtypes. Source: LAPACK, ``ormqr``.
+
+    >>> ormqr(np.array([[-5.0], [0.5]]), np.array([1.6]), np.array([[-5.0], [0.0]]))
+    Array([[3.],
+           [4.]], dtype=float64)
+    """
+    return perform(shared(Ormqr, bool(left), bool(transpose)), *as_arrays(a, taus, c))
+
+
+def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> Any:
+    """The orthogonal and triangular factors of matrices: ``q, r``, with ``pivoting`` also the order ``p`` of columns.
+
+        x == q @ r        or x[..., p] == q @ r
+
+    Shapes: ``x[*s, m, n] -> q[*s, m, k], r[*s, k, n], i32 p[*s, n]``; ``k`` is ``m`` with ``full_matrices``, else
+    ``min(m, n)``. With ``pivoting`` the magnitudes on the diagonal of ``r`` descend.
+    Derivatives are those of matrices of full rank. ``use_magma`` is ignored.
+    Raises: ShapeMismatch: no matrices. DTypeMismatch: neither 32- nor 64-bit floats or complex numbers.
+    Source: LAPACK, ``geqrf`` and ``geqp3``; J. Townsend, Differentiating the QR decomposition (2018).
+
+    >>> q, r = qr(np.array([[3.0, 1.0], [4.0, 2.0]]))
+    >>> abs(r).round(3)
+    Array([[5. , 2.2],
+           [0. , 0.4]], dtype=float64)
+    """
+    return perform(shared(Qr, bool(full_matrices), bool(pivoting)), as_array(x))
+
+
+_geqrf, _householder_product = Geqrf(), HouseholderProduct()
