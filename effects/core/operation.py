@@ -337,10 +337,9 @@ def _class_with_slots(cls: type, namespace: dict[str, Any]) -> Any:
     namespace["__doc__"] = cls.__doc__ or cls.__name__
     kind: Any = type(cls.__name__, bases, {"__slots__": new, **namespace, "_names": every, "__match_args__": every})
     kind._setters = (*inherited._setters, *(setter(kind, name) for name in new))
-    kind.__dataclass_fields__ = {
-        **getattr(inherited, "__dataclass_fields__", {}),
-        **_dataclass_fields({name: annotations[name] for name in names}, defaults),
-    }
+    kind.__dataclass_fields__ = _DataclassFields(kind, {name: annotations[name] for name in names}, defaults)
+    if defaults:
+        _ = kind.__dataclass_fields__  # checks them
     kind.__dataclass_params__ = _FROZEN
     kind.__qualname__ = cls.__qualname__
     return kind
@@ -368,12 +367,18 @@ def _field_names(block: type) -> tuple[str, ...]:
     return names
 
 
-def _dataclass_fields(annotations: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    """``__dataclass_fields__`` of a dataclass with these annotations and defaults."""
-    if not annotations:
-        return {}
-    block: Any = type("Fields", (), {"__doc__": "fields", "__annotations__": annotations, **defaults})
-    return dataclasses.dataclass(init=False, repr=False, eq=False)(block).__dataclass_fields__
+class _DataclassFields:
+    """``__dataclass_fields__`` of an operation's class: made when first read, which few programs do."""
+
+    def __init__(self, kind: Any, annotations: dict[str, Any], defaults: dict[str, Any]):
+        self.kind, self.annotations, self.defaults = kind, annotations, defaults
+
+    def __get__(self, op: Any, kind: Any) -> dict[str, Any]:
+        block: Any = type("Fields", (), {"__doc__": "fields", "__annotations__": self.annotations, **self.defaults})
+        own = dataclasses.dataclass(init=False, repr=False, eq=False)(block).__dataclass_fields__
+        found = {**getattr(self.kind.__bases__[0], "__dataclass_fields__", {}), **own}
+        self.kind.__dataclass_fields__ = found
+        return found
 
 
 def _leaf_types(op: Any, *types: Any) -> tuple[Any, ...]:
