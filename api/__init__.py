@@ -68,8 +68,6 @@ from .interpreters.custom.custom_vjp import custom_vjp as custom_vjp
 from .interpreters.differentiation.jvp import jvp_program as jvp_program
 from .interpreters.differentiation.partial_eval import partial_eval_program as partial_eval_program
 from .interpreters.differentiation.transpose import transpose_program as transpose_program
-from .interpreters.handlers.handle import handle as handle
-from .interpreters.handlers.handle import handlers as handlers
 from .interpreters.handlers.handler import Handler as Handler
 from .interpreters.handlers.handler import ctl as ctl
 from .interpreters.handlers.handler import final as final
@@ -102,17 +100,10 @@ from .interpreters.transformations.make_program import named_scope as named_scop
 from .interpreters.transformations.saved_arguments import NotNeeded as NotNeeded
 from .interpreters.transformations.saved_arguments import NotSaveable as NotSaveable
 from .interpreters.transformations.vmap import vmap as vmap
-from .lowering.arrays.assembled_arrays import make_array_from_callback as make_array_from_callback
-from .lowering.arrays.assembled_arrays import make_array_from_process_local_data as make_array_from_process_local_data
-from .lowering.arrays.assembled_arrays import (
-    make_array_from_single_device_arrays as make_array_from_single_device_arrays,
-)
 from .lowering.arrays.device_put import device_put as device_put
 from .lowering.arrays.device_put import device_put_replicated as device_put_replicated
 from .lowering.arrays.device_put import device_put_sharded as device_put_sharded
 from .lowering.compile import eager_compilation as _eager
-from .lowering.jit.ahead_of_time import ShapeDtypeStruct as ShapeDtypeStruct
-from .lowering.jit.ahead_of_time import eval_shape as eval_shape
 from .lowering.jit.checkpoint import checkpoint as checkpoint
 from .lowering.jit.compile_options import CompilerEffortLevel as CompilerEffortLevel
 from .lowering.jit.compile_options import Inline as Inline
@@ -133,9 +124,7 @@ from .lowering.jit.devices import local_devices as local_devices
 from .lowering.jit.devices import process_count as process_count
 from .lowering.jit.devices import process_index as process_index
 from .lowering.jit.devices import process_indices as process_indices
-from .lowering.jit.explain_retrace import explain as explain
 from .lowering.jit.jit import jit as jit
-from .lowering.jit.two_passes import fwd_and_bwd as fwd_and_bwd
 from .lowering.xla.array_backend import XlaBackend as _XlaBackend
 from .lowering.xla.host_callbacks import effects_barrier as effects_barrier
 
@@ -172,6 +161,8 @@ if _typing.TYPE_CHECKING:
     from .effects.programs.parse_result import parse_program as parse_program
     from .interpreters.analysis.typecheck import check_program as check_program
     from .interpreters.analysis.typecheck import typecheck as typecheck
+    from .interpreters.handlers.handle import handle as handle
+    from .interpreters.handlers.handle import handlers as handlers
     from .interpreters.inspection.draw import Drawing as Drawing
     from .interpreters.inspection.draw import draw as draw
     from .interpreters.inspection.stepper import Stepper as Stepper
@@ -199,7 +190,18 @@ if _typing.TYPE_CHECKING:
     from .library import reap as reap
     from .library import sow as sow
     from .library import tell as tell
+    from .lowering.arrays.assembled_arrays import make_array_from_callback as make_array_from_callback
+    from .lowering.arrays.assembled_arrays import (
+        make_array_from_process_local_data as make_array_from_process_local_data,
+    )
+    from .lowering.arrays.assembled_arrays import (
+        make_array_from_single_device_arrays as make_array_from_single_device_arrays,
+    )
+    from .lowering.jit.ahead_of_time import ShapeDtypeStruct as ShapeDtypeStruct
+    from .lowering.jit.ahead_of_time import eval_shape as eval_shape
     from .lowering.jit.environment_info import print_environment_info as print_environment_info
+    from .lowering.jit.explain_retrace import explain as explain
+    from .lowering.jit.two_passes import fwd_and_bwd as fwd_and_bwd
     from .lowering.maps.pmap import pmap as pmap
     from .lowering.maps.xmap import xmap as xmap
     from .sharding import NamedSharding as NamedSharding
@@ -211,8 +213,8 @@ if _typing.TYPE_CHECKING:
     from .sharding import set_mesh as set_mesh
     from .sharding import use_abstract_mesh as use_abstract_mesh
 
-# Most programs need few of these names, so each is loaded when first asked for (PEP 562); nowhere else in the package:
-# imports stand at the top of a file. To load them installs nothing that a program would miss before.
+# Most programs need few of these names, so each is loaded when first asked for (PEP 562), as are modules of ``numpy``
+# and ``scipy``; elsewhere imports stand at the top of a file. To load them installs nothing that a program would miss.
 _LATER = {
     name: module
     for module, names in {
@@ -223,11 +225,17 @@ _LATER = {
         ".lowering.jit.environment_info": "print_environment_info",
         ".interpreters.inspection.draw": "Drawing draw",
         ".interpreters.inspection.stepper": "Stepper step",
-        ".interpreters.ragged.ragged_array": "Ragged ragged_axis",
         ".interpreters.analysis.typecheck": "check_program typecheck",
+        ".interpreters.handlers.handle": "handle handlers",
+        ".interpreters.ragged.ragged_array": "Ragged ragged_axis",
         ".interpreters.transformations.shard_map": "shard_map",
         ".interpreters.transformations.smap": "smap",
         ".interpreters.transformations.vtile": "vtile",
+        ".lowering.arrays.assembled_arrays": "make_array_from_callback make_array_from_process_local_data "
+        "make_array_from_single_device_arrays",
+        ".lowering.jit.ahead_of_time": "ShapeDtypeStruct eval_shape",
+        ".lowering.jit.explain_retrace": "explain",
+        ".lowering.jit.two_passes": "fwd_and_bwd",
         ".lowering.maps.pmap": "pmap",
         ".lowering.maps.xmap": "xmap",
         ".library": "ask call_and_reap check check_bounds check_finite checkify costs get harvest local modify nest "
@@ -244,6 +252,8 @@ _DECLARED = {
     "effects.operations.collectives.collective": "Psum Pprod Pmax Pmin Pbroadcast Ppermute AllGather PsumScatter "
     "AllToAll AxisIndex Pvary Punvary",
     "effects.operations.fft": "Fft",
+    "effects.operations.indexing.relocation": "Relocate",
+    "effects.operations.linalg": "Cholesky TriangularSolve",
     "effects.operations.reductions.generic_reduce": "Reduce",
     "effects.operations.reductions.softmax": "Softmax",
     "effects.operations.special.special_functions": "Digamma Igamma IgammaGradA Igammac Lgamma Polygamma "

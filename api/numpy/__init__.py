@@ -8,7 +8,6 @@ import typing as _typing
 from importlib import import_module as _import_module
 from types import ModuleType as _ModuleType
 
-from . import linalg as linalg
 from .array_methods import attach as _attach
 from .arrays.adding_elements import *
 from .arrays.building_matrices import *
@@ -46,8 +45,9 @@ from .statistics.sorting_searching import *
 
 if _typing.TYPE_CHECKING:
     from . import fft as fft
+    from . import linalg as linalg
 
-_MODULES = ("fft", "linalg")  # those that are not there yet are loaded when first asked for
+_MODULES = ("fft", "linalg")  # loaded when first asked for
 
 __all__ = [
     *_MODULES, *[name for name, value in globals().items() if name[0] != "_" and not isinstance(value, _ModuleType)]

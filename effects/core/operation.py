@@ -333,7 +333,7 @@ def _class_with_slots(cls: type, namespace: dict[str, Any]) -> Any:
     inherited: Any = bases[0]
     new = tuple([name for name in names if name not in inherited._names])
     every = (*inherited._names, *new)
-    namespace.setdefault("name", _snake_case(cls.__name__))
+    namespace.setdefault("name", snake_case(cls.__name__))
     namespace["__doc__"] = cls.__doc__ or cls.__name__
     kind: Any = type(cls.__name__, bases, {"__slots__": new, **namespace, "_names": every, "__match_args__": every})
     kind._setters = (*inherited._setters, *(setter(kind, name) for name in new))
@@ -418,7 +418,8 @@ class _Frozen:
 _FROZEN = _Frozen.__dataclass_params__  # type: ignore[attr-defined]
 
 
-def _snake_case(name: str) -> str:
+def snake_case(name: str) -> str:
+    """The name of an operation in texts, from that of its class."""
     return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(name))
 
 

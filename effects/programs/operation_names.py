@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from ..core.operation import OPERATIONS, Operation, operation
+from ..core.operation import OPERATIONS, Operation, register_operation_name, snake_case
 from .printer import resolve
 
 _OURS = __name__.partition(".")[0]
@@ -23,7 +23,8 @@ def declare(module: str, names: Iterable[str]) -> None:
     """Register the names of operations that ``module`` defines when imported; defined ones are left alone."""
     for name in names:
         if f"{module}:{name}" not in OPERATIONS:
-            operation(type(name, (Declared,), {"__module__": module}))
+            namespace = {"__slots__": (), "__module__": module, "name": snake_case(name)}
+            register_operation_name(type(name, (Declared,), namespace))
 
 
 def operation_called(name: str) -> type[Operation] | None:

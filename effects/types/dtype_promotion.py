@@ -60,8 +60,12 @@ _STARS = ("i*", "f*", "c*")
 def _lattice(edges: Mapping[Any, Iterable[Any]]) -> Mapping[Any, frozenset[Any]]:
     """All upper bounds of each node, itself included: the reflexive transitive closure of the edges."""
 
+    found: dict[Any, frozenset[Any]] = {}
+
     def above(node: Any) -> frozenset[Any]:
-        return frozenset({node}).union(*(above(n) for n in edges.get(node, ())))
+        if node not in found:
+            found[node] = frozenset({node}).union(*[above(n) for n in edges.get(node, ())])
+        return found[node]
 
     return MappingProxyType({node: above(node) for node in (*_STARS, *EVERY)})
 

@@ -23,16 +23,17 @@ from ...effects.operations.foundations.shapes import move_axis, reshape
 from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.trees import pytrees
 from ..batching.batch import Batch, JvpDirections
-from ..batching.grouped_lanes import GroupedLanes
 from ..batching.mapped_axes import dimension, flat_axes, flat_out_axes, lane_count, stacked
-from ..batching.placed_lanes import PlacedLanes
 from ..references.arguments import call_pure, positions_of, pure_of
 from ..references.reference import Ref
 
 if TYPE_CHECKING:
+    from ..batching import grouped_lanes, placed_lanes
     from ..ragged import container_map
     from ..ragged import per_length as calls_per_length
 else:
+    grouped_lanes = LazyModule("handlax.interpreters.batching.grouped_lanes")
+    placed_lanes = LazyModule("handlax.interpreters.batching.placed_lanes")
     container_map = LazyModule("handlax.interpreters.ragged.container_map")
     calls_per_length = LazyModule("handlax.interpreters.ragged.per_length")
 
@@ -121,7 +122,7 @@ def vmap(
 def _lanes(spmd_axis_name: Hashable | None, group: bool | int) -> Callable[..., Batch]:
     """What makes a run of lanes, which may be placed over axes of a mesh, or grouped."""
     if group is False:
-        return Batch if spmd_axis_name is None else partial(PlacedLanes, placed=axis_tuple(spmd_axis_name))
+        return Batch if spmd_axis_name is None else partial(placed_lanes.PlacedLanes, placed=axis_tuple(spmd_axis_name))
     if not isinstance(group, int) or group < 1:
         raise BadCall(f"vmap: group must be a bool or the number of lanes executed at a time, got {group!r}.")
     if spmd_axis_name is not None:
@@ -129,7 +130,7 @@ def _lanes(spmd_axis_name: Hashable | None, group: bool | int) -> Callable[..., 
             f"vmap: lanes that are placed along {spmd_axis_name!r} stay on their devices, and group moves them.",
             hint="group inside of shard_map, where each device has its own lanes.",
         )
-    return partial(GroupedLanes, chunk=None if group is True else group)
+    return partial(grouped_lanes.GroupedLanes, chunk=None if group is True else group)
 
 
 def _of_containers(in_axes: Any, out_axes: Any, axis_size: Any) -> bool:
