@@ -7,11 +7,12 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-__all__ = ["fft", "integrate"]
+__all__ = ["fft", "integrate", "special"]
 
 if _TYPE_CHECKING:
     from . import fft as fft
     from . import integrate as integrate
+    from . import special as special
 else:
 
     def __getattr__(name: str) -> _Any:

@@ -255,7 +255,7 @@ def positive(x: Any, /) -> Array:
     return as_array(x)
 
 
-def absolute(x: Any, /) -> Array:
+def absolute(x: Any, /) -> Any:
     """``y[i] = |x[i]|``; unsigned integers and booleans are returned unchanged.
 
     >>> import numpy as np

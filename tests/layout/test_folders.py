@@ -65,6 +65,7 @@ LINE = (
     "api/nn",
     "api/probability",
     "api/lax",
+    "api/scipy/special",
     "api/scipy",
     "api/sharding",
     "api/experimental",

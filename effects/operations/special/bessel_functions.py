@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ...base.caches import cached
 from ...types.dtypes import FLOATING, float64
 from ..elementwise.arithmetic import abs, div, like, mul, neg, polynomial, rsqrt, sign, sub
 from ..elementwise.comparison import lt, max, min, select_n
 from ..elementwise.transcendental import exp
 from ..foundations.elementwise_factory import Function, elementwise, surface
 from ..foundations.half_precision import lower_wide, scipy_special
+from .chebyshev_series import chebyshev
 
 
 def _in_squares(order: int, terms: int) -> list[float]:
@@ -22,42 +23,27 @@ def _in_squares(order: int, terms: int) -> list[float]:
     return [0.25**k / (math.factorial(k) * math.factorial(k + order)) for k in range(terms)]
 
 
-@cached("Bessel coefficients", 4)
-def _beyond_eight(order: int, degree: int) -> list[float]:
-    """Chebyshev's coefficients of sqrt(x) e^-x I(x) in 16/x - 1, for x above 8, from the values at his nodes.
-
-    Cosines of reduced angles and exact sums leave an error of 1e-17 in them; NumPy's ``chebinterpolate`` leaves 1e-15.
-    """
-    n = degree + 1
-    x = 16 / (1 + np.cos(np.pi * (np.arange(n) + 0.5) / n))
-    values = scipy_special(f"i{order}e")(x) * np.sqrt(x)
-    cosines = np.cos(np.pi / (2 * n) * np.arange(4 * n))
-    angles = np.outer(np.arange(n), 2 * np.arange(n) + 1) % (4 * n)
-    sums = [math.fsum(values * row) * 2 / n for row in cosines[angles]]
-    return [sums[0] / 2, *sums[1:]]
+def _scaled_beyond_eight(order: int, t: Any) -> Any:
+    """sqrt(x) e^-x I(x) for the x above 8 with 16/x - 1 = t."""
+    x = 16 / (1 + t)
+    return scipy_special(f"i{order}e")(x) * np.sqrt(x)
 
 
-def _chebyshev(t: Any, coefficients: list[float]) -> Any:
-    """Clenshaw's recurrence: the sum of c_n T_n(t)."""
-    twice = t + t
-    b, before = like(t, 0.0), like(t, 0.0)
-    for coefficient in reversed(coefficients[1:]):
-        b, before = sub(mul(twice, b), before) + like(t, coefficient), b
-    return sub(mul(t, b), before) + like(t, coefficients[0])
+_BEYOND_EIGHT = tuple([partial(_scaled_beyond_eight, order) for order in (0, 1)])
 
 
 def _lower_bessel(order: int) -> Callable[..., Any]:
     """The ``lower`` rule: the power series up to 8, whose terms are positive, and Chebyshev's in 16/x beyond."""
 
     def lower(op: Any, emit: Any, x: Any) -> Any:
-        terms, degree = (26, 28) if x.type.dtype == float64 else (18, 8)
+        terms = 26 if x.type.dtype == float64 else 18
 
         def compute(x: Any) -> Any:
             size = abs(x)
             inner, outer = min(size, like(x, 8.0)), max(size, like(x, 8.0))
             near = mul(exp(neg(inner)), polynomial(mul(inner, inner), _in_squares(order, terms)))
             position = sub(div(like(x, 16.0), outer), like(x, 1.0))
-            far = mul(_chebyshev(position, _beyond_eight(order, degree)), rsqrt(outer))
+            far = mul(chebyshev(position, _BEYOND_EIGHT[order], 29), rsqrt(outer))
             if order:
                 near, far = mul(x, mul(near, like(x, 0.5))), mul(sign(x), far)
             return select_n(lt(size, like(x, 8.0)), far, near)

@@ -1,0 +1,96 @@
+"""Elementwise functions by formulas that are compiled as a whole, with their known derivatives."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ...effects.base.errors import DTypeMismatch, NotDifferentiable
+from ...effects.base.wrapping import wraps
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations.half_precision import HALF
+from ...effects.types.dtypes import float32, is_complex
+from ...interpreters.custom.custom_jvp import custom_jvp
+from ...interpreters.custom.derivative_rules import SymbolicZero
+from ...interpreters.transformations.derivatives import jvp
+from ...lowering.jit.jit import jit
+from ...numpy.arrays.argument_conversion import inexact_together
+from ...numpy.arrays.creation import ones_like
+from ...numpy.arrays.shape_manipulation import broadcast_to
+
+Slope = Callable[..., Any]
+
+
+def floats(name: str, *xs: Any) -> list[Any]:
+    """The operands as floats of one dtype, and of one shape or rank 0.
+
+    Raises: DTypeMismatch: one is complex.
+    """
+    found = inexact_together(name, *xs)
+    if is_complex(found[0].type.dtype):
+        raise DTypeMismatch(f"{name}: the arguments must be real, got {found[0].type}.")
+    return found
+
+
+def in_32_bits(f: Callable[..., Any], *xs: Any) -> Any:
+    """``f(*xs)``, where floats of 16 bits are computed in 32 and rounded once; weakly typed if all of ``xs`` are."""
+    dtype, weak = xs[0].type.dtype, all([x.type.weak for x in xs])
+    if dtype not in HALF:
+        y = f(*xs)
+        return convert(y, dtype, weak) if weak and not is_complex(dtype) else y
+    return convert(f(*[convert(x, float32, x.type.weak) for x in xs]), dtype)
+
+
+def analytic(*slopes: Slope | None, complex: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: a formula of floats of one dtype as an elementwise function, with its partial derivatives.
+
+        analytic(lambda y, x: slope)(formula)(x) == formula(x), whose derivative is slope(formula(x), x)
+
+    Args:
+        slopes: for each operand the partial derivative, ``slope(y, *xs)``; None: there is none, and it is refused.
+        complex: whether the operands may be complex numbers.
+    """
+
+    def decorate(formula: Callable[..., Any]) -> Callable[..., Any]:
+        name = formula.__name__.lstrip("_")
+        inner = custom_jvp(jit(formula))
+
+        def rule(primals: Any, tangents: Any) -> Any:
+            y, total = inner(*primals), 0.0
+            for place, dx in enumerate(tangents):
+                if not isinstance(dx, SymbolicZero):
+                    total = total + _slope(name, place, slopes[place])(y, *primals) * dx
+            return y, broadcast_to(total, y.shape)
+
+        inner.defjvp(rule, symbolic_zeros=True)
+        together = inexact_together if complex else floats
+        parameters = inspect.signature(formula)
+
+        def function(*args: Any, **kwargs: Any) -> Any:
+            xs = parameters.bind(*args, **kwargs).args if kwargs else args
+            return in_32_bits(inner, *together(name, *xs))
+
+        return wraps(formula)(function)
+
+    return decorate
+
+
+def _slope(name: str, place: int, slope: Slope | None) -> Slope:
+    """The partial derivative by an operand. Raises: NotDifferentiable: there is none."""
+    if slope is None:
+        raise NotDifferentiable(
+            f"{name}: there is no derivative by argument {place}, got a tangent for it.",
+            hint="make it constant by lax.stop_gradient, or define a derivative by custom_jvp.",
+        )
+    return slope
+
+
+def by_tangent(formula: Callable[..., Any], place: int) -> Slope:
+    """The partial derivative of a formula by an operand, from a tangent 1 of that through all steps of the formula."""
+
+    def slope(y: Any, *xs: Any) -> Any:
+        before, x, behind = xs[:place], xs[place], xs[place + 1 :]
+        return jvp(lambda x: formula(*before, x, *behind), (x,), (ones_like(x),))[1]
+
+    return slope

@@ -1,0 +1,321 @@
+"""The gamma function and its relatives: beta, polygamma, zeta, binomials, factorials, Bernoulli's numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ... import numpy as hnp
+from ...effects.base.errors import BadArgument
+from ...effects.operations.foundations.half_precision import scipy_special
+from ...effects.operations.special import special_functions as operations
+from ...effects.operations.special.incomplete_gamma import BERNOULLI, SHIFT
+from ...effects.types.dtypes import default_float, is_complex
+from ...numpy.arrays.argument_conversion import inexact
+from .formulas import analytic, floats, in_32_bits
+
+__all__ = [
+    "bernoulli", "beta", "betainc", "betaln", "comb", "digamma", "factorial", "gamma", "gammainc", "gammaincc",
+    "gammaln", "gammasgn", "loggamma", "multigammaln", "poch", "polygamma", "zeta",
+]  # fmt: skip
+
+
+def gammaln(x: Any) -> Any:
+    """``log(abs(gamma(x)))``.
+
+    >>> gammaln(1.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return operations.lgamma(*floats("gammaln", x))
+
+
+def digamma(x: Any) -> Any:
+    """The derivative of ``gammaln``."""
+    return operations.digamma(*floats("digamma", x))
+
+
+def polygamma(n: Any, x: Any) -> Any:
+    """The ``n``-th derivative of ``digamma``. Raises: NotDifferentiable: a derivative by ``n``."""
+    return operations.polygamma(*floats("polygamma", n, x))
+
+
+def gammainc(a: Any, x: Any) -> Any:
+    """The integral of ``t**(a-1) * exp(-t)`` from 0 to ``x``, over ``gamma(a)``.
+
+    >>> gammainc(2.0, 0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return operations.igamma(*floats("gammainc", a, x))
+
+
+def gammaincc(a: Any, x: Any) -> Any:
+    """``1 - gammainc(a, x)``, exact where that is small."""
+    return operations.igammac(*floats("gammaincc", a, x))
+
+
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """The integral of ``t**(a-1) * (1-t)**(b-1)`` from 0 to ``x``, over ``beta(a, b)``.
+
+    Raises: NotDifferentiable: a derivative by ``a`` or ``b``.
+    """
+    return operations.betainc(*floats("betainc", a, b, x))
+
+
+def zeta(x: Any, q: Any = None) -> Any:
+    """Hurwitz' zeta: the sum of ``(n + q)**-x`` over ``n = 0, 1, ...`` for ``x > 1``; ``q`` is 1 if it is not given.
+
+    Raises: NotDifferentiable: a derivative by ``x``.
+
+    >>> zeta(1.0, 1.0)
+    Array(inf, dtype=float32, weak_type=True)
+    """
+    return operations.zeta(*floats("zeta", x, 1 if q is None else q))
+
+
+def _correction(x: Any) -> Any:
+    """log Gamma(x) less Stirling's formula, for x >= SHIFT. Source: Abramowitz & Stegun 6.1.40."""
+    inverse, total = 1 / x, 0
+    for k in reversed(range(len(BERNOULLI))):
+        total = total * inverse * inverse + BERNOULLI[k] / ((2 * k + 2) * (2 * k + 1))
+    return total * inverse
+
+
+def _rising(x: Any) -> Any:
+    """x (x + 1) ... (x + SHIFT - 1)."""
+    product = x
+    for k in range(1, SHIFT):
+        product = product * (x + k)
+    return product
+
+
+def _gamma_near(n: Any, rest: Any) -> Any:
+    """Gamma(n + f) for a rest f of at most 1/2, from its value at the natural number n >= SHIFT.
+
+    Gamma(n + f) = (n - 1)! n^f exp((n + f - 1/2) log(1 + f/n) - f + c(n + f) - c(n)): no large exponent, which would
+    multiply rounding errors.
+    """
+    with np.errstate(over="ignore"):
+        table = np.array([math.gamma(max(k, 1)) for k in range(172)]).astype(n.dtype)
+    exponent = (n - 0.5 + rest) * hnp.log1p(rest / n) - rest + (_correction(n + rest) - _correction(n))
+    return hnp.take(table, n.astype("int32"), mode="clip") * hnp.power(n, rest) * hnp.exp(exponent)
+
+
+def _gamma_right(x: Any) -> Any:
+    """Gamma(x) for x >= 1/2; below SHIFT from above, as Gamma(x + 1) = x Gamma(x)."""
+    small, large = x < SHIFT, x > 172
+    n = hnp.round(hnp.where(large, 171, x))
+    y = _gamma_near(hnp.where(small, n + SHIFT, n), hnp.where(large, 0, x) - hnp.where(large, 0, n))
+    return hnp.where(large, hnp.inf, hnp.where(small, y / _rising(hnp.where(small, x, 1)), y))
+
+
+def _sin_pi(x: Any) -> Any:
+    whole = hnp.round(x)
+    return hnp.where(whole % 2 == 0, 1, -1) * hnp.sin(math.pi * (x - whole))
+
+
+@analytic(lambda y, x: y * operations.digamma(x))
+def _gamma(x: Any) -> Any:
+    left = x < 0.5
+    y = _gamma_right(hnp.where(left, 1 - x, x))
+    sine = _sin_pi(hnp.where(left, x, 0.5))
+    reflected = math.pi / hnp.where(sine == 0, 1, sine) / y
+    y = hnp.where(left, hnp.where(sine == 0, hnp.nan, reflected), y)
+    return hnp.where(x == 0, 1 / x, hnp.where(x == -hnp.inf, hnp.nan, y))
+
+
+def gamma(x: Any) -> Any:
+    """The gamma function of real and complex numbers: NaN at negative integers, infinite at 0 with the zero's sign.
+
+    >>> gamma(5.0)
+    Array(24., dtype=float32, weak_type=True)
+    """
+    x = inexact(x)
+    return hnp.exp(_loggamma(x)) if is_complex(x.type.dtype) else _gamma(x)
+
+
+def gammasgn(x: Any) -> Any:
+    """The sign of ``gamma(x)``: that of the zero at 0, and NaN at negative integers and -inf.
+
+    >>> gammasgn(-0.5)
+    Array(-1., dtype=float32)
+    """
+    (x,) = floats("gammasgn", x)
+    floor = hnp.floor(x)
+    sign = hnp.where(floor % 2 == 0, hnp.ones_like(x), -1)
+    sign = hnp.where(x < 0, hnp.where(x == floor, hnp.nan, sign), hnp.copysign(1.0, x))
+    return hnp.where(hnp.isnan(x), x, sign).astype(x.dtype)
+
+
+def _loggamma_right(z: Any) -> Any:
+    """log Gamma(z) for Re z >= 1/2: Stirling's formula at z + SHIFT less the logarithms of z to z + SHIFT - 1."""
+    w = z + SHIFT
+    y = (w - 0.5) * hnp.log(w) - w + 0.5 * math.log(2 * math.pi) + _correction(w)
+    return y - sum(hnp.log(z + k) for k in range(SHIFT))
+
+
+def _loggamma(z: Any) -> Any:
+    """The reflection's logarithm of a sine is that which is continuous in the upper half-plane; conjugate below."""
+    lower = hnp.signbit(z.imag)
+    upper = hnp.where(lower, z.conj(), z)
+    left = upper.real < 0.5
+    y = _loggamma_right(hnp.where(left, 1 - upper, upper))
+    reduced = hnp.where(left, upper, 0.5)
+    turns = hnp.exp(2j * math.pi * (reduced - hnp.round(reduced.real)))
+    log_sine = math.pi * 1j * (0.5 - reduced) - math.log(2.0) + hnp.log1p(-turns)
+    y = hnp.where(left, math.log(math.pi) - log_sine - y, y)
+    return hnp.where(lower, y.conj(), y)
+
+
+def loggamma(x: Any) -> Any:
+    """The logarithm of the gamma function that is real above 0 and continuous but for a cut along the negative axis.
+
+    Real numbers below 0 give NaN.
+    """
+    x = inexact(x)
+    if is_complex(x.type.dtype):
+        return _loggamma(x)
+    return hnp.where(x < 0, hnp.nan, gammaln(x)).astype(x.dtype)
+
+
+def _betaln_far(a: Any, b: Any) -> Any:
+    """log B(a, b) for 0 < a <= b and b >= SHIFT, without differences of large numbers.
+
+    log Gamma(b) - log Gamma(a + b) = a - (b - 1/2) log(1 + a/b) - a log(a + b) + c(b) - c(a + b), c as of Stirling.
+    """
+    both = a >= SHIFT
+    large, small = hnp.where(both, a, SHIFT), hnp.where(both, 1, a)
+    ratio, near = large / b, _correction(b) - _correction(a + b)
+    far = (
+        0.5 * math.log(2 * math.pi) - 0.5 * hnp.log(b) + _correction(large) + near
+        + (large - 0.5) * hnp.log(ratio / (1 + ratio)) - b * hnp.log1p(ratio)
+    )  # fmt: skip
+    mixed = operations.lgamma(small) + near + small - (b - 0.5) * hnp.log1p(small / b) - small * hnp.log(small + b)
+    return hnp.where(both, far, mixed)
+
+
+@analytic(
+    lambda y, a, b: operations.digamma(a) - operations.digamma(a + b),
+    lambda y, a, b: operations.digamma(b) - operations.digamma(a + b),
+)
+def betaln(a: Any, b: Any) -> Any:
+    """``log(abs(beta(a, b)))``, exact also for large arguments. Source: Didonato & Morris 1992, algorithm 708.
+
+    >>> betaln(1.0, 1.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    a, b = hnp.broadcast_arrays(a, b)
+    low, high = hnp.minimum(a, b), hnp.maximum(a, b)
+    far = (low > 0) & (high >= SHIFT) & (high < hnp.inf)
+    direct = operations.lgamma(low) + operations.lgamma(high) - operations.lgamma(low + high)
+    y = hnp.where(far, _betaln_far(hnp.where(far, low, 1), hnp.where(far, high, SHIFT)), direct)
+    pole = ((a <= 0) & (a == hnp.floor(a))) | ((b <= 0) & (b == hnp.floor(b)))
+    y = hnp.where(pole & ~hnp.isnan(a + b), hnp.inf, y)
+    return hnp.where((low > 0) & (high == hnp.inf), -hnp.inf, y)
+
+
+def beta(a: Any, b: Any) -> Any:
+    """``gamma(a) * gamma(b) / gamma(a + b)``.
+
+    >>> beta(1.0, 1.0)
+    Array(1., dtype=float32)
+    """
+    a, b = floats("beta", a, b)
+    return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * hnp.exp(betaln(a, b))
+
+
+def multigammaln(a: Any, d: Any) -> Any:
+    """The logarithm of the gamma function of matrices of size ``d``, a number.
+
+    It is ``d (d-1)/4 log(pi)`` plus the sum of ``gammaln(a - j/2)`` for j from 0 to ``d - 1``.
+
+    Raises: BadArgument: ``d`` is negative.
+    """
+    if d < 0:
+        raise BadArgument(f"multigammaln: the size must not be negative, got {d}.")
+    (a,) = floats("multigammaln", a)
+    total = hnp.full_like(a, d * (d - 1) / 4 * math.log(math.pi))
+    for j in range(int(d)):
+        total = total + gammaln(a - j / 2)
+    return total
+
+
+def factorial(n: Any, exact: bool = False) -> Any:
+    """``gamma(n + 1)``, and 0 for negative ``n``.
+
+    Raises: BadArgument: ``exact``, as integers of any size are no arrays.
+    """
+    if exact:
+        raise BadArgument("factorial: exact must be False: integers have the size of their dtype.")
+    (n,) = floats("factorial", n)
+    return hnp.where(n < 0, 0, gamma(hnp.where(n < 0, 0, n) + 1)).astype(n.dtype)
+
+
+def _largest_gamma(x: Any) -> float:
+    """An argument up to which the gamma function is finite in the dtype of ``x``."""
+    return 170.0 if x.dtype.itemsize == 8 else 34.0
+
+
+def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
+    """The number of ways to choose ``k`` of ``N``; 0 where ``k > N`` or one is negative. Integers become floats.
+
+    With ``repetition`` each may be chosen several times.
+
+    >>> comb(4, 2)
+    Array(6., dtype=float32)
+    """
+    N, k = floats("comb", N, k)
+    if repetition:
+        N = N + k - 1
+    inside = (k >= 0) & (k <= N) & (N >= 0)
+    n, r = hnp.where(inside, N, 0), hnp.where(inside, k, 0)
+    whole = (n == hnp.floor(n)) & (r == hnp.floor(r)) & (n < _largest_gamma(n))
+    top, chosen = hnp.where(whole, n, 1), hnp.where(whole, r, 0)
+    direct = gamma(top + 1) / gamma(chosen + 1) / gamma(top - chosen + 1)
+    y = hnp.where(whole, direct, hnp.exp(-betaln(1 + n - r, 1 + r)) / (n + 1))
+    none = (N + 1 - k == 0) & (k == 0) if repetition else False  # of nothing there is one way to choose nothing
+    return hnp.where(inside, y, hnp.where(none, 1.0, 0.0)).astype(N.dtype)
+
+
+def _pochhammer(z: Any, m: Any) -> Any:
+    """Gamma(z + m) / Gamma(z) by their values where these are finite, else by their logarithms."""
+    limit = _largest_gamma(z)
+    small = (hnp.abs(z) < limit) & (hnp.abs(z + m) < limit)
+    direct = gamma(hnp.where(small, z + m, 1)) / gamma(hnp.where(small, z, 1))
+    return hnp.where(small, direct, gammasgn(z + m) * gammasgn(z) * hnp.exp(gammaln(z + m) - gammaln(z)))
+
+
+def _poch(z: Any, m: Any) -> Any:
+    pole = (z <= 0) & (z == hnp.floor(z)) & (m == hnp.floor(m))
+    y = _pochhammer(hnp.where(pole, 1, z), m)
+    mirrored = hnp.where(m % 2 == 0, 1, -1) * _pochhammer(hnp.where(pole, 1 - z - m, 1), hnp.where(pole, m, 0))
+    y = hnp.where(pole, hnp.where(z + m <= 0, mirrored, 0), y)
+    return hnp.where(m == 0, 1, y).astype(z.dtype)
+
+
+def poch(z: Any, m: Any) -> Any:
+    """Pochhammer's symbol ``gamma(z + m) / gamma(z)``, a rising power: also where both are infinite.
+
+    >>> poch(2.0, 0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    z, m = floats("poch", z, m)
+    return in_32_bits(_poch, z, m)
+
+
+def bernoulli(n: int) -> Any:
+    """The Bernoulli numbers ``B_0`` to ``B_n``; ``B_1`` is -1/2.
+
+    >>> bernoulli(2).tolist()
+    [1.0, -0.5, 0.1666666716337204]
+    """
+    if not isinstance(n, int) or n < 0:
+        raise BadArgument(f"bernoulli: n must be a natural number, got {n!r}.")
+    even = np.arange(2.0, n + 1, 2)  # B_k = -(-1)^(k/2) 2 k! zeta(k) / (2 pi)^k for even k
+    with np.errstate(over="ignore"):
+        sizes = 2 * np.cumprod(even * (even - 1) / (4 * np.pi**2)) * scipy_special("zeta")(even, np.ones_like(even))
+    numbers = np.zeros(n + 1)
+    numbers[:2] = (1.0, -0.5)[: n + 1]
+    numbers[2::2] = np.where(even % 4 == 0, -sizes, sizes)
+    return hnp.asarray(numbers, default_float())

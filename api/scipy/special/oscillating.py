@@ -1,0 +1,271 @@
+"""Bessel functions, spherical harmonics, and the integrals of sines and cosines."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ... import numpy as hnp
+from ...effects.base.errors import BadArgument, NotDifferentiable
+from ...effects.control.loops import fori_loop
+from ...effects.operations.foundations.half_precision import scipy_special
+from ...effects.operations.special.bessel_functions import bessel_i0e, bessel_i1e
+from ...effects.operations.special.chebyshev_series import chebyshev
+from ...interpreters.custom.custom_jvp import custom_jvp
+from ...lowering.jit.jit import jit
+from .formulas import analytic, floats, in_32_bits
+
+__all__ = ["bessel_jn", "fresnel", "i0", "i0e", "i1", "i1e", "sici", "sph_harm_y"]
+
+EULER = float(np.euler_gamma)
+
+
+def i0e(x: Any) -> Any:
+    """``exp(-abs(x)) * i0(x)``."""
+    return bessel_i0e(*floats("i0e", x))
+
+
+def i1e(x: Any) -> Any:
+    """``exp(-abs(x)) * i1(x)``."""
+    return bessel_i1e(*floats("i1e", x))
+
+
+def i0(x: Any) -> Any:
+    """The modified Bessel function of the first kind of order 0.
+
+    >>> i0(0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    (x,) = floats("i0", x)
+    return hnp.exp(hnp.abs(x)) * bessel_i0e(x)
+
+
+def i1(x: Any) -> Any:
+    """The modified Bessel function of the first kind of order 1."""
+    (x,) = floats("i1", x)
+    return hnp.exp(hnp.abs(x)) * bessel_i1e(x)
+
+
+LARGE = 1e10
+
+
+def _backward(z: Any, v: int, n_iter: int) -> list[Any]:
+    """J_0(z) to J_v(z) by Miller's recurrence J_(n-1) = 2n/z J_n - J_(n+1) from far above, and J_0 + 2 J_2 + ... = 1.
+
+    What grows large is scaled down, with all that depends on it.
+    """
+    safe = hnp.where(z == 0, 1, z)
+    found: list[Any] = []
+    above, here, total = hnp.zeros_like(z), hnp.ones_like(z), hnp.zeros_like(z)
+    for n in range(max(n_iter, v + 10), 0, -1):
+        above, here = here, 2 * n / safe * here - above
+        scale = hnp.where(hnp.abs(here) > LARGE, 1 / LARGE, 1.0).astype(z.dtype)
+        above, here, total, found = above * scale, here * scale, total * scale, [y * scale for y in found]
+        if n <= v + 1:
+            found.append(here)
+        if n % 2:
+            total = total + (1 if n == 1 else 2) * here
+    orders = reversed(found)
+    return [hnp.where(z == 0, 1.0 if n == 0 else 0.0, y / total) for n, y in enumerate(orders)]
+
+
+@partial(custom_jvp, nondiff_argnums=(1, 2))
+@partial(jit, static_argnums=(1, 2))
+def _bessel_jn(z: Any, v: int, n_iter: int) -> Any:
+    return hnp.stack(_backward(z, v, n_iter)[: v + 1])
+
+
+@_bessel_jn.defjvp
+def _(v: int, n_iter: int, primals: Any, tangents: Any) -> Any:
+    """J_n' = (J_(n-1) - J_(n+1)) / 2, where J_(-1) = -J_1."""
+    y = _bessel_jn(primals[0], v + 1, n_iter)
+    before = hnp.concatenate([-y[1:2], y[:-2]]) if v else -y[1:2]
+    return y[:-1], (before - y[1:]) / 2 * tangents[0]
+
+
+def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
+    """The Bessel functions of the first kind of the orders 0 to ``v``, stacked along a first axis.
+
+    ``n_iter`` is the order at which the recurrence begins, and must exceed ``abs(z)`` by some 20.
+
+    >>> bessel_jn(0.0, v=2).tolist()
+    [1.0, 0.0, 0.0]
+    """
+    (z,) = floats("bessel_jn", z)
+    return in_32_bits(lambda z: _bessel_jn(z, v, n_iter), z)
+
+
+def _legendre(n: Any, m: Any, theta: Any, n_max: int) -> Any:
+    """The Legendre functions P_n^m(cos theta), normalised on the sphere, for 0 <= m <= n <= n_max, by recurrence in n.
+
+    P_m^m is a product of sines; a P_(l+1) = cos theta P_l - b P_(l-1). Source: NIST Handbook 14.10.3, normalised.
+    """
+    x, sine = hnp.cos(theta), hnp.sin(theta)
+    first = hnp.full_like(x, math.sqrt(0.25 / math.pi))
+
+    def raise_order(k: Any, p: Any) -> Any:
+        k = hnp.astype(k, x.dtype)
+        return hnp.where(k <= m, -hnp.sqrt((2 * k + 1) / (2 * k)) * sine * p, p)
+
+    diagonal = fori_loop(1, n_max + 1, raise_order, first)
+
+    def raise_degree(degree: Any, state: Any) -> Any:
+        before, p = state
+        k = hnp.astype(degree, x.dtype)
+        here = (k > m) & (k <= n)
+        gap = hnp.where(here, k * k - m * m, 1)
+        upper = hnp.sqrt((4 * k * k - 1) / gap)
+        lower = hnp.sqrt(hnp.where(here, hnp.maximum((k - 1) ** 2 - m * m, 0), 0) / (4 * (k - 1) ** 2 - 1))
+        return hnp.where(here, p, before), hnp.where(here, upper * (x * p - lower * before), p)
+
+    return fori_loop(1, n_max + 1, raise_degree, (hnp.zeros_like(x), diagonal))[1]
+
+
+def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None) -> Any:
+    """The spherical harmonics of degree ``n`` and order ``m`` at the polar angle ``theta`` and the azimuth ``phi``.
+
+    Args:
+        n_max: the largest degree, which must be known when ``n`` is traced; larger degrees are cut to it.
+
+    Raises: NotDifferentiable: ``diff_n`` is given. BadArgument: ``n_max`` is negative.
+
+    >>> abs(sph_harm_y(0, 0, 0.5, 0.25) - 0.28209479) < 1e-6
+    Array(True, dtype=bool)
+    """
+    if diff_n is not None:
+        raise NotDifferentiable("sph_harm_y: diff_n must be None.", hint="derivatives by the angles are those of jvp.")
+    n_max = int(hnp.max(hnp.asarray(n))) if n_max is None else n_max
+    if n_max < 0:
+        raise BadArgument(f"sph_harm_y: the degree must not be negative, got {n_max}.")
+    theta, phi = floats("sph_harm_y", theta, phi)
+    theta, phi, n, m = hnp.broadcast_arrays(theta, phi, n, m)
+    n, m = hnp.minimum(n, n_max).astype(theta.dtype), m.astype(theta.dtype)
+    order = hnp.abs(m)
+    p = _legendre(n, order, theta, n_max)
+    p = hnp.where((m < 0) & (order % 2 == 1), -p, p)
+    return p * hnp.cos(m * phi) + 1j * (p * hnp.sin(m * phi))
+
+
+# Integrals of sin t / t and (cos t - 1) / t to x, divided by x and x^2, in x^2; beyond 4 f and g in 4/x, where
+# f cos x + g sin x = pi/2 - Si(x), and E_1(i x) e^(i x) = g - i f
+
+
+def _si_near(t: Any) -> Any:
+    x = np.sqrt(8 + 8 * t)
+    return scipy_special("sici")(x)[0] / x
+
+
+def _ci_near(t: Any) -> Any:
+    square = 8 + 8 * t
+    return sum((-square) ** k / ((2 * k + 2) * math.factorial(2 * k + 2)) for k in range(24)) * -1.0
+
+
+def _auxiliary(t: Any) -> Any:
+    x = np.minimum(8 / (1 + t), 1e6)
+    return scipy_special("exp1")(1j * x) * np.exp(1j * x) * x
+
+
+def _f_values(t: Any) -> Any:
+    return -_auxiliary(t).imag
+
+
+def _g_values(t: Any) -> Any:
+    return _auxiliary(t).real
+
+
+def _far(x: Any) -> tuple[Any, Any]:
+    """f and g of x >= 4."""
+    t = 8 / x - 1
+    return chebyshev(t, _f_values, 32) / x, chebyshev(t, _g_values, 32) / x
+
+
+@analytic(lambda y, x: hnp.where(x == 0, 1, hnp.sin(x) / hnp.where(x == 0, 1, x)))
+def _sine_integral(x: Any) -> Any:
+    size = hnp.abs(x)
+    near, far = hnp.minimum(size, 4), hnp.clip(size, 4, 1e300 if x.dtype.itemsize > 4 else 1e30)
+    f, g = _far(far)
+    y = math.pi / 2 - f * hnp.cos(far) - g * hnp.sin(far)
+    return hnp.copysign(hnp.where(size <= 4, near * chebyshev(near**2 / 8 - 1, _si_near, 14), y), x)
+
+
+@analytic(lambda y, x: hnp.cos(x) / x)
+def _cosine_integral(x: Any) -> Any:
+    size = hnp.abs(x)
+    near, far = hnp.minimum(size, 4), hnp.clip(size, 4, 1e300 if x.dtype.itemsize > 4 else 1e30)
+    f, g = _far(far)
+    small = EULER + hnp.log(near) + near**2 * chebyshev(near**2 / 8 - 1, _ci_near, 16)
+    return hnp.where(size <= 4, small, f * hnp.sin(far) - g * hnp.cos(far))
+
+
+def sici(x: Any) -> tuple[Any, Any]:
+    """``(Si, Ci)``, the integrals of sine and cosine: of ``sin(t) / t`` from 0, and of ``cos(t) / t`` from infinity.
+
+    Ci is even: below 0 it is the real part.
+    """
+    return _sine_integral(x), _cosine_integral(x)
+
+
+# Fresnel's integrals divided by x^3 and x, in x^4; beyond 1.6 f and g in 1.6/x, where f and g are the imaginary and
+# real parts of (1 + i)/2 w((1 + i) sqrt(pi)/2 x), and w is Faddeeva's function
+
+NEAR = 1.6
+
+
+def _fs_near(t: Any) -> Any:
+    x = NEAR * ((1 + t) / 2) ** 0.25
+    return scipy_special("fresnel")(x)[0] / x**3
+
+
+def _fc_near(t: Any) -> Any:
+    x = NEAR * ((1 + t) / 2) ** 0.25
+    return scipy_special("fresnel")(x)[1] / x
+
+
+def _fresnel_auxiliary(t: Any) -> Any:
+    x = np.minimum(NEAR * 2 / (1 + t), 1e6)
+    return scipy_special("wofz")((1 + 1j) * math.sqrt(math.pi) / 2 * x) * (1 + 1j) / 2 * x
+
+
+def _ff_values(t: Any) -> Any:
+    return _fresnel_auxiliary(t).imag
+
+
+def _fg_values(t: Any) -> Any:
+    return _fresnel_auxiliary(t).real
+
+
+def _quarter_turns(x: Any) -> tuple[Any, Any]:
+    """cos and sin of pi x^2 / 2, from x^2 modulo 4 in parts that are exact."""
+    whole = hnp.round(x)
+    rest = x - whole
+    turns = (whole % 4) ** 2 + (2 * whole * rest) % 4 + rest * rest
+    return hnp.cos(turns * (math.pi / 2)), hnp.sin(turns * (math.pi / 2))
+
+
+def _fresnel(x: Any, sine: bool) -> Any:
+    size = hnp.abs(x)
+    near, far = hnp.minimum(size, NEAR), hnp.clip(size, NEAR, 1e15)
+    t, position = 2 * (near / NEAR) ** 4 - 1, 2 * NEAR / far - 1
+    f, g = chebyshev(position, _ff_values, 32) / far, chebyshev(position, _fg_values, 32) / far
+    cosine, sine_ = _quarter_turns(far)
+    small = near**3 * chebyshev(t, _fs_near, 15) if sine else near * chebyshev(t, _fc_near, 15)
+    large = 0.5 - f * cosine - g * sine_ if sine else 0.5 + f * sine_ - g * cosine
+    return hnp.copysign(hnp.where(size <= NEAR, small, large), x)
+
+
+@analytic(lambda y, x: _quarter_turns(x)[1])
+def _fresnel_sine(x: Any) -> Any:
+    return _fresnel(x, True)
+
+
+@analytic(lambda y, x: _quarter_turns(x)[0])
+def _fresnel_cosine(x: Any) -> Any:
+    return _fresnel(x, False)
+
+
+def fresnel(x: Any) -> tuple[Any, Any]:
+    """``(S, C)``, Fresnel's integrals of ``sin(pi * t**2 / 2)`` and ``cos(pi * t**2 / 2)`` from 0 to ``x``."""
+    return _fresnel_sine(x), _fresnel_cosine(x)

@@ -1,0 +1,263 @@
+"""The special functions against SciPy: values within bounds in units in the last place, derivatives, special values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special as scipy_special
+
+import handlax as hx
+from handlax import errors
+from handlax import numpy as hnp
+from handlax.scipy import special
+
+RNG = np.random.default_rng(7)
+SIZE = 200
+
+
+def between(low, high):
+    return RNG.uniform(low, high, SIZE)
+
+
+def scale(low, high):
+    return np.exp(RNG.uniform(np.log(low), np.log(high), SIZE))
+
+
+def whole(low, high):
+    return RNG.integers(low, high, SIZE).astype("float64")
+
+
+# name -> (arguments, bound in units in the last place of float64 and of float32, operands with a derivative).
+# Where SciPy is the less exact one its error is in the bound; near zeros of a function the error is absolute.
+CASES = {
+    "bessel_i0": ("i0", [between(-20, 20)], 10, 10, (0,)),
+    "bessel_i1": ("i1", [between(-20, 20)], 20, 10, (0,)),
+    "i0e": ("i0e", [between(-50, 50)], 10, 10, (0,)),
+    "i1e": ("i1e", [between(-50, 50)], 20, 10, (0,)),
+    "beta": ("beta", [between(0.1, 30), between(0.1, 30)], 500, 100, (0, 1)),
+    "betainc": ("betainc", [between(0.5, 9), between(0.5, 9), between(0.05, 0.95)], 4000, 4000, (2,)),
+    "betaln": ("betaln", [between(0.1, 9), between(12, 30)], 500, 500, (0, 1)),
+    "boxcox": ("boxcox", [between(0.1, 10), between(-3, 3)], 20, 20, (0, 1)),
+    "boxcox1p": ("boxcox1p", [between(-0.9, 3), between(-2, 2)], 20, 20, (0, 1)),
+    "comb": ("comb", [whole(0, 30), whole(0, 30)], 8, 40, ()),
+    "comb of large numbers": ("comb", [between(200, 300), between(1, 9)], 4000, 150, ()),
+    "dawsn": ("dawsn", [between(-10, 10)], 100, 5, (0,)),
+    "digamma": ("digamma", [between(2, 20)], 20, 20, (0,)),
+    "entr": ("entr", [between(0, 3)], 4, 4, (0,)),
+    "erf": ("erf", [between(-3, 3)], 5, 5, (0,)),
+    "erfc": ("erfc", [between(-3, 5)], 10, 10, (0,)),
+    "erfcinv": ("erfcinv", [between(0.01, 1.99)], 10, 10, (0,)),
+    "erfcinv of small numbers": ("erfcinv", [scale(1e-30, 0.5)], 10, 10, (0,)),
+    "erfcx": ("erfcx", [between(-4, 30)], 20, 5, (0,)),
+    "erfinv": ("erfinv", [between(-0.95, 0.95)], 10, 10, (0,)),
+    "exp1": ("exp1", [scale(1e-5, 50)], 30, 5, (0,)),
+    "expi": ("expi", [between(1, 35)], 200, 10, (0,)),
+    "expi below 0": ("expi", [between(-30, -0.01)], 30, 10, (0,)),
+    "expit": ("expit", [between(-10, 10)], 5, 5, (0,)),
+    "expn": ("expn", [whole(0, 20), scale(1e-3, 60)], 60, 20, (1,)),
+    "factorial": ("factorial", [between(0, 30)], 200, 200, (0,)),
+    "gamma": ("gamma", [between(0.1, 33)], 20, 20, (0,)),
+    "gamma below 0": ("gamma", [-whole(1, 20) + between(0.2, 0.8)], 50, 200, (0,)),
+    "gammainc": ("gammainc", [between(0.5, 9), between(0.1, 20)], 200, 200, (0, 1)),
+    "gammaincc": ("gammaincc", [between(0.5, 9), between(0.1, 20)], 200, 200, (0, 1)),
+    "gammaln": ("gammaln", [between(3, 100)], 20, 20, (0,)),
+    "gammasgn": ("gammasgn", [between(-9, 9)], 0, 0, (0,)),
+    "hyp1f1": ("hyp1f1", [between(0.1, 5), between(5, 9), between(-20, 20)], 200, 200, (0, 1, 2)),
+    "hyp2f1": ("hyp2f1", [*(between(0.1, 2) for _ in "ab"), between(2, 6), between(-5, 0.85)], 1e6, 500, (0, 1, 2, 3)),
+    "kl_div": ("kl_div", [between(0.1, 1), between(1.2, 3)], 100, 20, (0, 1)),
+    "log_ndtr": ("log_ndtr", [between(-50, 2)], 10, 10, (0,)),
+    "loggamma": ("loggamma", [between(3, 100)], 20, 20, (0,)),
+    "logit": ("logit", [between(0.01, 0.99)], 10, 10, (0,)),
+    "ndtr": ("ndtr", [between(-9, 9)], 20, 50, (0,)),
+    "ndtri": ("ndtri", [between(0.01, 0.99)], 10, 10, (0,)),
+    "ndtri of small numbers": ("ndtri", [scale(1e-30, 0.5)], 10, 10, (0,)),
+    "owens_t": ("owens_t", [between(-3, 3), between(-3, 3)], 2000, 50, (0, 1)),
+    "poch": ("poch", [between(0.5, 20), between(0, 9)], 200, 200, (0, 1)),
+    "polygamma": ("polygamma", [whole(0, 4), between(2, 20)], 20, 30, (1,)),
+    "rel_entr": ("rel_entr", [between(0.1, 1), between(1.2, 3)], 10, 10, (0, 1)),
+    "spence": ("spence", [scale(1e-4, 1e4)], 100, 10, (0,)),
+    "xlog1py": ("xlog1py", [between(-3, 3), between(-0.9, 3)], 5, 5, (0, 1)),
+    "xlogy": ("xlogy", [between(-3, 3), between(0.1, 3)], 5, 5, (0, 1)),
+    "zeta": ("zeta", [between(1.5, 9), between(0.5, 9)], 20, 20, (1,)),
+}  # fmt: skip
+
+
+def distance(found, expected, dtype):
+    """The largest error in units in the last place."""
+    info = np.finfo(dtype)
+    found = np.asarray(found, expected.dtype)
+    return np.max(np.abs(found - expected) / np.maximum(np.abs(expected), info.tiny) / info.eps)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_values_and_derivatives(case):
+    name, xs, bound, _, places = CASES[case]
+    f, reference = getattr(special, name), getattr(scipy_special, name)
+    assert distance(f(*xs), reference(*xs), "float64") <= bound
+    for place in places:
+        dx = [np.where(i == place, np.ones_like(x), 0.0) for i, x in enumerate(xs)]
+        slope = hx.jvp(lambda x: f(*xs[:place], x, *xs[place + 1 :]), (xs[place],), (dx[place],))[1]
+        step = 1e-4 * np.minimum(np.abs(xs[place]), 1)
+        values = {n: reference(*[x + n * step * v for x, v in zip(xs, dx)]) for n in (-2, -1, 1, 2)}
+        quotient = (8 * (values[1] - values[-1]) - (values[2] - values[-2])) / (12 * step)
+        size = np.max(np.abs(quotient)) * 1e-9 + np.max(np.abs(values[1])) * 1e-10
+        np.testing.assert_allclose(slope, quotient, rtol=2e-6, atol=size)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_values_in_32_bits(case):
+    name, xs, _, bound, _ = CASES[case]
+    xs = [x.astype("float32") for x in xs]
+    found = getattr(special, name)(*xs)
+    assert found.dtype == "float32"
+    assert distance(found, getattr(scipy_special, name)(*[x.astype("float64") for x in xs]), "float32") <= bound
+
+
+ENDS = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 1e300, -1e300])
+ONE = ("dawsn entr erf erfcinv erfcx erfinv exp1 expi expit gamma gammasgn i0 i0e i1 i1e log_ndtr "
+       "loggamma logit ndtr ndtri")  # fmt: skip
+TWO = "boxcox boxcox1p gammainc kl_div owens_t rel_entr xlog1py xlogy"
+
+
+@pytest.mark.parametrize("name", ONE.split() + TWO.split())
+def test_special_values(name):
+    xs = [ENDS] if name in ONE.split() else [x.ravel() for x in np.meshgrid(ENDS[:11], ENDS[:11])]
+    np.testing.assert_allclose(getattr(special, name)(*xs), getattr(scipy_special, name)(*xs), rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [3, 40])
+def test_integrals_of_sines(size, dtype):
+    x = between(-size, size).astype(dtype)
+    for name in ("sici", "fresnel"):
+        for found, expected in zip(getattr(special, name)(x), getattr(scipy_special, name)(x.astype("float64"))):
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, expected, rtol=0, atol=40 * np.finfo(dtype).eps)
+    slope = hx.jvp(lambda x: [*special.sici(x), *special.fresnel(x)], (x,), (np.ones_like(x),))[1]
+    expected = [np.sin(x) / x, np.cos(x) / x, np.sin(np.pi / 2 * x**2), np.cos(np.pi / 2 * x**2)]
+    np.testing.assert_allclose(slope, expected, rtol=1e-3, atol=4000 * np.finfo(dtype).eps)
+
+
+def test_faddeeva_in_all_quadrants():
+    z = between(-8, 8) + 1j * between(-4, 8)
+    assert distance(special.wofz(z), scipy_special.wofz(z), "float64") <= 100
+    assert distance(special.wofz(z.astype("complex64")), scipy_special.wofz(z.astype("complex64")), "float32") <= 100
+    assert special.wofz(np.float32(1.0)).dtype == "complex64"
+    assert distance(special.erfcx(z), scipy_special.erfcx(z), "float64") <= 100
+    slope = hx.jvp(special.wofz, (z,), (np.ones_like(z),))[1]
+    np.testing.assert_allclose(slope, 2j / np.sqrt(np.pi) - 2 * z * scipy_special.wofz(z), rtol=1e-9, atol=1e-12)
+
+
+def test_loggamma_of_complex_numbers_is_continuous_above_the_cut():
+    z = between(-9, 9) + 1j * between(-9, 9)
+    np.testing.assert_allclose(special.loggamma(z), scipy_special.loggamma(z), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(special.gamma(z), scipy_special.gamma(z), rtol=1e-12)
+    slope = hx.jvp(special.loggamma, (z,), (np.ones_like(z),))[1]
+    np.testing.assert_allclose(slope, scipy_special.digamma(z), rtol=1e-10)
+
+
+@pytest.mark.parametrize("v", [0, 4])
+def test_bessel_functions_of_the_first_kind(v):
+    z = np.append(between(-20, 20), 0.0)
+    orders = np.arange(v + 1)[:, None]
+    np.testing.assert_allclose(special.bessel_jn(z, v=v), scipy_special.jv(orders, z), rtol=0, atol=1e-13)
+    slope = hx.jvp(lambda z: special.bessel_jn(z, v=v), (z,), (np.ones_like(z),))[1]
+    np.testing.assert_allclose(slope, scipy_special.jvp(orders, z), rtol=0, atol=1e-12)
+
+
+def test_spherical_harmonics():
+    n = RNG.integers(0, 9, SIZE)
+    m = np.array([RNG.integers(-k, k + 1) for k in n])
+    theta, phi = between(0, np.pi), between(0, 2 * np.pi)
+    found = special.sph_harm_y(n, m, theta, phi)
+    np.testing.assert_allclose(found, scipy_special.sph_harm_y(n, m, theta, phi), rtol=0, atol=1e-14)
+    cut = special.sph_harm_y(n, np.zeros_like(n), theta, phi, n_max=3)
+    expected = scipy_special.sph_harm_y(np.minimum(n, 3), 0, theta, phi)
+    np.testing.assert_allclose(cut, expected, rtol=0, atol=1e-14)
+    with pytest.raises(errors.NotDifferentiable):
+        special.sph_harm_y(n, m, theta, phi, 1)
+
+
+def test_numbers_of_bernoulli_and_matrices():
+    with hx.configure(default_float="float64"):
+        exact = [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330]
+        np.testing.assert_allclose(special.bernoulli(20)[2::2], exact, rtol=1e-14)
+        assert not special.bernoulli(20)[3::2].any()
+        assert [special.bernoulli(n).tolist() for n in (0, 1)] == [[1.0], [1.0, -0.5]]
+    a = between(3, 9)
+    np.testing.assert_allclose(special.multigammaln(a, 4), scipy_special.multigammaln(a, 4), rtol=1e-13)
+    for mistake in (lambda: special.bernoulli(-1), lambda: special.multigammaln(a, -1),
+                    lambda: special.factorial(3, exact=True), lambda: special.log_ndtr(a, 31)):  # fmt: skip
+        with pytest.raises(errors.BadArgument):
+            mistake()
+
+
+def test_zeros_of_divergences_are_exact():
+    p = between(0.5, 2)
+    u = 1e-7 * between(-1, 1)
+    q = p * (1 + u)
+    u = (q - p) / p
+    np.testing.assert_allclose(special.kl_div(p, q), p * (u**2 / 2 - u**3 / 3), rtol=1e-8)
+    np.testing.assert_allclose(special.rel_entr(p, q), -p * (u - u**2 / 2), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [("float64", 8), ("float32", 8)])
+def test_beta_functions_of_large_numbers(dtype, bound):
+    a = scale(10, 1e6).astype(dtype)
+    wide = a.astype("longdouble")
+    for n in (1, 7, 30):  # B(a, n) = (n - 1)! / (a (a + 1) ... (a + n - 1))
+        exact = scipy_special.gammaln(float(n)) - np.sum([np.log(wide + k) for k in range(n)], 0)
+        assert distance(special.betaln(a, a.dtype.type(n)), exact, dtype) <= bound
+        assert distance(special.betaln(a.dtype.type(n), a), exact, dtype) <= bound
+
+
+def test_hypergeometric_functions_near_one():
+    a, b, c, x = between(0.1, 2), between(0.1, 2), between(2, 6), between(0.9, 0.995)
+    np.testing.assert_allclose(special.hyp2f1(a, b, c, x), scipy_special.hyp2f1(a, b, c, x), rtol=1e-10)
+    assert np.isnan(special.hyp2f1(np.float64(1), 1.0, 2.0, np.array(1 - 1e-12)))  # the series takes too many terms
+    np.testing.assert_allclose(special.hyp2f1(1.0, 0.5, 2.0, 1.0), 2.0, rtol=1e-6)
+
+
+def test_poles_of_rising_powers():
+    z, m = np.array([-3.0, -3.0, -3.0, 0.0]), np.array([2.0, 4.0, 0.0, 1.0])
+    np.testing.assert_allclose(special.poch(z, m), [6.0, 0.0, 1.0, 0.0], rtol=1e-14)
+    assert special.comb(0, 0, repetition=True) == 1.0 and special.comb(3, 4) == 0.0
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64", "int32", "bool"])
+def test_operands_are_promoted(dtype):
+    x = hnp.ones((2, 1), dtype)
+    found = special.erfcx(x)
+    assert found.dtype == (dtype if "float" in dtype else "float32")
+    np.testing.assert_allclose(np.asarray(found, "float64"), scipy_special.erfcx(1.0), rtol=4e-3)
+    together = special.xlogy(x, np.float32([2, 4]))
+    assert together.dtype == hnp.promote_types(dtype, "float32")
+    np.testing.assert_allclose(together, np.log([[2, 4], [2, 4]]), rtol=1e-6)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.sampled_from([(), (3,), (2, 3), (0, 3)]), st.sampled_from([(), (3,), (1, 3), (1, 1)]))
+def test_operands_are_broadcast(shape, other):
+    with hx.disable_jit():
+        assert special.xlogy(hnp.ones(shape), hnp.ones(other)).shape == np.broadcast_shapes(shape, other)
+
+
+def test_transformations_of_a_formula():
+    x, b = between(-2, 2)[:6].reshape(2, 3), between(0.2, 0.8)[:3]
+    lanes = hx.vmap(special.owens_t, in_axes=(1, 0), out_axes=1)(x, b)
+    np.testing.assert_allclose(lanes, scipy_special.owens_t(x, b), rtol=1e-13)
+    gradient = hx.jit(hx.grad(lambda b: hnp.sum(special.erfcx(x * b))))(b)
+    f = scipy_special.erfcx
+    np.testing.assert_allclose(gradient, np.sum((2 * x * b * f(x * b) - 2 / np.sqrt(np.pi)) * x, 0), rtol=1e-12)
+    curvature = hx.grad(hx.grad(special.ndtri))(0.3)
+    y = scipy_special.ndtri(0.3)
+    np.testing.assert_allclose(curvature, 2 * np.pi * y * np.exp(y * y), rtol=1e-5)
+
+
+def test_an_order_has_no_derivative_and_complex_numbers_are_refused_by_name():
+    with pytest.raises(errors.NotDifferentiable, match="expn: there is no derivative by argument 0"):
+        hx.grad(special.expn)(2.0, 1.0)
+    with pytest.raises(errors.DTypeMismatch, match="dawsn: the arguments must be real"):
+        special.dawsn(1j)
