@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...effects.base.errors import CannotCross
-from ...effects.base.stack import inside, perform
+from ...effects.base.stack import perform
 from ...effects.core.arrays import scalar
 from ...effects.core.columns import BATCH
 from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_or
@@ -18,7 +18,7 @@ from ...effects.operations.indexing.gather_scatter import Gather, ScatterFamily
 from ...effects.operations.indexing.gather_windows import GatherScatterMode, window_sizes
 from ...effects.operations.indexing.relocation import take_rows
 from ...effects.types.extent import Extent
-from .lane_lengths import INT32, constant, line
+from .lane_lengths import INT32, line
 from .ragged_batch import RAGGED, RaggedBatch, ResultTypes, RowsMark
 from .row_rules import beside
 
@@ -27,9 +27,8 @@ FILL, ONE_HOT = GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT
 
 def _lengths(run: RaggedBatch, size: Any) -> list[Any]:
     """The lengths of the lanes of each bucket."""
-    n = run.lanes.of(size)
-    with inside(n.place):
-        return [take_rows(n.values, constant(bucket.lanes)) for bucket in run.lanes.rounded.buckets]
+    partition = run.lanes.rounded
+    return [run.lanes.counts(size, partition, k) for k in range(len(partition.buckets))]
 
 
 @RAGGED.rule(Gather)
@@ -48,7 +47,7 @@ def read(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, index: Any) -> A
 
 
 def _within(run: RaggedBatch, numbers: Any, x: Any, index: Any, window: Sequence[Any], marked: bool) -> list[Any]:
-    """The indices in each bucket: a window that is not in the lane is ``marked`` by -1, or moved into it."""
+    """The indices in each bucket: a window that is not in the lane is ``marked`` by -2, or moved into it."""
     parts = [convert(part, INT32) for part in run.padded(index, run.lanes.rounded)]
     for which, d in enumerate(numbers[2]):
         size = x.type.shape[d]
@@ -58,20 +57,20 @@ def _within(run: RaggedBatch, numbers: Any, x: Any, index: Any, window: Sequence
 
 
 def _clamped(at: Any, last: Any, which: int, marked: bool) -> Any:
-    """Index vectors of lanes, entry ``which`` of each between 0 and the lane's last place, or all of it -1."""
+    """Index vectors of lanes, entry ``which`` of each between 0 and the lane's last place, or all of it -2."""
     shape = at.type.shape
     bound = broadcast_in_dim(last, shape, (0,))
-    minus, nothing = full(at.type, -1), full(at.type, 0)
+    outside, nothing = full(at.type, -2), full(at.type, 0)
     other = ne(broadcast_in_dim(line(shape[-1]), shape, (len(shape) - 1,)), scalar(which, INT32))
     if marked:
-        found = bitwise_or(other, bitwise_and(lt(minus, at), le(at, bound)))
-        return select(found, at, minus)
+        found = bitwise_or(other, bitwise_and(le(nothing, at), le(at, bound)))
+        return select(found, at, outside)
     return select(other, at, clamp(nothing, at, maximum(bound, nothing)))
 
 
 @RAGGED.rule(ScatterFamily)
 def write(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, index: Any, updates: Any) -> Any:
-    """At the places of each lane, on padded lanes; what is behind the end of a lane is written nowhere."""
+    """At the places of each lane, on padded lanes; -1 marks indices behind the end of a lane: nothing is written."""
     numbers = op.dimension_numbers
     window = window_sizes(numbers, x.type.shape, updates.type.shape)
     parts = _within(run, numbers, x, index, window, op.mode is not GatherScatterMode.CLIP)
@@ -79,7 +78,8 @@ def write(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, index: Any, upd
         for k, at in enumerate(parts):
             mask = run.lanes.mask(extent, run.lanes.rounded, k)
             parts[k] = select(broadcast_in_dim(mask, at.type.shape, (0, 1 + axis)), at, full(at.type, -1))
-    return run.by_bucket(type(op)(numbers, False, op.unique_indices, FILL), types, [x, parts, updates])
+    marked = type(op)(numbers, False, op.unique_indices, GatherScatterMode.MARKED)
+    return run.by_bucket(marked, types, [x, parts, updates])
 
 
 def _read_rows(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, index: Any, axis: int, extent: Extent) -> Any:

@@ -26,7 +26,7 @@ from ...effects.operations.elementwise.bitwise import bitwise_not
 from ...effects.operations.elementwise.comparison import lt, select
 from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.elementwise.comparison import min as minimum
-from ...effects.operations.foundations.shapes import broadcast_in_dim, reshape, zeros
+from ...effects.operations.foundations.shapes import broadcast_in_dim, full, reshape, zeros
 from ...effects.operations.indexing.gather_scatter import ScatterAdd
 from ...effects.operations.indexing.gather_windows import GatherScatterMode, ScatterDimensionNumbers
 from ...effects.operations.indexing.relocation import index_column, take_rows
@@ -44,10 +44,10 @@ SMALLEST = 32
 
 
 def sum_rows(x: Any, index: Any, count: int) -> Any:
-    """``y[i] = sum of x[j] with index[j] == i`` for a sorted index; rows whose index is ``count`` are left out."""
+    """``y[i] = sum of x[j] with index[j] == i`` for a sorted index; ``count`` marks rows that are left out."""
     numbers = ScatterDimensionNumbers(tuple(range(1, len(x.type.shape))), (0,), (0,))
     into = zeros(x.type.update(shape=(count, *x.type.shape[1:])))
-    return perform(ScatterAdd(numbers, True, False, GatherScatterMode.FILL_OR_DROP), into, index_column(index), x)
+    return perform(ScatterAdd(numbers, True, False, GatherScatterMode.MARKED), into, index_column(index), x)
 
 
 def line(size: int) -> Any:
@@ -149,6 +149,12 @@ class LaneLengths:
                 return zeros(array_type((self.total,), INT32))
             return line(self.total) - self.repeated(self.starts)
 
+    @cached_property
+    def places(self) -> Any:
+        """The place of each row in its lane; of spare rows that of the last row."""
+        with inside(self.place):
+            return self.within if self.full else self.copied(self.within)
+
     def repeated(self, x: Any) -> Any:
         """For each row what its lane has: ``x``, lanes first, along the rows."""
         if self.count == 1:
@@ -156,9 +162,9 @@ class LaneLengths:
         return take_rows(x, self.lane)
 
     def copied(self, x: Any) -> Any:
-        """Rows with copies of the last one, without cotangent, in place of the spare ones."""
+        """Rows with copies of the last one, or ones, without cotangent, in place of the spare ones."""
         last = perform(Unread(), take_rows(x, reshape(self.last, (1,))))
-        last = broadcast_in_dim(select(self.end > 0, last, zeros(last.type)), x.type.shape, tuple(range(x.ndim)))
+        last = broadcast_in_dim(select(self.end > 0, last, full(last.type, 1)), x.type.shape, tuple(range(x.ndim)))
         return select(broadcast_in_dim(self.real, x.type.shape, (0,)), x, last)
 
     @cached_property
@@ -429,6 +435,12 @@ class RaggedLanes:
             index = constant(bucket.lanes)
             yield bucket, *[v if partition.whole else take_rows(v, index) for v in (n.starts, n.values)]
 
+    def counts(self, size: Any, partition: Partition, k: int) -> Any:
+        """The lengths of the lanes of bucket ``k``."""
+        n = self.of(size)
+        with inside(n.place):
+            return n.values if partition.whole else take_rows(n.values, constant(partition.buckets[k].lanes))
+
     def unpadded(self, size: Any, partition: Partition, k: int) -> bool:
         """Whether all lanes of bucket ``k`` are known to be as long as their padding."""
         known, bucket = self.of(size).known, partition.buckets[k]
@@ -446,7 +458,7 @@ class RaggedLanes:
             n, bucket = self.of(size), partition.buckets[k]
             with inside(n.place):
                 shape = (len(bucket.lanes), bucket.room(size))
-                count = n.values if partition.whole else take_rows(n.values, constant(bucket.lanes))
+                count = self.counts(size, partition, k)
                 place = broadcast_in_dim(line(shape[1]), shape, (1,))
                 found = self._layouts[key] = lt(place, broadcast_in_dim(count, shape, (0,)))
         return found

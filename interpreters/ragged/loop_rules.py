@@ -21,7 +21,7 @@ from ...effects.types.dtypes import is_inexact
 from ...effects.types.extent import extents_in
 from ..core.body_transform import cross
 from ..core.record import Record
-from .lane_lengths import constant, line
+from .lane_lengths import line
 from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, RowsMark
 
 
@@ -78,7 +78,7 @@ def _ended(run: RaggedBatch, part: Any, extent: Any, k: int) -> Any:
     bucket = run.lanes.rounded.buckets[k]
     count, longest = part.type.shape[:2]
     shape = (count, bucket.room(extent))
-    n = take_rows(run.lanes.of(extent).values, constant(bucket.lanes))
+    n = run.lanes.counts(extent, run.lanes.rounded, k)
     last = maximum(broadcast_in_dim(n, shape, (0,)) - 1, 0)
     at = minimum(broadcast_in_dim(line(shape[1]), shape, (1,)), last)
     at = at + broadcast_in_dim(line(count), shape, (0,)) * longest

@@ -100,8 +100,13 @@ def _started(run: RaggedBatch, part: Any, start: Any, axes: Any, k: int) -> Any:
 @RAGGED.rule(Softmax)
 @mixing(lambda op, x: op.axes)
 def shares(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
-    """Lanes padded with -inf, whose share is 0, and so what a cotangent there gives; in an empty lane it is made 0."""
-    y = run.by_bucket(op, types, [run.filled(x, dict.fromkeys(op.axes, -float("inf")))], zeros=op.axes)
+    """Lanes padded with -inf, whose share is 0, and so what a cotangent there gives.
+
+    An empty lane is padded with 0, since shares of nothing are no numbers, and they are made 0.
+    """
+    given = run.padded(x, run.lanes.rounded, unread=op.axes)
+    given = [_shared_out(run, part, x, op.axes, k) for k, part in enumerate(given)]
+    y = run.by_bucket(op, types, [given], zeros=op.axes)
     if type(y.dim) is RowsMark:
         return y
     parts = list(y.value)
@@ -109,6 +114,18 @@ def shares(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
         if axis in op.axes and not run.lanes.of(extent).no_empty:
             parts = [run.masked(part, axis, extent, k, full(part.type, 0)) for k, part in enumerate(parts)]
     return run.box(y.dim, parts)
+
+
+def _shared_out(run: RaggedBatch, part: Any, x: Any, axes: Any, k: int) -> Any:
+    """Bucket ``k`` of the operand of a softmax, with -inf in the places of these axes that a lane does not have."""
+    for axis, extent in run.ragged_axes(x.type.shape):
+        if axis in axes:
+            padding = full(part.type, -float("inf"))
+            if not run.lanes.of(extent).no_empty:
+                some = run.lanes.counts(extent, run.lanes.rounded, k) > 0
+                padding = select(broadcast_in_dim(some, part.type.shape, (0,)), padding, full(part.type, 0))
+            part = run.masked(part, axis, extent, k, padding)
+    return part
 
 
 def running(unit: Unit) -> Callable[..., Any]:

@@ -28,7 +28,7 @@ from ...effects.operations.elementwise.comparison import select
 from ...effects.operations.foundations.elementwise_factory import Elementwise
 from ...effects.operations.foundations.shapes import broadcast_in_dim, full, move_axis, reshape
 from ...effects.operations.indexing.dynamic_slicing import DynamicSlice
-from ...effects.operations.indexing.relocation import relocated, take_rows
+from ...effects.operations.indexing.relocation import relocated
 from ...effects.operations.manipulation.slicing import axis_at, concatenate, slice_in_dim
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import INEXACT
@@ -43,7 +43,6 @@ from .lane_lengths import (
     Partition,
     RaggedLanes,
     Segments,
-    constant,
     line,
     sum_rows,
 )
@@ -218,7 +217,7 @@ class RaggedBatch(Batch):
         """The box of rows whose spare ones may be anything; in its value they are copies of the last one."""
         n = self.lanes.of(extent)
         if not x.type.shape[0]:
-            x = concatenate([x, full(x.type.update(shape=(1, *x.type.shape[1:])), 0)], 0)
+            x = concatenate([x, full(x.type.update(shape=(1, *x.type.shape[1:])), 1)], 0)
         return self.box(RowsMark(0, extent), (x,)) if n.full else EnteredRows(self, RowsMark(0, extent), n, x)
 
     def leave(self, x: Any, extent: Extent) -> Any:
@@ -288,9 +287,8 @@ class RaggedBatch(Batch):
     def _copied(self, part: Any, axis: int, extent: Extent, k: int) -> Any:
         """Bucket ``k``, lanes first, with copies of a lane's last element behind it, and ones in an empty lane."""
         lanes, shape = self.lanes, part.type.shape
-        n, bucket = lanes.of(extent), lanes.rounded.buckets[k]
-        with inside(n.place):
-            length = take_rows(n.values, constant(bucket.lanes))
+        with inside(lanes.of(extent).place):
+            length = lanes.counts(extent, lanes.rounded, k)
             last, some = maximum(length - 1, scalar(0, INT32)), length > 0
         starts = [last if d == axis else scalar(0, INT32) for d in range(len(shape) - 1)]
         piece = DynamicSlice((*shape[1 : 1 + axis], 1, *shape[2 + axis :]))

@@ -11,6 +11,8 @@ from ...effects.base.stack import inside, perform
 from ...effects.control.checkpoint import Name, OptimizationBarrier
 from ...effects.core.arrays import ConcreteArray
 from ...effects.operations.dot_general import DotGeneral
+from ...effects.operations.elementwise.comparison import max as maximum
+from ...effects.operations.elementwise.comparison import min as minimum
 from ...effects.operations.elementwise.conversion import as_type
 from ...effects.operations.foundations.elementwise_factory import Elementwise
 from ...effects.operations.foundations.shapes import (
@@ -105,15 +107,27 @@ def _along_rows(run: RaggedBatch, op: Any, x: Any, mark: RowsMark, shape: tuple[
 
 @RAGGED.rule(Iota)
 def places(op: Any, run: RaggedBatch, types: ResultTypes) -> Any:
-    """The place within the lane."""
+    """The place within the lane; in padding and spare rows the last one."""
     mark = at_rest(run.ragged_axes(op.shape))
     stored = run.stored(mark, op.shape)
     if type(mark) is RowsMark and mark.axis == op.dimension:
-        line = run.lanes.of(mark.extent).within
+        line = run.lanes.of(mark.extent).places
         kind = types[0].update(shape=line.type.shape)
         return run.box(mark, (broadcast_in_dim(as_type(line, kind), stored[0], (mark.axis,)),))
     at = op.dimension + (type(mark) is PaddedMark)
-    return run.box(mark, [broadcasted_iota(op.dtype, shape, at) for shape in stored])
+    parts = [broadcasted_iota(op.dtype, shape, at) for shape in stored]
+    if op.dimension in dict(run.axes(mark)):
+        parts = [_to_the_last(run, part, op.shape[op.dimension], at, k) for k, part in enumerate(parts)]
+    return run.box(mark, parts)
+
+
+def _to_the_last(run: RaggedBatch, places: Any, extent: Any, at: int, k: int) -> Any:
+    """Places in bucket ``k``, lanes first, none of them behind the last one of the lane."""
+    if run.lanes.unpadded(extent, run.lanes.rounded, k):
+        return places
+    last = maximum(run.lanes.counts(extent, run.lanes.rounded, k) - 1, 0)
+    last = as_type(last, places.type.update(shape=last.type.shape))
+    return minimum(places, broadcast_in_dim(last, places.type.shape, (0,)))
 
 
 @RAGGED.rule(SizeOf)

@@ -77,7 +77,7 @@ class Gather:
         return array_type(shape, x.dtype, x.weak)
 
     def evaluate(op, x, i):
-        return evaluate_gather(op.dimension_numbers, x, i, op.slice_sizes, op.fill_value if op.mode is FILL else None)
+        return evaluate_gather(op.dimension_numbers, x, i, op.slice_sizes, op.fill_value if op.mode.fills else None)
 
     def batch(op, dims, x, i):
         d, e = dims
@@ -126,7 +126,7 @@ class Gather:
             attributes=f"dimension_numbers = {numbers}, indices_are_sorted = {_flag(op.indices_are_sorted)}, "
             f"slice_sizes = array<i64{': ' * bool(op.slice_sizes)}{', '.join(map(str, op.slice_sizes))}>",
         )  # fmt: skip
-        if op.mode is not FILL or not op.dimension_numbers.start_index_map:
+        if not op.mode.fills or not op.dimension_numbers.start_index_map:
             return y
         inside = emit_inside(emit, op, x.type.shape, i)
         inside = emit.broadcast_in_dim(inside, result.shape, outer_dims(op.dimension_numbers, len(result.shape)))
@@ -145,7 +145,7 @@ class Gather:
     @property
     def linear(op):
         """The operation on tangents: the fill value is constant, so its tangent is 0."""
-        return op if op.mode is not FILL else op.with_fill(0)
+        return op.with_fill(0) if op.mode.fills else op
 
     flops = data_movement
 

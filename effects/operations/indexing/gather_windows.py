@@ -61,13 +61,20 @@ class GatherScatterMode(enum.Enum):
 
     ``CLIP`` clamps its start; ``FILL_OR_DROP`` gathers a fill value for all of it, or scatters nothing of it;
     ``PROMISE_IN_BOUNDS`` is a promise that there is none: gather would clip it, scatter drop it; ``ONE_HOT`` gathers
-    zeros, as a product with one-hot vectors does.
+    zeros, as a product with one-hot vectors does. ``MARKED`` is ``FILL_OR_DROP`` with marks: the places one before the
+    first window and one behind the last say that there is none, and are not out of bounds.
     """
 
     CLIP = enum.auto()
     FILL_OR_DROP = enum.auto()
     PROMISE_IN_BOUNDS = enum.auto()
     ONE_HOT = enum.auto()
+    MARKED = enum.auto()
+
+    @property
+    def fills(self) -> bool:
+        """Whether a gather has the fill value in place of a window that is partly outside."""
+        return self in (GatherScatterMode.FILL_OR_DROP, GatherScatterMode.MARKED)
 
     @staticmethod
     def from_any(s: Any) -> GatherScatterMode:

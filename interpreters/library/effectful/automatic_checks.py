@@ -29,11 +29,12 @@ from ....effects.operations.indexing.gather_scatter import (
     ScatterMul,
     ScatterSub,
 )
-from ....effects.operations.indexing.gather_windows import window_sizes
+from ....effects.operations.indexing.gather_windows import GatherScatterMode, window_sizes
 from ....effects.operations.indexing.scatter_functions import ScatterApply
 from ....effects.operations.manipulation.slicing import concatenate
 from ....effects.operations.reductions.reductions import argmax, reduce_or
 from ....effects.types.dtypes import int32, is_inexact
+from ....effects.types.extent import Extent, fits
 from .first_event import is_nan
 
 
@@ -80,7 +81,7 @@ def failures_of(op: Operation, operands: Sequence[Any], y: Any, categories: froz
 
 
 def _may_be_nan(x: Any) -> bool:
-    return is_inexact(x.type.dtype) and x.type.size > 0
+    return is_inexact(x.type.dtype) and fits(1, x.type.size)
 
 
 def _any(x: Any) -> Any:
@@ -89,18 +90,18 @@ def _any(x: Any) -> Any:
 
 @FAILURES.rule(Div)
 def _(op, x, y):
-    if y.type.size:
+    if fits(1, y.type.size):
         yield Failure(ErrorCategory.DIV, "division by zero", _any(eq(y, like(y, 0))))
 
 
 @FAILURES.rule(Gather)
 def _(op, x, i):
-    yield from _outside(x.type, i, op.dimension_numbers.start_index_map, op.slice_sizes)
+    yield from _outside(x.type, i, op.dimension_numbers.start_index_map, op.slice_sizes, op.mode)
 
 
 def _scattered(op: Any, x: Any, i: Any, u: Any) -> Iterator[Failure]:
     window = window_sizes(op.dimension_numbers, x.type.shape, u.type.shape)
-    yield from _outside(x.type, i, op.dimension_numbers.scatter_dims_to_operand_dims, window)
+    yield from _outside(x.type, i, op.dimension_numbers.scatter_dims_to_operand_dims, window, op.mode)
 
 
 for _scatter in (Scatter, ScatterAdd, ScatterSub, ScatterMul, ScatterMin, ScatterMax, ScatterApply):
@@ -124,24 +125,30 @@ def _outside_each(t: Any, starts: Sequence[Any], window: Sequence[int]) -> Itera
         yield from _outside(t, vector, range(len(window)), window)
 
 
-def _outside(t: Any, starts: Any, axes: Sequence[int], window: Sequence[int]) -> Iterator[Failure]:
+def _outside(t: Any, starts: Any, axes: Sequence[int], window: Sequence[Any], mode: Any = None) -> Iterator[Failure]:
     """The failure of index vectors, along the last dimension of ``starts``: a window at one is not within ``t``.
 
     ``axes``: which axis each entry of a vector is an index of; ``window``: the window's size on every axis.
     """
-    shape, size = starts.type.shape, starts.type.size
+    shape, size, dtype = starts.type.shape, starts.type.size, starts.type.dtype
     if not size:
         return
-    last = [t.shape[a] - window[a] for a in axes]
-    limits = np.minimum(np.array(last), np.iinfo(starts.type.dtype).max).astype(starts.type.dtype)
-    above = gt(starts, _along_last(limits, shape))
-    outside = reshape(bitwise_or(above, lt(starts, like(starts, 0))), (size,))
+    marks = int(mode is GatherScatterMode.MARKED)
+    above = gt(starts, _along_last([t.shape[a] - window[a] + marks for a in axes], shape, dtype))
+    below = lt(starts, like(starts, -marks if marks and np.iinfo(dtype).min else 0))
+    outside = reshape(bitwise_or(above, below), (size,))
     first = argmax(convert(outside, int32), 0, int32)
-    rows = [starts, *[_along_last(np.array(row, np.int32), shape) for row in (list(axes), [t.shape[a] for a in axes])]]
+    rows = [starts, *[_along_last(row, shape, int32) for row in (list(axes), [t.shape[a] for a in axes])]]
     values = [dynamic_index_in_dim(reshape(row, (size,)), first, 0, False) for row in rows]
     message = f"out-of-bounds indexing of {t}: index {{}} on axis {{}} with size {{}}"
     yield Failure(ErrorCategory.INDEX, message, reduce_or(outside, (0,)), tuple(values))
 
 
-def _along_last(row: np.ndarray[Any, Any], shape: tuple[int, ...]) -> Any:
-    return broadcast_in_dim(as_array(row), shape, (len(shape) - 1,))
+def _along_last(row: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Any:
+    """Sizes and the like along the last dimension of a shape, at most the highest number of the dtype."""
+    most = np.iinfo(dtype).max
+    if any([isinstance(n, Extent) for n in row]):
+        vector = concatenate([reshape(convert(n, dtype), (1,)) for n in row], 0)
+    else:
+        vector = as_array(np.array([min(n, most) for n in row], dtype))
+    return broadcast_in_dim(vector, shape, (len(shape) - 1,))

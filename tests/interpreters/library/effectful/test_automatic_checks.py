@@ -9,6 +9,7 @@ import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
 from handlax.experimental import checkify
+from handlax.library import nan_origin
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -68,3 +69,54 @@ def test_a_divisor_of_zero_is_found_anywhere(dtype):
     assert found(lambda x, y: lax.div(x, y), x, zero, wanted=checkify.div_checks) == "division by zero."
     assert found(lambda x, y: lax.div(x, y), zero, x, wanted=checkify.div_checks) is None
     assert found(lambda x, y: lax.div(x, y), x[:0], zero[:0], wanted=checkify.div_checks) is None
+
+
+# functions of a lane in which nothing goes wrong, and what goes wrong in one of them for some lanes
+RIGHT = {
+    "softmax": lambda row: hx.nn.softmax(row).sum(),
+    "its gradient": lambda row: hx.grad(lambda r: (hx.nn.softmax(r) ** 2).sum())(row).sum(),
+    "attention": lambda row: (hx.nn.softmax(row[:, None] * row, axis=-1) @ row).sum(),
+    "shares of rows": lambda row: (row[:, None] / row).sum(),
+    "places": lambda row: (1 / (4 - hnp.arange(row.shape[0]))).sum(),
+    "places of two axes": lambda row: (row[:, None] / (4 - hnp.arange(row.shape[0]))).sum(),
+    "a table": lambda row: (hnp.arange(4.0)[hnp.arange(row.shape[0])] * row).sum(),
+    "rows of a lane": lambda row: row[hnp.arange(row.shape[0])[::-1]].sum(),
+    "written rows": lambda row: row.at[hnp.arange(row.shape[0])].mul(2.0).sum(),
+    "written table": lambda row: hnp.zeros(4).at[hnp.arange(row.shape[0])].add(row).sum(),
+    "a read row": lambda row: lax.dynamic_index_in_dim(hnp.pad(row, 1), row.shape[0], 0).sum(),
+    "a loop": lambda row: lax.scan(lambda c, x: (c + x, c / x), 0.0, row)[1].sum(),
+    "a prefix": lambda row: hnp.log(lax.cumprod(row, reverse=True)).sum(),
+    "joined": lambda row: (1 / hnp.concatenate([row, row[1:]])).sum(),
+}
+WRONG = {
+    "a divisor": lambda row: (1 / (row - 3)).sum(),
+    "a logarithm": lambda row: hnp.log(row - 2).sum(),
+    "a table": lambda row: hnp.arange(2.0)[hnp.arange(row.shape[0])].sum(),
+    "a written row": lambda row: row.at[row.shape[0]].set(1.0).sum(),
+}
+ROWS = hnp.concatenate([hnp.arange(1.0, 8.0), hnp.zeros(2)])
+LANES = [hx.Ragged(ROWS, lengths) for lengths in ((3, 0, 4), hnp.array([3, 0, 4]), hnp.array([0, 0]))]
+
+
+@pytest.mark.parametrize("x", LANES, ids=["known", "values", "empty"])
+@pytest.mark.parametrize("name", RIGHT)
+def test_padding_and_spare_rows_of_lanes_are_not_checked(name, x):
+    f = RIGHT[name]
+    each = hx.vmap(f, hx.ragged_axis)
+    assert checkify.checkify(each, checkify.automatic_checks)(x)[0].get() is None
+    inside = checkify.checkify(f, checkify.automatic_checks)
+    assert hx.vmap(inside, hx.ragged_axis)(x)[0].get() is None
+    assert nan_origin(each)(x)[0].get() is None
+    with hx.configure(debug_nans=True):
+        each(x)
+
+
+@pytest.mark.parametrize("x", LANES[:2], ids=["known", "values"])
+@pytest.mark.parametrize("name", WRONG)
+def test_what_goes_wrong_in_a_lane_is_found_around_the_lanes_and_in_them(name, x):
+    f = WRONG[name]
+    lines = [checkify.checkify(f, checkify.automatic_checks)(row)[0].get() for row in x.to_list()]
+    first = next(i for i, line in enumerate(lines) if line is not None)
+    assert checkify.checkify(hx.vmap(f, hx.ragged_axis), checkify.automatic_checks)(x)[0].get() is not None
+    error = hx.vmap(checkify.checkify(f, checkify.automatic_checks), hx.ragged_axis)(x)[0].get()
+    assert error.startswith(f"in lane {first}: ") and error.split()[3:5] == lines[first].split()[:2]
