@@ -12,6 +12,7 @@ from . import (
     rows_eager,
     rows_grouped,
     rows_growth,
+    rows_numpy,
     rows_ragged,
     rows_sharded,
     rows_start,
@@ -22,7 +23,7 @@ from .timing import Row
 
 THEMES = {
     "start": rows_start.ROWS,
-    "eager": rows_eager.ROWS,
+    "eager": rows_eager.ROWS + rows_numpy.ROWS,
     "trace": rows_trace.ROWS,
     "dispatch": rows_dispatch.ROWS,
     "sharded": rows_sharded.ROWS,
