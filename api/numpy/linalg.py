@@ -15,6 +15,7 @@ from ..effects.operations.foundations import shapes
 from ..effects.operations.foundations.shapes import axes_listed, canonical_axis
 from ..effects.operations.linalg import cholesky as factors
 from ..effects.types import dtypes
+from ..interpreters.core.eager_programs import eager_program
 from .arrays import building_matrices, shape_manipulation
 from .arrays.argument_conversion import array_of, axes_of, inexact, kept_shape, like
 from .mathematics import matrix_products, reductions
@@ -214,6 +215,7 @@ def matrix_transpose(x: Any, /) -> Any:
     return shape_manipulation.matrix_transpose(x)
 
 
+@eager_program
 def outer(x1: Any, x2: Any, /) -> Any:
     """``outer(x, y)[i, j] == x[i] * y[j]``, of vectors. Source: the array API standard, ``linalg.outer``.
 
@@ -244,6 +246,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
     return matrix_products.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
 
 
+@eager_program
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """The vector product along an axis of size 3. Source: the array API standard, ``linalg.cross``.
 
@@ -256,11 +259,13 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return matrix_products.cross(x, y, axis=axis)
 
 
+@eager_program
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     """The diagonals of matrices, the last two dimensions. Source: the array API standard, ``linalg.diagonal``."""
     return building_matrices.diagonal(x, offset, -2, -1)
 
 
+@eager_program
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """The sums of the diagonals of matrices, the last two dimensions. Source: the array API standard, ``trace``."""
     return matrix_products.trace(x, offset, -2, -1, dtype)

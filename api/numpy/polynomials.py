@@ -11,6 +11,7 @@ from ..effects.operations.foundations import shapes
 from ..effects.operations.manipulation.operand_promotion import promote, together
 from ..effects.operations.manipulation.slicing import concatenate, index_in_dim, slice_in_dim
 from ..effects.types.extent import positive
+from ..interpreters.core.eager_programs import eager_program
 from .arrays.argument_conversion import array_of, inexact, like
 from .signal_processing import convolve
 
@@ -24,6 +25,7 @@ def _vector(name: str, p: Any) -> Any:
     return shapes.reshape(x, (x.size,))
 
 
+@eager_program
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     """``p[0] * x**(n - 1) + ... + p[n - 1]``, by Horner's rule. Source: NumPy, ``polyval``.
 
@@ -79,6 +81,7 @@ def _trimmed(x: Any) -> Any:
     return slice_in_dim(x, first, None)
 
 
+@eager_program
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     """The product of two polynomials. Source: NumPy, ``polymul``.
 
@@ -104,6 +107,7 @@ def _floats(a1: Any, a2: Any) -> list[Any]:
     return [inexact(x) for x in promote(a1, a2)]
 
 
+@eager_program
 def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
     """Quotient and remainder: ``u == polymul(quotient, v) + remainder``. Source: NumPy, ``polydiv``.
 
@@ -125,6 +129,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
     return q, _trimmed(x) if trim_leading_zeros else x
 
 
+@eager_program
 def polyder(p: Any, m: int = 1) -> Any:
     """The ``m``-th derivative of a polynomial. Source: NumPy, ``polyder``.
 
@@ -149,6 +154,7 @@ def _row(numbers: list[float], x: Any) -> Any:
     return concatenate([shapes.reshape(like(x, n), (1,)) for n in numbers], 0)
 
 
+@eager_program
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """The ``m``-th integral of a polynomial, with the constants ``k`` (0 by default). Source: NumPy, ``polyint``.
 
@@ -170,6 +176,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     return x
 
 
+@eager_program
 def poly(seq_of_zeros: Any) -> Any:
     """The polynomial with these zeros and leading coefficient 1; of no zeros the number 1. Source: NumPy, ``poly``.
 

@@ -15,6 +15,7 @@ Names in the text: operands ``x0``, constants ``k0``, equation results ``y0``. I
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -35,16 +36,25 @@ _SCOPE = {
 class Wiring:
     """The wiring of a program, without its operations and types.
 
-    ``inputs``: their number; ``args``: the variables that each equation takes; ``outs``: those of the results. Every
-    equation has one result. ``consts`` and ``count`` are ranges over constants and equations.
+    ``inputs``: their number; ``args``: the variables that each equation takes; ``outs``: those of the results.
+    ``tuples``: the numbers of results of the equations that have a tuple of them, by equation; the others have one.
+    ``consts`` and ``count`` are ranges over constants and equations.
     """
 
-    def __init__(self, inputs: int, args: Sequence[Sequence[int]], outs: Sequence[int], consts: int):
+    def __init__(
+        self,
+        inputs: int,
+        args: Sequence[Sequence[int]],
+        outs: Sequence[int],
+        consts: int,
+        tuples: Sequence[tuple[int, int]] = (),
+    ):
         self.inputs = inputs
         self.args = args
         self.outs = outs
         self.consts = range(consts)
         self.count = range(len(args))
+        self.tuples = dict(tuples)
 
     def name(self, n: int, letters: str = "xyk") -> str:
         """The name of variable ``n`` in the text; ``letters`` are those of inputs, results and constants."""
@@ -55,6 +65,13 @@ class Wiring:
     def used(self) -> list[int]:
         """The inputs that equations take."""
         return sorted({n for numbers in self.args for n in numbers if 0 <= n < self.inputs})
+
+    def numbered(self) -> list[range]:
+        """The numbers of each equation's results."""
+        starts = [0]
+        for i in self.count:
+            starts.append(starts[-1] + self.tuples.get(i, 1))
+        return [range(*pair) for pair in pairwise(starts)]
 
     @property
     def returned(self) -> list[int]:
@@ -71,9 +88,11 @@ def row(names: Iterable[str]) -> str:
     return "(" + "".join([f"{name}, " for name in names]) + ")"
 
 
-def _maker(kind: str, program: Program, write: Callable[[Wiring], list[str]]) -> PythonFunction:
+def _maker(
+    kind: str, program: Program, write: Callable[[Wiring], list[str]], tuples: tuple[tuple[int, int], ...] = ()
+) -> PythonFunction:
     """The compiled ``make`` for this kind of function and the program's wiring; cached by both."""
-    wiring = (len(program.in_types), program.args, program.outs, len(program.consts))
+    wiring = (len(program.in_types), program.args, program.outs, len(program.consts), tuples)
     return _MAKERS.get((kind, *wiring), lambda: compiled(write(Wiring(*wiring))))
 
 
@@ -91,28 +110,32 @@ def numpy_function(
 
     ``functions[i]`` evaluates equation ``i`` on NumPy arrays; ``fit(y, type)`` converts its result to the stated type.
     """
-    make = _maker("numpy", program, _numpy_lines)
-    return make(functions, program.types, [t.dtype for t in program.types], program.consts, fit)
+    tuples = tuple([(i, len(program.types[i])) for i, op in enumerate(program.ops) if op.multiple_results])
+    types = program.numbered_types()[len(program.in_types):] if tuples else program.types
+    make = _maker("numpy", program, _numpy_lines, tuples)
+    return make(functions, types, [t.dtype for t in types], program.consts, fit)
 
 
 def _numpy_lines(w: Wiring) -> list[str]:
-    lines = ["def make(functions, types, dtypes, consts, fit):"]
-    for letter, values in (("f", "functions"), ("t", "types"), ("d", "dtypes")):
-        lines += [f" {row([f'{letter}{i}' for i in w.count])} = {values}"]
+    results = w.numbered()
+    lines = ["def make(functions, types, dtypes, consts, fit):", f" {row([f'f{i}' for i in w.count])} = functions"]
+    for letter, values in (("t", "types"), ("d", "dtypes")):
+        lines += [f" {row([f'{letter}{n}' for numbers in results for n in numbers])} = {values}"]
     lines += [f" {row([f'k{i}' for i in w.consts])} = consts"]
     lines += [f" c{i} = k{i}.value" for i in w.consts]
     lines += [f" def rule_program({', '.join([f'x{i}' for i in range(w.inputs)])}):"]
     for n in w.used:
         lines += [f"  a{n} = x{n}._value", f"  if a{n} is None: a{n} = x{n}._read_buffer()"]
     lines += ["  token = enter(SILENT)", "  try:", "   pass"]
-    for i, numbers in enumerate(w.args):
-        lines += [
-            f"   b{i} = f{i}({', '.join([w.name(n, 'abc') for n in numbers])})",
-            f"   if b{i}.__class__ is not ndarray or b{i}.dtype is not d{i}: b{i} = fit(b{i}, t{i})",
-        ]
+    for i, (operands, numbers) in enumerate(zip(w.args, results)):
+        names = [f"b{n}" for n in numbers]
+        target = row(names) if i in w.tuples else names[0]
+        lines += [f"   {target} = f{i}({', '.join([w.name(n, 'abc') for n in operands])})"]
+        lines += [f"   if b{n}.__class__ is not ndarray or b{n}.dtype is not d{n}: b{n} = fit(b{n}, t{n})"
+                  for n in numbers]  # fmt: skip
     lines += ["  finally:", "   leave(token)"]
-    for i in w.returned:
-        lines.append(f"  y{i} = concrete(t{i}, b{i})")
+    for n in w.returned:
+        lines.append(f"  y{n} = concrete(t{n}, b{n})")
     return [*lines, f"  return {w.results()}", " return rule_program"]
 
 

@@ -19,6 +19,7 @@ from ...effects.operations.manipulation.creation import broadcasted_iota, iota
 from ...effects.types import dtypes
 from ...effects.types.extent import Extent, as_size, fits, positive
 from ...effects.types.parts_of_axes import smaller
+from ...interpreters.core.eager_programs import eager_program
 from .creation import placed
 from .numerical_ranges import arange
 from .shape_manipulation import moveaxis
@@ -92,6 +93,7 @@ def _part(m: Any, k: int, lower: bool, where: str) -> Any:
     return select_n(mask, zeros, x) if lower else select_n(mask, x, zeros)
 
 
+@eager_program
 def tril(m: Any, k: int = 0) -> Any:
     """The elements of each matrix at and below its ``k``-th diagonal, zeros elsewhere.
 
@@ -102,6 +104,7 @@ def tril(m: Any, k: int = 0) -> Any:
     return _part(m, k, True, "tril")
 
 
+@eager_program
 def triu(m: Any, k: int = 0) -> Any:
     """The elements of each matrix at and above its ``k``-th diagonal, zeros elsewhere.
 
@@ -112,6 +115,7 @@ def triu(m: Any, k: int = 0) -> Any:
     return _part(m, k, False, "triu")
 
 
+@eager_program
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """``diagonal(x, k)[..., i] == x[i, i + k, ...]``: two axes become one, the last.
 
@@ -140,6 +144,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return slicing.slice_in_dim(flat, start, stop, columns + 1, len(front))
 
 
+@eager_program
 def diag(v: Any, k: int = 0) -> Any:
     """The ``k``-th diagonal of a matrix, or the matrix with a vector as its ``k``-th diagonal and zeros elsewhere.
 
@@ -168,6 +173,7 @@ def diag(v: Any, k: int = 0) -> Any:
     return shapes.reshape(flat, (side, side))
 
 
+@eager_program
 def diagflat(v: Any, k: int = 0) -> Any:
     """``diag`` of the flattened array.
 
@@ -179,6 +185,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
     return diag(shapes.reshape(x, (x.size,)), k)
 
 
+@eager_program
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """``vander(x, n)[i, j] == x[i] ** (n - 1 - j)``, ``x[i] ** j`` where ``increasing``.
 

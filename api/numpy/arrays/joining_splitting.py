@@ -21,6 +21,7 @@ from ...effects.operations.manipulation.slicing import Concatenate
 from ...effects.types import dtypes
 from ...effects.types.extent import Extent, floor_divided, positive
 from ...effects.types.parts_of_axes import smaller
+from ...interpreters.core.eager_programs import eager_program
 from .argument_conversion import no_out
 
 __all__ = [
@@ -46,6 +47,7 @@ def joined_along(xs: list[Any], axis: int) -> Any:
     return xs[0] if len(xs) == 1 else perform(shared(Concatenate, int(axis)), *xs)
 
 
+@eager_program
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     """The arrays one after another along ``axis``, promoted to one dtype; ``axis=None`` flattens them first.
 
@@ -87,6 +89,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     return concatenate(arrays, axis)
 
 
+@eager_program
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
     """``stack(xs)[k] == xs[k]``: arrays of one shape along a new dimension ``axis``, promoted to one dtype.
 
@@ -148,6 +151,7 @@ def _rows(arrays: Any, at_least: Any, where: str, dtype: Any) -> list[Any]:
     return [at_least(x) for x in operands(arrays, where, dtype)]
 
 
+@eager_program
 def vstack(tup: Any, dtype: Any = None) -> Any:
     """The arrays concatenated along the first axis, vectors as rows.
 
@@ -157,6 +161,7 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
     return concatenate(_rows(tup, atleast_2d, "vstack", dtype))
 
 
+@eager_program
 def hstack(tup: Any, dtype: Any = None) -> Any:
     """The arrays concatenated along the second axis, vectors along their only one.
 
@@ -167,6 +172,7 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
     return concatenate(xs, 0 if xs[0].ndim == 1 else 1)
 
 
+@eager_program
 def dstack(tup: Any, dtype: Any = None) -> Any:
     """The arrays concatenated along the third axis, with the shapes of ``atleast_3d``.
 
@@ -176,6 +182,7 @@ def dstack(tup: Any, dtype: Any = None) -> Any:
     return concatenate(_rows(tup, atleast_3d, "dstack", dtype), 2)
 
 
+@eager_program
 def column_stack(tup: Any) -> Any:
     """The arrays concatenated along the second axis, vectors as columns.
 

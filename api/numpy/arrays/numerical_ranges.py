@@ -20,6 +20,7 @@ from ...effects.types import dtypes
 from ...effects.types.dtype_promotion import promote_all
 from ...effects.types.extent import SYMBOLIC, Extent, as_size, fits, positive, unbound
 from ...effects.types.parts_of_axes import ceiling_divided
+from ...interpreters.core.eager_programs import eager_program
 from .creation import array, asarray, placed
 from .joining_splitting import concatenate, stack
 from .shape_manipulation import broadcast_to, moveaxis
@@ -95,6 +96,7 @@ def _computed(found: Any, asked: Any) -> Any:
     return promote_all(((found, False), (dtypes.to_inexact(asked), False)), strict=False)[0]
 
 
+@eager_program
 def linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
     axis: int = 0, *, device: Any = None,
@@ -137,6 +139,7 @@ def linspace(
     return (placed(y, device), convert(delta, work)) if retstep else placed(y, device)
 
 
+@eager_program
 def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
 ) -> Any:
@@ -152,6 +155,7 @@ def logspace(
     return convert(asarray(base, work) ** steps, kind)
 
 
+@eager_program
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     """``num`` numbers from ``start`` to ``stop``, with a constant ratio; ``start`` and ``stop`` must have one sign.
 

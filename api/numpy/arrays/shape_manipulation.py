@@ -31,6 +31,7 @@ from ...effects.operations.manipulation.operand_promotion import broadcast_shape
 from ...effects.operations.manipulation.slicing import Concatenate, Rev
 from ...effects.types.extent import Extent, as_size, extents_in
 from ...effects.types.lengths import read
+from ...interpreters.core.eager_programs import eager_program
 from .argument_conversion import array_of
 from .creation import duplicate, shape_of
 from .joining_splitting import unstack
@@ -291,6 +292,7 @@ def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
     return tuple([broadcast_to(x, shape) for x in xs])
 
 
+@eager_program
 def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
     """``m`` with the order of elements along these axes reversed; along all axes for ``axis=None``.
 
@@ -320,6 +322,7 @@ def flipud(m: Any) -> Any:
     return flip(m, 0)
 
 
+@eager_program
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """``m`` turned ``k`` times by 90 degrees, from the first of two axes towards the second.
 

@@ -18,6 +18,7 @@ from ...effects.operations.special import common_divisors
 from ...effects.operators import numpy_arithmetic
 from ...effects.types import dtypes
 from ...effects.types.dtypes import bool_, finfo
+from ...interpreters.core.eager_programs import eager_program
 from ..arrays.argument_conversion import array_of, choose, inexact, inexact_together, like, numeric_together
 from ..arrays.creation import array_beside
 from . import reductions
@@ -159,6 +160,7 @@ def _nanless(name: str, better: Any, x: Any, y: Any) -> Any:
     return choose(first, x, y, name)
 
 
+@eager_program
 def fmax(x1: Any, x2: Any) -> Any:
     """The larger of ``x1[i]`` and ``x2[i]``; where one is NaN, the other. Source: NumPy, ``fmax``.
 
@@ -168,6 +170,7 @@ def fmax(x1: Any, x2: Any) -> Any:
     return _nanless("fmax", gt, x1, x2)
 
 
+@eager_program
 def fmin(x1: Any, x2: Any) -> Any:
     """The smaller of ``x1[i]`` and ``x2[i]``; where one is NaN, the other. Source: NumPy, ``fmin``.
 
@@ -189,6 +192,7 @@ def arctan2(x1: Any, x2: Any, /) -> Any:
 atan2 = arctan2
 
 
+@eager_program
 def hypot(x1: Any, x2: Any, /) -> Any:
     """``sqrt(x1**2 + x2**2)``, without intermediate overflow; infinite where an operand is. Source: NumPy, ``hypot``.
 
@@ -233,6 +237,7 @@ logaddexp2 = ufunc(
 )  # fmt: skip
 
 
+@eager_program
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """The step function: 0 where ``x1[i] < 0``, 1 where ``x1[i] > 0``, ``x2[i]`` where it is 0.
 
@@ -262,6 +267,7 @@ def gcd(x1: Any, x2: Any) -> Any:
     return common_divisors.gcd(*_integers("gcd", x1, x2))
 
 
+@eager_program
 def lcm(x1: Any, x2: Any) -> Any:
     """The least common multiple, not negative; 0 where one is 0. Source: NumPy, ``lcm``.
 
@@ -293,6 +299,7 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     return x
 
 
+@eager_program
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """``x`` with NaN and infinities replaced; infinities by the dtype's largest and least number unless given.
 

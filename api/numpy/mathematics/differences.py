@@ -19,6 +19,7 @@ from ...effects.types import dtypes
 from ...effects.types.dtypes import bool_
 from ...effects.types.extent import fits, positive
 from ...effects.types.parts_of_axes import smaller
+from ...interpreters.core.eager_programs import eager_program
 from ..arrays.argument_conversion import array_of, inexact, inexact_together, like, numeric_together
 from . import reductions
 from .arithmetic import absolute
@@ -26,6 +27,7 @@ from .arithmetic import absolute
 __all__ = ["diff", "ediff1d", "gradient", "trapezoid", "unwrap"]
 
 
+@eager_program
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """``diff(a)[i] == a[i + 1] - a[i]``, applied ``n`` times; of booleans, whether they differ.
 
@@ -56,6 +58,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     return x
 
 
+@eager_program
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """The differences of consecutive elements, flattened, between ``to_begin`` and ``to_end``. Source: NumPy.
 
@@ -73,6 +76,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     return concatenate(parts, 0)
 
 
+@eager_program
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
     """Derivatives by second-order central differences, one-sided at the ends; a list of one for each axis.
 
@@ -138,6 +142,7 @@ def _slope(x: Any, axis: int, span: Any) -> Any:
     return concatenate(promote(ends[0], add(add(a, b), c), ends[1]), axis)
 
 
+@eager_program
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral of samples by the trapezoidal rule: ``sum(dx * (y[1:] + y[:-1]) / 2)``.
 
@@ -165,6 +170,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return mul(total, like(total, 0.5))
 
 
+@eager_program
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * pi) -> Any:
     """``p`` with multiples of the period added, so that neighbours differ by at most half a period.
 

@@ -30,6 +30,7 @@ from ...effects.operations.elementwise.transcendental import exp as _exp
 from ...effects.operations.elementwise.transcendental import log as _log
 from ...effects.operations.special.bessel_functions import bessel_i0e
 from ...effects.types import dtypes
+from ...interpreters.core.eager_programs import eager_program
 from ..arrays.argument_conversion import inexact, like
 from .universal_functions import unary
 
@@ -149,6 +150,7 @@ def angle(z: Any, deg: bool = False) -> Any:
     return rad2deg(y) if deg else y
 
 
+@eager_program
 def sinc(x: Any, /) -> Any:
     """``y[i] = sin(pi x[i]) / (pi x[i])``, and 1 at 0, differentiable there too. Source: NumPy, ``sinc``.
 
@@ -179,6 +181,7 @@ _SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(11)]
 _I0 = [0.25**k / math.factorial(k) ** 2 for k in range(11)]
 
 
+@eager_program
 def i0(x: Any) -> Any:
     """The modified Bessel function of the first kind of order 0: even, and at least 1. Source: NumPy, ``i0``.
 

@@ -23,6 +23,7 @@ from ...effects.operations.manipulation.operand_promotion import broadcast_shape
 from ...effects.operations.manipulation.slicing import concatenate, index_in_dim
 from ...effects.types import dtypes
 from ...effects.types.dtypes import canonical
+from ...interpreters.core.eager_programs import eager_program
 from ..arrays.argument_conversion import array_of, like, no_out
 from . import reductions
 
@@ -221,6 +222,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     return contract(x, y, (((left - 1,), (right - 1,)), ((), ())), precision, preferred_element_type)
 
 
+@eager_program
 def outer(a: Any, b: Any, out: None = None) -> Any:
     """``outer(a, b)[i, j] == a[i] * b[j]``, of arrays flattened. Source: NumPy, ``outer``.
 
@@ -235,6 +237,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     return mul(x, shapes.broadcast_in_dim(shapes.reshape(y, (y.size,)), shape, (1,)))
 
 
+@eager_program
 def kron(a: Any, b: Any) -> Any:
     """The Kronecker product: blocks ``a[i, j] * b``. Source: NumPy, ``kron``.
 
@@ -251,6 +254,7 @@ def kron(a: Any, b: Any) -> Any:
     return shapes.reshape(mul(x, y), tuple([m * n for m, n in zip(left, right)]))
 
 
+@eager_program
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
     """The vector product along an axis of size 3.
 
@@ -287,6 +291,7 @@ def _stacked(parts: list[Any], axis: int) -> Any:
     return concatenate([shapes.reshape(part, shape) for part in parts], axis)
 
 
+@eager_program
 def matvec(x1: Any, x2: Any, /) -> Any:
     """``matvec(a, v)[..., i] == sum over k of a[..., i, k] * v[..., k]``, leading dimensions broadcast.
 
@@ -302,6 +307,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     return _last(matmul(a, shapes.reshape(v, (*v.type.shape, 1))))
 
 
+@eager_program
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """``vecmat(v, a)[..., j] == sum over k of conj(v[..., k]) * a[..., k, j]``, leading dimensions broadcast.
 
@@ -353,6 +359,7 @@ def _last(x: Any) -> Any:
     return shapes.reshape(x, x.type.shape[:-1])
 
 
+@eager_program
 def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
     """``sum over i of a[i, i + offset]``: the sum of a diagonal of two axes. Source: NumPy, ``trace``.
 

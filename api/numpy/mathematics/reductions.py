@@ -35,6 +35,7 @@ from ...effects.operations.reductions.reductions import (
 )
 from ...effects.types import dtypes
 from ...effects.types.dtypes import bool_, canonical, default_int, float32
+from ...interpreters.core.eager_programs import eager_program
 from ..arrays.argument_conversion import array_of, axes_of, kept_shape, masked, no_out, rows_of, to_bool
 
 __all__ = [
@@ -180,6 +181,7 @@ def min(
 amax, amin = max, min
 
 
+@eager_program
 def minmax(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> tuple[Any, Any]:
@@ -223,6 +225,7 @@ def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, w
     return _truth("all", ReduceAnd, True, a, axis, out, keepdims, where)
 
 
+@eager_program
 def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """The number of nonzero elements along the axes. Source: NumPy, ``count_nonzero``.
 

@@ -23,6 +23,7 @@ from ...effects.operations.reductions import sorting
 from ...effects.types import dtypes
 from ...effects.types.dtypes import canonical, default_int
 from ...effects.types.extent import fits
+from ...interpreters.core.eager_programs import eager_program
 from ..arrays.argument_conversion import array_of, like, rows_of
 from ..arrays.indexing_operations import take
 from ..mathematics import reductions
@@ -69,6 +70,7 @@ def sort(
     return rev(y, (axis,)) if descending else y
 
 
+@eager_program
 def argsort(
     a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
     descending: bool = False, dtype: Any = None,
@@ -88,6 +90,7 @@ def argsort(
     return rev(found, (axis,)) if descending else found
 
 
+@eager_program
 def lexsort(keys: Any, axis: int = -1) -> Any:
     """The indices that sort by the last key, where it is equal by the last but one, and so on. Source: NumPy.
 
@@ -107,6 +110,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     return sorting.sort((*reversed(xs), places), axis, True, len(xs))[-1]
 
 
+@eager_program
 def sort_complex(a: Any) -> Any:
     """``a`` sorted along its last axis as complex numbers: by real, then by imaginary parts.
 
@@ -187,6 +191,7 @@ def _before(x: Any, y: Any, strict: bool) -> Any:
     return bitwise_or(first, bitwise_and(last, eq(x, x)) if strict else last)
 
 
+@eager_program
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
     """Where ``v`` belongs in the sorted ``a``: ``a[i - 1] < v <= a[i]``, for ``side="right"`` ``a[i - 1] <= v < a[i]``.
 
@@ -237,6 +242,7 @@ def _halving(x: Any, y: Any, strict: bool) -> Any:
     return found
 
 
+@eager_program
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
 ) -> Any:

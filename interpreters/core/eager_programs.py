@@ -1,0 +1,109 @@
+"""Functions of several operations, called eagerly: their program is recorded once, and evaluated by one function.
+
+    @eager_program
+    def hypot(x, y): ...          hypot(x, y) == inline(the program of hypot for these types, (x, y))
+
+It is as if each operation were performed: a program is used where no handler is installed, for concrete arrays, and
+where nothing but types and static arguments decides which operations there are. The second call of a kind records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, TypeVar
+
+from ...effects.base import config
+from ...effects.base.caches import Cache
+from ...effects.base.stack import BASE, current, inside
+from ...effects.core.arrays import Array, ConcreteArray
+from ...effects.programs.program import Program
+from ...effects.trees import pytrees
+from .record import Record
+
+F = TypeVar("F", bound=Callable[..., Any])
+_STATIC = frozenset({bool, int, str, type(None)})
+_PROGRAMS = Cache("programs of eager functions")
+_MISSING, _ONCE = object(), object()
+
+
+def eager_program(function: F) -> F:
+    """Decorator for a pure function of arrays, lists of arrays and static arguments: eagerly, its cached program."""
+    programs = _PROGRAMS.entries
+
+    @wraps(function)
+    def evaluated(*args: Any, **kwargs: Any) -> Any:
+        if current() is not BASE:
+            return function(*args, **kwargs)
+        mark = config.CONFIG.get().settings.mark
+        kind: list[Any] = [function, mark, len(args)]
+        arrays: list[Any] = []
+        if mark is None or not _read((*args, *kwargs, *kwargs.values()) if kwargs else args, kind, arrays):
+            return function(*args, **kwargs)
+        key = tuple(kind)
+        found = programs.get(key, _MISSING)
+        if found is None:
+            return function(*args, **kwargs)
+        if found is _MISSING or found is _ONCE:
+            return _called(key, found is _ONCE, function, args, kwargs)
+        program, rebuild = found
+        results = BASE.inline(program, arrays)
+        return results[0] if rebuild is None else rebuild(results)
+
+    return evaluated  # type: ignore[return-value]
+
+
+def _read(args: Any, kind: list[Any], arrays: list[Any]) -> bool:
+    """Whether all arguments are arrays, static or sequences of these; ``kind`` gets their types and static values."""
+    for x in args:
+        cls = x.__class__
+        if cls is ConcreteArray:
+            kind.append(x.type)
+            arrays.append(x)
+        elif cls in _STATIC:
+            kind += cls, x
+        elif cls is list or cls is tuple:
+            kind += cls, len(x)
+            if not _read(x, kind, arrays):
+                return False
+        else:
+            return False
+    return True
+
+
+def _called(key: Any, again: bool, function: Any, args: Any, kwargs: Any) -> Any:
+    """The result of a call without a program; the second one finds it, or that there is none."""
+    result = function(*args, **kwargs)
+    if again:
+        _PROGRAMS.entries.pop(key, None)
+    _PROGRAMS.add(key, _recorded(function, args, kwargs) if again else _ONCE)
+    return result
+
+
+def _recorded(function: Any, args: Any, kwargs: Any) -> tuple[Program, Any] | None:
+    """The program, and what makes the function's result of its results; None: the result, if it is one array.
+
+    None in place of both: the function reads values, raises, or performs what cannot be inlined.
+    """
+    recorder = Record(BASE, "")
+    arrays: list[Any] = []
+    _read((*args, *kwargs.values()), [], arrays)
+    try:
+        with inside(recorder):
+            boxes = iter(recorder.inputs([x.type for x in arrays]))
+            result = function(*_boxed(args, boxes), **dict(zip(kwargs, _boxed(kwargs.values(), boxes))))
+            results, tree = pytrees.flatten(result)
+            program = recorder.freeze(results)
+    except Exception:  # as without a program: the call that was made has raised, or reads values
+        return None
+    if not all([isinstance(y, Array) for y in results]) or any([op.bodied or op.effectful for op in program.ops]):
+        return None
+    return program, None if isinstance(result, Array) else lambda results: pytrees.unflatten(tree, results)
+
+
+def _boxed(args: Any, boxes: Iterator[Any]) -> list[Any]:
+    """The arguments with a box in the place of each array."""
+    return [
+        next(boxes) if x.__class__ is ConcreteArray else x.__class__(_boxed(x, boxes)) if x.__class__ in (list, tuple)
+        else x for x in args
+    ]  # fmt: skip

@@ -1,0 +1,123 @@
+"""Functions of several operations, called eagerly: the program that the third call uses means what the first one did."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from helpers.numpy_calls import QUICK, arguments, results, shared_names
+
+import handlax as hx
+from handlax import numpy as hnp
+from handlax.effects.operations.elementwise.arithmetic import Add
+from handlax.errors import ShapeMismatch
+from handlax.interpreters.core import eager_programs
+from handlax.interpreters.core.eager_programs import eager_program
+
+PROGRAMS = eager_programs._PROGRAMS
+NAMES = [name for name in shared_names(np) if hasattr(getattr(hnp, name), "__wrapped__")
+         and getattr(hnp, name).__code__ is hnp.hypot.__code__]  # fmt: skip
+X, Y = hnp.array([1.0, 2.0, 4.0]), hnp.array([3.0, 0.0, 1.0])
+
+
+@pytest.fixture(autouse=True)
+def forgotten():
+    hx.clear_caches()
+
+
+@eager_program
+def size(x, y, scale=1, *, parts=None):
+    z = x * x + y * y * scale
+    return z if parts is None else {part: z + i for i, part in enumerate(parts)}
+
+
+def entries():
+    return [value for value in PROGRAMS.entries.values() if value is not eager_programs._ONCE]
+
+
+def test_there_are_functions():
+    assert {"hypot", "var", "diff", "take", "stack", "nanmean", "interp"} <= set(NAMES)
+    assert len(NAMES) > 60
+
+
+@pytest.mark.parametrize("initial", sorted({name[0] for name in NAMES}))
+def test_every_call_gives_what_the_first_one_gives(initial):
+    for name in NAMES:
+        if name[0] != initial:
+            continue
+        for row in QUICK:
+            xs = [hnp.asarray(x) if isinstance(x, np.ndarray) else x for x in arguments(row)]
+            first, _, third = (results(getattr(hnp, name), xs) for _ in range(3))
+            assert (first is None) == (third is None), (name, row)
+            for y, z in zip(first or (), third or ()):
+                assert hx.typeof(y) == hx.typeof(z), (name, row)
+                np.testing.assert_array_equal(np.asarray(y), np.asarray(z), err_msg=f"{name} {row}")
+
+
+def test_the_second_call_of_a_kind_records():
+    for count in (0, 1, 1):
+        assert size(X, Y).tolist() == [10.0, 4.0, 17.0]
+        assert len(entries()) == count
+    size(X, Y, 2), size(X, Y, True), size(Y, X, parts=["a"])
+    assert len(entries()) == 1
+
+
+@pytest.mark.parametrize("_", range(3))
+def test_results_are_rebuilt(_):
+    for _ in range(3):
+        found = size(X, Y, parts=("a", "b"))
+        assert {part: z.tolist() for part, z in found.items()} == {"a": [10.0, 4.0, 17.0], "b": [11.0, 5.0, 18.0]}
+
+
+def test_a_handler_sees_the_operations():
+    for _ in range(3):
+        hnp.hypot(X, Y)
+    seen = []
+    noted = hx.handler({Add: lambda op, x, y: (seen.append(op.name), hx.perform(op, x, y))[1]})
+    hx.handle(noted)(hnp.hypot)(X, Y)
+    assert "add" in seen
+    assert hx.grad(lambda x: hnp.hypot(x, Y).sum())(X).tolist() == pytest.approx([0.31622777, 1.0, 0.9701425])
+
+
+def test_what_reads_values_is_called():
+    @eager_program
+    def chosen(x):
+        return x + 1 if x[0] > 0 else x - 1
+
+    for _ in range(3):
+        assert chosen(X).tolist() == [2.0, 3.0, 5.0]
+        assert chosen(-X).tolist() == [-2.0, -3.0, -5.0]
+    assert entries() == [None]
+
+
+def test_settings_are_part_of_the_kind():
+    for _ in range(3):
+        size(X, Y)
+    with hx.configure(debug_nans=True):
+        for _ in range(3):
+            with pytest.raises(FloatingPointError, match="NaN"):
+                hnp.hypot(hnp.array(np.nan), X)
+
+
+def test_errors_name_the_line_of_the_call_each_time():
+    for _ in range(3):
+        with pytest.raises(ShapeMismatch, match="hypot"):
+            hnp.hypot(X, hnp.zeros(2))
+    assert not entries()
+
+
+def test_threads_share_programs():
+    wrong = []
+
+    def work(k):
+        x = hnp.full(3, float(k))
+        wrong.extend(None for _ in range(200) if size(x, x).tolist() != [2.0 * k * k] * 3)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert len(entries()) == 1
