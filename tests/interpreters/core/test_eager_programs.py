@@ -1,4 +1,4 @@
-"""Functions of several operations, called eagerly: the program that the third call uses means what the first one did."""
+"""Functions of several operations, called eagerly: the program that a third call uses means what the first one did."""
 
 from __future__ import annotations
 
