@@ -373,7 +373,7 @@ WITHOUT = {
     "its operands have a rank of at least 1": """
         numpy: concat concatenate convolve correlate cross matmul matvec vecdot vecmat
         lax: batch_matmul concatenate conv conv_general_dilated conv_general_dilated_local conv_general_dilated_patches
-            conv_transpose conv_with_general_padding dot dot_general dynamic_update_slice_in_dim sort_key_val stack
+            conv_transpose conv_with_general_padding dot dot_general dynamic_update_slice_in_dim fft sort_key_val stack
         numpy.linalg: cross matmul multi_dot outer tensordot vecdot
         lax.linalg: householder_product ormqr triangular_solve
         random: multivariate_normal
