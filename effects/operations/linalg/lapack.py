@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ from ...base.errors import MissingRule
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import int32, is_complex
 
+_NONE: Mapping[Any, Any] = MappingProxyType({})
 _PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
@@ -49,8 +51,8 @@ class Routine(NamedTuple):
         emit: Any,
         *operands: Any,
         types: Sequence[ArrayType],
-        into: Mapping[int, int] = {},
-        attributes: Mapping[str, Any] = {},
+        into: Mapping[int, int] = _NONE,
+        attributes: Mapping[str, Any] = _NONE,
         cuda: Mapping[str, Any] | None = None,
     ) -> list[Any]:
         """Emit a call; gives its results, of these types.
