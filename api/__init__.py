@@ -247,8 +247,10 @@ _LATER = {
 # Operations of modules that are loaded later: their names in the texts of programs are theirs from the start.
 _DECLARED = {
     "effects.control.debug_callbacks": "DebugCallback DebugPrint",
+    "effects.operations.linalg.eigh": "Eigh",
     "effects.operations.linalg.lu": "Lu LuPivotsToPermutation",
     "effects.operations.linalg.qr": "Geqrf HouseholderProduct Ormqr Qr",
+    "effects.operations.linalg.svd": "Svd",
     "effects.operations.collectives.collective": "Psum Pprod Pmax Pmin Pbroadcast Ppermute AllGather PsumScatter "
     "AllToAll AxisIndex Pvary Punvary",
     "effects.operations.fft": "Fft",

@@ -1,11 +1,15 @@
 """Factorisations and solves of ``handlax.lax``."""
 
 from ..effects.operations.linalg.cholesky import cholesky as cholesky
+from ..effects.operations.linalg.eigh import EighImplementation as EighImplementation
+from ..effects.operations.linalg.eigh import eigh as eigh
 from ..effects.operations.linalg.lu import lu as lu
 from ..effects.operations.linalg.lu import lu_pivots_to_permutation as lu_pivots_to_permutation
 from ..effects.operations.linalg.qr import geqrf as geqrf
 from ..effects.operations.linalg.qr import householder_product as householder_product
 from ..effects.operations.linalg.qr import ormqr as ormqr
 from ..effects.operations.linalg.qr import qr as qr
+from ..effects.operations.linalg.svd import SvdAlgorithm as SvdAlgorithm
+from ..effects.operations.linalg.svd import svd as svd
 from ..effects.operations.linalg.triangular import triangular_solve as triangular_solve
 from .tridiagonal import tridiagonal_solve as tridiagonal_solve

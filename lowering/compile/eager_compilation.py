@@ -63,6 +63,8 @@ LIMITS: dict[str, dict[str, float]] = {
     "sum": {"f16": 2_000, "bf16": 4_000, "float": 300_000, "complex": 300_000, "int": inf},
     "reduction": {"f16": 4_000, "bf16": 4_000, "float": inf, "int": inf},
     "contraction": {"f16": 16_000, "bf16": 16_000, "float": 460_000, "complex": 460_000, "int": 64_000},
+    "eigenvalues": {"float": inf, "complex": inf},
+    "singular_values": {"float": inf, "complex": inf},
     "fourier": {"float": 16_000, "complex": 16_000},
     "convolution": {"f16": 30_000, "bf16": 30_000, "float": 30_000, "complex": 30_000, "int": 100_000},
     "random": {"f16": 2_000, "bf16": 2_000, "float": 2_000, "int": 2_000},

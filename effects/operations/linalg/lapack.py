@@ -114,3 +114,26 @@ def each_matrix(function: Callable[..., Any], results: Sequence[ArrayType], *ope
         for y, part in zip(ys, function(*[x[i] for x in operands])):
             y[i] = part
     return ys
+
+
+def each_or_nan(
+    function: Callable[..., Any], results: Sequence[ArrayType], x: Any, stacked: bool = True
+) -> tuple[Any, ...]:
+    """The results, of these types, of ``function`` on matrices, NaN where it raises LinAlgError.
+
+    ``stacked``: it takes all matrices at once, and raises if one of them fails.
+    """
+    if stacked:
+        try:
+            return tuple([np.asarray(y, t.dtype) for y, t in zip(function(x), results)])
+        except np.linalg.LinAlgError:
+            pass
+    lanes = x.ndim - 2
+
+    def one(x: Any) -> Any:
+        try:
+            return function(x)
+        except np.linalg.LinAlgError:
+            return [np.full(t.shape[lanes:], np.nan, t.dtype) for t in results]
+
+    return each_matrix(one, results, x)

@@ -9,11 +9,11 @@ from ...core.arrays import scalar
 from ...types.array_type import ArrayType
 from ...types.dtypes import complex64, complex128, float32, float64, is_complex
 from ..dot_general import Precision, batch_matmul
-from ..elementwise.arithmetic import add, div, like, mul
+from ..elementwise.arithmetic import add, div, like, mul, sub
 from ..elementwise.comparison import eq, ge, select_n
-from ..elementwise.complex_parts import conj
+from ..elementwise.complex_parts import conj, real
 from ..elementwise.conversion import convert
-from ..foundations.shapes import broadcast_in_dim, permute, reshape
+from ..foundations.shapes import broadcast_in_dim, permute, reduce_sum, reshape
 from ..indexing.gather_scatter import gather
 from ..indexing.gather_windows import GatherDimensionNumbers
 from ..manipulation.creation import broadcasted_iota
@@ -41,6 +41,11 @@ def flipped(x: Any) -> Any:
 def adjoint(x: Any) -> Any:
     """The conjugate transpose."""
     return conj(flipped(x)) if is_complex(x.type.dtype) else flipped(x)
+
+
+def real_part(x: Any) -> Any:
+    """The real part; reals as they are."""
+    return real(x) if is_complex(x.type.dtype) else x
 
 
 def product(a: Any, b: Any) -> Any:
@@ -89,3 +94,36 @@ def rows_at(x: Any, index: Any) -> Any:
     numbers = GatherDimensionNumbers((columns,), (rows,), (rows,), lanes, lanes)
     places = reshape(index, (*index.type.shape, 1))
     return gather(x, places, numbers, (*[1] * columns, x.type.shape[-1]), unique_indices=True)
+
+
+def diagonal(x: Any) -> Any:
+    """The diagonals of square matrices."""
+    rank = len(x.type.shape)
+    rows, columns = (broadcasted_iota("int32", x.type.shape, rank - d) for d in (2, 1))
+    return reduce_sum(select_n(eq(rows, columns), like(x, 0), x), (rank - 2,))
+
+
+def columns_of(row: Any, size: int) -> Any:
+    """``y[.., i, j] = row[.., j]``, of as many rows as ``size``."""
+    *lanes, n = row.type.shape
+    return broadcast_in_dim(row, (*lanes, size, n), (*range(len(lanes)), len(lanes) + 1))
+
+
+def rows_of(column: Any, size: int) -> Any:
+    """``y[.., i, j] = column[.., i]``, of as many columns as ``size``."""
+    shape = column.type.shape
+    return broadcast_in_dim(column, (*shape, size), tuple(range(len(shape))))
+
+
+def conjugate_dot(a: Any, b: Any) -> Any:
+    """``y[.., j]`` is the product of column ``j`` of ``a``, conjugated, and of that of ``b``."""
+    a = conj(a) if is_complex(a.type.dtype) else a
+    return reduce_sum(mul(a, b), (len(a.type.shape) - 2,))
+
+
+def inverse_gaps(w: Any, dtype: Any) -> Any:
+    """``y[.., i, j] = 1 / (w[.., j] - w[.., i])``, infinite where they are equal, and 0 on the diagonal."""
+    n = w.type.shape[-1]
+    gaps = sub(columns_of(w, n), rows_of(w, n))
+    one = identity(gaps.type)
+    return convert(sub(div(like(gaps, 1), add(gaps, one)), one), dtype)

@@ -1,0 +1,179 @@
+"""Eigenvalues and eigenvectors of Hermitian matrices."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import numpy as np
+
+from ...base.errors import BadArgument, MissingRule
+from ...base.stack import perform
+from ...core.arrays import as_array
+from ...core.operation import operation, shared
+from ...types.array_type import array_type
+from ...types.dtypes import to_real
+from ..elementwise.arithmetic import add, div, like, mul
+from ..manipulation.last_axes import OnLastAxes
+from ..manipulation.slicing import slice_in_dim
+from .lapack import Routine, each_or_nan, info_type, or_nan, succeeded
+from .matrices import (
+    LAPACK,
+    adjoint,
+    check_matrices,
+    conjugate_dot,
+    diagonal,
+    halved_diagonal,
+    inverse_gaps,
+    product,
+    real_part,
+)  # fmt: skip
+
+SYEVD = Routine("syevd", "heevd", cuda="cusolver_syevd_ffi")
+
+
+class EighImplementation(enum.Enum):
+    """How a device computes the eigenvalues of Hermitian matrices; a CPU by ``QR``, LAPACK's divide and conquer."""
+
+    QR = "qr"
+    JACOBI = "jacobi"
+    QDWH = "qdwh"
+
+    def __repr__(self) -> str:
+        return f"EighImplementation.{self.name}"
+
+
+_CUDA = {None: 0, EighImplementation.QR: 1, EighImplementation.JACOBI: 2}
+
+
+def eigen_flops(op, operands, results):
+    """About 9 n^3: a reduction, the eigenvalues of what is left, and as many products of matrices."""
+    return 9 * operands[0].size * operands[0].shape[-1]
+
+
+# x v = v diag(w), v unitary, w real and ascending: (v, w), or (w,) without vectors; only the lower triangle of x is
+# read, or the upper one; NaN where the iteration does not converge
+@operation
+class Eigh(OnLastAxes):
+    lower_triangle: bool
+    vectors: bool
+    implementation: EighImplementation | None
+    multiple_results = True
+    dtypes = LAPACK
+    workload = "eigenvalues"
+    flops = eigen_flops
+
+    def result_type(op, x):
+        check_matrices("eigh", x, square=True)
+        w = array_type(x.shape[:-1], to_real(x.dtype))
+        return (x.update(weak=False), w) if op.vectors else (w,)
+
+    def evaluate(op, x):
+        _check_implementation(op, "cpu")
+        triangle: Any = "L" if op.lower_triangle else "U"
+        types = op.result_type(array_type(x.shape, x.dtype))
+        if op.vectors:
+            return each_or_nan(lambda x: np.linalg.eigh(x, triangle)[::-1], types, x)
+        return each_or_nan(lambda x: (np.linalg.eigvalsh(x, triangle),), types, x)
+
+    def jvp(op, primals, tangents):
+        # dw = the diagonal of v^H dx v; dv = v (f o v^H dx v), f[i, j] = 1 / (w[j] - w[i])
+        (x,), (dx,) = primals, tangents
+        v, w = perform(shared(Eigh, op.lower_triangle, True, op.implementation), x)
+        half = halved_diagonal(dx if op.lower_triangle else adjoint(dx))
+        turned = product(add(half, adjoint(half)), v)
+        if not op.vectors:
+            return (w,), (real_part(conjugate_dot(v, turned)),)
+        inner = product(adjoint(v), turned)
+        dv = product(v, mul(inner, inverse_gaps(w, inner.type.dtype)))
+        return (v, w), (dv, real_part(diagonal(inner)))
+
+    def lower(op, emit, x):
+        _check_implementation(op, emit.platform)
+        v, w = x.type.update(weak=False), emit.made[-1]
+        if not x.type.size:
+            return tuple([emit.full(0, t) for t in emit.made])
+        letters = {"mode": "V" if op.vectors else "N", "uplo": "L" if op.lower_triangle else "U"}
+        flags = {"lower": op.lower_triangle, "algorithm": np.uint8(_CUDA.get(op.implementation, 0))}
+        v, w, info = SYEVD(emit, x, types=(v, w, info_type(x)), into={0: 0}, attributes=letters, cuda=flags)
+        ok = succeeded(emit, info)
+        return tuple([or_nan(emit, ok, y) for y in ((v, w) if op.vectors else (w,))])
+
+
+def _check_implementation(op: Eigh, platform: str) -> None:
+    """Raise MissingRule unless the platform has the implementation that the operation asks for."""
+    if op.implementation not in (_CUDA if platform == "cuda" else (None, EighImplementation.QR)):
+        raise MissingRule(
+            f"eigh: there is no {op.implementation} on the platform {platform!r}.",
+            hint="without implementation= the platform's own is taken.",
+        )
+
+
+def hermitian_part(x: Any) -> Any:
+    """``(x + x^H) / 2``."""
+    return div(add(x, adjoint(x)), like(x, 2))
+
+
+def subset(name: str, part: Any, size: int) -> tuple[int, int]:
+    """The first and last but one index of ``subset_by_index``, by default all. Raises BadArgument: it is no part."""
+    if part is None:
+        return 0, size
+    start, end = part
+    if not 0 <= start <= end <= size:
+        raise BadArgument(f"{name}: subset_by_index must be a part of the {size} that there are, got {part}.")
+    return start, end
+
+
+def eigh(
+    x: Any,
+    *,
+    lower: bool = True,
+    symmetrize_input: bool = True,
+    sort_eigenvalues: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    implementation: EighImplementation | None = None,
+) -> tuple[Any, Any]:
+    """The eigenvectors and eigenvalues of Hermitian matrices: ``v, w``; ``w`` is real and ascends.
+
+        x @ v == v * w        v^H @ v == 1
+
+    Shapes: ``x[*s, n, n] -> v[*s, n, n], w[*s, n]``. Where the iteration does not converge they are NaN.
+
+    The derivative takes ``x`` as Hermitian. That of ``v`` has no part along ``v`` itself, whose phases are free; where
+    eigenvalues are equal, vectors have none, and it is infinite or NaN. Of equal eigenvalues, symmetric functions have
+    derivatives, such as sums.
+
+    Args:
+        lower: which triangle is read.
+        symmetrize_input: take ``(x + x^H) / 2`` for ``x``.
+        sort_eigenvalues: they are sorted in any case.
+        subset_by_index: the eigenvalues from one number up to another, with their vectors.
+        implementation: that of the device; by default its own choice.
+    Raises: ShapeMismatch: matrices that are not square. DTypeMismatch: neither 32- nor 64-bit floats or complex
+    numbers. MissingRule: the device has no such implementation.
+    Source: LAPACK, ``syevd``; M. Giles, An extended collection of matrix derivative results (2008), section 3.1.
+
+    >>> v, w = eigh(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> w, abs(v).round(3)
+    (Array([1., 3.], dtype=float64), Array([[0.707, 0.707],
+           [0.707, 0.707]], dtype=float64))
+    """
+    x = as_array(x)
+    check_matrices("eigh", x.type, square=True)
+    n = x.shape[-1]
+    v, w = perform(shared(Eigh, bool(lower), True, implementation), hermitian_part(x) if symmetrize_input else x)
+    start, end = subset("eigh", subset_by_index, n)
+    if end - start == n:
+        return v, w
+    return slice_in_dim(v, start, end, axis=v.ndim - 1), slice_in_dim(w, start, end, axis=w.ndim - 1)
+
+
+def eigvalsh(x: Any, lower: bool = True, symmetrize_input: bool = True) -> Any:
+    """The eigenvalues of Hermitian matrices alone, which ascend: faster than ``eigh``.
+
+    >>> eigvalsh(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    Array([1., 3.], dtype=float64)
+    """
+    x = as_array(x)
+    check_matrices("eigh", x.type, square=True)
+    return perform(shared(Eigh, bool(lower), False, None), hermitian_part(x) if symmetrize_input else x)[0]

@@ -1,0 +1,216 @@
+"""Singular values and vectors of matrices."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import numpy as np
+
+from ...base.errors import BadArgument, MissingRule, NotDifferentiable
+from ...base.stack import perform
+from ...core.arrays import as_array
+from ...core.operation import operation, shared
+from ...types.array_type import array_type
+from ...types.dtypes import to_real
+from ..elementwise.arithmetic import add, div, like, mul, sub
+from ..elementwise.comparison import eq, select_n
+from ..elementwise.conversion import convert
+from ..foundations.shapes import full
+from ..manipulation.last_axes import OnLastAxes
+from ..manipulation.slicing import slice_in_dim
+from .eigh import subset
+from .lapack import Routine, each_or_nan, info_type, or_nan, scipy_lapack, succeeded
+from .matrices import (
+    LAPACK,
+    adjoint,
+    check_matrices,
+    columns_of,
+    conjugate_dot,
+    diagonal,
+    identity,
+    inverse_gaps,
+    product,
+    real_part,
+    rows_of,
+)  # fmt: skip
+
+GESDD = Routine("gesdd")
+GESVD = Routine("gesvd", cuda="cusolver_gesvd_ffi")
+
+
+class SvdAlgorithm(enum.Enum):
+    """How a device computes singular values; a CPU by ``DIVIDE_AND_CONQUER``, or, slower, by ``QR``."""
+
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    POLAR = "polar"
+    DIVIDE_AND_CONQUER = "divide_and_conquer"
+
+    def __repr__(self) -> str:
+        return f"SvdAlgorithm.{self.name}"
+
+
+def _flops(op, operands, results):
+    """About 20 m n min(m, n) with vectors, a fifth of it without."""
+    return (20 if op.vectors else 4) * operands[0].size * min(operands[0].shape[-2:])
+
+
+# x = u diag(s) vh, u and vh unitary, s >= 0 and descending: (u, s, vh), or (s,) without vectors; u and vh have as many
+# columns and rows as s, or are square if full_matrices; NaN where the iteration does not converge
+@operation
+class Svd(OnLastAxes):
+    full_matrices: bool
+    vectors: bool
+    algorithm: SvdAlgorithm | None
+    multiple_results = True
+    dtypes = LAPACK
+    workload = "singular_values"
+    flops = _flops
+
+    def result_type(op, x):
+        check_matrices("svd", x)
+        *lanes, m, n = x.shape
+        k = min(m, n)
+        s = array_type((*lanes, k), to_real(x.dtype))
+        if not op.vectors:
+            return (s,)
+        rows, columns = (m, n) if op.full_matrices else (k, k)
+        u, vh = (x.update(shape=(*lanes, *shape), weak=False) for shape in ((m, rows), (columns, n)))
+        return u, s, vh
+
+    def evaluate(op, x):
+        types = op.result_type(array_type(x.shape, x.dtype))
+        if _routine(op, "cpu") is GESVD and x.size:
+            function = scipy_lapack("gesvd", x.dtype)
+            options = {"compute_uv": op.vectors, "full_matrices": op.full_matrices}
+            parts = slice(0, 3) if op.vectors else slice(1, 2)
+            return each_or_nan(lambda x: _converged(function(x, **options))[parts], types, x, stacked=False)
+        if op.vectors:
+            return each_or_nan(lambda x: tuple(np.linalg.svd(x, op.full_matrices)), types, x)
+        return each_or_nan(lambda x: (np.linalg.svd(x, compute_uv=False),), types, x)
+
+    def jvp(op, primals, tangents):
+        (x,), (dx,) = primals, tangents
+        m, n = x.type.shape[-2:]
+        if op.vectors and op.full_matrices and m != n:
+            raise NotDifferentiable(
+                f"svd: of the matrices {x.type} full_matrices has vectors that no singular value determines.",
+                hint="full_matrices=False has those that are determined.",
+            )
+        u, s, vh = perform(shared(Svd, False, True, op.algorithm), x)
+        if not op.vectors:
+            return (s,), (real_part(conjugate_dot(u, product(dx, adjoint(vh)))),)
+        ds, du, dvh = _tangents(u, s, vh, dx)
+        return (u, s, vh), (du, ds, dvh)
+
+    def lower(op, emit, x):
+        routine = _routine(op, emit.platform)
+        u, s, vh = shared(Svd, op.full_matrices, True, None).result_type(x.type)
+        chosen = slice(0, 3) if op.vectors else slice(1, 2)
+        if not x.type.size:
+            return tuple(emit.decompose(lambda: [identity(u), full(s, 0), identity(vh)])[chosen])
+        if emit.platform == "cuda" and x.type.shape[-2] < x.type.shape[-1]:  # cuSOLVER takes no wide matrices
+            turned = emit.decompose(lambda x: perform(op, adjoint(x)), x)
+            return tuple(emit.decompose(lambda *ys: [adjoint(y) if y.ndim == x.ndim else y for y in ys[::-1]], *turned))
+        mode = ("A" if op.full_matrices else "S") if op.vectors else "N"
+        cuda = {"full_matrices": op.full_matrices, "compute_uv": op.vectors, "transposed": False}
+        types = (x.type, s, u, vh, info_type(x))
+        _, *factors, info = routine(emit, x, types=types, into={0: 0}, attributes={"mode": mode}, cuda=cuda)
+        ok = succeeded(emit, info)
+        s, u, vh = [or_nan(emit, ok, y) if op.vectors or i == 0 else y for i, y in enumerate(factors)]
+        return (u, s, vh)[chosen]
+
+
+def _routine(op: Svd, platform: str) -> Routine:
+    """The routine for an algorithm. Raises MissingRule: the platform has none."""
+    if platform == "cuda" or op.algorithm is SvdAlgorithm.QR:
+        return GESVD
+    if op.algorithm in (None, SvdAlgorithm.DEFAULT, SvdAlgorithm.DIVIDE_AND_CONQUER):
+        return GESDD
+    raise MissingRule(
+        f"svd: there is no {op.algorithm} on the platform {platform!r}.",
+        hint="without algorithm= the platform's own is taken.",
+    )
+
+
+def _converged(found: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a routine of SciPy's returns, but for ``info``. Raises LinAlgError, as NumPy, where that is not 0."""
+    if found[-1]:
+        raise np.linalg.LinAlgError
+    return found[:-1]
+
+
+def _tangents(u: Any, s: Any, vh: Any, dx: Any) -> tuple[Any, Any, Any]:
+    """The tangents of s, of u and of vh.
+
+        p = u^H dx v,  ds = diag p,  du = u a,  dv = v b
+        (a + b)[i, j] = (p + p^H)[i, j] / (s[j] - s[i])        (a - b)[i, j] = (p - p^H)[i, j] / (s[j] + s[i])
+
+    What dx moves out of the spaces of u and of v is added to du and dv. The diagonal of a + b, the phases, is 0.
+    """
+    v, k, dtype = adjoint(vh), s.shape[-1], u.dtype
+    right = product(dx, v)
+    p = product(adjoint(u), right)
+    sums = add(columns_of(s, k), rows_of(s, k))
+    zeros = eq(sums, like(sums, 0))  # there p - p^H is 0 too, if it is on the diagonal
+    apart = mul(sub(p, adjoint(p)), convert(div(like(sums, 1), select_n(zeros, sums, like(sums, 1))), dtype))
+    both = mul(add(p, adjoint(p)), inverse_gaps(s, dtype))
+    half, inverse = like(p, 0.5), convert(div(like(s, 1), s), dtype)
+    du, dv = product(u, mul(half, add(both, apart))), product(v, mul(half, sub(both, apart)))
+    if u.shape[-2] > k:
+        rest = sub(right, product(u, p))
+        du = add(du, mul(rest, columns_of(inverse, u.shape[-2])))
+    if v.shape[-2] > k:
+        rest = sub(product(adjoint(dx), u), product(v, adjoint(p)))
+        dv = add(dv, mul(rest, columns_of(inverse, v.shape[-2])))
+    return real_part(diagonal(p)), du, adjoint(dv)
+
+
+def svd(
+    x: Any,
+    *,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: SvdAlgorithm | None = None,
+) -> Any:
+    """The singular values of matrices, which descend, and their vectors: ``u, s, vh``, or ``s`` alone.
+
+        x == (u * s) @ vh        u^H @ u == 1        vh @ vh^H == 1
+
+    Shapes: ``x[*s, m, n] -> u[*s, m, k], s[*s, k], vh[*s, k, n]`` with ``k = min(m, n)``; with ``full_matrices`` u and
+    vh are square. Where the iteration does not converge they are NaN.
+
+    The derivative leaves the phases of pairs of vectors, which are free, where they are. Where singular values are
+    equal, or 0 and the matrix is not square, vectors have no derivative, and it is infinite or NaN. Of equal values,
+    symmetric functions have derivatives, such as sums.
+
+    Args:
+        full_matrices: also vectors that no singular value belongs to; those of matrices that are not square have no
+            derivative.
+        compute_uv: whether there are vectors.
+        subset_by_index: the singular values from one number up to another, with their vectors.
+        algorithm: that of the device; by default its own choice.
+    Raises: ShapeMismatch: no matrices. DTypeMismatch: neither 32- nor 64-bit floats or complex numbers. BadArgument: a
+    subset of full matrices. MissingRule: the device has no such algorithm.
+    Source: LAPACK, ``gesdd``; M. Giles, An extended collection of matrix derivative results (2008), section 3.2.
+
+    >>> u, s, vh = svd(np.array([[0.0, 2.0], [1.0, 0.0]]))
+    >>> s, abs(u)
+    (Array([2., 1.], dtype=float64), Array([[1., 0.],
+           [0., 1.]], dtype=float64))
+    """
+    x = as_array(x)
+    check_matrices("svd", x.type)
+    k = min(x.shape[-2:])
+    start, end = subset("svd", subset_by_index, k)
+    whole = end - start == k
+    if full_matrices and not whole:
+        raise BadArgument("svd: a subset of the vectors is no full matrix.", hint="use full_matrices=False.")
+    found = perform(shared(Svd, bool(full_matrices), bool(compute_uv), algorithm), x)
+    axes = (x.ndim - 1, x.ndim - 2, x.ndim - 2) if compute_uv else (x.ndim - 2,)
+    if not whole:
+        found = [slice_in_dim(y, start, end, axis=axis) for y, axis in zip(found, axes)]
+    return tuple(found) if compute_uv else found[0]
