@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 
 from handlax.effects.operations.linalg.cholesky import Cholesky
-from handlax.effects.operations.linalg.eigh import Eigh
 from handlax.effects.operations.linalg.lu import Lu, LuPivotsToPermutation
 from handlax.effects.operations.linalg.qr import Geqrf, HouseholderProduct, Ormqr, Qr
-from handlax.effects.operations.linalg.svd import Svd, SvdAlgorithm
 from handlax.effects.operations.linalg.triangular import TriangularSolve
 from handlax.effects.types import dtypes
 
 from .inputs import FINITE, Case, Domain, Shape
 
-REALS = frozenset({dtypes.float32, dtypes.float64})
 PLAIN = Domain(extremes=FINITE)
 MATRIX = Domain(-1.0, 1.0)  # of full rank, almost surely
 PIVOTS = Domain(0, 2, dtype=dtypes.int32)
@@ -73,16 +70,4 @@ FACTORISATIONS = [
     ],
 ]  # fmt: skip
 
-VALUES = [  # vectors of complex matrices have phases, which LAPACK chooses: their derivatives have tests of their own
-    *[
-        Case(Eigh(lower, vectors, None), (MATRIX,), (((3, 3),), ((2, 4, 4),), ((2, 0, 0),)), family)
-        for lower in (False, True) for vectors, family in ((True, REALS), (False, None))
-    ],
-    *[
-        Case(Svd(False, vectors, None), (MATRIX,), (((3, 3),), ((2, 4, 2),), ((2, 4),), ((2, 3, 0),)), family)
-        for vectors, family in ((True, REALS), (False, None))
-    ],
-    Case(Svd(True, True, SvdAlgorithm.QR), (MATRIX,), (((3, 3),), ((2, 2, 2),)), REALS),
-]
-
-CASES = [*SOLUTIONS, *FACTORISATIONS, *VALUES]
+CASES = [*SOLUTIONS, *FACTORISATIONS]

@@ -1,0 +1,24 @@
+"""Inputs for eigenvalues and singular values, and for the reductions that lead to them."""
+
+from __future__ import annotations
+
+from handlax.effects.operations.linalg.eigh import Eigh
+from handlax.effects.operations.linalg.svd import Svd, SvdAlgorithm
+from handlax.effects.types import dtypes
+
+from .inputs import Case, Domain
+
+REALS = frozenset({dtypes.float32, dtypes.float64})
+MATRIX = Domain(-1.0, 1.0)  # of distinct values, almost surely
+SQUARE = (((3, 3),), ((2, 4, 4),), ((2, 0, 0),))
+ANY = (((3, 3),), ((2, 4, 2),), ((2, 4),), ((2, 3, 0),))
+
+# vectors of complex matrices have phases, which LAPACK chooses: their derivatives have tests of their own
+CASES = [
+    *[
+        Case(Eigh(lower, vectors, None), (MATRIX,), SQUARE, family)
+        for lower in (False, True) for vectors, family in ((True, REALS), (False, None))
+    ],
+    *[Case(Svd(False, vectors, None), (MATRIX,), ANY, family) for vectors, family in ((True, REALS), (False, None))],
+    Case(Svd(True, True, SvdAlgorithm.QR), (MATRIX,), (((3, 3),), ((2, 2, 2),)), REALS),
+]  # fmt: skip
