@@ -246,6 +246,7 @@ _LATER = {
 }
 # Operations of modules that are loaded later: their names in the texts of programs are theirs from the start.
 _DECLARED = {
+    "effects.control.composite": "Composite",
     "effects.control.debug_callbacks": "DebugCallback DebugPrint",
     "effects.operations.linalg.eigh": "Eigh",
     "effects.operations.linalg.lu": "Lu LuPivotsToPermutation",

@@ -1,4 +1,4 @@
-"""Functions that other operations compose: full, log2, one_minus_square, polynomial, unstack, shape_as_value, top k."""
+"""Functions that other operations compose: full, log2, polynomial, tokens, unstack, shape_as_value, top k, ..."""
 
 from __future__ import annotations
 
@@ -8,22 +8,25 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, DTypeMismatch
+from ..effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ..effects.control.checkpoint import optimization_barrier
 from ..effects.core.arrays import as_array, scalar
 from ..effects.operations.dot_general import DotAlgorithm, DotAlgorithmPreset, Precision
 from ..effects.operations.elementwise import transcendental
 from ..effects.operations.elementwise.arithmetic import add, div, mul, neg, sub
 from ..effects.operations.elementwise.conversion import convert
-from ..effects.operations.foundations.shapes import canonical_axis, canonical_shape, reshape, zeros
+from ..effects.operations.foundations.shapes import broadcast, canonical_axis, canonical_shape, reshape, zeros
 from ..effects.operations.manipulation import creation
-from ..effects.operations.manipulation.operand_promotion import together
+from ..effects.operations.manipulation.operand_promotion import broadcast_shapes, together
 from ..effects.operations.manipulation.slicing import split
 from ..effects.operations.reductions.sorting import top_k
-from ..effects.types.dtypes import ANY_FLOATING, dtype_of
+from ..effects.types.array_type import array_type
+from ..effects.types.dtypes import ANY_FLOATING, bool_, dtype_of
 from ..interpreters.custom.custom_jvp import custom_jvp
 from ..lowering.arrays.device_put import put_like
 
 dtype = dtype_of
+TOKEN = array_type((0,), bool_)
 # The dimensions that are summed over, of both operands, and those that both share.
 DotDimensionNumbers: TypeAlias = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 # How accurate a product of matrices is: a word, one for each operand, or an algorithm.
@@ -80,6 +83,55 @@ def one_minus_square(x: Any) -> Any:
 def _(primals: Any, tangents: Any) -> Any:
     (x,), (dx,) = primals, tangents
     return one_minus_square(x), mul(mul(x, scalar(-2, x.type.dtype, x.type.weak)), dx)
+
+
+def broadcast_like(arr: Any, like_arr: Any) -> Any:
+    """``arr`` repeated along leading dimensions, and along those of size 1, to the shape of ``like_arr``.
+
+    Raises: ShapeMismatch: it cannot be.
+
+    >>> broadcast_like(np.int32([1, 2]), np.zeros((2, 2)))
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
+    x, shape = as_array(arr), as_array(like_arr).type.shape
+    if broadcast_shapes(x.type.shape, shape) != shape:
+        raise ShapeMismatch(f"broadcast_like: {x.type} has no place in the shape {shape}.")
+    return broadcast(x, shape)
+
+
+def stage(x: Any, /) -> Any:
+    """``x`` as an array, a constant where a program is recorded.
+
+    >>> stage(2.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    return as_array(x)
+
+
+def create_token(_: Any = None) -> Any:
+    """A token: an array without elements, which is there from the start. What depends on it is computed after it.
+
+    >>> create_token()
+    Array([], dtype=bool)
+    """
+    return zeros(TOKEN)
+
+
+def after_all(*operands: Any) -> Any:
+    """A token that is there once these tokens are: the sequence of what has no other order.
+
+    Raises: DTypeMismatch: an operand is no token.
+
+    Source: the StableHLO specification, ``after_all``.
+
+    >>> after_all(create_token(), create_token())
+    Array([], dtype=bool)
+    """
+    for token in operands:
+        if as_array(token).type != TOKEN:
+            raise DTypeMismatch(f"after_all: operands must be tokens, got {as_array(token).type}.")
+    return optimization_barrier(operands)[0] if operands else create_token()
 
 
 def polynomial(x: Any, coeffs: Sequence[Any], *, unroll: int | None = None) -> Any:

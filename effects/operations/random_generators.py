@@ -135,7 +135,7 @@ def _derive_rbg(key: KeyWords, number: Any) -> KeyWords:
     return [word for i in (0, 2) for word in threefry2x32(*_aligned(*key[i : i + 2], ZERO, number))]
 
 
-def _philox_stream(key: KeyWords, number: Any, above: Any = ZERO) -> KeyWords:
+def philox_stream(key: KeyWords, number: Any, above: Any = ZERO) -> KeyWords:
     """A block of the stream of a key: of Philox-4x32, from the counter of 128 bits whose words are those of the key.
 
     The number of the block has the words ``above`` and ``number``.
@@ -151,19 +151,19 @@ def _philox_stream(key: KeyWords, number: Any, above: Any = ZERO) -> KeyWords:
     return philox4x32(*_aligned(k0, k1, *counter))
 
 
-def _draw_stream(key: KeyWords, width: int, shape: tuple[int, ...]) -> Any:
+def draw_stream(key: KeyWords, width: int, shape: tuple[int, ...]) -> Any:
     """The words of the stream in order, one for an element, or two of 64 bits, the low one first."""
     own = key[0].type.shape[: len(key[0].type.shape) - len(shape)]
     each = 2 if width == 64 else 1
     if extents_in(shape):  # a lane's axes cannot be divided: each element computes its block
         number = _numbers(shape, len(key[0].type.shape)) * each
-        blocks = _philox_stream(key, number >> np.uint32(2))
+        blocks = philox_stream(key, number >> np.uint32(2))
         which = convert(number & np.uint32(3), int32)
         low, high = [select_n(which + i, *blocks) for i in range(2)]
         return convert(low, UINT[width]) if each == 1 else joined(high, low)
     count = prod(shape) * each
     first = [reshape(word, (*own, 1)) for word in key]
-    blocks = stack(_philox_stream(first, _numbers((-(-count // 4),), len(own) + 1)), axis=-1)
+    blocks = stack(philox_stream(first, _numbers((-(-count // 4),), len(own) + 1)), axis=-1)
     words = slice_in_dim(reshape(blocks, (*own, blocks.type.size // max(1, prod(own)))), 0, count, axis=len(own))
     if each == 1:
         return convert(reshape(words, (*own, *shape)), UINT[width])
@@ -178,11 +178,11 @@ def _seed_rbg(high: Any, low: Any) -> KeyWords:
 
 def _split_unsafe_rbg(key: KeyWords, number: Any) -> KeyWords:
     high, low = product(number, 10)
-    return _philox_stream(key, low, high)
+    return philox_stream(key, low, high)
 
 
 def _fold_in_unsafe_rbg(key: KeyWords, number: Any) -> KeyWords:
-    return [x ^ y for x, y in zip(key, _philox_stream(_seed_rbg(ZERO, number), scalar(9, uint32)))]
+    return [x ^ y for x, y in zip(key, philox_stream(_seed_rbg(ZERO, number), scalar(9, uint32)))]
 
 
 # The generators beside Threefry-2x32, by the dtype of their keys.
@@ -205,8 +205,8 @@ GENERATORS = {
         _derive_threefry4,
         counted(_draw_threefry4),
     ),
-    KeyDType(RBG): Generator(_seed_rbg, _derive_rbg, _derive_rbg, _draw_stream),
-    KeyDType(UNSAFE_RBG): Generator(_seed_rbg, _split_unsafe_rbg, _fold_in_unsafe_rbg, _draw_stream),
+    KeyDType(RBG): Generator(_seed_rbg, _derive_rbg, _derive_rbg, draw_stream),
+    KeyDType(UNSAFE_RBG): Generator(_seed_rbg, _split_unsafe_rbg, _fold_in_unsafe_rbg, draw_stream),
 }
 
 

@@ -17,7 +17,7 @@ Shape = tuple[int, ...]
 
 
 class ArrayType(ImmutableObject, Sized):
-    """The type of an array: shape, dtype, and whether the dtype is weak. Equal types are one object.
+    """The type of an array: shape, dtype, and whether it is weak, in JAX's word ``weak_type``. Equal ones are one object.
 
     ``varying``: in a program that each device of a mesh executes, the axes of the mesh, with their sizes, along which
     the value differs from device to device; along all others it is the same on each.
@@ -36,8 +36,10 @@ class ArrayType(ImmutableObject, Sized):
     nbytes: int
     ragged: bool  # whether a size is an extent
 
-    def __new__(cls, shape: Sequence[int], dtype: Any, weak: bool = False) -> ArrayType:
-        return array_type(tuple(shape), dtype, weak)
+    def __new__(
+        cls, shape: Sequence[int], dtype: Any, weak: bool = False, *, weak_type: bool = False
+    ) -> ArrayType:
+        return array_type(tuple(shape), dtype, weak or weak_type)
 
     @property
     def ndim(self) -> int:

@@ -6,7 +6,7 @@ The compiler parses and verifies the text in C++; no MLIR bindings are loaded.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,9 +24,15 @@ from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import ExtendedDType, float4_e2m1fn, float32, is_integer, to_real
 from ...interpreters.core.record import record
 from ..xla.host_callbacks import HOST_CALL, HostCall
+from ..xla.lazy import LazyModule
 from ..xla.stablehlo_types import ELEMENT, dense, storage, tensor
 from .foreign_calls import foreign_call_text
 from .manual_computation import device_number, need_no_automatic
+
+if TYPE_CHECKING:
+    from . import composites
+else:
+    composites = LazyModule("handlax.lowering.compile.composites")
 
 
 class SsaValue(NamedTuple):
@@ -491,18 +497,28 @@ class Emitter:
         """The number of the device that executes the region of a ``ShardMap``, in its mesh."""
         return device_number(self)
 
-    def call(self, program: Program, label: str, values: Sequence[SsaValue]) -> list[SsaValue]:
-        """A call of the private function of ``program``, which the module defines once for all calls."""
-        found = self.functions.get((program, self.manual))
+    def private(self, program: Program, label: str, exact: bool = False) -> str:
+        """The symbol of the private function of ``program``, which the module defines once; ``exact``: the label."""
+        found = self.functions.get((program, self.manual, exact))
         if found is None:
-            name = f"{_identifier(label)}_{len(self.functions)}"
-            self.functions[program, self.manual] = found = [name, ""]
+            taken = exact and label in [name for name, _ in self.functions.values()]
+            name = label if exact and not taken else f"{_identifier(label)}_{len(self.functions)}"
+            self.functions[program, self.manual, exact] = found = [name, ""]
             found[1] = on_deep_stack(function, Emitter(self), program, f"private @{name}")
-        types = program.out_types
+        return str(found[0])
+
+    def call(self, program: Program, label: str, values: Sequence[SsaValue]) -> list[SsaValue]:
+        """A call of the private function of ``program``."""
+        name, types = self.private(program, label), program.out_types
         takes = ", ".join([tensor(v.type) for v in values])
         gives = ", ".join(map(tensor, types))
         operands = ", ".join([v.name for v in values])
-        return self.results(f"func.call @{found[0]}({operands}) : ({takes}) -> ({gives})", types)
+        return self.results(f"func.call @{name}({operands}) : ({takes}) -> ({gives})", types)
+
+    def composite(self, op: Any, values: Sequence[SsaValue]) -> list[SsaValue]:
+        """An operation by name, of which a private function is the decomposition."""
+        decomposition = self.private(op.bodies[0], op.label, exact=True)
+        return self.results(composites.composite_text(op, decomposition, values), op.bodies[0].out_types)
 
 
 def _rule(kind: Any) -> tuple[Any, str | None, bool]:

@@ -98,6 +98,8 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("interpreters/library/effectful/test_failures.py",), "failures that end the program"),
 
     # lowering
+    "lowering/compile/composites.py": (
+        ("effects/control/test_composite.py",), "the text of an operation, which its own tests read"),
     "lowering/compile/compile.py": (
         ("lowering/xla/test_disk_cache.py", "lowering/jit/test_ahead_of_time.py"), "every compiled call"),
     "lowering/compile/manual_computation.py": (

@@ -304,9 +304,9 @@ Square = elementwise(
     "square", NUMERIC, _square, jvp=lambda x, dx: mul(dx, mul(like(x, 2), x)),
     lower=_lower_square, doc="``y[i] = x[i] x[i]``.",
 )  # fmt: skip
-sqrt: Function = surface(Sqrt, accuracy=True)
-rsqrt: Function = surface(Rsqrt, accuracy=True)
-cbrt: Function = surface(Cbrt, accuracy=True)
+sqrt: Function = surface(Sqrt, accuracy=1)
+rsqrt: Function = surface(Rsqrt, accuracy=2)
+cbrt: Function = surface(Cbrt, accuracy=3)
 square: Function = surface(Square)
 
 

@@ -85,12 +85,12 @@ Logistic = elementwise(
     jvp=lambda x, dx, y: mul(dx, _logistic_slope(x, y)), lower=lower_wide(_logistic), workload="logistic",
     doc="``y[i] = 1 / (1 + e**-x[i])``.",
 )  # fmt: skip
-exp: Function = surface(Exp, accuracy=True)
-exp2: Function = surface(Exp2, accuracy=True)
-expm1: Function = surface(Expm1, accuracy=True)
-log: Function = surface(Log, accuracy=True)
-log1p: Function = surface(Log1p, accuracy=True)
-logistic: Function = surface(Logistic, accuracy=True)
+exp: Function = surface(Exp, accuracy=3)
+exp2: Function = surface(Exp2, accuracy=2)
+expm1: Function = surface(Expm1, accuracy=4)
+log: Function = surface(Log, accuracy=2)
+log1p: Function = surface(Log1p, accuracy=3)
+logistic: Function = surface(Logistic, accuracy=3)
 
 
 _complex_asin = corrected("chlo.asin", formulas.asin)
@@ -214,9 +214,9 @@ Atan2 = elementwise(
     lower=composed("atan2", formulas.atan2), workload="inverse",
     doc="The angle of ``y[i] + i x[i]`` in [-pi, pi]: ``tan(atan2(x, y)) == x / y``, right by quadrant.",
 )  # fmt: skip
-sin: Function = surface(Sin, accuracy=True)
-cos: Function = surface(Cos, accuracy=True)
-tan: Function = surface(Tan, accuracy=True)
+sin: Function = surface(Sin, accuracy=2)
+cos: Function = surface(Cos, accuracy=2)
+tan: Function = surface(Tan, accuracy=2)
 asin: Function = surface(Asin)
 acos: Function = surface(Acos)
 atan: Function = surface(Atan)
@@ -254,7 +254,7 @@ Atanh = elementwise(
 )  # fmt: skip
 sinh: Function = surface(Sinh)
 cosh: Function = surface(Cosh)
-tanh: Function = surface(Tanh, accuracy=True)
+tanh: Function = surface(Tanh, accuracy=10)
 asinh: Function = surface(Asinh)
 acosh: Function = surface(Acosh)
 atanh: Function = surface(Atanh)
@@ -357,7 +357,7 @@ ErfInv = elementwise(
     workload="special", doc="The inverse of ``erf`` on (-1, 1).",
 )  # fmt: skip
 erf: Function = surface(Erf)
-erfc: Function = surface(Erfc, accuracy=True)
+erfc: Function = surface(Erfc, accuracy=200)
 erf_inv: Function = surface(ErfInv)
 
 

@@ -11,13 +11,14 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
-from ...base.errors import BadArgument, BadCall, DTypeMismatch, ShapeMismatch
+from ...base.errors import BadCall, DTypeMismatch, ShapeMismatch
 from ...base.stack import current, perform
 from ...core import columns
 from ...core.arrays import Array, as_array, as_arrays
 from ...core.operation import Memo, Operation, register_operation_name
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import FOUR_BITS, INTEGER, SIGNED, UNSIGNED, int4, uint4
+from .accuracy import check_accuracy
 from .half_precision import in_bytes, narrow
 from .shapes import broadcast, broadcast_in_dim, move_axis, sum_all
 
@@ -221,19 +222,21 @@ def _repeated(arrays: Sequence[Array]) -> Sequence[Array]:
     return [broadcast(x, shape) if x.type.shape else x for x in arrays]
 
 
-def surface(kind: type[Operation], name: str | None = None, *, accuracy: bool = False) -> Callable[..., Any]:
+def surface(kind: type[Operation], name: str | None = None, *, accuracy: int = 0) -> Callable[..., Any]:
     """The public function of an operation without fields: it performs the operation on ``as_array`` of its arguments.
 
     Args:
-        accuracy: whether the function has JAX's parameter ``accuracy``; only None, the default, is accepted.
+        accuracy: how far its results may be from the exact ones, in units in the last place, where the function has
+            JAX's parameter ``accuracy``, by which callers ask for as much.
     """
     op = kind()
     arity = kind.arity  # type: ignore[attr-defined]
-    if arity == 1 and accuracy:
+    bound = accuracy
+    if arity == 1 and bound:
 
         def function(x: Any, *, accuracy: Any = None) -> Any:
             if accuracy is not None:
-                raise BadArgument(f"{op.name}: accuracy must be None, got {accuracy!r}.")
+                check_accuracy(op.name, accuracy, bound, as_array(x).type)
             return current().answer(op, (x if isinstance(x, Array) else as_array(x),))
 
     elif arity == 1:

@@ -88,3 +88,30 @@ def test_what_does_not_fit_is_refused(call, error):
 def test_the_dtype_of_a_value_or_of_a_class(x, want):
     assert lax.dtype(x).name == want
     assert hx.jit(lambda y: y.astype(lax.dtype(y)))(1.0).dtype == lax.dtype(1.0)
+
+
+def test_broadcast_like_repeats_to_the_shape():
+    x, like = np.float32([[1], [2]]), np.zeros((3, 2, 4), "int8")
+    y = lax.broadcast_like(x, like)
+    assert y.dtype == "float32" and (np.asarray(y) == np.broadcast_to(x, (3, 2, 4))).all()
+    for shape in ((2, 3), (1, 1, 1, 1), (5,)):
+        with pytest.raises(errors.ShapeMismatch):
+            lax.broadcast_like(np.ones(shape), like)
+
+
+def test_tokens_order_and_are_nothing_else():
+    def f(x):
+        token = lax.after_all(lax.create_token(), lax.create_token(x))
+        return x + 1, token
+
+    for g in (f, hx.jit(f), lambda x: hx.vmap(f, out_axes=(0, None))(x[None])):
+        y, token = g(hnp.ones(2))
+        assert (np.asarray(y) == 2).all() and token.shape == (0,)
+    assert hx.grad(lambda x: f(x)[0])(1.0) == 1.0
+    with pytest.raises(TypeError, match="must be tokens"):
+        lax.after_all(1.0)
+
+
+def test_stage_makes_an_array():
+    assert lax.stage(2.0).weak_type and not lax.stage(np.float32([1])).weak_type
+    assert hx.make_program(lambda: lax.stage(np.ones(2)))().out_types[0].shape == (2,)

@@ -1,0 +1,129 @@
+"""Composites: functions that a compiler may know by name; those that do not take what they are made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..base.errors import BadArgument, EscapedBox, need_function
+from ..base.frozen_values import Value
+from ..base.stack import perform
+from ..base.tracebacks import boundary
+from ..base.wrapping import wraps
+from ..core.arrays import Array, as_array
+from ..core.operation import operation
+from ..programs.closure_conversion import close_all
+from ..programs.higher_order import Call, HigherOrder
+from ..programs.program import Program
+from ..trees import pytrees
+from .recorded_bodies import body_of
+
+
+class ArrayAttribute(Value):
+    """An array as an attribute of a composite: hashable, compared by its type and bytes."""
+
+    dtype: Any
+    shape: tuple[int, ...]
+    data: bytes
+
+    @property
+    def value(self) -> np.ndarray[Any, Any]:
+        return np.frombuffer(self.data, self.dtype).reshape(self.shape)
+
+
+# (y, ...) = body(x, ...), which a compiler may replace by what it has under this name, with these attributes
+@operation
+class Composite(HigherOrder):
+    bodies: tuple[Program, ...]
+    label: str
+    version: int = 0
+    attributes: tuple[tuple[str, Any], ...] = ()
+    shared = 0
+    carry = 0
+    prunes = False
+
+    def with_bodies(self, bodies, **counts):
+        """A call of another body, which is no longer what the name says; itself for its own."""
+        return self if tuple(bodies) == self.bodies else Call(tuple(bodies), self.label)
+
+    def lower(op, emit, *values):
+        return emit.composite(op, values)
+
+
+_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*([.][a-zA-Z0-9_$]+)+")
+
+
+def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
+    """The function ``decomposition``, whose calls are one operation ``name`` in StableHLO.
+
+        composite(f, "my.f")(x, k=3) == f(x, k=3)
+
+    A compiler that knows the name may put a kernel of its own in place of it; others compile the decomposition.
+    What changes this, such as ``vmap``, ``grad`` or a handler of its operations, leaves a call without the name.
+
+    Args:
+        decomposition: a function of arrays by position, and of attributes by keyword: numbers, strings, dtypes, NumPy
+            arrays, and tuples of these. Those that are None are no attributes.
+        version: that of its meaning.
+
+    Raises: BadArgument: an attribute is none of these, or the name has no dot. EscapedBox: the decomposition uses a
+    traced value that is no argument.
+
+    Source: the StableHLO specification, ``composite``.
+
+    >>> from handlax import lax
+    >>> tangent = composite(lambda x: lax.sin(x) / lax.cos(x), "my.tangent")
+    >>> tangent(0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    need_function("composite", decomposition)
+    if not _NAME.fullmatch(name):
+        raise BadArgument(f"composite: the name must be words with dots between them, 'my.name', got {name!r}.")
+
+    @wraps(decomposition)
+    @boundary
+    def call(*args: Any, **kwargs: Any) -> Any:
+        leaves, structure = pytrees.flatten(args)
+        xs = [as_array(leaf) for leaf in leaves]
+        flat = lambda *ys: decomposition(*pytrees.unflatten(structure, ys), **kwargs)
+        body = body_of(name, flat, [x.type for x in xs])
+        (program,), captured = close_all((body.program,))
+        _check_captured(name, captured)
+        op = Composite((program,), name, version, _attributes(name, kwargs))
+        return pytrees.unflatten(body.structure, perform(op, *captured, *xs))
+
+    return call
+
+
+def _check_captured(name: str, captured: tuple[Array, ...]) -> None:
+    """Raises EscapedBox: a traced value is used that is no argument."""
+    for x in captured:
+        if x.run is not None:
+            raise EscapedBox(
+                f"composite {name!r}: the decomposition must use its arguments alone, got a traced {x.type} from "
+                f"around it.",
+                hint="pass it as an argument.",
+            )
+
+
+def _attributes(name: str, kwargs: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Keyword arguments as attributes, in alphabetical order."""
+    return tuple([(key, attribute(name, kwargs[key])) for key in sorted(kwargs) if kwargs[key] is not None])
+
+
+def attribute(name: str, value: Any) -> Any:
+    """The value as a field. Raises: BadArgument: it is no attribute."""
+    if isinstance(value, np.ndarray):
+        return ArrayAttribute(value.dtype, value.shape, value.tobytes())
+    if isinstance(value, (tuple, list)):
+        return tuple([attribute(name, item) for item in value])
+    if isinstance(value, (bool, int, float, str, bytes, np.generic, np.dtype)):
+        return value
+    raise BadArgument(
+        f"composite {name!r}: attributes must be numbers, strings, dtypes, NumPy arrays or tuples of these, got "
+        f"{type(value).__name__}.",
+        hint="arrays that are computed are arguments by position." if isinstance(value, Array) else None,
+    )
