@@ -17,7 +17,7 @@ Shape = tuple[int, ...]
 
 
 class ArrayType(ImmutableObject, Sized):
-    """The type of an array: shape, dtype, and whether it is weak, in JAX's word ``weak_type``. Equal ones are one object.
+    """The type of an array: shape, dtype, and whether it is weak (``weak_type``). Equal types are one object.
 
     ``varying``: in a program that each device of a mesh executes, the axes of the mesh, with their sizes, along which
     the value differs from device to device; along all others it is the same on each.
