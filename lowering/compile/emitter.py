@@ -19,15 +19,15 @@ from ...effects.programs.closure_conversion import MAX_CONSTANT_BYTES
 from ...effects.programs.program import Program
 from ...effects.sharding.mesh import AbstractMesh, MeshAxes, sdy_axis
 from ...effects.sharding.named_sharding import NamedSharding
-from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import ExtendedDType, float4_e2m1fn, float32, is_integer, to_real
 from ...interpreters.core.record import record
-from ..xla.host_callbacks import HOST_CALL, HostCall
+from ..xla.host_callbacks import HostCall
 from ..xla.lazy import LazyModule
 from ..xla.stablehlo_types import ELEMENT, dense, storage, tensor
 from .foreign_calls import foreign_call_text
-from .manual_computation import device_number, need_no_automatic
+from .host_calls import host_call
+from .manual_computation import device_number
 
 if TYPE_CHECKING:
     from . import composites
@@ -434,25 +434,7 @@ class Emitter:
 
     def host_call(self, op: Callback, values: Sequence[SsaValue]) -> list[SsaValue]:
         """A call of the host function of a callback, which is added to the module's ``calls``."""
-        types = self.made
-        program, index = self.here
-        first_alone = self.mesh_of_all is not None and self.manual is None
-        whole = NamedSharding(self.mesh_of_all, PartitionSpec()) if first_alone else None  # type: ignore[arg-type]
-        values = [self.sharding_constraint(x, whole) if whole else x for x in values]
-        takes = ", ".join([tensor(v.type) for v in values])
-        gives = ", ".join(map(tensor, types))
-        effect = "true" if op.effectful else "false"
-        text = (
-            f"stablehlo.custom_call @{HOST_CALL}({', '.join([v.name for v in values])}) {{api_version = 4 : i32,"
-            f" has_side_effect = {effect}, backend_config = {{index = {len(self.calls)} : ui64}}"
-            f"{self.caller(op, types)}}} : ({takes}) -> "
-        )
-        self.calls.append(HostCall(op, program.sites[index], None if self.mesh_of_all is None else types))
-        results = self.results(text + (gives if len(types) == 1 else f"({gives})"), types)
-        if whole is None or not results:
-            return results
-        apart = self.ops("optimization_barrier", *results, types=types)  # else XLA takes their sharding for the call's
-        return [self.sharding_constraint(y, whole) for y in apart]
+        return host_call(self, op, values)
 
     def foreign_call(
         self, target: str, values: Sequence[SsaValue], types: Sequence[ArrayType], into: Any, attributes: Any
@@ -462,17 +444,6 @@ class Emitter:
         partitioned = self.mesh_of_all is not None
         text = foreign_call_text(target, [v.name for v in values], given, types, into, attributes, partitioned)
         return self.results(text, types)
-
-    def caller(self, op: Callback, types: Sequence[ArrayType]) -> str:
-        """Which of several devices call the host: in a manual region each, on its pieces; else the first, on all."""
-        if self.mesh_of_all is None:
-            return ""
-        each = ["<mesh<[], device_ids=[0]>, []>"] * max(len(types), 1)
-        if self.manual is not None:
-            need_no_automatic(op.name, self.manual)
-            ranks = [len(storage(t)[0]) for t in types] or [0]
-            each = [f"<mesh<[]>, [{', '.join(['{}'] * rank)}]>" for rank in ranks]
-        return f", sdy.sharding = #sdy.sharding_per_value<[{', '.join(each)}]>"
 
     def mesh(self, mesh: MeshAxes) -> str:
         """The symbol of a mesh, ``@mesh``, ``@mesh_1``, ..., which the module declares once for equal axes."""

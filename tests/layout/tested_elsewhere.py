@@ -100,6 +100,8 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     # lowering
     "lowering/compile/composites.py": (
         ("effects/control/test_composite.py",), "the text of an operation, which its own tests read"),
+    "lowering/compile/host_calls.py": (
+        ("effects/control/test_callbacks.py", "lowering/xla/test_host_callbacks.py"), "callbacks, which it calls"),
     "lowering/compile/compile.py": (
         ("lowering/xla/test_disk_cache.py", "lowering/jit/test_ahead_of_time.py"), "every compiled call"),
     "lowering/compile/manual_computation.py": (

@@ -1,0 +1,49 @@
+"""The text of calls of the host: which function, and which of several devices call it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...effects.control.callbacks import Callback
+from ...effects.sharding.named_sharding import NamedSharding
+from ...effects.sharding.partition_spec import PartitionSpec
+from ...effects.types.array_type import ArrayType
+from ..xla.host_callbacks import HOST_CALL, HostCall
+from ..xla.stablehlo_types import storage, tensor
+from .manual_computation import need_no_automatic
+
+
+def host_call(emit: Any, op: Callback, values: Sequence[Any]) -> list[Any]:
+    """A call of the host function of a callback, which is added to the module's ``calls``."""
+    types = emit.made
+    program, index = emit.here
+    first_alone = emit.mesh_of_all is not None and emit.manual is None
+    whole = NamedSharding(emit.mesh_of_all, PartitionSpec()) if first_alone else None
+    values = [emit.sharding_constraint(x, whole) if whole else x for x in values]
+    takes = ", ".join([tensor(v.type) for v in values])
+    gives = ", ".join(map(tensor, types))
+    effect = "true" if op.effectful else "false"
+    text = (
+        f"stablehlo.custom_call @{HOST_CALL}({', '.join([v.name for v in values])}) {{api_version = 4 : i32,"
+        f" has_side_effect = {effect}, backend_config = {{index = {len(emit.calls)} : ui64}}"
+        f"{_caller(emit, op, types)}}} : ({takes}) -> "
+    )
+    emit.calls.append(HostCall(op, program.sites[index], None if emit.mesh_of_all is None else types))
+    results: list[Any] = emit.results(text + (gives if len(types) == 1 else f"({gives})"), types)
+    if whole is None or not results:
+        return results
+    apart = emit.ops("optimization_barrier", *results, types=types)  # else XLA takes their sharding for the call's
+    return [emit.sharding_constraint(y, whole) for y in apart]
+
+
+def _caller(emit: Any, op: Callback, types: Sequence[ArrayType]) -> str:
+    """Which of several devices call the host: in a manual region each, on its pieces; else the first, on all."""
+    if emit.mesh_of_all is None:
+        return ""
+    each = ["<mesh<[], device_ids=[0]>, []>"] * max(len(types), 1)
+    if emit.manual is not None:
+        need_no_automatic(op.name, emit.manual)
+        ranks = [len(storage(t)[0]) for t in types] or [0]
+        each = [f"<mesh<[]>, [{', '.join(['{}'] * rank)}]>" for rank in ranks]
+    return f", sdy.sharding = #sdy.sharding_per_value<[{', '.join(each)}]>"
