@@ -262,6 +262,9 @@ _DECLARED = {
     "effects.operations.special.special_functions": "Digamma Igamma IgammaGradA Igammac Lgamma Polygamma "
     "RandomGammaGrad RegularizedIncompleteBeta Zeta",
     "effects.operations.windows.convolution": "ConvGeneralDilated",
+    "effects.operations.windows.generic_window": "ReduceWindow",
+    "effects.operations.windows.window_reductions": "ReduceWindowMax ReduceWindowMin ReduceWindowSum WindowArgmax "
+    "WindowArgmin",
     "interpreters.library.effectful.error_values": "DebugCheck Reported",
     "interpreters.library.effectful.failures": "Check",
     "interpreters.library.effectful.harvest": "Sow",

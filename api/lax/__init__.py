@@ -201,6 +201,7 @@ from ..effects.operations.windows.dimension_numbers import conv_general_permutat
 from ..effects.operations.windows.dimension_numbers import conv_general_shape_tuple as conv_general_shape_tuple
 from ..effects.operations.windows.dimension_numbers import conv_shape_tuple as conv_shape_tuple
 from ..effects.operations.windows.dimension_numbers import conv_transpose_shape_tuple as conv_transpose_shape_tuple
+from ..effects.operations.windows.generic_window import reduce_window as reduce_window
 from ..effects.operations.windows.geometry import padtype_to_pads as padtype_to_pads
 from ..effects.operations.windows.geometry import reduce_window_shape_tuple as reduce_window_shape_tuple
 from ..interpreters.custom.implicit import custom_linear_solve as custom_linear_solve

@@ -67,6 +67,7 @@ LIMITS: dict[str, dict[str, float]] = {
     "singular_values": {"float": inf, "complex": inf},
     "fourier": {"float": 16_000, "complex": 16_000},
     "convolution": {"f16": 30_000, "bf16": 30_000, "float": 30_000, "complex": 30_000, "int": 100_000},
+    "window": {"f16": 2_000, "bf16": 2_000, "float": 4_000, "complex": 4_000, "int": 4_000},
     "random": {"f16": 2_000, "bf16": 2_000, "float": 2_000, "int": 2_000},
 }
 if VECTORS:

@@ -294,6 +294,11 @@ class Emitter:
     ) -> list[SsaValue]:
         """Reductions over windows; ``window``: sizes, strides, padding, and the dilations of base and window."""
         sizes, strides, padding, base, dilation = window
+        if not sizes:  # windows of scalars: as vectors of one element, since XLA has none of rank 0
+            vectors = [self.reshape(x, (1,)) for x in xs]
+            one = ((1,), (1,), ((0, 0),), (1,), (1,))
+            wide = [t.update(shape=(1,)) for t in types]
+            return [self.reshape(y, ()) for y in self.reduce_window(vectors, starts, one, wide, body)]
         rows = ", ".join([f"[{low}, {high}]" for low, high in padding])
         names = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
         fields = zip(names, (sizes, strides, base, dilation))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
+from handlax.effects.operations.windows import window_reductions as r
 from handlax.effects.operations.windows.convolution import ConvGeneralDilated
 from handlax.effects.operations.windows.dimension_numbers import ConvDimensionNumbers, conv_dimension_numbers
+from handlax.effects.operations.windows.geometry import Window
 from handlax.effects.types import dtypes
 
-from .inputs import FINITE, Case, Domain, Shape
+from .inputs import FINITE, SPECIAL, Case, Domain, Shape
 
 PLAIN = Domain(extremes=FINITE)
+MANY = Domain(-100.0, 100.0, extremes=SPECIAL)  # few equal elements, at which max is not differentiable
 NCW, NCHW = [conv_dimension_numbers((1,) * rank, (1,) * rank, None) for rank in (3, 4)]
 NHWC = conv_dimension_numbers((1,) * 4, (1,) * 4, ("NHWC", "HWIO", "NHWC"))
 MIXED = conv_dimension_numbers((1,) * 4, (1,) * 4, ("HNWC", "OWHI", "CWNH"))
@@ -41,4 +45,21 @@ CONVOLUTIONS = [
           preferred_element_type=dtypes.int32, family=NARROW_INTEGERS),
 ]  # fmt: skip
 
-CASES = [*CONVOLUTIONS]
+WINDOWS = (
+    (Window((3,), (1,), ((0, 0),), (1,), (1,)), ((5,), (2,), (0,))),
+    (Window((2, 3), (2, 1), ((1, 0), (-1, 2)), (1, 2), (2, 1)), ((4, 3),)),
+    (Window((12,), (1,), ((6, 6),), (1,), (1,)), ((14,),)),
+    (Window((), (), (), (), ()), ((),)),
+)
+REDUCTIONS = [
+    Case(op(window), (domain,), tuple([(shape,) for shape in shapes]))
+    for (op, domain), (window, shapes) in product(
+        (
+            (r.ReduceWindowSum, PLAIN), (r.ReduceWindowMax, MANY), (r.ReduceWindowMin, MANY), (r.WindowArgmax, MANY),
+            (r.WindowArgmin, MANY),
+        ),
+        WINDOWS,
+    )
+]  # fmt: skip
+
+CASES = [*CONVOLUTIONS, *REDUCTIONS]

@@ -388,7 +388,7 @@ WITHOUT = {
     """,
     "it calls functions, which promote": """
         numpy: apply_along_axis apply_over_axes einsum_path frompyfunc vectorize
-        lax: associative_scan cond custom_linear_solve custom_root fori_loop map optimization_barrier
+        lax: associative_scan reduce_window cond custom_linear_solve custom_root fori_loop map optimization_barrier
         platform_dependent scan switch
         while_loop
     """,

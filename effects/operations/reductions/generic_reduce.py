@@ -17,7 +17,7 @@ from ...functions.unsupported import no_sharding
 from ...programs.higher_order import BodyTransforms, HigherOrder, record_body
 from ...programs.program import Program, interpret
 from ...trees.pytrees import tree_flatten, tree_unflatten
-from ..elementwise import bitwise, comparison
+from ..elementwise import arithmetic, bitwise, comparison
 from ..elementwise.arithmetic import Add, Mul
 from ..elementwise.conversion import convert
 from ..foundations.elementwise_factory import Elementwise
@@ -30,6 +30,17 @@ MONOIDS: Mapping[Any, Any] = {
     Add: ReduceSum, Mul: ReduceProd, comparison.Max: ReduceMax, comparison.Min: ReduceMin,
     bitwise.And: ReduceAnd, bitwise.Or: ReduceOr, bitwise.Xor: ReduceXor,
 }  # fmt: skip
+
+
+_FUNCTIONS = (
+    (arithmetic.add, Add), (arithmetic.mul, Mul), (comparison.max, comparison.Max), (comparison.min, comparison.Min),
+    (bitwise.bitwise_and, bitwise.And), (bitwise.bitwise_or, bitwise.Or), (bitwise.bitwise_xor, bitwise.Xor),
+)  # fmt: skip
+
+
+def function_of(computation: Any) -> type[Operation] | None:
+    """The class of the operation of ``MONOIDS`` that this function of lax performs, or None."""
+    return next((kind for function, kind in _FUNCTIONS if function is computation), None)
 
 
 def over_elements(body: Program) -> Combine:
@@ -67,6 +78,39 @@ def fold_with(combine: Combine, starts: Sequence[Any], xs: Sequence[Any], axes: 
         rows = [concatenate([y, slice_in_dim(x, even, count)], 0) if count % 2 else y for y, x in zip(pairs, rows)]
         count = (count + 1) // 2
     return combine(first, [reshape(x, result) for x in rows])
+
+
+def derived_combination(
+    op: Any, primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[Combine, Callable[[slice], list[Any]], list[int]]:
+    """The jvp of a fold by a body, its ``carry`` starts before as many operands, as a fold of values with tangents.
+
+    It gives the function of two such lists, which of starts and of operands lists the values with the tangents behind,
+    and the numbers of those that have a tangent.
+    """
+    count, body = op.carry, op.bodies[0]
+    marks = tuple([a is not None or b is not None for a, b in zip(tangents[:count], tangents[count:])])
+    while True:  # the least fixed point: a result with a tangent is an operand of the next step
+        program, out_marks = BodyTransforms.jvp(body, (*marks, *marks))
+        joined = tuple([a or b for a, b in zip(marks, out_marks)])
+        if joined == marks:
+            break
+        marks = joined
+    active = [i for i in range(count) if marks[i]]
+    step = over_elements(program)
+
+    def combine(left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
+        a, da, b, db = left[:count], left[count:], right[:count], right[count:]
+        results = step([*a, *b], [*da, *db])
+        derived = iter(results[count:])
+        known = {i: next(derived) for i in range(count) if out_marks[i]}
+        return [*results[:count], *[known[i] if i in known else zeros_like(results[i]) for i in active]]
+
+    def pairs(part: slice) -> list[Any]:
+        xs, dxs = primals[part], tangents[part]
+        return [*xs, *[zeros_like(xs[i]) if dxs[i] is None else dxs[i] for i in active]]
+
+    return combine, pairs, active
 
 
 # y[j] = start o x[i] o ... over i along axes; o is the body, an associative function of scalars
@@ -114,31 +158,10 @@ class Reduce(HigherOrder):
         return fold_with(over_elements(op.bodies[0]), lanes, xs, axes), 0
 
     def jvp(op, primals, tangents):
-        count, body = op.carry, op.bodies[0]
-        marks = tuple([a is not None or b is not None for a, b in zip(tangents[:count], tangents[count:])])
-        while True:  # the least fixed point: a result with a tangent is an operand of the next step
-            program, out_marks = BodyTransforms.jvp(body, (*marks, *marks))
-            joined = tuple([a or b for a, b in zip(marks, out_marks)])
-            if joined == marks:
-                break
-            marks = joined
-        active = [i for i in range(count) if marks[i]]
-        step = over_elements(program)
-
-        def combine(left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
-            a, da, b, db = left[:count], left[count:], right[:count], right[count:]
-            results = step([*a, *b], [*da, *db])
-            derived = iter(results[count:])
-            known = {i: next(derived) for i in range(count) if out_marks[i]}
-            return [*results[:count], *[known[i] if i in known else zeros_like(results[i]) for i in active]]
-
-        def pairs(part: slice) -> list[Any]:
-            xs, dxs = primals[part], tangents[part]
-            return [*xs, *[zeros_like(xs[i]) if dxs[i] is None else dxs[i] for i in active]]
-
-        derived = fold_with(combine, pairs(slice(0, count)), pairs(slice(count, None)), op.axes)[count:]
-        dys = dict(zip(active, derived))
-        return perform(op, *primals), [dys.get(i) for i in range(count)]
+        combine, pairs, active = derived_combination(op, primals, tangents)
+        derived = fold_with(combine, pairs(slice(0, op.carry)), pairs(slice(op.carry, None)), op.axes)
+        dys = dict(zip(active, derived[op.carry :]))
+        return perform(op, *primals), [dys.get(i) for i in range(op.carry)]
 
     def lower(op, emit, *values):
         return emit.fold(values[op.carry :], values[: op.carry], op.axes, lambda *v: emit.program(op.bodies[0], v))
@@ -211,7 +234,7 @@ def reduce(
     if tree != start_tree or not leaves:
         raise BadArgument(f"reduce: starts must form a tree like the operands, {tree}, got {start_tree}.")
     xs = [as_array(x) for x in leaves]
-    starts = [_start(value, x) for value, x in zip(initial, xs)]
+    starts = [start_of(value, x) for value, x in zip(initial, xs)]
     axes = canonical_axes(dimensions, len(xs[0].type.shape), "reduce")
     types = [x.type.update(shape=()) for x in xs]
     body = body_of("reduce", computation, tree, types)
@@ -224,7 +247,7 @@ def reduce(
     return tree_unflatten(tree, list(perform(Reduce((body,), len(xs), axes), *starts, *xs)))
 
 
-def _start(value: Any, x: Any) -> Any:
+def start_of(value: Any, x: Any) -> Any:
     """The start as an array; a Python number or a weak array gets the dtype and weakness of the operand ``x``."""
     if is_number(value):
         return convert(value, x.type.dtype, x.type.weak)

@@ -1,0 +1,135 @@
+"""Reduction over windows by any associative function, recorded as a program of scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch, need_function
+from ...base.stack import BASE, inside, perform
+from ...base.tracebacks import boundary
+from ...core.arrays import ConcreteArray, as_array, concrete
+from ...core.operation import operation, shared
+from ...programs.higher_order import HigherOrder
+from ...programs.program import Program
+from ...trees.pytrees import tree_flatten, tree_unflatten
+from ..manipulation.slicing import axis_at, lane_count
+from ..reductions.generic_reduce import body_of, derived_combination, function_of, monoid, over_elements, start_of
+from .geometry import Window, window_of
+from .window_reductions import ReduceWindowMax, ReduceWindowMin, ReduceWindowSum, fold_elements, shape_over
+
+# elementwise operations -> the reduction over windows by each
+BY_OPERATION = {kind.by: kind for kind in (ReduceWindowSum, ReduceWindowMax, ReduceWindowMin)}
+
+
+# y[j] = start o x[i] o ... over the elements that window j reads; o is the body, an associative function of scalars
+@operation
+class ReduceWindow(HigherOrder):
+    bodies: tuple[Program, ...]
+    carry: int
+    window: Window
+    runs = "loop"
+    prunes = False
+    shared = 0
+
+    def result_type(op, *types):
+        starts, xs = types[: op.carry], types[op.carry :]
+        if len(xs) != len(starts) or not xs:
+            raise BadArgument(
+                f"reduce_window: there must be one start for each operand, got {len(starts)} for {len(xs)}."
+            )
+        if any(x.shape != xs[0].shape for x in xs) or any(s.shape for s in starts):
+            raise ShapeMismatch(
+                f"reduce_window: operands need one shape, starts rank 0, got {', '.join(map(str, types))}."
+            )
+        if any(s.dtype != x.dtype for s, x in zip(starts, xs)):
+            raise DTypeMismatch(
+                f"reduce_window: starts must have the operands' dtypes, got {', '.join(map(str, types))}."
+            )
+        shape = shape_over(op.name, op.window, xs[0])
+        return tuple([t.update(shape=shape) for t in op.bodies[0].out_types])
+
+    def times(op, *types):
+        return prod(op.window.over(types[-1].shape)) * prod(op.window.sizes)
+
+    def evaluate(op, *values):
+        with inside(BASE):
+            xs = [concrete(t.update(shape=x.shape), x) for t, x in zip(op.bodies[0].in_types, values)]
+            ys = fold_elements(over_elements(op.bodies[0]), xs[: op.carry], xs[op.carry :], op.window)
+            return tuple([y.value for y in ys])
+
+    def batch(op, dims, *operands):
+        size, window = lane_count(operands, dims), op.window.with_lanes(0)
+        starts, xs = operands[: op.carry], [axis_at(x, d, 0, size) for x, d in zip(operands, dims)][op.carry :]
+        if all(d is None for d in dims[: op.carry]):
+            return perform(ReduceWindow(op.bodies, op.carry, window), *starts, *xs), 0
+        starts = [axis_at(s, d, 0, size) for s, d in zip(starts, dims)]
+        return tuple(fold_elements(over_elements(op.bodies[0]), starts, xs, window)), 0
+
+    def jvp(op, primals, tangents):
+        combine, pairs, active = derived_combination(op, primals, tangents)
+        derived = fold_elements(combine, pairs(slice(0, op.carry)), pairs(slice(op.carry, None)), op.window)
+        dys = dict(zip(active, derived[op.carry :]))
+        return perform(op, *primals), [dys.get(i) for i in range(op.carry)]
+
+    def lower(op, emit, *values):
+        xs, starts = values[op.carry :], values[: op.carry]
+        return emit.reduce_window(xs, starts, op.window, emit.made, lambda *v: emit.program(op.bodies[0], v))
+
+
+@boundary
+def reduce_window(
+    operand: Any,
+    init_value: Any,
+    computation: Callable[[Any, Any], Any],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: Any = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Any:
+    """Fold the elements of each of the windows that slide over arrays by an associative function.
+
+        y[j] = computation(...computation(init, x[strides j])..., x[strides j + window_dilation k])
+
+    Shapes: leaves of ``operand`` have one shape, those of ``init_value`` rank 0. The computation takes two pytrees of
+        scalars, or of arrays of scalars.
+
+    Args:
+        padding: pairs (low, high) for each dimension, or "SAME", "SAME_LOWER", "VALID"; windows leave padding out.
+        base_dilation: this number less one places that windows leave out are put between neighbouring elements.
+    Raises: DTypeMismatch: a start or a result has another dtype than its operand. CannotCross: the computation performs
+        an effect. ShapeMismatch: there is not one number for each dimension.
+    Source: the StableHLO specification, ``reduce_window``.
+
+    >>> from handlax import lax
+    >>> reduce_window(np.array([1, 5, 3, 2]), 0, lax.max, (2,), (2,))
+    Array([5, 3], dtype=int64)
+    """
+    need_function("reduce_window", computation)
+    leaves, tree = tree_flatten(operand)
+    initial, start_tree = tree_flatten(init_value)
+    if tree != start_tree or not leaves:
+        raise BadArgument(f"reduce_window: starts must form a tree like the operands, {tree}, got {start_tree}.")
+    xs = [as_array(x) for x in leaves]
+    starts = [start_of(value, x) for value, x in zip(initial, xs)]
+    window = window_of(
+        "reduce_window", xs[0].type.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
+    )
+    def body() -> Program:
+        return body_of("reduce_window", computation, tree, [x.type.update(shape=()) for x in xs])
+
+    known = function_of(computation)
+    program = None if known is not None else body()
+    fast = BY_OPERATION.get(known or monoid(program))
+    if fast is not None and xs[0].type.dtype in fast.dtypes and _is(starts[0], fast.unit(xs[0].type.dtype)):
+        return tree_unflatten(tree, [perform(shared(fast, window), xs[0])])
+    return tree_unflatten(tree, list(perform(ReduceWindow((program or body(),), len(xs), window), *starts, *xs)))
+
+
+def _is(start: Any, value: Any) -> bool:
+    """Whether this number is known to be the value."""
+    return isinstance(start, ConcreteArray) and bool(start.value == np.asarray(value).astype(start.type.dtype))

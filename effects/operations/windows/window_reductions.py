@@ -1,0 +1,299 @@
+"""Reductions over windows by operations that have a unit, which stands where a window reads padding: sum, max, min.
+
+    y[j] = x[i] o x[k] o ...        over the elements that window j reads
+
+The derivative of an extreme is that of the element it is: the first one, where several are equal.
+Source: the StableHLO specification, ``reduce_window``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...base.stack import BASE, inside, perform
+from ...core.arrays import concrete, scalar
+from ...core.columns import EVALUATE, linear, zero
+from ...core.operation import Operation, operation, shared
+from ...types.array_type import ArrayType, array_type
+from ...types.dtypes import FOUR_BITS, NUMERIC, ORDERED, bool_, float32, int32, int64, is_inexact
+from ..elementwise.arithmetic import Add, like, rem
+from ..elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
+from ..elementwise.comparison import Max, Min, eq, ge, gt, lt, ne, select
+from ..elementwise.conversion import convert
+from ..foundations.half_precision import HALF, in_bytes
+from ..foundations.shapes import broadcast_in_dim, full, move_axis, need_dtype, reshape
+from ..indexing.gather_scatter import FILL, Gather
+from ..indexing.gather_windows import GatherDimensionNumbers
+from ..manipulation.creation import iota
+from ..manipulation.slicing import pad, padded, slice_in_dim, spread
+from ..reductions.reductions import Combine, highest, lowest
+from .geometry import Window, need_each
+
+
+def fold_windows(
+    combine: Combine, starts: Sequence[Any], xs: Sequence[Any], window: Window, starting: bool = True
+) -> list[Any]:
+    """``starts`` combined with the elements of each window in row-major order; ``starts`` stand in the padding too.
+
+    They have rank 0, or are vectors along the first dimension of the arrays, along which windows are single elements.
+    Windows are folded axis after axis, the last one first, so that ``combine`` must be associative.
+    Not ``starting``: they are in the padding alone.
+    """
+    count = window.over(xs[0].type.shape)
+    xs = [_padded(x, start, window.config) for x, start in zip(xs, starts)]
+    for axis in reversed(range(len(count))):
+        sizes = window.sizes[axis], window.strides[axis], window.window_dilation[axis]
+        xs = _along(combine, xs, axis, count[axis], *sizes, slice_in_dim)
+    return list(combine(_spread_starts(starts, count), xs)) if starting else list(xs)
+
+
+def fold_elements(combine: Combine, starts: Sequence[Any], xs: Sequence[Any], window: Window) -> list[Any]:
+    """``fold_windows`` with ``starts`` that need be no units: windows leave out what is not in the arrays."""
+    if not any([low > 0 or high > 0 or interior for low, high, interior in window.config]):
+        return fold_windows(combine, starts, xs, window)
+
+    def combine_real(left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
+        (*a, real), (*b, other) = left, right
+        both = bitwise_and(real, other)
+        ys = [select(both, y, select(real, v, w)) for y, v, w in zip(combine(a, b), a, b)]
+        return [*ys, bitwise_or(real, other)]
+
+    flag = array_type((), bool_)
+    real = full(flag.update(shape=xs[0].type.shape), True)
+    *ys, some = fold_windows(combine_real, [*starts, full(flag, False)], [*xs, real], window, starting=False)
+    firsts = _spread_starts(starts, some.type.shape)
+    return [select(some, y, first) for y, first in zip(combine(firsts, ys), firsts)]
+
+
+def _spread_starts(starts: Sequence[Any], shape: tuple[Any, ...]) -> list[Any]:
+    return [broadcast_in_dim(start, shape, tuple(range(len(start.type.shape)))) for start in starts]
+
+
+def _padded(x: Any, start: Any, config: Sequence[tuple[int, int, int]]) -> Any:
+    """``x`` padded with its start, which may be another one for each index of the first dimension."""
+    if not start.type.shape:
+        return pad(x, start, config)
+    inside = pad(full(x.type.update(dtype=bool_, weak=False), True), False, config)
+    starts = broadcast_in_dim(start, inside.type.shape, (0,))
+    return select(inside, pad(x, full(start.type.update(shape=()), 0), config), starts)
+
+
+def _along(
+    combine: Combine, xs: Any, axis: int, count: int, size: int, stride: int, dilation: int, cut: Callable[..., Any]
+) -> list[Any]:
+    """The windows along one axis, of which there are ``count``; ``cut`` is ``slice_in_dim`` or the same of NumPy.
+
+    Element by element, or from windows of 1, 2, 4, ... elements at every place, of which a longer one is made.
+    """
+
+    def parts(xs: Sequence[Any], first: int, count: int, stride: int = 1) -> list[Any]:
+        limit = first + spread(count, stride)
+        return [cut(x, first, limit, stride, axis) for x in xs]
+
+    if count == 0:
+        return parts(xs, 0, 0)
+    if size - 1 <= stride * size.bit_length():
+        found = parts(xs, 0, count, stride)
+        for k in range(1, size):
+            found = list(combine(found, parts(xs, k * dilation, count, stride)))
+        return found
+    length, read, power, found = xs[0].shape[axis], 0, 1, None
+    while True:
+        if size & power:
+            piece = parts(xs, read * dilation, count, stride)
+            found = piece if found is None else list(combine(found, piece))
+            read += power
+        if read == size:
+            return found
+        length -= power * dilation
+        xs = combine(parts(xs, 0, length), parts(xs, power * dilation, length))
+        power *= 2
+
+
+def _cut(x: Any, first: int, limit: int, stride: int, axis: int) -> Any:
+    return x[(slice(None),) * axis + (slice(first, limit, stride),)]
+
+
+class WindowReduction(Operation):
+    """A reduction over the windows of an array by the elementwise operation ``by``, of which ``unit`` is the unit."""
+
+    __slots__ = ()
+    window: Window
+    by: ClassVar[Any]
+    unit: ClassVar[Any]
+    stablehlo: ClassVar[str]
+    workload = "window"
+
+    def result_type(op: Any, x: ArrayType) -> ArrayType:
+        need_dtype(op, x)
+        return x.update(shape=shape_over(op.name, op.window, x))
+
+    @in_bytes
+    def evaluate(op: Any, x: Any) -> Any:
+        dtype = float32 if x.dtype in HALF else x.dtype
+        unit, rule = np.asarray(op.unit(x.dtype)).astype(dtype), EVALUATE.find(op.by)
+        combine: Combine = lambda a, b: [rule(op.by(), a[0], b[0])]
+        window, count = op.window, op.window.over(x.shape)
+        ys: Sequence[Any] = [x.astype(dtype, copy=False)]
+        if any(map(any, window.config)):
+            ys = [padded(ys[0], unit, window.config)]
+        for axis in reversed(range(len(count))):
+            sizes = window.sizes[axis], window.strides[axis], window.window_dilation[axis]
+            ys = _along(combine, ys, axis, count[axis], *sizes, _cut)
+        return np.asarray(rule(op.by(), unit, ys[0])).astype(x.dtype, copy=False)
+
+    def batch(op: Any, dims: tuple[int], x: Any) -> tuple[Any, int]:
+        (d,) = dims
+        return perform(shared(type(op), op.window.with_lanes(d)), x), d
+
+    def lower(op: Any, emit: Any, x: Any) -> Any:
+        return emit.wide(x, lambda x: _emit(op, emit, x))
+
+    def flops(op: Any, operands: Any, results: Any) -> int:
+        return int(op.workload_size(*operands))
+
+    def workload_size(op: Any, x: ArrayType) -> Any:
+        """The number of elements that windows read."""
+        return prod(op.window.over(x.shape)) * prod(op.window.sizes)
+
+
+def _emit(op: Any, emit: Any, x: Any) -> Any:
+    unit = emit.constant(op.unit(x.type.dtype), x.type.update(shape=()))
+    out = x.type.update(shape=emit.made.shape)
+    return emit.reduce_window([x], [unit], op.window, [out], lambda a, b: [emit.binary(op.stablehlo, a, b)])[0]
+
+
+def shape_over(name: str, window: Window, x: ArrayType) -> tuple[Any, ...]:
+    """The numbers of windows over ``x``. Raises ShapeMismatch: they do not have one entry for each dimension."""
+    need_each(name, x.shape, window._asdict())
+    return window.over(x.shape)
+
+
+# y[j] = the sum of the elements of window j
+@operation
+class ReduceWindowSum(WindowReduction):
+    window: Window
+    dtypes = NUMERIC | FOUR_BITS
+    by, unit, stablehlo = Add, staticmethod(lambda dtype: 0), "add"
+    jvp = linear
+
+    def transpose(op, ct, x):
+        """Each element's sum over the windows that read it: these are windows too, reversed."""
+        window = op.window
+        config, ones = [], (1,) * len(x.shape)
+        for n, m, reach, stride, (low, _), base in zip(
+            x.shape, ct.shape, window.reach, window.strides, window.padding, window.base_dilation
+        ):
+            config.append((reach - 1 - low, spread(n, base) + low - spread(m, stride), stride - 1))
+        if not ct.type.size or not x.size:
+            return full(x, 0)
+        none = ((0, 0),) * len(ones)
+        back = Window(window.sizes, window.base_dilation, none, ones, window.window_dilation)
+        return perform(shared(ReduceWindowSum, back), pad(ct, 0, config))
+
+
+class WindowExtreme(WindowReduction):
+    """The extreme element of each window; ``index`` is the class of the operation that says which one it is."""
+
+    __slots__ = ()
+    dtypes = ORDERED | FOUR_BITS
+    index: ClassVar[Any]
+
+    def jvp(op, primals, tangents):
+        (x,), (dx,) = primals, tangents
+        if not is_inexact(x.type.dtype) or not x.type.size:
+            return zero(op, primals, tangents)
+        i = perform(shared(op.index, op.window), x)
+        numbers = GatherDimensionNumbers((), (0,), (0,))
+        gather = shared(Gather, numbers, (1,), False, False, FILL, 0)
+        return perform(op, x), perform(gather, reshape(dx, (x.type.size,)), reshape(i, (*i.type.shape, 1)))
+
+
+class WindowExtremeIndex(Operation):
+    """The place in the array, in row-major order, of an extreme element of each window; -1 in a window without any.
+
+    It is the first one of several that are equal, and the first NaN where there is one.
+    """
+
+    __slots__ = ()
+    window: Window
+    better: ClassVar[Any]
+    unit: ClassVar[Any]
+    dtypes = ORDERED | FOUR_BITS
+    workload = "window"
+    jvp = zero
+
+    def result_type(op: Any, x: ArrayType) -> ArrayType:
+        need_dtype(op, x)
+        return array_type(shape_over(op.name, op.window, x), _index_dtype(x))
+
+    def evaluate(op: Any, x: Any) -> Any:
+        kind = array_type(x.shape, x.dtype)
+        with inside(BASE):
+            places = reshape(iota(_index_dtype(kind), kind.size), kind.shape)
+            starts = [scalar(op.unit(x.dtype), x.dtype), scalar(-1, places.type.dtype)]
+            return fold_windows(op.combine, starts, [concrete(kind, x), places], op.window)[1].value
+
+    def batch(op: Any, dims: tuple[int], x: Any) -> tuple[Any, int]:
+        """The places in all lanes, the first axis, less the elements of the lanes before."""
+        x = move_axis(x, dims[0], 0)
+        i = perform(shared(type(op), op.window.with_lanes(0)), x)
+        lane = x.type.update(shape=x.type.shape[1:])
+        if lane.size:
+            i = select(lt(i, like(i, 0)), i, rem(i, like(i, lane.size)))
+        return convert(i, _index_dtype(lane)), 0
+
+    def lower(op: Any, emit: Any, x: Any) -> Any:
+        places, out = emit.made.update(shape=(x.type.size,)), emit.made
+        xs = [x, emit.reshape(emit.iota(places, 0), x.type.shape)]
+        kinds = [x.type.update(shape=()), out.update(shape=())]
+        starts = [emit.constant(value, kind) for value, kind in zip((op.unit(x.type.dtype), -1), kinds)]
+        body = lambda *values: emit.decompose(lambda *v: list(op.combine(v[:2], v[2:])), *values)
+        return emit.reduce_window(xs, starts, op.window, [x.type.update(shape=out.shape), out], body)[1]
+
+    def combine(op: Any, left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
+        """Of two elements with their places that which is better, or which is first where both are as good."""
+        (a, i), (b, j) = left, right
+        worse, better = op.better(a, b), op.better(b, a)
+        if is_inexact(a.type.dtype):
+            worse = bitwise_or(worse, bitwise_and(ne(a, a), eq(b, b)))
+            better = bitwise_or(better, bitwise_and(ne(b, b), eq(a, a)))
+        later = bitwise_or(better, bitwise_and(bitwise_not(worse), lt(j, i)))
+        second = bitwise_and(ge(j, like(j, 0)), bitwise_or(later, lt(i, like(i, 0))))
+        return select(second, b, a), select(second, j, i)
+
+
+def _index_dtype(x: ArrayType) -> Any:
+    return int32 if x.size < 2**31 else int64
+
+
+# i[j] = the place of the largest element of window j
+@operation
+class WindowArgmax(WindowExtremeIndex):
+    window: Window
+    better, unit = staticmethod(gt), staticmethod(lowest)
+
+
+# i[j] = the place of the smallest element of window j
+@operation
+class WindowArgmin(WindowExtremeIndex):
+    window: Window
+    better, unit = staticmethod(lt), staticmethod(highest)
+
+
+# y[j] = the largest element of window j
+@operation
+class ReduceWindowMax(WindowExtreme):
+    window: Window
+    by, unit, stablehlo, index = Max, staticmethod(lowest), "maximum", WindowArgmax
+
+
+# y[j] = the smallest element of window j
+@operation
+class ReduceWindowMin(WindowExtreme):
+    window: Window
+    by, unit, stablehlo, index = Min, staticmethod(highest), "minimum", WindowArgmin
