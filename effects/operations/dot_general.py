@@ -17,6 +17,7 @@ from ..core.columns import multilinear, zero
 from ..core.operation import operation, result_type, shared
 from ..functions.unsupported import no_sharding
 from ..types.array_type import ArrayType, array_type
+from ..types.dtype_promotion import promote_all
 from ..types.dtypes import (
     ANY,
     ANY_INTEGER,
@@ -244,12 +245,15 @@ def accumulator(dtype: Any) -> Any:
 
 
 def common_dtype(a: Any, b: Any) -> Any:
-    """The dtype that represents both; of an 8-bit float or smaller dtype and an ordinary one it is the ordinary one."""
+    """The dtype that represents both; of an 8-bit float or smaller dtype and an ordinary one it is the ordinary one.
+
+    It does not depend on the setting ``numpy_dtype_promotion``, which is for what programs say.
+    """
     if a == b:
         return a
     if a in SMALL or b in SMALL:
         return float32 if a in SMALL and b in SMALL else b if a in SMALL else a
-    return promote(a, False, b, False)[0]
+    return promote_all(((a, False), (b, False)), strict=False)[0]
 
 
 def contraction_type(numbers: DotNumbers, preferred: Any, x: ArrayType, y: ArrayType) -> ArrayType:

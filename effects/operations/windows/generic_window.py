@@ -66,8 +66,8 @@ class ReduceWindow(HigherOrder):
         starts, xs = operands[: op.carry], [axis_at(x, d, 0, size) for x, d in zip(operands, dims)][op.carry :]
         if all(d is None for d in dims[: op.carry]):
             return perform(ReduceWindow(op.bodies, op.carry, window), *starts, *xs), 0
-        starts = [axis_at(s, d, 0, size) for s, d in zip(starts, dims)]
-        return tuple(fold_elements(over_elements(op.bodies[0]), starts, xs, window)), 0
+        lanes = [axis_at(s, d, 0, size) for s, d in zip(starts, dims)]
+        return tuple(fold_elements(over_elements(op.bodies[0]), lanes, xs, window)), 0
 
     def jvp(op, primals, tangents):
         combine, pairs, active = derived_combination(op, primals, tangents)
@@ -124,7 +124,7 @@ def reduce_window(
 
     known = function_of(computation)
     program = None if known is not None else body()
-    fast = BY_OPERATION.get(known or monoid(program))
+    fast = BY_OPERATION.get(known if program is None else monoid(program))
     if fast is not None and xs[0].type.dtype in fast.dtypes and _is(starts[0], fast.unit(xs[0].type.dtype)):
         return tree_unflatten(tree, [perform(shared(fast, window), xs[0])])
     return tree_unflatten(tree, list(perform(ReduceWindow((program or body(),), len(xs), window), *starts, *xs)))

@@ -101,14 +101,15 @@ def _along(
         for k in range(1, size):
             found = list(combine(found, parts(xs, k * dilation, count, stride)))
         return found
-    length, read, power, found = xs[0].shape[axis], 0, 1, None
+    length, read, power = xs[0].shape[axis], 0, 1
+    whole: Any = None
     while True:
         if size & power:
             piece = parts(xs, read * dilation, count, stride)
-            found = piece if found is None else list(combine(found, piece))
+            whole = piece if whole is None else list(combine(whole, piece))
             read += power
         if read == size:
-            return found
+            return list(whole)
         length -= power * dilation
         xs = combine(parts(xs, 0, length), parts(xs, power * dilation, length))
         power *= 2

@@ -137,6 +137,14 @@ def test_sums_are_computed_in_the_preferred_dtype():
         assert z.dtype == np.int32 and int(z[0, 0]) == 3_000_000
 
 
+def test_the_preferred_dtype_is_no_promotion():
+    x, y = np.full((1, 4), 100, np.int8), np.full((1, 4), 100, np.int8)
+    with hx.configure(numpy_dtype_promotion="strict"):
+        z = lax.conv(x, y, (), "VALID", preferred_element_type=np.float16)
+        w = lax.dot_general(x, y, (((1,), (1,)), ((), ())), preferred_element_type=np.float32)
+    assert z.dtype == np.float16 and float(z[0, 0]) == 40_000 and float(w[0, 0]) == 40_000
+
+
 @pytest.mark.parametrize(
     ("error", "said", "change"),
     [
