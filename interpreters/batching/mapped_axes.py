@@ -7,7 +7,7 @@ from typing import Any
 
 from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch
 from ...effects.core.arrays import Array
-from ...effects.core.containers import is_axis, need_no_container
+from ...effects.core.containers import container_kind, is_axis, is_container, is_spec, need_no_container
 from ...effects.operations.foundations.shapes import broadcast_in_dim, move_axis
 from ...effects.trees import pytrees
 
@@ -17,6 +17,30 @@ def flat_axes(where: str, in_axes: Any, args: Any, count: int) -> list[int | Non
     if isinstance(in_axes, int) or is_axis(in_axes):
         return [in_axes] * count
     return pytrees.broadcast_prefix(in_axes, args, is_leaf=is_axis, what=f"{where} in_axes")
+
+
+def flat_arguments(in_axes: Any, out_axes: Any, args: Any, kwargs: Any) -> tuple[list[Any], Any, list[Any]]:
+    """The arrays and containers among the arguments, the tree that has them as leaves, and the spec of each."""
+    leaves, tree = pytrees.flatten((args, kwargs), is_container)
+    positions = pytrees.unflatten(tree, range(len(leaves)))
+    specs = flat_axes("vmap", in_axes, positions[0], tree.children()[0].num_leaves)
+    return leaves, tree, specs + [_spec_of_keyword(x, (in_axes, out_axes)) for x in leaves[len(specs) :]]
+
+
+def _spec_of_keyword(x: Any, axes: Any) -> Any:
+    """The spec of a keyword argument: 0, of a container the one of its type that the axes name."""
+    kind = container_kind(x)
+    if kind is None or kind.spec_type is int:
+        return 0
+    named = [spec for spec in pytrees.leaves(axes, is_spec) if type(spec) is kind.spec_type]
+    specs = [spec for i, spec in enumerate(named) if spec not in named[:i]]
+    if len(specs) != 1:
+        raise BadArgument(
+            f"vmap: a {kind.data_type.__name__} by keyword has the spec of that type that the axes name, and they name "
+            f"{'several' if specs else 'none'}.",
+            hint="pass it as a positional argument, with its spec in in_axes.",
+        )
+    return specs[0]
 
 
 def flat_out_axes(where: str, out_axes: Any, results: Any, count: int) -> list[int | None]:

@@ -31,7 +31,7 @@ from ...effects.operations.manipulation.creation import iota
 from ...effects.trees import pytrees
 from ...effects.types.extent import as_size, extents_in
 from ..batching.batch import Batch
-from ..batching.mapped_axes import dimension, flat_axes, stacked
+from ..batching.mapped_axes import dimension, flat_arguments, stacked
 from . import indexing_rules, loop_rules, mixing_rules, part_rules, random_rules, row_rules
 from .lane_by_lane import LaneByLane
 from .lane_lengths import INT32, RaggedLanes, Segments
@@ -58,14 +58,6 @@ def new_lanes(new_run: Callable[..., Batch], axis_name: Any, site: Any) -> Calla
         return LaneByLane(outer, lanes, axis_name, site)
 
     return new
-
-
-def flat_arguments(in_axes: Any, out_axes: Any, args: Any, kwargs: Any) -> tuple[list[Any], Any, list[Any]]:
-    """The arrays and containers among the arguments, the tree that has them as leaves, and the spec of each."""
-    leaves, tree = pytrees.flatten((args, kwargs), is_container)
-    positions = pytrees.unflatten(tree, range(len(leaves)))
-    specs = flat_axes("vmap", in_axes, positions[0], tree.children()[0].num_leaves)
-    return leaves, tree, specs + [_spec_of_keyword(x, (in_axes, out_axes)) for x in leaves[len(specs) :]]
 
 
 class ContainerMap:
@@ -254,22 +246,6 @@ def _need_spec(where: str, kind: ContainerKind, spec: Any) -> None:
             f"vmap: {kind.data_type.__name__} is mapped by {where} of type {kind.spec_type.__name__}, got {spec!r}.",
             hint=f"{own}None for one that all lanes share.",
         )
-
-
-def _spec_of_keyword(x: Any, axes: Any) -> Any:
-    """The spec of a keyword argument: 0, of a container the one of its type that the axes name."""
-    kind = container_kind(x)
-    if kind is None or kind.spec_type is int:
-        return 0
-    named = [spec for spec in pytrees.leaves(axes, is_spec) if type(spec) is kind.spec_type]
-    specs = [spec for i, spec in enumerate(named) if spec not in named[:i]]
-    if len(specs) != 1:
-        raise BadArgument(
-            f"vmap: a {kind.data_type.__name__} by keyword has the spec of that type that the axes name, and they name "
-            f"{'several' if specs else 'none'}.",
-            hint="pass it as a positional argument, with its spec in in_axes.",
-        )
-    return specs[0]
 
 
 def _made_of(y: Any, spec: Any) -> ContainerKind | None:

@@ -16,14 +16,14 @@ from ...effects.base.tracebacks import boundary, unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.loops import scan
 from ...effects.core.arrays import Array, as_array
-from ...effects.core.containers import holds_container, is_container, need_no_container, specs_in
+from ...effects.core.containers import holds_container, need_no_container, specs_in
 from ...effects.core.escaped_boxes import check_leaks
 from ...effects.core.named_axes import axis_tuple
 from ...effects.operations.foundations.shapes import move_axis, reshape
 from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.trees import pytrees
 from ..batching.batch import Batch, JvpDirections
-from ..batching.mapped_axes import dimension, flat_axes, flat_out_axes, lane_count, stacked
+from ..batching.mapped_axes import dimension, flat_arguments, flat_axes, flat_out_axes, lane_count, stacked
 from ..references.arguments import call_pure, positions_of, pure_of
 from ..references.reference import Ref
 
@@ -87,14 +87,12 @@ def vmap(
         if kwargs:
             more, kwargs_tree = pytrees.flatten(kwargs)
             leaves = leaves + more
-        if by_spec or (not tree.flat and holds_container(tree)) or (kwargs and holds_container(kwargs_tree)):
+        if by_spec or holds_container(tree, leaves) or (kwargs and holds_container(kwargs_tree)):
             return _over_containers(fun, settings, per_length, args, kwargs)
         axes = flat_axes("vmap", in_axes, args, tree.num_leaves) + ([0] * len(more) if kwargs else [])
         try:
             xs = [as_array(x) for x in leaves]
         except NotAnArray:
-            if any([is_container(x) for x in leaves]):
-                return _over_containers(fun, settings, per_length, args, kwargs)
             if not positions_of(leaves):
                 raise
             return _on_references(fun, settings, args, kwargs)
@@ -185,7 +183,7 @@ def _on_references(fun: Callable[..., Any], settings: Any, args: Any, kwargs: An
     One that is not mapped is read as one of the surroundings.
     """
     in_axes, out_axes, *rest, group = settings
-    leaves, tree, axes = container_map.flat_arguments(in_axes, out_axes, args, kwargs)
+    leaves, tree, axes = flat_arguments(in_axes, out_axes, args, kwargs)
     entering = [i for i, x in enumerate(leaves) if axes[i] is not None or not isinstance(x, Ref)]
     entering.sort(key=lambda i: not isinstance(leaves[i], Ref))  # first: elements may have other numbers of leaves
 
