@@ -248,9 +248,11 @@ _LATER = {
 _DECLARED = {
     "effects.control.composite": "Composite",
     "effects.control.debug_callbacks": "DebugCallback DebugPrint",
+    "effects.operations.linalg.eig": "Eig",
     "effects.operations.linalg.eigh": "Eigh",
     "effects.operations.linalg.lu": "Lu LuPivotsToPermutation",
     "effects.operations.linalg.qr": "Geqrf HouseholderProduct Ormqr Qr",
+    "effects.operations.linalg.schur": "Schur Hessenberg Tridiagonal",
     "effects.operations.linalg.svd": "Svd",
     "effects.operations.collectives.collective": "Psum Pprod Pmax Pmin Pbroadcast Ppermute AllGather PsumScatter "
     "AllToAll AxisIndex Pvary Punvary",

@@ -1,0 +1,174 @@
+"""Eigenvalues and eigenvectors of square matrices, which are complex."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import numpy as np
+
+from ...base.errors import MissingRule, NotDifferentiable
+from ...base.stack import perform
+from ...core.arrays import as_array
+from ...core.operation import operation, shared
+from ...types.array_type import array_type
+from ...types.dtypes import is_complex, to_complex
+from ..elementwise.arithmetic import abs as absolute
+from ..elementwise.arithmetic import add, div, mul, neg
+from ..elementwise.comparison import eq, select_n
+from ..elementwise.complex_parts import complex as complex_number
+from ..elementwise.complex_parts import conj, imag, real
+from ..elementwise.conversion import convert
+from ..foundations.shapes import full, reduce_sum
+from ..manipulation.creation import broadcasted_iota
+from ..manipulation.last_axes import OnLastAxes
+from ..reductions.reductions import argmax
+from .eigh import eigen_flops
+from .lapack import Routine, each_or_nan, info_type, or_nan, scipy_lapack, succeeded
+from .lu import Lu, lu_solve
+from .matrices import LAPACK, adjoint, check_matrices, columns_of, conjugate_dot, diagonal, inverse_gaps, product
+
+GEEV = Routine("geev")
+
+
+class EigImplementation(enum.Enum):
+    """How a device computes the eigenvalues of square matrices: a CPU by ``LAPACK``."""
+
+    CUSOLVER = "cusolver"
+    MAGMA = "magma"
+    LAPACK = "lapack"
+
+    def __repr__(self) -> str:
+        return f"EigImplementation.{self.name}"
+
+
+# x vr = vr diag(w), vl^H x = diag(w) vl^H: (w, vl, vr), with those of the vectors that are asked for; a vector has norm
+# 1, and its largest element is real; NaN where the iteration does not converge
+@operation
+class Eig(OnLastAxes):
+    left: bool
+    right: bool
+    differentiable: bool
+    multiple_results = True
+    dtypes = LAPACK
+    workload = "eigenvalues"
+    flops = eigen_flops
+
+    def result_type(op, x):
+        check_matrices("eig", x, square=True)
+        v = x.update(dtype=to_complex(x.dtype), weak=False)
+        return (v.update(shape=x.shape[:-1]), *[v] * (op.left + op.right))
+
+    def evaluate(op, x):
+        # not by NumPy, which may give the negative of what SciPy's LAPACK gives, and so compiled programs
+        return each_or_nan(lambda x: _of_one(op, x), op.result_type(array_type(x.shape, x.dtype)), x, stacked=False)
+
+    def jvp(op, primals, tangents):
+        (x,), (dx,) = primals, tangents
+        vectors = op.left or op.right
+        if vectors and not op.differentiable:
+            raise NotDifferentiable(
+                "eig: vectors have derivatives where eigenvalues differ and each has one element of the largest size.",
+                hint="lax.linalg.eig(x, enable_eigvec_derivs=True) takes that for granted; eigvals has a derivative.",
+            )
+        w, *vl, vr = perform(shared(Eig, op.left, True, op.differentiable), x)
+        dx = convert(dx, vr.dtype)
+        dw, dvr = _tangents(w, vr, dx, op.right)
+        dvl = [_tangents(conj(w), v, adjoint(dx), True)[1] for v in vl]
+        return (w, *vl, *[vr] * op.right), (dw, *dvl, *[dvr] * op.right)
+
+    def lower(op, emit, x):
+        if not x.type.size:
+            return tuple([emit.full(0, t) for t in emit.made])
+        w, v = shared(Eig, False, True, False).result_type(x.type)
+        modes = {"compute_left": "V" if op.left else "N", "compute_right": "V" if op.right else "N"}
+        values = [w] if is_complex(x.type.dtype) else [w.update(dtype=x.type.dtype)] * 2
+        *parts, vl, vr, info = GEEV(emit, x, types=(*values, v, v, info_type(x)), into={}, attributes=modes)
+        w = parts[0] if len(parts) == 1 else emit.decompose(complex_number, *parts)
+        ok = succeeded(emit, info)
+        return tuple([or_nan(emit, ok, y) for y in (w, *[vl] * op.left, *[vr] * op.right)])
+
+
+def _of_one(op: Eig, x: np.ndarray[Any, Any]) -> tuple[Any, ...]:
+    """The eigenvalues and vectors of one matrix. Raises LinAlgError: the iteration does not converge."""
+    if not np.isfinite(x).all():
+        raise np.linalg.LinAlgError
+    if not x.size:
+        return np.zeros(0), *[x] * (op.left + op.right)
+    *values, vl, vr, info = scipy_lapack("geev", x.dtype)(x, op.left, op.right)
+    if info:
+        raise np.linalg.LinAlgError
+    if len(values) == 1:
+        return values[0], *[vl] * op.left, *[vr] * op.right
+    w = values[0] + 1j * values[1]
+    return w, *[_paired(w, v) for v, wanted in ((vl, op.left), (vr, op.right)) if wanted]
+
+
+def _paired(w: Any, v: Any) -> Any:
+    """The vectors of a real matrix: those of conjugate eigenvalues stand as real and imaginary parts."""
+    first = np.flatnonzero(w.imag > 0)
+    y = v.astype(w.dtype)
+    y[:, first] = v[:, first] + 1j * v[:, first + 1]
+    y[:, first + 1] = y[:, first].conj()
+    return y
+
+
+def _tangents(w: Any, v: Any, dx: Any, vectors: bool) -> tuple[Any, Any]:
+    """The tangents of eigenvalues and of their vectors, if asked for: of norm 1, their largest element real.
+
+        p = v^-1 dx v,  dw = diag p,  u = v (f o p), f[i, j] = 1 / (w[j] - w[i]),  dv[j] = u[j] + c[j] v[j]
+
+    where c keeps the norm and the phase. Source: M. Giles, An extended collection of matrix derivative results (2008).
+    """
+    lu, _, permutation = perform(Lu(), v)
+    p = lu_solve(lu, permutation, product(dx, v))
+    dw = diagonal(p)
+    if not vectors:
+        return dw, None
+    u = product(v, mul(p, inverse_gaps(w, v.dtype)))
+    if not v.type.size:
+        return dw, u
+    rows = v.ndim - 2
+    largest = columns_of(argmax(absolute(v), rows, np.int32), v.shape[rows])
+    there = eq(broadcasted_iota(np.int32, v.shape, rows), largest)
+    at = lambda y: reduce_sum(select_n(there, full(y.type, 0), y), (rows,))
+    factor = complex_number(neg(real(conjugate_dot(v, u))), neg(div(imag(at(u)), real(at(v)))))
+    return dw, add(u, mul(v, columns_of(factor, v.shape[rows])))
+
+
+def eig(
+    x: Any,
+    *,
+    compute_left_eigenvectors: bool = True,
+    compute_right_eigenvectors: bool = True,
+    enable_eigvec_derivs: bool = False,
+    implementation: EigImplementation | None = None,
+    use_magma: bool | None = None,
+) -> list[Any]:
+    """The eigenvalues of square matrices, in no order, and their vectors: ``[w, vl, vr]``, all of them complex.
+
+        x @ vr == vr * w        vl^H @ x == w[:, None] * vl^H
+
+    Each vector has norm 1, and its largest element is real.
+    Shapes: ``x[*s, n, n] -> w[*s, n], vl[*s, n, n], vr[*s, n, n]``. Where the iteration does not converge, or there is
+    a NaN or an infinity, they are NaN.
+
+    Derivatives are those of distinct eigenvalues, and of vectors whose largest element is the only one of its size;
+    else they are infinite or NaN, or those of the element that was chosen.
+
+    Args:
+        compute_left_eigenvectors, compute_right_eigenvectors: which vectors there are in the list.
+        enable_eigvec_derivs: take that for granted; without it vectors have no derivative, as in JAX.
+        implementation, use_magma: there is LAPACK's alone, on a CPU.
+    Raises: ShapeMismatch: matrices that are not square. DTypeMismatch: neither 32- nor 64-bit floats or complex
+    numbers. MissingRule: another implementation. NotDifferentiable: a derivative of vectors that was not enabled.
+    Source: LAPACK, ``geev``.
+
+    >>> w, vr = eig(np.array([[0.0, 1.0], [-1.0, 0.0]]), compute_left_eigenvectors=False)
+    >>> w
+    Array([0.+1.j, 0.-1.j], dtype=complex128)
+    """
+    if implementation not in (None, EigImplementation.LAPACK):
+        raise MissingRule(f"eig: the implementation must be EigImplementation.LAPACK, got {implementation!r}.")
+    kind = bool(compute_left_eigenvectors), bool(compute_right_eigenvectors), bool(enable_eigvec_derivs)
+    return list(perform(shared(Eig, *kind), as_array(x)))
