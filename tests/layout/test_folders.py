@@ -66,6 +66,7 @@ LINE = (
     "api/probability",
     "api/lax",
     "api/scipy/special",
+    "api/scipy/stats",
     "api/scipy",
     "api/sharding",
     "api/experimental",

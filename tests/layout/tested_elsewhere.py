@@ -129,6 +129,7 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "lowering/xla/lazy.py": (("public_interface/test_names.py",), "which modules a new process has imported"),
 
     # api
+    "api/scipy/stats/": (("api/scipy/test_stats.py",), "SciPy's functions, one table of distributions"),
     "api/scipy/special/": (("api/scipy/test_special.py",), "SciPy's functions, one table with their bounds"),
     "api/launch/__main__.py": (("lowering/clients/test_processes.py",), "whatever is executed as several processes"),
     "api/": (("public_interface/test_names.py",), "names of functions that are tested where they are written"),

@@ -1,0 +1,179 @@
+"""Distributions of real numbers, each by the functions of its standard variable."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ... import numpy as hnp
+from ...nn.activations import log1mexp
+from .. import special
+from .families import POSITIVE, UNIT, Support, distribution
+
+__all__ = [
+    "beta", "cauchy", "chi2", "expon", "gamma", "gennorm", "gumbel_l", "gumbel_r", "laplace", "logistic", "norm",
+    "pareto", "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
+]  # fmt: skip
+
+LOG_TAU, LOG_PI = math.log(2 * math.pi), math.log(math.pi)
+
+norm = distribution(
+    "norm", "The normal distribution of mean ``loc`` and standard deviation ``scale``.",
+    logpdf=lambda z: -(z * z + LOG_TAU) / 2, cdf=special.ndtr, logcdf=special.log_ndtr,
+    sf=lambda z: special.ndtr(-z), logsf=lambda z: special.log_ndtr(-z), ppf=special.ndtri,
+    isf=lambda q: -special.ndtri(q),
+)  # fmt: skip
+
+uniform = distribution(
+    "uniform", "The uniform distribution between ``loc`` and ``loc + scale``.", support=UNIT,
+    logpdf=lambda z: z * 0, cdf=lambda z: z, ppf=lambda q: q,
+)  # fmt: skip
+
+expon = distribution(
+    "expon", "The exponential distribution from ``loc`` on, of mean ``loc + scale``.", support=POSITIVE,
+    logpdf=lambda z: -z, cdf=lambda z: -hnp.expm1(-z), logcdf=log1mexp, sf=lambda z: hnp.exp(-z), logsf=lambda z: -z,
+    ppf=lambda q: -hnp.log1p(-q),
+)  # fmt: skip
+
+laplace = distribution(
+    "laplace", "Laplace's distribution: exponential on both sides of ``loc``.",
+    logpdf=lambda z: -hnp.abs(z) - math.log(2.0),
+    cdf=lambda z: hnp.where(z < 0, hnp.exp(-hnp.abs(z)) / 2, 1 - hnp.exp(-hnp.abs(z)) / 2),
+)  # fmt: skip
+
+logistic = distribution(
+    "logistic", "The logistic distribution: its distribution function is ``expit``.",
+    arguments={"ppf": "x:loc scale", "isf": "x:loc scale"},
+    logpdf=lambda z: -hnp.abs(z) - 2 * hnp.log1p(hnp.exp(-hnp.abs(z))), cdf=special.expit,
+    sf=lambda z: special.expit(-z), ppf=special.logit, isf=lambda q: -special.logit(q),
+)  # fmt: skip
+
+
+def _tangent_turns(q: Any) -> Any:
+    """tan(pi (q - 1/2)), infinite at 0 and 1."""
+    tail = hnp.minimum(q, 1 - q)
+    inner = tail > 0
+    size = hnp.where(inner, 1 / hnp.tan(math.pi * hnp.where(inner, tail, 0.25)), hnp.inf)
+    return hnp.where(q == 0.5, 0, hnp.where(q < 0.5, -size, size))
+
+
+cauchy = distribution(
+    "cauchy", "Cauchy's distribution: that of the quotient of two centred normal variables.",
+    logpdf=lambda z: -LOG_PI - hnp.log1p(z * z), cdf=lambda z: hnp.arctan2(1.0, -z) / math.pi,
+    logcdf=lambda z: hnp.log(hnp.arctan2(1.0, -z)) - LOG_PI, sf=lambda z: hnp.arctan2(1.0, z) / math.pi,
+    logsf=lambda z: hnp.log(hnp.arctan2(1.0, z)) - LOG_PI, ppf=_tangent_turns, isf=lambda q: -_tangent_turns(q),
+)  # fmt: skip
+
+gumbel_l = distribution(
+    "gumbel_l", "Gumbel's distribution of the least of many values.", arguments={"ppf": "p:loc scale"},
+    logpdf=lambda z: z - hnp.exp(z), cdf=lambda z: -hnp.expm1(-hnp.exp(z)), logcdf=lambda z: log1mexp(hnp.exp(z)),
+    sf=lambda z: hnp.exp(-hnp.exp(z)), logsf=lambda z: -hnp.exp(z), ppf=lambda q: hnp.log(-hnp.log1p(-q)),
+)  # fmt: skip
+
+gumbel_r = distribution(
+    "gumbel_r", "Gumbel's distribution of the largest of many values.", arguments={"ppf": "p:loc scale"},
+    logpdf=lambda z: -z - hnp.exp(-z), cdf=lambda z: hnp.exp(-hnp.exp(-z)), logcdf=lambda z: -hnp.exp(-z),
+    sf=lambda z: -hnp.expm1(-hnp.exp(-z)), logsf=lambda z: log1mexp(hnp.exp(-z)), ppf=lambda q: -hnp.log(-hnp.log(q)),
+)  # fmt: skip
+
+pareto = distribution(
+    "pareto", "Pareto's distribution: the density is proportional to ``z**(-b - 1)`` from 1 on.", shapes="b",
+    support=Support(1.0, hnp.inf, 2.0), logpdf=lambda z, b: hnp.log(b) - (b + 1) * hnp.log(z),
+    cdf=lambda z, b: -hnp.expm1(-b * hnp.log(z)), logcdf=lambda z, b: log1mexp(b * hnp.log(z)),
+    sf=lambda z, b: hnp.exp(-b * hnp.log(z)), logsf=lambda z, b: -b * hnp.log(z),
+    ppf=lambda q, b: hnp.exp(-hnp.log1p(-q) / b),
+)  # fmt: skip
+
+
+def _log_of(p: Any, rest: Any) -> Any:
+    """log p of a probability ``p`` with ``rest = 1 - p``, each exact where it is small."""
+    small = p < 0.5
+    return hnp.where(small, hnp.log(hnp.where(small, p, 0.5)), hnp.log1p(hnp.where(small, -0.5, -rest)))
+
+
+def _gamma_parts(a: Any, z: Any) -> tuple[Any, Any]:
+    return special.gammainc(a, z), special.gammaincc(a, z)
+
+
+def _beta_parts(a: Any, b: Any, z: Any) -> tuple[Any, Any]:
+    return special.betainc(a, b, z), special.betainc(b, a, 1 - z)
+
+
+def _gamma_logpdf(z: Any, a: Any) -> Any:
+    return special.xlogy(a - 1, z) - z - special.gammaln(a)
+
+
+gamma = distribution(
+    "gamma", "The gamma distribution: the density is proportional to ``z**(a - 1) * exp(-z)``.", shapes="a",
+    support=POSITIVE, logpdf=_gamma_logpdf, cdf=lambda z, a: special.gammainc(a, z),
+    logcdf=lambda z, a: _log_of(*_gamma_parts(a, z)), sf=lambda z, a: special.gammaincc(a, z),
+    logsf=lambda z, a: _log_of(*_gamma_parts(a, z)[::-1]),
+)  # fmt: skip
+
+chi2 = distribution(
+    "chi2", "The sum of the squares of ``df`` standard normal variables.", shapes="df", support=POSITIVE,
+    logpdf=lambda z, df: _gamma_logpdf(z / 2, df / 2) - math.log(2.0),
+    cdf=lambda z, df: special.gammainc(df / 2, z / 2),
+    logcdf=lambda z, df: _log_of(*_gamma_parts(df / 2, z / 2)), sf=lambda z, df: special.gammaincc(df / 2, z / 2),
+    logsf=lambda z, df: _log_of(*_gamma_parts(df / 2, z / 2)[::-1]),
+)  # fmt: skip
+
+beta = distribution(
+    "beta", "The beta distribution: the density is proportional to ``z**(a - 1) * (1 - z)**(b - 1)``.", shapes="a b",
+    support=UNIT,
+    logpdf=lambda z, a, b: special.xlogy(a - 1, z) + special.xlog1py(b - 1, -z) - special.betaln(a, b),
+    cdf=lambda z, a, b: special.betainc(a, b, z), logcdf=lambda z, a, b: _log_of(*_beta_parts(a, b, z)),
+    sf=lambda z, a, b: special.betainc(b, a, 1 - z), logsf=lambda z, a, b: _log_of(*_beta_parts(a, b, z)[::-1]),
+)  # fmt: skip
+
+t = distribution(
+    "t", "Student's distribution with ``df`` degrees of freedom.", shapes="df",
+    logpdf=lambda z, df: (
+        -(df + 1) / 2 * hnp.log1p(z * z / df) - hnp.log(df) / 2 - special.betaln(hnp.full_like(df, 0.5), df / 2)
+    ),
+)  # fmt: skip
+
+
+def _gennorm_cdf(z: Any, beta: Any) -> Any:
+    tail = special.gammaincc(1 / beta, hnp.abs(z) ** beta) / 2
+    return hnp.where(z < 0, tail, 1 - tail)
+
+
+gennorm = distribution(
+    "gennorm", "The distribution whose density is proportional to ``exp(-abs(x)**beta)``.", shapes="beta", trailing="",
+    logpdf=lambda z, beta: hnp.log(beta / 2) - special.gammaln(1 / beta) - hnp.abs(z) ** beta, cdf=_gennorm_cdf,
+)  # fmt: skip
+
+
+def _log_mass(a: Any, b: Any) -> Any:
+    """The logarithm of the probability of a standard normal variable between a < b, in the nearer tail, if any."""
+    right = a > 0
+    low, high = hnp.where(right, -b, a), hnp.where(right, -a, b)
+    tail = high <= 0
+    top = special.log_ndtr(hnp.where(tail, high, 0))
+    inside = top + log1mexp(hnp.where(tail, top - special.log_ndtr(low), 1))
+    rest = special.ndtr(hnp.where(tail, -1, low)) + special.ndtr(-hnp.where(tail, 1, high))
+    return hnp.where(tail, inside, hnp.log1p(-rest))
+
+
+truncnorm = distribution(
+    "truncnorm", "The standard normal distribution on the condition that it lies between ``a`` and ``b``.",
+    shapes="a b", support=Support(lambda a, b: a, lambda a, b: b, lambda a, b: hnp.clip(0, a, b)),
+    logpdf=lambda z, a, b: -(z * z + LOG_TAU) / 2 - _log_mass(a, b),
+    cdf=lambda z, a, b: hnp.exp(_log_mass(a, z) - _log_mass(a, b)),
+    logcdf=lambda z, a, b: _log_mass(a, z) - _log_mass(a, b),
+    sf=lambda z, a, b: hnp.exp(_log_mass(z, b) - _log_mass(a, b)),
+    logsf=lambda z, a, b: _log_mass(z, b) - _log_mass(a, b),
+)  # fmt: skip
+
+vonmises = distribution(
+    "vonmises", "Von Mises' distribution of angles: the density is proportional to ``exp(kappa * cos(x))``.",
+    shapes="kappa", trailing="",
+    logpdf=lambda z, kappa: -2 * kappa * hnp.sin(z / 2) ** 2 - LOG_TAU - hnp.log(special.i0e(kappa)),
+)  # fmt: skip
+
+wrapcauchy = distribution(
+    "wrapcauchy", "Cauchy's distribution wrapped around the circle, of angles from 0 to 2 pi.", shapes="c", trailing="",
+    support=Support(0.0, 2 * math.pi, 1.0),
+    logpdf=lambda z, c: hnp.log1p(-c * c) - LOG_TAU - hnp.log((1 - c) ** 2 + 4 * c * hnp.sin(z / 2) ** 2),
+)  # fmt: skip

@@ -1,0 +1,36 @@
+"""Dirichlet's distribution of probabilities that sum to 1: the density is proportional to ``prod(x**(alpha - 1))``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import numpy as hnp
+from ...effects.base.errors import ShapeMismatch
+from ...numpy.arrays.argument_conversion import inexact_together
+from .. import special
+
+TOLERANCE = 1e-6  # how far the sum may be from 1
+
+
+def logpdf(x: Any, alpha: Any) -> Any:
+    """The logarithm of the density of the probabilities along the first axis of ``x``; -inf if they do not sum to 1.
+
+    Shapes: ``alpha: f[k]``, ``x: f[k, *s]``, or ``f[k-1, *s]`` without the last one, gives ``f[*s]``.
+    """
+    alpha = hnp.asarray(alpha)
+    if alpha.ndim != 1:
+        raise ShapeMismatch(f"dirichlet.logpdf: alpha must be a vector, got {alpha.type}.")
+    x = hnp.asarray(x)
+    if not x.ndim or x.shape[0] not in (len(alpha), len(alpha) - 1):
+        raise ShapeMismatch(f"dirichlet.logpdf: x must have {len(alpha)} rows as alpha, or one less, got {x.type}.")
+    if x.shape[0] != len(alpha):
+        x = hnp.concatenate([x, 1 - x.sum(0, keepdims=True)])
+    x, alpha = inexact_together("dirichlet.logpdf", x, hnp.reshape(alpha, (-1,) + (1,) * (x.ndim - 1)))
+    inside = hnp.all(x >= 0, axis=0) & (hnp.abs(x.sum(0) - 1) < TOLERANCE)
+    scale = special.gammaln(alpha).sum(0) - special.gammaln(alpha.sum(0))
+    return hnp.where(inside, special.xlogy(alpha - 1, hnp.where(inside, x, 0.5)).sum(0) - scale, -hnp.inf)
+
+
+def pdf(x: Any, alpha: Any) -> Any:
+    """``exp(logpdf(x, alpha))``."""
+    return hnp.exp(logpdf(x, alpha))

@@ -1,0 +1,131 @@
+"""Distributions as modules of functions, made of the functions of a standard variable by the laws that all share.
+
+    logpdf(x, loc, scale) == standard(z) - log(scale)  where  z = (x - loc) / scale,  and -inf outside of the support
+    cdf(x, loc, scale)    == standard(z),  ppf(q, loc, scale) == loc + scale * standard(q),  pdf == exp(logpdf)
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from ... import numpy as hnp
+from ...numpy.arrays.argument_conversion import inexact_together
+
+# Of a cumulative function: its values below and above the support.
+CUMULATIVE = {"cdf": (0.0, 1.0), "sf": (1.0, 0.0), "logcdf": (-hnp.inf, 0.0), "logsf": (0.0, -hnp.inf)}
+SENTENCES = {
+    "pdf": "The probability density.", "logpdf": "The logarithm of the probability density; -inf where that is 0.",
+    "pmf": "The probability of ``k``.", "logpmf": "The logarithm of the probability of ``k``; -inf where that is 0.",
+    "cdf": "The probability of values up to ``{0}``.", "logcdf": "``log(cdf({0}))``, without underflow.",
+    "sf": "The probability of values beyond ``{0}``.", "logsf": "``log(sf({0}))``, without underflow.",
+    "ppf": "The inverse of ``cdf``; NaN outside of [0, 1].", "isf": "The inverse of ``sf``; NaN outside of [0, 1].",
+    "entropy": "The expectation of ``-logpmf``.",
+}  # fmt: skip
+
+
+class Support(NamedTuple):
+    """Where a standard variable lies; ends may be functions of the shape parameters, ``inner`` is a value inside."""
+
+    low: Any
+    high: Any
+    inner: Any
+    whole: bool = False
+
+    def read(self, z: Any, shapes: Sequence[Any]) -> tuple[Any, Any, Any]:
+        """Where ``z`` is below and above the support, and ``z`` with ``inner`` where it is not in it."""
+        low, high, inner = (end(*shapes) if callable(end) else end for end in self[:3])
+        below, above = z < low, z > high
+        outside = (below | above | (z != hnp.floor(z))) if self.whole else below | above
+        return below, above, hnp.where(outside & ~hnp.isnan(z), inner, z)
+
+
+REALS = Support(-hnp.inf, hnp.inf, 0.0)
+POSITIVE = Support(0.0, hnp.inf, 1.0)
+UNIT = Support(0.0, 1.0, 0.5)
+COUNTS = Support(0.0, hnp.inf, 0.0, whole=True)
+
+
+def distribution(
+    name: str, doc: str, *, shapes: str = "", trailing: str = "loc scale", support: Support = REALS,
+    arguments: dict[str, str] | None = None, **standard: Callable[..., Any],
+) -> ModuleType:  # fmt: skip
+    """The module of a distribution, which can be imported by its name.
+
+    Args:
+        shapes: the names of the shape parameters.
+        trailing: those of ``loc`` and ``scale`` that there are.
+        arguments: kind -> the name of the function's first argument, where it is not ``x``, ``k`` or ``q``, and behind
+            a colon the trailing parameters, where they are others.
+        standard: kind -> the function of a standard variable and the shape parameters. ``logpdf`` or ``logpmf`` gives
+            ``pdf`` or ``pmf`` too.
+    """
+    module = ModuleType(f"{__package__}.{name}", doc)
+    words = shapes.split()
+    for kind, f in standard.items():
+        first, own, rest = (arguments or {}).get(kind, "").partition(":")
+        first = first or ("q" if kind in ("ppf", "isf") else "k" if support.whole else "x")
+        needed, optional = [first, *[w for w in words if w != first]], (rest if own else trailing).split()
+        for public in (kind, kind.removeprefix("log")) if kind in ("logpdf", "logpmf") else (kind,):
+            rule = _rule(public, f, support, len(words), "loc" in optional, "scale" in optional)
+            setattr(module, public, _function(module, public, needed, optional, rule))
+    sys.modules[module.__name__] = module
+    return module
+
+
+def _rule(kind: str, f: Callable[..., Any], support: Support, count: int, moved: bool, scaled: bool) -> Any:
+    """The function of promoted arrays: the law of its kind."""
+
+    def split(rest: Sequence[Any]) -> tuple[Any, Any, Any]:
+        return rest[:count], rest[count] if moved else 0, rest[-1] if scaled else 1
+
+    def standardised(x: Any, loc: Any, scale: Any) -> Any:
+        return (x - loc) / scale if scaled else x - loc if moved else x
+
+    def density(x: Any, *rest: Any) -> Any:
+        shapes, loc, scale = split(rest)
+        z = standardised(x, loc, scale)
+        _, _, safe = support.read(z, shapes)
+        y = f(safe, *shapes) - hnp.log(scale) if scaled else f(safe, *shapes)
+        y = y if support is REALS else hnp.where((safe != z) & ~hnp.isnan(z), -hnp.inf, y)
+        return y if kind.startswith("log") else hnp.exp(y)
+
+    def cumulative(x: Any, *rest: Any) -> Any:
+        shapes, loc, scale = split(rest)
+        z = standardised(x, loc, scale)
+        below, above, safe = support.read(hnp.floor(z) if support.whole else z, shapes)
+        lowest, highest = CUMULATIVE[kind]
+        y = f(safe, *shapes)
+        return y if support is REALS else hnp.where(below, lowest, hnp.where(above, highest, y))
+
+    def quantile(q: Any, *rest: Any) -> Any:
+        shapes, loc, scale = split(rest)
+        inside = (q >= 0) & (q <= 1)
+        return hnp.where(inside, f(hnp.where(inside, q, 0.5), *shapes) * scale + loc, hnp.nan)
+
+    laws = {"pdf": density, "pmf": density, "ppf": quantile, "isf": quantile, **dict.fromkeys(CUMULATIVE, cumulative)}
+    return laws.get(kind.removeprefix("log") if kind not in CUMULATIVE else kind, f)
+
+
+def _function(module: ModuleType, kind: str, needed: list[str], rest: list[str], rule: Callable[..., Any]) -> Any:
+    """The public function: its signature, name and docstring, and its arguments promoted and broadcast."""
+    name = f"{module.__name__.rpartition('.')[2]}.{kind}"
+    defaults = {"loc": 0, "scale": 1}
+    either = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(word, either) for word in needed]
+    parameters += [inspect.Parameter(word, either, default=defaults[word]) for word in rest]
+    signature = inspect.Signature(parameters)
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return rule(*inexact_together(name, *bound.args))
+
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    function.__name__ = function.__qualname__ = kind
+    function.__module__ = module.__name__
+    function.__doc__ = SENTENCES[kind].format(needed[0])
+    return function

@@ -1,0 +1,179 @@
+"""Kernel density estimates: a sum of equal normal densities around the points of a data set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ... import numpy as hnp
+from ... import random
+from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.trees.registration import register_pytree_node_class
+from ...lax.linalg import cholesky, triangular_solve
+from ...nn.normalization import logsumexp
+from .. import special
+
+LOG_TAU = math.log(2 * math.pi)
+
+
+@register_pytree_node_class
+@dataclass(frozen=True, init=False, eq=False)
+class gaussian_kde:
+    """The density of a data set of ``n`` points with ``d`` coordinates, smoothed by normal densities.
+
+        kde(x)[j] == sum(weights[i] * normal(x[:, j]; dataset[:, i], covariance) for i)
+
+    A pytree of its arrays.
+
+    Args:
+        dataset: ``f[d, n]``, or ``f[n]`` for numbers.
+        bw_method: the width relative to the covariance of the data: "scott" (``neff**(-1/(d+4))``, also None),
+            "silverman", a number, or a function of the estimate.
+        weights: one for each point, which are scaled to the sum 1.
+
+    Source: SciPy, ``gaussian_kde``.
+
+    >>> kde = gaussian_kde([0.0, 1.0, 2.0])
+    >>> kde(1.0).shape, bool(kde(1.0)[0] > kde(3.0)[0])
+    ((1,), True)
+    """
+
+    neff: Any
+    dataset: Any
+    weights: Any
+    covariance: Any
+    inv_cov: Any
+
+    def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:
+        data = hnp.atleast_2d(hnp.asarray(dataset))
+        data = data.astype(hnp.result_type(data, float))
+        if data.ndim != 2 or data.shape[1] < 2:
+            raise ShapeMismatch(f"gaussian_kde: the data must be several points, f[d, n], got {data.type}.")
+        count = data.shape[1]
+        if weights is None:
+            shares = hnp.full((count,), 1 / count, data.dtype)
+        else:
+            shares = hnp.asarray(weights).astype(data.dtype)
+            if shares.shape != (count,):
+                raise ShapeMismatch(f"gaussian_kde: each of {count} points must have a weight, got {shares.type}.")
+            shares = shares / shares.sum()
+        self._set("dataset", data)
+        self._set("weights", shares)
+        self._set("neff", 1 / (shares * shares).sum())
+        factor = self._factor(bw_method)
+        spread = hnp.atleast_2d(hnp.cov(data, bias=False, aweights=shares))
+        self._set("covariance", spread * factor**2)
+        unit = hnp.eye(self.d, dtype=data.dtype)
+        root = triangular_solve(cholesky(self.covariance), unit, left_side=True, lower=True)
+        self._set("inv_cov", root.T @ root)
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], None]:
+        """The arrays."""
+        return (self.neff, self.dataset, self.weights, self.covariance, self.inv_cov), None
+
+    @classmethod
+    def tree_unflatten(cls, aux_data: None, children: Any) -> gaussian_kde:
+        """The estimate with these arrays."""
+        kde = cls.__new__(cls)
+        for name, value in zip(cls.__dataclass_fields__, children):
+            kde._set(name, value)
+        return kde
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def _factor(self, method: Any) -> Any:
+        """The width relative to the standard deviation of the data."""
+        if method is None or method == "scott":
+            return self.neff ** (-1.0 / (self.d + 4))
+        if method == "silverman":
+            return (self.neff * (self.d + 2) / 4.0) ** (-1.0 / (self.d + 4))
+        if isinstance(method, Callable):  # type: ignore[arg-type]
+            return method(self)
+        if isinstance(method, str):
+            raise BadArgument(
+                f'gaussian_kde: bw_method must be "scott", "silverman", a number or a function, got {method!r}.'
+            )
+        return method
+
+    @property
+    def d(self) -> int:
+        """The number of coordinates."""
+        return int(self.dataset.shape[0])
+
+    @property
+    def n(self) -> int:
+        """The number of points."""
+        return int(self.dataset.shape[1])
+
+    def _points(self, points: Any) -> Any:
+        """Points as columns. Raises: ShapeMismatch: they have not ``d`` coordinates."""
+        found = hnp.atleast_2d(hnp.asarray(points)).astype(self.dataset.dtype)
+        if found.shape[0] == 1 and found.shape[1] == self.d != 1:  # one point
+            found = found.reshape(self.d, 1)
+        if found.shape[0] != self.d:
+            raise ShapeMismatch(f"gaussian_kde: points must have {self.d} coordinates, got {found.type}.")
+        return found
+
+    def _log_sum(self, centres: Any, weights: Any, points: Any, covariance: Any) -> Any:
+        """log of the sum of the normal densities at each of ``points``."""
+        factor = cholesky(covariance)
+        norm = self.d * LOG_TAU / 2 + hnp.log(hnp.diagonal(factor)).sum()
+        a, b = (triangular_solve(factor, v, left_side=True, lower=True) for v in (centres, points))
+        squares = ((a[:, :, None] - b[:, None, :]) ** 2).sum(0)
+        return logsumexp(-squares / 2, 0, weights[:, None]) - norm
+
+    def evaluate(self, points: Any) -> Any:
+        """The density at each of ``points: f[d, m]``."""
+        return hnp.exp(self.logpdf(points))
+
+    def __call__(self, points: Any) -> Any:
+        return self.evaluate(points)
+
+    def pdf(self, x: Any) -> Any:
+        """The density at each of ``x: f[d, m]``."""
+        return self.evaluate(x)
+
+    def logpdf(self, x: Any) -> Any:
+        """The logarithm of the density at each of ``x: f[d, m]``."""
+        return self._log_sum(self.dataset, self.weights, self._points(x), self.covariance)
+
+    def integrate_gaussian(self, mean: Any, cov: Any) -> Any:
+        """The integral of the density times a normal density."""
+        mean = hnp.atleast_1d(hnp.squeeze(hnp.asarray(mean))).astype(self.dataset.dtype)
+        cov = hnp.atleast_2d(hnp.asarray(cov)).astype(self.dataset.dtype)
+        if mean.shape != (self.d,) or cov.shape != (self.d, self.d):
+            raise ShapeMismatch(f"integrate_gaussian: there are {self.d} coordinates, got {mean.type} and {cov.type}.")
+        return hnp.exp(self._log_sum(self.dataset, self.weights, mean[:, None], self.covariance + cov))[0]
+
+    def integrate_box_1d(self, low: Any, high: Any) -> Any:
+        """The integral of the density of numbers from ``low`` to ``high``."""
+        if self.d != 1:
+            raise BadArgument(f"integrate_box_1d: the data must be numbers, got points with {self.d} coordinates.")
+        width = hnp.sqrt(self.covariance[0, 0])
+        low, high = ((hnp.asarray(end) - self.dataset[0]) / width for end in (low, high))
+        return (self.weights * (special.ndtr(high) - special.ndtr(low))).sum()
+
+    def integrate_kde(self, other: gaussian_kde) -> Any:
+        """The integral of the density times another."""
+        if other.d != self.d:
+            raise ShapeMismatch(f"integrate_kde: the points must have as many coordinates, got {self.d} and {other.d}.")
+        logs = self._log_sum(self.dataset, self.weights, other.dataset, self.covariance + other.covariance)
+        return (hnp.exp(logs) * other.weights).sum()
+
+    def resample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
+        """Samples ``f[d, *shape]`` of the density."""
+        which, noise = random.split(key)
+        chosen = random.choice(which, self.n, shape, p=self.weights)
+        normal = random.normal(noise, (self.d, *shape), self.dataset.dtype)
+        return self.dataset[:, chosen] + hnp.tensordot(cholesky(self.covariance), normal, 1)
+
+    def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> Any:
+        """Not there, as in JAX: use ``integrate_box_1d``, or samples. Raises: BadArgument, always."""
+        raise BadArgument("integrate_box: there are no integrals over boxes.", hint="see integrate_box_1d.")
+
+    def set_bandwidth(self, bw_method: Any = None) -> None:
+        """Not there: an estimate is immutable. Raises: BadArgument, always."""
+        raise BadArgument("set_bandwidth: an estimate is immutable.", hint="make another: gaussian_kde(data, width).")

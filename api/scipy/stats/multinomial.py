@@ -1,0 +1,23 @@
+"""The numbers of trials, of ``n``, with each of several outcomes of probabilities ``p``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import numpy as hnp
+from ...numpy.arrays.argument_conversion import inexact_together
+from .. import special
+
+
+def logpmf(x: Any, n: Any, p: Any) -> Any:
+    """The logarithm of the probability of the numbers along the last axis; -inf if they do not sum to ``n``."""
+    x, n = hnp.asarray(x), hnp.asarray(n)
+    right = hnp.all(x >= 0, axis=-1) & (x.sum(-1) == n)
+    counts, p = inexact_together("multinomial.logpmf", x, p)
+    terms = special.xlogy(counts, p) - special.gammaln(counts + 1)
+    return hnp.where(right, special.gammaln(n.astype(counts.dtype) + 1) + terms.sum(-1), -hnp.inf)
+
+
+def pmf(x: Any, n: Any, p: Any) -> Any:
+    """``exp(logpmf(x, n, p))``."""
+    return hnp.exp(logpmf(x, n, p))

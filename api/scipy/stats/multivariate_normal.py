@@ -1,0 +1,48 @@
+"""The normal distribution of vectors, of mean ``mean`` and covariance ``cov``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ... import numpy as hnp
+from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...lax.linalg import cholesky, triangular_solve
+
+LOG_TAU = math.log(2 * math.pi)
+
+
+def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
+    """The logarithm of the density of the vectors along the last axis of ``x``.
+
+    Shapes: ``x: f[*s, n], mean: f[*s, n], cov: f[*s, n, n]`` gives ``f[*s]``; they are broadcast. A ``cov`` of rank 0
+    is a multiple of the identity; with ``mean`` of rank 0 all are numbers, and ``x`` an array of them.
+
+    Raises: BadArgument: ``allow_singular`` is given, since the covariance must have an inverse.
+    """
+    if allow_singular is not None:
+        raise BadArgument("multivariate_normal.logpdf: allow_singular must be None: the covariance needs an inverse.")
+    dtype = hnp.result_type(x, mean, cov, float)
+    x, mean, cov = (hnp.asarray(v).astype(dtype) for v in (x, mean, cov))
+    if not mean.ndim:
+        return (-((x - mean) ** 2) / cov - LOG_TAU - hnp.log(cov)) / 2
+    n = mean.shape[-1]
+    y = x - mean
+    if not cov.ndim:
+        return -(y * y).sum(-1) / cov / 2 - n / 2 * (LOG_TAU + hnp.log(cov))
+    if cov.ndim < 2 or cov.shape[-2:] != (n, n):
+        raise ShapeMismatch(f"multivariate_normal.logpdf: cov must be {n} by {n} as mean has {n}, got {cov.type}.")
+    factor = cholesky(cov)
+    batch = hnp.broadcast_shapes(y.shape[:-1], cov.shape[:-2])
+    if cov.ndim == 2:  # one matrix serves all vectors, as columns
+        y = triangular_solve(factor, hnp.reshape(y, (-1, n)).T, left_side=True, lower=True)
+        squares = hnp.reshape((y * y).sum(0), batch)
+    else:
+        y, factor = hnp.broadcast_to(y, (*batch, n)), hnp.broadcast_to(factor, (*batch, n, n))
+        squares = (triangular_solve(factor, y[..., None], left_side=True, lower=True) ** 2).sum((-1, -2))
+    return -squares / 2 - n / 2 * LOG_TAU - hnp.log(hnp.diagonal(factor, axis1=-1, axis2=-2)).sum(-1)
+
+
+def pdf(x: Any, mean: Any, cov: Any) -> Any:
+    """``exp(logpdf(x, mean, cov))``."""
+    return hnp.exp(logpdf(x, mean, cov))

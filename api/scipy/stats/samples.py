@@ -1,0 +1,121 @@
+"""Statistics of samples: the most frequent value, ranks, the standard error of the mean."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from ... import numpy as hnp
+from ...effects.base.errors import BadArgument
+from ...effects.operations.foundations.shapes import canonical_axis
+from ...effects.types.dtypes import is_floating
+from ...interpreters.transformations.vmap import vmap
+
+__all__ = ["mode", "rankdata", "sem"]
+
+RANKS = ("average", "min", "max", "dense", "ordinal")
+
+
+class ModeResult(NamedTuple):
+    """What ``mode`` gives: the most frequent values, and how often they occur."""
+
+    mode: Any
+    count: Any
+
+
+def _row_mode(row: Any) -> tuple[Any, Any]:
+    """The least of the most frequent values of a vector, and its count; NaNs count as one value, the largest."""
+    row = hnp.sort(row)
+    ends = hnp.searchsorted(row, row, side="right") - hnp.searchsorted(row, row, side="left")
+    place = hnp.argmax(ends)
+    return row[place], ends[place]
+
+
+def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
+    """The most frequent value along an axis, the least of several, and how often it occurs. None flattens.
+
+    Raises: BadArgument: ``nan_policy`` is not "propagate".
+
+    >>> mode([3, 1, 3, 2]).mode.tolist(), mode([3, 1, 3, 2]).count.tolist()
+    (3, 2)
+    """
+    if nan_policy != "propagate":
+        raise BadArgument(f'mode: nan_policy must be "propagate", got {nan_policy!r}.')
+    a = hnp.asarray(a)
+    rank = a.ndim
+    if axis is None or not rank:
+        a, axis, rank = a.reshape(-1), 0, rank if keepdims else 1
+        shape: tuple[int, ...] = (1,) * rank if keepdims else ()
+    else:
+        axis = canonical_axis(axis, rank, "mode")
+        shape = tuple([1 if d == axis else n for d, n in enumerate(a.shape) if keepdims or d != axis])
+    if not a.shape[axis]:
+        dtype = hnp.result_type(a, float)
+        return ModeResult(hnp.full(shape, math.nan, dtype), hnp.zeros(shape, dtype))
+    rows = hnp.moveaxis(a, axis, -1).reshape(-1, a.shape[axis])
+    values, counts = vmap(_row_mode)(rows)
+    return ModeResult(values.reshape(shape), counts.reshape(shape))
+
+
+def _row_ranks(row: Any, method: str) -> Any:
+    order = hnp.argsort(row)
+    ordinal = hnp.argsort(order) + 1
+    if method == "ordinal":
+        return ordinal
+    ordered = row[order]
+    first = hnp.concatenate([hnp.ones(1, bool), ordered[1:] != ordered[:-1]])
+    dense = hnp.cumsum(first)[ordinal - 1]
+    if method == "dense":
+        return dense
+    low, high = hnp.searchsorted(ordered, row, side="left") + 1, hnp.searchsorted(ordered, row, side="right")
+    return low if method == "min" else high if method == "max" else (low + high) / 2
+
+
+def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Any:
+    """The ranks of values along an axis, from 1 on; None flattens. Rows with a NaN give NaN.
+
+    Args:
+        method: the rank of equal values: "average", "min" or "max" of theirs, "dense", where no rank is left out, or
+            "ordinal", where each has its own, in their order.
+
+    Raises: BadArgument: another method; ``nan_policy`` is not "propagate".
+
+    >>> rankdata([0, 2, 3, 2]).tolist()
+    [1.0, 2.5, 4.0, 2.5]
+    """
+    if nan_policy != "propagate" or method not in RANKS:
+        raise BadArgument(
+            f'rankdata: nan_policy must be "propagate", method of {", ".join(RANKS)}, got {nan_policy!r}, {method!r}.'
+        )
+    a = hnp.asarray(a)
+    if axis is None:
+        a, axis = a.reshape(-1), 0
+    if not a.size:
+        return hnp.zeros(a.shape, hnp.result_type(a, float))
+    rows = hnp.moveaxis(a, axis, -1)
+    ranks = vmap(lambda row: _row_ranks(row, method))(rows.reshape(-1, rows.shape[-1])).reshape(rows.shape)
+    ranks = ranks.astype(hnp.result_type(a, float)) if method == "average" else ranks
+    if is_floating(a.dtype):
+        bad = hnp.isnan(rows).any(-1, keepdims=True)
+        ranks = hnp.where(bad, hnp.nan, ranks.astype(hnp.result_type(a, float)))
+    return hnp.moveaxis(ranks, -1, axis)
+
+
+def sem(
+    a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False
+) -> Any:  # fmt: skip
+    """The standard error of the mean: ``std(a, ddof=ddof) / sqrt(n)`` along an axis; with "omit" NaNs do not count.
+
+    >>> sem([1.0, 3.0])
+    Array(1., dtype=float32)
+    """
+    a = hnp.asarray(a)
+    a = a.astype(hnp.result_type(a, float))
+    if axis is None:
+        a, axis = a.reshape(-1), 0
+    if nan_policy == "omit":
+        count = hnp.sum(~hnp.isnan(a), axis, keepdims=keepdims)
+        return hnp.nanstd(a, axis, ddof=ddof, keepdims=keepdims) / hnp.sqrt(count.astype(a.dtype))
+    if nan_policy != "propagate":
+        raise BadArgument(f'sem: nan_policy must be "propagate" or "omit", got {nan_policy!r}.')
+    return hnp.std(a, axis, ddof=ddof, keepdims=keepdims) / math.sqrt(a.shape[axis])

@@ -1,0 +1,225 @@
+"""Distributions and statistics against SciPy."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import handlax as hx
+from handlax import errors
+from handlax import numpy as hnp
+from handlax.scipy import stats
+
+RNG = np.random.default_rng(3)
+SIZE = 60
+DENSITY, CUMULATIVE = "logpdf pdf", "cdf logcdf sf logsf"
+MASS = "logpmf pmf"
+
+
+def between(low, high):
+    return RNG.uniform(low, high, SIZE)
+
+
+def whole(low, high):
+    return RNG.integers(low, high, SIZE).astype("float64")
+
+
+# name -> (functions of a value, quantile functions, values, shape parameters, whether there are loc and scale)
+CASES = {
+    "bernoulli": (MASS, "", whole(-2, 4), [between(0, 1)], "loc"),
+    "beta": (f"{DENSITY} {CUMULATIVE}", "", between(-0.5, 1.5), [between(0.5, 4), between(0.5, 4)], "loc scale"),
+    "betabinom": (MASS, "", whole(-2, 12), [whole(3, 9), between(0.5, 4), between(0.5, 4)], "loc"),
+    "binom": (MASS, "", whole(-2, 12), [whole(3, 9), between(0, 1)], "loc"),
+    "cauchy": (f"{DENSITY} {CUMULATIVE}", "ppf isf", between(-50, 50), [], "loc scale"),
+    "chi2": (f"{DENSITY} {CUMULATIVE}", "", between(-1, 9), [between(0.5, 9)], "loc scale"),
+    "expon": (f"{DENSITY} {CUMULATIVE}", "ppf", between(-1, 9), [], "loc scale"),
+    "gamma": (f"{DENSITY} {CUMULATIVE}", "", between(-1, 9), [between(0.5, 9)], "loc scale"),
+    "gennorm": (f"{DENSITY} cdf", "", between(-3, 3), [between(0.5, 4)], ""),
+    "geom": (MASS, "", whole(-2, 12), [between(0.05, 1)], "loc"),
+    "gumbel_l": (f"{DENSITY} {CUMULATIVE}", "ppf", between(-9, 3), [], "loc scale"),
+    "gumbel_r": (f"{DENSITY} {CUMULATIVE}", "ppf", between(-3, 9), [], "loc scale"),
+    "laplace": (f"{DENSITY} cdf", "", between(-9, 9), [], "loc scale"),
+    "logistic": (f"{DENSITY} cdf sf", "ppf isf", between(-40, 40), [], "loc scale"),
+    "nbinom": (MASS, "", whole(-2, 12), [between(0.5, 9), between(0.05, 1)], "loc"),
+    "norm": (f"{DENSITY} {CUMULATIVE}", "ppf isf", between(-12, 12), [], "loc scale"),
+    "pareto": (f"{DENSITY} {CUMULATIVE}", "ppf", between(0.5, 9), [between(0.5, 4)], "loc scale"),
+    "poisson": (f"{MASS} cdf", "", whole(-2, 12), [between(0.1, 20)], "loc"),
+    "t": (DENSITY, "", between(-9, 9), [between(0.5, 9)], "loc scale"),
+    "truncnorm": (f"{DENSITY} {CUMULATIVE}", "", between(-6, 6), [between(-5, -2), between(-1, 5)], "loc scale"),
+    "uniform": (f"{DENSITY} cdf", "ppf", between(-0.5, 1.5), [], "loc scale"),
+    "vonmises": (DENSITY, "", between(-3, 3), [between(0.1, 9)], ""),
+    "wrapcauchy": (DENSITY, "", between(-0.5, 6.5), [between(0.1, 0.9)], ""),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_functions_of_a_distribution(name):
+    of_values, of_probabilities, z, shapes, moved = CASES[name]
+    module, reference = getattr(stats, name), getattr(scipy.stats, name)
+    loc = [np.full(SIZE, 2.0)] if "loc" in moved else []
+    scale = [between(0.5, 2)] if "scale" in moved else []
+    x = z * (scale[0] if scale else 1) + (loc[0] if loc else 0)
+    q = np.append(between(-0.1, 1.1)[3:], [0.0, 0.5, 1.0])
+    for kind in of_values.split() + of_probabilities.split():
+        first = x if kind in of_values.split() else q
+        with np.errstate(all="ignore"):
+            expected = getattr(reference, kind)(first, *shapes, *loc, *scale)
+        found = getattr(module, kind)(first, *shapes, *loc, *scale)
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-300 if "log" in kind else 1e-15, err_msg=kind)
+        words = [*dict.fromkeys(inspect.signature(getattr(module, kind)).parameters)]
+        by_name = getattr(module, kind)(first, **dict(zip(words[1:], [*shapes, *loc, *scale])))
+        np.testing.assert_array_equal(by_name, found)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_are_finite_outside_of_the_support_and_those_of_scipy_s_logarithms_inside(name):
+    kinds, _, x, shapes, _ = CASES[name]
+    module, reference = getattr(stats, name), getattr(scipy.stats, name)
+    kind = kinds.split()[0]
+    places = range(len(shapes) + (kind == "logpdf"))
+    arguments = [x, *shapes] if kind == "logpdf" else [*shapes]
+    call = (lambda f, xs: f(*xs)) if kind == "logpdf" else (lambda f, xs: f(x, *xs))
+    if name in ("binom", "betabinom"):  # n is a number of trials
+        places = range(1, len(shapes))
+    for place in places:
+        y, slope = hx.jvp(lambda v: call(getattr(module, kind), [*arguments[:place], v, *arguments[place + 1 :]]),
+                          (arguments[place],), (np.ones(SIZE),))  # fmt: skip
+        assert np.isfinite(slope).all()
+        step = 1e-6
+        ends = [call(getattr(reference, kind), [*arguments[:place], arguments[place] + h, *arguments[place + 1 :]])
+                for h in (-step, step)]  # fmt: skip
+        inside = np.isfinite(y) & np.isfinite(ends[0]) & np.isfinite(ends[1])
+        quotient = (ends[1][inside] - ends[0][inside]) / (2 * step)
+        np.testing.assert_allclose(np.asarray(slope)[inside], quotient, rtol=2e-5, atol=1e-7)
+
+
+def test_a_distribution_is_a_module():
+    assert importlib.import_module("handlax.scipy.stats.norm") is stats.norm and inspect.ismodule(stats.norm)
+    assert pickle.loads(pickle.dumps(stats.norm.logpdf)) is stats.norm.logpdf
+    assert str(inspect.signature(stats.beta.logpdf)) == "(x, a, b, loc=0, scale=1)"
+    assert str(inspect.signature(stats.bernoulli.cdf)) == "(k, p)"
+    with pytest.raises(TypeError):
+        stats.norm.logpdf(1.0, mean=0.0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
+def test_dtypes_of_densities(dtype):
+    x = hnp.arange(4).astype(dtype)
+    assert stats.norm.logpdf(x).dtype == (dtype if "float" in dtype else "float32")
+    assert stats.norm.logpdf(x, hnp.float32(0)).dtype == hnp.promote_types(dtype, "float32")
+    assert stats.gamma.sf(x, 2.0).dtype == (dtype if "float" in dtype else "float32")
+
+
+def test_bernoulli_and_poisson():
+    k, p, q = np.array([-1.0, 0.0, 0.5, 1.0, 2.0]), np.array([0.3, 0.0, 1.0]), np.linspace(-0.5, 1.5, 9)
+    np.testing.assert_allclose(stats.bernoulli.cdf(k[:, None], p), scipy.stats.bernoulli.cdf(k[:, None], p))
+    assert np.isnan(stats.bernoulli.cdf(1.0, 2.0))
+    np.testing.assert_array_equal(stats.bernoulli.ppf(q[:, None], 0.3)[3:6], [[0], [0], [1]])
+    assert np.isnan(stats.bernoulli.ppf(q[[0, -1]], 0.3)).all()
+    mu, k = np.array([0.01, 0.5, 2, 9, 50, 99, 101, 500]), np.arange(1500)
+    logs = scipy.stats.poisson.logpmf(k[:, None], mu)
+    np.testing.assert_allclose(stats.poisson.entropy(mu), -(logs * np.exp(logs)).sum(0), rtol=1e-8)
+    assert np.isnan(stats.poisson.entropy(np.array([0.0, -1.0]))).all()
+    np.testing.assert_allclose(stats.poisson.entropy(mu=2.0, loc=3), scipy.stats.poisson.entropy(2.0), rtol=1e-6)
+
+
+def test_dirichlet():
+    alpha = between(0.5, 3)[:4]
+    x = RNG.dirichlet(alpha, 5).T
+    expected = [scipy.stats.dirichlet.logpdf(column, alpha) for column in x.T]
+    np.testing.assert_allclose(stats.dirichlet.logpdf(x, alpha), expected, rtol=1e-12)
+    np.testing.assert_allclose(stats.dirichlet.logpdf(x[:-1], alpha), expected, rtol=1e-11)
+    np.testing.assert_allclose(stats.dirichlet.pdf(x[:, 0], alpha), np.exp(expected[0]), rtol=1e-12)
+    assert stats.dirichlet.logpdf(x * 1.1, alpha)[0] == -np.inf
+    with pytest.raises(errors.ShapeMismatch, match="x must have 4 rows"):
+        stats.dirichlet.logpdf(x[:2], alpha)
+
+
+def test_multinomial():
+    n, p = 9, RNG.dirichlet(np.ones(4))
+    x = RNG.multinomial(n, p, 5)
+    np.testing.assert_allclose(stats.multinomial.logpmf(x, n, p), scipy.stats.multinomial.logpmf(x, n, p), rtol=1e-12)
+    np.testing.assert_allclose(stats.multinomial.pmf(x[0], n, p), scipy.stats.multinomial.pmf(x[0], n, p), rtol=1e-12)
+    assert stats.multinomial.pmf(x[0], n + 1, p) == 0
+
+
+@pytest.mark.parametrize("batch", [(), (5,), (2, 5)])
+def test_multivariate_normal(batch):
+    root = RNG.normal(size=(3, 3))
+    x, mean, cov = RNG.normal(size=(*batch, 3)), RNG.normal(size=3), root @ root.T + np.eye(3)
+    expected = scipy.stats.multivariate_normal(mean, cov).logpdf(x)
+    f = stats.multivariate_normal.logpdf
+    np.testing.assert_allclose(f(x, mean, cov), expected, rtol=1e-12)
+    np.testing.assert_allclose(f(x, mean, np.broadcast_to(cov, (*batch, 3, 3))), expected, rtol=1e-12)
+    np.testing.assert_allclose(stats.multivariate_normal.pdf(x, mean, cov), np.exp(expected), rtol=1e-12)
+    same = scipy.stats.multivariate_normal(mean, 2 * np.eye(3)).logpdf(x)
+    np.testing.assert_allclose(f(x, mean, 2.0), same, rtol=1e-6)
+    np.testing.assert_allclose(f(x, 0.5, 2.0), scipy.stats.norm.logpdf(x, 0.5, np.sqrt(2)), rtol=1e-12)
+    with pytest.raises(errors.ShapeMismatch, match="cov must be 3 by 3"):
+        f(x, mean, cov[:2])
+
+
+@pytest.mark.parametrize("shape", [(40,), (3, 40)])
+@pytest.mark.parametrize("method", [None, "silverman", 0.5, lambda kde: kde.neff ** -0.2])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_kernel_density_estimates(shape, method, weighted):
+    data, points = RNG.normal(size=shape), RNG.normal(size=(*shape[:-1], 7))
+    weights = between(0.5, 2)[:40] if weighted else None
+    ours, theirs = (module.gaussian_kde(data, method, weights) for module in (stats, scipy.stats))
+    np.testing.assert_allclose(ours(points), theirs(points), rtol=1e-10)
+    np.testing.assert_allclose(ours.logpdf(points), theirs.logpdf(points), rtol=1e-10)
+    np.testing.assert_allclose(ours.integrate_kde(ours), theirs.integrate_kde(theirs), rtol=1e-10)
+    mean, cov = np.ones(ours.d), 2 * np.eye(ours.d)
+    np.testing.assert_allclose(ours.integrate_gaussian(mean, cov), theirs.integrate_gaussian(mean, cov), rtol=1e-10)
+    if ours.d == 1:
+        box = ours.integrate_box_1d(-0.5, np.inf)
+        np.testing.assert_allclose(box, theirs.integrate_box_1d(-0.5, np.inf), rtol=1e-10)
+
+
+def test_kernel_density_estimates_are_trees_and_samples_follow_them():
+    data = RNG.normal(size=(2, 30))
+    kde = stats.gaussian_kde(data)
+    leaves, structure = hx.tree.flatten(kde)
+    again = hx.tree.unflatten(structure, leaves)
+    point = np.zeros((2, 1))
+    np.testing.assert_allclose(hx.jit(lambda kde: kde.pdf(point))(again), kde.pdf(point), rtol=1e-12)
+    samples = kde.resample(hx.random.key(0), (20_000,))
+    assert samples.shape == (2, 20_000) and kde.resample(hx.random.key(0)).shape == (2,)
+    np.testing.assert_allclose(hnp.cov(samples), np.cov(data, bias=True) + kde.covariance, rtol=0.1, atol=0.05)
+    for mistake in (lambda: stats.gaussian_kde([1.0]), lambda: kde(np.zeros((3, 4))), lambda: kde.set_bandwidth(),
+                    lambda: stats.gaussian_kde(data, "other"), lambda: kde.integrate_box_1d(0, 1)):  # fmt: skip
+        with pytest.raises(errors.HandlaxError):
+            mistake()
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_statistics_of_samples(axis, dtype):
+    x = RNG.integers(0, 4, (5, 6)).astype(dtype)
+    if dtype == "float32":
+        x[1, 2] = np.nan
+    for keepdims in (False, True):
+        found, expected = (module.mode(x, axis, keepdims=keepdims) for module in (stats, scipy.stats))
+        np.testing.assert_array_equal(found.mode, expected.mode)
+        np.testing.assert_array_equal(found.count, expected.count)
+    for method in ("average", "min", "max", "dense", "ordinal"):
+        found = stats.rankdata(x, method, axis=axis)
+        np.testing.assert_array_equal(found, scipy.stats.rankdata(x, method, axis=axis))
+    for policy in ("propagate", "omit"):
+        for ddof in (0, 1):
+            found = stats.sem(x, axis, ddof, policy)
+            np.testing.assert_allclose(found, scipy.stats.sem(x, axis, ddof, policy), rtol=1e-5)
+    assert stats.sem(x, 0, keepdims=True).shape == (1, 6)
+
+
+def test_statistics_of_nothing_and_of_other_policies():
+    assert np.isnan(stats.mode(np.zeros((0, 2))).mode).all() and stats.mode(np.zeros((0, 2))).count.tolist() == [0, 0]
+    assert stats.rankdata(np.zeros(0)).shape == (0,)
+    for f in (stats.mode, stats.rankdata, stats.sem):
+        with pytest.raises(errors.BadArgument, match="nan_policy must be"):
+            f([1.0, 2.0], nan_policy="raise")
