@@ -8,7 +8,7 @@ from typing import Any
 from ... import numpy as hnp
 from ...nn.activations import log1mexp
 from .. import special
-from .families import POSITIVE, UNIT, Support, distribution
+from .families import POSITIVE, UNIT, StandardRange, distribution
 
 __all__ = [
     "beta", "cauchy", "chi2", "expon", "gamma", "gennorm", "gumbel_l", "gumbel_r", "laplace", "logistic", "norm",
@@ -78,7 +78,7 @@ gumbel_r = distribution(
 
 pareto = distribution(
     "pareto", "Pareto's distribution: the density is proportional to ``z**(-b - 1)`` from 1 on.", shapes="b",
-    support=Support(1.0, hnp.inf, 2.0), logpdf=lambda z, b: hnp.log(b) - (b + 1) * hnp.log(z),
+    support=StandardRange(1.0, hnp.inf, 2.0), logpdf=lambda z, b: hnp.log(b) - (b + 1) * hnp.log(z),
     cdf=lambda z, b: -hnp.expm1(-b * hnp.log(z)), logcdf=lambda z, b: log1mexp(b * hnp.log(z)),
     sf=lambda z, b: hnp.exp(-b * hnp.log(z)), logsf=lambda z, b: -b * hnp.log(z),
     ppf=lambda q, b: hnp.exp(-hnp.log1p(-q) / b),
@@ -158,7 +158,7 @@ def _log_mass(a: Any, b: Any) -> Any:
 
 truncnorm = distribution(
     "truncnorm", "The standard normal distribution on the condition that it lies between ``a`` and ``b``.",
-    shapes="a b", support=Support(lambda a, b: a, lambda a, b: b, lambda a, b: hnp.clip(0, a, b)),
+    shapes="a b", support=StandardRange(lambda a, b: a, lambda a, b: b, lambda a, b: hnp.clip(0, a, b)),
     logpdf=lambda z, a, b: -(z * z + LOG_TAU) / 2 - _log_mass(a, b),
     cdf=lambda z, a, b: hnp.exp(_log_mass(a, z) - _log_mass(a, b)),
     logcdf=lambda z, a, b: _log_mass(a, z) - _log_mass(a, b),
@@ -174,6 +174,6 @@ vonmises = distribution(
 
 wrapcauchy = distribution(
     "wrapcauchy", "Cauchy's distribution wrapped around the circle, of angles from 0 to 2 pi.", shapes="c", trailing="",
-    support=Support(0.0, 2 * math.pi, 1.0),
+    support=StandardRange(0.0, 2 * math.pi, 1.0),
     logpdf=lambda z, c: hnp.log1p(-c * c) - LOG_TAU - hnp.log((1 - c) ** 2 + 4 * c * hnp.sin(z / 2) ** 2),
 )  # fmt: skip

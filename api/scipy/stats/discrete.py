@@ -7,13 +7,13 @@ from typing import Any
 
 from ... import numpy as hnp
 from .. import special
-from .families import COUNTS, Support, distribution
+from .families import COUNTS, StandardRange, distribution
 
 __all__ = ["bernoulli", "betabinom", "binom", "geom", "nbinom", "poisson"]
 
 bernoulli = distribution(
     "bernoulli", "1 with probability ``p``, else 0.", shapes="p", trailing="loc",
-    support=Support(0.0, 1.0, 0.0, whole=True), arguments={"cdf": "k:", "ppf": "q:"},
+    support=StandardRange(0.0, 1.0, 0.0, whole=True), arguments={"cdf": "k:", "ppf": "q:"},
     logpmf=lambda k, p: special.xlogy(k, p) + special.xlog1py(1 - k, -p),
     cdf=lambda k, p: hnp.where((p >= 0) & (p <= 1), hnp.where(k < 1, 1 - p, 1.0), hnp.nan),
     ppf=lambda q, p: hnp.where((p >= 0) & (p <= 1), hnp.where(q <= 1 - p, 0.0, 1.0), hnp.nan),
@@ -21,7 +21,7 @@ bernoulli = distribution(
 
 binom = distribution(
     "binom", "The number of successes among ``n`` trials of probability ``p``.", shapes="n p", trailing="loc",
-    support=Support(0.0, lambda n, p: n, 0.0, whole=True),
+    support=StandardRange(0.0, lambda n, p: n, 0.0, whole=True),
     logpmf=lambda k, n, p: (
         special.xlogy(k, p) + special.xlog1py(n - k, -p) - special.betaln(1 + n - k, 1 + k) - hnp.log1p(n)
     ),
@@ -29,7 +29,7 @@ binom = distribution(
 
 betabinom = distribution(
     "betabinom", "The number of successes among ``n`` trials of a probability with the distribution ``beta(a, b)``.",
-    shapes="n a b", trailing="loc", support=Support(0.0, lambda n, a, b: n, 0.0, whole=True),
+    shapes="n a b", trailing="loc", support=StandardRange(0.0, lambda n, a, b: n, 0.0, whole=True),
     logpmf=lambda k, n, a, b: (
         special.betaln(k + a, n - k + b) - special.betaln(a, b) - special.betaln(1 + n - k, 1 + k) - hnp.log1p(n)
     ),
@@ -37,7 +37,7 @@ betabinom = distribution(
 
 geom = distribution(
     "geom", "The number of trials of probability ``p`` up to the first success, which is counted.", shapes="p",
-    trailing="loc", support=Support(1.0, hnp.inf, 1.0, whole=True),
+    trailing="loc", support=StandardRange(1.0, hnp.inf, 1.0, whole=True),
     logpmf=lambda k, p: special.xlog1py(k - 1, -p) + hnp.log(p),
 )  # fmt: skip
 

@@ -27,7 +27,7 @@ SENTENCES = {
 }  # fmt: skip
 
 
-class Support(NamedTuple):
+class StandardRange(NamedTuple):
     """Where a standard variable lies; ends may be functions of the shape parameters, ``inner`` is a value inside."""
 
     low: Any
@@ -43,14 +43,14 @@ class Support(NamedTuple):
         return below, above, hnp.where(outside & ~hnp.isnan(z), inner, z)
 
 
-REALS = Support(-hnp.inf, hnp.inf, 0.0)
-POSITIVE = Support(0.0, hnp.inf, 1.0)
-UNIT = Support(0.0, 1.0, 0.5)
-COUNTS = Support(0.0, hnp.inf, 0.0, whole=True)
+REALS = StandardRange(-hnp.inf, hnp.inf, 0.0)
+POSITIVE = StandardRange(0.0, hnp.inf, 1.0)
+UNIT = StandardRange(0.0, 1.0, 0.5)
+COUNTS = StandardRange(0.0, hnp.inf, 0.0, whole=True)
 
 
 def distribution(
-    name: str, doc: str, *, shapes: str = "", trailing: str = "loc scale", support: Support = REALS,
+    name: str, doc: str, *, shapes: str = "", trailing: str = "loc scale", support: StandardRange = REALS,
     arguments: dict[str, str] | None = None, **standard: Callable[..., Any],
 ) -> ModuleType:  # fmt: skip
     """The module of a distribution, which can be imported by its name.
@@ -76,7 +76,7 @@ def distribution(
     return module
 
 
-def _rule(kind: str, f: Callable[..., Any], support: Support, count: int, moved: bool, scaled: bool) -> Any:
+def _rule(kind: str, f: Callable[..., Any], support: StandardRange, count: int, moved: bool, scaled: bool) -> Any:
     """The function of promoted arrays: the law of its kind."""
 
     def split(rest: Sequence[Any]) -> tuple[Any, Any, Any]:
