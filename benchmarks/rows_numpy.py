@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .sides import Side, seeded
-from .timing import Pair, Plan, Prepare, Row, timed
+from .timing import Pair, Plan, Prepare, Row, make_timer, timed
 
 X, Y = seeded(8), seeded(8, seed=1)
 SQUARE, INTEGERS = seeded(4, 4), np.arange(8, dtype=np.int32)
@@ -49,4 +50,69 @@ def _median(plan: Plan) -> Pair:
     return Pair(middle, 1.0, (f"{len(pairs)} functions; above a third: {len(notes)}", *notes))
 
 
-ROWS = [Row("eager numpy, 60 functions of f32[8], median", 1 / 3, _median, unit="ratio", beside=False)]
+@dataclass(frozen=True)
+class Call:
+    """A function of a namespace like NumPy's, with its arguments at each of three sizes."""
+
+    name: str
+    f: Callable[..., Any]
+    arguments: tuple[tuple[Any, ...], ...]
+
+
+def _vectors(count: int) -> tuple[tuple[Any, ...], ...]:
+    return tuple([tuple([seeded(n, seed=i) for i in range(count)]) for n in (100, 10_000, 1_000_000)])
+
+
+def _matrices(*columns: bool) -> tuple[tuple[Any, ...], ...]:
+    """Well conditioned square matrices of three sizes, positive definite; a column is a right-hand side."""
+    return tuple([
+        tuple([seeded(n, 1) if column else _definite(n) for column in columns or (False,)]) for n in (4, 32, 128)
+    ])  # fmt: skip
+
+
+def _definite(n: int) -> np.ndarray[Any, Any]:
+    x = seeded(n, n)
+    return x @ x.T / n + np.eye(n, dtype=np.float32)
+
+
+LARGE = [
+    *[Call(name, lambda np, x, f=name: getattr(np, f)(x), _vectors(1)) for name in (
+        "exp", "log", "sin", "tanh", "sqrt", "floor", "abs", "sum", "max", "argmax", "mean", "var", "cumsum", "cumprod",
+        "sort", "argsort", "median", "flip", "diff", "isnan", "any")],
+    *[Call(name, lambda np, x, y, f=name: getattr(np, f)(x, y), _vectors(2)) for name in (
+        "add", "multiply", "divide", "maximum", "power", "arctan2", "mod", "floor_divide", "less", "dot")],
+    Call("where", lambda np, x, y: np.where(x < y, x, y), _vectors(2)),
+    Call("concatenate", lambda np, x, y: np.concatenate([x, y]), _vectors(2)),
+    Call("fft", lambda np, x: np.fft.fft(x), _vectors(1)),
+    Call("rfft", lambda np, x: np.fft.rfft(x), _vectors(1)),
+    Call("matmul", lambda np, x, y: np.matmul(x, y), _matrices(False, False)),
+    Call("solve", lambda np, x, y: np.linalg.solve(x, y), _matrices(False, True)),
+    Call("inv", lambda np, x: np.linalg.inv(x), _matrices()),
+    Call("cholesky", lambda np, x: np.linalg.cholesky(x), _matrices()),
+    Call("qr", lambda np, x: np.linalg.qr(x), _matrices()),
+]  # fmt: skip
+
+
+def _beside_numpy(call: Call, arrays: tuple[Any, ...], plan: Plan) -> Pair:
+    """The times of handlax and of the faster of JAX and NumPy."""
+    pair = timed(_calls(call.f, arrays), check=None, samples_per_round=2)(plan)
+    prepare = lambda: lambda: call.f(np, *arrays)
+    timer = make_timer(prepare, lambda result: result, False)
+    own = statistics.median([timer.once() for _ in range(plan.rounds * 2)]) * 1e6
+    return Pair(pair.ours, min(pair.theirs, own), (f"{call.name}: NumPy {own:.3g} us, JAX {pair.theirs:.3g} us",))
+
+
+def _worst(plan: Plan) -> Pair:
+    pairs = {f"{call.name}, size {i}": _beside_numpy(call, arrays, plan)
+             for call in LARGE for i, arrays in enumerate(call.arguments, 1)}  # fmt: skip
+    slowest = sorted(pairs, key=lambda name: -pairs[name].ratio)
+    notes = [f"{name}: {pairs[name].ours:.3g} us, ratio {pairs[name].ratio:.2f} ({pairs[name].notes[0]})"
+             for name in slowest if pairs[name].ratio > 1.2]  # fmt: skip
+    worst = pairs[slowest[0]]
+    return Pair(worst.ours, worst.theirs, (f"{len(pairs)} calls; above 1.2: {len(notes)}", *notes[:24]))
+
+
+ROWS = [
+    Row("eager numpy, 60 functions of f32[8], median", 1 / 3, _median, unit="ratio", beside=False),
+    Row("eager numpy, 40 functions at three sizes beside the better of NumPy and JAX, worst", 1.5, _worst),
+]

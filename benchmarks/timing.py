@@ -96,9 +96,9 @@ def timed(
             check(*results)
         del results
         ends = (OURS.ready, THEIRS.ready)
-        timers = [_timer(prepare, end, cold) for prepare, end in zip(prepares, ends)]
+        timers = [make_timer(prepare, end, cold) for prepare, end in zip(prepares, ends)]
         if part is not None:
-            timers.append(_timer(part.make(), part.end, False))
+            timers.append(make_timer(part.make(), part.end, False))
         samples: list[list[float]] = [[] for _ in timers]
         gc.collect()
         long = cold and min([timer.count for timer in timers]) == 1
@@ -112,19 +112,19 @@ def timed(
 
 
 @dataclass(frozen=True)
-class _Timer:
+class Timer:
     """One sample: ``once`` is the seconds per call, over ``count`` calls."""
 
     count: int
     once: Callable[[], float]
 
 
-def _timer(prepare: Prepare, end: Callable[[Any], Any], cold: bool) -> _Timer:
+def make_timer(prepare: Prepare, end: Callable[[Any], Any], cold: bool) -> Timer:
     if cold:
         count = _batch(prepare)
-        return _Timer(count, lambda: _each([prepare() for _ in range(count)]))
+        return Timer(count, lambda: _each([prepare() for _ in range(count)]))
     count = _repetitions(prepare(), end)
-    return _Timer(count, lambda: _once(prepare(), count, end))
+    return Timer(count, lambda: _once(prepare(), count, end))
 
 
 def _batch(prepare: Prepare, target: float = 0.01) -> int:
