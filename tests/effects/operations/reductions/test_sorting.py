@@ -11,7 +11,7 @@ INTEGERS = np.array([0, 1, -1, 2**31 - 1, -(2**31), 5, 5, -7], np.int32)
 
 
 @pytest.mark.parametrize("values", [FLOATS, INTEGERS, INTEGERS.view(np.uint32)], ids=["f32", "i32", "u32"])
-@pytest.mark.parametrize("shape, axis", [((1000,), 0), ((300, 2), 0), ((2, 300), 1)])
+@pytest.mark.parametrize(("shape", "axis"), [((1000,), 0), ((300, 2), 0), ((2, 300), 1)])
 def test_long_axes_are_ordered_stably(values, shape, axis):
     x = np.random.default_rng(0).choice(values, shape)
     expected = np.argsort(x, axis=axis, kind="stable")
