@@ -248,17 +248,20 @@ _LATER = {
 _DECLARED = {
     "effects.control.composite": "Composite",
     "effects.control.debug_callbacks": "DebugCallback DebugPrint",
+    "effects.operations.linalg.cholesky": "Cholesky",
+    "effects.operations.linalg.determinant": "Determinant LogDeterminant",
     "effects.operations.linalg.eig": "Eig",
     "effects.operations.linalg.eigh": "Eigh",
     "effects.operations.linalg.lu": "Lu LuPivotsToPermutation",
     "effects.operations.linalg.qr": "Geqrf HouseholderProduct Ormqr Qr",
     "effects.operations.linalg.schur": "Schur Hessenberg Tridiagonal",
+    "effects.operations.linalg.solve": "Solve",
     "effects.operations.linalg.svd": "Svd",
+    "effects.operations.linalg.triangular": "TriangularSolve",
     "effects.operations.collectives.collective": "Psum Pprod Pmax Pmin Pbroadcast Ppermute AllGather PsumScatter "
     "AllToAll AxisIndex Pvary Punvary",
     "effects.operations.fft": "Fft",
     "effects.operations.indexing.relocation": "Relocate",
-    "effects.operations.linalg": "Cholesky TriangularSolve",
     "effects.operations.reductions.generic_reduce": "Reduce",
     "effects.operations.reductions.softmax": "Softmax",
     "effects.operations.special.special_functions": "Digamma Igamma IgammaGradA Igammac Lgamma Polygamma "

@@ -1,6 +1,6 @@
 """``handlax.numpy``: NumPy's functions under JAX's names, composed of operations.
 
-Folders and files are chapters of NumPy's reference; what a chapter exports is its ``__all__``. The file ``linalg`` is
+Folders and files are chapters of NumPy's reference; what a chapter exports is its ``__all__``. The folder ``linalg`` is
 ``handlax.numpy.linalg``; this folder's files may import those of all sub-folders.
 """
 

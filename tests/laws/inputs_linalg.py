@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from handlax.effects.operations.linalg.cholesky import Cholesky
+from handlax.effects.operations.linalg.determinant import Determinant, LogDeterminant
 from handlax.effects.operations.linalg.lu import Lu, LuPivotsToPermutation
 from handlax.effects.operations.linalg.qr import Geqrf, HouseholderProduct, Ormqr, Qr
+from handlax.effects.operations.linalg.solve import Solve
 from handlax.effects.operations.linalg.triangular import TriangularSolve
 from handlax.effects.types import dtypes
 
@@ -49,6 +51,14 @@ SOLUTIONS = [
             (((3, 3), (3, 2)), ((2, 3, 3), (2, 3, 4))) if left else (((3, 3), (2, 3)), ((2, 3, 3), (2, 4, 3))),
         )
         for left, *flags in product((False, True), repeat=5)
+    ],
+    *[
+        Case(Solve(flag), (MATRIX, PLAIN), (((3, 3), (3, 2)), ((2, 4, 4), (2, 4, 1)), ((0, 0), (0, 2))))
+        for flag in (False, True)
+    ],
+    *[
+        Case(op(), (MATRIX,), (((3, 3),), ((2, 4, 4),), ((2, 2),), ((2, 0, 0),)))
+        for op in (Determinant, LogDeterminant)
     ],
 ]
 

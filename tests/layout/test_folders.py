@@ -60,6 +60,7 @@ LINE = (
     "api/numpy/arrays",
     "api/numpy/mathematics",
     "api/numpy/statistics",
+    "api/numpy/linalg",
     "api/numpy",
     "api/random",
     "api/nn",

@@ -11,10 +11,8 @@ from helpers.package_source import PACKAGE, classes, name, tree
 SAME_MODULE_NAME = {
     "api/core.py": "public under JAX's name, handlax.core",
     "api/extend/core.py": "public under JAX's name, handlax.extend.core",
-    "api/lax/linalg.py": "public under JAX's name, handlax.lax.linalg",
     "api/numpy/fft.py": "public under NumPy's name, handlax.numpy.fft",
     "api/scipy/fft.py": "public under SciPy's name, handlax.scipy.fft",
-    "api/numpy/linalg.py": "public under NumPy's name, handlax.numpy.linalg",
 }
 
 

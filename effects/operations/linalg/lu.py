@@ -128,7 +128,6 @@ class LuPivotsToPermutation:
     size: int
     dtypes = frozenset({int32})
     flops = data_movement
-    name = "lu_pivots_to_permutation"
     jvp = zero
 
     def result_type(op, pivots):

@@ -73,7 +73,6 @@ class Geqrf:
 @operation
 class HouseholderProduct:
     dtypes = LAPACK
-    name = "householder_product"
     exempt = {"jvp": _NO_DERIVATIVE}
     flops = factorisation_flops
 

@@ -1,0 +1,127 @@
+"""Norms of vectors and matrices, and what singular values say of a matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.operations.elementwise.arithmetic import abs as _abs
+from ...effects.operations.elementwise.arithmetic import mul, sqrt
+from ...effects.operations.elementwise.comparison import ne
+from ...effects.operations.elementwise.complex_parts import conj, real
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations import shapes
+from ...effects.operations.foundations.shapes import axes_listed, canonical_axis
+from ...effects.types import dtypes
+from ..arrays.argument_conversion import axes_of, inexact, kept_shape, like
+from ..mathematics import reductions
+from ..mathematics.arithmetic import power
+
+__all__ = ["matrix_norm", "norm", "vector_norm"]
+
+
+_SINGULAR = ("nuc", 2, -2)
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """The norm of vectors or matrices along an axis or two; ``sqrt(sum(abs(x)**2))`` unless ``ord`` says otherwise.
+
+    ``ord`` of vectors is a number (0 counts nonzero elements, ``inf`` and ``-inf`` give the largest and smallest
+    magnitude); of matrices "fro", 1, -1, ``inf`` or ``-inf``.
+    Raises: BadArgument: another order. Source: NumPy, ``linalg.norm``.
+
+    >>> from handlax.numpy import array
+    >>> norm(array([3.0, 4.0]))
+    Array(5., dtype=float32)
+    """
+    x = inexact(x)
+    rank = len(x.type.shape)
+    axes = tuple(range(rank)) if axis is None else _given(axis, rank)
+    if axis is None and ord is None:
+        return _kept(_root(x, axes), x, axes, keepdims)
+    if axis is None and rank not in (1, 2):
+        raise ShapeMismatch(
+            f"norm: an order without axes is for vectors and matrices, got {x.type}.", hint="name the axes."
+        )
+    if len(axes) == 1:
+        return _kept(_vector(x, 2 if ord is None else ord, axes), x, axes, keepdims)
+    if len(axes) == 2:
+        return _kept(_matrix(x, "fro" if ord is None else ord, axes), x, tuple(sorted(axes)), keepdims)
+    raise BadArgument(f"norm: one axis or two are needed, got {axis}.")
+
+
+def _given(axis: Any, rank: int) -> tuple[int, ...]:
+    """Axes counted from the front, in the order in which they are given."""
+    return tuple([canonical_axis(d, rank, "norm") for d in axes_listed(axis)])
+
+
+def _kept(y: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    return shapes.reshape(y, kept_shape(x.type.shape, axes)) if keepdims else y
+
+
+def _squares(x: Any) -> Any:
+    return real(mul(x, conj(x))) if dtypes.is_complex(x.type.dtype) else mul(x, x)
+
+
+def _root(x: Any, axes: tuple[int, ...]) -> Any:
+    return sqrt(reductions.sum(_squares(x), axes))
+
+
+def _vector(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
+    if isinstance(ord, str):
+        raise BadArgument(f"norm: the order of a vector norm is a number, got {ord!r}.")
+    if ord == 2:
+        return _root(x, axes)
+    size = _abs(x)
+    if ord == float("inf"):
+        return reductions.max(size, axes, initial=0)
+    if ord == -float("inf"):
+        return reductions.min(size, axes)
+    if ord == 0:
+        return reductions.sum(ne(x, like(x, 0)), axes, dtype=size.type.dtype)
+    if ord == 1:
+        return reductions.sum(size, axes)
+    y = power(reductions.sum(power(size, ord), axes), 1.0 / ord)
+    return convert(y, size.type.dtype)
+
+
+def _matrix(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
+    row, column = axes
+    if row == column:
+        raise BadArgument(f"norm: the axes of a matrix must differ, got {axes}.")
+    if ord == "fro":
+        return _root(x, tuple(sorted(axes)))
+    if ord in _SINGULAR:
+        raise BadArgument(
+            f"norm: the order {ord!r} is made of singular values.", hint="orders fro, 1, -1, inf and -inf are sums."
+        )
+    if ord not in (1, -1, float("inf"), -float("inf")):
+        raise BadArgument(f"norm: the order of a matrix norm is fro, 1, -1, inf or -inf, got {ord!r}.")
+    summed, left = (row, column) if abs(ord) == 1 else (column, row)
+    totals = reductions.sum(_abs(x), summed)
+    rest = left - (left > summed)
+    return reductions.max(totals, rest, initial=0) if ord > 0 else reductions.min(totals, rest)
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """The norm of all elements, or of vectors along the axes. Source: the array API standard, ``vector_norm``.
+
+    >>> from handlax.numpy import array
+    >>> vector_norm(array([3.0, 4.0]), ord=1)
+    Array(7., dtype=float32)
+    """
+    x = inexact(x)
+    axes = axes_of(axis, len(x.type.shape), "vector_norm")
+    return _kept(_vector(x, ord, axes), x, axes, keepdims)
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """The norm of matrices, the last two dimensions. Source: the array API standard, ``matrix_norm``.
+
+    >>> from handlax.numpy import eye
+    >>> matrix_norm(eye(4))
+    Array(2., dtype=float32)
+    """
+    return norm(x, ord, (-2, -1), keepdims)
+
+

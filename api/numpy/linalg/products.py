@@ -1,0 +1,137 @@
+"""Products and powers of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.operations.foundations import shapes
+from ...effects.operations.foundations.shapes import canonical_axis
+from ...interpreters.core.eager_programs import eager_program
+from ..arrays import building_matrices, shape_manipulation
+from ..arrays.argument_conversion import array_of
+from ..mathematics import matrix_products
+from ..mathematics.einstein_summation import einsum
+from .solutions import inv
+
+__all__ = [
+    "cross", "diagonal", "matmul", "matrix_power", "matrix_transpose", "multi_dot", "outer", "tensordot", "trace",
+    "vecdot",
+]  # fmt: skip
+
+
+def matrix_power(a: Any, n: int) -> Any:
+    """The product of ``n`` square matrices, by squaring: ``matrix_power(a, 3) == a @ a @ a``.
+
+    A negative power is that of the inverse. Source: NumPy, ``linalg.matrix_power``.
+
+    >>> from handlax.numpy import array
+    >>> matrix_power(array([[1, 1], [0, 1]]), 5)
+    Array([[1, 5],
+           [0, 1]], dtype=int32)
+    """
+    x = array_of(a)
+    if len(x.type.shape) < 2 or x.type.shape[-1] != x.type.shape[-2]:
+        raise ShapeMismatch(f"matrix_power: square matrices are needed, got {x.type}.")
+    n = n.__index__()
+    if n < 0:
+        x, n = inv(x), -n
+    if n == 0:
+        return shapes.broadcast(building_matrices.eye(x.type.shape[-1], dtype=x.type.dtype), x.type.shape)
+    found = None
+    while True:
+        if n & 1:
+            found = x if found is None else matrix_products.matmul(found, x)
+        n >>= 1
+        if not n:
+            return found
+        x = matrix_products.matmul(x, x)
+
+
+def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
+    """The product of several matrices in a cheap order; the first and last may be vectors.
+
+    >>> from handlax.numpy import ones
+    >>> multi_dot([ones((2, 9)), ones((9, 9)), ones((9, 1))]).shape
+    (2, 1)
+    """
+    xs = [array_of(x) for x in arrays]
+    if len(xs) < 2:
+        raise BadArgument(f"multi_dot: at least two arrays are needed, got {len(xs)}.")
+    if any(x.ndim != 2 for x in xs[1:-1]) or not {xs[0].ndim, xs[-1].ndim} <= {1, 2}:
+        raise ShapeMismatch(f"multi_dot: operands must be matrices, got {', '.join(str(x.type) for x in xs)}.")
+    if len(xs) == 2:
+        return matrix_products.matmul(*xs, precision=precision)
+    letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    words = [letters[i : i + 2] for i in range(len(xs))]
+    words[0] = words[0] if xs[0].ndim == 2 else words[0][1]
+    words[-1] = words[-1] if xs[-1].ndim == 2 else words[-1][0]
+    result = (letters[0] if xs[0].ndim == 2 else "") + (letters[len(xs)] if xs[-1].ndim == 2 else "")
+    return einsum(f"{','.join(words)}->{result}", *xs, precision=precision)
+
+
+def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """``numpy.matmul``. Source: the array API standard, ``linalg.matmul``."""
+    return matrix_products.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def matrix_transpose(x: Any, /) -> Any:
+    """The last two dimensions exchanged. Source: the array API standard, ``matrix_transpose``."""
+    return shape_manipulation.matrix_transpose(x)
+
+
+@eager_program
+def outer(x1: Any, x2: Any, /) -> Any:
+    """``outer(x, y)[i, j] == x[i] * y[j]``, of vectors. Source: the array API standard, ``linalg.outer``.
+
+    Raises: ShapeMismatch: an operand is no vector.
+
+    >>> from handlax.numpy import ones
+    >>> outer(ones(2), ones(3)).shape
+    (2, 3)
+    """
+    x, y = array_of(x1), array_of(x2)
+    if x.ndim != 1 or y.ndim != 1:
+        raise ShapeMismatch(f"outer: vectors are needed, got {x.type} and {y.type}.")
+    return matrix_products.outer(x, y)
+
+
+def tensordot(
+    x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None, preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """``numpy.tensordot``. Source: the array API standard, ``linalg.tensordot``."""
+    return matrix_products.tensordot(
+        x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type, out_sharding=out_sharding
+    )
+
+
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """``numpy.vecdot``. Source: the array API standard, ``linalg.vecdot``."""
+    return matrix_products.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
+
+
+@eager_program
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """The vector product along an axis of size 3. Source: the array API standard, ``linalg.cross``.
+
+    Raises: ShapeMismatch: vectors have another size.
+    """
+    x, y = array_of(x1), array_of(x2)
+    for v in (x, y):
+        if v.type.shape[canonical_axis(axis, v.ndim, "cross")] != 3:
+            raise ShapeMismatch(f"cross: vectors must have 3 components along axis {axis}, got {x.type} and {y.type}.")
+    return matrix_products.cross(x, y, axis=axis)
+
+
+@eager_program
+def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    """The diagonals of matrices, the last two dimensions. Source: the array API standard, ``linalg.diagonal``."""
+    return building_matrices.diagonal(x, offset, -2, -1)
+
+
+@eager_program
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """The sums of the diagonals of matrices, the last two dimensions. Source: the array API standard, ``trace``."""
+    return matrix_products.trace(x, offset, -2, -1, dtype)

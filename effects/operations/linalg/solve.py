@@ -1,0 +1,92 @@
+"""Linear systems with any square matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...base.errors import DTypeMismatch, ShapeMismatch
+from ...base.stack import perform
+from ...core.operation import operation, shared
+from ...types.array_type import array_type
+from ..elementwise.arithmetic import neg, sub
+from ..foundations.shapes import move_axis, reshape
+from ..manipulation.slicing import axis_at
+from .lapack import each_matrix, scipy_lapack
+from .lu import Lu, factorisation_flops, lu_solve, permuted
+from .matrices import LAPACK, check_matrices, flipped, product
+
+
+def _substituted(x: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any]]:
+    """The solution for one matrix by its factors, with infinities and NaNs where a pivot is 0."""
+    lu, pivots, _ = scipy_lapack("getrf", x.dtype)(x)
+    solve = scipy_lapack("trsm", x.dtype)
+    inner = solve(1.0, lu, b[permuted(pivots, len(b))], lower=True, diag=True)
+    return (solve(1.0, lu, inner),)
+
+
+# x y = b, or with the transpose of x
+@operation
+class Solve:
+    transposed: bool
+    dtypes = LAPACK
+    flops = factorisation_flops
+
+    def result_type(op, x, b):
+        check_matrices("solve", x, square=True)
+        if b.dtype != x.dtype:
+            raise DTypeMismatch(f"solve: operands must have one dtype, got {x} and {b}.")
+        if len(b.shape) != len(x.shape) or b.shape[:-1] != x.shape[:-1]:
+            raise ShapeMismatch(
+                f"solve: the right side must have a row for each row of the matrix, and its leading sizes, got {x} "
+                f"and {b}."
+            )
+        return b
+
+    def evaluate(op, x, b):
+        x = np.swapaxes(x, -1, -2) if op.transposed else x
+        try:
+            return np.linalg.solve(x, b)
+        except np.linalg.LinAlgError:
+            return each_matrix(_substituted, [array_type(b.shape, b.dtype)], x, b)[0]
+
+    def batch(op, dims, x, b):
+        p, q = dims
+        if p is not None:
+            size = x.type.shape[p]
+            return perform(op, move_axis(x, p, 0), axis_at(b, q, 0, size)), 0
+        rank = len(x.type.shape)
+        wide = move_axis(b, q, rank)  # lanes become columns of one system
+        lanes = wide.type.shape
+        return reshape(perform(op, x, reshape(wide, (*lanes[:-2], lanes[-2] * lanes[-1]))), lanes), rank
+
+    def jvp(op, primals, tangents):
+        # x dy = db - dx y
+        (x, b), (dx, db) = primals, tangents
+        y = perform(op, x, b)
+        if dx is not None:
+            change = product(flipped(dx) if op.transposed else dx, y)
+            db = neg(change) if db is None else sub(db, change)
+        return y, perform(op, x, db)  # the compiler factorises x once
+
+    def transpose(op, ct, x, b, *, wrt):
+        return perform(shared(Solve, not op.transposed), x, ct)
+
+    def lower(op, emit, x, b):
+        if not b.type.size:
+            return b
+
+        def by_factors(x: Any, b: Any) -> Any:
+            lu, _, permutation = perform(Lu(), x)
+            return lu_solve(lu, permutation, b, op.transposed)
+
+        return emit.decompose(by_factors, x, b)
+
+
+def solve(x: Any, b: Any) -> Any:
+    """The solution of ``x @ y == b``, for matrices with equal leading dimensions."""
+    return perform(_solve, x, b)
+
+
+_solve = Solve(False)

@@ -1,0 +1,113 @@
+"""Linear systems, determinants and factors, against NumPy."""
+
+import numpy as np
+import pytest
+from helpers.matrices import matrix, residual
+
+import handlax as hx
+from handlax import numpy as hnp
+
+WAYS = pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "compiled"])
+DTYPES = pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+
+
+@WAYS
+@DTYPES
+@pytest.mark.parametrize(("left", "right"), [
+    ((5, 5), (5,)), ((5, 5), (5, 2)), ((3, 5, 5), (5,)), ((5, 5), (3, 5, 2)), ((3, 5, 5), (2, 1, 5, 2)),
+    ((0, 0), (0, 2)), ((0, 2, 2), (2, 3)),
+])  # fmt: skip
+def test_solutions_are_numpys(left, right, dtype, way):
+    a, b = matrix(left, dtype) + 3 * np.eye(left[-1], dtype=dtype), matrix(right, dtype, 1)
+    x = way(hnp.linalg.solve)(a, b)
+    expected = np.linalg.solve(a, b)
+    np.testing.assert_allclose(x, expected, rtol=1e3 * np.finfo(dtype).eps, atol=1e3 * np.finfo(dtype).eps)
+    assert x.dtype == dtype
+
+
+@WAYS
+def test_a_singular_system_has_an_infinite_solution_or_nan_and_spoils_no_other(way):
+    a = np.array([[[1.0, 2.0], [2.0, 4.0]], [[2.0, 0.0], [0.0, 4.0]]])
+    x = np.asarray(way(hnp.linalg.solve)(a, np.array([2.0, 4.0])))
+    assert not np.isfinite(x[0]).all()
+    np.testing.assert_allclose(x[1], [1, 1])
+
+
+@WAYS
+@DTYPES
+@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 3), (3, 6, 6), (0, 0), (2, 0, 0)], ids=str)
+def test_determinants_and_inverses_are_numpys(shape, dtype, way):
+    a = matrix(shape, dtype)
+    tolerance = {"rtol": 1e3 * np.finfo(dtype).eps, "atol": 1e2 * np.finfo(dtype).eps}
+    np.testing.assert_allclose(way(hnp.linalg.det)(a), np.linalg.det(a), **tolerance)
+    for found, expected in zip(way(hnp.linalg.slogdet)(a), np.linalg.slogdet(a)):
+        np.testing.assert_allclose(found, expected, **tolerance)
+        assert found.dtype == expected.dtype
+    y = np.asarray(way(hnp.linalg.inv)(a))
+    assert residual(np.broadcast_to(np.eye(shape[-1], dtype=dtype), shape), a @ y) < 500 if y.size else y.shape == shape
+
+
+def minors(a):
+    """The matrix of cofactors, the derivative of the determinant."""
+    n = range(len(a))
+    cut = lambda i, j: np.delete(np.delete(a, i, 0), j, 1)
+    return np.array([[(-1) ** (i + j) * np.linalg.det(cut(i, j)) for j in n] for i in n])
+
+
+SINGULAR = {
+    "last": np.diag([1.0, 2.0, 3.0, 0.0]), "first": np.diag([0.0, 1.0, 2.0, 3.0]), "two": np.diag([0.0, 0.0, 2.0, 3.0]),
+    "zero": np.zeros((4, 4)), "ones": np.ones((5, 5)), "column": np.delete(np.eye(4, 5, 1), 4, 1) + np.tri(4, 4, -2),
+    "small": np.array([[1.0, 2.0], [2.0, 4.0]]), "three": np.arange(9.0).reshape(3, 3),
+    "whole": matrix((5, 5), "float64"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SINGULAR)
+def test_the_gradient_of_a_determinant_are_the_cofactors_of_singular_matrices_too(case):
+    a = SINGULAR[case]
+    np.testing.assert_allclose(hx.grad(hnp.linalg.det)(a), minors(a), atol=1e-10)
+
+
+def test_a_derivative_factorises_the_matrix_once():
+    a, b = matrix((8, 8), "float64"), matrix((8,), "float64", 1)
+    f = hx.jit(hx.value_and_grad(lambda a: hnp.linalg.solve(a, b).sum()))
+    assert f.lower(a).compile().as_text().count("lapack_dgetrf_ffi") == 1
+    y = np.linalg.solve(a, b)
+    np.testing.assert_allclose(f(a)[1], -np.outer(np.linalg.solve(a.T, np.ones(8)), y), rtol=1e-9)
+
+
+def test_second_derivatives_of_the_logarithm_of_a_determinant():
+    a = matrix((4, 4), "float64")
+    inverse = np.linalg.inv(a)
+    found = hx.hessian(lambda a: hnp.linalg.slogdet(a)[1])(a)
+    np.testing.assert_allclose(found, -np.einsum("jk,li->ijkl", inverse, inverse), rtol=1e-8)
+
+
+@WAYS
+@DTYPES
+@pytest.mark.parametrize("mode", ["reduced", "complete", "r", "raw"])
+def test_factors_by_mode_are_numpys(mode, dtype, way):
+    a = matrix((6, 4), dtype)
+    found, expected = way(lambda a: hnp.linalg.qr(a, mode))(a), np.linalg.qr(a, mode)
+    for x, y in zip([found] if mode == "r" else found, [expected] if mode == "r" else expected):
+        np.testing.assert_allclose(x, y, atol=1e2 * np.finfo(dtype).eps)
+
+
+def test_tensors_are_solved_for_and_inverted():
+    a, b = matrix((2, 3, 6), "float64"), matrix((2, 3), "float64", 1)
+    np.testing.assert_allclose(hnp.linalg.tensorsolve(a, b), np.linalg.tensorsolve(a, b), rtol=1e-9)
+    moved = np.moveaxis(a, 2, 1)
+    np.testing.assert_allclose(
+        hnp.linalg.tensorsolve(moved, b, axes=(1,)), np.linalg.tensorsolve(moved, b, axes=(1,)), rtol=1e-9)  # fmt: skip
+    np.testing.assert_allclose(hnp.linalg.tensorinv(a), np.linalg.tensorinv(a), rtol=1e-9)
+    c = matrix((3, 3), "float64")
+    np.testing.assert_allclose(hnp.linalg.matrix_power(c, -3), np.linalg.matrix_power(c, -3), rtol=1e-8)
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: hnp.linalg.solve(x, np.ones(3)), lambda x: hnp.linalg.inv(x[:1]), lambda x: hnp.linalg.det(x[0]),
+    lambda x: hnp.linalg.solve(x, np.ones((3, 2, 2)).sum(0)[:, :1][:0]), lambda x: hnp.linalg.tensorinv(x, 3),
+])  # fmt: skip
+def test_other_shapes_are_refused(call):
+    with pytest.raises(hx.errors.ShapeMismatch):
+        call(np.ones((2, 2)))
