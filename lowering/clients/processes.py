@@ -10,11 +10,8 @@ timeout is dead, and calls that wait for it end with ProcessFailure; who is only
 from __future__ import annotations
 
 import atexit
-import ipaddress
-import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import threading
@@ -24,11 +21,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...effects.base import config
 from ...effects.base.errors import ProcessFailure
+from ...effects.base.lazy_module import LazyModule
 from .jaxlib_modules import Client, RuntimeFailure, _jax
+
+if TYPE_CHECKING:  # a process that is alone needs none of them
+    import ipaddress
+    import json
+    import socket
+else:
+    ipaddress, json, socket = [LazyModule(name) for name in ("ipaddress", "json", "socket")]
 
 _COORDINATOR = Path(__file__).with_name("coordinator.py")
 _CURRENT: list[Connection] = []

@@ -230,9 +230,14 @@ def _compile(key: Any, name: str, options: Mapping[str, Any] | None) -> LoadedEx
     finish_step(LOWER_SECONDS, time.perf_counter() - start, shown, "Finished lowering %s in %.3f ms")
     log_step("Compiling %s for arguments %s", shown, ", ".join(map(str, closed.in_types)) or "()")
     start = time.perf_counter()
-    results = [storage(t) for t in lowered.program.out_types]
+    results, places = [storage(t) for t in lowered.program.out_types], _places(lowered)
     folder = config.current().compilation_cache_dir
-    executable = disk_cache.compile(text, placement.devices, results, options, folder, calls, _places(lowered))
+    if folder and not calls:  # with host functions it is valid in this process alone
+        executable = disk_cache.compile(folder, text, placement.devices, results, options, places)
+    else:
+        executable = runtime.compile(
+            text, devices=placement.devices, results=results, options=options, calls=calls, places=places
+        )
     finish_step(COMPILE_SECONDS, time.perf_counter() - start, shown, "Finished XLA compilation of %s in %.3f ms")
     launch = lambda execute: execute
     if calls:

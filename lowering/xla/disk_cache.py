@@ -31,20 +31,14 @@ _DIGEST = hashlib.sha256().digest_size
 
 
 def compile(
+    folder: str | os.PathLike[str],
     text: str,
     devices: Sequence[Any],
     results: Sequence[Any],
     options: Mapping[str, Any] | None = None,
-    folder: str | os.PathLike[str] | None = None,
-    calls: Sequence[Any] = (),
     places: Any = None,
 ) -> Any:
-    """``runtime.compile``, cached in ``folder`` if there is one.
-
-    A program with host functions (``calls``) is valid in this process alone: it is never written.
-    """
-    if not folder or calls:
-        return runtime.compile(text, devices=devices, results=results, options=options, calls=calls, places=places)
+    """``runtime.compile`` of a program without host functions, cached in ``folder``."""
     facts = runtime.cache_key_facts(devices, options)
     path = pathlib.Path(folder) / entry_name(text, facts)
     found = load(path, facts)

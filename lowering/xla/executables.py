@@ -1,6 +1,5 @@
 """Executables: StableHLO compiled, executed, serialised and analysed by XLA."""
 
-import hashlib
 import importlib
 import os
 import pathlib
@@ -9,12 +8,13 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ...effects.base.caches import cached, once
 from ...effects.base.errors import CompileError, ProcessesDiffer
+from ...effects.base.lazy_module import LazyModule
 from ...effects.sharding.devices import is_addressable
 from ...effects.sharding.mesh import Mesh
 from ..clients.jaxlib_modules import JAXLIB_VERSION, Client, _jax, xc
@@ -22,6 +22,11 @@ from ..clients.platforms import COUNTS, register_lapack
 from ..clients.processes import Connection, connection
 from .buffer_types import Aval, BufferSharding, Device, aval, chosen_sharding, sharding
 from .buffers import Buffer
+
+if TYPE_CHECKING:
+    import hashlib
+else:
+    hashlib = LazyModule("hashlib")
 
 ResultType: TypeAlias = tuple[Sequence[int], Any]
 Places: TypeAlias = tuple[Sequence[Mesh], Sequence[BufferSharding], Sequence[BufferSharding | None]]

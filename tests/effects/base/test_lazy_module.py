@@ -7,12 +7,12 @@ import pytest
 
 from handlax.effects.base.lazy_module import LazyModule
 
-# ... and programs without ragged arrays, texts of programs, special functions, masked arrays
+# what serves ragged arrays, texts of programs, special functions, masked arrays, several processes, a cache on disk
 LATER = (
     "handlax.interpreters.ragged", "handlax.effects.programs.parser", "handlax.effects.programs.diff",
     "handlax.effects.operations.special.special_functions", "handlax.effects.operations.reductions.generic_reduce",
-    "handlax.effects.operations.reductions.softmax", "handlax.lax", "handlax.nn", "jaxlib", "numpy.ma", "scipy",
-    "difflib", "fractions",
+    "handlax.effects.operations.reductions.softmax", "handlax.lowering.xla.disk_cache", "handlax.lax", "handlax.nn",
+    "jaxlib", "numpy.ma", "scipy", "difflib", "fractions", "returns", "socket", "tempfile",
 )  # fmt: skip
 
 PROGRAM = """
@@ -47,6 +47,10 @@ def test_nor_do_transformations_of_ordinary_functions():
 f, x = lambda x: hx.numpy.tanh(x @ x).sum(), hx.numpy.ones((2, 2))
 hx.vmap(hx.grad(f))(x[None]), hx.jacfwd(f)(x), hx.make_program(f)(x), hx.jvp(f, (x,), (x,))
 """) == []
+
+
+def test_a_jitted_function_loads_jaxlib_alone():
+    assert loaded("x = hx.numpy.ones(3); hx.jit(hx.value_and_grad(lambda x: hx.numpy.tanh(x).sum()))(x)") == ["jaxlib"]
 
 
 @pytest.mark.parametrize("use", [
