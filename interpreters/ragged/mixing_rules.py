@@ -164,13 +164,14 @@ def order(op: Any, run: RaggedBatch, types: ResultTypes, *xs: Any) -> Any:
 
 
 @RAGGED.rule(TopK)
-@mixing(lambda op, x: (op.axis,))
+@mixing(lambda op, x: (op.axis,), lambda op, d: op.k)
 def largest(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
     """Of padded lanes; of a lane with fewer than k rows, the least number behind them."""
     kind, at = x.type.dtype, 1 + op.axis
+    x = run.box(0, run.force(x, 0)) if x.run is not run else x
     parts = []
-    for part in run.filled(x, {op.axis: lowest(kind)}):
-        more = max(op.k - part.type.shape[at], 0)
+    for bucket, part in zip(run.lanes.rounded.buckets, run.filled(x, {op.axis: lowest(kind)})):
+        more = max(bucket.room(op.k) - part.type.shape[at], 0)
         widths = [(0, more if d == at else 0, 0) for d in range(part.ndim)]
         parts.append(pad(part, scalar(lowest(kind), kind), widths))
     return run.by_bucket(op, types, [parts])
