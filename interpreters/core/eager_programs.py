@@ -25,6 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _STATIC = frozenset({bool, int, str, type(None)})
 _PROGRAMS = Cache("programs of eager functions")
 _MISSING, _ONCE = object(), object()
+_LONGEST = 64  # of the sequences among the arguments, which keys contain
 
 
 def eager_program(function: F) -> F:
@@ -62,7 +63,7 @@ def _read(args: Any, kind: list[Any], arrays: list[Any]) -> bool:
             arrays.append(x)
         elif cls in _STATIC:
             kind += cls, x
-        elif cls is list or cls is tuple:
+        elif (cls is list or cls is tuple) and len(x) <= _LONGEST:
             kind += cls, len(x)
             if not _read(x, kind, arrays):
                 return False

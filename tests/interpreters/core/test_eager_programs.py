@@ -91,6 +91,13 @@ def test_what_reads_values_is_called():
     assert entries() == [None]
 
 
+def test_long_sequences_are_no_part_of_a_key():
+    for _ in range(3):
+        assert hnp.mean([2] * 1000) == 2.0
+        assert size(X, Y, parts=tuple("abcdef" * 20)).keys() == set("abcdef")
+    assert not PROGRAMS.entries
+
+
 def test_settings_are_part_of_the_kind():
     for _ in range(3):
         size(X, Y)
