@@ -93,7 +93,7 @@ def test_what_reads_values_is_called():
 
 def test_long_sequences_are_no_part_of_a_key():
     for _ in range(3):
-        assert hnp.mean([2] * 1000) == 2.0
+        assert hnp.concatenate([X] * 100).shape == (300,)
         assert size(X, Y, parts=tuple("abcdef" * 20)).keys() == set("abcdef")
     assert not PROGRAMS.entries
 
