@@ -143,6 +143,7 @@ if _typing.TYPE_CHECKING:
     from . import experimental as experimental
     from . import extend as extend
     from . import flatten_util as flatten_util
+    from . import image as image
     from . import lax as lax
     from . import library as library
     from . import monitoring as monitoring
@@ -219,7 +220,7 @@ _LATER = {
     name: module
     for module, names in {
         ".": "ad ad_checkpoint api_util checkpoint_policies core custom_batching custom_derivatives debug "
-        "distributed dlpack example_libraries experimental extend flatten_util lax library monitoring "
+        "distributed dlpack example_libraries experimental extend flatten_util image lax library monitoring "
         "nn operations ops probability profiler random ref scipy sharding stages test_util typing",
         ".effects.programs.parse_result": "parse_program",
         ".lowering.jit.environment_info": "print_environment_info",

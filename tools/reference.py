@@ -32,7 +32,7 @@ NAMESPACES = (
     "handlax.ops", "handlax.ref", "handlax.test_util", "handlax.flatten_util", "handlax.extend.core", "handlax.typing",
     "handlax.ad", "handlax.api_util", "handlax.scipy", "handlax.scipy.integrate", "handlax.scipy.fft",
     "handlax.stages", "handlax.dlpack", "handlax.monitoring", "handlax.profiler",
-    "handlax.scipy.special", "handlax.scipy.stats",
+    "handlax.scipy.special", "handlax.scipy.stats", "handlax.scipy.signal", "handlax.scipy.ndimage", "handlax.image",
     "handlax.example_libraries.optimizers",
 )  # fmt: skip
 

@@ -7,11 +7,13 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-__all__ = ["fft", "integrate", "special", "stats"]
+__all__ = ["fft", "integrate", "ndimage", "signal", "special", "stats"]
 
 if _TYPE_CHECKING:
     from . import fft as fft
     from . import integrate as integrate
+    from . import ndimage as ndimage
+    from . import signal as signal
     from . import special as special
     from . import stats as stats
 else:

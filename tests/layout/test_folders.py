@@ -66,6 +66,7 @@ LINE = (
     "api/nn",
     "api/probability",
     "api/lax",
+    "api/image",
     "api/scipy/special",
     "api/scipy/stats",
     "api/scipy",

@@ -1,0 +1,5 @@
+"""`handlax.image`: images resampled, under JAX's names; may import everything but api."""
+
+from .resampling import ResizeMethod as ResizeMethod
+from .resampling import resize as resize
+from .resampling import scale_and_translate as scale_and_translate

@@ -1,0 +1,93 @@
+"""``handlax.scipy.ndimage``: images at coordinates between their elements, under JAX's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import product
+from typing import Any
+
+from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.operations.elementwise.arithmetic import RoundingMethod, abs, floor, round
+from ..effects.operations.elementwise.conversion import convert
+from ..effects.types.dtypes import int32, is_integer
+from ..numpy.arrays.argument_conversion import array_of, choose
+from ..numpy.arrays.creation import array
+from ..numpy.mathematics.arithmetic import clip
+
+__all__ = ["map_coordinates"]
+
+
+def _mirrored(index: Any, size: int) -> Any:
+    """The places of d c b | a b c d | c b a."""
+    last = size - 1
+    return abs((index + last) % (2 * last) - last) if last else index * 0
+
+
+def _reflected(index: Any, size: int) -> Any:
+    """The places of c b a | a b c d | d c b."""
+    return (_mirrored(2 * index + 1, 2 * size + 1) - 1) // 2
+
+
+_PLACES: dict[str, Callable[[Any, int], Any]] = {
+    "constant": lambda index, size: index,
+    "nearest": lambda index, size: clip(index, 0, size - 1),
+    "wrap": lambda index, size: index % size,
+    "mirror": _mirrored,
+    "reflect": _reflected,
+}
+
+
+def _nearest(x: Any) -> Any:
+    return x if is_integer(x.type.dtype) else round(x, RoundingMethod.AWAY_FROM_ZERO)
+
+
+def _nodes(order: int, x: Any) -> list[tuple[Any, Any]]:
+    """The neighbours of coordinates, with their weights."""
+    if order == 0:
+        return [(convert(_nearest(x), int32), None)]
+    lower = x if is_integer(x.type.dtype) else floor(x)
+    index, weight = convert(lower, int32), x - lower
+    return [(index, 1 - weight), (index + 1, weight)]
+
+
+def map_coordinates(
+    input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant", cval: Any = 0.0
+) -> Any:
+    """An image at coordinates, one array of them for each of its axes, interpolated.
+
+        y[i] == input[coordinates[0][i], coordinates[1][i], ...]
+
+    Args:
+        order: 0, the nearest element, or 1, linear interpolation.
+        mode: what is outside: "constant" is ``cval``, "nearest" the edge, "wrap" a repetition, "mirror" a reflection
+            about the centres of the elements at the edge, "reflect" about their outer sides.
+    Raises: BadArgument: there is no such order or mode. ShapeMismatch: there is not one array for each axis.
+    Source: SciPy, ``ndimage.map_coordinates``, whose modes are "grid-constant" and "grid-wrap" here.
+
+    >>> from handlax.numpy import array
+    >>> map_coordinates(array([[1.0, 3.0], [5.0, 7.0]]), [array([0.5]), array([1.0])], order=1)
+    Array([5.], dtype=float32)
+    """
+    x, places = array_of(input), [array_of(c) for c in coordinates]
+    if len(places) != x.ndim:
+        raise ShapeMismatch(f"map_coordinates: there must be coordinates for each axis of {x.type}, got {len(places)}.")
+    if mode not in _PLACES:
+        raise BadArgument(f"map_coordinates: mode must be one of {', '.join(_PLACES)}, got {mode!r}.")
+    if order not in (0, 1):
+        raise BadArgument(f"map_coordinates: order must be 0 or 1, got {order!r}.")
+    outside = array(cval, dtype=x.type.dtype)
+    axes = []
+    for place, size in zip(places, x.shape):
+        nodes = _nodes(order, place)
+        axes.append([(_PLACES[mode](i, size), (i >= 0) & (i < size), weight) for i, weight in nodes])
+    total = None
+    for corner in product(*axes):
+        indices, inside, weights = zip(*corner)
+        y = x[tuple(indices)]
+        if mode == "constant":
+            y = choose(reduce(lambda a, b: a & b, inside), y, outside)
+        given = [weight for weight in weights if weight is not None]
+        y = reduce(lambda a, b: a * b, given) * y if given else y
+        total = y if total is None else total + y
+    return convert(_nearest(total) if is_integer(x.type.dtype) else total, x.type.dtype)

@@ -1,0 +1,346 @@
+"""Trends and spectra of signals: short-time Fourier transforms, their inverse, spectral densities by Welch's method."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from itertools import pairwise
+from operator import index
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.operations.elementwise.arithmetic import mul, sqrt, sub
+from ..effects.operations.elementwise.complex_parts import complex as complex_number
+from ..effects.operations.elementwise.complex_parts import conj, imag, real
+from ..effects.operations.elementwise.conversion import convert
+from ..effects.operations.foundations.shapes import broadcast, broadcast_in_dim, canonical_axis, move_axis, reshape
+from ..effects.operations.manipulation.operand_promotion import promote
+from ..effects.operations.manipulation.slicing import concatenate, slice_in_dim
+from ..effects.types import dtypes
+from ..numpy.arrays.argument_conversion import array_of, choose, inexact
+from ..numpy.arrays.creation import array, zeros
+from ..numpy.arrays.indexing_operations import take
+from ..numpy.arrays.padding import pad
+from ..numpy.fft import fft, fftfreq, ifft, irfft, rfft, rfftfreq
+from ..numpy.mathematics.reductions import sum as total
+from ..numpy.statistics.averages import mean
+from ..numpy.statistics.order_statistics import median
+
+__all__ = ["csd", "detrend", "istft", "stft", "welch"]
+
+
+def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None) -> Any:
+    """``data`` less its trend along an axis: its mean, or in each piece the straight line that is nearest to it.
+
+    Args:
+        type: "linear" or "constant".
+        bp: where pieces begin, beside 0.
+    Raises: BadArgument: there is no such type, or a piece would begin outside.
+    Source: SciPy, ``signal.detrend``.
+
+    >>> detrend(np.array([1.0, 3.0, 5.0]), type="constant")
+    Array([-2.,  0.,  2.], dtype=float64)
+    """
+    if overwrite_data is not None:
+        raise BadArgument(f"detrend: overwrite_data must be None, got {overwrite_data!r}.")
+    x = inexact(data)
+    axis = canonical_axis(axis, x.ndim, "detrend")
+    if type == "constant":
+        return sub(x, broadcast(mean(x, axis, keepdims=True), x.type.shape))
+    if type != "linear":
+        raise BadArgument(f"detrend: type must be 'linear' or 'constant', got {type!r}.")
+    size = x.shape[axis]
+    bounds = np.unique(np.r_[0, np.asarray(bp), size])
+    if bounds[0] < 0 or bounds[-1] > size:
+        raise BadArgument(f"detrend: pieces must begin between 0 and {size}, got {bp}.")
+    pieces = [_level(slice_in_dim(x, first, last, axis=axis), axis) for first, last in pairwise(bounds.tolist())]
+    return concatenate(pieces, axis) if pieces else x
+
+
+def _level(x: Any, axis: int) -> Any:
+    """The residuals of a straight line along an axis, fitted by least squares."""
+    size = x.shape[axis]
+    x = sub(x, broadcast(mean(x, axis, keepdims=True), x.type.shape))
+    if size < 2:
+        return x
+    times = np.arange(size) - (size - 1) / 2
+    line = broadcast_in_dim(array(times / np.sqrt(times @ times), dtype=x.type.dtype), x.type.shape, (axis,))
+    slope = total(mul(x, line), axis, keepdims=True)
+    return sub(x, mul(broadcast(slope, x.type.shape), line))
+
+
+class Segments(NamedTuple):
+    """How a signal is divided: the window of a segment, the distance of two starts, and the size of the transform."""
+
+    window: Any
+    step: int
+    nfft: int
+
+    @property
+    def size(self) -> int:
+        return int(self.window.shape[0])
+
+
+def _window(window: Any, size: int, dtype: Any) -> Any:
+    """The window of this name, or as it is given. Raises ShapeMismatch: it is no vector of this size."""
+    if not isinstance(window, (str, tuple)):
+        found = array(window, dtype=dtype)
+        if found.shape != (size,):
+            raise ShapeMismatch(f"signal: the window must be a vector of {size} elements, got {found.type}.")
+        return found
+    if window == "hann":
+        values = np.sin(np.pi * np.arange(size) / size) ** 2 if size > 1 else np.ones(1)
+    else:
+        values = import_module("scipy.signal").get_window(window, size)
+    return array(values, dtype=dtype)
+
+
+def _segments(name: str, length: int, dtype: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any) -> Segments:
+    """The division of a signal of this length, from the arguments of the functions below.
+
+    Raises: BadArgument: a segment has no element, or no more than two have in common, or more than the transform.
+    """
+    named = isinstance(window, (str, tuple))
+    size = (length if named else len(window)) if nperseg is None else index(nperseg)
+    if size < 1:
+        raise BadArgument(f"{name}: nperseg must be positive, got {size}.")
+    if size > length:
+        if not named:
+            raise BadArgument(f"{name}: the window must not be longer than the signal, got {size} and {length}.")
+        message = f"{name}: nperseg is {size}, greater than the signal's {length} elements, which is used."
+        warnings.warn(message, stacklevel=4)
+        size = length
+    overlap = size // 2 if noverlap is None else index(noverlap)
+    transform = size if nfft is None else index(nfft)
+    if overlap >= size or transform < size:
+        raise BadArgument(
+            f"{name}: noverlap must be less than nperseg, and nfft at least nperseg, got {overlap}, {transform} and "
+            f"{size}."
+        )
+    return Segments(_window(window, size, dtype), size - overlap, transform)
+
+
+_EXTENSIONS: dict[Any, dict[str, Any]] = {
+    "even": {"mode": "reflect"}, "odd": {"mode": "reflect", "reflect_type": "odd"}, "constant": {"mode": "edge"},
+    "zeros": {"mode": "constant"},
+}  # fmt: skip
+
+
+def _extended(name: str, x: Any, boundary: Any, padded: bool, segments: Segments) -> Any:
+    """The signal with half a segment more on either side, and zeros up to a whole number of segments."""
+    before: list[tuple[int, int]] = [(0, 0)] * (x.ndim - 1)
+    if boundary is not None:
+        if boundary not in _EXTENSIONS:
+            raise BadArgument(f"{name}: boundary must be one of {', '.join(_EXTENSIONS)} or None, got {boundary!r}.")
+        x = pad(x, [*before, (segments.size // 2,) * 2], **_EXTENSIONS[boundary])
+    if padded:
+        missing = (-(x.shape[-1] - segments.size) % segments.step) % segments.size
+        x = pad(x, [*before, (0, missing)])
+    return x
+
+
+def _leveler(name: str, trend: Any, axis: int) -> Callable[[Any], Any]:
+    """The function that takes the trend from segments, whose elements are along the last axis."""
+    if isinstance(trend, str):
+        return lambda x: detrend(x, type=trend)
+    if callable(trend):
+        return lambda x: move_axis(array_of(trend(move_axis(x, x.ndim - 1, axis))), axis, x.ndim - 1)
+    if trend:
+        raise BadArgument(f"{name}: detrend must be a name, a function or False, got {trend!r}.")
+    return lambda x: x
+
+
+def _transforms(x: Any, segments: Segments, level: Callable[[Any], Any], onesided: bool) -> Any:
+    """The Fourier transforms of the segments of a signal: [..., segment, frequency]."""
+    count = max(0, (x.shape[-1] - segments.size) // segments.step + 1)
+    places = np.arange(count)[:, None] * segments.step + np.arange(segments.size)
+    windows = level(take(x, places, axis=-1)) * segments.window
+    return rfft(windows, segments.nfft) if onesided else fft(windows, segments.nfft)
+
+
+def _scale(name: str, scaling: str, window: Any, fs: Any) -> Any:
+    if scaling == "density":
+        return 1.0 / (fs * total(window * window))
+    if scaling == "spectrum":
+        return 1.0 / total(window) ** 2
+    raise BadArgument(f"{name}: scaling must be 'density' or 'spectrum', got {scaling!r}.")
+
+
+def _signals(name: str, x: Any, y: Any, axis: Any) -> tuple[int, Any, Any]:
+    """The axis, and the signals along their last one, of one dtype and length; None where there is one alone."""
+    x = inexact(x)
+    axis = canonical_axis(axis, x.ndim, name)
+    if y is None:
+        return axis, move_axis(x, axis, x.ndim - 1), None
+    x, y = promote(x, y)
+    x, y = inexact(x), inexact(y)
+    if x.ndim != y.ndim:
+        raise ShapeMismatch(f"{name}: the signals must have one rank, got {x.type} and {y.type}.")
+    x, y = [move_axis(v, axis, v.ndim - 1) for v in (x, y)]
+    length = max(x.shape[-1], y.shape[-1])
+    x, y = [pad(v, [*[(0, 0)] * (v.ndim - 1), (0, length - v.shape[-1])]) for v in (x, y)]
+    return axis, x, y
+
+
+def _spectrum(
+    name: str, x: Any, y: Any, fs: Any, division: tuple[Any, ...], trend: Any, onesided: bool, scaling: str, axis: Any,
+    boundary: Any = None, padded: bool = False,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """Frequencies, times and the spectrum: of ``stft``, which is not squared, or the densities of the segments."""
+    axis, x, y = _signals(name, x, y, axis)
+    result = dtypes.to_complex(x.type.dtype)
+    real_dtype = dtypes.to_real(result)
+    if not x.size or (y is not None and not y.size):
+        empty = zeros(move_axis(x, x.ndim - 1, axis).shape, real_dtype)
+        return empty, empty, convert(empty, result)
+    segments = _segments(name, x.shape[-1], x.type.dtype, *division)
+    x, y = [v if v is None else _extended(name, v, boundary, padded, segments) for v in (x, y)]
+    if onesided and dtypes.is_complex(x.type.dtype):
+        warnings.warn(f"{name}: the signal is complex, so that the result has both sides.", stacklevel=3)
+        onesided = False
+    level, scale = _leveler(name, trend, axis), _scale(name, scaling, segments.window, fs)
+    z = _transforms(x, segments, level, onesided)
+    if name == "stft":
+        z = z * sqrt(scale)
+    else:
+        z = conj(z) * (z if y is None else _transforms(y, segments, level, onesided)) * scale
+        if onesided:  # negative frequencies have as much as positive ones
+            sides = np.ones(z.shape[-1], real_dtype)
+            sides[1 : None if segments.nfft % 2 else -1] = 2
+            z = z * sides
+        z = real(z) if y is None else z
+    frequencies = (rfftfreq if onesided else fftfreq)(segments.nfft, 1 / fs, dtype=real_dtype)
+    half = segments.size / 2
+    times = np.arange(half, x.shape[-1] - half + 1, segments.step) - (0 if boundary is None else half)
+    z = convert(z, result if dtypes.is_complex(z.type.dtype) else real_dtype)
+    return frequencies, array(times, dtype=real_dtype) / fs, move_axis(z, z.ndim - 1, axis)
+
+
+def stft(
+    x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int = 256, noverlap: int | None = None,
+    nfft: int | None = None, detrend: Any = False, return_onesided: bool = True, boundary: str | None = "zeros",
+    padded: bool = True, axis: int = -1,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """The short-time Fourier transform: frequencies, times, and the transform of each segment.
+
+    Shapes: the axis of ``x`` becomes that of frequencies; segments are along a new last one.
+
+    Args:
+        fs: the number of samples in a unit of time.
+        window: a vector, or a name or tuple that ``scipy.signal.get_window`` knows.
+        nperseg: the size of a segment; ``noverlap`` elements are in the next one too, by default half of them.
+        nfft: the size of the transforms, for which segments are padded with zeros.
+        boundary: how the signal is extended by half a segment on either side: "zeros", "even", "odd", "constant".
+        padded: whether zeros are put behind, up to a whole number of segments.
+    Raises: BadArgument: sizes do not fit, or there is no such window or boundary.
+    Source: SciPy, ``signal.stft``.
+
+    >>> stft(np.ones(8), nperseg=4)[2].shape
+    (3, 5)
+    """
+    division = (window, nperseg, noverlap, nfft)
+    return _spectrum("stft", x, None, fs, division, detrend, return_onesided, "spectrum", axis, boundary, padded)
+
+
+def csd(
+    x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
+    nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
+    axis: int = -1, average: str = "mean",
+) -> tuple[Any, Any]:  # fmt: skip
+    """The cross spectral density of two signals by Welch's method: frequencies and densities.
+
+    The arguments are those of ``stft``; ``y=None`` is ``x``, with real densities. Segments are averaged by "mean" or
+    "median".
+    Source: P. Welch, The use of the fast Fourier transform for the estimation of power spectra (1967).
+
+    >>> csd(np.arange(8.0), np.ones(8), nperseg=4)[1].shape
+    (3,)
+    """
+    division = (window, nperseg, noverlap, nfft)
+    frequencies, _, z = _spectrum("csd", x, y, fs, division, detrend, return_onesided, scaling, axis)
+    if z.ndim < 2 or not z.size:
+        return frequencies, z
+    if average == "mean":
+        return frequencies, mean(z, -1)
+    if average != "median":
+        raise BadArgument(f"csd: average must be 'mean' or 'median', got {average!r}.")
+    even = np.arange(2.0, z.shape[-1], 2)
+    bias = 1 + np.sum(1 / (even + 1) - 1 / even)
+    if not dtypes.is_complex(z.type.dtype):
+        return frequencies, median(z, -1) / bias
+    return frequencies, complex_number(median(real(z), -1), median(imag(z), -1)) / bias
+
+
+def welch(
+    x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
+    nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
+    axis: int = -1, average: str = "mean",
+) -> tuple[Any, Any]:  # fmt: skip
+    """The power spectral density of a signal by Welch's method: ``csd(x, None)``.
+
+    >>> welch(np.arange(8.0), nperseg=4)[1].dtype
+    dtype('float64')
+    """
+    return csd(x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average)
+
+
+def _overlapped(frames: Any, step: int) -> Any:
+    """The sum of frames, the last axis, each put ``step`` behind the one before it, those of the axis before."""
+    *outer, count, size = frames.shape
+    parts = -(-size // step)
+    around: list[tuple[int, int]] = [(0, 0)] * len(outer)
+    frames = pad(frames, [*around, (0, 0), (0, parts * step - size)])
+    whole = None
+    for k in range(parts):
+        part = slice_in_dim(frames, k * step, (k + 1) * step, axis=-1)
+        row = pad(reshape(part, (*outer, count * step)), [*around, (k * step, (parts - 1 - k) * step)])
+        whole = row if whole is None else whole + row
+    return slice_in_dim(whole, 0, step * (count - 1) + size, axis=-1)
+
+
+def istft(
+    Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
+    nfft: int | None = None, input_onesided: bool = True, boundary: bool = True, time_axis: int = -1,
+    freq_axis: int = -2,
+) -> tuple[Any, Any]:  # fmt: skip
+    """The inverse of ``stft``: times, and the signal.
+
+    The arguments are those of ``stft``; ``boundary`` says whether it extended the signal.
+    Raises: BadArgument, ShapeMismatch: axes are equal, or sizes do not fit.
+    Source: D. Griffin & J. Lim, Signal estimation from modified short-time Fourier transform (1984).
+
+    >>> istft(stft(np.arange(8.0), nperseg=4)[2])[1].round(6)
+    Array([0., 1., 2., 3., 4., 5., 6., 7.], dtype=float64)
+    """
+    z = array_of(Zxx)
+    if z.ndim < 2:
+        raise ShapeMismatch(f"istft: there must be axes of times and of frequencies, got {z.type}.")
+    times, bins = [canonical_axis(axis, z.ndim, "istft") for axis in (time_axis, freq_axis)]
+    if times == bins:
+        raise BadArgument(f"istft: the axes of times and of frequencies must differ, got {time_axis} and {freq_axis}.")
+    z = convert(z, dtypes.to_complex(inexact(z).type.dtype))
+    default = 2 * (z.shape[bins] - 1) if input_onesided else z.shape[bins]
+    size = index(nperseg or default)
+    transform = default + (input_onesided and size == default + 1) if nfft is None else index(nfft)
+    overlap = size // 2 if noverlap is None else index(noverlap)
+    if size < 1 or transform < size or overlap >= size:
+        raise BadArgument(
+            f"istft: nperseg must be positive, nfft at least nperseg and noverlap less, got {size}, {transform} and "
+            f"{overlap}."
+        )
+    outer = [d for d in range(z.ndim) if d not in (times, bins)]
+    frames = (irfft if input_onesided else ifft)(z.transpose(*outer, times, bins), transform)
+    win = _window(window, size, frames.type.dtype)
+    frames = slice_in_dim(frames, 0, size, axis=-1) * total(win) * win
+    x = _overlapped(frames, size - overlap)
+    norm = _overlapped(broadcast(win * win, (z.shape[times], size)), size - overlap)
+    if boundary and size > 1:
+        x, norm = [slice_in_dim(v, size // 2, -(size // 2), axis=-1) for v in (x, norm)]
+    x = x / choose(real(norm) > 1e-10 if dtypes.is_complex(norm.type.dtype) else norm > 1e-10, norm, 1.0)
+    if x.ndim > 1:
+        x = move_axis(x, x.ndim - 1, times - (bins < times))
+    clock = np.arange(x.shape[0])  # of a batch of signals too, as SciPy has it
+    return array(clock, dtype=dtypes.to_real(dtypes.to_complex(x.type.dtype))) / fs, x
