@@ -134,8 +134,8 @@ def _resampled(
         method = ResizeMethod.CUBIC
     dtype = float64 if to_real(x.type.dtype) == float64 else float32
     for axis, scale, shift in zip(axes, scales, shifts):
-        numbers = [array(v, dtype=dtype) for v in (scale, shift)]
-        weights = convert(_weights(x.shape[axis], shape[axis], *numbers, method, antialias, dtype), x.type.dtype)
+        by, to = array(scale, dtype=dtype), array(shift, dtype=dtype)
+        weights = convert(_weights(x.shape[axis], shape[axis], by, to, method, antialias, dtype), x.type.dtype)
         x = move_axis(dot_general(x, weights, (((axis,), (0,)), ((), ())), precision), x.ndim - 1, axis)
     return x
 

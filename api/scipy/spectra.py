@@ -72,7 +72,7 @@ def _level(x: Any, axis: int) -> Any:
     return sub(x, mul(broadcast(slope, x.type.shape), line))
 
 
-class Segments(NamedTuple):
+class SignalDivision(NamedTuple):
     """How a signal is divided: the window of a segment, the distance of two starts, and the size of the transform."""
 
     window: Any
@@ -98,7 +98,9 @@ def _window(window: Any, size: int, dtype: Any) -> Any:
     return array(values, dtype=dtype)
 
 
-def _segments(name: str, length: int, dtype: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any) -> Segments:
+def _segments(
+    name: str, length: int, dtype: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any
+) -> SignalDivision:
     """The division of a signal of this length, from the arguments of the functions below.
 
     Raises: BadArgument: a segment has no element, or no more than two have in common, or more than the transform.
@@ -120,7 +122,7 @@ def _segments(name: str, length: int, dtype: Any, window: Any, nperseg: Any, nov
             f"{name}: noverlap must be less than nperseg, and nfft at least nperseg, got {overlap}, {transform} and "
             f"{size}."
         )
-    return Segments(_window(window, size, dtype), size - overlap, transform)
+    return SignalDivision(_window(window, size, dtype), size - overlap, transform)
 
 
 _EXTENSIONS: dict[Any, dict[str, Any]] = {
@@ -129,7 +131,7 @@ _EXTENSIONS: dict[Any, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def _extended(name: str, x: Any, boundary: Any, padded: bool, segments: Segments) -> Any:
+def _extended(name: str, x: Any, boundary: Any, padded: bool, segments: SignalDivision) -> Any:
     """The signal with half a segment more on either side, and zeros up to a whole number of segments."""
     before: list[tuple[int, int]] = [(0, 0)] * (x.ndim - 1)
     if boundary is not None:
@@ -153,7 +155,7 @@ def _leveler(name: str, trend: Any, axis: int) -> Callable[[Any], Any]:
     return lambda x: x
 
 
-def _transforms(x: Any, segments: Segments, level: Callable[[Any], Any], onesided: bool) -> Any:
+def _transforms(x: Any, segments: SignalDivision, level: Callable[[Any], Any], onesided: bool) -> Any:
     """The Fourier transforms of the segments of a signal: [..., segment, frequency]."""
     count = max(0, (x.shape[-1] - segments.size) // segments.step + 1)
     places = np.arange(count)[:, None] * segments.step + np.arange(segments.size)
