@@ -111,3 +111,55 @@ def test_tensors_are_solved_for_and_inverted():
 def test_other_shapes_are_refused(call):
     with pytest.raises(hx.errors.ShapeMismatch):
         call(np.ones((2, 2)))
+
+
+@WAYS
+@DTYPES
+def test_pseudo_inverses_ranks_and_condition_numbers_are_numpys(dtype, way):
+    a = matrix((2, 5, 3), dtype)
+    h = a @ np.conj(np.swapaxes(a, -1, -2))
+    tolerance = {"rtol": 1e4 * np.finfo(dtype).eps, "atol": 1e4 * np.finfo(dtype).eps}
+    np.testing.assert_allclose(way(hnp.linalg.pinv)(a), np.linalg.pinv(a), **tolerance)
+    hermitian = way(lambda h: hnp.linalg.pinv(h, 1e-3, hermitian=True))(h)
+    np.testing.assert_allclose(hermitian, np.linalg.pinv(h, 1e-3), **tolerance)
+    assert way(hnp.linalg.matrix_rank)(h).tolist() == [3, 3]
+    np.testing.assert_allclose(way(hnp.linalg.cond)(a), np.linalg.cond(a), **tolerance)
+    for order in ("nuc", 2, -2, 1, "fro"):
+        found = way(lambda a: hnp.linalg.norm(a, order, (1, 2)))(a)
+        np.testing.assert_allclose(found, np.linalg.norm(a, order, (1, 2)), **tolerance)
+
+
+def test_the_rank_counts_what_is_more_than_a_bound():
+    a = np.diag([4.0, 2.0, 1.0])
+    assert hnp.linalg.matrix_rank(a, tol=1.5) == 2 and hnp.linalg.matrix_rank(a, rtol=0.3) == 2
+    assert hnp.linalg.matrix_rank(np.ones(3)) == 1 and hnp.linalg.matrix_rank(np.zeros((3, 2))) == 0
+    assert hnp.linalg.cond(np.ones((2, 2))) > 1e15 and hnp.linalg.cond(np.ones((2, 2)), 1) == np.inf
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5)], ids=str)
+def test_least_squares_are_numpys(shape):
+    a, b = matrix(shape, "float64"), matrix((shape[0], 2), "float64", 1)
+    for found, expected in zip(hnp.linalg.lstsq(a, b, numpy_resid=True), np.linalg.lstsq(a, b)):
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert hx.jit(hnp.linalg.lstsq)(a, b[:, 0])[0].shape == (shape[1],)
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (3, 3)], ids=str)
+def test_the_derivative_of_a_pseudo_inverse_holds_for_equal_singular_values(shape):
+    a, da = np.eye(*shape), matrix(shape, "float64")
+    step = 1e-6
+    difference = (np.linalg.pinv(a + step * da) - np.linalg.pinv(a - step * da)) / (2 * step)
+    np.testing.assert_allclose(hx.jvp(hnp.linalg.pinv, (a,), (da,))[1], difference, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_singular_values_of_hermitian_matrices_are_those_of_others(dtype):
+    a = matrix((4, 4), dtype)
+    h = a + np.conj(a.T)
+    u, s, vh = hnp.linalg.svd(h, hermitian=True)
+    np.testing.assert_allclose(s, np.linalg.svd(h)[1], rtol=1e-4)
+    assert residual(h, np.asarray(u * s @ vh)) < 10
+    np.testing.assert_allclose(hnp.linalg.eigvalsh(h), np.linalg.eigvalsh(h), rtol=1e-4)
+    w, v = hnp.linalg.eig(a)
+    assert residual(a, np.asarray(v * w @ hnp.linalg.inv(v))) < 500
+    np.testing.assert_allclose(np.sort_complex(hnp.linalg.eigvals(a)), np.sort_complex(w), rtol=1e-4)

@@ -345,7 +345,8 @@ WITHOUT = {
         reduce_sum reduce_xor round rsqrt sign sin sinh sort sqrt square stop_gradient tan tanh top_k
         nn: gelu glu hard_sigmoid hard_silu hard_swish hard_tanh identity log1mexp log_sigmoid log_softmax logmeanexp
         mish one_hot relu relu6 selu sigmoid silu soft_sign softmax softplus sparse_plus sparse_sigmoid swish tanh
-        numpy.linalg: cholesky det inv matrix_norm matrix_power norm qr slogdet tensorinv trace vector_norm
+        numpy.linalg: cholesky cond det eig eigh eigvals eigvalsh inv matrix_norm matrix_power norm pinv qr slogdet svd
+        svdvals tensorinv trace vector_norm
         lax.linalg: cholesky geqrf lu lu_pivots_to_permutation qr tridiagonal_solve
     """,
     "it moves elements, by numbers that are positions, counts or sizes": """
@@ -374,7 +375,7 @@ WITHOUT = {
         numpy: concat concatenate convolve correlate cross matmul matvec vecdot vecmat
         lax: batch_matmul concatenate conv conv_general_dilated conv_general_dilated_local conv_general_dilated_patches
             conv_transpose conv_with_general_padding dot dot_general dynamic_update_slice_in_dim fft sort_key_val stack
-        numpy.linalg: cross matmul multi_dot outer solve tensordot tensorsolve vecdot
+        numpy.linalg: cross lstsq matmul matrix_rank multi_dot outer solve tensordot tensorsolve vecdot
         lax.linalg: householder_product ormqr triangular_solve
         random: multivariate_normal
     """,

@@ -8,12 +8,21 @@ from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.operations.elementwise.complex_parts import conj
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.linalg import cholesky as cholesky_factor
+from ...effects.operations.linalg import eig as eigenvalues
+from ...effects.operations.linalg import eigh as hermitian_eigenvalues
 from ...effects.operations.linalg import qr as orthogonal_factors
-from ...effects.operations.linalg.matrices import flipped
+from ...effects.operations.linalg import svd as singular_values
+from ...effects.operations.linalg.matrices import adjoint, flipped
+from ...effects.operations.manipulation.rearranging import expand_dims
 from ...effects.types import dtypes
+from ...interpreters.core.eager_programs import eager_program
 from ..arrays.argument_conversion import inexact
+from ..arrays.index_arrays import where
+from ..arrays.indexing_operations import take_along_axis
+from ..arrays.shape_manipulation import flip
+from ..statistics.sorting_searching import argsort
 
-__all__ = ["cholesky", "qr"]
+__all__ = ["cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals"]
 
 
 class QRResult(NamedTuple):
@@ -21,6 +30,28 @@ class QRResult(NamedTuple):
 
     Q: Any
     R: Any
+
+
+class SVDResult(NamedTuple):
+    """Singular values between their vectors: ``(U * S) @ Vh``."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+class EigResult(NamedTuple):
+    """Eigenvalues, and eigenvectors in columns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class EighResult(NamedTuple):
+    """Eigenvalues of Hermitian matrices, which ascend, and eigenvectors in columns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
 
 
 def matrices(name: str, a: Any, square: bool = False) -> Any:
@@ -32,6 +63,7 @@ def matrices(name: str, a: Any, square: bool = False) -> Any:
     return convert(x, x.type.dtype)
 
 
+@eager_program
 def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
     """The lower triangular L with ``L @ conj(L).T == a``, or the upper U with ``conj(U).T @ U == a``.
 
@@ -69,3 +101,112 @@ def qr(a: Any, mode: str = "reduced") -> Any:
         raise BadArgument(f"qr: the mode must be 'reduced', 'complete', 'r' or 'raw', got {mode!r}.")
     q, r = orthogonal_factors.qr(x, full_matrices=mode == "complete")
     return r if mode == "r" else QRResult(q, r)
+
+
+def svd(
+    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any:  # fmt: skip
+    """Singular values, which descend, and their vectors: ``a == (U * S) @ Vh``; ``S`` alone without ``compute_uv``.
+
+    Shapes: ``a[*s, m, n] -> U[*s, m, k], S[*s, k], Vh[*s, k, n]`` with ``k = min(m, n)``; with ``full_matrices`` U and
+    Vh are square.
+
+    Args:
+        hermitian: those of Hermitian matrices, by their eigenvalues.
+        subset_by_index: the singular values from one number up to another, with their vectors.
+    Source: NumPy, ``linalg.svd``.
+
+    >>> from handlax.numpy import array
+    >>> svd(array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
+    Array([4., 3.], dtype=float32)
+    """
+    x = matrices("svd", a, square=hermitian)
+    if hermitian:
+        return _hermitian_svd(x, compute_uv, subset_by_index)
+    found = singular_values.svd(
+        x, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
+    )
+    return SVDResult(*found) if compute_uv else found
+
+
+def _hermitian_svd(x: Any, compute_uv: bool, part: tuple[int, int] | None) -> Any:
+    """Singular values and vectors of Hermitian matrices: sizes of eigenvalues, whose signs are in the right vectors."""
+    vectors, w = hermitian_eigenvalues.eigh(x, subset_by_index=part)
+    order = flip(argsort(abs(w), axis=-1), -1)
+    w = take_along_axis(w, order, -1)
+    if not compute_uv:
+        return abs(w)
+    u = take_along_axis(vectors, expand_dims(order, -2), -1)
+    signs = expand_dims(convert(where(w < 0, -1, 1), u.type.dtype), -2)
+    return SVDResult(u, abs(w), adjoint(u * signs))
+
+
+@eager_program
+def svdvals(x: Any, /) -> Any:
+    """Singular values, which descend. Source: the array API standard, ``linalg.svdvals``.
+
+    >>> from handlax.numpy import eye
+    >>> svdvals(2 * eye(2))
+    Array([2., 2.], dtype=float32)
+    """
+    return svd(x, compute_uv=False)
+
+
+@eager_program
+def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+    """Eigenvalues of Hermitian matrices, which ascend, and their vectors: ``a @ v == v * w``.
+
+    ``UPLO``: which triangle is read, "L" or "U", if ``symmetrize_input`` is False.
+    Shapes: ``a[*s, n, n] -> w[*s, n], v[*s, n, n]``. Raises: BadArgument: another ``UPLO``.
+    Source: NumPy, ``linalg.eigh``.
+
+    >>> from handlax.numpy import array
+    >>> eigh(array([[2.0, 1.0], [1.0, 2.0]])).eigenvalues
+    Array([1., 3.], dtype=float32)
+    """
+    x = matrices("eigh", a, square=True)
+    vectors, w = hermitian_eigenvalues.eigh(x, lower=_is_lower("eigh", UPLO), symmetrize_input=symmetrize_input)
+    return EighResult(w, vectors)
+
+
+def _is_lower(name: str, word: str | None) -> bool:
+    if word not in (None, "L", "U"):
+        raise BadArgument(f"{name}: UPLO must be 'L' or 'U', got {word!r}.")
+    return word != "U"
+
+
+@eager_program
+def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
+    """Eigenvalues of Hermitian matrices, which ascend; arguments as for ``eigh``.
+
+    >>> from handlax.numpy import array
+    >>> eigvalsh(array([[2.0, 1.0], [1.0, 2.0]]))
+    Array([1., 3.], dtype=float32)
+    """
+    x = matrices("eigvalsh", a, square=True)
+    return hermitian_eigenvalues.eigvalsh(x, _is_lower("eigvalsh", UPLO), symmetrize_input)
+
+
+def eig(a: Any) -> EigResult:
+    """Eigenvalues of square matrices, in no order, and their vectors: ``a @ v == v * w``; both are complex.
+
+    Shapes: ``a[*s, n, n] -> w[*s, n], v[*s, n, n]``. Source: NumPy, ``linalg.eig``.
+
+    >>> from handlax.numpy import array
+    >>> eig(array([[0.0, -1.0], [1.0, 0.0]])).eigenvalues
+    Array([0.+1.j, 0.-1.j], dtype=complex64)
+    """
+    w, vectors = eigenvalues.eig(matrices("eig", a, square=True), compute_left_eigenvectors=False)
+    return EigResult(w, vectors)
+
+
+def eigvals(a: Any) -> Any:
+    """Eigenvalues of square matrices, complex and in no order.
+
+    >>> from handlax.numpy import array
+    >>> eigvals(array([[0.0, -1.0], [1.0, 0.0]]))
+    Array([0.+1.j, 0.-1.j], dtype=complex64)
+    """
+    x = matrices("eigvals", a, square=True)
+    return eigenvalues.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]

@@ -6,18 +6,24 @@ from typing import Any
 
 from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.operations.elementwise.arithmetic import abs as _abs
-from ...effects.operations.elementwise.arithmetic import mul, sqrt
+from ...effects.operations.elementwise.arithmetic import div, mul, sqrt
+from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not
 from ...effects.operations.elementwise.comparison import ne
 from ...effects.operations.elementwise.complex_parts import conj, real
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import axes_listed, canonical_axis
 from ...effects.types import dtypes
-from ..arrays.argument_conversion import axes_of, inexact, kept_shape, like
+from ..arrays.argument_conversion import array_of, axes_of, inexact, kept_shape, like
+from ..arrays.index_arrays import where
+from ..arrays.shape_manipulation import moveaxis
 from ..mathematics import reductions
 from ..mathematics.arithmetic import power
+from ..mathematics.logic import greater
+from .decompositions import matrices, svd, svdvals
+from .solutions import inv
 
-__all__ = ["matrix_norm", "norm", "vector_norm"]
+__all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
 
 
 _SINGULAR = ("nuc", 2, -2)
@@ -27,7 +33,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     """The norm of vectors or matrices along an axis or two; ``sqrt(sum(abs(x)**2))`` unless ``ord`` says otherwise.
 
     ``ord`` of vectors is a number (0 counts nonzero elements, ``inf`` and ``-inf`` give the largest and smallest
-    magnitude); of matrices "fro", 1, -1, ``inf`` or ``-inf``.
+    magnitude); of matrices "fro", 1, -1, ``inf``, ``-inf``, or of singular values the sum, "nuc", the largest, 2, and
+    the smallest, -2.
     Raises: BadArgument: another order. Source: NumPy, ``linalg.norm``.
 
     >>> from handlax.numpy import array
@@ -92,11 +99,12 @@ def _matrix(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
     if ord == "fro":
         return _root(x, tuple(sorted(axes)))
     if ord in _SINGULAR:
-        raise BadArgument(
-            f"norm: the order {ord!r} is made of singular values.", hint="orders fro, 1, -1, inf and -inf are sums."
-        )
+        values = svdvals(moveaxis(x, axes, (-2, -1)))
+        if ord == "nuc":
+            return reductions.sum(values, -1)
+        return reductions.max(values, -1, initial=0) if ord == 2 else reductions.min(values, -1)
     if ord not in (1, -1, float("inf"), -float("inf")):
-        raise BadArgument(f"norm: the order of a matrix norm is fro, 1, -1, inf or -inf, got {ord!r}.")
+        raise BadArgument(f"norm: the order of a matrix norm is fro, nuc, 1, -1, 2, -2, inf or -inf, got {ord!r}.")
     summed, left = (row, column) if abs(ord) == 1 else (column, row)
     totals = reductions.sum(_abs(x), summed)
     rest = left - (left > summed)
@@ -125,3 +133,54 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     return norm(x, ord, (-2, -1), keepdims)
 
 
+
+
+def cond(x: Any, p: Any = None) -> Any:
+    """How much a matrix enlarges relative errors: ``norm(x, p) * norm(inv(x), p)``.
+
+    By default, and for 2, the largest singular value by the smallest, of any matrices; for -2 the reverse. That of a
+    singular matrix is infinite.
+    Raises: ShapeMismatch: empty matrices, or ones that are not square for another norm. Source: NumPy, ``linalg.cond``.
+
+    >>> from handlax.numpy import array
+    >>> cond(array([[2.0, 0.0], [0.0, 8.0]]))
+    Array(4., dtype=float32)
+    """
+    x = matrices("cond", x, square=p not in (None, 2, -2))
+    if 0 in x.type.shape[-2:]:
+        raise ShapeMismatch(f"cond: matrices must not be empty, got {x.type}.")
+    if p in (None, 2, -2):
+        values = svdvals(x)
+        first, last = values[..., 0], values[..., -1]
+        ratio = div(last, first) if p == -2 else div(first, last)
+    else:
+        ratio = mul(norm(x, p, (-2, -1)), norm(inv(x), p, (-2, -1)))
+    spoilt = reductions.any(ne(x, x), (-2, -1))  # by NaN in the matrix itself
+    return where(bitwise_and(ne(ratio, ratio), bitwise_not(spoilt)), like(ratio, float("inf")), ratio)
+
+
+def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
+    """How many singular values of matrices are more than rounding errors.
+
+    Args:
+        rtol: those are larger, relative to the largest; by default the larger size times the epsilon of the dtype.
+        hermitian: the matrices are Hermitian, which is faster.
+        tol: those are larger than this number.
+    Raises: BadArgument: both are given. Source: NumPy and the array API standard, ``linalg.matrix_rank``.
+
+    >>> from handlax.numpy import ones
+    >>> matrix_rank(ones((3, 2)))
+    Array(1, dtype=int32)
+    """
+    if tol is not None and rtol is not None:
+        raise BadArgument("matrix_rank: one of rtol and tol can be given, got both.")
+    x = inexact(M)
+    if x.ndim < 2:
+        return convert(reductions.any(ne(x, like(x, 0))), dtypes.int32)
+    values = svd(x, compute_uv=False, hermitian=hermitian)
+    bound = tol
+    if bound is None:
+        eps = max(x.type.shape[-2:]) * float(dtypes.finfo(values.type.dtype).eps)
+        bound = reductions.max(values, -1, initial=0) * (eps if rtol is None else array_of(rtol))
+    bound = array_of(bound)
+    return reductions.sum(greater(values, shapes.reshape(bound, (*bound.type.shape, 1))), -1)

@@ -6,17 +6,24 @@ import math
 from typing import Any, NamedTuple
 
 from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.operations.elementwise.arithmetic import abs as _abs
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.linalg import determinant
 from ...effects.operations.linalg import solve as systems
-from ...effects.operations.linalg.matrices import identity
+from ...effects.operations.linalg.matrices import adjoint, flipped, identity, product
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
+from ...effects.types import dtypes
+from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.custom.custom_jvp import custom_jvp
 from ..arrays.argument_conversion import array_of, inexact
+from ..arrays.creation import zeros
+from ..arrays.index_arrays import where
 from ..arrays.shape_manipulation import moveaxis
-from .decompositions import matrices
+from ..mathematics import reductions
+from .decompositions import matrices, svd
 
-__all__ = ["det", "inv", "slogdet", "solve", "tensorinv", "tensorsolve"]
+__all__ = ["det", "inv", "lstsq", "pinv", "slogdet", "solve", "tensorinv", "tensorsolve"]
 
 
 class SlogdetResult(NamedTuple):
@@ -26,6 +33,7 @@ class SlogdetResult(NamedTuple):
     logabsdet: Any
 
 
+@eager_program
 def solve(a: Any, b: Any) -> Any:
     """The solution of linear systems: ``a @ solve(a, b) == b``.
 
@@ -63,6 +71,7 @@ def solution(x: Any, y: Any) -> Any:
     return systems.solve(*[shapes.broadcast(z, (*lanes, *z.type.shape[-2:])) for z in (x, y)])
 
 
+@eager_program
 def inv(a: Any) -> Any:
     """The inverses of square matrices: ``inv(a) @ a`` is the identity.
 
@@ -77,6 +86,101 @@ def inv(a: Any) -> Any:
     return systems.solve(x, identity(x.type))
 
 
+@eager_program
+def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
+    """The pseudo-inverses of matrices, of Moore and Penrose: ``a @ pinv(a) @ a == a``, and both products are Hermitian.
+
+    Args:
+        rtol: singular values up to this, relative to the largest, count as 0; by default ten times the larger size
+            times the epsilon of the dtype. ``rcond`` is another name for it.
+        hermitian: the matrices are Hermitian.
+    The derivative is that of matrices of constant rank.
+    Raises: BadArgument: both names are given. Source: NumPy, ``linalg.pinv``; Golub & Pereyra, The differentiation of
+    pseudo-inverses (1973).
+
+    >>> from handlax.numpy import array
+    >>> pinv(array([[2.0], [0.0]]))
+    Array([[0.5, 0. ]], dtype=float32)
+    """
+    if rtol is not None and rcond is not None:
+        raise BadArgument("pinv: one of rtol and rcond can be given, got both.")
+    x = matrices("pinv", a, square=hermitian)
+    rtol = rcond if rtol is None else rtol
+    if rtol is None:
+        rtol = 10 * max(x.type.shape[-2:]) * float(dtypes.finfo(x.type.dtype).eps)
+    return _pseudo_inverse(x, array_of(rtol), bool(hermitian))
+
+
+def _inverted(x: Any, rtol: Any, hermitian: bool) -> Any:
+    if not x.type.size:
+        return flipped(x)
+    u, s, vh = svd(x, full_matrices=False, hermitian=hermitian)
+    cutoff = rtol[..., None] * s[..., :1]
+    inverse = convert(where(s > cutoff, 1 / s, 0), u.type.dtype)
+    return product(adjoint(vh), inverse[..., None] * adjoint(u))
+
+
+_pseudo_inverse = custom_jvp(_inverted, nondiff_argnums=(2,))
+
+
+@_pseudo_inverse.defjvp
+def _pseudo_inverse_jvp(hermitian: bool, primals: Any, tangents: Any) -> Any:
+    (x, rtol), (dx, _) = primals, tangents
+    p = _pseudo_inverse(x, rtol, hermitian)
+    if hermitian:
+        x, dx = ((z + adjoint(z)) / 2 for z in (x, dx))
+    inner = product(p, product(dx, p))
+    rows = product(product(p, adjoint(p)), adjoint(dx))  # what dx moves out of the space of x
+    columns = product(adjoint(dx), product(adjoint(p), p))
+    return p, (rows - product(rows, product(x, p))) + (columns - product(product(p, x), columns)) - inner
+
+
+class LstsqResult(NamedTuple):
+    """A solution of least squares, the squared errors, the rank of the matrix and its singular values."""
+
+    x: Any
+    residuals: Any
+    rank: Any
+    s: Any
+
+
+def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> LstsqResult:
+    """The vector of least length for which ``norm(b - a @ x)`` is least: ``x, residuals, rank, s``.
+
+    Shapes: ``a[m, n], b[m] or b[m, k]``; ``residuals`` has the squared error of each column. With ``numpy_resid`` it is
+    empty, as NumPy's is, where there are no more rows than columns or the rank is less: its shape depends on values.
+
+    Args:
+        rcond: singular values up to this, relative to the largest, count as 0; by default the larger size times the
+            epsilon of the dtype, and for a negative number the epsilon.
+    Raises: ShapeMismatch: other shapes. Source: NumPy, ``linalg.lstsq``.
+
+    >>> from handlax.numpy import array
+    >>> lstsq(array([[1.0], [1.0]]), array([1.0, 3.0])).x.round(3)
+    Array([2.], dtype=float32)
+    """
+    x, y = (convert(z, z.type.dtype) for z in map(inexact, promote(a, b)))
+    if x.ndim != 2 or y.ndim not in (1, 2) or x.type.shape[0] != y.type.shape[0]:
+        raise ShapeMismatch(
+            f"lstsq: a matrix and as many rows on the right side are needed, got {x.type} and {y.type}."
+        )
+    m, n = x.type.shape
+    columns = shapes.reshape(y, (m, 1)) if y.ndim == 1 else y
+    u, s, vh = svd(x, full_matrices=False)
+    eps = float(dtypes.finfo(x.type.dtype).eps)
+    bound = eps * max(m, n) if rcond is None else where(array_of(rcond) < 0, eps, rcond)
+    used = (s > 0) & (s >= convert(array_of(bound), s.type.dtype) * s[:1])
+    inverse = convert(where(used, 1 / where(used, s, 1), 0), x.type.dtype)
+    found = product(adjoint(vh), inverse[:, None] * product(adjoint(u), columns))
+    rank = used.sum()
+    if numpy_resid and (m <= n or int(rank) < n):
+        residuals = zeros((0,), s.type.dtype)
+    else:
+        residuals = reductions.sum(_abs(columns - product(x, found)) ** 2, 0)
+    return LstsqResult(shapes.reshape(found, (n,)) if y.ndim == 1 else found, residuals, rank, s)
+
+
+@eager_program
 def det(a: Any) -> Any:
     """The determinants of square matrices. They have derivatives where they are 0 too.
 
@@ -89,6 +193,7 @@ def det(a: Any) -> Any:
     return determinant.det(matrices("det", a, square=True))
 
 
+@eager_program
 def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     """The sign, or phase, of determinants and the logarithm of their size: ``det(a) == sign * exp(logabsdet)``.
 
