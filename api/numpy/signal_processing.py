@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,18 +11,15 @@ from ..effects.core.arrays import from_numpy
 from ..effects.operations.elementwise.arithmetic import abs as _abs
 from ..effects.operations.elementwise.arithmetic import add, div, mul, sqrt, square, sub
 from ..effects.operations.elementwise.comparison import clamp, gt, le, lt, select_n
-from ..effects.operations.elementwise.comparison import max as maximum
 from ..effects.operations.elementwise.complex_parts import conj
 from ..effects.operations.elementwise.conversion import convert
-from ..effects.operations.elementwise.transcendental import cos
 from ..effects.operations.foundations import shapes
-from ..effects.operations.manipulation.creation import iota
 from ..effects.operations.manipulation.operand_promotion import promote, together
 from ..effects.operations.manipulation.slicing import concatenate, pad, rev, slice, slice_in_dim
 from ..effects.operators.numpy_arithmetic import remainder
 from ..effects.types import dtypes
 from ..effects.types.dtypes import canonical, default_float
-from ..effects.types.extent import SYMBOLIC, Extent, as_size, positive
+from ..effects.types.extent import Extent, positive
 from ..interpreters.core.eager_programs import eager_program
 from .arrays.argument_conversion import array_of, inexact, like
 from .arrays.indexing_operations import take
@@ -165,18 +161,8 @@ def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, pre
     return rev(_convolved("correlate", y, x, mode, precision, preferred_element_type), (0,))
 
 
-def _window(host: Callable[..., Any], M: Any, at: Callable[[Any], Any]) -> Any:
-    """The window of M places; in a lane of length M it is computed ``at(i / (M - 1))``, and 1 if M is 1."""
-    if not isinstance(M, SYMBOLIC):
-        return from_numpy(host(M).astype(default_float()), copy=False)
-    place, count = iota(default_float(), as_size(M)), convert(as_size(M), np.dtype("int32"))
-    y = at(place / maximum(count - 1, like(count, 1)))
-    return select_n(gt(count, like(count, 1)), shapes.full(y.type, 1), y)
-
-
-def _cosines(*weights: float) -> Callable[[Any], Any]:
-    """``sum of weights[k] cos(2 pi k x)``"""
-    return lambda x: weights[0] + sum([w * cos(2 * np.pi * k * x) for k, w in enumerate(weights) if k])
+def _window(values: np.ndarray[Any, Any]) -> Any:
+    return from_numpy(values.astype(default_float()), copy=False)
 
 
 def hanning(M: int) -> Any:
@@ -185,7 +171,7 @@ def hanning(M: int) -> Any:
     >>> hanning(3)
     Array([0., 1., 0.], dtype=float32)
     """
-    return _window(np.hanning, M, _cosines(0.5, -0.5))
+    return _window(np.hanning(M))
 
 
 def hamming(M: int) -> Any:
@@ -194,7 +180,7 @@ def hamming(M: int) -> Any:
     >>> hamming(3).shape
     (3,)
     """
-    return _window(np.hamming, M, _cosines(0.54, -0.46))
+    return _window(np.hamming(M))
 
 
 def blackman(M: int) -> Any:
@@ -203,7 +189,7 @@ def blackman(M: int) -> Any:
     >>> blackman(3).shape
     (3,)
     """
-    return _window(np.blackman, M, _cosines(0.42, -0.5, 0.08))
+    return _window(np.blackman(M))
 
 
 def bartlett(M: int) -> Any:
@@ -212,7 +198,7 @@ def bartlett(M: int) -> Any:
     >>> bartlett(3)
     Array([0., 1., 0.], dtype=float32)
     """
-    return _window(np.bartlett, M, lambda x: 1 - _abs(2 * x - 1))
+    return _window(np.bartlett(M))
 
 
 def kaiser(M: int, beta: Any) -> Any:
@@ -223,9 +209,6 @@ def kaiser(M: int, beta: Any) -> Any:
     """
     b = inexact(array_of(beta))
     b = convert(b, default_float() if b.type.weak else b.type.dtype)
-    if isinstance(M, SYMBOLIC):
-        height = lambda x: i0(b * sqrt(maximum(1 - square(2 * x - 1), like(x, 0)))) / i0(b)
-        return convert(_window(np.kaiser, M, height), b.type.dtype)
     if M == 1:
         return shapes.full(b.type.update(shape=(1,)), 1)
     at = from_numpy(np.linspace(-1, 1, M).astype(b.type.dtype), copy=False)

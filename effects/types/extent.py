@@ -53,7 +53,6 @@ class Quotient(NamedTuple):
 Monomial = tuple[Any, ...]  # its factors: the numbers of lengths, in order, then parts. (0, 0, 1) is n0*n0*n1
 _INTERNED: dict[Any, Extent] = {}
 LONGEST = 2**31 - 2  # places of a lane, and their number, are int32
-MOST_CASES = 4096  # places after which a size that is told by cases must be linear
 TYPICAL = 256  # a length where only an estimate is needed
 
 
@@ -92,7 +91,7 @@ class Extent(ImmutableObject):
     def __index__(self) -> int:
         raise TracerIntegerConversionError(
             f"index: Python needs an integer here, got {self}, the length of a lane, which differs from lane to lane.",
-            hint="x.shape[0] in place of len(x), lax.scan in place of a Python loop; or vmap(..., per_length=True).",
+            hint="x.shape[0] in place of len(x); hx.numpy or lax.scan in place of a Python loop.",
         )
 
     __int__ = __index__
@@ -331,31 +330,6 @@ def _lines(size: Extent) -> Any:
     return None if type(x[0]) is Quotient and x[0].of.least < 0 else (x, constant, bends)
 
 
-def by_cases(f: Callable[..., int], *sizes: Any) -> Any:
-    """The extent that is ``f(*sizes)`` for all values of the one length that these are extents of; None: it is none.
-
-    ``f`` is linear wherever the signs of its arguments, of their differences and of their sums remain.
-    """
-    found = [_lines(size) if type(size) is Extent else (None, size, {}) for size in sizes]
-    if None in found or len({x for x, _, _ in found if x is not None}) != 1:
-        return None
-    x = next(x for x, _, _ in found if x is not None)
-    last = 2 + sum([abs(constant) + sum([abs(k) * (a + 1) for a, k in bends.items()]) for _, constant, bends in found])
-    if last > MOST_CASES:
-        return None
-
-    def value(at: int) -> int:
-        return f(*[constant + sum([k * max(at - a, 0) for a, k in bends.items()]) for _, constant, bends in found])
-
-    y = [value(at) for at in range(last + 3)]
-    size: Any = y[0] + extent([(x, y[1] - y[0])])
-    for a in range(1, last + 1):
-        bend = y[a + 1] - 2 * y[a] + y[a - 1]
-        if bend:
-            size = size + extent([((PositivePart(extent([(x, 1), ((), -a)])),), bend)])
-    return size
-
-
 def _positive_lines(x: Monomial, constant: int, bends: dict[int, int]) -> Any:
     """``max(c + sum of k max(x - a, 0), 0)`` in the same form, which has one for each function of x = 0, 1, 2, ..."""
 
@@ -503,14 +477,9 @@ def decided(f: Callable[[Any, Any], Any], n: Extent, other: Any, internal: bool)
     if internal:
         raise TracerBoolConversionError(
             f"shape: the size {n} differs from lane to lane, and so does how it compares with {other}.",
-            hint="hx.numpy.where or lax.cond on x.shape[0], a size that all lanes share, or per_length=True.",
+            hint="hx.numpy.where or hx.lax.cond on x.shape[0], or a size that all lanes share.",
         )
     return f(n.value, other)
-
-
-def undivided(type: Any) -> str | None:
-    """What to do where the elements of an array cannot be divided; None: nothing is known."""
-    return "not every length can be divided; x[: x.shape[0] // 2 * 2] can be by 2." if extents_in(type.shape) else None
 
 
 def fits(size: Any, room: Any) -> bool:

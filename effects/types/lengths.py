@@ -12,11 +12,9 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
-import numpy as np
-
-from ..base.errors import EscapedBox, TracerArrayConversionError
+from ..base.errors import EscapedBox
 from ..base.source_locations import is_internal
 from ..base.stack import Run, runs
 from .extent import BoundSize, Extent, decided, differs, equal, in_package, unbound
@@ -32,6 +30,7 @@ class Length(BoundSize):
     """
 
     __slots__ = ("homes", "held")
+    __array_ufunc__ = None  # NumPy's numbers leave arithmetic to this class
     homes: dict[int, Run]
     held: Extent
 
@@ -56,30 +55,6 @@ class Length(BoundSize):
     def value(self) -> Any:
         """The length of the lane as an array."""
         return self.extent.value
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """NumPy's numbers leave their operators to this class; its functions need a known value."""
-        if method == "__call__" and not kwargs and ufunc in _COMPARED:
-            return getattr(operator, _COMPARED[ufunc])(*[x.value if isinstance(x, Length) else x for x in inputs])
-        if method == "__call__" and not kwargs and ufunc in _COMPUTED:
-            a, b = inputs
-            name = _COMPUTED[ufunc]
-            return getattr(self, f"__{name}__")(b) if a is self else getattr(self, f"__r{name}__")(a)
-        self._unknown(ufunc.__name__)
-
-    def __array__(self, *_: Any, **__: Any) -> Any:
-        self._unknown("asarray")
-
-    def _unknown(self, name: str) -> NoReturn:
-        raise TracerArrayConversionError(
-            f"{name}: NumPy needs a known value, got {self}, the length of a lane, which differs from lane to lane.",
-            hint=f"hx.numpy.{name} takes it.",
-        )
-
-    def __round__(self, ndigits: Any = None) -> Length:
-        return self
-
-    __trunc__ = __floor__ = __ceil__ = __round__
 
     def __handlax_array__(self) -> Any:
         return self.value
@@ -110,17 +85,6 @@ class Length(BoundSize):
 
     def __reduce__(self) -> Any:
         return self.held.__reduce__()
-
-
-# the methods of Python's operators, by the functions of NumPy's that they call
-_COMPARED = {
-    np.equal: "eq", np.not_equal: "ne", np.less: "lt", np.less_equal: "le", np.greater: "gt", np.greater_equal: "ge",
-}  # fmt: skip
-_COMPUTED = {
-    np.add: "add", np.subtract: "sub", np.multiply: "mul", np.divide: "truediv", np.floor_divide: "floordiv",
-    np.remainder: "mod", np.power: "pow", np.divmod: "divmod", np.bitwise_and: "and", np.bitwise_or: "or",
-    np.bitwise_xor: "xor", np.left_shift: "lshift", np.right_shift: "rshift",
-}  # fmt: skip
 
 
 def _arithmetic(f: Callable[..., Any], reflected: bool = False) -> Any:

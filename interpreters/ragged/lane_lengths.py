@@ -19,6 +19,7 @@ import numpy as np
 
 from ...effects.base.errors import CannotCross
 from ...effects.base.stack import BASE, Run, inside, perform
+from ...effects.control.checkpoint import OptimizationBarrier
 from ...effects.core.arrays import ConcreteArray, as_array, from_numpy, scalar
 from ...effects.core.operation import shared
 from ...effects.operations.elementwise.arithmetic import Unread
@@ -27,13 +28,13 @@ from ...effects.operations.elementwise.comparison import lt, select
 from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.elementwise.comparison import min as minimum
 from ...effects.operations.foundations.shapes import broadcast_in_dim, full, reshape, zeros
-from ...effects.operations.indexing.gather_scatter import ScatterAdd
-from ...effects.operations.indexing.gather_windows import GatherScatterMode, ScatterDimensionNumbers
-from ...effects.operations.indexing.relocation import index_column, take_rows
+from ...effects.operations.indexing.relocation import take_rows
 from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.slicing import concatenate, index_in_dim
 from ...effects.operations.reductions.cumulative import Cumsum
+from ...effects.operations.reductions.row_folds import RepeatRows, lanes_of_rows, row_index
 from ...effects.types.array_type import array_type
+from ...effects.types.dtypes import INEXACT
 from ...effects.types.extent import Extent, length, most, part_extent
 from ..batching.batch import BatchBox
 from ..core.body_transform import INNER_BODIES, StateFlow
@@ -41,13 +42,6 @@ from ..core.body_transform import INNER_BODIES, StateFlow
 INT32 = np.dtype("int32")
 BUCKETS = 8  # lengths are rounded up to so many sizes, of at least ``SMALLEST`` rows
 SMALLEST = 32
-
-
-def sum_rows(x: Any, index: Any, count: int) -> Any:
-    """``y[i] = sum of x[j] with index[j] == i`` for a sorted index; ``count`` marks rows that are left out."""
-    numbers = ScatterDimensionNumbers(tuple(range(1, len(x.type.shape))), (0,), (0,))
-    into = zeros(x.type.update(shape=(count, *x.type.shape[1:])))
-    return perform(ScatterAdd(numbers, True, False, GatherScatterMode.MARKED), into, index_column(index), x)
 
 
 def line(size: int) -> Any:
@@ -130,16 +124,20 @@ class LaneLengths:
     @cached_property
     def segment(self) -> Any:
         """The lane of each row; of spare rows the number of lanes."""
-        with inside(self.place):  # so many lanes have ended at or before the row
-            ones = broadcast_in_dim(scalar(1, INT32), (self.count,), ())
-            return perform(shared(Cumsum, 0, False), sum_rows(ones, minimum(self.ends, self.total), self.total))
+        with inside(self.place):
+            return lanes_of_rows(self.ends, self.total)
 
     @cached_property
+    def index(self) -> Any:
+        """The description of the lanes that folds of rows and repetitions take."""
+        with inside(self.place):
+            found = row_index(minimum(self.ends, scalar(self.total, INT32)), self.total)
+            return found if self.known is not None else tuple([perform(OptimizationBarrier(), v)[0] for v in found])
+
+    @property
     def lane(self) -> Any:
         """The lane of each row; of spare rows that of the last row."""
-        with inside(self.place):
-            last = minimum(take_rows(self.segment, reshape(self.last, (1,))), scalar(max(self.count - 1, 0), INT32))
-            return minimum(self.segment, broadcast_in_dim(last, (self.total,), (0,)))
+        return self.index[2]
 
     @cached_property
     def within(self) -> Any:
@@ -159,12 +157,15 @@ class LaneLengths:
         """For each row what its lane has: ``x``, lanes first, along the rows."""
         if self.count == 1:
             return broadcast_in_dim(x, (self.total, *x.type.shape[1:]), tuple(range(len(x.type.shape))))
+        if x.type.dtype in INEXACT and self.count:
+            return perform(shared(RepeatRows, True), x, *self.index)
         return take_rows(x, self.lane)
 
     def copied(self, x: Any) -> Any:
         """Rows with copies of the last one, or ones, without cotangent, in place of the spare ones."""
         last = perform(Unread(), take_rows(x, reshape(self.last, (1,))))
-        last = broadcast_in_dim(select(self.end > 0, last, full(last.type, 1)), x.type.shape, tuple(range(x.ndim)))
+        (last,) = perform(OptimizationBarrier(), select(self.end > 0, last, full(last.type, 1)))  # it is read once
+        last = broadcast_in_dim(last, x.type.shape, tuple(range(x.ndim)))
         return select(broadcast_in_dim(self.real, x.type.shape, (0,)), x, last)
 
     @cached_property

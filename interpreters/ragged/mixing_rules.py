@@ -12,7 +12,7 @@ from ...effects.core.operation import result_type, shared
 from ...effects.operations.elementwise.bitwise import bitwise_not
 from ...effects.operations.elementwise.comparison import select
 from ...effects.operations.elementwise.conversion import convert
-from ...effects.operations.foundations.shapes import ReduceSum, broadcast_in_dim, full, move_axis, reduce_sum
+from ...effects.operations.foundations.shapes import ReduceSum, broadcast_in_dim, full, move_axis
 from ...effects.operations.linalg.cholesky import Cholesky
 from ...effects.operations.linalg.triangular import TriangularSolve
 from ...effects.operations.manipulation.last_axes import OnLastAxes
@@ -32,8 +32,10 @@ from ...effects.operations.reductions.reductions import (
     highest,
     lowest,
 )
+from ...effects.operations.reductions.row_folds import MaxRows, MinRows, RepeatRows, SumRows
 from ...effects.operations.reductions.softmax import Softmax
 from ...effects.operations.reductions.sorting import Sort, TopK
+from ...effects.types.dtypes import BOOL
 from .lane_lengths import INT32, EnteredRows
 from .ragged_batch import RAGGED, RaggedBatch, ResultTypes, RowsMark, equal_lengths
 from .row_rules import mixing
@@ -52,26 +54,38 @@ def folding(unit: Unit) -> Callable[..., Any]:
     return mixing(lambda op, x: op.axes)(fold)
 
 
-RAGGED.rule(ReduceProd)(folding(one))
-RAGGED.rule(ReduceMax)(folding(lowest))
-RAGGED.rule(ReduceMin)(folding(highest))
-RAGGED.rule(ReduceAnd)(folding(all_ones))
-RAGGED.rule(ReduceOr)(folding(zero))
+def folding_rows(fold: Any, dtypes: Any, padded: Callable[..., Any]) -> Callable[..., Any]:
+    """The rule of a fold of rows as they are, of these dtypes; where there are several ragged axes it is ``padded``."""
+
+    def rule(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
+        if type(x.dim) is not RowsMark or x.dim.axis not in op.axes or x.type.dtype not in dtypes:
+            return padded(op, run, types, x)
+        axis, extent = x.dim
+        others = tuple([a for a in op.axes if a != axis])
+        rows = x.entered if type(x) is EnteredRows else x.value  # spare rows are left out
+        rows = perform(type(op)(others), rows) if others else rows
+        rows = move_axis(rows, axis - sum([a < axis for a in others]), 0)
+        return run.box(0, (run.folded(fold, rows, extent),))
+
+    return rule
+
+
+RAGGED.rule(ReduceSum)(folding_rows(SumRows(), SumRows.dtypes, folding(zero)))
+RAGGED.rule(ReduceMax)(folding_rows(MaxRows(), MaxRows.dtypes, folding(lowest)))
+RAGGED.rule(ReduceMin)(folding_rows(MinRows(), MinRows.dtypes, folding(highest)))
+RAGGED.rule(ReduceAnd)(folding_rows(MinRows(), BOOL, folding(all_ones)))
+RAGGED.rule(ReduceOr)(folding_rows(MaxRows(), BOOL, folding(zero)))
 RAGGED.rule(ReduceXor)(folding(zero))
+RAGGED.rule(ReduceProd)(folding(one))
 RAGGED.rule(Argmax)(folding(lowest))
 RAGGED.rule(Argmin)(folding(highest))
 
 
-@RAGGED.rule(ReduceSum)
-def total(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
-    """Over the rows of each lane by their lane; where there are several ragged axes as any fold."""
-    if type(x.dim) is not RowsMark or x.dim.axis not in op.axes:
-        return folding(zero)(op, run, types, x)
-    axis, extent = x.dim
-    others = [a for a in op.axes if a != axis]
-    given = x.entered if type(x) is EnteredRows else x.value  # spare rows are left out
-    rows = move_axis(reduce_sum(given, others), axis - sum([a < axis for a in others]), 0)
-    return run.box(0, (run.segment_sum(rows, extent),))
+beside_rows = mixing(lambda op, x, *index: (0,))(equal_lengths)
+RAGGED.rule(SumRows)(beside_rows)
+RAGGED.rule(MaxRows)(beside_rows)
+RAGGED.rule(MinRows)(beside_rows)
+RAGGED.rule(RepeatRows)(beside_rows)
 
 
 @RAGGED.rule(Reduce)
@@ -164,14 +178,13 @@ def order(op: Any, run: RaggedBatch, types: ResultTypes, *xs: Any) -> Any:
 
 
 @RAGGED.rule(TopK)
-@mixing(lambda op, x: (op.axis,), lambda op, d: op.k)
+@mixing(lambda op, x: (op.axis,))
 def largest(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
     """Of padded lanes; of a lane with fewer than k rows, the least number behind them."""
     kind, at = x.type.dtype, 1 + op.axis
-    x = run.box(0, run.force(x, 0)) if x.run is not run else x
     parts = []
-    for bucket, part in zip(run.lanes.rounded.buckets, run.filled(x, {op.axis: lowest(kind)})):
-        more = max(bucket.room(op.k) - part.type.shape[at], 0)
+    for part in run.filled(x, {op.axis: lowest(kind)}):
+        more = max(op.k - part.type.shape[at], 0)
         widths = [(0, more if d == at else 0, 0) for d in range(part.ndim)]
         parts.append(pad(part, scalar(lowest(kind), kind), widths))
     return run.by_bucket(op, types, [parts])

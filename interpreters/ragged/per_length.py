@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...effects.base.errors import BadArgument, CannotCross, ShapeMismatch, TreeMismatch
-from ...effects.base.stack import Run, inside, installed
+from ...effects.base.stack import inside, installed
 from ...effects.core.arrays import as_array, from_numpy
 from ...effects.core.containers import is_axis
 from ...effects.core.named_axes import Axis
@@ -22,12 +22,10 @@ from .ragged_array import ragged_axis
 from .ragged_batch import RaggedBatch
 
 
-def call_per_length(
-    fun: Callable[..., Any], run: Any, new_run: Callable[..., Batch], args: Any, kwargs: Any, out_axes: Any
-) -> Any:
+def call_per_length(fun: Callable[..., Any], run: Any, args: Any, kwargs: Any, out_axes: Any) -> Any:
     """The results of all lanes, values of ``run`` as the arguments are, from one call for each distinct length.
 
-    Lanes of one length are those of an ordinary ``vmap``, whose runs ``new_run`` makes.
+    Lanes of one length are those of an ordinary ``vmap``.
 
     Raises: BadArgument: there are no ragged arrays, lengths are values, or lanes have an axis name. ShapeMismatch:
     results that are not ragged have different shapes.
@@ -50,8 +48,8 @@ def call_per_length(
         columns = [run.padded(x, partition) if x.run is run else None for x in leaves]
         found = []
         for k, bucket in enumerate(partition.buckets):
-            outer = run.outer if len(partition.buckets) == 1 else _AroundSomeLanes(run.outer, "")
-            lanes = new_run(outer, len(bucket.lanes), None, run.site)
+            kind = Batch if len(partition.buckets) == 1 else _SomeLanes
+            lanes = kind(run.outer, len(bucket.lanes), None, run.site)
             boxes = [x if parts is None else lanes.box(0, (parts[k],)) for x, parts in zip(leaves, columns)]
             with installed(lanes):
                 positional, named = pytrees.unflatten(tree, boxes)
@@ -64,8 +62,8 @@ def call_per_length(
         return pytrees.unflatten(structure[0], _joined(run, list(zip(*flat)), targets))
 
 
-class _AroundSomeLanes(Run):
-    """Around the lanes of one length effects are refused: they would be performed in the order of the lengths."""
+class _SomeLanes(Batch):
+    """Batch over the lanes of one length. Effects are refused: they would be performed in the order of the lengths."""
 
     __slots__ = ()
 
@@ -77,7 +75,7 @@ class _AroundSomeLanes(Run):
                 f"vmap: with per_length=True lanes would perform {names} in the order of their lengths.",
                 hint="handle it inside: vmap(hx.handle(h)(f), per_length=True); or leave per_length out.",
             )
-        return self.outer.answer(op, operands)
+        return super().answer(op, operands)
 
 
 def _in_no_order(effect: Any) -> bool:

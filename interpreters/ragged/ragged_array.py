@@ -22,7 +22,6 @@ from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.operations.reductions.sorting import sort_key_val
 from ...effects.trees import pytrees
 from ...effects.types import dtypes
-from ...effects.types.array_type import ArrayType
 from ...effects.types.dtype_families import short_name
 from ...effects.types.extent import extents_in, length
 from .lane_lengths import INT32, LaneLengths, RaggedLanes, Segments, fitting, line
@@ -49,7 +48,7 @@ class Ragged(ImmutableObject):
 
     Args:
         data: the rows of all lanes one after the other along dimension 0: an array, or a tree of arrays, whose lanes
-            then have equal lengths. Rows behind the last lane are spare. A ``ShapeDtypeStruct`` may stand for an array.
+            then have equal lengths. Rows behind the last lane are spare.
         segment_lengths: a tuple of integers, static: programs are compiled for them. Or an array: one program serves
             all lengths whose sum is at most the number of rows.
         longest: a static bound of the lengths where they are an array, by default the number of rows; what mixes along
@@ -78,7 +77,7 @@ class Ragged(ImmutableObject):
             segment_lengths = _length_vector(segment_lengths)
             known = segment_lengths.value if isinstance(segment_lengths, ConcreteArray) else None
         leaves, tree = pytrees.flatten(data)
-        leaves = [_array_or_type(x) for x in leaves]
+        leaves = [as_array(x) for x in leaves]
         sizes = {x.type.shape[:1] for x in leaves}
         if len(sizes) != 1 or sizes == {()}:
             shown = ", ".join([str(x.type) for x in leaves])
@@ -318,14 +317,9 @@ def _integers(what: str, sizes: Sequence[Any]) -> tuple[int, ...]:
     return tuple([n.__index__() for n in sizes])
 
 
-def _array_or_type(x: Any) -> Any:
-    """An array, or what stands for one where only its type is used, a ``ShapeDtypeStruct``."""
-    return x if hasattr(x, "shape") and isinstance(getattr(x, "type", None), ArrayType) else as_array(x)
-
-
 def _length_vector(lengths: Any) -> Any:
     """Lengths that are an array. Raises: DTypeMismatch: it is no vector of integers."""
-    lengths = _array_or_type(lengths)
+    lengths = as_array(lengths)
     if len(lengths.type.shape) != 1 or not dtypes.is_integer(lengths.type.dtype):
         raise DTypeMismatch(f"Ragged: lengths are a vector of integers, got {lengths.type}.")
     return lengths
@@ -407,12 +401,7 @@ def _unflatten(static: Any, children: Any) -> Ragged:
     return _set(object.__new__(Ragged), data, lengths[0] if lengths else static[0], static[1])
 
 
-def _flatten_with_keys(x: Ragged) -> tuple[Any, Any]:
-    children, static = _flatten(x)
-    return [(pytrees.GetAttrKey(name), child) for name, child in zip(("data", "segment_lengths"), children)], static
-
-
-pytrees.register_pytree_with_keys(Ragged, _flatten_with_keys, _unflatten, _flatten)
+pytrees.register_pytree_node(Ragged, _flatten, _unflatten)
 
 
 def _to_elt(cont: Any, get_idx: Any, x: Ragged, spec: RaggedAxis) -> Any:

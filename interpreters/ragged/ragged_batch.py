@@ -44,7 +44,6 @@ from .lane_lengths import (
     RaggedLanes,
     Segments,
     line,
-    sum_rows,
 )
 
 ResultTypes = Sequence[ArrayType]
@@ -405,9 +404,9 @@ class RaggedBatch(Batch):
             found = mask if found is None else bitwise_and(found, mask)
         return found
 
-    def segment_sum(self, rows: Any, extent: Extent) -> Any:
-        """The sums of the rows of each lane, rows and lanes first."""
-        return sum_rows(rows, self.lanes.of(extent).segment, self.size)
+    def folded(self, fold: Any, rows: Any, extent: Extent) -> Any:
+        """The rows of each lane folded by this operation, rows and lanes first."""
+        return perform(fold, rows, *self.lanes.of(extent).index)
 
     # --- answers
 

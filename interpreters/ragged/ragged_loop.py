@@ -24,7 +24,7 @@ from ...effects.core.operation import operation, shared
 from ...effects.operations.elementwise.comparison import gt, le, select
 from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.elementwise.conversion import convert
-from ...effects.operations.foundations.shapes import broadcast_in_dim, reduce_sum, reshape, zeros
+from ...effects.operations.foundations.shapes import broadcast_in_dim, full, reduce_sum, reshape, zeros
 from ...effects.operations.indexing.dynamic_slicing import (
     dynamic_index_in_dim,
     dynamic_slice_in_dim,
@@ -175,10 +175,10 @@ class _OneLane(RaggedBatch):
         (part,) = parts
         return reshape(part, part.type.shape[1:])
 
-    def segment_sum(self, rows: Any, extent: Extent) -> Any:
+    def folded(self, fold: Any, rows: Any, extent: Extent) -> Any:
         mask = broadcast_in_dim(self.lanes.of(extent).real, rows.type.shape, (0,))
-        total = reduce_sum(select(mask, rows, zeros(rows.type)), (0,))
-        return reshape(total, (1, *total.type.shape))
+        y = perform(fold.reduction((0,)), select(mask, rows, full(rows.type, fold.unit(rows.type.dtype))))
+        return reshape(y, (1, *y.type.shape))
 
     def guarded(self, parts: Sequence[Any], mark: Any) -> list[Any]:
         return list(parts)

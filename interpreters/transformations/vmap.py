@@ -153,9 +153,7 @@ def _one_for_each(arguments: int, entries: int) -> TreeMismatch:
 def _over_containers(fun: Callable[..., Any], settings: Any, per_length: bool, args: Any, kwargs: Any) -> Any:
     """``vmap`` where containers, such as ragged arrays, are among the arguments, or specs of theirs among the axes."""
     in_axes, out_axes, axis_name, axis_size, *lanes = settings
-    new_run = _lanes(*lanes)
-    of_all = Batch if per_length and lanes[0] is None else new_run  # lanes of one length are grouped as any others
-    crossing = container_map.ContainerMap(container_map.new_lanes(of_all, axis_name, user_site(2)), axis_size)
+    crossing = container_map.ContainerMap(container_map.new_lanes(_lanes(*lanes), axis_name, user_site(2)), axis_size)
     try:
         positional, named = crossing.arguments(in_axes, out_axes, args, kwargs)
     except NotAnArray:
@@ -163,7 +161,7 @@ def _over_containers(fun: Callable[..., Any], settings: Any, per_length: bool, a
             raise
         return _on_references(fun, settings, args, kwargs)
     if per_length:
-        results = calls_per_length.call_per_length(fun, crossing.run, new_run, positional, named, out_axes)
+        results = calls_per_length.call_per_length(fun, crossing.run, positional, named, out_axes)
         return crossing.results(out_axes, results)
     with installed(crossing.run):
         results = fun(*positional, **named)

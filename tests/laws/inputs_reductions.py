@@ -5,11 +5,14 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from handlax.effects.operations import dot_general as c
 from handlax.effects.operations import fft as f
 from handlax.effects.operations.foundations.shapes import ReduceSum
 from handlax.effects.operations.reductions import cumulative as u
 from handlax.effects.operations.reductions import reductions as r
+from handlax.effects.operations.reductions import row_folds as w
 from handlax.effects.operations.reductions import sorting as s
 from handlax.effects.operations.reductions.softmax import Softmax
 from handlax.effects.types import dtypes
@@ -21,6 +24,24 @@ MANY = Domain(-100.0, 100.0, extremes=FINITE)  # few equal elements, at which ma
 FEW = Domain(-2.0, 2.0, extremes=SPECIAL)
 KEYS = Domain(-2.0, 2.0, dtype=dtypes.int32)
 REALS = dtypes.FLOATING
+
+
+class All(Domain):
+    """A vector of one number."""
+
+    def __init__(self, value: int):
+        super().__init__(dtype=dtypes.int32)
+        self.value = value
+
+    def draw(self, dtype: Any, shape: Shape, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+        return np.full(shape, self.value, np.int32)
+
+
+def _on_rows(op: Any, operand: Domain, total: int, end: int, *each: int, lanes: int = 1) -> Case:
+    """Of lanes of which the first has all rows up to ``end``, and others none."""
+    rows = lanes if isinstance(op, w.RepeatRows) else total
+    index = ((lanes,), (-(-total // w.BLOCK),), (total,))
+    return Case(op, (operand, All(end), All(0), All(0)), (((rows, *each), *index),))
 
 
 def _dot(numbers: Any, *shapes: tuple[Shape, Shape], family: Any = None, **fields: Any) -> Case:
@@ -107,4 +128,10 @@ TRANSFORMS = [
     Case(f.Fft(_F.IRFFT, (0,)), (PLAIN,), (((2, 1),),), dtypes.COMPLEX),
 ]
 
-CASES = [*CONTRACTIONS, *REDUCTIONS, *CUMULATIVE, *SORTING, *TRANSFORMS]
+ON_ROWS = [
+    *[_on_rows(op, MANY, *rows) for op in (w.SumRows(), w.MaxRows(), w.MinRows()) for rows in ((7, 5, 2), (130, 129))],
+    _on_rows(w.SumRows(), PLAIN, 7, 5, lanes=3),
+    *[_on_rows(w.RepeatRows(False), PLAIN, 7, end, 2, lanes=2) for end in (0, 5)],
+    _on_rows(w.RepeatRows(True), PLAIN, 7, 7, 2),
+]
+CASES = [*CONTRACTIONS, *REDUCTIONS, *ON_ROWS, *CUMULATIVE, *SORTING, *TRANSFORMS]

@@ -22,7 +22,7 @@ from ...effects.operations.manipulation.creation import broadcasted_iota, iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, together
 from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.types import dtypes
-from ...effects.types.extent import SYMBOLIC, as_size, extents_in, fits, floor_divided, positive, unbound
+from ...effects.types.extent import as_size, extents_in, positive
 from .creation import asarray, shape_of
 from .index_reading import FILL, limited, on_host, positions, wrapped
 from .joining_splitting import atleast_1d, concatenate, stack
@@ -258,8 +258,6 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, ...]:
     >>> tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
-    if isinstance(n, SYMBOLIC) or isinstance(m, SYMBOLIC):
-        return _triangle(n, k, m, upper=False)
     return _positions(np.tril_indices(n, k, m))
 
 
@@ -269,28 +267,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, ...]:
     >>> triu_indices(2, 1)
     (Array([0], dtype=int32), Array([1], dtype=int32))
     """
-    if isinstance(n, SYMBOLIC) or isinstance(m, SYMBOLIC):
-        return _triangle(n, k, m, upper=True)
     return _positions(np.triu_indices(n, k, m))
-
-
-def _triangle(n: Any, k: int, m: Any, upper: bool) -> tuple[Any, ...]:
-    """The indices of one side of a diagonal of a matrix with as many rows and columns as a lane has rows.
-
-    Raises: BadArgument: it has another number of columns, and then nobody knows how many elements these are.
-    """
-    rows, columns = as_size(n), as_size(n if m is None else m)
-    if rows is not columns:
-        raise BadArgument(
-            f"{'triu' if upper else 'tril'}_indices: in a lane the matrix must be square, got {rows} by {columns}.",
-            hint="hx.numpy.tri(n, m) is the mask of the elements, for a product or where.",
-        )
-    below = -k.__index__() if upper else k.__index__()
-    side = positive(rows + below) if below <= 0 else positive(rows - below - 1)
-    count = floor_divided(side * (side + 1), 2)
-    i, j = [broadcasted_iota(dtypes.default_int(), (rows, rows), d) for d in (0, 1)]
-    mask = ge(j - i, k) if upper else ge(i - j, -k)
-    return nonzero(mask, size=count if below <= 0 else rows * rows - count)
 
 
 def _sides(arr: Any, where: str) -> tuple[int, int]:
@@ -326,10 +303,8 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     >>> diag_indices(2)
     (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
     """
-    if ndim < 0 or not fits(0, unbound(n)):
+    if n < 0 or ndim < 0:
         raise BadArgument(f"diag_indices: n and ndim must not be negative, got {n} and {ndim}.")
-    if isinstance(n, SYMBOLIC):
-        return (iota(dtypes.default_int(), as_size(n)),) * ndim
     return _positions([np.arange(n)] * ndim)
 
 
@@ -354,7 +329,10 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0, *, size: int
     >>> mask_indices(2, triu, 1)
     (Array([0], dtype=int32), Array([1], dtype=int32))
     """
-    return nonzero(mask_func(shapes.full(as_array(True).type.update(shape=(n, n)), True), k), size=size)
+    found = np.nonzero(np.asarray(mask_func(shapes.full(as_array(True).type.update(shape=(n, n)), True), k)))
+    if size is None:
+        return _positions(found)
+    return _positions([np.concatenate([part[:size], np.zeros(max(0, size - part.size), int)]) for part in found])
 
 
 class IndexExpression:

@@ -277,9 +277,7 @@ def bounds(item: slice, n: Any) -> tuple[int, Any, int, Any]:
         a, b, step = item.indices(n)
         return a, b, step, len(range(a, b, step))
     except ConcretizationError:
-        unknown = next((end for end in (item.start, item.stop, item.step) if isinstance(end, Box)), None)
-        if unknown is None:  # a step that is a length
-            raise
+        unknown = next(end for end in (item.start, item.stop, item.step) if isinstance(end, Box))
         raise BadIndex(
             f"index: the start, stop and step of a slice must be known, got {unknown.type} under {unknown.run.label}.",
             hint="lax.dynamic_slice takes unknown starts; or make the argument static (static_argnums).",

@@ -19,8 +19,8 @@ from ...effects.operations.manipulation import slicing
 from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.operations.manipulation.slicing import Concatenate
 from ...effects.types import dtypes
-from ...effects.types.extent import Extent, as_size, floor_divided, is_size, positive
-from ...effects.types.parts_of_axes import place_of
+from ...effects.types.extent import Extent, floor_divided, positive
+from ...effects.types.parts_of_axes import smaller
 from ...interpreters.core.eager_programs import eager_program
 from .argument_conversion import no_out
 
@@ -271,7 +271,7 @@ def _split(ary: Any, where_to: Any, axis: int, where: str) -> list[Any]:
     axis = canonical_axis(axis, x.ndim, where)
     size = x.shape[axis]
     if isinstance(where_to, (list, tuple)) or np.ndim(where_to) > 0:
-        cuts = [place_of(size, as_size(i) if is_size(i) else int(i)) for i in where_to]
+        cuts = [positive(i + size) if i < 0 else smaller(i, size) for i in [int(i) for i in where_to]]
         edges = [0, *cuts, size]
         if not isinstance(size, Extent) and all(a <= b for a, b in pairwise(edges)):
             return slicing.split(x, [b - a for a, b in pairwise(edges)], axis)

@@ -10,7 +10,6 @@ from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismat
 from ...effects.core.arrays import Box, as_array, from_numpy
 from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.elementwise.arithmetic import floor, sign
-from ...effects.operations.elementwise.comparison import select_n
 from ...effects.operations.elementwise.complex_parts import real
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.elementwise.transcendental import log
@@ -175,12 +174,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     low, high = (log(flip * bound) / ten for bound in (first, last))
     y = flip * logspace(low, high, num, endpoint, dtype=work)
     bounds = [broadcast_to(v, (1, *y.type.shape[1:])) for v in (first, last)]
-    if isinstance(num, SYMBOLIC):
-        place = broadcasted_iota(dtypes.int32, (as_size(num), *y.type.shape[1:]), 0)
-        last, first = [broadcast_to(v, y.type.shape) for v in reversed(bounds)]
-        y = select_n(place == convert(num, dtypes.int32) - 1, y, last) if endpoint else y
-        y = select_n(place == 0, y, first)
-    elif num > 1 and endpoint:
+    if num > 1 and endpoint:
         y = concatenate([bounds[0], y[1 : num - 1], bounds[1]], 0)
     elif num > 0:
         y = concatenate([bounds[0], y[1:]], 0)

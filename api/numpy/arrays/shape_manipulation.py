@@ -29,7 +29,7 @@ from ...effects.operations.manipulation import slicing
 from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, broadcast_shapes
 from ...effects.operations.manipulation.slicing import Concatenate, Rev
-from ...effects.types.extent import Extent, as_size, extents_in, undivided
+from ...effects.types.extent import Extent, as_size, extents_in
 from ...effects.types.lengths import read
 from ...interpreters.core.eager_programs import eager_program
 from .argument_conversion import array_of
@@ -116,9 +116,7 @@ def completed(shape: Any, of: Any, where: str) -> tuple[int, ...]:
     known = prod(canonical_shape(sizes[:at] + sizes[at + 1 :], where))
     rest = of.size % known if known else None
     if not isinstance(rest, int) or rest:
-        raise ShapeMismatch(
-            f"{where}: {of} with {of.size} elements does not divide into {tuple(sizes)}.", hint=undivided(of)
-        )
+        raise ShapeMismatch(f"{where}: {of} with {of.size} elements does not divide into {tuple(sizes)}.")
     sizes[at] = of.size // known
     return tuple(sizes)
 

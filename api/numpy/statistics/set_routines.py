@@ -64,22 +64,14 @@ def _flat(x: Any) -> Any:
 def _first(x: Any, equal_nan: bool = True) -> Any:
     """The mask of elements, or rows, of a sorted array that differ from the one before."""
     size = x.type.shape[0]
-    if not isinstance(size, int):  # that of a lane, which may be empty
-        place = iota(default_int(), size)
-        new = _differ(x, take(x, place - 1, 0, mode="clip"), equal_nan)
-        return bitwise_or(new, eq(place, like(place, 0)))
     head = shapes.full(x.type.update(shape=(min(size, 1),), dtype=dtypes.bool_, weak=False), True)
     if size < 2:
         return head
-    return concatenate([head, _differ(slice_in_dim(x, 1, size), slice_in_dim(x, 0, size - 1), equal_nan)], 0)
-
-
-def _differ(a: Any, b: Any, equal_nan: bool) -> Any:
-    """Which rows of two arrays differ."""
+    a, b = slice_in_dim(x, 1, size), slice_in_dim(x, 0, size - 1)
     new = ne(a, b)
-    if equal_nan and dtypes.is_inexact(a.type.dtype):
+    if equal_nan and dtypes.is_inexact(x.type.dtype):
         new = bitwise_and(new, bitwise_or(eq(a, a), eq(b, b)))
-    return reductions.any(new, tuple(range(1, len(a.type.shape))))
+    return concatenate([head, reductions.any(new, tuple(range(1, len(x.type.shape))))], 0)
 
 
 def unique(

@@ -10,7 +10,7 @@ from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.core.arrays import ConcreteArray
 from ...effects.operations.elementwise.arithmetic import add, sub
 from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
-from ...effects.operations.elementwise.comparison import eq, ge, gt, le, lt, ne, select_n
+from ...effects.operations.elementwise.comparison import eq, ge, le, lt, ne, select_n
 from ...effects.operations.elementwise.comparison import min as _min
 from ...effects.operations.elementwise.complex_parts import imag, real
 from ...effects.operations.elementwise.conversion import convert
@@ -259,15 +259,13 @@ def isin(
     y = shapes.reshape(y, (size,))
     if not size:
         found = shapes.full(x.type.update(dtype=dtypes.bool_, weak=False), False)
-    elif (isinstance(size, int) and size <= _FEW) or method == "compare_all" or dtypes.is_complex(x.type.dtype):
+    elif size <= _FEW or method == "compare_all" or dtypes.is_complex(x.type.dtype):
         shape = (*x.type.shape, size)
         columns = shapes.broadcast_in_dim(x, shape, tuple(range(len(shape) - 1)))
         found = reductions.any(eq(columns, shapes.broadcast_in_dim(y, shape, (len(shape) - 1,))), -1)
     else:
         y = sorting.sort(y)
         found = eq(take(y, searchsorted(y, x), mode="clip"), x)
-        if not isinstance(size, int):  # a lane may have none
-            found = bitwise_and(found, gt(convert(size, _INDEX), like(convert(size, _INDEX), 0)))
     return bitwise_not(found) if invert else found
 
 

@@ -145,11 +145,6 @@ def _last(own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
 def _why(n: Any, m: Any) -> str:
     """Why these sizes do not broadcast, and the remedy."""
     if type(n) is Extent and type(m) is Extent:
-        if n.lengths == m.lengths:
-            return (
-                f"{n} and {m} differ in some lanes: x[:n] has at most as many elements as x; "
-                "lax.dynamic_slice_in_dim(x, 0, n) has n in each lane."
-            )
         return f"{n} and {m} are different lengths; hx.Ragged((x, y), lengths) has one of both, y.over(x) declares it."
     return f"sizes {n} and {m} differ and neither is 1; shapes are aligned at their last dimension."
 

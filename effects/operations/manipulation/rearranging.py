@@ -9,7 +9,7 @@ from typing import Any
 from ...base.errors import BadArgument, ShapeMismatch
 from ...core.arrays import as_array
 from ...functions.unsupported import no_sharding
-from ...types.extent import is_size, undivided
+from ...types.extent import is_size
 from ..foundations import shapes
 from ..foundations.shapes import as_tuple, axes_listed, canonical_axes, canonical_axis, canonical_shape, permute
 from .slicing import concatenate
@@ -83,9 +83,7 @@ def _completed(sizes: Any, x: Any) -> tuple[int, ...]:
     rest = [size for i, size in enumerate(sizes) if i != unknown[0]]
     known = prod(canonical_shape(rest, "reshape"))
     if known == 0 or x.size % known:
-        raise ShapeMismatch(
-            f"reshape: {x.type} with {x.size} elements does not divide into {tuple(sizes)}.", hint=undivided(x.type)
-        )
+        raise ShapeMismatch(f"reshape: {x.type} with {x.size} elements does not divide into {tuple(sizes)}.")
     return (*sizes[: unknown[0]], x.size // known, *sizes[unknown[0] + 1 :])
 
 

@@ -14,7 +14,7 @@ from ...core.arrays import as_array
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
 from ...types.dtypes import ANY, ANY_FLOATING, EVERY, FOUR_BITS, ORDERED, int32, is_complex
-from ...types.extent import as_size, fits
+from ...types.extent import fits
 from ..elementwise.comparison import has_zero, total_order
 from ..foundations.half_precision import HALF
 from ..foundations.shapes import canonical_axis, reshape
@@ -169,7 +169,7 @@ class TopK:
             raise DTypeMismatch(f"top_k: elements must be ordered, got {x}.")
         if not 0 <= op.axis < len(x.shape):
             raise BadArgument(f"top_k: {op.axis} is no axis of {x}.")
-        if not fits(0, op.k) or not fits(op.k, x.shape[op.axis]):
+        if op.k < 0 or not fits(op.k, x.shape[op.axis]):
             raise BadArgument(f"top_k: k must be at most the size of axis {op.axis}, got {op.k} for {x}.")
         if not fits(x.shape[op.axis], 2**31 - 1):
             raise BadArgument(f"top_k: indices must fit into i32, got an axis of size {x.shape[op.axis]}.")
@@ -249,5 +249,5 @@ def top_k(operand: Any, k: int, *, axis: int = -1, is_stable: bool = True) -> tu
     x = as_array(operand)
     if not hasattr(k, "__index__"):
         raise BadArgument(f"top_k: k must be an integer, got {k!r}.")
-    values, indices = perform(shared(TopK, as_size(k), canonical_axis(axis, len(x.type.shape), "top_k")), x)
+    values, indices = perform(shared(TopK, k.__index__(), canonical_axis(axis, len(x.type.shape), "top_k")), x)
     return values, indices

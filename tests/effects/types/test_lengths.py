@@ -1,4 +1,3 @@
-import math
 import pickle
 import threading
 
@@ -165,43 +164,6 @@ def test_within_its_lanes_it_is_that_of_the_lane(f, x):
         gradient = hx.grad(lambda data: mapped(hx.Ragged(data, given.segment_lengths)).sum())(given.data)
         wanted = [hx.grad(lambda row: f(row, row.shape[0]) * 1.0)(row) for row in given.to_list()]
         assert np.allclose(gradient[: sum(map(len, wanted))], hnp.concatenate(wanted))
-
-
-WITH_NUMPY = {
-    "a number before it": lambda n: np.float32(3) * n - np.int64(9) // n + np.int64(9) % n,
-    "a vector": lambda n: (np.arange(3.0) * n).sum() + (n - np.ones(2)).sum(),
-    "compared": lambda n: (np.int64(2) < n) + 2 * (np.int64(3) == n) + 4 * (np.int64(4) != n) + (n >= np.int64(3)),
-    "rounded": lambda n: round(n) + math.floor(n) * math.ceil(n),
-}
-
-
-@pytest.mark.parametrize("x", [X, Y], ids=["known", "values"])
-@pytest.mark.parametrize("name", WITH_NUMPY)
-def test_numpys_numbers_leave_operators_to_it(name, x):
-    f = WITH_NUMPY[name]
-    found = hx.vmap(lambda row: row.sum() * 0 + f(row.shape[0]), R)(x)
-    assert np.allclose(found, [f(len(row)) for row in x.to_list()])
-
-
-@pytest.mark.parametrize("f", [np.sqrt, np.log, np.asarray, lambda n: np.maximum(n, 1), lambda n: np.add.reduce([n])])
-def test_functions_of_numpy_name_ours(f):
-    with pytest.raises(hx.errors.TracerArrayConversionError, match=r"(?s)NumPy needs .*, got n0.*hint: hx.numpy"):
-        hx.vmap(lambda row: row.sum() / f(row.shape[0]), R)(X)
-
-
-HINTS = {
-    "dynamic_slice_in_dim": lambda row: hnp.arange(10.0)[: row.shape[0]] + row,
-    "not every length can be divided": lambda row: row.reshape(-1, 2),
-    "Python loop; or vmap(..., per_length=True)": lambda row: [0 for _ in range(row.shape[0])],
-    "lax.cond": lambda row: hnp.pad(row, 1, mode="reflect"),
-}
-
-
-@pytest.mark.parametrize("hint", HINTS)
-def test_what_is_refused_names_the_remedy(hint):
-    with pytest.raises(hx.errors.HandlaxError) as error:
-        hx.vmap(HINTS[hint], R, R)(X)
-    assert hint in str(error.value).split("hint:")[1]
 
 
 def test_the_package_sees_extents():

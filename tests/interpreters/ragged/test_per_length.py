@@ -5,7 +5,6 @@ import pytest
 from helpers.ragged_lanes import R, RaggedCase
 
 import handlax as hx
-from handlax import lax
 from handlax import numpy as hnp
 
 LENGTHS = [3, 1, 0, 3, 2]
@@ -113,19 +112,3 @@ def test_callbacks_in_any_order_are_performed():
     hx.vmap(watched, R, per_length=True)(X)
     hx.effects_barrier()
     assert sorted(seen) == [3.0, 3.0]
-
-
-def test_lanes_of_one_length_are_grouped_as_any_others():
-    x = hx.Ragged(hnp.arange(11.0), (3, 1, 4, 3))
-    taken = []
-
-    def grow(row):
-        taken.append(row.shape)
-        return row * 2
-
-    f = lambda row: lax.cond(row.sum() > 7, grow, lambda row: row, row)
-    for group in (True, 2):
-        found = hx.vmap(f, R, R, group=group, per_length=True)(x).to_list()
-        assert [y.tolist() for y in found] == [f(row).tolist() for row in x.to_list()]
-    with pytest.raises(hx.errors.BadArgument, match="chunks of one type"):
-        hx.vmap(f, R, R, group=True)(x)

@@ -212,21 +212,3 @@ def test_a_tree_of_numpy_arrays_is_mapped_too(lengths):
     np.testing.assert_array_equal(hx.vmap(lambda r: r.sum(), hx.ragged_axis)(x), [1.0, 5.0])
     np.testing.assert_array_equal(x.to_padded()[0], [[0.0, 1.0], [2.0, 3.0]])
     np.testing.assert_array_equal(x[1], [2.0, 3.0])
-
-
-def test_paths_name_the_attributes():
-    x = {"a": hx.Ragged((hnp.ones(4), {"b": hnp.ones(4)}), hnp.array([3, 1]))}
-    paths = [hx.tree_util.keystr(path) for path, _ in hx.tree_util.tree_flatten_with_path(x)[0]]
-    assert paths == ["['a'].data[0]", "['a'].data[1]['b']", "['a'].segment_lengths"]
-
-
-@pytest.mark.parametrize("lengths", [(3, 1), hx.ShapeDtypeStruct((2,), "int32")], ids=["static", "values"])
-def test_types_may_stand_for_its_arrays(lengths):
-    x = hx.Ragged(hx.ShapeDtypeStruct((4, 2), "float32"), lengths)
-    doubled = hx.jit(hx.vmap(lambda row: (2 * row, row.sum(0)), hx.ragged_axis, (hx.ragged_axis, 0)))
-    y, total = hx.eval_shape(doubled, x)
-    assert y.data.shape == (4, 2) and total.shape == (2, 2)
-    given = hx.Ragged(hnp.ones((4, 2)), lengths if type(lengths) is tuple else hnp.array([3, 1], "int32"))
-    assert doubled.lower(x).compile()(given)[1].tolist() == [[3, 3], [1, 1]]
-    with pytest.raises(hx.errors.ShapeMismatch, match="equally many rows"):
-        hx.Ragged((x.data, hx.ShapeDtypeStruct((5,), "float32")), (3, 1))
