@@ -21,6 +21,21 @@ from .effects.base.config import default_prng_impl as default_prng_impl
 from .effects.base.config import enable_x64 as enable_x64
 from .effects.base.config import numpy_dtype_promotion as numpy_dtype_promotion
 from .effects.base.config import numpy_rank_promotion as numpy_rank_promotion
+from .effects.base.jax_contexts import allow_f16_reductions as allow_f16_reductions
+from .effects.base.jax_contexts import auto_pcast as auto_pcast
+from .effects.base.jax_contexts import enable_checks as enable_checks
+from .effects.base.jax_contexts import enable_custom_prng as enable_custom_prng
+from .effects.base.jax_contexts import jax2tf_associative_scan_reductions as jax2tf_associative_scan_reductions
+from .effects.base.jax_contexts import legacy_prng_key as legacy_prng_key
+from .effects.base.jax_contexts import make_user_context as make_user_context
+from .effects.base.jax_contexts import no_execution as no_execution
+from .effects.base.jax_contexts import remove_size_one_mesh_axis_from_type as remove_size_one_mesh_axis_from_type
+from .effects.base.jax_contexts import softmax_custom_jvp as softmax_custom_jvp
+from .effects.base.jax_contexts import threefry_partitionable as threefry_partitionable
+from .effects.base.jax_contexts import transfer_guard as transfer_guard
+from .effects.base.jax_contexts import transfer_guard_device_to_device as transfer_guard_device_to_device
+from .effects.base.jax_contexts import transfer_guard_device_to_host as transfer_guard_device_to_host
+from .effects.base.jax_contexts import transfer_guard_host_to_device as transfer_guard_host_to_device
 from .effects.base.stack import BASE as _BASE
 from .effects.base.watching import explain_cache_misses as explain_cache_misses
 from .effects.base.watching import log_compiles as log_compiles
@@ -79,6 +94,8 @@ from .interpreters.handlers.state_movements import merge as merge
 from .interpreters.handlers.state_movements import split as split
 from .interpreters.handlers.state_movements import tally as tally
 from .interpreters.references.reference import Ref as Ref
+from .interpreters.references.reference import empty_ref as empty_ref
+from .interpreters.references.reference import free_ref as free_ref
 from .interpreters.references.reference import freeze as freeze
 from .interpreters.references.reference import new_ref as new_ref
 from .interpreters.transformations.derivatives import grad as grad
@@ -198,6 +215,9 @@ if _typing.TYPE_CHECKING:
     from .lowering.arrays.assembled_arrays import (
         make_array_from_single_device_arrays as make_array_from_single_device_arrays,
     )
+    from .lowering.arrays.live_arrays import live_arrays as live_arrays
+    from .lowering.clients.runtime_classes import Device as Device
+    from .lowering.clients.runtime_classes import array_garbage_collection_guard as array_garbage_collection_guard
     from .lowering.jit.ahead_of_time import ShapeDtypeStruct as ShapeDtypeStruct
     from .lowering.jit.ahead_of_time import eval_shape as eval_shape
     from .lowering.jit.environment_info import print_environment_info as print_environment_info
@@ -223,6 +243,8 @@ _LATER = {
         "distributed dlpack example_libraries experimental extend flatten_util image lax library monitoring "
         "nn operations ops probability profiler random ref scipy sharding stages test_util typing",
         ".effects.programs.parse_result": "parse_program",
+        ".lowering.arrays.live_arrays": "live_arrays",
+        ".lowering.clients.runtime_classes": "Device array_garbage_collection_guard",
         ".lowering.jit.environment_info": "print_environment_info",
         ".interpreters.inspection.draw": "Drawing draw",
         ".interpreters.inspection.stepper": "Stepper step",
@@ -304,6 +326,7 @@ if not _typing.TYPE_CHECKING:  # where types are checked, the block above says a
         return sorted({*globals(), *_LATER})
 
 
+host_count, host_id, host_ids = process_count, process_index, process_indices
 make_jaxpr = make_program
 remat = checkpoint
 

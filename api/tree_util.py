@@ -1,5 +1,8 @@
 """``handlax.tree_util``: functions on pytrees, node types and key paths under the names of ``jax.tree_util``."""
 
+from collections.abc import Hashable as _Hashable
+from typing import TypeVar as _TypeVar
+
 from .effects.trees.pytrees import DictKey as DictKey
 from .effects.trees.pytrees import FlattenedIndexKey as FlattenedIndexKey
 from .effects.trees.pytrees import GetAttrKey as GetAttrKey
@@ -35,3 +38,5 @@ from .effects.trees.pytrees import tree_unflatten as tree_unflatten
 from .effects.trees.pytrees import treedef_children as treedef_children
 from .effects.trees.pytrees import treedef_is_leaf as treedef_is_leaf
 from .effects.trees.pytrees import treedef_tuple as treedef_tuple
+
+KeyEntry = _TypeVar("KeyEntry", bound=_Hashable)  # one step of a path: any of the keys above, or a node type's own

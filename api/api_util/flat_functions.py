@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..effects.base.errors import BadCall
+from ..effects.base.errors import BadArgument, BadCall, ShapeMismatch
 from ..effects.base.wrapping import name_of
+from ..effects.core.arrays import type_of
 from ..effects.trees import pytrees
 from ..effects.trees.paths import keystr
 from ..extend.linear_util import WrappedFun
 from ..lowering.jit.static_arguments import argument_names
 
-__all__ = ["DebugInfo", "debug_info", "flatten_fun", "flatten_fun_nokwargs"]
+__all__ = [
+    "DebugInfo", "debug_info", "flatten_fun", "flatten_fun_nokwargs", "rebase_donate_argnums", "safe_map",
+    "shaped_abstractify",
+]  # fmt: skip
+
+shaped_abstractify = type_of
 
 
 class DebugInfo(NamedTuple):
@@ -88,3 +94,32 @@ def _flat(f: Callable[..., Any], call: Callable[[Any], Any]) -> tuple[WrappedFun
     wrapped = WrappedFun(flat, getattr(f, "debug_info", None))
     wrapped.__name__ = name_of(f)
     return wrapped, out_tree
+
+
+def safe_map(f: Callable[..., Any], *args: Any) -> list[Any]:
+    """``[f(x, ...) for x, ... in zip(*args)]`` of sequences that have one length.
+
+    Raises: ShapeMismatch: they have not.
+
+    >>> safe_map(max, [1, 5], [3, 2])
+    [3, 5]
+    """
+    sequences = [list(xs) for xs in args]
+    lengths = [len(xs) for xs in sequences]
+    if len(set(lengths)) > 1:
+        raise ShapeMismatch(f"safe_map: the sequences must have one length, got {lengths}.")
+    return list(map(f, *sequences))
+
+
+def rebase_donate_argnums(donate_argnums: Sequence[int], static_argnums: Sequence[int]) -> tuple[int, ...]:
+    """The positions of donated arguments once the static ones are left out.
+
+    Raises: BadArgument: an argument is both.
+
+    >>> rebase_donate_argnums((3, 4), (0, 1))
+    (1, 2)
+    """
+    both = sorted(set(donate_argnums) & set(static_argnums))
+    if both:
+        raise BadArgument(f"rebase_donate_argnums: arguments are donated or static, got {both} as both.")
+    return tuple(sorted({i - sum(s < i for s in set(static_argnums)) for i in donate_argnums}))

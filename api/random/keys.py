@@ -8,6 +8,7 @@ import numpy as np
 
 from ..effects.base.config import current as settings
 from ..effects.base.errors import BadArgument, DTypeMismatch, IntegerOverflow, ShapeMismatch
+from ..effects.base.source_locations import warn_user
 from ..effects.core.arrays import Array, as_array, concrete
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.foundations.shapes import canonical_shape
@@ -97,13 +98,29 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     >>> random.PRNGKey(42)
     Array([ 0, 42], dtype=uint32)
     """
-    return random_unwrap(_seed("random.PRNGKey", seed, key_dtype(impl)))
+    made = _seed("random.PRNGKey", seed, key_dtype(impl))
+    return made if settings().enable_custom_prng else random_unwrap(made)
 
 
 def typed(name: str, keys: Any) -> Any:
     """Keys as an array of keys: what is one already, or words ``uint32[..., n]`` of the default generator."""
     keys = keys if isinstance(keys, Array) else as_array(keys)
-    return keys if is_extended(keys.type.dtype) else _wrapped(name, keys, key_dtype())
+    if is_extended(keys.type.dtype):
+        return keys
+    _check_legacy(name, keys)
+    return _wrapped(name, keys, key_dtype())
+
+
+def _check_legacy(name: str, words: Any) -> None:
+    """Warn of a key given as words, or refuse it, as the setting ``legacy_prng_key`` says. Raises: BadArgument."""
+    level = settings().legacy_prng_key
+    if level == "error":
+        raise BadArgument(
+            f"{name}: a typed key is needed under legacy_prng_key='error', got {words.type}.",
+            hint="make keys with random.key(seed), or random.wrap_key_data(words).",
+        )
+    if level == "warn":
+        warn_user(f"{name}: keys given as words, {words.type}, are JAX's legacy; random.key(seed) makes typed ones.")
 
 
 def _wrapped(name: str, words: Any, dtype: KeyDType) -> Any:

@@ -27,6 +27,11 @@ from .jax_settings import ALIASES, WITHOUT_MEANING, from_environment, note_witho
 # Settings that watch tracing, compiling and errors. They change no result: records that differ in them are equal.
 WATCHES = ("no_tracing", "log_compiles", "explain_cache_misses", "traceback_filtering")
 
+GUARDS = tuple([f"transfer_guard_{way}" for way in ("host_to_device", "device_to_device", "device_to_host")])
+
+EVER_GUARDED: list[bool] = []
+"""Empty until settings refuse or log transfers or executions: hot paths look here before they look at settings."""
+
 DEFAULTS: Mapping[str, Any] = {
     "enable_x64": None,
     "default_float": np.dtype("float32"),
@@ -48,6 +53,11 @@ DEFAULTS: Mapping[str, Any] = {
     "default_prng_impl": "threefry2x32",
     "mesh": None,
     "abstract_mesh": None,
+    **dict.fromkeys(("transfer_guard", *GUARDS), "allow"),
+    "no_execution": False,
+    "legacy_prng_key": "allow",
+    "enable_custom_prng": False,
+    "user_contexts": pmap(),
     "tables": pmap(),
     "containers": frozenset(),
     **dict.fromkeys(WATCHES, False),
@@ -58,14 +68,15 @@ DEFAULTS: Mapping[str, Any] = {
 class Configuration(ImmutableObject):
     """All settings and tables of rules in force: immutable, hashable, compared by value."""
 
-    __slots__ = ("_values", "_compared", "_hash", "mark", "promotion", "memoises", *DEFAULTS)
+    __slots__ = ("_values", "_compared", "_hash", "mark", "promotion", "memoises", "guarded", *DEFAULTS)
     _guard = ("settings", "hx.configure(name=value), or hx.config.update(name, value).")
 
     _values: tuple[Any, ...]  # in the order of DEFAULTS
     _compared: tuple[Any, ...]  # those without the watches
     _hash: int
     promotion: str  # the settings that promotion depends on
-    memoises: bool  # whether eager operations may be answered by a look-up: no tables of rules, no search for NaNs
+    memoises: bool  # whether eager operations may be answered by a look-up: no tables of rules, nothing to be watched
+    guarded: bool  # whether executions or transfers may be refused or logged
     mark: object | None  # stands for the record in cache keys, cheap to hash; None if it has tables of rules
     enable_x64: bool | None
     default_float: np.dtype[Any]
@@ -87,6 +98,14 @@ class Configuration(ImmutableObject):
     default_prng_impl: str
     mesh: Any
     abstract_mesh: Any
+    transfer_guard: str  # the last of all directions
+    transfer_guard_host_to_device: str
+    transfer_guard_device_to_device: str
+    transfer_guard_device_to_host: str
+    no_execution: bool
+    legacy_prng_key: str
+    enable_custom_prng: bool
+    user_contexts: PMap[Any, Any]  # the values of contexts of the user's own
     tables: PMap[str, Any]
     containers: frozenset[Any]  # the registry of types that vmap maps by specs of their own
     no_tracing: bool
@@ -104,8 +123,11 @@ class Configuration(ImmutableObject):
         object.__setattr__(self, "mark", None if self.tables else _mark(compared))
         modes = self.numpy_dtype_promotion, self.numpy_rank_promotion, str(self.enable_x64)
         object.__setattr__(self, "promotion", " ".join(modes))
-        searches = self.debug_nans or self.debug_infs
-        object.__setattr__(self, "memoises", self.mark is not None and not searches)
+        watched = self.debug_nans or self.debug_infs or self.no_execution
+        object.__setattr__(self, "memoises", self.mark is not None and not watched)
+        object.__setattr__(self, "guarded", self.no_execution or any([getattr(self, n) != "allow" for n in GUARDS]))
+        if self.guarded and not EVER_GUARDED:
+            EVER_GUARDED.append(True)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Configuration) and self._compared == other._compared)
@@ -163,10 +185,13 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "numpy_rank_promotion": ("allow", "warn", "raise"),
     "enable_x64": (None, False, True),
     **dict.fromkeys(
-        ("disable_jit", "debug_nans", "debug_infs", "check_leaks", "check_static_indices", "disable_bwd_checks"),
+        ("no_execution", "enable_custom_prng", "disable_jit", "debug_nans", "debug_infs", "check_leaks",
+         "check_static_indices", "disable_bwd_checks"),
         (False, True),
     ),
     **dict.fromkeys(WATCHES, (False, True)),
+    **dict.fromkeys(("transfer_guard", *GUARDS), ("allow", "log", "disallow", "log_explicit", "disallow_explicit")),
+    "legacy_prng_key": ("allow", "warn", "error"),
     "cpu_collectives_implementation": ("gloo", "mpi", None),
     "traceback_filtering": ("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
 }
@@ -176,6 +201,8 @@ CLASSES: dict[str, type] = {}
 
 def _expanded(changes: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as they are stored, with those that ``enable_x64`` brings. Raises ConfigurationError as ``_checked``."""
+    if "transfer_guard" in changes:  # of all directions
+        changes = {**dict.fromkeys(GUARDS, changes["transfer_guard"]), **changes}
     if "enable_x64" in changes:
         changes = {**_WIDTHS[_checked("enable_x64", changes["enable_x64"])], **changes}
     return {name: _checked(name, value) for name, value in changes.items()}

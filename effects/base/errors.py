@@ -217,6 +217,14 @@ class TracingRefused(HandlaxError, RuntimeError):
     """``no_tracing``: a call that has to be traced."""
 
 
+class ExecutionRefused(HandlaxError, RuntimeError):
+    """``no_execution``: an operation or a compiled function that is to be executed."""
+
+
+class TransferRefused(HandlaxError, RuntimeError):
+    """``transfer_guard``: data that would have to be brought to or from a device."""
+
+
 class Leak(HandlaxError, RuntimeError):
     """``checking_leaks``: a box outlived its transformation."""
 
@@ -239,6 +247,8 @@ class NotRegistered(BadArgument, AssertionError):
 
 JAXTypeError = HandlaxError
 JaxRuntimeError = CompileError
+JAXIndexError = BadIndex
+JaxprTypeError = TypeCheckError
 UnexpectedTracerError = EscapedBox
 ConcretizationTypeError = ConcretizationError
 

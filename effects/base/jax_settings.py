@@ -13,8 +13,8 @@ from .source_locations import warn_user
 ALIASES: Mapping[str, str] = MappingProxyType({
     "jax_check_static_indices": "check_static_indices",
     "jax_check_tracer_leaks": "check_leaks",
-    "jax_cpu_collectives_implementation": "cpu_collectives_implementation",
     "jax_compilation_cache_dir": "compilation_cache_dir",
+    "jax_cpu_collectives_implementation": "cpu_collectives_implementation",
     "jax_debug_infs": "debug_infs",
     "jax_debug_nans": "debug_nans",
     "jax_default_device": "default_device",
@@ -22,16 +22,23 @@ ALIASES: Mapping[str, str] = MappingProxyType({
     "jax_default_prng_impl": "default_prng_impl",
     "jax_disable_bwd_checks": "disable_bwd_checks",
     "jax_disable_jit": "disable_jit",
+    "jax_enable_custom_prng": "enable_custom_prng",
     "jax_enable_x64": "enable_x64",
     "jax_explain_cache_misses": "explain_cache_misses",
+    "jax_legacy_prng_key": "legacy_prng_key",
     "jax_log_compiles": "log_compiles",
+    "jax_no_execution": "no_execution",
     "jax_no_tracing": "no_tracing",
+    "jax_num_cpu_devices": "num_cpu_devices",
     "jax_numpy_dtype_promotion": "numpy_dtype_promotion",
     "jax_numpy_rank_promotion": "numpy_rank_promotion",
-    "jax_num_cpu_devices": "num_cpu_devices",
     "jax_platform_name": "platforms",
     "jax_platforms": "platforms",
     "jax_traceback_filtering": "traceback_filtering",
+    "jax_transfer_guard": "transfer_guard",
+    "jax_transfer_guard_device_to_device": "transfer_guard_device_to_device",
+    "jax_transfer_guard_device_to_host": "transfer_guard_device_to_host",
+    "jax_transfer_guard_host_to_device": "transfer_guard_host_to_device",
 })
 
 _NAMES = """
@@ -46,14 +53,14 @@ _NAMES = """
     debug_log_modules default_dtype_bits disable_most_optimizations
     disable_vmap_shmap_error disallow_mesh_context_manager distributed_debug distributed_verify_secure_credentials
     dump_ir_modes dump_ir_to dynamic_shapes eager_pmap embedded_constants_max_bytes enable_checks
-    enable_compilation_cache enable_custom_prng enable_memories enable_pgle enable_preemption_service
+    enable_compilation_cache enable_memories enable_pgle enable_preemption_service
     enable_recoverability error_checking_behavior_divide error_checking_behavior_nan error_checking_behavior_oob
     experimental_unsafe_xla_runtime_errors explicit_x64_dtypes export_calling_convention_version
     export_deserialize_expired_versions export_ignore_forward_compatibility force_dcn_cross_host_transfers
     high_dynamic_range_gumbel hlo_source_file_canonicalization_regex include_debug_info_in_dumps
-    include_full_tracebacks_in_locations legacy_prng_key log_checkpoint_residuals logging_level
+    include_full_tracebacks_in_locations log_checkpoint_residuals logging_level
     memory_fitting_level mock_gpu_topology mosaic_allow_hlo mosaic_unzip_debug_locations mtls_ca_file mtls_cert_file
-    mtls_key_file mtls_peer_uri_prefix mutable_array_checks no_execution
+    mtls_key_file mtls_peer_uri_prefix mutable_array_checks
     oneapi_visible_devices optimization_level pallas_auto_assign_collective_ids
     pallas_auto_assign_collective_ids_limit pallas_enable_debug_checks pallas_poison_buffers pallas_verbose_errors
     persistent_cache_enable_xla_caches persistent_cache_min_compile_time_secs persistent_cache_min_entry_size_bytes
@@ -63,8 +70,7 @@ _NAMES = """
     remove_size_one_mesh_axis_from_type rocm_visible_devices scan3 send_traceback_to_runtime serialization_version
     share_binary_between_hosts share_binary_between_hosts_timeout_ms softmax_custom_jvp sort_devices_by_process_index
     source_url_schema spmd_mode thread_guard threefry_gpu_kernel_lowering threefry_partitionable
-    traceback_in_locations_limit tracer_error_num_traceback_frames transfer_guard transfer_guard_device_to_device
-    transfer_guard_device_to_host transfer_guard_host_to_device use_cpp_shard_args use_direct_linearize
+    traceback_in_locations_limit tracer_error_num_traceback_frames use_cpp_shard_args use_direct_linearize
     use_emit_pipeline_primitive use_hlo_logistic_lowering use_magma use_rgv3 use_shardy_partitioner
     use_simplified_jaxpr_constants xla_backend xla_profile_version
 """

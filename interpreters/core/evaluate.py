@@ -19,7 +19,7 @@ import numpy as np
 
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache
-from ...effects.base.errors import UnhandledEffect
+from ...effects.base.errors import ExecutionRefused, UnhandledEffect
 from ...effects.base.source_locations import Site
 from ...effects.base.stack import BASE, Run
 from ...effects.core.arrays import ConcreteArray, concrete
@@ -141,10 +141,13 @@ def search(program: Program, operands: Sequence[Any], sites: Any) -> tuple[Any, 
 def _evaluate(op: Operation, operands: tuple[Any, ...]) -> Any:
     """The results of any operation under any configuration; memoises its function where it may."""
     kind = type(op)
-    scoped = config.current().mark is None
+    settings = config.current()
+    if settings.no_execution:
+        raise ExecutionRefused(f"{op.name}: nothing is executed under no_execution.", hint="jit(f).lower(x).compile().")
+    scoped = settings.mark is None
     rule = None if scoped else _RULES.get(kind)
     if rule is None:
-        if op.bodied and EXECUTE_BODIED is not None and not EVALUATE.has(kind) and not config.current().disable_jit:
+        if op.bodied and EXECUTE_BODIED is not None and not EVALUATE.has(kind) and not settings.disable_jit:
             _no_boxes(operands)
             return EXECUTE_BODIED(op, operands)
         rule = find(op)
@@ -175,7 +178,7 @@ def inline(program: Program, operands: Sequence[Any], sites: Any = None) -> tupl
     Without ``sites`` the program is a cached rule program, evaluated by one generated function; else it is interpreted.
     """
     settings = config.CONFIG.get().settings
-    if not settings.memoises and (settings.debug_nans or settings.debug_infs):
+    if not settings.memoises and (settings.debug_nans or settings.debug_infs or settings.no_execution):
         return search(program, operands, sites)
     if sites is not None:
         return Run.inline(BASE, program, operands, sites)

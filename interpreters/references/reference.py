@@ -31,7 +31,7 @@ from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation, effect
 from ...effects.functions.unsupported import must_be_empty
 from ...effects.operations.elementwise.conversion import convert
-from ...effects.operations.foundations.shapes import broadcast
+from ...effects.operations.foundations.shapes import broadcast, zeros
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.printer import WRITERS
 from ...effects.types.array_type import ArrayType, OfArrayType
@@ -157,6 +157,26 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None,
     for parameter, found in (("memory_space", memory_space), ("kind", kind), ("pin", pin or None)):
         must_be_empty("new_ref", parameter, found, "a reference lies where its value lies.")
     return reference_here(as_array(init_val), False)
+
+
+def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Ref:
+    """A reference to an array of the shape and dtype of ``ty``, whose elements are to be written before they are read.
+
+    Raises: BadArgument: a memory space or a pinned buffer is asked for.
+
+    >>> ref = empty_ref(ArrayType((2,), "float32"))
+    >>> ref[...] = 1.0
+    >>> ref
+    Ref([1., 1.], dtype=float32)
+    """
+    for parameter, found in (("memory_space", memory_space), ("pin", pin or None)):
+        must_be_empty("empty_ref", parameter, found, "a reference lies where its value lies.")
+    return reference_here(zeros(ArrayType(ty.shape, ty.dtype)), False)
+
+
+def free_ref(ref: Ref) -> None:
+    """Give up a reference, which cannot be used any more. Raises: BadCall: as ``freeze``."""
+    freeze(ref)
 
 
 def reference_here(x: Array, argument: bool) -> Ref:

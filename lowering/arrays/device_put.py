@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...effects.base.config import EVER_GUARDED, current
 from ...effects.base.errors import BadArgument, ProcessesDiffer
+from ...effects.base.jax_contexts import check_transfer
 from ...effects.base.lazy_module import LazyModule
 from ...effects.base.stack import BASE, STACK, perform
 from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete
@@ -80,6 +82,8 @@ def destination(where: str, place: Any) -> Any:
 def _put(leaf: Any, sharding: Sharding | None, name: Callable[[], str]) -> Array:
     """The array of this name where the sharding says; inside of a program a constraint on it."""
     x = as_array(leaf)
+    if EVER_GUARDED and current().guarded and STACK.get() is BASE:
+        _guard(leaf, x, sharding)
     if STACK.get() is not BASE:
         return perform(ShardingConstraint(sharding), x) if isinstance(sharding, NamedSharding) else x
     if x.run is not None:
@@ -88,6 +92,14 @@ def _put(leaf: Any, sharding: Sharding | None, name: Callable[[], str]) -> Array
         return x
     sharding.check_fit("device_put", name, x.type.shape)
     return place(x, sharding)  # type: ignore[arg-type]
+
+
+def _guard(leaf: Any, x: Array, sharding: Sharding | None) -> None:
+    """Log or refuse the explicit transfer of a leaf, as the settings say. Raises: TransferRefused."""
+    if not isinstance(leaf, Array):
+        check_transfer("host_to_device", str(x.type), explicit=True)
+    elif sharding is not None and x.devices() != sharding.device_set:  # type: ignore[attr-defined]
+        check_transfer("device_to_device", f"{x.type} from {x.devices()} to {sharding.device_set}", explicit=True)  # type: ignore[attr-defined]
 
 
 def place(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:

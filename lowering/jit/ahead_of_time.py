@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...effects.base.config import current as settings
 from ...effects.base.errors import BadArgument, DTypeMismatch, TreeMismatch, need_function
 from ...effects.base.stack import BASE, current
 from ...effects.base.tracebacks import boundary
@@ -32,7 +33,7 @@ from ..compile.compile import check_donation, compile_program, fail, lower
 from ..compile.placement import Placement
 from ..xla.array_backend import default_device
 from ..xla.lazy import runtime
-from . import trace_cache
+from . import guards, trace_cache
 from .call_signature import concrete_operand, donated_buffer
 from .dispatch import Jitted, module_name
 from .static_arguments import ArgumentChoice, argument_names, split
@@ -247,9 +248,15 @@ class Compiled(_Stage):
             trace = self._trace
             results = current().answer(CallOp((trace.program,), self.fun_name), (*trace.captured, *operands))
             return trace.unflatten(results)
-        inputs = [concrete_operand(x) for x in operands]
-        buffers = self._binary.moved([x.buffer for x in inputs])
         names = leaf_names(argument_names(self._jitted.fun), args, kwargs)
+        guarded = settings().guarded
+        if guarded:
+            guards.check_call(self.fun_name, leaves, names)
+        inputs = [concrete_operand(x) for x in operands]
+        buffers = [x.buffer for x in inputs]
+        if guarded:
+            guards.check_moves(self.fun_name, buffers, self._binary.places, names)
+        buffers = self._binary.moved(buffers)
         count = len(self._binary.captured)
         loaded = self._binary.loaded
         donated = [n - count for n, alias in zip(loaded.used_inputs, loaded.aliases) if alias is not None]

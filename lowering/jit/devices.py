@@ -10,6 +10,7 @@ import numpy as np
 
 from ...effects.base import config
 from ...effects.base.errors import BadArgument, need_function
+from ...effects.base.jax_contexts import explicit_transfers
 from ...effects.base.tracebacks import boundary
 from ...effects.core.arrays import Array, ConcreteArray
 from ...effects.trees import pytrees
@@ -82,7 +83,8 @@ def device_get(x: Any) -> Any:
     def get(leaf: Any) -> Any:
         return np.asarray(leaf) if isinstance(leaf, Array) and not is_extended(leaf.type.dtype) else leaf
 
-    return pytrees.map(get, x)
+    with explicit_transfers():
+        return pytrees.map(get, x)
 
 
 @boundary

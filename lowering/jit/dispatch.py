@@ -30,7 +30,7 @@ from ..compile.placement import Placement, by_settings, committed, on_device
 from ..xla.array_backend import PLACED
 from ..xla.lazy import runtime
 from ..xla.pinned_buffers import STAGED_BYTES, stage
-from . import debug_nans, trace_cache
+from . import debug_nans, guards, trace_cache
 from .call_signature import (
     CONCRETE,
     FLAT,
@@ -310,20 +310,24 @@ class Jitted:
             return self.on_references(all_args, all_kwargs, positions, kept)
         if STACK.get() is not BASE:
             return self.nested(request, leaves, args, kwargs)
-        note_numpy_types(leaves)
-        operands = [x if type(x) is ConcreteArray else concrete_operand(x) for x in leaves]
-        buffers = [x.buffer for x in operands]
 
         def names(i: int) -> str:
             return trace_cache.leaf_name(self.fun, i, partition, args, kwargs)
 
+        if settings.guarded:
+            guards.check_call(self.name, leaves, names)
+        note_numpy_types(leaves)
+        operands = [x if type(x) is ConcreteArray else concrete_operand(x) for x in leaves]
+        buffers = [x.buffer for x in operands]
         where = committed(buffers, self.name, names) if PLACED else None
         placement = self.placement(args, kwargs, leaves, where, names)
         is_committed = placement is not None and (where is not None or self.sharded)
         entry = self.entry(request, placement, self.donated_leaves(args, kwargs, partition) if self.donate else ())
         if entry is None:
             return self.nested(request, leaves, args, kwargs)
-        if (self.device is None or PLACED) and not settings.debug_nans and not settings.debug_infs:
+        if settings.guarded:
+            guards.check_moves(self.name, buffers, entry.compiled.places, names)
+        elif (self.device is None or PLACED) and not settings.debug_nans and not settings.debug_infs:
             plan, found = entry.plan, None
             if PLACED:
                 found = [x if is_host(x) else b for x, b in zip(leaves, buffers)]

@@ -60,3 +60,10 @@ def test_a_program_has_a_variable_for_each_constant():
     assert len({*p.constvars}) == len(p.consts) > 0
     environment = dict(zip(p.constvars, p.consts, strict=True))
     assert not any(x in environment for eqn in p.eqns for x in eqn.invars if not isinstance(x, core.Literal))
+
+
+def test_names_of_what_programs_are_made_of():
+    program = core.get_aval(1.0)
+    assert isinstance(program, core.ShapedArray) and core.ShapedArray((), "float32", weak_type=True) == program
+    with core.eval_context():
+        assert not isinstance(hnp.ones(2) + 1, core.Tracer)

@@ -3,7 +3,7 @@
 import pytest
 
 from handlax import api_util, tree
-from handlax.errors import BadCall
+from handlax.errors import BadArgument, BadCall
 from handlax.extend import linear_util
 
 
@@ -26,3 +26,16 @@ def test_what_is_known_of_a_function_stays_with_it():
     wrapped = linear_util.wrap_init(total, {"scale": 2}, debug_info=info)
     flat, _ = api_util.flatten_fun_nokwargs(wrapped, tree.structure(({"a": 1}, 2)))
     assert flat.call_wrapped(1, 2) == [6] and flat.debug_info is info
+
+
+def test_positions_of_donated_arguments_leave_out_the_static_ones():
+    assert api_util.rebase_donate_argnums((0, 2, 5), (1, 3)) == (0, 1, 3)
+    with pytest.raises(BadArgument, match=r"\[2\] as both"):
+        api_util.rebase_donate_argnums((2, 4), (2,))
+
+
+def test_safe_map_needs_sequences_of_one_length():
+    assert api_util.safe_map(lambda x, y: x - y, (3, 4), [1, 1]) == [2, 3]
+    with pytest.raises(ValueError, match="one length"):
+        api_util.safe_map(max, [1], [2, 3])
+    assert api_util.shaped_abstractify(1.0).weak_type

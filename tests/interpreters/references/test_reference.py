@@ -316,3 +316,22 @@ def test_a_frozen_reference_is_refused_by_a_function_traced_before():
     hx.freeze(ref)
     with pytest.raises(errors.DeletedArray, match="frozen"):
         read()
+
+
+def test_an_empty_reference_is_written_and_a_free_one_is_gone():
+    def f(x):
+        ref = hx.empty_ref(hx.ShapeDtypeStruct((3,), "float32"))
+        ref[...] = x * 2
+        ref[1] += 1
+        y = ref[...]
+        hx.free_ref(ref)
+        return y
+
+    for g in (f, hx.jit(f), lambda x: hx.vmap(f)(x[None])[0]):
+        assert g(hnp.arange(3.0)).tolist() == [0.0, 3.0, 4.0]
+    ref = hx.new_ref(1.0)
+    hx.free_ref(ref)
+    with pytest.raises(errors.DeletedArray):
+        ref[...]
+    with pytest.raises(errors.BadArgument):
+        hx.empty_ref(hx.ShapeDtypeStruct((3,), "float32"), pin=True)
