@@ -10,11 +10,11 @@ import numpy as np
 
 from ...effects.base.config import EVER_GUARDED, current
 from ...effects.base.errors import BadArgument, ProcessesDiffer
-from ...effects.base.jax_contexts import check_transfer
 from ...effects.base.lazy_module import LazyModule
 from ...effects.base.stack import BASE, STACK, perform
 from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete
 from ...effects.core.escaped_boxes import escaped_box_error
+from ...effects.core.jax_contexts import check_transfer
 from ...effects.operations.sharding_constraint import ShardingConstraint
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding, Sharding, SingleDeviceSharding

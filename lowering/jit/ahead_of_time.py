@@ -28,12 +28,13 @@ from ...effects.sharding.named_sharding import SingleDeviceSharding
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ...interpreters.transformations.make_program import ShapeDtypeStruct
+from ..arrays import transfer_guards
 from ..arrays.call_shardings import described_placement
 from ..compile.compile import check_donation, compile_program, fail, lower
 from ..compile.placement import Placement
 from ..xla.array_backend import default_device
 from ..xla.lazy import runtime
-from . import guards, trace_cache
+from . import trace_cache
 from .call_signature import concrete_operand, donated_buffer
 from .dispatch import Jitted, module_name
 from .static_arguments import ArgumentChoice, argument_names, split
@@ -251,11 +252,11 @@ class Compiled(_Stage):
         names = leaf_names(argument_names(self._jitted.fun), args, kwargs)
         guarded = settings().guarded
         if guarded:
-            guards.check_call(self.fun_name, leaves, names)
+            transfer_guards.check_call(self.fun_name, leaves, names)
         inputs = [concrete_operand(x) for x in operands]
         buffers = [x.buffer for x in inputs]
         if guarded:
-            guards.check_moves(self.fun_name, buffers, self._binary.places, names)
+            transfer_guards.check_moves(self.fun_name, buffers, self._binary.places, names)
         buffers = self._binary.moved(buffers)
         count = len(self._binary.captured)
         loaded = self._binary.loaded

@@ -10,9 +10,9 @@ import numpy as np
 
 from ...effects.base import config
 from ...effects.base.errors import BadArgument, need_function
-from ...effects.base.jax_contexts import explicit_transfers
 from ...effects.base.tracebacks import boundary
 from ...effects.core.arrays import Array, ConcreteArray
+from ...effects.core.jax_contexts import explicit_transfers
 from ...effects.trees import pytrees
 from ...effects.trees.frozen_tree import Frozen
 from ...effects.types.dtypes import is_extended

@@ -24,13 +24,14 @@ from ...effects.trees import pytrees
 from ...effects.trees.frozen_tree import Frozen
 from ...interpreters.references.arguments import call_pure, check_usable, positions_of, pure_of
 from ...interpreters.references.reference import references_in
+from ..arrays import transfer_guards
 from ..arrays.call_shardings import NO_SHARDINGS, CallShardings, constrained, shardings_of
 from ..compile.compile import check_donation, compile_program, fail
 from ..compile.placement import Placement, by_settings, committed, on_device
 from ..xla.array_backend import PLACED
 from ..xla.lazy import runtime
 from ..xla.pinned_buffers import STAGED_BYTES, stage
-from . import debug_nans, guards, trace_cache
+from . import debug_nans, trace_cache
 from .call_signature import (
     CONCRETE,
     FLAT,
@@ -315,7 +316,7 @@ class Jitted:
             return trace_cache.leaf_name(self.fun, i, partition, args, kwargs)
 
         if settings.guarded:
-            guards.check_call(self.name, leaves, names)
+            transfer_guards.check_call(self.name, leaves, names)
         note_numpy_types(leaves)
         operands = [x if type(x) is ConcreteArray else concrete_operand(x) for x in leaves]
         buffers = [x.buffer for x in operands]
@@ -326,7 +327,7 @@ class Jitted:
         if entry is None:
             return self.nested(request, leaves, args, kwargs)
         if settings.guarded:
-            guards.check_moves(self.name, buffers, entry.compiled.places, names)
+            transfer_guards.check_moves(self.name, buffers, entry.compiled.places, names)
         elif (self.device is None or PLACED) and not settings.debug_nans and not settings.debug_infs:
             plan, found = entry.plan, None
             if PLACED:

@@ -15,8 +15,8 @@ import numpy as np
 
 from ...effects.base import config
 from ...effects.base.errors import DeletedArray
-from ...effects.base.jax_contexts import EXPLICIT, check_transfer
 from ...effects.core.arrays import ConcreteArray, concrete
+from ...effects.core.jax_contexts import EXPLICIT, check_transfer
 from ...effects.sharding.named_sharding import NamedSharding, Sharding, SingleDeviceSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType

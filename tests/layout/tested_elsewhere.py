@@ -100,6 +100,8 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     # lowering
     "lowering/compile/composites.py": (
         ("effects/control/test_composite.py",), "the text of an operation, which its own tests read"),
+    "lowering/arrays/transfer_guards.py": (
+        ("effects/core/test_jax_contexts.py",), "what the guards of settings refuse, call by call"),
     "lowering/compile/host_calls.py": (
         ("effects/control/test_callbacks.py", "lowering/xla/test_host_callbacks.py"), "callbacks, which it calls"),
     "lowering/compile/compile.py": (

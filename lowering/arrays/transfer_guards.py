@@ -7,8 +7,8 @@ from typing import Any
 
 from ...effects.base.config import current
 from ...effects.base.errors import ExecutionRefused
-from ...effects.base.jax_contexts import check_transfer
 from ...effects.core.arrays import Array, type_of
+from ...effects.core.jax_contexts import check_transfer
 from ..xla.lazy import runtime
 
 

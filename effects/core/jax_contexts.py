@@ -11,11 +11,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
-from .config import configure, current
-from .errors import BadStaticArgument, ConfigurationError, TransferRefused
-from .immutables import ImmutableObject
-from .jax_settings import note_without_meaning
-from .watching import logger
+from ..base.config import configure, current
+from ..base.errors import BadStaticArgument, ConfigurationError, TransferRefused
+from ..base.immutables import ImmutableObject
+from ..base.jax_settings import note_without_meaning
+from ..base.watching import logger
 
 EXPLICIT: ContextVar[bool] = ContextVar("handlax_explicit_transfer", default=False)
 
