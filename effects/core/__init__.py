@@ -1,1 +1,3 @@
-"""What `perform` needs: operations, columns of rules, arrays, axes, JAX's settings as contexts; may import sharding and what comes before it."""
+"""What `perform` needs: operations, columns of rules, arrays, axes, settings of JAX as contexts; may import sharding
+and what comes before it.
+"""
