@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .effects.base.stack import Run
 from .effects.core.arrays import Box, type_of
 from .effects.core.operation import EMPTY_ROW
 from .effects.programs.equation_views import Equation, Variable
@@ -25,8 +24,6 @@ JaxprEqn = Equation
 Var = Variable
 Atom = Variable | Literal
 AbstractValue = ShapedArray = ArrayType
-Trace = Run
-Value = Any
 ParamDict = dict[str, Any]
 get_aval = type_of
 eval_context = ensure_compile_time_eval

@@ -13,7 +13,7 @@ from jaxlib import _jax, _profiler
 from jaxlib import xla_client as xc
 
 Client: TypeAlias = Any
-Device: TypeAlias = Any
+Device: TypeAlias = xc.Device
 JAXLIB_VERSION: str = jaxlib.version.__version__
 RuntimeFailure: type[RuntimeError] = _jax.JaxRuntimeError
 """What executing a program or reading a buffer raises; at compile time it is translated to ``CompileError``."""

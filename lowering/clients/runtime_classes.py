@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...effects.base.errors import ConfigurationError
-from .jaxlib_modules import _jax, xc
-
-Device = xc.Device
+from .jaxlib_modules import Device as Device
+from .jaxlib_modules import _jax
 
 
 @contextmanager
