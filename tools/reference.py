@@ -33,6 +33,11 @@ NAMESPACES = (
     "handlax.ad", "handlax.api_util", "handlax.scipy", "handlax.scipy.integrate", "handlax.scipy.fft",
     "handlax.stages", "handlax.dlpack", "handlax.monitoring", "handlax.profiler",
     "handlax.scipy.special", "handlax.scipy.stats", "handlax.scipy.signal", "handlax.scipy.ndimage", "handlax.image",
+    "handlax.scipy.optimize",
+    "handlax.scipy.sparse.linalg",
+    "handlax.scipy.cluster.vq",
+    "handlax.scipy.interpolate",
+    "handlax.experimental.ode",
     "handlax.example_libraries.optimizers",
 )  # fmt: skip
 

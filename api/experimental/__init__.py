@@ -5,3 +5,4 @@ from ..effects.control.callbacks import io_callback as io_callback
 from . import checkify as checkify
 from . import mesh_utils as mesh_utils
 from . import multihost_utils as multihost_utils
+from . import ode as ode

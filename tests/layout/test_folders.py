@@ -69,6 +69,8 @@ LINE = (
     "api/image",
     "api/scipy/special",
     "api/scipy/stats",
+    "api/scipy/sparse",
+    "api/scipy/cluster",
     "api/scipy",
     "api/sharding",
     "api/experimental",

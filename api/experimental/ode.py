@@ -1,0 +1,205 @@
+"""``handlax.experimental.ode``: ordinary differential equations, by the method of Dormand and Prince.
+
+    ys = odeint(f, y0, t):  ys[0] == y0,  dy/dt == f(y, t)
+
+The derivative is that of the adjoint equation, solved backwards: no step of the solver is saved.
+Sources: Hairer, Norsett & Wanner, Solving Ordinary Differential Equations I, II.4 to II.6; Chen et al. 2018.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from .. import numpy as hnp
+from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.control.loops import scan, while_loop
+from ..effects.operations.manipulation.raveled_trees import ravel_pytree
+from ..effects.trees.pytrees import tree_map
+from ..interpreters.custom.custom_vjp import custom_vjp
+from ..interpreters.transformations.derivatives import vjp
+from ..interpreters.transformations.make_program import closure_convert
+from ..interpreters.transformations.vmap import vmap
+from ..numpy.dtype_routines import finfo
+
+__all__ = ["odeint"]
+
+# Where the slopes k_2, ... are taken, and of which sum of those before; the last is the step of order 5.
+NODES = (1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
+STAGES = (
+    (1 / 5,),
+    (3 / 40, 9 / 40),
+    (44 / 45, -56 / 15, 32 / 9),
+    (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
+    (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
+    (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
+)
+# The difference of the steps of order 5 and 4, and the last coefficients of the polynomial between the ends.
+ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
+DENSE = (
+    -12715105075 / 11282082432, 0.0, 87487479700 / 32700410799, -10690763975 / 1880347072,
+    701980252875 / 199316789632, -1453857185 / 822651844, 69997945 / 29380423,
+)  # fmt: skip
+SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0
+
+
+class _Settings(NamedTuple):
+    """The tolerances, the most steps between two times, and the longest step."""
+
+    rtol: Any
+    atol: Any
+    mxstep: Any
+    hmax: Any
+
+
+class _StepState(NamedTuple):
+    """The solution ``y`` and its slope at ``t``, the next step, and the last one, as a polynomial from ``before``."""
+
+    y: Any
+    slope: Any
+    t: Any
+    step: Any
+    before: Any
+    polynomial: Any
+
+
+def _sum(weights: Any, slopes: Any) -> Any:
+    return sum(w * k for w, k in zip(weights, slopes) if w)
+
+
+def _norm(x: Any) -> Any:
+    """The root of the mean of squares."""
+    return hnp.sqrt(hnp.mean(hnp.square(hnp.abs(x))))
+
+
+def _first_step(f: Any, y: Any, t: Any, slope: Any, settings: _Settings) -> Any:
+    """A step along which the solution is nearly straight. Source: Hairer II.4."""
+    scale = settings.atol + hnp.abs(y) * settings.rtol
+    size, speed = _norm(y / scale), _norm(slope / scale)
+    guess = hnp.where((size < 1e-5) | (speed < 1e-5), 1e-6, 0.01 * size / hnp.where(speed == 0, 1, speed))
+    bend = _norm((f(y + guess * slope, t + guess) - slope) / scale) / guess
+    most = hnp.maximum(speed, bend)
+    step = hnp.where(most <= 1e-15, hnp.maximum(1e-6, guess * 1e-3), (0.01 / hnp.where(most == 0, 1, most)) ** 0.2)
+    return hnp.minimum(hnp.minimum(100 * guess, step), settings.hmax).astype(t.dtype)
+
+
+def _step(f: Any, settings: _Settings, s: _StepState) -> _StepState:
+    """The state after a step, or with a shorter next one, if the error is too large."""
+    h = s.step
+    slopes = [s.slope]
+    for node, weights in zip(NODES, STAGES):
+        y = s.y + h.astype(s.y.dtype) * _sum(weights, slopes)
+        slopes.append(f(y, s.t + node * h))
+    scaled = h.astype(y.dtype)
+    scale = settings.atol + settings.rtol * hnp.maximum(hnp.abs(s.y), hnp.abs(y))
+    error = _norm(scaled * _sum(ERROR, slopes) / scale).astype(h.dtype)
+    good = error <= 1
+    factor = hnp.where(error == 0, GROW, SAFETY * hnp.where(error == 0, 1, error) ** -0.2)
+    factor = hnp.clip(hnp.where(hnp.isnan(factor), SHRINK, factor), hnp.where(good, 1.0, SHRINK), GROW)
+    after = hnp.clip(h * factor, 0, settings.hmax).astype(h.dtype)
+    difference = y - s.y
+    bend = scaled * slopes[0] - difference
+    polynomial = [s.y, difference, bend, difference - scaled * slopes[6] - bend, scaled * _sum(DENSE, slopes)]
+    accepted = _StepState(y, slopes[6], s.t + h, after, s.t, hnp.stack(polynomial))
+    return tree_map(lambda new, old: hnp.where(good, new, old), accepted, s._replace(step=after))
+
+
+def _between(s: _StepState, t: Any) -> Any:
+    """The solution at ``t`` in the last step."""
+    length = s.t - s.before
+    x = ((t - s.before) / hnp.where(length == 0, 1, length)).astype(s.y.dtype)
+    a, b, c, d, e = s.polynomial
+    return a + x * (b + (1 - x) * (c + x * (d + (1 - x) * e)))
+
+
+def _solve(f: Any, settings: _Settings, y0: Any, t: Any, args: Any) -> Any:
+    """The solution at the times ``t``; NaN where there were more than ``mxstep`` steps."""
+    g = lambda y, t: f(y, t, *args)
+    tiny = float(finfo(t.dtype).tiny)
+
+    def reach(s: _StepState, target: Any) -> Any:
+        def more(state: Any) -> Any:
+            s, count = state
+            return (s.t < target) & (count < settings.mxstep) & (s.step > tiny)
+
+        s, _ = while_loop(more, lambda state: (_step(g, settings, state[0]), state[1] + 1), (s, 0.0))
+        return s, hnp.where(s.t >= target, _between(s, target), hnp.nan)
+
+    slope = g(y0, t[0])
+    polynomial = hnp.stack([y0, *[hnp.zeros_like(y0)] * 4])
+    start = _StepState(y0, slope, t[0], _first_step(g, y0, t[0], slope, settings), t[0], polynomial)
+    return hnp.concatenate([y0[None], scan(reach, start, t[1:])[1]])
+
+
+@partial(custom_vjp, nondiff_argnums=(0, 1))
+def _odeint(f: Any, settings: _Settings, y0: Any, t: Any, args: Any) -> Any:
+    return _solve(f, settings, y0, t, args)
+
+
+def _forward(f: Any, settings: _Settings, y0: Any, t: Any, args: Any) -> Any:
+    ys = _odeint(f, settings, y0, t, args)
+    return ys, (ys, t, args)
+
+
+def _backward(f: Any, settings: _Settings, saved: Any, cts: Any) -> Any:
+    """The cotangent a of y obeys da/dt = -a df/dy, backwards in time; those of arguments are integrals of a df/darg."""
+    ys, t, args = saved
+
+    def adjoint(state: Any, minus_t: Any, args: Any) -> Any:
+        y, ct, _, _ = unravel(state)
+        value, pull = vjp(lambda y, t, args: f(y, t, *args), y, -minus_t, args)
+        by_y, by_t, by_args = pull(ct)
+        return ravel_pytree((-value, by_y, by_t, by_args))[0]
+
+    zeros = tree_map(hnp.zeros_like, args)
+    _, unravel = ravel_pytree((ys[0], ys[0], t[0], zeros))
+
+    def through(carry: Any, at: Any) -> Any:
+        ct, by_first, by_args = carry
+        y, here, now, earlier = at
+        by_time = hnp.vdot(f(y, now, *args), here).astype(now.dtype)
+        state = ravel_pytree((y, ct + here, by_first - by_time, by_args))[0]
+        times = hnp.stack([-now, -earlier])
+        _, ct, by_first, by_args = unravel(_odeint(adjoint, settings, state, times, (args,))[1])
+        return (ct, by_first, by_args), by_time
+
+    start = (hnp.zeros_like(ys[0]), hnp.zeros_like(t[0]), zeros)
+    (ct, by_first, by_args), by_times = scan(through, start, (ys[1:], cts[1:], t[1:], t[:-1]), reverse=True)
+    return ct + cts[0], hnp.concatenate([by_first[None], by_times]), by_args
+
+
+_odeint.defvjp(_forward, _backward)
+
+
+def odeint(
+    func: Callable[..., Any], y0: Any, t: Any, *args: Any, rtol: Any = 1.4e-8, atol: Any = 1.4e-8,
+    mxstep: Any = hnp.inf, hmax: Any = hnp.inf,
+) -> Any:  # fmt: skip
+    """The solution of ``dy/dt == func(y, t, *args)`` at the times ``t``, which increase; at ``t[0]`` it is ``y0``.
+
+    Steps of adaptive length, by the method of order 5 of Dormand and Prince.
+
+    Args:
+        y0: a tree of arrays, of which the leaves of the result have one for each time.
+        args: trees of floating-point arrays. Derivatives by these, by what ``func`` captures, ``y0`` and ``t`` are by
+            the adjoint equation.
+        rtol, atol: an error of each step of ``atol + rtol * abs(y)`` is taken.
+        mxstep: the most steps between two times; where there are more the solution is NaN.
+        hmax: the longest step.
+
+    >>> abs(odeint(lambda y, t: -y, 1.0, [0.0, 1.0])[1] - 0.36787944) < 1e-6
+    Array(True, dtype=bool)
+    """
+    if not callable(func):
+        raise BadArgument(f"odeint: func must be a function, got {type(func).__name__}.")
+    times = hnp.asarray(t)
+    times = times.astype(hnp.result_type(times, float))
+    if times.ndim != 1 or not times.shape[0]:
+        raise ShapeMismatch(f"odeint: t must be a vector of times, got {times.type}.")
+    y0 = tree_map(lambda y: hnp.asarray(y).astype(hnp.result_type(y, float)), y0)
+    args = tree_map(hnp.asarray, args)
+    y, unravel = ravel_pytree(y0)
+    flat = lambda y, t, *args: ravel_pytree(func(unravel(y), t, *args))[0].astype(y.dtype)
+    f, captured = closure_convert(flat, y, times[0], *args)
+    return vmap(unravel)(_odeint(f, _Settings(rtol, atol, mxstep, hmax), y, times, (*args, *captured)))

@@ -1,0 +1,33 @@
+"""``handlax.scipy.cluster.vq``: vector quantisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import numpy as hnp
+from ...effects.base.errors import ShapeMismatch
+
+__all__ = ["vq"]
+
+
+def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
+    """For each observation the number of the nearest vector of the code book, and its distance.
+
+    Shapes: ``obs: f[m, n], code_book: f[k, n]`` gives ``i[m], f[m]``; both may be vectors, of numbers.
+
+    Args:
+        check_finite: not used: values are not looked at.
+
+    >>> vq([[0.0, 1.0], [5.0, 5.0]], [[0.0, 0.0], [5.0, 4.0]])[0].tolist()
+    [0, 1]
+    """
+    x, book = hnp.asarray(obs), hnp.asarray(code_book)
+    dtype = hnp.result_type(x, book, float)
+    x, book = x.astype(dtype), book.astype(dtype)
+    if x.ndim != book.ndim or x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[1] != book.shape[1]):
+        raise ShapeMismatch(f"vq: two matrices with equal rows, or vectors, are needed, got {x.type}, {book.type}.")
+    if x.ndim == 1:
+        x, book = x[:, None], book[:, None]
+    squares = ((x[:, None, :] - book[None, :, :]) ** 2).sum(-1)
+    code = squares.argmin(-1)
+    return code, hnp.sqrt(hnp.take_along_axis(squares, code[:, None], -1)[:, 0])

@@ -1,0 +1,102 @@
+"""``handlax.scipy.interpolate``: interpolation of values on a regular grid."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from .. import numpy as hnp
+from ..effects.base.errors import BadArgument, ShapeMismatch
+
+__all__ = ["RegularGridInterpolator"]
+
+
+class RegularGridInterpolator:
+    """Values on a regular grid, interpolated: a function of points ``f[*s, d]`` whose values are ``f[*s, *v]``.
+
+    Args:
+        points: the coordinates along each of the d axes of the grid, in strictly increasing or decreasing order.
+        values: ``f[n_1, ..., n_d, *v]``.
+        method: "linear", or "nearest".
+        bounds_error: not supported, as errors cannot depend on values.
+        fill_value: the value outside of the grid; None extrapolates.
+
+    Raises: BadArgument, ShapeMismatch: another method, ``bounds_error``, or a grid that is not that of the values.
+    Source: SciPy, ``RegularGridInterpolator``.
+
+    >>> f = RegularGridInterpolator([[0.0, 1.0, 3.0]], hnp.array([0.0, 1.0, 5.0]))
+    >>> f([[0.5], [2.0], [4.0]]).tolist()
+    [0.5, 3.0, nan]
+    """
+
+    def __init__(
+        self, points: Sequence[Any], values: Any, method: str = "linear", bounds_error: bool = False,
+        fill_value: Any = hnp.nan,
+    ) -> None:  # fmt: skip
+        name = "RegularGridInterpolator"
+        if method not in ("linear", "nearest"):
+            raise BadArgument(f'{name}: method must be "linear" or "nearest", got {method!r}.')
+        if bounds_error:
+            raise BadArgument(f"{name}: bounds_error must be False.", hint="fill_value=nan marks points outside.")
+        values = hnp.asarray(values)
+        axes = [hnp.asarray(axis) for axis in points]
+        sizes = tuple([axis.shape[0] if axis.ndim == 1 else -1 for axis in axes])
+        if values.shape[: len(axes)] != sizes:
+            raise ShapeMismatch(f"{name}: the axes of the grid have the sizes {sizes}, got values {values.type}.")
+        dtype = hnp.result_type(values, *axes, float)
+        self.method, self.fill_value = method, fill_value
+        self.values, self.grid = values.astype(dtype), []
+        for d, axis in enumerate(axes):
+            steps = hnp.diff(axis)
+            if bool(hnp.all(steps < 0)):  # the order of the axis, which must be known
+                axis, self.values = axis[::-1], hnp.flip(self.values, d)
+            elif not bool(hnp.all(steps > 0)):
+                raise BadArgument(f"{name}: the points of axis {d} must be strictly increasing or decreasing.")
+            self.grid.append(axis.astype(dtype))
+
+    def __call__(self, xi: Any, method: str | None = None) -> Any:
+        """The values at the points ``xi: f[*s, d]``, or a tuple of d arrays that are broadcast."""
+        method = method or self.method
+        if method not in ("linear", "nearest"):
+            raise BadArgument(f'RegularGridInterpolator: method must be "linear" or "nearest", got {method!r}.')
+        count = len(self.grid)
+        if isinstance(xi, tuple):
+            xi = hnp.stack(hnp.broadcast_arrays(*[hnp.asarray(x) for x in xi]), -1)
+        xi = hnp.asarray(xi)
+        if xi.ndim == 1:
+            xi = xi[:, None] if count == 1 else xi
+        if xi.shape[-1:] != (count,):
+            raise ShapeMismatch(f"RegularGridInterpolator: points must have {count} coordinates, got {xi.type}.")
+        places = [self._place(axis, xi[..., d]) for d, axis in enumerate(self.grid)]
+        found = self._linear(places) if method == "linear" else self._nearest(places)
+        if self.fill_value is None:
+            return found
+        outside = hnp.any(hnp.stack([outside for *_, outside in places]), 0)
+        trailing = (1,) * (found.ndim - outside.ndim)
+        return hnp.where(outside.reshape(outside.shape + trailing), self.fill_value, found)
+
+    def _place(self, axis: Any, x: Any) -> tuple[Any, Any, Any]:
+        """The grid's point before ``x``, the distance from there in steps, and whether ``x`` is outside."""
+        before = hnp.clip(hnp.searchsorted(axis, x, side="right") - 1, 0, max(axis.shape[0] - 2, 0))
+        if axis.shape[0] == 1:
+            return before, hnp.zeros_like(x), x != axis[0]
+        distance = (x - axis[before]) / (axis[before + 1] - axis[before])
+        return before, distance, (x < axis[0]) | (x > axis[-1]) | hnp.isnan(x)
+
+    def _linear(self, places: Any) -> Any:
+        total: Any = 0
+        for corner in itertools.product((0, 1), repeat=len(places)):
+            weight: Any = 1
+            index = []
+            for (before, distance, _), end, axis in zip(places, corner, self.grid):
+                weight = weight * (distance if end else 1 - distance)
+                index.append(hnp.minimum(before + end, axis.shape[0] - 1))
+            found = self.values[tuple(index)]
+            total = total + found * weight.reshape(weight.shape + (1,) * (found.ndim - weight.ndim))
+        return total
+
+    def _nearest(self, places: Any) -> Any:
+        index = [hnp.minimum(before + (distance > 0.5), axis.shape[0] - 1)
+                 for (before, distance, _), axis in zip(places, self.grid)]  # fmt: skip
+        return self.values[tuple(index)]

@@ -1,0 +1,176 @@
+"""``handlax.scipy.optimize``: minima of functions of vectors, by the method of Broyden, Fletcher, Goldfarb, Shanno."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from .. import numpy as hnp
+from ..effects.base.errors import BadArgument, BadCall, ShapeMismatch
+from ..effects.control.loops import while_loop
+from ..interpreters.transformations.derivatives import value_and_grad
+
+__all__ = ["OptimizeResults", "minimize"]
+
+SUFFICIENT, CURVATURE = 1e-4, 0.9  # Wolfe's conditions
+
+
+class OptimizeResults(NamedTuple):
+    """What ``minimize`` gives.
+
+    The point, its value and gradient, the estimate of the inverse of the Hessian, and the numbers of evaluations,
+    gradients and steps. ``status`` is 0 where the gradient has become small, 1 after too many steps, 3 where no step
+    makes the value less, and 5 where the search along a line took too many steps.
+    """
+
+    x: Any
+    success: Any
+    status: Any
+    fun: Any
+    jac: Any
+    hess_inv: Any
+    nfev: Any
+    njev: Any
+    nit: Any
+
+
+class _LineSearch(NamedTuple):
+    """A search along a line: the step, its value and gradient, and the ends between which it must lie."""
+
+    step: Any
+    value: Any
+    gradient: Any
+    low: Any
+    high: Any
+    low_value: Any
+    low_slope: Any
+    found: Any
+    count: Any
+
+
+def _next_step(low: Any, high: Any, low_value: Any, low_slope: Any, high_value: Any) -> Any:
+    """The least point of the parabola through the ends, away from them; twice the step where there is no upper end."""
+    width = hnp.where(hnp.isinf(high), 1, high - low)
+    bend = high_value - low_value - low_slope * width
+    inner = hnp.where(bend > 0, -0.5 * low_slope * width / hnp.where(bend > 0, bend, 1), 0.5)
+    inner = hnp.clip(hnp.where(hnp.isfinite(inner), inner, 0.5), 0.1, 0.9)
+    return hnp.where(hnp.isinf(high), 2 * low, low + inner * width)
+
+
+def _search(f: Callable[..., Any], x: Any, value: Any, gradient: Any, p: Any, first: Any, limit: Any) -> _LineSearch:
+    """A step along ``p`` that satisfies Wolfe's conditions, by bisection. Source: Nocedal & Wright, chapter 3."""
+    slope = hnp.vdot(gradient, p)
+
+    def more(line: _LineSearch) -> Any:
+        return ~line.found & (line.count < limit)
+
+    def evaluate(line: _LineSearch) -> _LineSearch:
+        v, g = f(x + line.step * p)
+        at = hnp.vdot(g, p)
+        above = ~(v <= value + SUFFICIENT * line.step * slope)  # NaN is above
+        steep = ~above & (at < CURVATURE * slope)
+        high = hnp.where(above, line.step, line.high)
+        low = hnp.where(steep, line.step, line.low)
+        low_value, low_slope = hnp.where(steep, v, line.low_value), hnp.where(steep, at, line.low_slope)
+        found = ~above & ~steep
+        guess = _next_step(low, high, low_value, low_slope, hnp.where(above, v, hnp.inf))
+        after = hnp.where(found, line.step, guess)
+        return _LineSearch(after, v, g, low, high, low_value, low_slope, found, line.count + 1)
+
+    zero, one = hnp.zeros_like(value), hnp.ones_like(value)
+    start = _LineSearch(
+        first * one, value, gradient, zero, hnp.inf * one, value, slope, hnp.asarray(False), hnp.asarray(0)
+    )  # fmt: skip
+    return while_loop(more, evaluate, start)
+
+
+class _Options(NamedTuple):
+    """``norm``: of the gradient that must be less than ``gtol``; ``maxiter`` steps of ``line_search_maxiter`` each."""
+
+    gtol: Any = 1e-5
+    norm: Any = hnp.inf
+    maxiter: Any = None
+    line_search_maxiter: Any = 40
+
+
+def _size(x: Any, order: Any) -> Any:
+    """The norm of a vector."""
+    if order == hnp.inf:
+        return hnp.max(hnp.abs(x), initial=0)
+    return hnp.sum(hnp.abs(x) ** order) ** (1 / order)
+
+
+def _updated(h: Any, s: Any, y: Any) -> Any:
+    """The estimate of the inverse Hessian that maps the change y of the gradient to the step s."""
+    curvature = hnp.vdot(y, s)
+    usable = curvature > 0
+    rho = 1 / hnp.where(usable, curvature, 1)
+    left = hnp.eye(len(s), dtype=s.dtype) - rho * hnp.outer(s, y)
+    return hnp.where(usable, left @ h @ left.T + rho * hnp.outer(s, s), h)
+
+
+def _bfgs(f: Callable[..., Any], x0: Any, options: _Options) -> OptimizeResults:
+    limit = 200 * x0.size if options.maxiter is None else options.maxiter
+
+    def more(r: OptimizeResults) -> Any:
+        return (_size(r.jac, options.norm) > options.gtol) & (r.status == 0) & (r.nit < limit)
+
+    def step(r: OptimizeResults) -> OptimizeResults:
+        p = -(r.hess_inv @ r.jac)
+        p = hnp.where(hnp.vdot(p, r.jac) < 0, p, -r.jac)
+        first = hnp.where(r.nit == 0, hnp.minimum(1, 1 / hnp.sqrt(hnp.vdot(p, p))), 1)
+        line = _search(f, r.x, r.fun, r.jac, p, first, options.line_search_maxiter)
+        less = line.found | (line.value < r.fun)
+        s = hnp.where(less, line.step * p, 0)
+        value, gradient = hnp.where(less, line.value, r.fun), hnp.where(less, line.gradient, r.jac)
+        h = _updated(r.hess_inv, s, gradient - r.jac)
+        status = hnp.where(less, hnp.where(line.found, 0, 5), 3)
+        return OptimizeResults(
+            r.x + s, r.success, status, value, gradient, h, r.nfev + line.count, r.njev + line.count, r.nit + 1
+        )
+
+    value, gradient = f(x0)
+    count = hnp.asarray(1)
+    start = OptimizeResults(
+        x0, hnp.asarray(False), count * 0, value, gradient, hnp.eye(x0.size, dtype=x0.dtype), count, count, count * 0
+    )
+    end = while_loop(more, step, start)
+    small = _size(end.jac, options.norm) <= options.gtol
+    return end._replace(success=small, status=hnp.where(small, 0, hnp.where(end.status == 0, 1, end.status)))
+
+
+def minimize(
+    fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), *, method: str, tol: Any = None,
+    options: Mapping[str, Any] | None = None,
+) -> OptimizeResults:  # fmt: skip
+    """The ``x`` at which ``fun(x, *args)`` is least, near ``x0``.
+
+    Args:
+        fun: a function of a vector that gives a number.
+        method: "BFGS".
+        tol: the norm of the gradient at which it ends, 1e-5; ``options`` has it as ``gtol``.
+        options: ``gtol``, ``norm`` (the order of the norm, inf), ``maxiter`` and ``line_search_maxiter``.
+
+    Raises: BadCall: ``args`` is no tuple. BadArgument: another method or option. ShapeMismatch: ``x0`` is no vector.
+
+    Source: Nocedal & Wright, Numerical Optimization, algorithm 6.1.
+
+    >>> r = minimize(lambda x: (x[0] - 1.0) ** 2 + (x[1] + 2.0) ** 2, hnp.zeros(2), method="BFGS")
+    >>> bool(r.success), hnp.round(r.x, 3).tolist()
+    (True, [1.0, -2.0])
+    """
+    if not isinstance(args, tuple):
+        raise BadCall(f"minimize: args must be a tuple, got {type(args).__name__}.", hint="for one: args=(a,).")
+    if method.lower() != "bfgs":
+        raise BadArgument(f'minimize: method must be "BFGS", got {method!r}.')
+    chosen = dict(options or {})
+    unknown = sorted(chosen.keys() - set(_Options._fields))
+    if unknown:
+        raise BadArgument(f"minimize: options must be of {', '.join(_Options._fields)}, got {', '.join(unknown)}.")
+    if tol is not None:
+        chosen.setdefault("gtol", tol)
+    x = hnp.asarray(x0)
+    x = x.astype(hnp.result_type(x, float))
+    if x.ndim != 1:
+        raise ShapeMismatch(f"minimize: x0 must be a vector, got {x.type}.", hint="ravel it, and unravel it in fun.")
+    return _bfgs(value_and_grad(lambda x: fun(x, *args)), x, _Options(**chosen))

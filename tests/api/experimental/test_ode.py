@@ -1,0 +1,64 @@
+"""``odeint`` against solutions in closed form, with derivatives by all that it depends on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import errors
+from handlax import numpy as hnp
+from handlax.experimental.ode import odeint
+from handlax.test_util import check_grads
+
+TIMES = np.array([0.0, 0.3, 1.0, 2.5])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_solutions_are_those_in_closed_form(dtype):
+    t = TIMES.astype(dtype)
+    y0 = np.array([1.0, 0.5], dtype)
+    found = odeint(lambda y, t: hnp.stack([y[1], -y[0]]), y0, t)
+    expected = np.stack([np.cos(t) + 0.5 * np.sin(t), 0.5 * np.cos(t) - np.sin(t)], 1)
+    assert found.dtype == dtype and found.shape == (4, 2)
+    np.testing.assert_allclose(found, expected, atol=2e-7 if dtype == "float64" else 2e-5)
+    logistic = odeint(lambda y, t, r: r * y * (1 - y), dtype and np.asarray(0.1, dtype), t, np.asarray(2.0, dtype))
+    np.testing.assert_allclose(logistic, 1 / (1 + 9 * np.exp(-2 * t)), atol=2e-7 if dtype == "float64" else 2e-5)
+    in_time = odeint(lambda y, t: t * y, np.asarray(1.0, dtype), t)
+    np.testing.assert_allclose(in_time, np.exp(t**2 / 2), rtol=1e-6 if dtype == "float64" else 1e-4)
+
+
+def test_the_error_follows_the_tolerance():
+    f = lambda y, t: -y * hnp.sin(t) * 3
+    exact = np.exp(3 * (np.cos(TIMES) - 1))
+    errors_ = [np.max(np.abs(odeint(f, 1.0 + 0 * TIMES[0], TIMES, rtol=tol, atol=tol) - exact)) for tol in (1e-4, 1e-8)]
+    assert errors_[1] < 1e-7 and errors_[0] < 1e-2 and errors_[1] < errors_[0] / 100
+
+
+def test_trees_of_arrays_and_lanes():
+    f = lambda y, t, a: {"x": a * y["v"], "v": -a * y["x"]}
+    y0 = {"x": np.ones(3), "v": np.zeros(3)}
+    found = odeint(f, y0, TIMES, np.array([1.0, 2.0, 0.5]))
+    np.testing.assert_allclose(found["x"], np.cos(TIMES[:, None] * [1.0, 2.0, 0.5]), atol=1e-6)
+    lanes = hx.vmap(lambda a: odeint(lambda y, t: a * y, np.float64(1.0), TIMES))(np.array([-1.0, 0.5]))
+    np.testing.assert_allclose(lanes, np.exp(np.array([[-1.0], [0.5]]) * TIMES), rtol=1e-6)
+
+
+def test_derivatives_by_start_times_and_arguments():
+    f = lambda y0, t, a: odeint(lambda y, t, a: -a * y + hnp.sin(t), y0, t, a, rtol=1e-10, atol=1e-10)
+    check_grads(f, (np.array([1.0, 2.0]), TIMES, np.float64(0.7)), 1, modes=["rev"], atol=1e-5, rtol=1e-5)
+    gradient = hx.jit(hx.grad(lambda a: odeint(lambda y, t: -a * y, np.float64(2.0), TIMES)[-1]))(0.3)
+    np.testing.assert_allclose(gradient, -2.5 * 2 * np.exp(-0.3 * 2.5), rtol=1e-5)  # by what the function captures
+
+
+def test_too_many_steps_are_not_silent():
+    found = odeint(lambda y, t: -1e4 * y, np.float64(1.0), TIMES, mxstep=10)
+    assert found[0] == 1 and np.isnan(found[1:]).all()
+    found = odeint(lambda y, t: y * y, np.float64(1.0), np.array([0.0, 0.5, 2.0]))  # infinite at 1
+    np.testing.assert_allclose(found[1], 2.0, rtol=1e-6)
+    assert np.isnan(found[2])
+
+
+def test_times_that_are_no_vector_are_refused():
+    with pytest.raises(errors.ShapeMismatch, match="t must be a vector"):
+        odeint(lambda y, t: y, 1.0, 1.0)

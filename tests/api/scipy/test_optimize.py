@@ -1,0 +1,67 @@
+"""``minimize`` against SciPy and closed forms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+import handlax as hx
+from handlax import errors
+from handlax import numpy as hnp
+from handlax.scipy.optimize import minimize
+
+
+def rosenbrock(x):
+    return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+
+
+def himmelblau(x):
+    return (x[0] ** 2 + x[1] - 11) ** 2 + (x[0] + x[1] ** 2 - 7) ** 2
+
+
+def matyas(x):
+    return 0.26 * (x[0] ** 2 + x[1] ** 2) - 0.48 * x[0] * x[1]
+
+
+@pytest.mark.parametrize(("f", "start"), [
+    (rosenbrock, np.zeros(2)), (rosenbrock, np.zeros(7)), (himmelblau, np.ones(2)), (matyas, np.full(2, 6.0)),
+])
+def test_minima_are_those_of_scipy(f, start):
+    found = hx.jit(lambda x: minimize(f, x, method="BFGS", options={"gtol": 1e-7}))(start)
+    expected = scipy.optimize.minimize(f, start, method="BFGS", options={"gtol": 1e-7})
+    assert found.success and found.status == 0 and found.nfev == found.njev > found.nit > 1
+    np.testing.assert_allclose(found.x, expected.x, atol=1e-4)
+    assert np.max(np.abs(found.jac)) <= 1e-7
+    np.testing.assert_allclose(found.fun, f(np.asarray(found.x)), atol=1e-14)
+
+
+def test_arguments_scales_and_lanes():
+    f = lambda x, a, scale: scale * ((x - a) ** 2).sum()
+    for scale in (1e-3, 1.0, 1e8):
+        r = minimize(f, np.ones(3), (np.arange(3.0), scale), method="bfgs", tol=scale * 1e-9)
+        np.testing.assert_allclose(r.x, np.arange(3.0), atol=1e-8)
+    lanes = hx.vmap(lambda a: minimize(f, np.zeros(2), (a, 1.0), method="BFGS").x)(np.arange(6.0).reshape(3, 2))
+    np.testing.assert_allclose(lanes, np.arange(6.0).reshape(3, 2), atol=1e-5)
+    quadratic = np.array([[3.0, 1.0], [1.0, 2.0]])
+    r = minimize(lambda x: x @ quadratic @ x / 2 - x[0], np.zeros(2), method="BFGS", tol=1e-10)
+    np.testing.assert_allclose(r.x, np.linalg.solve(quadratic, [1, 0]), atol=1e-9)
+
+
+def test_how_it_ends_is_said():
+    r = minimize(rosenbrock, np.zeros(4), method="BFGS", options={"maxiter": 3})
+    assert not r.success and r.status == 1 and r.nit == 3
+    r = minimize(lambda x: hnp.where(x[0] == 1, 0.0, hnp.nan) + x[0], np.ones(1), method="BFGS")
+    assert not r.success and r.status == 3 and r.x == 1
+    assert minimize(matyas, np.zeros(2), method="BFGS").nit == 0
+
+
+@pytest.mark.parametrize(("arguments", "error", "words"), [
+    ({"x0": np.ones((2, 2))}, errors.ShapeMismatch, "x0 must be a vector"),
+    ({"args": 3.0}, TypeError, "args must be a tuple"),
+    ({"method": "Powell"}, errors.BadArgument, "method must be"),
+    ({"options": {"xtol": 1}}, errors.BadArgument, "options must be of gtol"),
+])
+def test_mistakes_are_named(arguments, error, words):
+    with pytest.raises(error, match=words):
+        minimize(**{"fun": matyas, "x0": np.ones(2), "method": "BFGS", **arguments})
