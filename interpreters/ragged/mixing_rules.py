@@ -13,8 +13,6 @@ from ...effects.operations.elementwise.bitwise import bitwise_not
 from ...effects.operations.elementwise.comparison import select
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.shapes import ReduceSum, broadcast_in_dim, full, move_axis
-from ...effects.operations.linalg.cholesky import Cholesky
-from ...effects.operations.linalg.triangular import TriangularSolve
 from ...effects.operations.manipulation.last_axes import OnLastAxes
 from ...effects.operations.manipulation.slicing import pad
 from ...effects.operations.reductions.cumulative import Cumlogsumexp, Cummax, Cummin, Cumprod, Cumsum
@@ -35,10 +33,12 @@ from ...effects.operations.reductions.reductions import (
 from ...effects.operations.reductions.row_folds import MaxRows, MinRows, RepeatRows, SumRows
 from ...effects.operations.reductions.softmax import Softmax
 from ...effects.operations.reductions.sorting import Sort, TopK
+from ...effects.operations.windows.convolution import ConvGeneralDilated
+from ...effects.operations.windows.window_reductions import WindowExtremeIndex, WindowReduction
 from ...effects.types.dtypes import BOOL
 from .lane_lengths import INT32, EnteredRows
 from .ragged_batch import RAGGED, RaggedBatch, ResultTypes, RowsMark, equal_lengths
-from .row_rules import mixing
+from .row_rules import beside, mixing
 
 Unit = Callable[[Any], Any]  # the dtype -> the unit of a fold
 zero: Unit = lambda dtype: 0
@@ -198,11 +198,20 @@ def on_last_axes(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) 
 
 
 RAGGED.rule(PureCallback)(equal_lengths)  # the function takes arrays of one shape
-RAGGED.rule(Cholesky)(mixing(lambda op, x: _matrix(x))(equal_lengths))
-RAGGED.rule(TriangularSolve)(mixing(lambda op, a, b: _matrix(a))(equal_lengths))
+RAGGED.rule(WindowExtremeIndex)(equal_lengths)  # places are numbered through the whole array
 
 
-def _matrix(x: Any) -> tuple[int, int]:
-    """The axes of a matrix, the last two."""
-    rank = len(x.type.shape)
-    return rank - 2, rank - 1
+@RAGGED.rule(WindowReduction)
+@mixing(lambda op, x: [d for d, along in enumerate(zip(*op.window[:4])) if along != (1, 1, (0, 0), 1)])
+def over_windows(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
+    """Windows along a ragged axis end where a lane does."""
+    return equal_lengths(op, run, types, x)
+
+
+@RAGGED.rule(ConvGeneralDilated)
+def convolved(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, kernel: Any) -> Any:
+    """Of rows that are signals of their own, if all lanes share the kernel; else as windows along a ragged axis."""
+    signals = op.dimension_numbers.lhs_spec[0]
+    apart = kernel.run is not run and op.batch_group_count == 1
+    apart = apart and all([axis == signals for axis, _ in run.ragged_axes(x.type.shape)])
+    return (beside if apart else equal_lengths)(op, run, types, x, kernel)

@@ -27,17 +27,6 @@ from ...effects.operations.foundations.shapes import (
 )
 from ...effects.operations.indexing.relocation import Relocate
 from ...effects.operations.manipulation.creation import Iota, broadcasted_iota
-from ...effects.operations.special.special_functions import (
-    Digamma,
-    Igamma,
-    Igammac,
-    IgammaGradA,
-    Lgamma,
-    Polygamma,
-    RandomGammaGrad,
-    RegularizedIncompleteBeta,
-    Zeta,
-)
 from ...effects.types.extent import extents_in, with_sizes
 from .merged_axes import divided, merged, merges
 from .moved_rows import interchanged
@@ -52,17 +41,6 @@ def elementwise(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -
     parts = [run.force(x, mark) if x.type.shape else run.spread(x, mark, shape) for x in operands]
     columns = zip(*[op.as_results(perform(op, *values)) for values in zip(*parts)])
     return op.from_results([run.box(mark, column) for column in columns])
-
-
-RAGGED.rule(Digamma)(elementwise)
-RAGGED.rule(Igamma)(elementwise)
-RAGGED.rule(IgammaGradA)(elementwise)
-RAGGED.rule(Igammac)(elementwise)
-RAGGED.rule(Lgamma)(elementwise)
-RAGGED.rule(Polygamma)(elementwise)
-RAGGED.rule(RandomGammaGrad)(elementwise)
-RAGGED.rule(RegularizedIncompleteBeta)(elementwise)
-RAGGED.rule(Zeta)(elementwise)
 
 
 @RAGGED.rule(BroadcastInDim)

@@ -11,7 +11,7 @@ from ...core.arrays import as_array, scalar
 from ...core.columns import add_tangents
 from ...core.operation import operation
 from ..elementwise.arithmetic import div
-from ..foundations.shapes import move_axis
+from ..manipulation.last_axes import OnLastAxes
 from .lapack import Routine, info_type, or_nan, succeeded
 from .matrices import LAPACK, adjoint, check_matrices, halved_diagonal, product, triangle
 from .triangular import solve_flops, triangular_solve
@@ -29,7 +29,7 @@ def _factor(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 # l l^H = x, l lower triangular; only the lower triangle of x is read; NaN where x is not positive definite
 @operation
-class Cholesky:
+class Cholesky(OnLastAxes):
     dtypes = LAPACK
 
     def result_type(op, x):
@@ -41,9 +41,6 @@ class Cholesky:
             return np.linalg.cholesky(x)
         except np.linalg.LinAlgError:
             return np.stack([_factor(m) for m in x.reshape((-1, *x.shape[-2:]))]).reshape(x.shape)
-
-    def batch(op, dims, x):
-        return perform(op, move_axis(x, dims[0], 0)), 0
 
     def jvp(op, primals, tangents):
         # dl = l phi(l^-1 dx l^-H), phi halving the diagonal of the lower triangle

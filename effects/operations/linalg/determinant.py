@@ -18,8 +18,9 @@ from ..elementwise.comparison import eq, ne, select
 from ..elementwise.complex_parts import real
 from ..elementwise.conversion import convert
 from ..elementwise.transcendental import log
-from ..foundations.shapes import broadcast_in_dim, full, move_axis, reduce_sum
+from ..foundations.shapes import broadcast_in_dim, full, reduce_sum
 from ..manipulation.creation import broadcasted_iota
+from ..manipulation.last_axes import OnLastAxes
 from ..manipulation.rearranging import stack
 from ..manipulation.slicing import index_in_dim, slice_in_dim
 from ..reductions.reductions import reduce_prod
@@ -110,7 +111,7 @@ def _derivative(x: Any, dx: Any) -> tuple[Any, Any]:
 
 # y = det x
 @operation
-class Determinant:
+class Determinant(OnLastAxes):
     dtypes = LAPACK
     flops = factorisation_flops
 
@@ -120,9 +121,6 @@ class Determinant:
 
     def evaluate(op, x):
         return np.asarray(np.linalg.det(x), x.dtype)
-
-    def batch(op, dims, x):
-        return perform(op, move_axis(x, dims[0], 0)), 0
 
     def jvp(op, primals, tangents):
         (x,), (dx,) = primals, tangents
@@ -138,7 +136,7 @@ class Determinant:
 
 # (sign, log|det x|), det x = sign exp(log|det x|)
 @operation
-class LogDeterminant:
+class LogDeterminant(OnLastAxes):
     multiple_results = True
     dtypes = LAPACK
     flops = factorisation_flops
@@ -151,9 +149,6 @@ class LogDeterminant:
     def evaluate(op, x):
         sign, size = np.linalg.slogdet(x)
         return np.asarray(sign, x.dtype), np.asarray(size, to_real(x.dtype))
-
-    def batch(op, dims, x):
-        return perform(op, move_axis(x, dims[0], 0)), (0, 0)
 
     def jvp(op, primals, tangents):
         # d log det x = trace(x^-1 dx); its imaginary part turns the sign

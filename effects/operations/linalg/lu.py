@@ -16,9 +16,10 @@ from ...types.array_type import array_type
 from ...types.dtypes import int32
 from ..elementwise.arithmetic import add
 from ..elementwise.comparison import eq, lt, select
-from ..foundations.shapes import broadcast_in_dim, move_axis
+from ..foundations.shapes import broadcast_in_dim
 from ..indexing.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from ..manipulation.creation import broadcasted_iota
+from ..manipulation.last_axes import OnLastAxes
 from ..reductions.sorting import Sort, take_along_axis
 from .lapack import Routine, each_matrix, info_type, or_nan, scipy_lapack, succeeded
 from .matrices import LAPACK, check_matrices, identity, product, resized, rows_at, triangle
@@ -37,7 +38,7 @@ def factorisation_flops(op, operands, results):
 # x[permutation] = l u: (lu, pivots, permutation), l below the diagonal of lu, its own being ones, and u in the rest;
 # row i was exchanged with row pivots[i] >= i, one after the other
 @operation
-class Lu:
+class Lu(OnLastAxes):
     multiple_results = True
     dtypes = LAPACK
     flops = factorisation_flops
@@ -54,9 +55,6 @@ class Lu:
         if x.size:
             factors = each_matrix(scipy_lapack("getrf", x.dtype), (array_type(x.shape, x.dtype), pivots), x)
         return *factors, permuted(factors[1], m)
-
-    def batch(op, dims, x):
-        return perform(op, move_axis(x, dims[0], 0)), (0, 0, 0)
 
     def jvp(op, primals, tangents):
         lu, pivots, permutation = perform(op, *primals)
@@ -124,8 +122,9 @@ def permuted(pivots: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
 
 # y = the numbers 0, ..., size - 1, of which those at i and pivots[i] are exchanged, for each i after those before it
 @operation
-class LuPivotsToPermutation:
+class LuPivotsToPermutation(OnLastAxes):
     size: int
+    last_axes = 1
     dtypes = frozenset({int32})
     flops = data_movement
     jvp = zero
@@ -143,9 +142,6 @@ class LuPivotsToPermutation:
 
     def evaluate(op, pivots):
         return permuted(pivots, op.size)
-
-    def batch(op, dims, pivots):
-        return perform(op, move_axis(pivots, dims[0], 0)), 0
 
     def lower(op, emit, pivots):
         return _emit_permutation(emit, pivots, emit.made)

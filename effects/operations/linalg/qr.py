@@ -16,8 +16,8 @@ from ...types.dtypes import int32, is_complex
 from ..elementwise.arithmetic import add, mul, sub
 from ..elementwise.complex_parts import conj, real
 from ..elementwise.conversion import convert
-from ..foundations.shapes import move_axis
-from ..manipulation.slicing import axis_at, concatenate, lane_count, slice_in_dim
+from ..manipulation.last_axes import OnLastAxes
+from ..manipulation.slicing import concatenate, slice_in_dim
 from .lapack import Routine, each_matrix, scipy_lapack
 from .lu import Lu, factorisation_flops, lu_solve
 from .matrices import LAPACK, adjoint, check_matrices, flipped, identity, product, resized, rows_at, triangle
@@ -44,7 +44,7 @@ def _check_reflections(name: str, a: ArrayType, taus: ArrayType) -> None:
 # (a, taus): q = h_1 ... h_k, h_i = 1 - taus[i] v_i v_i^H, v_i in column i of a below the 1 at its diagonal; the upper
 # triangle of a is r, and x = q r
 @operation
-class Geqrf:
+class Geqrf(OnLastAxes):
     multiple_results = True
     dtypes = LAPACK
     exempt = {"jvp": _NO_DERIVATIVE}
@@ -60,9 +60,6 @@ class Geqrf:
         columns, taus = np.linalg.qr(x, "raw")
         return np.swapaxes(columns, -1, -2), taus
 
-    def batch(op, dims, x):
-        return perform(op, move_axis(x, dims[0], 0)), (0, 0)
-
     def lower(op, emit, x):
         if not x.type.size:
             return x, emit.full(0, emit.made[1])
@@ -71,7 +68,7 @@ class Geqrf:
 
 # y = the first columns of h_1 ... h_k, as many as a has; the reflections are those of geqrf
 @operation
-class HouseholderProduct:
+class HouseholderProduct(OnLastAxes):
     dtypes = LAPACK
     exempt = {"jvp": _NO_DERIVATIVE}
     flops = factorisation_flops
@@ -90,17 +87,13 @@ class HouseholderProduct:
         product = lambda a, taus: function(a, taus, lwork=room)
         return each_matrix(product, [array_type(a.shape, a.dtype)], a, taus)[0]
 
-    def batch(op, dims, a, taus):
-        size = lane_count((a, taus), dims)
-        return perform(op, *[axis_at(x, d, 0, size) for x, d in zip((a, taus), dims)]), 0
-
     def lower(op, emit, a, taus):
         return ORGQR(emit, a, taus, types=[a.type], into={0: 0})[0] if a.type.size else a
 
 
 # y = q c, or c q, with q = h_1 ... h_k, or its adjoint; the reflections are those of geqrf
 @operation
-class Ormqr:
+class Ormqr(OnLastAxes):
     left: bool
     adjoint: bool
     dtypes = LAPACK
@@ -128,10 +121,6 @@ class Ormqr:
         apply = lambda a, taus, c: function(*words, a[:, :k], taus, c, room)
         return each_matrix(apply, [array_type(c.shape, c.dtype)], a, taus, c)[0]
 
-    def batch(op, dims, a, taus, c):
-        size = lane_count((a, taus, c), dims)
-        return perform(op, *[axis_at(x, d, 0, size) for x, d in zip((a, taus, c), dims)]), 0
-
     def jvp(op, primals, tangents):
         a, taus, c = primals
         da, dtaus, dc = tangents
@@ -157,7 +146,7 @@ class Ormqr:
 
 # q r = x, or x[:, p] if pivoting: q unitary, r upper triangular, q square if full_matrices, else r; (q, r) or (q, r, p)
 @operation
-class Qr:
+class Qr(OnLastAxes):
     full_matrices: bool
     pivoting: bool
     multiple_results = True
@@ -180,9 +169,6 @@ class Qr:
         types = [array_type((*lanes, *shape), x.dtype) for shape in ((m, k), (k, n))] + [array_type((*lanes, n), int32)]
         mode = "full" if op.full_matrices else "economic"
         return each_matrix(lambda x: function(x, mode=mode, pivoting=True, check_finite=False), types, x)
-
-    def batch(op, dims, x):
-        return perform(op, move_axis(x, dims[0], 0)), (0, 0, 0)[: 2 + op.pivoting]
 
     def jvp(op, primals, tangents):
         (x,), (dx,) = primals, tangents

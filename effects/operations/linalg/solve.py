@@ -12,6 +12,7 @@ from ...core.operation import operation, shared
 from ...types.array_type import array_type
 from ..elementwise.arithmetic import neg, sub
 from ..foundations.shapes import move_axis, reshape
+from ..manipulation.last_axes import OnLastAxes
 from ..manipulation.slicing import axis_at
 from .lapack import each_matrix, scipy_lapack
 from .lu import Lu, factorisation_flops, lu_solve, permuted
@@ -28,7 +29,7 @@ def _substituted(x: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> tuple[np.n
 
 # x y = b, or with the transpose of x
 @operation
-class Solve:
+class Solve(OnLastAxes):
     transposed: bool
     dtypes = LAPACK
     flops = factorisation_flops

@@ -15,6 +15,7 @@ from ...types.dtypes import is_complex
 from ..elementwise.arithmetic import neg, sub
 from ..elementwise.complex_parts import conj
 from ..foundations.shapes import move_axis, reshape
+from ..manipulation.last_axes import OnLastAxes
 from ..manipulation.slicing import axis_at
 from .lapack import Routine, each_matrix, scipy_lapack
 from .matrices import LAPACK, check_matrices, flipped, product, triangle
@@ -29,7 +30,7 @@ def solve_flops(op, operands, results):
 
 # op(a) y = b, or y op(a) = b; op(a) is a, its conjugate, transpose or adjoint, and a is triangular
 @operation
-class TriangularSolve:
+class TriangularSolve(OnLastAxes):
     left_side: bool
     lower: bool
     transpose_a: bool

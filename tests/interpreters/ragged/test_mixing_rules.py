@@ -10,6 +10,13 @@ from handlax import numpy as hnp
 
 softmax = hx.nn.softmax
 
+
+def of_matrices(x):
+    """Give a system with a matrix of its own for each row, solved, times the matrix's determinant."""
+    a = x[:, :, None] * x[:, None, :] + hnp.eye(x.shape[1], dtype=x.dtype)
+    return hnp.linalg.solve(a, x[..., None])[..., 0] * hnp.linalg.det(a)[:, None]
+
+
 # a function of a lane, its arguments (``helpers.ragged_lanes``), and the axes of its results
 CASES = {
     "sum": (lambda x: x.sum(0), "rows", 0),
@@ -45,6 +52,9 @@ CASES = {
     "rows of the lane around": (lambda x, v: hnp.concatenate([v[None], x, 2 * v[None]]), "rows vector", R),
     "embedding": (lambda x, w: w[hnp.abs(x[:, 0] * 10).astype(int) % 3], "rows shared", R),
     "take": (lambda p: hnp.take(p[0], hnp.argsort(p[1][:, 0]), axis=0), "pair", R),
+    "a matrix for each row": (of_matrices, "rows", R),
+    "signals": (lambda x, w: lax.conv_general_dilated(x[:, None], w[:, None, :2], (1,), "SAME"), "rows shared", R),
+    "windows of each row": (lambda x: lax.reduce_window(x, -hnp.inf, lax.max, (1, 2), (1, 1), "VALID"), "rows", R),
     "take along": (lambda x: hnp.take(x, hnp.array([0, 2]), axis=1), "rows", R),
 }
 test_eager_lanes, test_compiled_lanes = law_of_lanes(CASES)

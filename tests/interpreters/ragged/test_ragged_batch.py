@@ -14,10 +14,11 @@ import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
 from handlax.effects.base.stack import STACK
-from handlax.effects.core.operation import OPERATIONS, operation
+from handlax.effects.core.operation import operation
 from handlax.effects.operations.elementwise.transcendental import Sin
 from handlax.effects.operations.foundations.elementwise_factory import Elementwise
 from handlax.effects.operations.reductions.cumulative import Cumsum
+from handlax.effects.programs.operation_names import every_operation
 from handlax.effects.programs.program import interpret
 from handlax.interpreters.ragged.container_map import RULES
 from handlax.interpreters.ragged.ragged_batch import RAGGED
@@ -326,7 +327,7 @@ def test_an_operation_without_a_rule_for_ragged_lanes_is_told_so():
 
 def test_every_operation_on_arrays_has_a_rule_for_ragged_lanes():
     """But collectives, which have none in lanes of different types, and constraints of places."""
-    missing = {kind for kind in OPERATIONS.values() if not kind.bodied and not RAGGED.has(kind)}
+    missing = {kind for kind in every_operation() if not kind.bodied and not RAGGED.has(kind)}
     missing = {kind for kind in missing if kind.__module__.startswith("handlax.effects.operations.")}
     where = {kind.__module__.removeprefix("handlax.effects.operations.") for kind in missing}
     assert where == {"collectives.collective", "sharding_constraint"}
