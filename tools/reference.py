@@ -39,6 +39,7 @@ NAMESPACES = (
     "handlax.scipy.interpolate",
     "handlax.experimental.ode",
     "handlax.example_libraries.optimizers",
+    "handlax.example_libraries.stax",
 )  # fmt: skip
 
 

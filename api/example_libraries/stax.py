@@ -1,0 +1,271 @@
+"""``handlax.example_libraries.stax``: neural networks as pairs of functions, under JAX's names.
+
+    init, apply = serial(Dense(64), Relu, Dense(10), LogSoftmax)
+    shape, params = init(key, (-1, 784));  y = apply(params, x)
+
+A layer is ``(init, apply)``. ``init(rng, input_shape)`` gives the shape of the result and the parameters, where -1 is a
+size that is not known; ``apply(params, inputs, **kwargs)`` gives the result, and ``rng=`` reaches the layers that draw.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .. import lax, nn, random
+from ..effects.base.errors import BadArgument, BadCall
+from ..nn.initializers import glorot_normal, normal, ones, zeros
+from ..numpy.arrays.index_arrays import where
+from ..numpy.arrays.joining_splitting import concatenate
+from ..numpy.arrays.shape_manipulation import expand_dims, reshape
+from ..numpy.mathematics.elementary_functions import exp, sqrt, tanh
+from ..numpy.statistics.averages import mean, var
+
+Layer = tuple[Callable[..., Any], Callable[..., Any]]
+Shape = tuple[int, ...]
+_GLOROT, _NORMAL, _SMALL = glorot_normal(), normal(), normal(1e-6)
+
+
+def Dense(out_dim: int, W_init: Any = _GLOROT, b_init: Any = _NORMAL) -> Layer:
+    """``x @ W + b``, over the last axis.
+
+    >>> init, apply = Dense(3)
+    >>> shape, (w, b) = init(random.key(0), (-1, 4))
+    >>> shape, w.shape, b.shape
+    ((-1, 3), (4, 3), (3,))
+    """
+
+    def init(rng: Any, input_shape: Shape) -> Any:
+        k, l = random.split(rng)
+        return (*input_shape[:-1], out_dim), (W_init(k, (input_shape[-1], out_dim)), b_init(l, (out_dim,)))
+
+    def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
+        weights, bias = params
+        return inputs @ weights + bias
+
+    return init, apply
+
+
+def _convolution(
+    transposed: bool, dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int],
+    strides: Sequence[int] | None, padding: Any, W_init: Any, b_init: Any,
+) -> Layer:  # fmt: skip
+    """A layer of windows; the dimension numbers are three words, in which C, I and O are channels."""
+    lhs, rhs, out = dimension_numbers
+    steps = tuple(strides or (1,) * len(filter_shape))
+    W_init = W_init or glorot_normal(rhs.index("I"), rhs.index("O"))
+    out_shape = lax.conv_transpose_shape_tuple if transposed else lax.conv_general_shape_tuple
+
+    def init(rng: Any, input_shape: Shape) -> Any:
+        sizes = iter(filter_shape)
+        channels = {"O": out_chan, "I": input_shape[lhs.index("C")]}
+        kernel = tuple([channels[c] if c in channels else next(sizes) for c in rhs])
+        known = tuple([1 if size == -1 else size for size in input_shape])
+        result = out_shape(known, kernel, steps, padding, dimension_numbers)
+        shape = tuple([-1 if input_shape[lhs.index("N")] == -1 and c == "N" else n for c, n in zip(out, result)])
+        k, l = random.split(rng)
+        bias = tuple([out_chan if c == "C" else 1 for c in out])
+        return shape, (W_init(k, kernel), b_init(l, bias))
+
+    def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
+        weights, bias = params
+        if transposed:
+            return lax.conv_transpose(inputs, weights, steps, padding, dimension_numbers=dimension_numbers) + bias
+        return lax.conv_general_dilated(inputs, weights, steps, padding, dimension_numbers=dimension_numbers) + bias
+
+    return init, apply
+
+
+def GeneralConv(
+    dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None,
+    padding: Any = "VALID", W_init: Any = None, b_init: Any = _SMALL,
+) -> Layer:  # fmt: skip
+    """A convolution and a bias; ``dimension_numbers`` as ``("NHWC", "HWIO", "NHWC")``."""
+    return _convolution(False, dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init)
+
+
+def GeneralConvTranspose(
+    dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None,
+    padding: Any = "VALID", W_init: Any = None, b_init: Any = _SMALL,
+) -> Layer:  # fmt: skip
+    """A transposed convolution and a bias; ``dimension_numbers`` as ``("NHWC", "HWIO", "NHWC")``."""
+    return _convolution(True, dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init)
+
+
+Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
+Conv1DTranspose = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))
+ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC"))
+
+
+def BatchNorm(
+    axis: Any = (0, 1, 2), epsilon: float = 1e-5, center: bool = True, scale: bool = True, beta_init: Any = zeros,
+    gamma_init: Any = ones,
+) -> Layer:  # fmt: skip
+    """``gamma (x - mean) / sqrt(var + epsilon) + beta``, the moments over ``axis``."""
+    axes = (axis,) if np.ndim(axis) == 0 else tuple(axis)
+
+    def init(rng: Any, input_shape: Shape) -> Any:
+        shape = tuple([size for i, size in enumerate(input_shape) if i not in axes])
+        k, l = random.split(rng)
+        return input_shape, (beta_init(k, shape) if center else (), gamma_init(l, shape) if scale else ())
+
+    def apply(params: Any, x: Any, **kwargs: Any) -> Any:
+        beta, gamma = params
+        y = (x - mean(x, axes, keepdims=True)) / sqrt(var(x, axes, keepdims=True) + epsilon)
+        if scale:
+            y = y * expand_dims(gamma, axes)
+        return y + expand_dims(beta, axes) if center else y
+
+    return init, apply
+
+
+def _same_shape(rng: Any, input_shape: Shape) -> Any:
+    return input_shape, ()
+
+
+def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
+    """The layer ``fun(x, **fun_kwargs)`` without parameters, whose result has the shape of ``x``."""
+    return _same_shape, lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs)
+
+
+Tanh, Exp, Relu = elementwise(tanh), elementwise(exp), elementwise(nn.relu)
+LogSoftmax, Softmax = elementwise(nn.log_softmax, axis=-1), elementwise(nn.softmax, axis=-1)
+Softplus, Sigmoid, Elu = elementwise(nn.softplus), elementwise(nn.sigmoid), elementwise(nn.elu)
+LeakyRelu, Selu, Gelu = elementwise(nn.leaky_relu), elementwise(nn.selu), elementwise(nn.gelu)
+
+
+def _pooling(reducer: Any, init_val: float, average: bool = False) -> Callable[..., Layer]:
+    def PoolingLayer(
+        window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: str = "VALID",
+        spec: str | None = None,
+    ) -> Layer:  # fmt: skip
+        """A reduction over windows of the spatial axes; ``spec`` as ``"NHWC"``, which is the default."""
+        spec = spec or "N" + "HWD"[: len(window_shape)] + "C"
+        windows, steps = iter(window_shape), iter(strides or (1,) * len(window_shape))
+        window, step = (tuple([1 if c in "NC" else next(sizes) for c in spec]) for sizes in (windows, steps))
+
+        def init(rng: Any, input_shape: Shape) -> Any:
+            known = tuple([1 if size == -1 else size for size in input_shape])
+            pads = lax.padtype_to_pads(known, window, step, padding)
+            shape = lax.reduce_window_shape_tuple(known, window, step, pads)
+            return tuple([-1 if size == -1 else n for size, n in zip(input_shape, shape)]), ()
+
+        def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
+            y = lax.reduce_window(inputs, init_val, reducer, window, step, padding)
+            if not average:
+                return y
+            ones_like = lax.full_like(inputs, 1)
+            return y / lax.reduce_window(ones_like, 0.0, lax.add, window, step, padding)
+
+        return init, apply
+
+    return PoolingLayer
+
+
+MaxPool, SumPool = _pooling(lax.max, -np.inf), _pooling(lax.add, 0.0)
+AvgPool = _pooling(lax.add, 0.0, average=True)
+
+
+def _flattened(rng: Any, input_shape: Shape) -> Any:
+    return (input_shape[0], prod(input_shape[1:])), ()
+
+
+Flatten: Layer = (_flattened, lambda params, inputs, **kwargs: reshape(inputs, (inputs.shape[0], -1)))
+Identity: Layer = (_same_shape, lambda params, inputs, **kwargs: inputs)
+
+
+def FanOut(num: int) -> Layer:
+    """The input, ``num`` times."""
+    return (lambda rng, shape: ([shape] * num, ())), (lambda params, inputs, **kwargs: [inputs] * num)
+
+
+FanInSum: Layer = ((lambda rng, shapes: (shapes[0], ())), (lambda params, inputs, **kwargs: sum(inputs)))
+
+
+def FanInConcat(axis: int = -1) -> Layer:
+    """The inputs, joined along an axis."""
+
+    def init(rng: Any, input_shapes: Sequence[Shape]) -> Any:
+        at = axis % len(input_shapes[0])
+        joined = sum([shape[at] for shape in input_shapes])
+        return (*input_shapes[0][:at], joined, *input_shapes[0][at + 1 :]), ()
+
+    return init, lambda params, inputs, **kwargs: concatenate(inputs, axis)
+
+
+def Dropout(rate: float, mode: str = "train") -> Layer:
+    """Each element divided by ``rate`` with that probability, else 0; while ``mode`` is not "train" the identity.
+
+    Raises (``apply``): BadCall: without ``rng=``.
+    """
+
+    def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
+        rng = kwargs.get("rng")
+        if rng is None:
+            raise BadCall("Dropout: the layer draws, so it needs a key.", hint="apply(params, inputs, rng=key).")
+        if mode != "train":
+            return inputs
+        return where(random.bernoulli(rng, rate, inputs.shape), inputs / rate, 0)
+
+    return _same_shape, apply
+
+
+def _keys(rng: Any, count: int) -> Any:
+    return random.split(rng, count) if rng is not None else (None,) * count
+
+
+def serial(*layers: Layer) -> Layer:
+    """The layers one after the other.
+
+    >>> init, apply = serial(Dense(3), Relu)
+    >>> shape, params = init(random.key(0), (-1, 4))
+    >>> shape, len(params)
+    ((-1, 3), 2)
+    """
+
+    def init(rng: Any, input_shape: Any) -> Any:
+        params = []
+        for layer_init, _ in layers:
+            rng, key = random.split(rng)
+            input_shape, found = layer_init(key, input_shape)
+            params.append(found)
+        return input_shape, params
+
+    def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
+        keys = _keys(kwargs.pop("rng", None), len(layers))
+        for (_, layer), found, key in zip(layers, params, keys):
+            inputs = layer(found, inputs, rng=key, **kwargs)
+        return inputs
+
+    return init, apply
+
+
+def parallel(*layers: Layer) -> Layer:
+    """Each layer on its own input: a sequence of inputs, as ``FanOut`` gives it, to a list of results."""
+
+    def init(rng: Any, input_shapes: Sequence[Any]) -> Any:
+        if len(input_shapes) != len(layers):
+            raise BadArgument(f"parallel: each of {len(layers)} layers needs an input, got {len(input_shapes)}.")
+        keys = random.split(rng, len(layers))
+        found = [layer(key, shape) for (layer, _), key, shape in zip(layers, keys, input_shapes)]
+        return [shape for shape, _ in found], [params for _, params in found]
+
+    def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
+        keys = _keys(kwargs.pop("rng", None), len(layers))
+        return [layer(p, x, rng=key, **kwargs) for (_, layer), p, x, key in zip(layers, params, inputs, keys)]
+
+    return init, apply
+
+
+def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
+    """The layer ``make_layer(input_shape)``, made when the shape is known."""
+
+    def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
+        shape = [x.shape for x in inputs] if isinstance(inputs, (list, tuple)) else inputs.shape
+        return make_layer(shape)[1](params, inputs, **kwargs)
+
+    return (lambda rng, input_shape: make_layer(input_shape)[0](rng, input_shape)), apply
