@@ -18,6 +18,7 @@ import numpy as np
 
 from .. import lax, nn, random
 from ..effects.base.errors import BadArgument, BadCall
+from ..effects.types.array_type import Shape
 from ..nn.initializers import glorot_normal, normal, ones, zeros
 from ..numpy.arrays.index_arrays import where
 from ..numpy.arrays.joining_splitting import concatenate
@@ -26,7 +27,6 @@ from ..numpy.mathematics.elementary_functions import exp, sqrt, tanh
 from ..numpy.statistics.averages import mean, var
 
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
-Shape = tuple[int, ...]
 _GLOROT, _NORMAL, _SMALL = glorot_normal(), normal(), normal(1e-6)
 
 
