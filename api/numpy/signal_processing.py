@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.base.lazy_module import LazyModule
 from ..effects.core.arrays import from_numpy
 from ..effects.operations.elementwise.arithmetic import abs as _abs
 from ..effects.operations.elementwise.arithmetic import add, div, mul, sqrt, square, sub
@@ -26,6 +27,11 @@ from .arrays.indexing_operations import take
 from .mathematics.elementary_functions import i0
 from .mathematics.matrix_products import contract
 from .statistics.sorting_searching import argsort, searchsorted
+
+if TYPE_CHECKING:
+    from ..effects.operations.windows import convolution_functions
+else:
+    convolution_functions = LazyModule("handlax.effects.operations.windows.convolution_functions")
 
 __all__ = ["bartlett", "blackman", "convolve", "correlate", "hamming", "hanning", "interp", "kaiser"]
 
@@ -87,14 +93,8 @@ def _round(at: Any, xs: Any, ys: Any, period: Any) -> tuple[Any, Any, Any]:
 
 
 def _windows(x: Any, width: int, count: int) -> Any:
-    """``y[j, i] = x[i + j]`` for ``j < width``, ``i < count``, made by a broadcast and two reshapes."""
-    size: Any = x.type.shape[0]
-    if isinstance(size, Extent):
-        parts = [shapes.reshape(slice(x, (j,), (j + count,)), (1, count)) for j in range(width)]
-        return concatenate(parts, 0)
-    rows = shapes.broadcast_in_dim(x, (width + 1, size), (1,))
-    flat = slice_in_dim(shapes.reshape(rows, ((width + 1) * size,)), 0, width * (size + 1))
-    return slice_in_dim(shapes.reshape(flat, (width, size + 1)), 0, count, axis=1)
+    """``y[j, i] = x[i + j]`` for ``j < width``, ``i < count``, where the size is known in each lane alone."""
+    return concatenate([shapes.reshape(slice(x, (j,), (j + count,)), (1, count)) for j in range(width)], 0)
 
 
 def _convolved(name: str, x: Any, y: Any, mode: str, precision: Any, preferred: Any) -> Any:
@@ -108,8 +108,14 @@ def _convolved(name: str, x: Any, y: Any, mode: str, precision: Any, preferred: 
         around, count = (m - 1, m - 1), n + m - 1
     else:
         raise BadArgument(f"{name}: mode must be 'full', 'same' or 'valid', got {mode!r}.")
-    rows = _windows(pad(x, like(x, 0), [(*around, 0)]), m, count)
-    return contract(y, rows, (((0,), (0,)), ((), ())), precision, preferred)
+    if isinstance(n, Extent) or isinstance(m, Extent):
+        rows = _windows(pad(x, like(x, 0), [(*around, 0)]), m, count)
+        return contract(y, rows, (((0,), (0,)), ((), ())), precision, preferred)
+    vectors = [shapes.reshape(v, (1, 1, v.type.shape[0])) for v in (x, y)]
+    z = convolution_functions.conv_general_dilated(
+        *vectors, (1,), (around,), precision=precision, preferred_element_type=preferred
+    )
+    return shapes.reshape(z, (count,))
 
 
 def _vectors(name: str, a: Any, v: Any, preferred: Any) -> list[Any]:

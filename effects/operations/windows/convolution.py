@@ -67,10 +67,12 @@ class ConvGeneralDilated:
         return lower_convolution(op, emit, x, y)
 
     def flops(op, operands, results):
-        return 2 * op.workload_size(*operands)
+        return 2 * results[0].size * prod([operands[1].shape[d] for d in op.dimension_numbers[1][1:]])
 
     def workload_size(op, x, y):
-        """The number of multiplications."""
+        """The number of multiplications; 0 for vectors, of which NumPy's convolution is as fast as XLA's."""
+        if of_vectors(op, x, y):
+            return 0
         return op.result_type(x, y).size * prod([y.shape[d] for d in op.dimension_numbers[1][1:]])
 
 
@@ -143,6 +145,9 @@ def convolver(op: Any, x: Any, y: Any) -> Callable[[Any, Any], Any]:
         *[step * dilation for step, dilation in zip(steps, op.rhs_dilation)],
     )  # fmt: skip
     lhs, rhs, out = op.dimension_numbers
+    if of_vectors(op, x, y):
+        shape = tuple([spatial[0] if d == out[2] else 1 for d in range(3)])
+        return vector_convolver(sizes[2], source[2], target[2], shape, wide, dtype)
     axes = range(2, len(spatial) + 2)
     by_role, back = (1, 0, axes.stop, *axes), inverse_permutation(out)
 
@@ -154,6 +159,28 @@ def convolver(op: Any, x: Any, y: Any) -> Callable[[Any, Any], Any]:
         z = np.matmul(windows.reshape(groups, rows * prod(spatial), inner), weights.swapaxes(1, 2))
         z = z.reshape(groups, rows, *spatial, columns).transpose(by_role).reshape(rows, outputs, *spatial)
         return np.ascontiguousarray(z.transpose(back)).astype(dtype, copy=False)
+
+    return convolve
+
+
+def of_vectors(op: Any, x: Any, y: Any) -> bool:
+    """Whether a convolution is one of vectors with stride 1, which NumPy has a function for."""
+    if op.window_strides != (1,) or op.rhs_dilation != (1,) or op.batch_group_count * op.feature_group_count != 1:
+        return False
+    (batch, features, _), (outputs, _, window), (_, _, spatial) = layout(op, x.shape, y.shape)
+    return batch == features == outputs == 1 and window > 0 and spatial > 0
+
+
+def vector_convolver(
+    size: int, source: slice, target: slice, shape: Sequence[int], wide: Any, dtype: Any
+) -> Callable[[Any, Any], Any]:
+    """The convolution of one vector with another by NumPy's own function, which computes a product for each element."""
+
+    def convolve(x: Any, y: Any) -> Any:
+        base = np.zeros(size, wide)
+        base[target] = x.ravel()[source]
+        z = np.convolve(base, y.ravel()[::-1].astype(wide, copy=False), "valid")
+        return z.astype(dtype, copy=False).reshape(shape)
 
     return convolve
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import handlax as hx
 from handlax import lax
+from handlax.effects.operations.windows.convolution import ConvGeneralDilated
 from handlax.errors import BadArgument, DTypeMismatch, ShapeMismatch
 
 
@@ -171,3 +172,14 @@ def test_what_does_not_fit_is_refused(error, said, change):
     }  # fmt: skip
     with pytest.raises(error, match=said):
         lax.conv_general_dilated(**arguments)
+
+
+def test_vectors_are_convolved_by_numpy_whatever_their_length():
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((1, 1, 3000)), rng.standard_normal((1, 1, 40))
+    op = ConvGeneralDilated((1,), ((5, -2),), (2,), (1,), lax.conv_dimension_numbers(x.shape, y.shape, None))
+    assert op.workload_size(hx.numpy.asarray(x).type, hx.numpy.asarray(y).type) == 0
+    f = lambda x, y: hx.perform(op, hx.numpy.asarray(x), hx.numpy.asarray(y))
+    expected = np.convolve(np.concatenate([np.zeros(5), np.kron(x[0, 0], [1.0, 0.0])[:-3]]), y[0, 0, ::-1], "valid")
+    np.testing.assert_allclose(np.asarray(f(x, y))[0, 0], expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(np.asarray(hx.jit(f)(x, y))[0, 0], expected, rtol=1e-10, atol=1e-12)
