@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ...base.errors import BadArgument, ShapeMismatch
-from ...types.extent import floor_divided, positive
+from ...types.extent import as_size, floor_divided, positive
 from ..manipulation.slicing import insert, spread
 
 Pairs = Sequence[tuple[int, int]]
@@ -58,7 +58,8 @@ def padtype_to_pads(
     if named == "VALID":
         return [(0, 0)] * len(in_shape)
     found = []
-    for size, window, stride in zip(in_shape, window_shape, window_strides):
+    for numbers in zip(in_shape, window_shape, window_strides):
+        size, window, stride = map(as_size, numbers)
         total = positive((-floor_divided(-size, stride) - 1) * stride + window - size)
         less, more = floor_divided(total, 2), total - floor_divided(total, 2)
         found.append((less, more) if named == "SAME" else (more, less))

@@ -1,5 +1,6 @@
 """Padding by name, and how many windows there are."""
 
+import numpy as np
 import pytest
 
 from handlax import lax
@@ -17,6 +18,12 @@ def test_padding_that_is_called_same_gives_a_window_for_each_stride(size, window
         fewer = (pads[0] - 1, pads[1]) if pads[0] > pads[1] else (pads[0], pads[1] - 1)
         if max(pads) and size:
             assert lax.reduce_window_shape_tuple((size,), (window,), (stride,), [fewer]) < (-(-size // stride),)
+
+
+def test_pairs_are_integers_of_python():
+    sizes = np.array([5, 6])
+    for low, high in lax.padtype_to_pads(sizes, (2, 3), (1, 1), "SAME"):
+        assert type(low) is type(high) is int
 
 
 def test_valid_padding_is_none():
