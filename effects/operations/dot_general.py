@@ -29,7 +29,6 @@ from ..types.dtypes import (
     float32,
     is_inexact,
     itemsize_bits,
-    promote,
 )
 from .elementwise.conversion import convert
 from .foundations.shapes import inverse_permutation, permute
@@ -253,7 +252,11 @@ def common_dtype(a: Any, b: Any) -> Any:
         return a
     if a in SMALL or b in SMALL:
         return float32 if a in SMALL and b in SMALL else b if a in SMALL else a
-    return promote_all(((a, False), (b, False)), strict=False)[0]
+    return _bound(a, b)
+
+
+def _bound(a: Any, b: Any) -> Any:
+    return a if a is b else promote_all(((a, False), (b, False)), strict=False)[0]
 
 
 def contraction_type(numbers: DotNumbers, preferred: Any, x: ArrayType, y: ArrayType) -> ArrayType:
@@ -275,7 +278,7 @@ def contraction_type(numbers: DotNumbers, preferred: Any, x: ArrayType, y: Array
     for kind in (x, y):
         if kind.dtype not in EVERY:
             raise DTypeMismatch(f"dot_general: operands must be numeric, got {kind}.")
-    dtype = promote(x.dtype, False, y.dtype, False)[0] if preferred is None else preferred
+    dtype = _bound(x.dtype, y.dtype) if preferred is None else preferred
     for kind in (x, y):
         integers = kind.dtype in ANY_INTEGER and dtype in ANY_INTEGER
         narrower = integers and itemsize_bits(dtype) < itemsize_bits(kind.dtype)

@@ -20,7 +20,7 @@ from ...base.stack import perform
 from ...core.columns import multilinear, zero
 from ...core.operation import operation, result_type, shared
 from ...types.array_type import ArrayType, array_type
-from ...types.dtypes import ANY_INTEGER, COMPLEX, NUMERIC, is_complex, is_inexact, itemsize_bits, to_real
+from ...types.dtypes import ANY, ANY_INTEGER, COMPLEX, is_complex, is_inexact, itemsize_bits, to_real
 from ..dot_general import accumulator, common_dtype
 from ..elementwise.conversion import convert
 from ..foundations.shapes import full, inverse_permutation, move_axis, reshape
@@ -41,7 +41,7 @@ class ConvGeneralDilated:
     batch_group_count: int = 1
     precision: Any = None
     preferred_element_type: Any = None
-    dtypes = NUMERIC
+    dtypes = ANY
     workload = "convolution"
 
     def result_type(op, x, y):
@@ -114,7 +114,7 @@ def _result_dtype(op: Any, x: ArrayType, y: ArrayType) -> Any:
     """The dtype of the result. Raises DTypeMismatch: the operands' differ, or it does not represent them."""
     if x.dtype != y.dtype or x.dtype not in op.dtypes:
         raise DTypeMismatch(
-            f"conv_general_dilated: operands must have one numeric dtype, got {x} and {y}.",
+            f"conv_general_dilated: operands must have one dtype, got {x} and {y}.",
             hint="lax is strict: convert with lax.convert_element_type.",
         )
     dtype = op.preferred_element_type
@@ -122,7 +122,7 @@ def _result_dtype(op: Any, x: ArrayType, y: ArrayType) -> Any:
         return x.dtype
     integers = x.dtype in ANY_INTEGER and dtype in ANY_INTEGER
     narrower = integers and itemsize_bits(dtype) < itemsize_bits(x.dtype)
-    if narrower or dtype not in NUMERIC or (x.dtype in COMPLEX and dtype not in COMPLEX):
+    if narrower or dtype not in ANY or (x.dtype in COMPLEX and dtype not in COMPLEX):
         raise DTypeMismatch(f"conv_general_dilated: preferred_element_type must represent all of {x}, got {dtype}.")
     return dtype
 

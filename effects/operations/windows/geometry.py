@@ -18,13 +18,16 @@ def windows_along(size: Any, window: Any, stride: int) -> Any:
 
 
 def integers(name: str, what: str, values: Any, least: int) -> tuple[int, ...]:
-    """One number for each dimension, as a tuple. Raises BadArgument: they are not integers, or less than ``least``."""
+    """One number for each dimension, as a tuple.
+
+    Raises: BadArgument: they are not integers. ShapeMismatch: one is less than ``least``.
+    """
     try:
         found = tuple([value.__index__() for value in values])
     except (AttributeError, TypeError):
         raise BadArgument(f"{name}: {what} must be a sequence of integers, got {values!r}.") from None
     if any([value < least for value in found]):
-        raise BadArgument(f"{name}: {what} must be at least {least}, got {found}.")
+        raise ShapeMismatch(f"{name}: {what} must be at least {least}, got {found}.")
     return found
 
 

@@ -30,6 +30,7 @@ from ..indexing.gather_scatter import FILL, Gather
 from ..indexing.gather_windows import GatherDimensionNumbers
 from ..manipulation.creation import iota
 from ..manipulation.slicing import pad, padded, slice_in_dim, spread
+from ..manipulation.slicing import slice as _slice
 from ..reductions.reductions import Combine, highest, lowest
 from .geometry import Window, need_each
 
@@ -51,9 +52,18 @@ def fold_windows(
     return list(combine(_spread_starts(starts, count), xs)) if starting else list(xs)
 
 
+_FEW = 64  # elements of a window that are folded one after the other
+
+
 def fold_elements(combine: Combine, starts: Sequence[Any], xs: Sequence[Any], window: Window) -> list[Any]:
-    """``fold_windows`` with ``starts`` that need be no units: windows leave out what is not in the arrays."""
-    if not any([low > 0 or high > 0 or interior for low, high, interior in window.config]):
+    """``fold_windows`` with ``starts`` that need be no units: windows leave out what is not in the arrays.
+
+    Small windows are folded from the first element to the last, as compiled programs do it, whatever ``combine`` is.
+    """
+    padding = any([low > 0 or high > 0 or interior for low, high, interior in window.config])
+    if prod(window.sizes) <= _FEW:
+        return _in_order(combine, starts, xs, window, padding)
+    if not padding:
         return fold_windows(combine, starts, xs, window)
 
     def combine_real(left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
@@ -62,11 +72,36 @@ def fold_elements(combine: Combine, starts: Sequence[Any], xs: Sequence[Any], wi
         ys = [select(both, y, select(real, v, w)) for y, v, w in zip(combine(a, b), a, b)]
         return [*ys, bitwise_or(real, other)]
 
-    flag = array_type((), bool_)
-    real = full(flag.update(shape=xs[0].type.shape), True)
-    *ys, some = fold_windows(combine_real, [*starts, full(flag, False)], [*xs, real], window, starting=False)
+    flag = full(array_type((), bool_), False)
+    *ys, some = fold_windows(combine_real, [*starts, flag], [*xs, _all_true(xs[0])], window, starting=False)
     firsts = _spread_starts(starts, some.type.shape)
     return [select(some, y, first) for y, first in zip(combine(firsts, ys), firsts)]
+
+
+def _in_order(
+    combine: Combine, starts: Sequence[Any], xs: Sequence[Any], window: Window, padding: bool
+) -> list[Any]:
+    """Windows folded from the first element to the last."""
+    count = window.over(xs[0].type.shape)
+    if not prod(count):
+        return _spread_starts(starts, count)
+    real = pad(_all_true(xs[0]), False, window.config)
+    xs = [_padded(x, start, window.config) for x, start in zip(xs, starts)]
+    ys = _spread_starts(starts, count)
+    for place in np.ndindex(*window.sizes):
+        first = [k * dilation for k, dilation in zip(place, window.window_dilation)]
+        limit = [k + spread(n, stride) for k, n, stride in zip(first, count, window.strides)]
+        parts = [_slice(x, first, limit, window.strides) for x in xs]
+        folded = combine(ys, parts)
+        if padding:
+            mask = _slice(real, first, limit, window.strides)
+            folded = [select(mask, new, old) for new, old in zip(folded, ys)]
+        ys = list(folded)
+    return ys
+
+
+def _all_true(x: Any) -> Any:
+    return full(array_type(x.type.shape, bool_), True)
 
 
 def _spread_starts(starts: Sequence[Any], shape: tuple[Any, ...]) -> list[Any]:
@@ -77,7 +112,7 @@ def _padded(x: Any, start: Any, config: Sequence[tuple[int, int, int]]) -> Any:
     """``x`` padded with its start, which may be another one for each index of the first dimension."""
     if not start.type.shape:
         return pad(x, start, config)
-    inside = pad(full(x.type.update(dtype=bool_, weak=False), True), False, config)
+    inside = pad(_all_true(x), False, config)
     starts = broadcast_in_dim(start, inside.type.shape, (0,))
     return select(inside, pad(x, full(start.type.update(shape=()), 0), config), starts)
 
