@@ -111,9 +111,9 @@ def _convolved(name: str, x: Any, y: Any, mode: str, precision: Any, preferred: 
     if isinstance(n, Extent) or isinstance(m, Extent):
         rows = _windows(pad(x, like(x, 0), [(*around, 0)]), m, count)
         return contract(y, rows, (((0,), (0,)), ((), ())), precision, preferred)
-    vectors = [shapes.reshape(v, (1, 1, v.type.shape[0])) for v in (x, y)]
+    a, b = [shapes.reshape(v, (1, 1, v.type.shape[0])) for v in (x, y)]
     z = convolution_functions.conv_general_dilated(
-        *vectors, (1,), (around,), precision=precision, preferred_element_type=preferred
+        a, b, (1,), (around,), precision=precision, preferred_element_type=preferred
     )
     return shapes.reshape(z, (count,))
 
