@@ -106,3 +106,19 @@ def test_booleans_are_numbers_to_an_activation(f):
 def test_there_is_no_negative_number_of_classes():
     with pytest.raises(hx.errors.BadArgument, match="num_classes must not be negative, got -1"):
         nn.one_hot(np.array([0]), -1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_scaled_matmul_is_the_product_of_scaled_blocks(dtype):
+    rng = np.random.default_rng(3)
+    x, y, s, t = [rng.normal(size=shape).astype("float32") for shape in ((2, 3, 8), (2, 5, 8), (2, 3, 4), (2, 5, 1))]
+    wanted = np.einsum("bmk,bnk->bmn", x * np.repeat(s, 2, -1), y * np.repeat(t, 8, -1))
+    found = hx.nn.scaled_matmul(x, y, s, t, preferred_element_type=dtype)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(np.asarray(found, "float32"), wanted, rtol=1e-5 if dtype == "float32" else 1e-2)
+    small = hx.nn.scaled_matmul(x.astype("float8_e4m3fn"), y.astype("float8_e4m3fn"), s, t)
+    np.testing.assert_allclose(small, wanted, atol=0.5)
+    with pytest.raises(hx.errors.ShapeMismatch, match="batches of matrices"):
+        hx.nn.scaled_matmul(x[0], y[0], s[0], t[0])
+    with pytest.raises(hx.errors.ShapeMismatch, match="rhs_scale"):
+        hx.nn.scaled_matmul(x, y, s, t[:, :, :0])
