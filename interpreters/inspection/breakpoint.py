@@ -158,7 +158,7 @@ class Debugger(cmd.Cmd):
     do_up, do_down, do_continue, do_quit, do_EOF = do_u, do_d, do_c, do_q, do_c
 
 
-class Stop:
+class DebuggerCall:
     """What a program calls when it comes to the place: opens a debugger on the values that it passes."""
 
     def __init__(self, frames: Sequence[FrameRecord], stdin: Any, stdout: Any):
@@ -184,7 +184,7 @@ def breakpoint(
     stdin: Any = None,
     stdout: Any = None,
 ) -> None:
-    """Stop here when the program is executed, and look at the values of variables at a prompt.
+    """DebuggerCall here when the program is executed, and look at the values of variables at a prompt.
 
     At the prompt an expression prints its value; ``h`` lists the commands.
 
@@ -221,4 +221,4 @@ def breakpoint(
         if not (filter_frames and is_internal(frame.f_code.co_filename)):
             frames.append(FrameRecord(frame, arrays))
         frame = frame.f_back
-    callback(Stop(frames, stdin, stdout), *arrays, ordered=ordered)
+    callback(DebuggerCall(frames, stdin, stdout), *arrays, ordered=ordered)
