@@ -287,6 +287,8 @@ _DECLARED = {
     "effects.operations.indexing.relocation": "Relocate",
     "effects.operations.reductions.generic_reduce": "Reduce",
     "effects.operations.reductions.softmax": "Softmax",
+    "effects.operations.special.bessel_functions": "BesselI0e BesselI1e",
+    "effects.operations.special.common_divisors": "Gcd",
     "effects.operations.special.special_functions": "Digamma Igamma IgammaGradA Igammac Lgamma Polygamma "
     "RandomGammaGrad RegularizedIncompleteBeta Zeta",
     "effects.operations.windows.convolution": "ConvGeneralDilated",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...effects.base.errors import BadArgument, DTypeMismatch
+from ...effects.base.lazy_module import LazyModule
 from ...effects.operations.elementwise import arithmetic, bitwise, comparison, complex_parts, transcendental
 from ...effects.operations.elementwise.arithmetic import add as _add
 from ...effects.operations.elementwise.arithmetic import div, mul, neg, rem
@@ -14,7 +15,6 @@ from ...effects.operations.elementwise.comparison import min as _min
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.manipulation.operand_promotion import together
-from ...effects.operations.special import common_divisors
 from ...effects.operators import numpy_arithmetic
 from ...effects.types import dtypes
 from ...effects.types.dtypes import bool_, finfo
@@ -23,6 +23,11 @@ from ..arrays.argument_conversion import array_of, choose, inexact, inexact_toge
 from ..arrays.creation import array_beside
 from . import reductions
 from .universal_functions import binary, either, named, ufunc
+
+if TYPE_CHECKING:
+    from ...effects.operations.special import common_divisors
+else:
+    common_divisors = LazyModule("handlax.effects.operations.special.common_divisors")
 
 __all__ = [
     "abs", "absolute", "add", "arctan2", "atan2", "clip", "conj", "conjugate", "divide", "divmod", "fabs",

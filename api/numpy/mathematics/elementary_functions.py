@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ...effects.base.lazy_module import LazyModule
 from ...effects.operations.elementwise import transcendental
 from ...effects.operations.elementwise.arithmetic import (
     Cbrt,
@@ -28,11 +29,15 @@ from ...effects.operations.elementwise.complex_parts import real as _real
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.elementwise.transcendental import exp as _exp
 from ...effects.operations.elementwise.transcendental import log as _log
-from ...effects.operations.special.bessel_functions import bessel_i0e
 from ...effects.types import dtypes
 from ...interpreters.core.eager_programs import eager_program
 from ..arrays.argument_conversion import inexact, like
 from .universal_functions import unary
+
+if TYPE_CHECKING:
+    from ...effects.operations.special import bessel_functions
+else:
+    bessel_functions = LazyModule("handlax.effects.operations.special.bessel_functions")
 
 __all__ = [
     "acos", "acosh", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "asin", "asinh", "atan",
@@ -193,5 +198,5 @@ def i0(x: Any) -> Any:
     inner, outer = select_n(near, like(x, 0), x), select_n(near, x, like(x, 1))
     finite = lt(_exp(_abs(x)), like(x, math.inf))  # beyond, i0 is e^|x|: infinite, with its derivatives
     outer, beyond = select_n(finite, like(x, 1), outer), select_n(finite, x, like(x, 0))
-    outer = select_n(finite, _exp(_abs(beyond)), mul(_exp(_abs(outer)), bessel_i0e(outer)))
+    outer = select_n(finite, _exp(_abs(beyond)), mul(_exp(_abs(outer)), bessel_functions.bessel_i0e(outer)))
     return select_n(near, outer, polynomial(mul(inner, inner), _I0))

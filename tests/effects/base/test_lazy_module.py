@@ -7,10 +7,11 @@ import pytest
 
 from handlax.effects.base.lazy_module import LazyModule
 
-# what serves ragged arrays, texts of programs, special functions, masked arrays, several processes, a cache on disk
+# what serves ragged arrays, texts of programs, chapters of mathematics, masked arrays, several processes, a cache on disk
 LATER = (
     "handlax.interpreters.ragged", "handlax.effects.programs.parser", "handlax.effects.programs.diff",
-    "handlax.effects.operations.special.special_functions", "handlax.effects.operations.reductions.generic_reduce",
+    "handlax.effects.operations.special", "handlax.effects.operations.linalg", "handlax.effects.operations.windows",
+    "handlax.effects.operations.fft", "handlax.effects.operations.reductions.generic_reduce",
     "handlax.effects.operations.reductions.softmax", "handlax.lowering.xla.disk_cache", "handlax.lax", "handlax.nn",
     "jaxlib", "numpy.ma", "scipy", "difflib", "fractions", "returns", "socket", "tempfile",
 )  # fmt: skip
