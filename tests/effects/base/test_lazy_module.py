@@ -7,7 +7,7 @@ import pytest
 
 from handlax.effects.base.lazy_module import LazyModule
 
-# what serves ragged arrays, texts of programs, chapters of mathematics, masked arrays, several processes, a cache on disk
+# what serves ragged arrays, texts of programs, chapters of mathematics, several processes, a cache on disk
 LATER = (
     "handlax.interpreters.ragged", "handlax.effects.programs.parser", "handlax.effects.programs.diff",
     "handlax.effects.operations.special", "handlax.effects.operations.linalg", "handlax.effects.operations.windows",
