@@ -34,6 +34,7 @@ from ...effects.operations.reductions.row_folds import MaxRows, MinRows, RepeatR
 from ...effects.operations.reductions.softmax import Softmax
 from ...effects.operations.reductions.sorting import Sort, TopK
 from ...effects.operations.windows.convolution import ConvGeneralDilated
+from ...effects.operations.windows.generic_window import ReduceWindow
 from ...effects.operations.windows.window_reductions import WindowExtremeIndex, WindowReduction
 from ...effects.types.dtypes import BOOL
 from .lane_lengths import INT32, EnteredRows
@@ -194,6 +195,13 @@ def largest(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
 @mixing(lambda op, x, *others: range(len(x.type.shape) - op.last_axes, len(x.type.shape)))
 def on_last_axes(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -> Any:
     """Transforms and factorisations along a ragged axis are of its length."""
+    return equal_lengths(op, run, types, *operands)
+
+
+@RAGGED.rule(ReduceWindow)
+def folded_windows(op: Any, run: RaggedBatch, _: Any, *operands: Any) -> Any:
+    """Lanes of one length together, where all lengths are known."""
+    types = op.as_results(result_type(op, tuple([x.type for x in operands])))
     return equal_lengths(op, run, types, *operands)
 
 

@@ -304,7 +304,7 @@ class WindowExtremeIndex(Operation):
 
 
 def _index_dtype(x: ArrayType) -> Any:
-    return int32 if x.size < 2**31 else int64
+    return int64 if isinstance(x.size, int) and x.size >= 2**31 else int32  # places in a lane are int32
 
 
 # i[j] = the place of the largest element of window j

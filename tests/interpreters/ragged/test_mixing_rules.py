@@ -16,6 +16,8 @@ def of_matrices(x):
     a = x[:, :, None] * x[:, None, :] + hnp.eye(x.shape[1], dtype=x.dtype)
     return hnp.linalg.solve(a, x[..., None])[..., 0] * hnp.linalg.det(a)[:, None]
 
+WEIGHTS = hnp.asarray(np.sin(np.arange(18)).reshape(3, 3, 2), "float32")
+LAST = {"dimension_numbers": ("NWC", "WIO", "NWC")}
 
 # a function of a lane, its arguments (``helpers.ragged_lanes``), and the axes of its results
 CASES = {
@@ -120,3 +122,15 @@ def test_a_callback_whose_result_has_the_length_of_the_lane(method):
     assert (hx.vmap(doubled, R, R)(hx.Ragged(rows, (3, 1, 4))).data == 2 * rows).all()
     with pytest.raises(hx.errors.MissingRule, match="depends on the length as a whole"):
         hx.jit(lambda n: hx.vmap(doubled, R, R)(hx.Ragged(rows, n)).data)(hnp.array([3, 1, 4]))
+
+
+def test_windows_are_computed_where_lengths_are_known():
+    convolve = lambda x: lax.conv_general_dilated(x[None], WEIGHTS, (2,), ((2, 1),), (2,), **LAST)[0]
+    largest = lambda x: lax.reduce_window(x, 1.0, lambda a, b: a * b, (2, 1), padding=((1, 0), (0, 0)))
+    rows, lengths = hnp.sin(hnp.arange(24.0)).reshape(8, 3), (3, 0, 4, 1)
+    for f in (convolve, largest, lambda x: hx.grad(lambda x: lax.reduce_window(x, -np.inf, lax.max, (2, 2)).sum())(x)):
+        ys = hx.vmap(f, R, R)(hx.Ragged(rows, lengths)).to_list()
+        for x, y in zip(hx.Ragged(rows, lengths).to_list(), ys, strict=True):
+            np.testing.assert_allclose(np.asarray(y), np.asarray(f(x)), rtol=1e-5, atol=1e-5)
+        with pytest.raises(hx.errors.MissingRule, match="length"):
+            hx.jit(lambda k: hx.vmap(f, R, R)(hx.Ragged(rows, k, 4)).data)(hnp.array(lengths))
