@@ -18,6 +18,7 @@ from . import (
     rows_start,
     rows_trace,
     rows_vocabulary,
+    rows_windows,
 )
 from .timing import Row
 
@@ -31,7 +32,7 @@ THEMES = {
     "control": rows_control.ROWS + rows_grouped.ROWS,
     "ragged": rows_ragged.ROWS,
     "containers": rows_containers.ROWS,
-    "vocabulary": rows_vocabulary.ROWS,
+    "vocabulary": rows_vocabulary.ROWS + rows_windows.ROWS,
     "growth": rows_growth.ROWS,
 }
 
