@@ -88,6 +88,8 @@ def map_coordinates(
         if mode == "constant":
             y = choose(reduce(lambda a, b: a & b, inside), y, outside)
         given = [weight for weight in weights if weight is not None]
-        y = reduce(lambda a, b: a * b, given) * y if given else y
+        if given:
+            weight = reduce(lambda a, b: a * b, given)
+            y = weight * (convert(y, weight.type.dtype) if is_integer(y.type.dtype) else y)
         total = y if total is None else total + y
     return convert(_nearest(total) if is_integer(x.type.dtype) else total, x.type.dtype)

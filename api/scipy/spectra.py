@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..effects.base.errors import BadArgument, ShapeMismatch
-from ..effects.operations.elementwise.arithmetic import mul, sqrt, sub
+from ..effects.operations.elementwise.arithmetic import div, mul, sqrt, sub
 from ..effects.operations.elementwise.complex_parts import complex as complex_number
 from ..effects.operations.elementwise.complex_parts import conj, imag, real
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.foundations.shapes import broadcast, broadcast_in_dim, canonical_axis, move_axis, reshape
-from ..effects.operations.manipulation.operand_promotion import promote
+from ..effects.operations.manipulation.operand_promotion import promote, together
 from ..effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ..effects.types import dtypes
 from ..numpy.arrays.argument_conversion import array_of, choose, inexact
@@ -155,11 +155,16 @@ def _leveler(name: str, trend: Any, axis: int) -> Callable[[Any], Any]:
     return lambda x: x
 
 
+def _times(x: Any, v: Any) -> Any:
+    """``x * v`` in the dtype of ``x`` and with its shape, whatever the settings of promotion."""
+    return mul(x, broadcast(convert(v, x.type.dtype), x.type.shape))
+
+
 def _transforms(x: Any, segments: SignalDivision, level: Callable[[Any], Any], onesided: bool) -> Any:
     """The Fourier transforms of the segments of a signal: [..., segment, frequency]."""
     count = max(0, (x.shape[-1] - segments.size) // segments.step + 1)
     places = np.arange(count)[:, None] * segments.step + np.arange(segments.size)
-    windows = level(take(x, places, axis=-1)) * segments.window
+    windows = _times(level(take(x, places, axis=-1)), segments.window)
     return rfft(windows, segments.nfft) if onesided else fft(windows, segments.nfft)
 
 
@@ -206,13 +211,15 @@ def _spectrum(
     level, scale = _leveler(name, trend, axis), _scale(name, scaling, segments.window, fs)
     z = _transforms(x, segments, level, onesided)
     if name == "stft":
-        z = z * sqrt(scale)
+        z = _times(z, sqrt(scale))
     else:
-        z = conj(z) * (z if y is None else _transforms(y, segments, level, onesided)) * scale
+        w = z if y is None else _transforms(y, segments, level, onesided)
+        z, w = together("csd", conj(z), w)
+        z = _times(mul(z, w), scale)
         if onesided:  # negative frequencies have as much as positive ones
             sides = np.ones(z.shape[-1], real_dtype)
             sides[1 : None if segments.nfft % 2 else -1] = 2
-            z = z * sides
+            z = _times(z, array(sides))
         z = real(z) if y is None else z
     frequencies = (rfftfreq if onesided else fftfreq)(segments.nfft, 1 / fs, dtype=real_dtype)
     half = segments.size / 2
@@ -336,12 +343,13 @@ def istft(
     outer = [d for d in range(z.ndim) if d not in (times, bins)]
     frames = (irfft if input_onesided else ifft)(z.transpose(*outer, times, bins), transform)
     win = _window(window, size, frames.type.dtype)
-    frames = slice_in_dim(frames, 0, size, axis=-1) * total(win) * win
+    frames = _times(_times(slice_in_dim(frames, 0, size, axis=-1), total(win)), win)
     x = _overlapped(frames, size - overlap)
-    norm = _overlapped(broadcast(win * win, (z.shape[times], size)), size - overlap)
+    norm = _overlapped(broadcast(mul(win, win), (z.shape[times], size)), size - overlap)
     if boundary and size > 1:
         x, norm = [slice_in_dim(v, size // 2, -(size // 2), axis=-1) for v in (x, norm)]
-    x = x / choose(real(norm) > 1e-10 if dtypes.is_complex(norm.type.dtype) else norm > 1e-10, norm, 1.0)
+    known = (real(norm) if dtypes.is_complex(norm.type.dtype) else norm) > 1e-10
+    x = div(x, broadcast(choose(known, norm, 1.0), x.type.shape))
     if x.ndim > 1:
         x = move_axis(x, x.ndim - 1, times - (bins < times))
     clock = np.arange(x.shape[0])  # of a batch of signals too, as SciPy has it

@@ -84,6 +84,15 @@ def test_derivatives_and_lanes():
     hx.test_util.check_grads(g, (X[0, :20],), order=1)
 
 
+def test_settings_of_promotion_are_for_what_users_write():
+    expected = signal.welch(X, nperseg=8)[1], signal.istft(signal.stft(X, nperseg=8)[2], nperseg=8)[1]
+    with hx.configure(numpy_dtype_promotion="strict", numpy_rank_promotion="raise"):
+        found = signal.welch(X, nperseg=8)[1], signal.istft(signal.stft(X, nperseg=8)[2], nperseg=8)[1]
+        signal.csd(X, Y, nperseg=8, average="median")
+    for a, b in zip(found, expected):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
 @pytest.mark.parametrize(
     ("error", "said", "call"),
     [
