@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from ...effects.base import config
 from ...effects.base.errors import DTypeMismatch, NotDifferentiable
 from ...effects.base.wrapping import wraps
 from ...effects.operations.elementwise.conversion import convert
@@ -20,6 +21,19 @@ from ...numpy.arrays.creation import ones_like
 from ...numpy.arrays.shape_manipulation import broadcast_to
 
 Slope = Callable[..., Any]
+
+
+def free_promotion(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: ``f`` under ``numpy_dtype_promotion="standard"``, as a formula's numbers promote, whatever is set."""
+
+    @wraps(f)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if config.current().numpy_dtype_promotion == "standard":
+            return f(*args, **kwargs)
+        with config.numpy_dtype_promotion("standard"):
+            return f(*args, **kwargs)
+
+    return function
 
 
 def floats(name: str, *xs: Any) -> list[Any]:
@@ -54,8 +68,9 @@ def analytic(*slopes: Slope | None, complex: bool = False) -> Callable[[Callable
 
     def decorate(formula: Callable[..., Any]) -> Callable[..., Any]:
         name = formula.__name__.lstrip("_")
-        inner = custom_jvp(jit(formula))
+        inner = custom_jvp(jit(free_promotion(formula)))
 
+        @free_promotion
         def rule(primals: Any, tangents: Any) -> Any:
             y, total = inner(*primals), 0.0
             for place, dx in enumerate(tangents):

@@ -14,7 +14,7 @@ from ...effects.operations.special import special_functions as operations
 from ...effects.operations.special.incomplete_gamma import BERNOULLI, SHIFT
 from ...effects.types.dtypes import default_float, is_complex
 from ...numpy.arrays.argument_conversion import inexact
-from .formulas import analytic, floats, in_32_bits
+from .formulas import analytic, floats, free_promotion, in_32_bits
 
 __all__ = [
     "bernoulli", "beta", "betainc", "betaln", "comb", "digamma", "factorial", "gamma", "gammainc", "gammaincc",
@@ -135,6 +135,7 @@ def gamma(x: Any) -> Any:
     return hnp.exp(_loggamma(x)) if is_complex(x.type.dtype) else _gamma(x)
 
 
+@free_promotion
 def gammasgn(x: Any) -> Any:
     """The sign of ``gamma(x)``: that of the zero at 0, and NaN at negative integers and -inf.
 
@@ -155,6 +156,7 @@ def _loggamma_right(z: Any) -> Any:
     return y - sum(hnp.log(z + k) for k in range(SHIFT))
 
 
+@free_promotion
 def _loggamma(z: Any) -> Any:
     """The reflection's logarithm of a sine is that which is continuous in the upper half-plane; conjugate below."""
     lower = hnp.signbit(z.imag)
@@ -215,6 +217,7 @@ def betaln(a: Any, b: Any) -> Any:
     return hnp.where((low > 0) & (high == hnp.inf), -hnp.inf, y)
 
 
+@free_promotion
 def beta(a: Any, b: Any) -> Any:
     """``gamma(a) * gamma(b) / gamma(a + b)``.
 
@@ -225,6 +228,7 @@ def beta(a: Any, b: Any) -> Any:
     return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * hnp.exp(betaln(a, b))
 
 
+@free_promotion
 def multigammaln(a: Any, d: Any) -> Any:
     """The logarithm of the gamma function of matrices of size ``d``, a number.
 
@@ -241,6 +245,7 @@ def multigammaln(a: Any, d: Any) -> Any:
     return total
 
 
+@free_promotion
 def factorial(n: Any, exact: bool = False) -> Any:
     """``gamma(n + 1)``, and 0 for negative ``n``.
 
@@ -257,6 +262,7 @@ def _largest_gamma(x: Any) -> float:
     return 170.0 if x.dtype.itemsize == 8 else 34.0
 
 
+@free_promotion
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     """The number of ways to choose ``k`` of ``N``; 0 where ``k > N`` or one is negative. Integers become floats.
 
@@ -286,6 +292,7 @@ def _pochhammer(z: Any, m: Any) -> Any:
     return hnp.where(small, direct, gammasgn(z + m) * gammasgn(z) * hnp.exp(gammaln(z + m) - gammaln(z)))
 
 
+@free_promotion
 def _poch(z: Any, m: Any) -> Any:
     pole = (z <= 0) & (z == hnp.floor(z)) & (m == hnp.floor(m))
     y = _pochhammer(hnp.where(pole, 1, z), m)

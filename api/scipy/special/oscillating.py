@@ -16,7 +16,7 @@ from ...effects.operations.special.bessel_functions import bessel_i0e, bessel_i1
 from ...effects.operations.special.chebyshev_series import chebyshev
 from ...interpreters.custom.custom_jvp import custom_jvp
 from ...lowering.jit.jit import jit
-from .formulas import analytic, floats, in_32_bits
+from .formulas import analytic, floats, free_promotion, in_32_bits
 
 __all__ = ["bessel_jn", "fresnel", "i0", "i0e", "i1", "i1e", "sici", "sph_harm_y"]
 
@@ -33,6 +33,7 @@ def i1e(x: Any) -> Any:
     return bessel_i1e(*floats("i1e", x))
 
 
+@free_promotion
 def i0(x: Any) -> Any:
     """The modified Bessel function of the first kind of order 0.
 
@@ -43,6 +44,7 @@ def i0(x: Any) -> Any:
     return hnp.exp(hnp.abs(x)) * bessel_i0e(x)
 
 
+@free_promotion
 def i1(x: Any) -> Any:
     """The modified Bessel function of the first kind of order 1."""
     (x,) = floats("i1", x)
@@ -74,6 +76,7 @@ def _backward(z: Any, v: int, n_iter: int) -> list[Any]:
 
 @partial(custom_jvp, nondiff_argnums=(1, 2))
 @partial(jit, static_argnums=(1, 2))
+@free_promotion
 def _bessel_jn(z: Any, v: int, n_iter: int) -> Any:
     return hnp.stack(_backward(z, v, n_iter)[: v + 1])
 
@@ -124,6 +127,7 @@ def _legendre(n: Any, m: Any, theta: Any, n_max: int) -> Any:
     return fori_loop(1, n_max + 1, raise_degree, (hnp.zeros_like(x), diagonal))[1]
 
 
+@free_promotion
 def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None) -> Any:
     """The spherical harmonics of degree ``n`` and order ``m`` at the polar angle ``theta`` and the azimuth ``phi``.
 

@@ -78,6 +78,7 @@ gumbel_r = distribution(
 
 pareto = distribution(
     "pareto", "Pareto's distribution: the density is proportional to ``z**(-b - 1)`` from 1 on.", shapes="b",
+    valid=lambda b: b > 0,
     support=StandardRange(1.0, hnp.inf, 2.0), logpdf=lambda z, b: hnp.log(b) - (b + 1) * hnp.log(z),
     cdf=lambda z, b: -hnp.expm1(-b * hnp.log(z)), logcdf=lambda z, b: log1mexp(b * hnp.log(z)),
     sf=lambda z, b: hnp.exp(-b * hnp.log(z)), logsf=lambda z, b: -b * hnp.log(z),
@@ -105,13 +106,15 @@ def _gamma_logpdf(z: Any, a: Any) -> Any:
 
 gamma = distribution(
     "gamma", "The gamma distribution: the density is proportional to ``z**(a - 1) * exp(-z)``.", shapes="a",
+    valid=lambda a: a > 0,
     support=POSITIVE, logpdf=_gamma_logpdf, cdf=lambda z, a: special.gammainc(a, z),
     logcdf=lambda z, a: _log_of(*_gamma_parts(a, z)), sf=lambda z, a: special.gammaincc(a, z),
     logsf=lambda z, a: _log_of(*_gamma_parts(a, z)[::-1]),
 )  # fmt: skip
 
 chi2 = distribution(
-    "chi2", "The sum of the squares of ``df`` standard normal variables.", shapes="df", support=POSITIVE,
+    "chi2", "The sum of the squares of ``df`` standard normal variables.", shapes="df",
+    valid=lambda df: df > 0, support=POSITIVE,
     logpdf=lambda z, df: _gamma_logpdf(z / 2, df / 2) - math.log(2.0),
     cdf=lambda z, df: special.gammainc(df / 2, z / 2),
     logcdf=lambda z, df: _log_of(*_gamma_parts(df / 2, z / 2)), sf=lambda z, df: special.gammaincc(df / 2, z / 2),
@@ -120,6 +123,7 @@ chi2 = distribution(
 
 beta = distribution(
     "beta", "The beta distribution: the density is proportional to ``z**(a - 1) * (1 - z)**(b - 1)``.", shapes="a b",
+    valid=lambda a, b: (a > 0) & (b > 0),
     support=UNIT,
     logpdf=lambda z, a, b: special.xlogy(a - 1, z) + special.xlog1py(b - 1, -z) - special.betaln(a, b),
     cdf=lambda z, a, b: special.betainc(a, b, z), logcdf=lambda z, a, b: _log_of(*_beta_parts(a, b, z)),
@@ -128,6 +132,7 @@ beta = distribution(
 
 t = distribution(
     "t", "Student's distribution with ``df`` degrees of freedom.", shapes="df",
+    valid=lambda df: df > 0,
     logpdf=lambda z, df: (
         -(df + 1) / 2 * hnp.log1p(z * z / df) - hnp.log(df) / 2 - special.betaln(hnp.full_like(df, 0.5), df / 2)
     ),
@@ -140,7 +145,8 @@ def _gennorm_cdf(z: Any, beta: Any) -> Any:
 
 
 gennorm = distribution(
-    "gennorm", "The distribution whose density is proportional to ``exp(-abs(x)**beta)``.", shapes="beta", trailing="",
+    "gennorm", "The distribution whose density is proportional to ``exp(-abs(x)**beta)``.", shapes="beta",
+    valid=lambda beta: beta > 0, trailing="",
     logpdf=lambda z, beta: hnp.log(beta / 2) - special.gammaln(1 / beta) - hnp.abs(z) ** beta, cdf=_gennorm_cdf,
 )  # fmt: skip
 
@@ -158,7 +164,8 @@ def _log_mass(a: Any, b: Any) -> Any:
 
 truncnorm = distribution(
     "truncnorm", "The standard normal distribution on the condition that it lies between ``a`` and ``b``.",
-    shapes="a b", support=StandardRange(lambda a, b: a, lambda a, b: b, lambda a, b: hnp.clip(0, a, b)),
+    shapes="a b",
+    valid=lambda a, b: a < b, support=StandardRange(lambda a, b: a, lambda a, b: b, lambda a, b: hnp.clip(0, a, b)),
     logpdf=lambda z, a, b: -(z * z + LOG_TAU) / 2 - _log_mass(a, b),
     cdf=lambda z, a, b: hnp.exp(_log_mass(a, z) - _log_mass(a, b)),
     logcdf=lambda z, a, b: _log_mass(a, z) - _log_mass(a, b),
@@ -168,12 +175,14 @@ truncnorm = distribution(
 
 vonmises = distribution(
     "vonmises", "Von Mises' distribution of angles: the density is proportional to ``exp(kappa * cos(x))``.",
-    shapes="kappa", trailing="",
+    shapes="kappa",
+    valid=lambda kappa: kappa >= 0, trailing="",
     logpdf=lambda z, kappa: -2 * kappa * hnp.sin(z / 2) ** 2 - LOG_TAU - hnp.log(special.i0e(kappa)),
 )  # fmt: skip
 
 wrapcauchy = distribution(
-    "wrapcauchy", "Cauchy's distribution wrapped around the circle, of angles from 0 to 2 pi.", shapes="c", trailing="",
+    "wrapcauchy", "Cauchy's distribution wrapped around the circle, of angles from 0 to 2 pi.", shapes="c",
+    valid=lambda c: (c > 0) & (c < 1), trailing="",
     support=StandardRange(0.0, 2 * math.pi, 1.0),
     logpdf=lambda z, c: hnp.log1p(-c * c) - LOG_TAU - hnp.log((1 - c) ** 2 + 4 * c * hnp.sin(z / 2) ** 2),
 )  # fmt: skip

@@ -12,15 +12,16 @@ from .families import COUNTS, StandardRange, distribution
 __all__ = ["bernoulli", "betabinom", "binom", "geom", "nbinom", "poisson"]
 
 bernoulli = distribution(
-    "bernoulli", "1 with probability ``p``, else 0.", shapes="p", trailing="loc",
+    "bernoulli", "1 with probability ``p``, else 0.", shapes="p",
+    valid=lambda p: (p >= 0) & (p <= 1), trailing="loc",
     support=StandardRange(0.0, 1.0, 0.0, whole=True), arguments={"cdf": "k:", "ppf": "q:"},
     logpmf=lambda k, p: special.xlogy(k, p) + special.xlog1py(1 - k, -p),
-    cdf=lambda k, p: hnp.where((p >= 0) & (p <= 1), hnp.where(k < 1, 1 - p, 1.0), hnp.nan),
-    ppf=lambda q, p: hnp.where((p >= 0) & (p <= 1), hnp.where(q <= 1 - p, 0.0, 1.0), hnp.nan),
+    cdf=lambda k, p: hnp.where(k < 1, 1 - p, 1.0), ppf=lambda q, p: hnp.where(q <= 1 - p, 0.0, 1.0),
 )  # fmt: skip
 
 binom = distribution(
-    "binom", "The number of successes among ``n`` trials of probability ``p``.", shapes="n p", trailing="loc",
+    "binom", "The number of successes among ``n`` trials of probability ``p``.", shapes="n p",
+    valid=lambda n, p: (n >= 0) & (p >= 0) & (p <= 1), trailing="loc",
     support=StandardRange(0.0, lambda n, p: n, 0.0, whole=True),
     logpmf=lambda k, n, p: (
         special.xlogy(k, p) + special.xlog1py(n - k, -p) - special.betaln(1 + n - k, 1 + k) - hnp.log1p(n)
@@ -29,7 +30,8 @@ binom = distribution(
 
 betabinom = distribution(
     "betabinom", "The number of successes among ``n`` trials of a probability with the distribution ``beta(a, b)``.",
-    shapes="n a b", trailing="loc", support=StandardRange(0.0, lambda n, a, b: n, 0.0, whole=True),
+    shapes="n a b", valid=lambda n, a, b: (n >= 0) & (a > 0) & (b > 0),
+    trailing="loc", support=StandardRange(0.0, lambda n, a, b: n, 0.0, whole=True),
     logpmf=lambda k, n, a, b: (
         special.betaln(k + a, n - k + b) - special.betaln(a, b) - special.betaln(1 + n - k, 1 + k) - hnp.log1p(n)
     ),
@@ -37,12 +39,14 @@ betabinom = distribution(
 
 geom = distribution(
     "geom", "The number of trials of probability ``p`` up to the first success, which is counted.", shapes="p",
+    valid=lambda p: (p > 0) & (p <= 1),
     trailing="loc", support=StandardRange(1.0, hnp.inf, 1.0, whole=True),
     logpmf=lambda k, p: special.xlog1py(k - 1, -p) + hnp.log(p),
 )  # fmt: skip
 
 nbinom = distribution(
     "nbinom", "The number of failures before the ``n``-th success, in trials of probability ``p``.", shapes="n p",
+    valid=lambda n, p: (n > 0) & (p > 0) & (p <= 1),
     trailing="loc", support=COUNTS,
     logpmf=lambda k, n, p: (
         special.xlogy(n, p) + special.xlog1py(k, -p) - special.betaln(n, k + 1) - hnp.log(n + k)
@@ -54,21 +58,20 @@ TERMS = 260
 
 
 def _poisson_entropy(mu: Any, loc: Any) -> Any:
-    """mu (1 - log mu) + the expectation of log k!; for a large mu by its expansion in 1/mu, whose error is 1e-9."""
+    """The sum of -p log p, which are positive; for a large mu its expansion in 1/mu, whose error is 1e-9."""
     small = hnp.where((mu > 0) & (mu <= SUMMED), mu, 1)[..., None]
     k = hnp.arange(TERMS).astype(mu.dtype)
-    logs = special.gammaln(k + 1)
-    sums = hnp.sum(hnp.exp(k * hnp.log(small) - small - logs) * logs, -1)
-    small = small[..., 0]
+    logs = k * hnp.log(small) - small - special.gammaln(k + 1)
     inverse = 1 / hnp.maximum(mu, SUMMED)
     series = inverse * (1 / 12 + inverse * (1 / 24 + inverse * (19 / 360)))
     large = (math.log(2 * math.pi * math.e) - hnp.log(inverse)) / 2 - series
-    y = hnp.where(mu <= SUMMED, small * (1 - hnp.log(small)) + sums, large)
-    return hnp.where(mu > 0, y, hnp.nan) + 0 * loc
+    y = hnp.where(mu <= SUMMED, -hnp.sum(hnp.exp(logs) * logs, -1), large)
+    return hnp.where(mu > 0, y, hnp.where(mu == 0, 0, hnp.nan)) + 0 * loc
 
 
 poisson = distribution(
-    "poisson", "Poisson's distribution of mean ``mu``.", shapes="mu", trailing="loc", support=COUNTS,
+    "poisson", "Poisson's distribution of mean ``mu``.", shapes="mu",
+    valid=lambda mu: mu >= 0, trailing="loc", support=COUNTS,
     arguments={"entropy": "mu"}, logpmf=lambda k, mu: special.xlogy(k, mu) - special.gammaln(k + 1) - mu,
     cdf=lambda k, mu: special.gammaincc(k + 1, mu), entropy=_poisson_entropy,
 )  # fmt: skip

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ... import numpy as hnp
 from ...numpy.arrays.argument_conversion import inexact_together
+from ..special.formulas import free_promotion
 
 # Of a cumulative function: its values below and above the support.
 CUMULATIVE = {"cdf": (0.0, 1.0), "sf": (1.0, 0.0), "logcdf": (-hnp.inf, 0.0), "logsf": (0.0, -hnp.inf)}
@@ -51,13 +52,16 @@ COUNTS = StandardRange(0.0, hnp.inf, 0.0, whole=True)
 
 def distribution(
     name: str, doc: str, *, shapes: str = "", trailing: str = "loc scale", support: StandardRange = REALS,
-    arguments: dict[str, str] | None = None, **standard: Callable[..., Any],
+    valid: Callable[..., Any] | None = None, arguments: dict[str, str] | None = None,
+    **standard: Callable[..., Any],
 ) -> ModuleType:  # fmt: skip
     """The module of a distribution, which can be imported by its name.
 
     Args:
         shapes: the names of the shape parameters.
         trailing: those of ``loc`` and ``scale`` that there are.
+        valid: where the shape parameters are in their domain; elsewhere, and where ``scale`` is not positive, all
+            functions are NaN.
         arguments: kind -> the name of the function's first argument, where it is not ``x``, ``k`` or ``q``, and behind
             a colon the trailing parameters, where they are others.
         standard: kind -> the function of a standard variable and the shape parameters. ``logpdf`` or ``logpmf`` gives
@@ -71,6 +75,7 @@ def distribution(
         needed, optional = [first, *[w for w in words if w != first]], (rest if own else trailing).split()
         for public in (kind, kind.removeprefix("log")) if kind in ("logpdf", "logpmf") else (kind,):
             rule = _rule(public, f, support, len(words), "loc" in optional, "scale" in optional)
+            rule = _in_domain(rule, None if first in words else valid, len(words), "scale" in optional)
             setattr(module, public, _function(module, public, needed, optional, rule))
     sys.modules[module.__name__] = module
     return module
@@ -108,6 +113,19 @@ def _rule(kind: str, f: Callable[..., Any], support: StandardRange, count: int, 
 
     laws = {"pdf": density, "pmf": density, "ppf": quantile, "isf": quantile, **dict.fromkeys(CUMULATIVE, cumulative)}
     return laws.get(kind.removeprefix("log") if kind not in CUMULATIVE else kind, f)
+
+
+def _in_domain(rule: Callable[..., Any], valid: Callable[..., Any] | None, count: int, scaled: bool) -> Any:
+    """The rule, but NaN where parameters are outside of their domain."""
+
+    @free_promotion
+    def function(x: Any, *rest: Any) -> Any:
+        y = rule(x, *rest)
+        inside = valid(*rest[:count]) if valid is not None else True
+        inside = inside & (rest[-1] > 0) if scaled else inside
+        return y if inside is True else hnp.where(inside, y, hnp.nan)
+
+    return function
 
 
 def _function(module: ModuleType, kind: str, needed: list[str], rest: list[str], rule: Callable[..., Any]) -> Any:

@@ -10,6 +10,7 @@ from ...effects.base.errors import BadArgument
 from ...effects.operations.foundations.shapes import canonical_axis
 from ...effects.types.dtypes import is_floating
 from ...interpreters.transformations.vmap import vmap
+from ..special.formulas import free_promotion
 
 __all__ = ["mode", "rankdata", "sem"]
 
@@ -101,6 +102,7 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_po
     return hnp.moveaxis(ranks, -1, axis)
 
 
+@free_promotion
 def sem(
     a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False
 ) -> Any:  # fmt: skip

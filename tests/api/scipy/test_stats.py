@@ -13,7 +13,7 @@ import scipy.stats
 import handlax as hx
 from handlax import errors
 from handlax import numpy as hnp
-from handlax.scipy import stats
+from handlax.scipy import special, stats
 
 RNG = np.random.default_rng(3)
 SIZE = 60
@@ -124,8 +124,37 @@ def test_bernoulli_and_poisson():
     mu, k = np.array([0.01, 0.5, 2, 9, 50, 99, 101, 500]), np.arange(1500)
     logs = scipy.stats.poisson.logpmf(k[:, None], mu)
     np.testing.assert_allclose(stats.poisson.entropy(mu), -(logs * np.exp(logs)).sum(0), rtol=1e-8)
-    assert np.isnan(stats.poisson.entropy(np.array([0.0, -1.0]))).all()
+    found = stats.poisson.entropy(mu.astype("float32"))
+    np.testing.assert_allclose(found, stats.poisson.entropy(mu), rtol=1e-4)  # no difference of large sums
+    assert np.isnan(stats.poisson.entropy(-1.0)) and stats.poisson.entropy(0.0) == 0
     np.testing.assert_allclose(stats.poisson.entropy(mu=2.0, loc=3), scipy.stats.poisson.entropy(2.0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "uniform"])
+def test_parameters_outside_of_their_domain_give_nan(name):
+    kinds, more, x, shapes, moved = CASES[name]
+    wrong = [-np.ones(SIZE) for _ in shapes]
+    if name == "truncnorm":
+        wrong = [np.ones(SIZE), -np.ones(SIZE)]
+    scale = ["scale"] if "scale" in moved else []
+    for kind in [*kinds.split(), *more.split()]:
+        f = getattr(getattr(stats, name), kind)
+        first = between(0.1, 0.9) if kind in more.split() else x
+        if shapes:
+            assert np.isnan(f(first, *wrong)).all(), kind
+        for word in scale:
+            assert np.isnan(f(first, *shapes, **{word: -1.0})).all(), kind
+
+
+def test_strict_promotion_is_for_arguments_not_for_formulas():
+    x, n, z = hnp.asarray([0.5, 1.5], "float32"), hnp.asarray([1, 1]), hnp.asarray([0.5, 1.5j], "complex64")
+    with hx.numpy_dtype_promotion("strict"):
+        found = [stats.beta.logpdf(x, x, x), stats.norm.cdf(x), stats.sem(n), stats.multinomial.logpmf(n, 2, x / 2)]
+        found += [f(z) for f in (special.wofz, special.gamma)] + [f(x, x) for f in (special.betaln, special.poch)]
+        found += [special.comb(x, x), hx.grad(special.erfcx)(x[0])]
+        assert not any(np.isnan(y).any() for y in found)
+        with pytest.raises(errors.DTypeMismatch):
+            stats.norm.cdf(x, hnp.asarray(0.0, "float64"))
 
 
 def test_dirichlet():
