@@ -7,13 +7,17 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-__all__ = ["cluster", "fft", "integrate", "interpolate", "ndimage", "optimize", "signal", "sparse", "special", "stats"]
+__all__ = [
+    "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "special",
+    "stats",
+]  # fmt: skip
 
 if _TYPE_CHECKING:
     from . import cluster as cluster
     from . import fft as fft
     from . import integrate as integrate
     from . import interpolate as interpolate
+    from . import linalg as linalg
     from . import ndimage as ndimage
     from . import optimize as optimize
     from . import signal as signal

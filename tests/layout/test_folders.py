@@ -67,6 +67,7 @@ LINE = (
     "api/nn",
     "api/probability",
     "api/image",
+    "api/scipy/linalg",
     "api/scipy/special",
     "api/scipy/stats",
     "api/scipy/sparse",

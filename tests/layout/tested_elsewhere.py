@@ -147,6 +147,7 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "api/probability/sites.py": (
         ("api/probability/test_traces.py",), "a site is what handlers make of it"),
     "api/random/": (("api/test_random.py", "golden/test_random.py"), "by area, and draw by draw"),
+    "api/scipy/linalg/": (("api/scipy/test_linalg.py",), "against SciPy, function by function"),
     "api/testing/author.py": (("laws/test_nests.py",), "the writer of the nests"),
     "api/testing/nest_laws.py": ((NESTS,), "the laws themselves"),
     "api/testing/nests.py": ((NESTS, "api/testing/test_handlers.py"), "the nests themselves"),

@@ -1,0 +1,343 @@
+"""Factors of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import numpy as hnp
+from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ...effects.control.loops import fori_loop
+from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.linalg import cholesky as positive
+from ...effects.operations.linalg import eigh as hermitian
+from ...effects.operations.linalg import lu as elimination
+from ...effects.operations.linalg import qr as orthogonal
+from ...effects.operations.linalg import schur as triangular
+from ...effects.operations.linalg.matrices import adjoint, flipped, product, resized
+from ...effects.operations.linalg.triangular import triangular_solve
+from ...effects.operations.manipulation.operand_promotion import promote
+from ...effects.types import dtypes
+from ...numpy.arrays.argument_conversion import inexact
+from ...numpy.linalg import decompositions
+from ...numpy.linalg.decompositions import matrices
+
+__all__ = [
+    "cho_factor", "cholesky", "eigh", "eigh_tridiagonal", "hessenberg", "lu", "lu_factor", "polar", "qr",
+    "qr_multiply", "rsf2csf", "schur", "svd",
+]  # fmt: skip
+
+
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The upper triangular U with ``conj(U).T @ U == a``, or the lower one: only that triangle of ``a`` is read.
+
+    Source: SciPy, ``linalg.cholesky``.
+
+    >>> from handlax.numpy import array
+    >>> cholesky(array([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 1.],
+           [0., 2.]], dtype=float32)
+    """
+    x = matrices("cholesky", a, square=True)
+    if lower:
+        return positive.cholesky(x, symmetrize_input=False)
+    return adjoint(positive.cholesky(adjoint(x), symmetrize_input=False))
+
+
+def cho_factor(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Any, bool]:
+    """What ``cho_solve`` takes: the Cholesky factor, and whether it is the lower one."""
+    return cholesky(a, lower), lower
+
+
+def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The factors of elimination with exchanges of rows, ``p, l, u``; or ``p @ l, u`` with ``permute_l``.
+
+        a == p @ l @ u
+
+    Shapes: ``a[*s, m, n] -> p[*s, m, m], l[*s, m, k], u[*s, k, n]``, ``k = min(m, n)``. Source: SciPy, ``linalg.lu``.
+
+    >>> from handlax.numpy import array
+    >>> p, l, u = lu(array([[1.0, 2.0], [4.0, 4.0]]))
+    >>> u
+    Array([[4., 4.],
+           [0., 1.]], dtype=float32)
+    """
+    x = matrices("lu", a)
+    m, n = x.shape[-2:]
+    k = min(m, n)
+    factors, _, order = elimination.lu(x)
+    p = convert(hnp.arange(m, dtype="int32")[:, None] == order[..., None, :], dtypes.to_real(x.dtype))
+    l = hnp.tril(resized(factors, m, k), -1) + hnp.eye(m, k, dtype=x.dtype)
+    u = hnp.triu(resized(factors, k, n))
+    return (product(p.astype(x.dtype), l), u) if permute_l else (p, l, u)
+
+
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+    """What ``lu_solve`` takes: both factors in one matrix, and the exchanges of rows. Source: SciPy."""
+    factors, pivots, _ = elimination.lu(matrices("lu_factor", a))
+    return factors, pivots
+
+
+def qr(
+    a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False,
+    check_finite: bool = True,
+) -> Any:  # fmt: skip
+    """The orthogonal and triangular factors, ``q, r``; with ``pivoting`` also the order of columns.
+
+    ``mode``: "full" for a square ``q``, "economic", or "r" for ``(r,)`` alone.
+    Raises: BadArgument: another mode. Source: SciPy, ``linalg.qr``.
+
+    >>> from handlax.numpy import array
+    >>> abs(qr(array([[3.0], [4.0]]), mode="economic")[1])
+    Array([[5.]], dtype=float32)
+    """
+    if mode not in ("full", "economic", "r"):
+        raise BadArgument(f"qr: the mode must be 'full', 'economic' or 'r', got {mode!r}.")
+    found = orthogonal.qr(matrices("qr", a), pivoting=pivoting, full_matrices=mode != "economic")
+    return tuple(found[1:] if mode == "r" else found)
+
+
+def qr_multiply(
+    a: Any, c: Any, mode: str = "right", pivoting: bool = False, conjugate: bool = False, overwrite_a: bool = False,
+    overwrite_c: bool = False,
+) -> Any:  # fmt: skip
+    """The product of a matrix and the orthogonal factor of another, without that factor: ``c @ q, r``.
+
+    Args:
+        mode: "right" for ``c @ q``, "left" for ``q @ c``.
+        pivoting: the order of columns too, as a third result.
+        conjugate: with the conjugate of ``q``.
+    A vector ``c`` is a row or a column. Raises: BadArgument, ShapeMismatch: another mode, or shapes.
+    Source: SciPy, ``linalg.qr_multiply``.
+
+    >>> from handlax.numpy import array
+    >>> abs(qr_multiply(array([[3.0], [4.0]]), array([3.0, 4.0]))[0])
+    Array([5.], dtype=float32)
+    """
+    if mode not in ("right", "left"):
+        raise BadArgument(f"qr_multiply: the mode must be 'right' or 'left', got {mode!r}.")
+    x, y = (hnp.asarray(inexact(z)) for z in promote(a, c))
+    x, vector, left = matrices("qr_multiply", x), y.ndim == 1, mode == "left"
+    y = (y[:, None] if left else y[None, :]) if vector else y
+    m, n = x.shape[-2:]
+    k = min(m, n)
+    wanted = k if left else m
+    if y.shape[-2 if left else -1] != wanted:
+        line = "rows" if left else "columns"
+        raise ShapeMismatch(f"qr_multiply: c must have {wanted} {line}, got {y.type} for {x.type}.")
+    lanes = hnp.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    x, y = (hnp.broadcast_to(z, (*lanes, *z.shape[-2:])) for z in (x, y))
+    order: tuple[Any, ...] = ()
+    if pivoting:
+        order = orthogonal.qr(x, pivoting=True, full_matrices=False)[2:]
+        x = hnp.take_along_axis(x, order[0][..., None, :], -1)
+    reflections, taus = orthogonal.geqrf(x)
+    y = resized(y, m, y.shape[-1]) if left else y
+    turned = flipped(y) if conjugate else y  # conj(q) c is (c^T q^H)^T
+    found = orthogonal.ormqr(reflections, taus, turned.astype(x.dtype), left=left != conjugate, transpose=conjugate)
+    found = flipped(found) if conjugate else found
+    found = found if left else found[..., :k]
+    found = found.ravel() if vector else found
+    return (found, hnp.triu(resized(reflections, k, n)), *order)
+
+
+def svd(
+    a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False, check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Any:  # fmt: skip
+    """Singular values and their vectors: ``numpy.linalg.svd`` as a tuple. Source: SciPy, ``linalg.svd``."""
+    found = decompositions.svd(a, full_matrices, compute_uv)
+    return tuple(found) if compute_uv else found
+
+
+def eigh(
+    a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False,
+    overwrite_b: bool = False, turbo: bool = True, eigvals: None = None, type: int = 1, check_finite: bool = True,
+) -> Any:  # fmt: skip
+    """Eigenvalues of Hermitian matrices, which ascend, and their vectors: ``w, v``; ``w`` alone if so asked.
+
+    With a positive definite ``b``, by ``type``: 1 for ``a @ v == w * b @ v``, 2 for ``a @ b @ v == w * v``, 3 for
+    ``b @ a @ v == w * v``.
+
+    Args:
+        lower: which triangles are read.
+        eigvals: must be None.
+    Raises: BadArgument: another type, or ``eigvals``. Source: SciPy, ``linalg.eigh``; LAPACK, ``sygst``.
+
+    >>> from handlax.numpy import array
+    >>> eigh(array([[2.0, 1.0], [1.0, 2.0]]), eigvals_only=True)
+    Array([1., 3.], dtype=float32)
+    """
+    if type not in (1, 2, 3) or eigvals is not None:
+        raise BadArgument(f"eigh: the type must be 1, 2 or 3, and eigvals None, got {type!r} and {eigvals!r}.")
+    x = matrices("eigh", a, square=True)
+    if b is None:
+        if eigvals_only:
+            return hermitian.eigvalsh(x, lower)
+        v, w = hermitian.eigh(x, lower=lower)
+        return w, v
+    x, y = (matrices("eigh", z, square=True) for z in promote(x, b))
+    x = _completed(x, lower)
+    l = positive.cholesky(y if lower else adjoint(y), symmetrize_input=False)
+    if type == 1:
+        left = triangular_solve(l, x, left_side=True, lower=True)
+        inner = triangular_solve(l, left, lower=True, transpose_a=True, conjugate_a=True)
+    else:
+        inner = product(adjoint(l), product(x, l))
+    if eigvals_only:
+        return hermitian.eigvalsh(inner)
+    v, w = hermitian.eigh(inner)
+    if type == 3:
+        return w, product(l, v)
+    return w, triangular_solve(l, v, left_side=True, lower=True, transpose_a=True, conjugate_a=True)
+
+
+def _completed(x: Any, lower: bool) -> Any:
+    """The Hermitian matrix with this triangle."""
+    part = hnp.tril(x, -1) if lower else hnp.triu(x, 1)
+    ends = hnp.diagonal(x, axis1=-2, axis2=-1).real.astype(x.dtype)
+    return part + adjoint(part) + ends[..., None] * hnp.eye(x.shape[-1], dtype=x.dtype)
+
+
+def eigh_tridiagonal(
+    d: Any, e: Any, *, eigvals_only: bool = False, select: str = "a",
+    select_range: tuple[float, float] | None = None, tol: float | None = None, key: Any = None,
+) -> Any:  # fmt: skip
+    """Eigenvalues of a Hermitian matrix with three diagonals, which ascend, and their vectors: ``w, v``.
+
+    Args:
+        d, e: the diagonal, and the one below it.
+        select: "a" for all, "i" for those with the numbers from ``select_range[0]`` to ``select_range[1]``.
+        tol, key: have no meaning here: they are those of a full matrix.
+    Raises: BadArgument: another ``select``, or no range. DTypeMismatch: dtypes differ, or are no floats.
+    Source: SciPy, ``linalg.eigh_tridiagonal``.
+
+    >>> from handlax.numpy import array
+    >>> eigh_tridiagonal(array([2.0, 2.0]), array([1.0]), eigvals_only=True)
+    Array([1., 3.], dtype=float32)
+    """
+    ends, side = hnp.asarray(d), hnp.asarray(e)
+    if ends.dtype != side.dtype or ends.dtype not in dtypes.INEXACT:
+        raise DTypeMismatch(
+            f"eigh_tridiagonal: diagonals must be floats of one dtype, got {ends.type} and {side.type}."
+        )
+    n = ends.shape[-1]
+    start, end = 0, n
+    if select == "i":
+        if select_range is None or select_range[0] > select_range[1]:
+            raise BadArgument(f"eigh_tridiagonal: select='i' needs a range of numbers, got {select_range}.")
+        start, end = int(select_range[0]), int(select_range[1]) + 1
+    elif select != "a":
+        raise BadArgument(f"eigh_tridiagonal: select must be 'a' or 'i', got {select!r}.")
+    x = hnp.diag(ends.real.astype(ends.dtype)) + hnp.diag(side, -1) + hnp.diag(hnp.conj(side), 1)
+    if eigvals_only:
+        return hermitian.eigvalsh(x, symmetrize_input=False)[start:end]
+    v, w = hermitian.eigh(x, symmetrize_input=False)
+    return w[start:end], v[:, start:end]
+
+
+def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
+    """The triangle that a unitary matrix makes of a square one: ``T, Z`` with ``a == Z @ T @ conj(Z).T``.
+
+    ``output``: "real", where of reals ``T`` has blocks of 2 by 2 for complex eigenvalues, or "complex".
+    Raises: BadArgument: another word. Source: SciPy, ``linalg.schur``.
+
+    >>> from handlax.numpy import array
+    >>> schur(array([[1.0, 2.0], [0.0, 3.0]]))[0]
+    Array([[1., 2.],
+           [0., 3.]], dtype=float32)
+    """
+    if output not in ("real", "complex"):
+        raise BadArgument(f"schur: the output must be 'real' or 'complex', got {output!r}.")
+    x = matrices("schur", a, square=True)
+    t, z = triangular.schur(x.astype(dtypes.to_complex(x.dtype)) if output == "complex" else x)
+    return t, z
+
+
+def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Hessenberg's form of square matrices, with one diagonal below its own; with ``calc_q``: ``h, q``.
+
+        a == q @ h @ conj(q).T
+
+    Source: SciPy, ``linalg.hessenberg``.
+
+    >>> from handlax.numpy import array
+    >>> hessenberg(array([[1.0, 2.0], [3.0, 4.0]]))
+    Array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
+    x = matrices("hessenberg", a, square=True)
+    n = x.shape[-1]
+    if not x.size:
+        return (x, x) if calc_q else x
+    found, taus = triangular.hessenberg(x)
+    h = hnp.triu(found, -1)
+    if not calc_q:
+        return h
+    inner = orthogonal.householder_product(found[..., 1:, : n - 1], taus)
+    gaps = [(0, 0)] * (x.ndim - 2)
+    first = hnp.zeros((n, n), x.dtype).at[0, 0].set(1)
+    return h, hnp.pad(inner, [*gaps, (1, 0), (1, 0)]) + first
+
+
+def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
+    """The complex triangular form from the real one: ``T, Z`` of ``schur(a, "complex")`` from those of ``schur(a)``.
+
+    One pair of complex eigenvalues after the other is turned apart, from the last.
+    Raises: ShapeMismatch: matrices that are not square, or of several sizes. Source: SciPy, ``linalg.rsf2csf``.
+    """
+    t, z = (matrices("rsf2csf", x, square=True) for x in (T, Z))
+    if t.shape[-1] != z.shape[-1]:
+        raise ShapeMismatch(f"rsf2csf: matrices must be of one size, got {t.type} and {z.type}.")
+    kind = dtypes.to_complex(hnp.promote_types(t.dtype, z.dtype))
+    lanes = hnp.broadcast_shapes(t.shape[:-2], z.shape[:-2])
+    t, z = (hnp.broadcast_to(x.astype(kind), (*lanes, *x.shape[-2:])) for x in (t, z))
+    n = t.shape[-1]
+    places = hnp.arange(n)
+
+    def turned(i: Any, state: Any) -> Any:
+        t, z = state
+        m = n - 1 - i
+        pick = lambda row, column: hnp.take(hnp.take(t, row, axis=-2), column, axis=-1)
+        a, b, c, d = (pick(row, column) for row in (m - 1, m) for column in (m - 1, m))
+        half = (a - d) / 2
+        mu = half + hnp.sqrt(half * half + b * c)  # an eigenvalue of the block less d
+        size = hnp.sqrt(abs(mu) ** 2 + abs(c) ** 2).astype(kind)
+        none = size == 0
+        first, second = (hnp.where(none, x, y / hnp.where(none, 1, size)) for x, y in ((1, mu), (0, c)))
+        # g has conj(first), second in row m - 1, and -second, first in row m
+        turn = hnp.eye(n, dtype=kind)
+        for row, column, value in (
+            (m - 1, m - 1, hnp.conj(first)), (m - 1, m, second), (m, m - 1, -second), (m, m, first)
+        ):  # fmt: skip
+            here = (places[:, None] == row) & (places[None, :] == column)
+            turn = hnp.where(here, value[..., None, None], turn)
+        t, z = product(product(turn, t), adjoint(turn)), product(z, adjoint(turn))
+        return hnp.where((places[:, None] == m) & (places[None, :] == m - 1), 0, t), z
+
+    return fori_loop(0, max(n - 1, 0), turned, (t, z))
+
+
+def polar(
+    a: Any, side: str = "right", *, method: str = "qdwh", eps: float | None = None, max_iterations: int | None = None
+) -> tuple[Any, Any]:
+    """A unitary and a positive factor: ``u, p`` with ``a == u @ p``, or ``a == p @ u`` for the side "left".
+
+    By singular values, whatever ``method``, "qdwh" or "svd", and its ``eps`` and ``max_iterations`` say.
+    Shapes: ``a[*s, m, n] -> u[*s, m, n], p[*s, n, n]``, or ``p[*s, m, m]``.
+    Raises: BadArgument: another side or method. Source: SciPy, ``linalg.polar``.
+
+    >>> from handlax.numpy import array
+    >>> polar(array([[0.0, -2.0], [3.0, 0.0]]))[1].round(4)
+    Array([[3., 0.],
+           [0., 2.]], dtype=float32)
+    """
+    if side not in ("right", "left") or method not in ("qdwh", "svd"):
+        raise BadArgument(
+            f"polar: the side must be 'right' or 'left' and the method 'qdwh' or 'svd', got {side!r}, {method!r}."
+        )
+    u, s, vh = decompositions.svd(matrices("polar", a), full_matrices=False)
+    scale = s[..., None, :].astype(u.dtype)
+    p = product(adjoint(vh) * scale, vh) if side == "right" else product(u * scale, adjoint(u))
+    return product(u, vh), p

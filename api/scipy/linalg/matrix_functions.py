@@ -1,0 +1,189 @@
+"""Functions of square matrices: the exponential, the root, and others by their values at eigenvalues."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ... import numpy as hnp
+from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.control.branches import cond
+from ...effects.control.loops import fori_loop, scan
+from ...effects.operations.linalg import schur
+from ...effects.operations.linalg.matrices import adjoint, identity, product
+from ...effects.types import dtypes
+from ...interpreters.custom.custom_jvp import custom_jvp
+from ...interpreters.transformations.derivatives import jvp
+from ...numpy.linalg.decompositions import matrices
+from ...numpy.linalg.solutions import solution
+from .systems import solve_sylvester, solve_triangular
+
+__all__ = ["expm", "expm_frechet", "funm", "sqrtm"]
+
+# the degree of the rational function, and the largest norm up to which it is as precise as the dtype
+_DEGREES = {4: (7, 3.925724783138660), 8: (13, 5.371920351148152)}
+
+
+def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
+    """The exponential of square matrices: ``sum(matrix_power(A, k) / factorial(k))`` over all ``k``.
+
+    By a rational function of ``A / 2**s``, whose result is squared ``s`` times.
+    Shapes: ``A[*s, n, n] -> [*s, n, n]``.
+
+    Args:
+        upper_triangular: the matrices are upper triangular.
+        max_squarings: where more squarings would be needed the result is NaN.
+    Source: N. Higham, The scaling and squaring method for the matrix exponential revisited (2005).
+
+    >>> from handlax.numpy import zeros
+    >>> expm(zeros((2, 2)))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    x = matrices("expm", A, square=True)
+    if not x.size:
+        return x
+    degree, bound = _DEGREES[dtypes.to_real(x.dtype).itemsize]
+    size = abs(x).sum(-2).max(-1)
+    count = hnp.maximum(hnp.ceil(hnp.log2(size / bound)), 0)
+    scale = hnp.where(count <= max_squarings, 2.0 ** -hnp.minimum(count, max_squarings), hnp.nan)
+    above, below = _rational(x * scale[..., None, None].astype(x.dtype), degree)
+    y = solve_triangular(below, above) if upper_triangular else solution(below, above)
+    most = count.max()
+
+    def squared(y: Any, k: Any) -> tuple[Any, None]:
+        square = lambda y: hnp.where((k < count)[..., None, None], product(y, y), y)
+        return cond(k < most, square, lambda y: y, y), None
+
+    return scan(squared, y, hnp.arange(max_squarings).astype(count.dtype))[0]
+
+
+def _rational(x: Any, degree: int) -> tuple[Any, Any]:
+    """Numerator and denominator of the Padé approximation of the exponential, of odd degree."""
+    m = degree
+    c = [math.comb(m, k) * math.factorial(2 * m - k) // math.factorial(m) for k in range(m + 1)]
+    coefficients = [float(n) / c[-1] for n in c]
+    one, square = identity(x.type), product(x, x)
+    powers = [one, square]
+    while len(powers) < 4:
+        powers.append(product(powers[-1], square))
+    odd, even = (_polynomial(coefficients[start::2], powers) for start in (1, 0))
+    odd = product(x, odd)
+    return even + odd, even - odd
+
+
+def _polynomial(c: list[float], powers: list[Any]) -> Any:
+    """``sum(c[k] x**k)``, from the powers of the matrix up to the third."""
+    low = sum(a * p for a, p in zip(c, powers))
+    return low + product(powers[3], sum(a * p for a, p in zip(c[4:], powers[1:]))) if len(c) > 4 else low
+
+
+def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
+    """The exponential of square matrices, and its derivative in the direction ``E``; the latter alone if so asked.
+
+    ``method`` has no meaning here. Raises: ShapeMismatch: the shapes differ. Source: SciPy, ``linalg.expm_frechet``.
+
+    >>> from handlax.numpy import eye, zeros
+    >>> expm_frechet(zeros((2, 2)), eye(2), compute_expm=False)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    x, direction = matrices("expm_frechet", A, square=True), matrices("expm_frechet", E, square=True)
+    if x.shape != direction.shape:
+        raise ShapeMismatch(f"expm_frechet: shapes must be equal, got {x.type} and {direction.type}.")
+    y, dy = jvp(expm, (x,), (direction.astype(x.dtype),))
+    return (y, dy) if compute_expm else dy
+
+
+def sqrtm(A: Any, blocksize: int = 1) -> Any:
+    """The principal square root of square matrices, which is complex: ``sqrtm(A) @ sqrtm(A) == A``.
+
+    Shapes: ``A[*s, n, n] -> [*s, n, n]``. ``blocksize`` must be 1.
+    Source: Björck & Hammarling, A Schur method for the square root of a matrix (1983).
+
+    >>> from handlax.numpy import array
+    >>> sqrtm(array([[4.0, 0.0], [0.0, 9.0]]))
+    Array([[2.+0.j, 0.+0.j],
+           [0.+0.j, 3.+0.j]], dtype=complex64)
+    """
+    if blocksize > 1:
+        raise BadArgument(f"sqrtm: the blocksize must be 1, got {blocksize}.")
+    x = matrices("sqrtm", A, square=True)
+    return _root(x.astype(dtypes.to_complex(x.dtype)))
+
+
+@custom_jvp
+def _root(x: Any) -> Any:
+    t, z = schur.schur(x)
+    return product(z, product(_triangular_root(t), adjoint(z)))
+
+
+@_root.defjvp
+def _root_jvp(primals: Any, tangents: Any) -> Any:
+    y = _root(*primals)
+    return y, solve_sylvester(y, y, tangents[0], tol=0.0)
+
+
+def _triangular_root(t: Any) -> Any:
+    """The root of upper triangular matrices, one diagonal after the other above the main one.
+
+        u_ij = (t_ij - sum(u_ik u_kj, i < k < j)) / (u_ii + u_jj)
+    """
+    ends = hnp.sqrt(hnp.diagonal(t, axis1=-2, axis2=-1))
+    sums = ends[..., :, None] + ends[..., None, :]
+    return _by_diagonals(ends, t, lambda u: t - product(u, u), sums)
+
+
+def _by_diagonals(ends: Any, t: Any, rest: Callable[[Any], Any], divisors: Any) -> Any:
+    """An upper triangular matrix by its diagonals: ``ends``, and each next one as ``rest(y) / divisors`` at its places.
+
+    ``rest(y)`` reads the diagonals before. Where it is 0, so is the quotient.
+    """
+    n = t.shape[-1]
+    distance = hnp.arange(n)[None, :] - hnp.arange(n)[:, None]
+
+    def diagonal(k: Any, y: Any) -> Any:
+        above = rest(y)
+        quotient = hnp.where(above == 0, 0, above / hnp.where(above == 0, 1, divisors))
+        return hnp.where(distance == k, quotient, y)
+
+    return fori_loop(1, n, diagonal, ends[..., None] * identity(t.type))
+
+
+def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
+    """A function of a square matrix, by the values of ``func`` at its eigenvalues, which must differ: ``f(A)``.
+
+    ``func`` takes an array of complex numbers. The result is complex; with ``disp=False`` it comes with an estimate of
+    its error.
+    Source: Golub & Van Loan, Matrix Computations (4th ed., 2013), 9.1.2 (Parlett's recurrence).
+
+    >>> from handlax.numpy import array
+    >>> funm(array([[1.0, 0.0], [0.0, 3.0]]), lambda x: x * x)
+    Array([[1.+0.j, 0.+0.j],
+           [0.+0.j, 9.+0.j]], dtype=complex64)
+    """
+    x = matrices("funm", A, square=True)
+    if x.ndim != 2:
+        raise ShapeMismatch(f"funm: one square matrix is needed, got {x.type}.")
+    t, z = schur.schur(x.astype(dtypes.to_complex(x.dtype)))
+    ends = hnp.diagonal(t)
+    gaps = ends[None, :] - ends[:, None]
+    gaps = hnp.where(gaps == 0, 1, gaps)
+    above = hnp.triu(t, 1)
+
+    def rest(y: Any) -> Any:
+        values = hnp.diagonal(y)
+        return t * (values[None, :] - values[:, None]) + product(above, hnp.triu(y, 1)) - product(hnp.triu(y, 1), above)
+
+    f = _by_diagonals(func(ends).astype(t.dtype), t, rest, gaps)
+    y = product(z, product(f, adjoint(z)))
+    if disp:
+        return y
+    eps = float(dtypes.finfo(t.dtype).eps)
+    n = t.shape[-1]
+    least = abs(hnp.where(hnp.triu(hnp.ones((n, n), bool), 1), gaps, hnp.inf)).min(initial=abs(ends[0]))
+    least = hnp.where(least == 0, eps, least)
+    size = abs(above).sum(0).max(initial=0)
+    error = hnp.minimum(1, hnp.maximum(eps, eps / least * size))
+    return y, hnp.where((~hnp.isfinite(f)).any(), hnp.inf, error)

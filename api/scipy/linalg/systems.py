@@ -1,0 +1,193 @@
+"""Solutions of linear systems and of Sylvester's equation, inverses and determinants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import numpy as hnp
+from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.control.loops import scan
+from ...effects.operations.linalg import lu as elimination
+from ...effects.operations.linalg import schur
+from ...effects.operations.linalg.matrices import adjoint, identity, product
+from ...effects.operations.linalg.triangular import triangular_solve
+from ...effects.operations.manipulation.operand_promotion import promote
+from ...effects.types import dtypes
+from ...interpreters.custom.custom_jvp import custom_jvp
+from ...numpy.arrays.argument_conversion import inexact
+from ...numpy.linalg import decompositions, solutions
+from ...numpy.linalg.decompositions import matrices
+
+__all__ = ["cho_solve", "det", "inv", "lu_solve", "solve", "solve_sylvester", "solve_triangular"]
+
+
+def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The inverses of square matrices: ``numpy.linalg.inv``. Source: SciPy, ``linalg.inv``."""
+    return solutions.inv(a)
+
+
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The determinants of square matrices: ``numpy.linalg.det``. Source: SciPy, ``linalg.det``."""
+    return solutions.det(a)
+
+
+def _sides(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
+    """A matrix and a right side of one dtype and equal leading dimensions, and whether that was one vector.
+
+    As in JAX the right side is also a stack of vectors where it has one dimension less than the stack of matrices.
+    """
+    x, y = (hnp.asarray(inexact(z)) for z in promote(a, b))
+    x = matrices(name, x, square=True)
+    n = x.shape[-1]
+    vector = y.ndim == 1 or (x.ndim == y.ndim + 1 and y.shape[-1] == n)
+    y = y[..., None] if vector else y
+    if y.ndim < 2 or y.shape[-2] != n:
+        raise ShapeMismatch(f"{name}: the right side must have {n} rows, as the matrix has, got {x.type} and {y.type}.")
+    lanes = hnp.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    x, y = (hnp.broadcast_to(z, (*lanes, *z.shape[-2:])) for z in (x, y))
+    return x, y.astype(x.dtype), vector
+
+
+def solve(
+    a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False, debug: bool = False,
+    check_finite: bool = True, assume_a: str = "gen",
+) -> Any:  # fmt: skip
+    """The solution of linear systems: ``a @ solve(a, b) == b``.
+
+    ``assume_a``: "gen", "sym" or "her" for any matrix, "pos" for a positive definite one, of which the triangle that
+    ``lower`` says is factorised.
+    Raises: BadArgument: another word. Source: SciPy, ``linalg.solve``.
+
+    >>> from handlax.numpy import array
+    >>> solve(array([[2.0, 0.0], [1.0, 4.0]]), array([2.0, 9.0]))
+    Array([1., 2.], dtype=float32)
+    """
+    if assume_a not in ("gen", "sym", "her", "pos"):
+        raise BadArgument(f"solve: assume_a must be 'gen', 'sym', 'her' or 'pos', got {assume_a!r}.")
+    if assume_a != "pos":
+        return solutions.solve(a, b)
+    x, y, vector = _sides("solve", a, b)
+    found = cho_solve((decompositions.cholesky(x if lower else adjoint(x), symmetrize_input=False), True), y)
+    return found[..., 0] if vector else found
+
+
+def solve_triangular(
+    a: Any, b: Any, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False, overwrite_b: bool = False,
+    debug: Any = None, check_finite: bool = True,
+) -> Any:  # fmt: skip
+    """The solution of linear systems with a triangular matrix.
+
+    ``trans``: 0 or "N" solves ``a @ x == b``, 1 or "T" that with the transpose of ``a``, 2 or "C" with the adjoint.
+    Raises: BadArgument: another ``trans``. Source: SciPy, ``linalg.solve_triangular``.
+
+    >>> from handlax.numpy import array
+    >>> solve_triangular(array([[2.0, 0.0], [1.0, 4.0]]), array([2.0, 9.0]), lower=True)
+    Array([1., 2.], dtype=float32)
+    """
+    if trans not in (0, 1, 2, "N", "T", "C"):
+        raise BadArgument(f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}.")
+    x, y, vector = _sides("solve_triangular", a, b)
+    found = triangular_solve(
+        x, y, left_side=True, lower=lower, transpose_a=trans not in (0, "N"), conjugate_a=trans in (2, "C"),
+        unit_diagonal=unit_diagonal,
+    )  # fmt: skip
+    return found[..., 0] if vector else found
+
+
+def cho_solve(
+    c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
+) -> Any:
+    """The solution of linear systems from the Cholesky factor of the matrix, as ``cho_factor`` gives it.
+
+    Source: SciPy, ``linalg.cho_solve``.
+
+    >>> from handlax.numpy import array
+    >>> cho_solve((array([[2.0, 0.0], [1.0, 2.0]]), True), array([4.0, 6.0]))
+    Array([0.5, 1. ], dtype=float32)
+    """
+    c, lower = c_and_lower
+    x, y, vector = _sides("cho_solve", c, b)
+    for transpose in (not lower, bool(lower)):
+        y = triangular_solve(x, y, left_side=True, lower=bool(lower), transpose_a=transpose, conjugate_a=transpose)
+    return y[..., 0] if vector else y
+
+
+def lu_solve(
+    lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
+) -> Any:
+    """The solution of linear systems from the factors of the matrix, as ``lu_factor`` gives them.
+
+    ``trans``: 0 for the matrix itself, 1 for its transpose, 2 for its adjoint.
+    Raises: BadArgument: another ``trans``. Source: SciPy, ``linalg.lu_solve``.
+
+    >>> from handlax.numpy import array
+    >>> lu_solve((array([[2.0, 1.0], [0.5, 4.0]]), array([0, 1])), array([2.0, 9.0]))
+    Array([0., 2.], dtype=float32)
+    """
+    if trans not in (0, 1, 2):
+        raise BadArgument(f"lu_solve: trans must be 0, 1 or 2, got {trans!r}.")
+    factors, pivots = lu_and_piv
+    x, y, vector = _sides("lu_solve", factors, b)
+    order = elimination.lu_pivots_to_permutation(hnp.asarray(pivots).astype("int32"), x.shape[-1])
+    order = hnp.broadcast_to(order, x.shape[:-1])
+    found = elimination.lu_solve(x, order, y, trans > 0, trans == 2)
+    return found[..., 0] if vector else found
+
+
+def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
+    """The solution of Sylvester's equation: ``A @ X + X @ B == C``.
+
+    Shapes: ``A[*s, m, m], B[*s, n, n], C[*s, m, n] -> X[*s, m, n]``; leading dimensions broadcast. It is NaN where an
+    eigenvalue of ``A`` and one of ``-B`` differ by less than ``tol``.
+    ``method``: "schur", or "eigen", which here is the same.
+    Raises: BadArgument: another method. ShapeMismatch: other shapes. Source: Bartels & Stewart, Solution of the matrix
+    equation AX + XB = C (1972).
+
+    >>> from handlax.numpy import array
+    >>> solve_sylvester(array([[2.0]]), array([[1.0]]), array([[6.0]])).round(4)
+    Array([[2.]], dtype=float32)
+    """
+    if method not in ("schur", "eigen"):
+        raise BadArgument(f"solve_sylvester: the method must be 'schur' or 'eigen', got {method!r}.")
+    a, b, c = (hnp.asarray(inexact(z)) for z in promote(A, B, C))
+    if min(a.ndim, b.ndim, c.ndim) < 2 or a.shape[-2:] != c.shape[-2:-1] * 2 or b.shape[-2:] != c.shape[-1:] * 2:
+        raise ShapeMismatch(
+            f"solve_sylvester: the equation needs A[m, m], B[n, n] and C[m, n], got {a.type}, {b.type} and {c.type}."
+        )
+    lanes = hnp.broadcast_shapes(*[z.shape[:-2] for z in (a, b, c)])
+    return _sylvester(*[hnp.broadcast_to(z, (*lanes, *z.shape[-2:])).astype(z.dtype) for z in (a, b, c)], tol)
+
+
+def _by_schur_forms(a: Any, b: Any, c: Any, tol: float) -> Any:
+    kind = dtypes.to_complex(c.dtype)
+    (r, u), (s, v) = (schur.schur(z.astype(kind)) for z in (a, b))
+    y = triangular_sylvester(r, s, product(adjoint(u), product(c.astype(kind), v)))
+    x = product(u, product(y, adjoint(v)))
+    x = x if dtypes.is_complex(c.dtype) else x.real
+    first, second = (hnp.diagonal(z, axis1=-2, axis2=-1) for z in (r, s))
+    close = (abs(first[..., :, None] + second[..., None, :]) < tol).any((-2, -1))
+    return hnp.where(close[..., None, None], hnp.nan, x).astype(c.dtype)
+
+
+_sylvester = custom_jvp(_by_schur_forms, nondiff_argnums=(3,))
+
+
+@_sylvester.defjvp
+def _sylvester_jvp(tol: float, primals: Any, tangents: Any) -> Any:
+    (a, b, c), (da, db, dc) = primals, tangents
+    x = _sylvester(a, b, c, tol)
+    return x, _by_schur_forms(a, b, dc - product(da, x) - product(x, db), tol)
+
+
+def triangular_sylvester(r: Any, s: Any, f: Any) -> Any:
+    """The solution of ``r y + y s = f`` for upper triangular matrices: one column of y after the other."""
+    n = s.shape[-1]
+    unit = identity(r.type)
+
+    def column(y: Any, k: Any) -> tuple[Any, None]:
+        own, weights = (hnp.take(z, k, axis=-1)[..., None] for z in (f, s))
+        shift = hnp.take(weights, k, axis=-2)[..., None, :]
+        found = triangular_solve(r + shift * unit, own - product(y, weights), left_side=True)
+        return hnp.where(hnp.arange(n) == k, found, y), None
+
+    return scan(column, hnp.zeros_like(f), hnp.arange(n))[0] if n else f
