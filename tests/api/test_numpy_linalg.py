@@ -152,6 +152,20 @@ def test_the_derivative_of_a_pseudo_inverse_holds_for_equal_singular_values(shap
     np.testing.assert_allclose(hx.jvp(hnp.linalg.pinv, (a,), (da,))[1], difference, atol=1e-8)
 
 
+@pytest.mark.parametrize("matrix_of", [lambda a: a, lambda a: a.T], ids=["tall", "wide"])
+@pytest.mark.parametrize("rank", [2, 3])
+def test_the_derivative_of_least_squares_is_the_one_along_matrices_of_one_rank(rank, matrix_of):
+    a, da, b = np.eye(5, 3), matrix((5, 3), "float64"), matrix((5, 2), "float64", 1)
+    if rank == 2:
+        a[:, 2], da[:, 2] = a[:, 1], da[:, 1]
+    a, da = matrix_of(a), matrix_of(da)
+    f, step = lambda a: hnp.linalg.lstsq(a, b[: len(a)]).x, 1e-6
+    difference = (np.asarray(f(a + step * da)) - np.asarray(f(a - step * da))) / (2 * step)
+    np.testing.assert_allclose(hx.jvp(f, (a,), (da,))[1], difference, atol=1e-7)
+    pulled = np.asarray(hx.grad(lambda a: f(a).sum())(a))
+    np.testing.assert_allclose((pulled * da).sum(), difference.sum(), atol=1e-7)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 def test_singular_values_of_hermitian_matrices_are_those_of_others(dtype):
     a = matrix((4, 4), dtype)

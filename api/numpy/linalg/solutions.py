@@ -16,12 +16,13 @@ from ...effects.operations.manipulation.operand_promotion import broadcast_shape
 from ...effects.types import dtypes
 from ...interpreters.core.eager_programs import eager_program
 from ...interpreters.custom.custom_jvp import custom_jvp
+from ...interpreters.transformations.derivatives import jvp
 from ..arrays.argument_conversion import array_of, inexact
 from ..arrays.creation import zeros
 from ..arrays.index_arrays import where
 from ..arrays.shape_manipulation import moveaxis
 from ..mathematics import reductions
-from .decompositions import matrices, svd
+from .decompositions import matrices, svd, svdvals
 
 __all__ = ["det", "inv", "lstsq", "pinv", "slogdet", "solve", "tensorinv", "tensorsolve"]
 
@@ -115,7 +116,7 @@ def _inverted(x: Any, rtol: Any, hermitian: bool) -> Any:
     if not x.type.size:
         return flipped(x)
     u, s, vh = svd(x, full_matrices=False, hermitian=hermitian)
-    cutoff = rtol[..., None] * s[..., :1]
+    cutoff = (rtol[..., None] if rtol.ndim else rtol) * s[..., :1]
     inverse = convert(where(s > cutoff, 1 / s, 0), u.type.dtype)
     return product(adjoint(vh), inverse[..., None] * adjoint(u))
 
@@ -133,6 +134,39 @@ def _pseudo_inverse_jvp(hermitian: bool, primals: Any, tangents: Any) -> Any:
     rows = product(product(p, adjoint(p)), adjoint(dx))  # what dx moves out of the space of x
     columns = product(adjoint(dx), product(adjoint(p), p))
     return p, (rows - product(rows, product(x, p))) + (columns - product(product(p, x), columns)) - inner
+
+
+def _used(s: Any, bound: Any) -> Any:
+    """Which singular values count as other than 0."""
+    return (s > 0) & (s >= bound * s[:1])
+
+
+def _inverse_maps(x: Any, bound: Any) -> tuple[Any, Any, Any]:
+    """The singular values of a matrix, and the products by its pseudo-inverse and by the adjoint of that."""
+    u, s, vh = svd(x, full_matrices=False)
+    used = _used(s, bound)
+    inverse = convert(where(used, 1 / where(used, s, 1), 0), x.type.dtype)[:, None]
+    left, right = adjoint(u), adjoint(vh)
+    return s, lambda y: product(right, inverse * product(left, y)), lambda y: product(u, inverse * product(vh, y))
+
+
+@custom_jvp
+def _least_squares(x: Any, y: Any, bound: Any) -> tuple[Any, Any]:
+    """The shortest solution for each column of ``y``, and the singular values of ``x``."""
+    s, inverted, _ = _inverse_maps(x, bound)
+    return inverted(y), s
+
+
+@_least_squares.defjvp
+def _least_squares_jvp(primals: Any, tangents: Any) -> Any:
+    """da = p (dy - dx a) + p p^H dx^H (y - x a) + (1 - p x) dx^H p^H a, where a = p y"""
+    (x, y, bound), (dx, dy, _) = primals, tangents
+    s, inverted, adjoint_inverted = _inverse_maps(x, bound)
+    found, back = inverted(y), adjoint(dx)
+    rows = inverted(adjoint_inverted(product(back, y - product(x, found))))
+    columns = product(back, adjoint_inverted(found))
+    d_found = inverted(dy - product(dx, found)) + rows + (columns - inverted(product(x, columns)))
+    return (found, s), (d_found, jvp(svdvals, (x,), (dx,))[1])
 
 
 class LstsqResult(NamedTuple):
@@ -153,7 +187,8 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> Ls
     Args:
         rcond: singular values up to this, relative to the largest, count as 0; by default the larger size times the
             epsilon of the dtype, and for a negative number the epsilon.
-    Raises: ShapeMismatch: other shapes. Source: NumPy, ``linalg.lstsq``.
+    The derivative is that of matrices of constant rank.
+    Raises: ShapeMismatch: other shapes. Source: NumPy, ``linalg.lstsq``; Golub & Pereyra (1973), as ``pinv``.
 
     >>> from handlax.numpy import array
     >>> lstsq(array([[1.0], [1.0]]), array([1.0, 3.0])).x.round(3)
@@ -166,13 +201,11 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> Ls
         )
     m, n = x.type.shape
     columns = shapes.reshape(y, (m, 1)) if y.ndim == 1 else y
-    u, s, vh = svd(x, full_matrices=False)
     eps = float(dtypes.finfo(x.type.dtype).eps)
     bound = eps * max(m, n) if rcond is None else where(array_of(rcond) < 0, eps, rcond)
-    used = (s > 0) & (s >= convert(array_of(bound), s.type.dtype) * s[:1])
-    inverse = convert(where(used, 1 / where(used, s, 1), 0), x.type.dtype)
-    found = product(adjoint(vh), inverse[:, None] * product(adjoint(u), columns))
-    rank = used.sum()
+    bound = convert(array_of(bound), dtypes.to_real(x.type.dtype))
+    found, s = _least_squares(x, columns, bound)
+    rank = _used(s, bound).sum()
     if numpy_resid and (m <= n or int(rank) < n):
         residuals = zeros((0,), s.type.dtype)
     else:

@@ -21,8 +21,8 @@ from ..elementwise.complex_parts import conj, imag, real
 from ..elementwise.conversion import convert
 from ..foundations.shapes import full, reduce_sum
 from ..manipulation.creation import broadcasted_iota
-from ..manipulation.last_axes import OnLastAxes
 from ..reductions.reductions import argmax
+from .each_matrix import EachMatrix
 from .eigh import eigen_flops
 from .lapack import Routine, each_or_nan, info_type, or_nan, scipy_lapack, succeeded
 from .lu import Lu, lu_solve
@@ -45,13 +45,12 @@ class EigImplementation(enum.Enum):
 # x vr = vr diag(w), vl^H x = diag(w) vl^H: (w, vl, vr), with those of the vectors that are asked for; a vector has norm
 # 1, and its largest element is real; NaN where the iteration does not converge
 @operation
-class Eig(OnLastAxes):
+class Eig(EachMatrix):
     left: bool
     right: bool
     differentiable: bool
     multiple_results = True
     dtypes = LAPACK
-    workload = "eigenvalues"
     flops = eigen_flops
 
     def result_type(op, x):

@@ -60,7 +60,6 @@ class Eigh(OnLastAxes):
     implementation: EighImplementation | None
     multiple_results = True
     dtypes = LAPACK
-    workload = "eigenvalues"
     flops = eigen_flops
 
     def result_type(op, x):

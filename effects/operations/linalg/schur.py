@@ -13,7 +13,7 @@ from ...core.arrays import as_array
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
 from ...types.dtypes import is_complex, to_real
-from ..manipulation.last_axes import OnLastAxes
+from .each_matrix import EachMatrix
 from .eigh import eigen_flops
 from .lapack import Routine, each_or_nan, info_type, or_nan, scipy_lapack, succeeded
 from .matrices import LAPACK, check_matrices
@@ -26,11 +26,10 @@ SYTRD = Routine("sytrd", "hetrd", cuda="cusolver_sytrd_ffi")
 # x = z t z^H, z unitary, t upper triangular, of reals with blocks of 2 by 2 on its diagonal: (t, z), or (t,) without
 # vectors; NaN where the iteration does not converge
 @operation
-class Schur(OnLastAxes):
+class Schur(EachMatrix):
     vectors: bool
     multiple_results = True
     dtypes = LAPACK
-    workload = "eigenvalues"
     flops = eigen_flops
     exempt = {"jvp": "the vectors of a real matrix change by jumps, where two eigenvalues become complex"}
 
@@ -68,7 +67,7 @@ def _schur(op: Schur, x: np.ndarray[Any, Any]) -> tuple[Any, ...]:
 # x = q h q^H, q unitary, h zero below the diagonal beneath its own: (a, taus), h in a's upper part, and below it the
 # vectors of the reflections of which q is the product
 @operation
-class Hessenberg(OnLastAxes):
+class Hessenberg(EachMatrix):
     multiple_results = True
     dtypes = LAPACK
     flops = eigen_flops
@@ -98,7 +97,7 @@ class Hessenberg(OnLastAxes):
 # x = q t q^H, x Hermitian, q unitary, t of three diagonals: (a, d, e, taus), d and e t's diagonals, its own and those
 # beside it, and in a, as LAPACK stores them, the vectors of the reflections of which q is the product
 @operation
-class Tridiagonal(OnLastAxes):
+class Tridiagonal(EachMatrix):
     lower_triangle: bool
     multiple_results = True
     dtypes = LAPACK

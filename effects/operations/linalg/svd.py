@@ -66,7 +66,6 @@ class Svd(OnLastAxes):
     algorithm: SvdAlgorithm | None
     multiple_results = True
     dtypes = LAPACK
-    workload = "singular_values"
     flops = _flops
 
     def result_type(op, x):

@@ -79,6 +79,8 @@ def test_folds_of_an_empty_lane_are_units():
 
 FACTORS = {
     "a factor": lambda x: hnp.sin(lax.linalg.cholesky(x @ x.T + hnp.eye(x.shape[0]))) @ x,
+    "another factor": lambda x: abs(lax.linalg.qr(x @ x.T + hnp.eye(x.shape[0]))[1]) @ x,
+    "eigenvalues": lambda x: lax.linalg.eigh(x @ x.T + hnp.eye(x.shape[0]))[1][:, None] * x,
     "a triangular system": lambda x: lax.linalg.triangular_solve(
         lax.linalg.cholesky(x @ x.T + hnp.eye(x.shape[0])), x, left_side=True, lower=True),
 }
