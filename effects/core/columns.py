@@ -238,6 +238,7 @@ def data_movement(op: Any, operands: tuple[Any, ...], results: tuple[Any, ...]) 
 
 FLOPS = Column("flops", doc="how many operations on numbers; without a cell one per result element", default=per_result)
 RAGGED = FamilyColumn("ragged", doc="an axis whose length differs from lane to lane (vmap)")
+JET = Column("jet", doc="Taylor series; without a cell from the forward derivative")
 TRAFFIC = Column("traffic", doc="what one device sends along each axis of its mesh; without a cell nothing")
 
 
@@ -307,6 +308,11 @@ def linear_in(*positions: int) -> Callable[..., Any]:
 
     rule.__qualname__ = f"linear_in{positions}"
     return rule
+
+
+def is_linear(cell: Any) -> bool:
+    """Whether a cell of ``jvp`` says that the operation is linear in all operands together, or in some of them."""
+    return cell is linear or getattr(cell, "__qualname__", "").startswith("linear_in")
 
 
 def zero(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:

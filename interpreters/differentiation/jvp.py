@@ -155,7 +155,7 @@ class Jvp(BodyTransformer):
         try:
             if op.bodied and not JVP.has(type(op)):
                 return cross(self, op, operands)  # type: ignore[arg-type]
-            rule = JVP.find(type(op)) if not op.effectful or JVP.has(type(op)) else _effect
+            rule = JVP.find(type(op)) if not op.effectful or JVP.has(type(op)) else effect_rule
             y, dy = rule(op, *self.parts(operands))
             return tuple([self.pair(a, da) for a, da in zip(y, dy)]) if op.multiple_results else self.pair(y, dy)
         finally:
@@ -179,7 +179,7 @@ def jvp_rule(op: Operation, types: Sequence[Any]) -> tuple[Callable[..., Any], S
     return rule, [t for t in types if t is not None]
 
 
-def _effect(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+def effect_rule(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     """The rule of effects without a jvp rule: zero tangents for ``diff="stop"``, else an error."""
     if op.diff == "stop":
         y = STACK.get().answer(op, primals)

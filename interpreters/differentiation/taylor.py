@@ -1,0 +1,225 @@
+"""jet: Taylor series. A box is a truncated power series x_0 + x_1 t + ... + x_k t^k, of which ``terms`` has these.
+
+    jet(f)(x(t)) = f(x(t)) + O(t^(k+1))
+
+The series of a result is had from the forward derivative alone: y'(t) = f'(x(t)) x'(t), computed one order lower by the
+jvp rule, whose operations are answered by the same handler. Where that derivative is ``linear`` the operation itself is
+applied to each term, where it is ``multilinear`` terms are multiplied (Cauchy's product), and an operation may have a
+cell in the column ``jet``. Operations with bodies are crossed by ``body_transform``, so that series pass through loops.
+
+Sources: Griewank & Walther, Evaluating Derivatives, chapter 13; Bettencourt, Johnson & Duvenaud 2019.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from ...effects.base.source_locations import Site
+from ...effects.base.stack import STACK
+from ...effects.core.arrays import Box
+from ...effects.core.columns import JET, JVP, add_tangents, is_linear, multilinear, zero, zeros_like
+from ...effects.core.operation import Operation
+from ...effects.operations.elementwise.arithmetic import Div, div, like, mul, neg, sub
+from ...effects.types.array_type import ArrayType
+from ...effects.types.dtypes import is_inexact
+from ..core.body_transform import BodyTransformer, cross
+from .jvp import effect_rule
+
+Series = tuple[Any, ...]
+
+
+class JetBox(Box):
+    """A truncated power series, whose first term is the value. ``lower`` and ``rate`` are made once: see ``Jet``."""
+
+    __slots__ = ("lower", "rate", "site", "terms")
+    terms: Series
+    lower: Any
+    rate: Any
+    site: Any
+
+    @property
+    def made_at(self) -> Site:
+        return Site(*self.site) if self.site is not None else self.run.installed_at
+
+
+class Jet(BodyTransformer):
+    """A run of Taylor mode: it answers operations that have a box of it as operand. A mark is a number of terms."""
+
+    __slots__ = ("known",)
+    known: dict[Any, Any]  # series computed for the operation that is answered: rules ask for them again and again
+
+    def key(self) -> str:
+        return "jet"
+
+    def split(self, x: Any) -> tuple[int | None, Sequence[Any]]:
+        return (len(x.terms), x.terms) if x.run is self else (None, (x,))
+
+    def part_types(self, mark: int | None, type: ArrayType) -> Sequence[ArrayType]:
+        return (type,) * (mark or 1)
+
+    def join(self, marks: Sequence[int | None]) -> int | None:
+        return min([mark for mark in marks if mark is not None], default=None)
+
+    def force(self, x: Any, mark: int | None) -> Sequence[Any]:
+        terms = self.split(x)[1]
+        if mark is None or len(terms) == mark:
+            return terms
+        return terms[:mark] if len(terms) > mark else (x, *[zeros_like(x)] * (mark - 1))
+
+    def box(self, mark: int | None, parts: Sequence[Any]) -> Any:
+        return parts[0] if mark is None else self.series(tuple(parts))
+
+    def series(self, terms: Series) -> JetBox:
+        """The box of these terms."""
+        new = JetBox()
+        new.type, new.run, new.terms, new.site = terms[0].type, self, terms, self.cell.site
+        new.lower = new.rate = None
+        return new
+
+    def lower(self, x: Any) -> Any:
+        """The series without its last term."""
+        if x.run is not self:
+            return x
+        if x.lower is None:
+            x.lower = self.series(x.terms[:-1])
+        return x.lower
+
+    def rate(self, x: Any) -> Any:
+        """The derivative of the series, of one order less; None for values that are none."""
+        if x.run is not self:
+            return None
+        if x.rate is None:
+            x.rate = self.series(tuple([_times(term, k) for k, term in enumerate(x.terms[1:], 1)]))
+        return x.rate
+
+    def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
+        if not any([x.run is self for x in operands]):
+            return self.outer.answer(op, operands)
+        cell = self.cell
+        site = cell.site
+        cell.site = site or self.labelled_site()
+        first = not hasattr(self, "known")
+        if first:
+            self.known = {}
+        try:
+            entry = (op, tuple([id(x) for x in operands]))
+            if entry not in self.known:  # with the operands, so that their identities stay theirs
+                found = self.by_rule(op, operands)
+                if op.effectful:
+                    return found
+                self.known[entry] = found, operands
+            return self.known[entry][0]
+        finally:
+            cell.site = site
+            if first:
+                del self.known
+
+    def by_rule(self, op: Operation, operands: tuple[Any, ...]) -> Any:
+        """The answer by the rule for the kind of the operation's derivative."""
+        kind = type(op)
+        token = STACK.set(self.outer)
+        try:
+            if op.bodied and not JVP.has(kind):
+                return cross(self, op, operands)  # type: ignore[arg-type]
+            count = min([len(x.terms) for x in operands if x.run is self])
+            derivative = JVP.cell(kind)
+            if JET.has(kind):
+                rule = JET.find(kind)
+            elif count == 1 or derivative is zero:
+                rule = _value
+            elif derivative is multilinear:
+                rule = _products
+            elif is_linear(derivative):
+                rule = _term_by_term
+            else:
+                return self.by_derivative(op, operands, count)
+            found = rule(op, [x.terms[:count] if x.run is self else (x,) for x in operands], count)
+            return tuple([self.boxed(y) for y in found]) if op.multiple_results else self.boxed(found)
+        finally:
+            STACK.reset(token)
+
+    def boxed(self, terms: Series) -> Any:
+        """The box of a result; integers and the like have a value alone."""
+        return self.series(terms) if is_inexact(terms[0].type.dtype) else terms[0]
+
+    def by_derivative(self, op: Operation, operands: tuple[Any, ...], count: int) -> Any:
+        """The series whose derivative is the jvp rule's, of the series of the operands and of their derivatives."""
+        cut = tuple([self.series(x.terms[:count]) if x.run is self and len(x.terms) > count else x for x in operands])
+        token = STACK.set(self)
+        try:
+            rule = JVP.find(type(op)) if not op.effectful or JVP.has(type(op)) else effect_rule
+            y, dy = rule(op, tuple(map(self.lower, cut)), tuple(map(self.rate, cut)))
+        finally:
+            STACK.reset(token)
+        if not op.multiple_results:
+            return self.integral(y, dy, count)
+        return tuple([self.integral(a, da, count) for a, da in zip(y, dy)])
+
+    def integral(self, y: Any, dy: Any, count: int) -> Any:
+        """The series with the value of ``y`` and the derivative ``dy``; None is 0."""
+        value = self.split(y)[1][0]
+        if dy is None:
+            return self.boxed((value, *[zeros_like(value)] * (count - 1)))
+        rates = self.force(dy, count - 1)
+        return self.series((value, *[_over(rate, k) for k, rate in enumerate(rates, 1)]))
+
+
+def _times(x: Any, k: int) -> Any:
+    return x if k == 1 else mul(x, like(x, k))
+
+
+def _over(x: Any, k: int) -> Any:
+    return x if k == 1 else div(x, like(x, k))
+
+
+def _perform(op: Operation, operands: Sequence[Any]) -> Any:
+    return STACK.get().answer(op, tuple(operands))
+
+
+def _value(op: Operation, series: Sequence[Series], count: int) -> Any:
+    """An operation without a derivative: its value."""
+    y = _perform(op, [x[0] for x in series])
+    rest = lambda y: [zeros_like(y)] * (count - 1) if is_inexact(y.type.dtype) else []
+    return tuple([(a, *rest(a)) for a in y]) if op.multiple_results else (y, *rest(y))
+
+
+def _term_by_term(op: Operation, series: Sequence[Series], count: int) -> Any:
+    """A linear operation, of each term; the operands that it is not linear in are values."""
+    primals = tuple([x[0] for x in series])
+    rule = JVP.find(type(op))
+    pairs = [rule(op, primals, tuple([x[k] if len(x) > 1 else None for x in series])) for k in range(1, count)]
+    y, terms = pairs[0][0], [dy for _, dy in pairs]
+    if op.multiple_results:
+        return tuple([_filled(a, column) for a, column in zip(y, zip(*terms))])
+    return _filled(y, terms)
+
+
+def _filled(y: Any, terms: Sequence[Any]) -> Series:
+    return (y, *[zeros_like(y) if term is None else term for term in terms])
+
+
+def _products(op: Operation, series: Sequence[Series], count: int) -> Series:
+    """Cauchy's product: the term of order k is the sum over the terms of the operands whose orders sum to k."""
+    totals: list[Any] = [None] * count
+    for orders in itertools.product(*[range(len(x)) for x in series]):
+        k = sum(orders)
+        if k < count:
+            term = _perform(op, [x[i] for x, i in zip(series, orders)])
+            totals[k] = term if totals[k] is None else add_tangents(totals[k], term)
+    return tuple(totals)
+
+
+@JET.rule(Div)
+def _(op: Any, series: Sequence[Series], count: int) -> Series:
+    """z y = x: each term of z from those before it."""
+    x, y = series
+    z: list[Any] = []
+    for k in range(count):
+        rest = x[k] if k < len(x) else None
+        for j in range(1, min(k + 1, len(y))):
+            product = mul(y[j], z[k - j])
+            rest = neg(product) if rest is None else sub(rest, product)
+        z.append(_perform(op, (rest, y[0])))
+    return tuple(z)
