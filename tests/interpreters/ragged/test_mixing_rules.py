@@ -136,3 +136,22 @@ def test_windows_are_computed_where_lengths_are_known():
             np.testing.assert_allclose(np.asarray(y), np.asarray(f(x)), rtol=1e-5, atol=1e-5)
         with pytest.raises(hx.errors.MissingRule, match="length"):
             hx.jit(lambda k: hx.vmap(f, R, R)(hx.Ragged(rows, k, 4)).data)(hnp.array(lengths))
+
+
+# of a ragged axis before theirs for any lengths; along theirs where lengths are known
+MATRICES_AND_WINDOWS = {
+    "det": lambda x: hnp.linalg.det(x),
+    "qr": lambda x: hnp.linalg.qr(x)[1],
+    "lu": lambda x: lax.linalg.lu(x)[0],
+    "solve": lambda x: hnp.linalg.solve(x, x[..., :1]),
+    "sums of windows": lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 2, 1), (1, 1, 1), "VALID"),
+}
+
+
+@pytest.mark.parametrize("name", MATRICES_AND_WINDOWS)
+def test_matrices_and_windows_of_each_row(name):
+    f, rng = MATRICES_AND_WINDOWS[name], np.random.default_rng(0)
+    x = hx.Ragged(rng.standard_normal((8, 3, 3)).astype("float32"), hnp.array([3, 0, 4]))
+    found = hx.jit(hx.vmap(f, R, R))(x)
+    wanted = [f(row) for row in x.to_list()]
+    np.testing.assert_allclose(found.data[:7], hnp.concatenate(wanted), rtol=1e-4, atol=1e-5)
