@@ -13,18 +13,20 @@ from ..effects.operations.elementwise.complex_parts import complex as _complex
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.elementwise.transcendental import cos, log1p, sin
 from ..effects.operations.foundations import shapes
+from ..effects.operations.manipulation.slicing import pad
 from ..effects.types import dtypes
 from ..effects.types.dtypes import canonical, default_float
 from ..numpy.arrays.argument_conversion import like
 from ..random import normal as _normal
+from ..random import orthogonal as _orthogonal
 from ..random import split
 from ..random import truncated_normal as _truncated_normal
 from ..random import uniform as _uniform
 
 __all__ = [
-    "Initializer", "constant", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform", "kaiming_normal",
-    "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal", "ones", "truncated_normal", "uniform",
-    "variance_scaling", "xavier_normal", "xavier_uniform", "zeros",
+    "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform",
+    "kaiming_normal", "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal", "ones", "orthogonal",
+    "truncated_normal", "uniform", "variance_scaling", "xavier_normal", "xavier_uniform", "zeros",
 ]  # fmt: skip
 
 Initializer = Callable[..., Any]
@@ -203,3 +205,53 @@ he_uniform = _family("he_uniform", 2.0, "fan_in", "uniform", "Variance 2 / input
 he_normal = _family("he_normal", 2.0, "fan_in", "truncated_normal", "Variance 2 / inputs, normal.")
 xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
 kaiming_uniform, kaiming_normal = he_uniform, he_normal
+
+
+def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """Matrices with orthonormal rows or columns, whichever are fewer, times ``scale``.
+
+    The columns are along ``column_axis``, the rows along all other dimensions.
+
+    Source: Saxe, McClelland and Ganguli, Exact solutions to the nonlinear dynamics of learning (2014).
+
+    >>> from handlax import random
+    >>> w = orthogonal()(random.key(0), (4, 2))
+    >>> bool(abs((w.T @ w)[0, 1]) < 1e-6)
+    True
+    """
+
+    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        no_sharding("orthogonal", out_sharding)
+        sizes = shapes.canonical_shape(shape, "orthogonal")
+        if len(sizes) < 2:
+            raise ShapeMismatch(f"orthogonal: the shape must have two dimensions or more, got {sizes}.")
+        axis = shapes.canonical_axis(column_axis, len(sizes), "orthogonal")
+        rest = (*sizes[:axis], *sizes[axis + 1 :])
+        x = _orthogonal(key, sizes[axis], (), _dtype(dtype), math.prod(rest))
+        return mul(shapes.move_axis(shapes.reshape(x, (sizes[axis], *rest)), 0, axis), like(x, scale))
+
+    return init
+
+
+def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """Kernels of convolutions of one to three dimensions: an orthogonal matrix in the middle, zeros around it.
+
+    Shapes: ``[*window, inputs, outputs]``, with at least as many outputs as inputs.
+
+    Source: Xiao et al., Dynamical isometry and a mean field theory of CNNs (2018).
+    """
+
+    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        no_sharding("delta_orthogonal", out_sharding)
+        sizes = shapes.canonical_shape(shape, "delta_orthogonal")
+        if len(sizes) not in (3, 4, 5) or sizes[-1] < sizes[-2]:
+            raise ShapeMismatch(
+                "delta_orthogonal: the shape must have one to three dimensions, inputs, and at least as many outputs, "
+                f"got {sizes}."
+            )
+        q = orthogonal(scale, column_axis, dtype)(key, sizes[-2:])
+        around = [((n - 1) // 2, n - 1 - (n - 1) // 2, 0) for n in sizes[:-2]]
+        single = shapes.reshape(q, (*(1,) * len(around), *sizes[-2:]))
+        return pad(single, like(single, 0), [*around, (0, 0, 0), (0, 0, 0)])
+
+    return init

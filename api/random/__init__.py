@@ -16,12 +16,21 @@ that ``key(seed, impl=name)`` names: all are functions of key and counter alone,
 (Array([1, 1, 7], dtype=int32), Array(0.00729382, dtype=float32))
 """
 
-from . import basic_samplers, binomial_samplers, choices, keys, rejection_samplers, transformed_samplers
+from . import (
+    basic_samplers,
+    binomial_samplers,
+    choices,
+    keys,
+    orthogonal_matrices,
+    rejection_samplers,
+    transformed_samplers,
+)
 from . import keyless as keyless
 from .basic_samplers import *
 from .binomial_samplers import *
 from .choices import *
 from .keys import *
+from .orthogonal_matrices import *
 from .rejection_samplers import *
 from .transformed_samplers import *
 
@@ -30,5 +39,6 @@ __all__ += basic_samplers.__all__
 __all__ += binomial_samplers.__all__
 __all__ += choices.__all__
 __all__ += keys.__all__
+__all__ += orthogonal_matrices.__all__
 __all__ += rejection_samplers.__all__
 __all__ += transformed_samplers.__all__

@@ -122,3 +122,35 @@ def test_scaled_matmul_is_the_product_of_scaled_blocks(dtype):
         hx.nn.scaled_matmul(x[0], y[0], s[0], t[0])
     with pytest.raises(hx.errors.ShapeMismatch, match="rhs_scale"):
         hx.nn.scaled_matmul(x, y, s, t[:, :, :0])
+
+
+@pytest.mark.parametrize(("shape", "axis"), [
+    ((4, 2), -1), ((2, 4), -1), ((3, 3), 0), ((2, 3, 4), 1), ((2, 3, 8), 0), ((0, 2), -1),
+])  # fmt: skip
+def test_orthogonal_initializers_have_orthonormal_rows_or_columns(shape, axis):
+    w = nn.initializers.orthogonal(2.0, axis)(hx.random.key(1), shape)
+    columns = np.moveaxis(np.asarray(w), axis, 0).reshape(shape[axis], -1)
+    gram = columns @ columns.T if columns.shape[0] <= columns.shape[1] else columns.T @ columns
+    np.testing.assert_allclose(gram, 4 * np.eye(len(gram)), atol=1e-5)
+    with pytest.raises(hx.errors.ShapeMismatch):
+        nn.initializers.orthogonal()(hx.random.key(1), (3,))
+
+
+def test_delta_orthogonal_kernels_are_a_matrix_in_the_middle():
+    for shape, middle in (((3, 2, 4), (1,)), ((4, 3, 2, 2), (1, 1)), ((1, 2, 3, 1, 2), (0, 0, 1))):
+        w = np.asarray(nn.initializers.delta_orthogonal()(hx.random.key(2), shape))
+        np.testing.assert_allclose(w[middle] @ w[middle].T, np.eye(shape[-2]), atol=1e-6)
+        assert np.count_nonzero(w) == w[middle].size
+    for shape in ((3, 4, 2), (3, 3)):
+        with pytest.raises(hx.errors.ShapeMismatch):
+            nn.initializers.delta_orthogonal()(hx.random.key(2), shape)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize(("n", "m"), [(3, None), (2, 4), (4, 2), (0, None)])
+def test_random_orthogonal_matrices(n, m, dtype):
+    q = np.asarray(hx.random.orthogonal(hx.random.key(0), n, (2,), dtype, m))
+    assert q.shape == (2, n, n if m is None else m) and q.dtype == dtype
+    turned = q.conj().swapaxes(1, 2)
+    gram = q @ turned if m is None or n <= m else turned @ q
+    np.testing.assert_allclose(gram, np.broadcast_to(np.eye(gram.shape[-1]), gram.shape), atol=1e-5)
