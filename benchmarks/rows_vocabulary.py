@@ -1,4 +1,4 @@
-"""Transforms of arrays: compiled beside JAX, eager beside NumPy and beside JAX."""
+"""Transforms of arrays, eigenvalues and singular values: compiled beside JAX, eager beside NumPy and beside JAX."""
 
 from __future__ import annotations
 
@@ -49,6 +49,10 @@ COMPILED = [
     Call("fftn", lambda np, x: np.fft.fftn(x), _complex(64, 64, 32)),
     Call("rfft", lambda np, x: np.fft.rfft(x), seeded(128, 1024)),
     Call("irfft2", lambda np, x: np.fft.irfft2(x), _complex(512, 257)),
+    Call("svd", lambda np, x: np.linalg.svd(x)[1], seeded(64, 64)),
+    Call("svd", lambda np, x: np.linalg.svd(x, full_matrices=False)[1], seeded(16, 40, 20)),
+    Call("eigh", lambda np, x: np.linalg.eigh(x)[0], seeded(64, 64)),
+    Call("eigvalsh", lambda np, x: np.linalg.eigvalsh(x), seeded(16, 32, 32)),
 ]
 EAGER = [
     *[Call("fft", lambda np, x: np.fft.fft(x), _complex(*shape)) for shape in ((1000,), (10, 1000), (1000, 1000))],

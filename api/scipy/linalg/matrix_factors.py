@@ -8,6 +8,7 @@ from ... import numpy as hnp
 from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ...effects.control.loops import fori_loop
 from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.indexing.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from ...effects.operations.linalg import cholesky as positive
 from ...effects.operations.linalg import eigh as hermitian
 from ...effects.operations.linalg import lu as elimination
@@ -17,6 +18,7 @@ from ...effects.operations.linalg.matrices import adjoint, flipped, product, res
 from ...effects.operations.linalg.triangular import triangular_solve
 from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.types import dtypes
+from ...lax.polar_decomposition import qdwh
 from ...numpy.arrays.argument_conversion import inexact
 from ...numpy.linalg import decompositions
 from ...numpy.linalg.decompositions import matrices
@@ -277,8 +279,7 @@ def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check
         return h
     inner = orthogonal.householder_product(found[..., 1:, : n - 1], taus)
     gaps = [(0, 0)] * (x.ndim - 2)
-    first = hnp.zeros((n, n), x.dtype).at[0, 0].set(1)
-    return h, hnp.pad(inner, [*gaps, (1, 0), (1, 0)]) + first
+    return h, hnp.pad(inner, [*gaps, (1, 0), (1, 0)]).at[..., 0, 0].set(1)
 
 
 def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
@@ -291,32 +292,31 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     if t.shape[-1] != z.shape[-1]:
         raise ShapeMismatch(f"rsf2csf: matrices must be of one size, got {t.type} and {z.type}.")
     kind = dtypes.to_complex(hnp.promote_types(t.dtype, z.dtype))
-    lanes = hnp.broadcast_shapes(t.shape[:-2], z.shape[:-2])
-    t, z = (hnp.broadcast_to(x.astype(kind), (*lanes, *x.shape[-2:])) for x in (t, z))
-    n = t.shape[-1]
-    places = hnp.arange(n)
+    return hnp.vectorize(_complex_form, signature="(n,n),(n,n)->(n,n),(n,n)")(t.astype(kind), z.astype(kind))
+
+
+def _complex_form(t: Any, z: Any) -> tuple[Any, Any]:
+    """The complex form of one matrix, by a rotation of two rows and columns for each block."""
+    n, eps = t.shape[0], float(dtypes.finfo(t.dtype).eps)
+    if n < 2:
+        return t, z
 
     def turned(i: Any, state: Any) -> Any:
         t, z = state
-        m = n - 1 - i
-        pick = lambda row, column: hnp.take(hnp.take(t, row, axis=-2), column, axis=-1)
-        a, b, c, d = (pick(row, column) for row in (m - 1, m) for column in (m - 1, m))
+        m = n - 2 - i  # the upper row of the block
+        a, b, c, d = dynamic_slice_in_dim(dynamic_slice_in_dim(t, m, 2, 0), m, 2, 1).reshape(4)
         half = (a - d) / 2
         mu = half + hnp.sqrt(half * half + b * c)  # an eigenvalue of the block less d
-        size = hnp.sqrt(abs(mu) ** 2 + abs(c) ** 2).astype(kind)
-        none = size == 0
-        first, second = (hnp.where(none, x, y / hnp.where(none, 1, size)) for x, y in ((1, mu), (0, c)))
-        # g has conj(first), second in row m - 1, and -second, first in row m
-        turn = hnp.eye(n, dtype=kind)
-        for row, column, value in (
-            (m - 1, m - 1, hnp.conj(first)), (m - 1, m, second), (m, m - 1, -second), (m, m, first)
-        ):  # fmt: skip
-            here = (places[:, None] == row) & (places[None, :] == column)
-            turn = hnp.where(here, value[..., None, None], turn)
-        t, z = product(product(turn, t), adjoint(turn)), product(z, adjoint(turn))
-        return hnp.where((places[:, None] == m) & (places[None, :] == m - 1), 0, t), z
+        none = abs(c) <= eps * (abs(a) + abs(d))
+        size = hnp.where(none, 1, hnp.hypot(abs(mu), abs(c))).astype(t.dtype)
+        first, second = (hnp.where(none, x, y / size) for x, y in ((1, mu), (0, c)))
+        turn = hnp.stack([hnp.conj(first), second, -second, first]).reshape(2, 2)
+        t = dynamic_update_slice_in_dim(t, product(turn, dynamic_slice_in_dim(t, m, 2, 0)), m, 0)
+        columns = lambda x: product(dynamic_slice_in_dim(x, m, 2, 1), adjoint(turn))
+        return tuple([dynamic_update_slice_in_dim(x, columns(x), m, 1) for x in (t, z)])
 
-    return fori_loop(0, max(n - 1, 0), turned, (t, z))
+    t, z = fori_loop(0, n - 1, turned, (t, z))
+    return hnp.triu(t), z
 
 
 def polar(
@@ -324,20 +324,25 @@ def polar(
 ) -> tuple[Any, Any]:
     """A unitary and a positive factor: ``u, p`` with ``a == u @ p``, or ``a == p @ u`` for the side "left".
 
-    By singular values, whatever ``method``, "qdwh" or "svd", and its ``eps`` and ``max_iterations`` say.
+    ``method`` is "qdwh", that of ``lax.linalg.qdwh`` with its ``eps`` and ``max_iterations``, whose derivatives are
+    those of any matrix of full rank, or "svd", by singular values, as where ``p`` belongs to the longer side.
     Shapes: ``a[*s, m, n] -> u[*s, m, n], p[*s, n, n]``, or ``p[*s, m, m]``.
     Raises: BadArgument: another side or method. Source: SciPy, ``linalg.polar``.
 
     >>> from handlax.numpy import array
-    >>> polar(array([[0.0, -2.0], [3.0, 0.0]]))[1].round(4)
-    Array([[3., 0.],
-           [0., 2.]], dtype=float32)
+    >>> polar(array([[0.0, -2.0], [3.0, 0.0]]))[1].diagonal().round(4)
+    Array([3., 2.], dtype=float32)
     """
     if side not in ("right", "left") or method not in ("qdwh", "svd"):
         raise BadArgument(
             f"polar: the side must be 'right' or 'left' and the method 'qdwh' or 'svd', got {side!r}, {method!r}."
         )
-    u, s, vh = decompositions.svd(matrices("polar", a), full_matrices=False)
+    x = matrices("polar", a)
+    turned = x if side == "right" else adjoint(x)
+    if method == "qdwh" and turned.shape[-2] >= turned.shape[-1]:
+        u, p, *_ = qdwh(turned, eps=eps, max_iterations=max_iterations)
+        return u if side == "right" else adjoint(u), p
+    u, s, vh = decompositions.svd(x, full_matrices=False)
     scale = s[..., None, :].astype(u.dtype)
     p = product(adjoint(vh) * scale, vh) if side == "right" else product(u * scale, adjoint(u))
     return product(u, vh), p

@@ -232,3 +232,19 @@ def test_other_words_and_sizes_are_refused(call):
 def test_the_inverse_of_hilberts_matrix_is_exact():
     assert linalg.invhilbert(3).tolist() == peer.invhilbert(3, exact=True).tolist()
     assert math.isclose(float(linalg.invhilbert(10)[5, 5]), float(peer.invhilbert(10, exact=True)[5, 5]), rel_tol=1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 2, 6])
+def test_the_complex_form_of_reals_is_scipys_rotation_by_rotation(n):
+    t, z = peer.schur(np.random.default_rng(n).normal(size=(n, n)))
+    forms = linalg.rsf2csf(np.stack([t, np.triu(t)]), z)
+    for lane, real in enumerate((t, np.triu(t))):
+        for found, expected in zip(forms, peer.rsf2csf(real, z)):
+            np.testing.assert_allclose(found[lane], expected, atol=1e-13)
+
+
+def test_a_polar_factor_has_derivatives_where_singular_values_are_equal():
+    dx = np.array([[1.0, 2.0], [4.0, 3.0]])
+    for side in ("left", "right"):
+        tangent = hx.jvp(lambda x: linalg.polar(x, side)[0], (np.eye(2),), (dx,))[1]
+        np.testing.assert_allclose(tangent, (dx - dx.T) / 2, atol=1e-13)
