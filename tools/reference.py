@@ -36,7 +36,7 @@ NAMESPACES = (
     "handlax.scipy.special", "handlax.scipy.stats", "handlax.scipy.signal", "handlax.scipy.ndimage", "handlax.image",
     "handlax.scipy.optimize",
     "handlax.scipy.sparse.linalg",
-    "handlax.scipy.cluster.vq",
+    "handlax.scipy.cluster.vq", "handlax.scipy.spatial.transform",
     "handlax.scipy.interpolate",
     "handlax.experimental.ode",
     "handlax.example_libraries.optimizers",

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 __all__ = [
-    "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "special",
+    "cluster",
+    "fft",
+    "integrate",
+    "interpolate",
+    "linalg",
+    "ndimage",
+    "optimize",
+    "signal",
+    "sparse",
+    "spatial",
+    "special",
     "stats",
 ]  # fmt: skip
 
@@ -22,6 +32,7 @@ if _TYPE_CHECKING:
     from . import optimize as optimize
     from . import signal as signal
     from . import sparse as sparse
+    from . import spatial as spatial
     from . import special as special
     from . import stats as stats
 else:

@@ -72,6 +72,7 @@ LINE = (
     "api/scipy/stats",
     "api/scipy/sparse",
     "api/scipy/cluster",
+    "api/scipy/spatial",
     "api/scipy",
     "api/sharding",
     "api/experimental",

@@ -1,0 +1,3 @@
+"""``handlax.scipy.spatial``: rotations of space."""
+
+from . import transform as transform
