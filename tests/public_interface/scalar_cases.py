@@ -376,7 +376,7 @@ WITHOUT = {
         lax: batch_matmul concatenate conv conv_general_dilated conv_general_dilated_local conv_general_dilated_patches
             conv_transpose conv_with_general_padding dot dot_general dynamic_update_slice_in_dim fft sort_key_val stack
         numpy.linalg: cross lstsq matmul matrix_rank multi_dot outer solve tensordot tensorsolve vecdot
-        lax.linalg: householder_product ormqr triangular_solve
+        lax.linalg: cholesky_update householder_product ormqr symmetric_product triangular_solve
         random: multivariate_normal
     """,
     "its arguments are independent of each other": """

@@ -116,7 +116,7 @@ def _inverted(x: Any, rtol: Any, hermitian: bool) -> Any:
     if not x.type.size:
         return flipped(x)
     u, s, vh = svd(x, full_matrices=False, hermitian=hermitian)
-    cutoff = (rtol[..., None] if rtol.ndim else rtol) * s[..., :1]
+    cutoff = shapes.reshape(rtol, (*[1] * (s.ndim - rtol.ndim - 1), *rtol.shape, 1)) * s[..., :1]
     inverse = convert(where(s > cutoff, 1 / s, 0), u.type.dtype)
     return product(adjoint(vh), inverse[..., None] * adjoint(u))
 

@@ -215,7 +215,8 @@ def leslie(f: Any, s: Any) -> Any:
             f"leslie: one rate of survival less than of births is needed, got {births.type} and {survival.type}."
         )
     lanes = hnp.broadcast_shapes(births.shape[:-1], survival.shape[:-1])
-    below = hnp.broadcast_to(survival, (*lanes, n - 1))[..., :, None] * hnp.eye(n - 1, n, dtype=births.dtype)
+    below = hnp.broadcast_to(hnp.eye(n - 1, n, dtype=births.dtype), (*lanes, n - 1, n))
+    below = hnp.broadcast_to(survival, (*lanes, n - 1))[..., :, None] * below
     return hnp.concatenate([hnp.broadcast_to(births, (*lanes, n))[..., None, :], below], -2)
 
 

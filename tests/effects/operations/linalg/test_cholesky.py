@@ -33,3 +33,16 @@ def test_an_infinite_pivot_of_a_cholesky_factor_ends_its_column(k, dtype, way):
     y = np.asarray(way(lax.linalg.cholesky)(stack))
     np.testing.assert_allclose(y[0], expected, rtol=1e-6, atol=1e-6)
     assert np.isnan(y[1][np.tril_indices(3)]).all()
+
+
+@pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "compiled"])
+def test_an_updated_factor_is_that_of_the_sum(way):
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((6, 5)), rng.standard_normal(5) * [0, 1, 0, 1, 1]
+    r = np.linalg.cholesky(x.T @ x).T
+    y = np.asarray(way(lax.linalg.cholesky_update)(r, w))
+    np.testing.assert_allclose(y.T @ y, x.T @ x + np.outer(w, w))
+    assert not np.tril(y, -1).any()
+    c = x @ x.T
+    found = way(lambda x, c: lax.linalg.symmetric_product(x, c, alpha=2.0, beta=0.5, symmetrize_output=True))(x, c)
+    np.testing.assert_allclose(found, 2.5 * c)
