@@ -347,7 +347,8 @@ WITHOUT = {
         mish one_hot relu relu6 selu sigmoid silu soft_sign softmax softplus sparse_plus sparse_sigmoid swish tanh
         numpy.linalg: cholesky cond det eig eigh eigvals eigvalsh inv matrix_norm matrix_power norm pinv qr slogdet svd
         svdvals tensorinv trace vector_norm
-        lax.linalg: cholesky geqrf lu lu_pivots_to_permutation qr tridiagonal_solve
+        lax.linalg: cholesky eig eigh geqrf hessenberg lu lu_pivots_to_permutation qdwh qr schur svd tridiagonal
+        tridiagonal_solve
     """,
     "it moves elements, by numbers that are positions, counts or sizes": """
         numpy: array_split atleast_1d atleast_2d atleast_3d bincount broadcast_arrays broadcast_shapes broadcast_to copy
@@ -355,7 +356,8 @@ WITHOUT = {
         identity indices ix_ mask_indices matrix_transpose moveaxis permute_dims ravel ravel_multi_index repeat reshape
         resize roll rollaxis rot90 split squeeze swapaxes tile transpose tri tril tril_indices tril_indices_from
         trim_zeros triu triu_indices triu_indices_from unravel_index unstack vsplit
-        lax: DotDimensionNumbers bitcast_convert_type broadcast broadcast_in_dim broadcast_shapes broadcast_to_rank
+        lax: DotDimensionNumbers bitcast_convert_type broadcast broadcast_in_dim broadcast_like broadcast_shapes
+        broadcast_to_rank
         broadcasted_iota collapse conv_dimension_numbers conv_general_permutations conv_general_shape_tuple
         conv_shape_tuple conv_transpose_shape_tuple padtype_to_pads reduce_window_shape_tuple
             dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim expand_dims index_in_dim
@@ -374,14 +376,16 @@ WITHOUT = {
     "its operands have a rank of at least 1": """
         numpy: concat concatenate convolve correlate cross matmul matvec vecdot vecmat
         lax: batch_matmul concatenate conv conv_general_dilated conv_general_dilated_local conv_general_dilated_patches
-            conv_transpose conv_with_general_padding dot dot_general dynamic_update_slice_in_dim fft sort_key_val stack
+            conv_transpose conv_with_general_padding dot dot_general dynamic_update_slice_in_dim fft ragged_dot
+            ragged_dot_general scaled_dot sort_key_val stack
+        nn: scaled_matmul
         numpy.linalg: cross lstsq matmul matrix_rank multi_dot outer solve tensordot tensorsolve vecdot
         lax.linalg: cholesky_update householder_product ormqr symmetric_product triangular_solve
         random: multivariate_normal
     """,
     "its arguments are independent of each other": """
         numpy: meshgrid
-        lax: dce_sink with_sharding_constraint
+        lax: after_all create_token dce_sink rng_bit_generator with_sharding_constraint
     """,
     "it converts what it is given, or reads data": """
         numpy: astype from_dlpack frombuffer fromfunction fromstring load save savez
@@ -389,9 +393,8 @@ WITHOUT = {
     """,
     "it calls functions, which promote": """
         numpy: apply_along_axis apply_over_axes einsum_path frompyfunc vectorize
-        lax: associative_scan reduce_window cond custom_linear_solve custom_root fori_loop map optimization_barrier
-        platform_dependent scan switch
-        while_loop
+        lax: associative_scan composite cond custom_linear_solve custom_root fori_loop map optimization_barrier
+        platform_dependent reduce_window scan stage switch while_loop
     """,
     "it communicates along axes": """
         lax: all_gather all_to_all axis_index axis_size pargmax pargmin pbroadcast pcummax pcummin pcumprod pcumsum pdot
@@ -403,6 +406,7 @@ WITHOUT = {
     """,
     "its number is a parameter that meets no array and no dtype": """
         numpy: bartlett blackman hamming hanning kaiser
+        lax: rng_uniform
         nn.initializers: Initializer glorot_normal glorot_uniform he_normal he_uniform kaiming_normal kaiming_uniform
         lecun_normal lecun_uniform ones xavier_normal xavier_uniform zeros
         random: PRNGKey bernoulli binomial bits categorical cauchy choice clone exponential fold_in geometric gumbel key

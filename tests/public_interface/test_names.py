@@ -148,7 +148,7 @@ from handlax.effects.core.operation import OPERATIONS
 names = lambda: {f"{kind.__module__}:{kind.__qualname__}" for kind in OPERATIONS.values()}
 early = names()
 for name in handlax.__all__: getattr(handlax, name)
-handlax.numpy.linalg
+handlax.numpy.linalg, handlax.numpy.gcd(4, 6)
 print(sorted(early ^ names()), [kind for kind in OPERATIONS.values() if kind.__base__.__name__ == "Declared"])
 """
     assert new_process(program) == "[] []"

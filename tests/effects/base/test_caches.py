@@ -80,6 +80,7 @@ STATE |= {
     "effects.core.columns:Column.modes": "a registry",
     "effects.core.columns:Column.registry": "a registry",
     "effects.functions.captured:_Copy.copies": "one pass: a copy of a function",
+    "interpreters.differentiation.taylor:Jet.known": "one pass: the series of the operation that is answered",
     "effects.programs.lexer:Tokens.known_types": "one pass: a text",
     "effects.programs.parser:BodyParser.const_numbers": "one pass: a text",
     "effects.programs.parser:BodyParser.numbers": "one pass: a text",
