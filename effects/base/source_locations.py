@@ -13,6 +13,7 @@ import sys
 import warnings
 from array import array
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from types import CodeType
 from typing import Any, NamedTuple, TypeVar
 
@@ -234,12 +235,21 @@ def _site_by_modules(depth: int = 1) -> tuple[CodeType | None, int]:
 user_site: Callable[..., RawSite] = _site_by_modules if hasattr(sys, "_getframemodulename") else _site_by_frames
 
 
-def warn_user(message: str) -> None:
-    """Issue a warning at the user's line."""
+class WarningRefused(Exception):
+    """What would warn is not to be done: each call of its own has to warn."""
+
+
+NO_WARNINGS: ContextVar[bool] = ContextVar("handlax_no_warnings", default=False)
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Issue a warning at the user's line. Raises: WarningRefused: where ``NO_WARNINGS`` is set."""
+    if NO_WARNINGS.get():
+        raise WarningRefused
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and is_internal(frame.f_code.co_filename):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, UserWarning, level)
+    warnings.warn(message, category, level)
 
 
 class PathStart(NamedTuple):

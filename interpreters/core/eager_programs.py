@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from ...effects.base import config
 from ...effects.base.caches import Cache
+from ...effects.base.source_locations import NO_WARNINGS
 from ...effects.base.stack import BASE, current, inside
 from ...effects.core.arrays import Array, ConcreteArray
 from ...effects.programs.program import Program
@@ -84,19 +85,22 @@ def _called(key: Any, again: bool, function: Any, args: Any, kwargs: Any) -> Any
 def _recorded(function: Any, args: Any, kwargs: Any) -> tuple[Program, Any] | None:
     """The program, and what makes the function's result of its results; None: the result, if it is one array.
 
-    None in place of both: the function reads values, raises, or performs what cannot be inlined.
+    None in place of both: the function reads values, raises, warns, or performs what cannot be inlined.
     """
     recorder = Record(BASE, "")
     arrays: list[Any] = []
     _read((*args, *kwargs.values()), [], arrays)
+    token = NO_WARNINGS.set(True)
     try:
         with inside(recorder):
             boxes = iter(recorder.inputs([x.type for x in arrays]))
             result = function(*_boxed(args, boxes), **dict(zip(kwargs, _boxed(kwargs.values(), boxes))))
             results, tree = pytrees.flatten(result)
             program = recorder.freeze(results)
-    except Exception:  # as without a program: the call that was made has raised, or reads values
+    except Exception:  # as without a program: the call that was made has raised or warned, or reads values
         return None
+    finally:
+        NO_WARNINGS.reset(token)
     if not all([isinstance(y, Array) for y in results]) or any([op.bodied or op.effectful for op in program.ops]):
         return None
     return program, None if isinstance(result, Array) else lambda results: pytrees.unflatten(tree, results)

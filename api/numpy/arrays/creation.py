@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from array import array as python_array
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,6 +11,7 @@ import numpy as np
 
 from ...effects.base import config
 from ...effects.base.errors import BadArgument, IntegerOverflow, NotAnArray, ShapeMismatch
+from ...effects.base.source_locations import warn_user
 from ...effects.base.tracebacks import boundary
 from ...effects.core.array_backend import InstalledBackend
 from ...effects.core.arrays import (
@@ -241,7 +241,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     x = as_array(x)
     target = dtypes.default_float() if dtype is None else dtypes.canonical(dtype)
     if dtypes.is_complex(x.type.dtype) and not dtypes.is_complex(target) and not dtypes.is_bool(target):
-        warnings.warn("astype: complex to real drops the imaginary part; take .real.", np.exceptions.ComplexWarning, 2)
+        warn_user("astype: complex to real drops the imaginary part; take .real.", np.exceptions.ComplexWarning)
     y = convert(x, target)
     return placed(duplicate(y) if copy and y is x else y, device)
 

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from math import prod
 from types import MappingProxyType
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...effects.base.errors import BadArgument, BadIndex, DTypeMismatch, ShapeMismatch
+from ...effects.base.source_locations import warn_user
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, as_array, as_arrays, scalar
 from ...effects.functions.unsupported import no_sharding
@@ -221,11 +221,11 @@ def _promoted(x: Any, values: Any) -> tuple[Any, Any]:
     values = array_beside(x, values)
     y, new = promote(x, values)
     if y.type.dtype != x.type.dtype:
-        warnings.warn(
+        warn_user(
             f"at: updates of {result_type(values)} are rounded to the array's {x.type.dtype}; "
             "convert them with astype.",
-            FutureWarning, stacklevel=4,
-        )  # fmt: skip
+            FutureWarning,
+        )
     return y, new
 
 

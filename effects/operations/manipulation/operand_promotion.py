@@ -5,13 +5,13 @@ Infix operators and the functions of ``numpy`` promote their operands by ``toget
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...base import config
 from ...base.caches import Cache
 from ...base.errors import DTypeMismatch, ShapeMismatch
+from ...base.source_locations import warn_user
 from ...base.stack import perform
 from ...core.arrays import Array, as_array, is_number, scalar
 from ...core.operation import shared
@@ -181,4 +181,4 @@ def _rank_promotion(name: str, shapes: set[tuple[int, ...]]) -> None:
     text = f"{name}: ranks differ, got shapes {' and '.join(map(str, sorted(shapes)))}"
     if config.current().numpy_rank_promotion == "raise":
         raise ShapeMismatch(f"{text}, under numpy_rank_promotion='raise'.", hint="reshape explicitly.")
-    warnings.warn(text, stacklevel=4)
+    warn_user(text)

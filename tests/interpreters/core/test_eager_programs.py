@@ -107,6 +107,14 @@ def test_settings_are_part_of_the_kind():
                 hnp.hypot(hnp.array(np.nan), X)
 
 
+def test_every_call_warns():
+    with hx.configure(numpy_rank_promotion="warn"):
+        for _ in range(4):
+            with pytest.warns(UserWarning, match="ranks differ") as found:
+                hnp.hypot(hnp.ones((2, 3)), hnp.ones(3))
+            assert len(found) == 1
+
+
 def test_errors_name_the_line_of_the_call_each_time():
     for _ in range(3):
         with pytest.raises(ShapeMismatch, match="hypot"):
