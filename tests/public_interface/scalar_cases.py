@@ -410,7 +410,8 @@ WITHOUT = {
         nn.initializers: Initializer delta_orthogonal glorot_normal glorot_uniform he_normal he_uniform kaiming_normal
         kaiming_uniform lecun_normal lecun_uniform ones orthogonal xavier_normal xavier_uniform zeros
         random: PRNGKey bernoulli binomial bits categorical cauchy choice clone exponential fold_in geometric gumbel key
-        key_data key_dtype key_impl laplace logistic maxwell normal multinomial orthogonal permutation poisson rademacher split
+        key_data key_dtype key_impl laplace logistic maxwell normal multinomial orthogonal
+        permutation poisson rademacher split
         wrap_key_data
     """,
 }
