@@ -14,7 +14,7 @@ from typing import Any
 
 from ...effects.base.stack import BASE, inside
 from ...effects.core.arrays import ConcreteArray
-from ...effects.core.operation import Operation, result_type
+from ...effects.core.operation import Operation, is_pure, result_type
 from ...effects.operations.foundations.shapes import move_axis
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
@@ -83,11 +83,11 @@ class LaneByLane(RaggedBatch):
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         lanes = self.lanes
-        if lanes.divided or lanes.first or max([n.longest for n in lanes.lengths.values()]) < PAYS:
+        if lanes.divided or lanes.first or not lanes.count or max([n.longest for n in lanes.lengths.values()]) < PAYS:
             return super().answer(op, operands)
         own = [x for x in operands if x.run is self]
         waiting = any([type(x.dim) is _Waiting for x in own])
-        if not _may_wait(op) or not (waiting or self._relates(op, operands, own)):
+        if not is_pure(op) or not (waiting or self._relates(op, operands, own)):
             self.settle(own)
             return super().answer(op, operands)
         types = op.as_results(result_type(op, tuple([x.type for x in operands])))
@@ -224,11 +224,6 @@ def _first(shape: Sequence[Any], axis: int) -> tuple[Any, ...]:
 def _key(x: Any) -> tuple[int, int]:
     """What a box that waits waits for."""
     return id(x.dim.equation), x.dim.result
-
-
-def _may_wait(op: Any) -> bool:
-    """Whether an operation may be performed later, and by one lane after the other: it has no effect."""
-    return not (op.effects if op.bodied else op.effectful or op.named)
 
 
 def _reached(wanted: Sequence[Any]) -> tuple[list[_Equation], dict[Any, Any]]:

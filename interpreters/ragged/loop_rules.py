@@ -43,6 +43,8 @@ def scan_along(op: Any, run: RaggedBatch, types: Any, *operands: Any) -> Any:
 
 def _columns(run: RaggedBatch, x: Any, longest: int) -> Any:
     """A stacked operand, whose first axis is ragged, for as many iterations as the longest lane has."""
+    if not run.size:
+        return run.of_no_lanes(x.type.update(shape=(longest, *x.type.shape[1:])))
     axes = tuple(run.ragged_axes(x.type.shape)[1:])
     if not axes:
         x = run.box(RowsMark(0, x.type.shape[0]), (run.rows(x),))
@@ -64,6 +66,8 @@ def _repeated(part: Any, size: int) -> Any:
 
 def _rows(run: RaggedBatch, y: Any, extent: Any) -> Any:
     """A stacked result, of a value for each iteration: in each lane, of those that it has had."""
+    if not run.size:
+        return run.of_no_lanes(y.type.update(shape=(extent, *y.type.shape[1:])))
     axes = run.ragged_axes(y.type.shape)
     if not axes:
         rows = run.joined_rows(run.force(y, 0), 0, extent, run.lanes.whole)

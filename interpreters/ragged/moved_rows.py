@@ -88,7 +88,7 @@ def moved(run: RaggedBatch, x: Any, axis: int, size: Any, up: int, down: int, sh
 
     def move(frame: Frame, rows: Any) -> Any:
         source, result = frame.of(given), frame.of(size)
-        if not (source.total and result.total and run.size):
+        if not (source.total and result.total):
             return zeros(rows.type.update(shape=(result.total, *rows.type.shape[1:])))
 
         def both() -> Any:
@@ -162,7 +162,7 @@ def interchanged(run: RaggedBatch, x: Any, axis: int, k: int, back: bool = False
 
     def move(frame: Frame, rows: Any) -> Any:
         rows_of = frame.of(whole)
-        if not (rows_of.total and run.size):
+        if not rows_of.total:
             return rows
 
         def both() -> Any:

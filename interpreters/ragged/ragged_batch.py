@@ -20,7 +20,7 @@ from ...effects.base.errors import CannotCross, MissingRule
 from ...effects.base.stack import Run, inside, perform
 from ...effects.core.arrays import ConcreteArray, scalar
 from ...effects.core.columns import BATCH, RAGGED
-from ...effects.core.operation import Operation, result_type
+from ...effects.core.operation import Operation, is_pure, result_type
 from ...effects.operations.elementwise.arithmetic import Unread
 from ...effects.operations.elementwise.bitwise import bitwise_and
 from ...effects.operations.elementwise.comparison import max as maximum
@@ -203,6 +203,11 @@ class RaggedBatch(Batch):
             return super().stack(mark)
         axes = tuple([(axis + 1, extent) for axis, extent in mark.axes])
         return PaddedMark(mark.dim + 1, axes, tuple([a + 1 for a in mark.zeros]))
+
+    def of_no_lanes(self, type: ArrayType) -> Any:
+        """The value of this type where there are no lanes: all rows that it has are spare ones."""
+        mark = self.mapped_mark(type)
+        return self.box(mark, [full(t, 1) for t in self.part_types(mark, type)])
 
     # --- changes of form
 
@@ -443,6 +448,9 @@ class RaggedBatch(Batch):
 
     def ragged(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """Answer an operation that has to do with a ragged axis."""
+        if not self.size and is_pure(op):
+            types = op.as_results(result_type(op, tuple([x.type for x in operands])))
+            return op.from_results([self.of_no_lanes(t) for t in types])
         if op.bodied:
             if RAGGED.has(type(op)):
                 return RAGGED.find(type(op))(op, self, None, *operands)

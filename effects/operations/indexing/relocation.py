@@ -97,6 +97,8 @@ def _in_lanes(index: Any, rows: int) -> Any:
 
 def _gathered(op: Any, index: Any, x: Any) -> list[Any]:
     """The results, performed by a gather for each: what moves them on is computed together with it."""
+    if not x.type.shape[0]:  # nor are there rows of results
+        return [zeros_of(x.type)] * len(op.sizes)
     numbers = GatherDimensionNumbers(tuple(range(1, len(x.type.shape))), (0,), (0,))
     gather = Gather(numbers, (1, *x.type.shape[1:]), mode=GatherScatterMode.CLIP)
     found = []

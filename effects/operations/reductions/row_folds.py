@@ -84,7 +84,10 @@ class OnRows(Operation):
         size = lane_count((x, *index), dims)
         if not any([d is not None for d in dims[1:]]):  # the lanes are part of each row
             return perform(op, axis_at(x, dims[0], 1, size), *index), 1
-        x, ends, _, lane = [axis_at(v, d, 0, size) for v, d in zip((x, *index), dims)]
+        x, ends, blocks, lane = [axis_at(v, d, 0, size) for v, d in zip((x, *index), dims)]
+        if not size:
+            t = op.result_type(*[v.type.update(shape=v.type.shape[1:]) for v in (x, ends, blocks, lane)])
+            return zeros(t.update(shape=(0, *t.shape))), 0
         count, total = ends.type.shape[1], lane.type.shape[1]
         first = broadcast_in_dim(iota(INT32, size) * total, ends.type.shape, (0,))
         ends_of_all = reshape(ends + first, (size * count,))

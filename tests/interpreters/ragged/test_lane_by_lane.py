@@ -199,3 +199,12 @@ def test_no_array_is_as_large_as_all_lanes_squared() -> None:
     rows = hnp.ones((64 * 45, 3))
     lowered = hx.jit(f).lower(rows, w, b, hnp.ones((64, 3)), lengths)
     assert f"{64}x{45}x{45}" not in lowered.as_text()
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, hx.jit])
+def test_without_lanes_nothing_waits(transform):
+    given = hx.Ragged(hnp.ones((300, 3)), hnp.zeros(0, "int32"), longest=200)
+    f = hx.vmap(lambda x: (softmax(x @ x.T, -1) @ x).sum(), R)
+    assert transform(f)(given).shape == (0,)
+    gradient = hx.grad(lambda x: f(hx.Ragged(x, given.segment_lengths, 200)).sum())
+    assert not transform(gradient)(given.data).any()

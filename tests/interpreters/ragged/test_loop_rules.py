@@ -78,3 +78,10 @@ def test_a_lane_performs_the_effects_of_its_own_iterations(lengths):
 def test_effects_of_rows_at_once_and_of_lanes_that_diverge_are_refused(lane):
     with pytest.raises(hx.errors.CannotCross, match="count"):
         hx.handle(COUNTER, 0)(lambda: hx.vmap(lane, R)(hx.Ragged(hnp.ones(8), (3, 1, 4))))()
+
+
+@pytest.mark.parametrize("lengths", [(), np.zeros(0, np.int32)], ids=["known", "values"])
+def test_without_lanes_no_effect_is_performed(lengths):
+    lane = lambda row: lax.scan(lambda c, y: (c + hx.perform(Count()) * y, c), 0.0, row)[1]
+    count, rows = hx.handle(COUNTER, 0)(lambda: hx.vmap(lane, R, R)(hx.Ragged(hnp.zeros(0), lengths)))()
+    assert count == 0 and rows.to_list() == []

@@ -363,3 +363,10 @@ def test_sum_leaves_spare_rows_out():
     assert hnp.array_equal(gradient, (hnp.arange(7) < 5)[:, None] * hnp.ones(3))
     assert (7, 3) not in selections(lambda x: x.sum(0))
     assert selections(lambda x: (x * x).sum() + (x * 2).sum() + x.sum()).count((7, 3)) == 1
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, hx.jit])
+def test_lanes_of_one_length_may_be_none_around_ragged_ones(transform):
+    inner = hx.vmap(lambda y: hnp.cumsum(y) - y.mean(), R, R)
+    f = hx.vmap(lambda rows, lengths: inner(hx.Ragged(rows, lengths, 3)).data)
+    assert transform(f)(hnp.zeros((0, 4)), hnp.zeros((0, 2), "int32")).shape == (0, 4)
