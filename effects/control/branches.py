@@ -27,8 +27,12 @@ NOT_GIVEN = pytrees.Unspecified()
 # y = bodies[min(max(index, 0), n - 1)](x)
 @operation
 class Cond(HigherOrder):
+    """``share``: where only the last body does anything, in how many of how many executions it does; () if that is not
+    known."""
+
     bodies: tuple[Program, ...]
     shared: int = 0
+    share: tuple[int, ...] | None = None
     runs = "one"
     selects = 1
     carry = 0
@@ -102,7 +106,14 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
     return _one_of("switch", convert(nearest, int32), functions, arguments)
 
 
-def _one_of(name: str, index: Any, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]) -> Any:
+def execute_if(some: Any, fun: Callable[..., Any], otherwise: Callable[..., Any], share: tuple[int, ...]) -> Any:
+    """``cond`` of functions of which only ``fun`` does anything, in this ``share`` of executions (``Cond``)."""
+    return _one_of("cond", convert(some, int32), (otherwise, fun), (), share)
+
+
+def _one_of(
+    name: str, index: Any, branches: Sequence[Callable[..., Any]], operands: Sequence[Any], share: Any = None
+) -> Any:
     """The result of branch ``index``; performs ``Cond``, or calls the branch where branches are Python's."""
     leaves, structure = pytrees.flatten(tuple(operands))
     xs = [as_array(x) for x in leaves]
@@ -117,5 +128,5 @@ def _one_of(name: str, index: Any, branches: Sequence[Callable[..., Any]], opera
     varying = index.type.varying
     need_all_devices(name, programs, varying)
     inputs = [vary(x, varying) for x in (*captured, *xs)]
-    results = perform_bodies(Cond(tuple(diverging(programs, varying)), len(captured)), index, *inputs)
+    results = perform_bodies(Cond(tuple(diverging(programs, varying)), len(captured), share), index, *inputs)
     return pytrees.unflatten(bodies[0].structure, results)

@@ -1,60 +1,96 @@
 """Static tallies: a value such as a FLOP count that is computed from a program without evaluating it.
 
-Loops multiply the tally of their body by the trip count, branches choose; see ``TallyMovement``.
+Loops multiply the tally of their body by the trip count, branches choose; see ``TallyMovement``. A branch that is
+executed in a known share of all executions, as in a loop that some lanes leave before others, is repeated as often as
+the loops around it say, by trip counts that make the share an integer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd
 from typing import Any
 
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.programs.program import Program
 from .handler import Handler, check_arity
 
-Known = dict[int, Any]
+Shares = dict[tuple[int, int], Any]  # tallies, by the share of executions that they are of, a reduced fraction
+Known = dict[int, Shares]
+WHOLE = (1, 1)
 
 
-def tally_bodies(handler: Handler, op: Any, operands: Sequence[Any], known: Known | None = None) -> Any:
-    """The tally of a higher-order operation on operands, which may be types. ``known`` as in ``tally_program``."""
+def tally_bodies(handler: Handler, op: Any, operands: Sequence[Any]) -> Any:
+    """The tally of a higher-order operation on operands, which may be types."""
+    return _whole(handler.moves, _tally_bodies(handler, op, operands, {}))
+
+
+def tally_program(handler: Handler, program: Program) -> Any:
+    """The tally of all equations of a program, in order."""
+    return _whole(handler.moves, _tally_program(handler, program, {}))
+
+
+def _tally_bodies(handler: Handler, op: Any, operands: Sequence[Any], known: Known) -> Shares:
     moves: Any = handler.moves
-    known = {} if known is None else known
-    first, *others = [tally_program(handler, body, known) for body in op.typical[len(op.tests) :]]
-    total = first
+    found, *others = [_tally_program(handler, body, known) for body in op.typical[len(op.tests) :]]
     for other in others:
-        total = moves.choose(total, other)
+        found = {WHOLE: moves.choose(_whole(moves, found), _whole(moves, other))}
     if op.runs == "until":
-        return moves.repeat(moves.then(tally_program(handler, op.bodies[0], known), total), None)
-    if op.typical is not op.bodies:
-        total = moves.repeat(total, None)
+        test = _whole(moves, _tally_program(handler, op.bodies[0], known))
+        return {WHOLE: moves.repeat(moves.then(test, _whole(moves, found)), None)}
+    share = getattr(op, "share", None)
+    if op.typical is not op.bodies or share == ():
+        found = {WHOLE: moves.repeat(_whole(moves, found), None)}
+    if share:
+        return _repeated(moves, found, *share)
     times = op.times(*[getattr(x, "type", x) for x in operands])
-    return total if times == 1 else moves.repeat(total, times)
+    return found if times == 1 else _repeated(moves, found, times)
 
 
-def tally_program(handler: Handler, program: Program, known: Known | None = None) -> Any:
-    """The tally of all equations of a program, in order.
+def _repeated(moves: Any, found: Shares, times: int, of: int = 1) -> Shares:
+    """The tallies of so many executions; or of as many of ``of`` ones."""
+    total: Shares = {}
+    for (number, among), value in found.items():
+        factor = gcd(number * times, among * of)
+        share = number * times // factor, among * of // factor
+        if share[1] == 1:
+            share, value = WHOLE, moves.repeat(value, share[0])
+        total[share] = moves.then(total[share], value) if share in total else value
+    return total
 
-    ``known`` has the tallies of programs so far, by identity: a body that is called twice is tallied once, so that
-    nested functions, each of which calls the next one twice, cost no more than their equations.
+
+def _whole(moves: Any, found: Shares) -> Any:
+    """The tally of all shares, of which it is not known how often they are executed."""
+    total = found.get(WHOLE, moves.empty)
+    for share, value in found.items():
+        total = total if share == WHOLE else moves.then(total, moves.repeat(value, None))
+    return total
+
+
+def _tally_program(handler: Handler, program: Program, known: Known) -> Shares:
+    """The tallies of a program.
+
+    ``known`` has those of programs so far, by identity: a body that is called twice is tallied once, so that nested
+    functions, each of which calls the next one twice, cost no more than their equations.
     """
-    known = {} if known is None else known
     if id(program) not in known:
         known[id(program)] = on_deep_stack(_tally_equations, handler, program, known)
     return known[id(program)]
 
 
-def _tally_equations(handler: Handler, program: Program, known: Known) -> Any:
+def _tally_equations(handler: Handler, program: Program, known: Known) -> Shares:
     moves: Any = handler.moves
-    total = moves.empty
+    total = {WHOLE: moves.empty}
     for op, args in zip(program.ops, program.args):
         clause: Any = handler.clauses.get(type(op))
         types = [program.type_of(n) for n in args]
         if clause is None and op.bodied:
-            total = moves.then(total, tally_bodies(handler, op, types, known))
+            for share, value in _tally_bodies(handler, op, types, known).items():
+                total[share] = moves.then(total.get(share, moves.empty), value)
             continue
         clause = clause or (handler.otherwise if handler.over(op) else None)
         if clause is not None:
-            total = moves.then(total, weight_of(handler, clause, op, types))
+            total[WHOLE] = moves.then(total[WHOLE], weight_of(handler, clause, op, types))
     return total
 
 

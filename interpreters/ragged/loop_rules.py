@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...effects.base.stack import BASE, inside, perform
-from ...effects.control.branches import cond
+from ...effects.control.branches import execute_if
 from ...effects.control.loops import Scan
 from ...effects.core.named_axes import Axis
 from ...effects.operations.elementwise.arithmetic import Unread
@@ -21,7 +21,7 @@ from ...effects.types.dtypes import is_inexact
 from ...effects.types.extent import extents_in
 from ..core.body_transform import cross
 from ..core.record import Record
-from .lane_lengths import line
+from .lane_lengths import LaneLengths, line
 from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, RowsMark
 
 
@@ -35,7 +35,7 @@ def scan_along(op: Any, run: RaggedBatch, types: Any, *operands: Any) -> Any:
     _, shared, carry, each = op.groups(operands)
     with inside(n.place):
         mask = run.lanes.mask(extent, run.lanes.whole, 0)
-    guarded = type(op)((_guarded(op),), op.shared, op.carry, n.longest, op.backwards, op.unroll)
+    guarded = type(op)((_guarded(op, _share(run, n)),), op.shared, op.carry, n.longest, op.backwards, op.unroll)
     columns = [_columns(run, x, n.longest) for x in each]
     results = cross(run, guarded, (*shared, *carry, run.box(0, (mask,)), *columns))
     return (*results[: op.carry], *[_rows(run, y, extent) for y in results[op.carry :]])
@@ -90,8 +90,13 @@ def _ended(run: RaggedBatch, part: Any, extent: Any, k: int) -> Any:
     return reshape(take_rows(flat, reshape(at, (shape[0] * shape[1],))), (*shape, *part.type.shape[2:]))
 
 
-def _guarded(op: Any) -> Any:
-    """The body with one more slice, the first: whether the lane goes on."""
+def _share(run: RaggedBatch, n: LaneLengths) -> tuple[int, ...]:
+    """How many iterations lanes have, of as many for each as the longest has; () if that is not known."""
+    return () if n.known is None else (int(n.known.sum()), max(run.size, 1) * n.longest)
+
+
+def _guarded(op: Any, share: Any) -> Any:
+    """The body with one more slice, the first: whether the lane goes on, as it does in this share of iterations."""
     body = op.bodies[0]
     recorder = Record(BASE, "")
     first = op.shared + op.carry
@@ -102,7 +107,7 @@ def _guarded(op: Any) -> Any:
     with inside(recorder):
         if any([not isinstance(effect, Axis) for effect in op.effects]):
             nothing = [zeros(t) for t in body.out_types[op.carry :]]
-            ends = cond(more, lambda: tuple(interpret(body, inputs)), lambda: (*carry, *nothing))
+            ends = execute_if(more, lambda: tuple(interpret(body, inputs)), lambda: (*carry, *nothing), share)
             return recorder.freeze(ends, body.name)
         ys = interpret(body, [*inputs[: op.shared], *[_held(more, x) for x in inputs[op.shared :]]])
         ends = [select(more, new, old) for new, old in zip(ys, carry)]

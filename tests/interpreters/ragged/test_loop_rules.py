@@ -85,3 +85,25 @@ def test_without_lanes_no_effect_is_performed(lengths):
     lane = lambda row: lax.scan(lambda c, y: (c + hx.perform(Count()) * y, c), 0.0, row)[1]
     count, rows = hx.handle(COUNTER, 0)(lambda: hx.vmap(lane, R, R)(hx.Ragged(hnp.zeros(0), lengths)))()
     assert count == 0 and rows.to_list() == []
+
+
+@pytest.mark.parametrize(
+    ("lengths", "wanted"), [((3, 1, 4), 8), ((2, 2, 4), 8), ((0, 0), 0), ((), 0), (np.array([3, 1, 4]), 8)], ids=str
+)
+def test_a_tally_counts_the_iterations_that_lanes_have(lengths, wanted):
+    """Where lengths are values of a program it is not known how many these are."""
+    tally = hx.tally(0, lambda a, b: None if None in (a, b) else a + b, max, lambda a, n: n and a and a * n)
+    counting = hx.handler({Count: lambda op: 1}, moves=tally)
+    answering = hx.handler({Count: lambda op: hnp.int32(1)})
+    lane = lambda row: lax.scan(lambda c, y: (c + hx.perform(Count()), None), 0, row)[0]
+    x = hx.Ragged(hnp.zeros(wanted), lengths)
+    numbers = []
+
+    def counted(x):
+        number, counts = hx.handle(counting, 0)(hx.vmap(lane, R))(x)
+        numbers.append(number)
+        return counts
+
+    for transform in (lambda f: f, hx.jit):
+        assert np.array_equal(transform(hx.handle(answering)(counted))(x), lengths)
+    assert numbers == [wanted, wanted if isinstance(lengths, tuple) else None]
