@@ -185,9 +185,7 @@ def after_event(
     A new note is added to ``notes``, numbered from 1 in the order of tracing.
     """
     lanes = state["lanes"]
-    if lanes:
-        types = (*[LANE for _ in lanes], *note.types)
-        note = note._replace(lanes=note.lanes + len(lanes), types=types, split=len(lanes))
+    note = in_lanes(note, len(lanes))
     number = notes.setdefault(note, len(notes) + 1)
     now = bitwise_and(happens, eq(state["number"], scalar(0, int32)))
     return {
@@ -195,6 +193,36 @@ def after_event(
         "payload": select(now, packed([*lanes, *values], state["payload"].type.size), state["payload"]),
         "lanes": lanes,
     }
+
+
+def in_lanes(note: EventNote, count: int) -> EventNote:
+    """The note of an event in so many lanes, whose numbers stand before its values."""
+    if not count:
+        return note
+    return note._replace(lanes=note.lanes + count, types=(*[LANE] * count, *note.types), split=count)
+
+
+class LaneNumbers(Movement):
+    """The numbers of the lanes, under effectful ``vmap``, in which an operation is, the outermost first."""
+
+    __slots__ = ()
+
+    def flow(self, run: Any, op: HigherOrder) -> StateFlow:
+        return NumberedLanes(run.current, op.length) if op.runs == "lanes" else CarriedState(run)
+
+
+class NumberedLanes(StateFlow):
+    """Each lane gets its number."""
+
+    def __init__(self, outer: tuple[Any, ...], length: int):
+        self.outer = outer
+        self.operands = (iota(int32, length),)
+
+    def inner_types(self) -> list[ArrayType]:
+        return [LANE]
+
+    def begin(self, run: Any, values: Sequence[Any]) -> None:
+        run.current = (*self.outer, values[0])
 
 
 def words_of(t: ArrayType) -> int:

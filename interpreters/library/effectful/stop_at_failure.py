@@ -14,7 +14,7 @@ from ....effects.types.dtypes import int32
 from ...handlers.handle import handle
 from ...handlers.handler import final, handler
 from ...transformations.make_program import trace
-from .first_event import EventNote, no_event, packed
+from .first_event import EventNote, LaneNumbers, in_lanes, no_event, packed
 
 
 # ends the program; the operands are the values of the note
@@ -37,9 +37,10 @@ def stopped(
     """
     program, tree = trace(handle(handler({kind: lambda op, *xs: None}))(f), args, kwargs)
 
-    def stop_unless(op: Any, ok: Any, *values: Any) -> None:
-        note = note_of(op, values)
-        cond(ok, lambda *xs: None, lambda *xs: perform(Stop(note), *xs), *values)
+    def stop_unless(lanes: tuple[Any, ...], op: Any, ok: Any, *values: Any) -> Any:
+        note = in_lanes(note_of(op, values), len(lanes))
+        cond(ok, lambda *xs: None, lambda *xs: perform(Stop(note), *xs), *lanes, *values)
+        return lanes, None
 
     def end(op: Any, *values: Any) -> Any:
         number = notes.setdefault(op.note, len(notes) + 1)
@@ -47,7 +48,8 @@ def stopped(
         return _state(scalar(number, int32), values), pytrees.unflatten(tree, zeros)
 
     ending = handler({Stop: final(end)}, returns=lambda y: (no_event(), y))
-    return handle(ending)(handle(handler({kind: stop_unless}))(f))(*args, **kwargs)
+    checking = handle(handler({kind: stop_unless}, moves=LaneNumbers(), returns=lambda lanes, y: y), ())
+    return handle(ending)(checking(f))(*args, **kwargs)
 
 
 def _state(number: Any, values: Sequence[Any]) -> dict[str, Any]:

@@ -292,4 +292,32 @@ def test_ending_in_lanes_and_branches():
     branch = lambda x: lax.cond(x > 0, lambda: 1.0, lambda: (hx.raise_("negative: {}", x), 0.0)[1])
     assert [said(hx.checkify(branch, stop=True)(x)[0]) for x in (1.0, -3.0)] == [None, "negative: -3.0."]
     error, ys = hx.checkify(hx.vmap(branch), stop=True)(hnp.array([1.0, -3.0, -4.0]))
-    assert said(error) == "negative: -3.0." and ys.tolist() == [0.0, 0.0, 0.0]
+    assert said(error) == "negative: -3.0 in lane 1." and ys.tolist() == [0.0, 0.0, 0.0]
+
+
+def _diverging(x):
+    return lax.cond(x < 0, lambda x: (hx.check(x > -2, "low {}", x), x)[1], lambda x: x, x)
+
+
+def _each_row(row):
+    return lax.scan(lambda c, x: (hx.check(x > -2, "low {}", x), (c + x, None))[1], 0.0, row)[0]
+
+
+@pytest.mark.parametrize(
+    ("f", "in_axes", "x"),
+    [
+        (_diverging, 0, hnp.array([1.0, -1.0, -3.0, -4.0])),
+        (hx.vmap(_diverging), 0, hnp.array([[1.0, -1.0], [-1.0, -3.0]])),
+        (lambda row: lax.scan(lambda c, x: (c, _diverging(x)), 0.0, row)[1], 0, hnp.array([[1.0, -1.0], [1.0, -3.0]])),
+        (_each_row, hx.ragged_axis, hx.Ragged(hnp.array([1.0, -3.0, 1.0, -4.0]), (0, 2, 2))),
+        (_each_row, hx.ragged_axis, hx.Ragged(hnp.array([1.0, -3.0, 1.0, -4.0]), hnp.array([0, 2, 2]))),
+    ],
+    ids=["branch", "lanes of lanes", "branch in a loop", "known lengths", "lengths as values"],
+)
+def test_a_failure_in_a_lane_names_it_whether_the_program_stops_or_not(f, in_axes, x):
+    lines = [
+        transform(hx.checkify(hx.vmap(f, in_axes), stop=stop))(x)[0].get().splitlines()[0]
+        for stop in (False, True)
+        for transform in (lambda g: g, hx.jit)
+    ]
+    assert len(set(lines)) == 1 and "low -3.0 in lane" in lines[0]
