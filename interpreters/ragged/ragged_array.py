@@ -441,6 +441,18 @@ def _row_count(x: Ragged) -> int:
     return pytrees.leaves(x.data)[0].shape[0]
 
 
+def with_zeros_behind(x: Ragged) -> Ragged:
+    """The same lanes, with zeros in the spare rows, which belong to none."""
+    n = lengths_of(x, STACK.get())
+    if n.full or not _row_count(x):
+        return x
+
+    def masked(rows: Any) -> Any:
+        return select(broadcast_in_dim(n.real, rows.type.shape, (0,)), rows, full(rows.type, 0))
+
+    return Ragged(pytrees.tree_map(lambda rows: masked(as_array(rows)), x.data), x.segment_lengths, x.longest)
+
+
 def lengths_of(x: Ragged, outer: Any) -> LaneLengths:
     """The lengths of a ragged array, with its rows as room; values that do not fit are clamped to it."""
     rows = _row_count(x)

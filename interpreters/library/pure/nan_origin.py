@@ -19,6 +19,7 @@ from ....effects.types.dtypes import int32, is_inexact
 from ...handlers.answer_types import user_line
 from ...handlers.handle import handle
 from ...handlers.handler import handler
+from ...ragged.ragged_array import Ragged, with_zeros_behind
 from ..effectful.failures import unravel_index
 from ..effectful.first_event import EventNote, EventState, FirstEvent, FirstEventMovement, after_event, is_nan, no_event
 
@@ -59,8 +60,10 @@ def nan_origin(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _check_arguments(notes: dict[EventNote, int], arguments: Any) -> EventState:
-    """The initial state: the first argument that has a NaN, if there is one."""
+    """The initial state: the first argument that has a NaN, if there is one; of a ragged array, in a lane."""
     state = no_event()
+    is_ragged = lambda x: isinstance(x, Ragged)
+    arguments = pytrees.tree_map(lambda x: with_zeros_behind(x) if is_ragged(x) else x, arguments, is_leaf=is_ragged)
     for path, leaf in pytrees.leaves_with_path(arguments):
         x = as_array(leaf)
         if is_inexact(x.type.dtype) and x.type.size:

@@ -80,3 +80,15 @@ def test_results_are_those_without_it():
     x = hnp.arange(4.0)
     for a, b in zip(hx.tree.leaves(nan_origin(g)(x)[1]), hx.tree.leaves(g(x))):
         np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+@pytest.mark.parametrize("lengths", [(2, 1), hnp.array([2, 1])], ids=["known", "values"])
+@pytest.mark.parametrize("wrap", [lambda f: f, hx.jit])
+def test_spare_rows_of_a_ragged_argument_belong_to_no_lane(wrap, lengths):
+    def found(f, *rows):
+        rows = hnp.concatenate([hnp.array(rows), hnp.full(2, hnp.nan)])
+        return said(wrap(nan_origin(hx.vmap(f, hx.ragged_axis)))(hx.Ragged(rows, lengths, 2))[0])
+
+    assert found(lambda row: hnp.log(row).sum(), 1.0, 2.0, 3.0) is None
+    assert found(lambda row: hnp.log(row - 2).sum(), 1.0, 2.0, 3.0).startswith("log made the first NaN")
+    assert "at index [1]" in found(lambda row: row.sum(), 1.0, hnp.nan, 3.0)
