@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from importlib import import_module
 from itertools import pairwise
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.base.source_locations import warn_user
 from ..effects.operations.elementwise.arithmetic import div, mul, sqrt, sub
 from ..effects.operations.elementwise.complex_parts import complex as complex_number
 from ..effects.operations.elementwise.complex_parts import conj, imag, real
@@ -112,8 +112,7 @@ def _segments(
     if size > length:
         if not named:
             raise BadArgument(f"{name}: the window must not be longer than the signal, got {size} and {length}.")
-        message = f"{name}: nperseg is {size}, greater than the signal's {length} elements, which is used."
-        warnings.warn(message, stacklevel=4)
+        warn_user(f"{name}: nperseg is {size}, greater than the signal's {length} elements, which is used.")
         size = length
     overlap = size // 2 if noverlap is None else index(noverlap)
     transform = size if nfft is None else index(nfft)
@@ -193,10 +192,10 @@ def _signals(name: str, x: Any, y: Any, axis: Any) -> tuple[int, Any, Any]:
 
 
 def _spectrum(
-    name: str, x: Any, y: Any, fs: Any, division: tuple[Any, ...], trend: Any, onesided: bool, scaling: str, axis: Any,
-    boundary: Any = None, padded: bool = False,
+    name: str, x: Any, y: Any, *, fs: Any, division: tuple[Any, ...], trend: Any, onesided: bool, scaling: str,
+    axis: Any, power: bool, boundary: Any = None, padded: bool = False,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
-    """Frequencies, times and the spectrum: of ``stft``, which is not squared, or the densities of the segments."""
+    """Frequencies, times and the transforms of the segments, or with ``power`` their products with conjugates."""
     axis, x, y = _signals(name, x, y, axis)
     result = dtypes.to_complex(x.type.dtype)
     real_dtype = dtypes.to_real(result)
@@ -206,15 +205,15 @@ def _spectrum(
     segments = _segments(name, x.shape[-1], x.type.dtype, *division)
     x, y = [v if v is None else _extended(name, v, boundary, padded, segments) for v in (x, y)]
     if onesided and dtypes.is_complex(x.type.dtype):
-        warnings.warn(f"{name}: the signal is complex, so that the result has both sides.", stacklevel=3)
+        warn_user(f"{name}: the signal is complex, so that the result has both sides.")
         onesided = False
     level, scale = _leveler(name, trend, axis), _scale(name, scaling, segments.window, fs)
     z = _transforms(x, segments, level, onesided)
-    if name == "stft":
+    if not power:
         z = _times(z, sqrt(scale))
     else:
         w = z if y is None else _transforms(y, segments, level, onesided)
-        z, w = together("csd", conj(z), w)
+        z, w = together(name, conj(z), w)
         z = _times(mul(z, w), scale)
         if onesided:  # negative frequencies have as much as positive ones
             sides = np.ones(z.shape[-1], real_dtype)
@@ -250,8 +249,10 @@ def stft(
     >>> stft(np.ones(8), nperseg=4)[2].shape
     (3, 5)
     """
-    division = (window, nperseg, noverlap, nfft)
-    return _spectrum("stft", x, None, fs, division, detrend, return_onesided, "spectrum", axis, boundary, padded)
+    return _spectrum(
+        "stft", x, None, fs=fs, division=(window, nperseg, noverlap, nfft), trend=detrend, onesided=return_onesided,
+        scaling="spectrum", axis=axis, power=False, boundary=boundary, padded=padded,
+    )  # fmt: skip
 
 
 def csd(
@@ -268,8 +269,10 @@ def csd(
     >>> csd(np.arange(8.0), np.ones(8), nperseg=4)[1].shape
     (3,)
     """
-    division = (window, nperseg, noverlap, nfft)
-    frequencies, _, z = _spectrum("csd", x, y, fs, division, detrend, return_onesided, scaling, axis)
+    frequencies, _, z = _spectrum(
+        "csd", x, y, fs=fs, division=(window, nperseg, noverlap, nfft), trend=detrend, onesided=return_onesided,
+        scaling=scaling, axis=axis, power=True,
+    )  # fmt: skip
     if z.ndim < 2 or not z.size:
         return frequencies, z
     if average == "mean":
@@ -293,7 +296,10 @@ def welch(
     >>> welch(np.arange(8.0), nperseg=4)[1].dtype
     dtype('float64')
     """
-    return csd(x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average)
+    return csd(
+        x, None, fs=fs, window=window, nperseg=nperseg, noverlap=noverlap, nfft=nfft, detrend=detrend,
+        return_onesided=return_onesided, scaling=scaling, axis=axis, average=average,
+    )  # fmt: skip
 
 
 def _overlapped(frames: Any, step: int) -> Any:

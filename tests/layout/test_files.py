@@ -6,7 +6,7 @@ import sys
 from importlib.metadata import packages_distributions
 
 import pytest
-from helpers.package_source import FILES, ROOT, name, tree
+from helpers.package_source import FILES, PACKAGE, ROOT, name, tree
 
 MAX_LINES = 600
 MAX_FUNCTION = 50        # its decorators and docstring not counted
@@ -34,6 +34,16 @@ def left_for_later(file: str, text: str) -> list[str]:
     return [f"{file}:{number} {line.strip()}" for number, line in enumerate(text.splitlines(), 1) if LATER.search(line)]
 
 
+def own_warnings(file: str, module: ast.Module) -> list[str]:
+    """Give the calls that warn with a ``stacklevel`` counted by hand, where ``warn_user`` finds the user's line."""
+    if file.startswith("lowering/") or file == "effects/base/source_locations.py":
+        return []
+    return [f"{file}:{node.lineno}" for node in ast.walk(module)
+            if (isinstance(node, ast.Attribute) and ast.unparse(node) == "warnings.warn")
+            or (isinstance(node, ast.ImportFrom) and node.module == "warnings"
+                and "warn" in {alias.name for alias in node.names})]
+
+
 def test_files_are_short():
     assert not too_long({name(file): len(file.read_text().splitlines()) for file in FILES})
 
@@ -49,6 +59,10 @@ def test_contributors_are_told_the_limits():
 
 def test_nothing_is_left_for_later():
     assert not [mistake for file in FILES for mistake in left_for_later(name(file), file.read_text())]
+
+
+def test_warnings_name_the_line_of_the_user():
+    assert not [found for file in PACKAGE for found in own_warnings(name(file), tree(file))]
 
 
 def test_no_package_of_tests_hides_an_installed_one():
@@ -84,3 +98,13 @@ def test_a_function_that_is_too_long_is_found(before, lines, inside, found):
 ])
 def test_what_is_left_for_later_is_found(text, found):
     assert bool(left_for_later("a.py", text)) == found
+
+
+@pytest.mark.parametrize(("file", "source", "found"), [
+    ("api/nn.py", "import warnings\nwarnings.warn('x', stacklevel=2)", ["api/nn.py:2"]),
+    ("api/nn.py", "from warnings import catch_warnings, warn", ["api/nn.py:1"]),
+    ("api/nn.py", "import warnings\nwarnings.catch_warnings()\nwarn_user('x')", []),
+    ("lowering/cache.py", "import warnings\nwarnings.warn('x')", []),
+])
+def test_a_warning_with_its_own_level_is_found(file, source, found):
+    assert own_warnings(file, ast.parse(source)) == found

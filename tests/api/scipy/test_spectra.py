@@ -60,16 +60,18 @@ def test_the_inverse_gives_the_signal(arguments):
 
 
 def test_both_sides_of_complex_signals():
-    with pytest.warns(UserWarning, match="complex"):
+    with pytest.warns(UserWarning, match="complex") as warned:
         frequencies, densities = signal.welch(X + 1j * X[::-1], nperseg=8)
+    assert warned[0].filename == __file__
     expected = scipy.signal.welch(X + 1j * X[::-1], nperseg=8, return_onesided=False)
     np.testing.assert_allclose(np.asarray(densities), expected[1], rtol=1e-9)
     assert frequencies.shape == (8,)
 
 
 def test_a_segment_is_not_longer_than_the_signal():
-    with pytest.warns(UserWarning, match="greater than"):
+    with pytest.warns(UserWarning, match="greater than") as warned:
         assert signal.welch(X[0], nperseg=100)[0].shape == (31,)
+    assert warned[0].filename == __file__
 
 
 def test_nothing_has_no_spectrum():
