@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.operations.elementwise.complex_parts import conj
 from ...effects.operations.elementwise.conversion import convert
-from ...effects.operations.linalg import cholesky as cholesky_factor
-from ...effects.operations.linalg import eig as eigenvalues
-from ...effects.operations.linalg import eigh as hermitian_eigenvalues
-from ...effects.operations.linalg import qr as orthogonal_factors
-from ...effects.operations.linalg import svd as singular_values
+from ...effects.operations.linalg.cholesky import cholesky as _cholesky
+from ...effects.operations.linalg.eig import eig as _eig
+from ...effects.operations.linalg.eigh import eigh as _eigh
+from ...effects.operations.linalg.eigh import eigvalsh as _eigvalsh
 from ...effects.operations.linalg.matrices import adjoint, flipped
+from ...effects.operations.linalg.qr import geqrf
+from ...effects.operations.linalg.qr import qr as _qr
+from ...effects.operations.linalg.svd import svd as _svd
 from ...effects.operations.manipulation.rearranging import expand_dims
 from ...effects.types import dtypes
 from ...interpreters.core.eager_programs import eager_program
@@ -75,7 +77,7 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
            [0., 2.]], dtype=float32)
     """
     x = matrices("cholesky", a, square=True)
-    factor = cholesky_factor.cholesky(x, symmetrize_input=symmetrize_input)
+    factor = _cholesky(x, symmetrize_input=symmetrize_input)
     if not upper:
         return factor
     turned = flipped(factor)
@@ -95,11 +97,11 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     """
     x = matrices("qr", a)
     if mode == "raw":
-        reflections, taus = orthogonal_factors.geqrf(x)
+        reflections, taus = geqrf(x)
         return QRResult(flipped(reflections), taus)
     if mode not in ("reduced", "r", "full", "complete"):
         raise BadArgument(f"qr: the mode must be 'reduced', 'complete', 'r' or 'raw', got {mode!r}.")
-    q, r = orthogonal_factors.qr(x, full_matrices=mode == "complete")
+    q, r = _qr(x, full_matrices=mode == "complete")
     return r if mode == "r" else QRResult(q, r)
 
 
@@ -124,7 +126,7 @@ def svd(
     x = matrices("svd", a, square=hermitian)
     if hermitian:
         return _hermitian_svd(x, compute_uv, subset_by_index)
-    found = singular_values.svd(
+    found = _svd(
         x, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
     )
     return SVDResult(*found) if compute_uv else found
@@ -132,7 +134,7 @@ def svd(
 
 def _hermitian_svd(x: Any, compute_uv: bool, part: tuple[int, int] | None) -> Any:
     """Singular values and vectors of Hermitian matrices: sizes of eigenvalues, whose signs are in the right vectors."""
-    vectors, w = hermitian_eigenvalues.eigh(x, subset_by_index=part)
+    vectors, w = _eigh(x, subset_by_index=part)
     order = flip(argsort(abs(w), axis=-1), -1)
     w = take_along_axis(w, order, -1)
     if not compute_uv:
@@ -166,7 +168,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     Array([1., 3.], dtype=float32)
     """
     x = matrices("eigh", a, square=True)
-    vectors, w = hermitian_eigenvalues.eigh(x, lower=_is_lower("eigh", UPLO), symmetrize_input=symmetrize_input)
+    vectors, w = _eigh(x, lower=_is_lower("eigh", UPLO), symmetrize_input=symmetrize_input)
     return EighResult(w, vectors)
 
 
@@ -185,7 +187,7 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
     Array([1., 3.], dtype=float32)
     """
     x = matrices("eigvalsh", a, square=True)
-    return hermitian_eigenvalues.eigvalsh(x, _is_lower("eigvalsh", UPLO), symmetrize_input)
+    return _eigvalsh(x, _is_lower("eigvalsh", UPLO), symmetrize_input)
 
 
 def eig(a: Any) -> EigResult:
@@ -197,7 +199,7 @@ def eig(a: Any) -> EigResult:
     >>> eig(array([[0.0, -1.0], [1.0, 0.0]])).eigenvalues
     Array([0.+1.j, 0.-1.j], dtype=complex64)
     """
-    w, vectors = eigenvalues.eig(matrices("eig", a, square=True), compute_left_eigenvectors=False)
+    w, vectors = _eig(matrices("eig", a, square=True), compute_left_eigenvectors=False)
     return EigResult(w, vectors)
 
 
@@ -209,4 +211,4 @@ def eigvals(a: Any) -> Any:
     Array([0.+1.j, 0.-1.j], dtype=complex64)
     """
     x = matrices("eigvals", a, square=True)
-    return eigenvalues.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
+    return _eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]

@@ -9,9 +9,10 @@ from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.operations.elementwise.arithmetic import abs as _abs
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
-from ...effects.operations.linalg import determinant
-from ...effects.operations.linalg import solve as systems
+from ...effects.operations.linalg.determinant import det as _det
+from ...effects.operations.linalg.determinant import slogdet as _slogdet
 from ...effects.operations.linalg.matrices import adjoint, flipped, identity, product
+from ...effects.operations.linalg.solve import solve as _solve
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
 from ...effects.types import dtypes
 from ...interpreters.core.eager_programs import eager_program
@@ -66,10 +67,10 @@ def solution(x: Any, y: Any) -> Any:
     lanes, n = y.type.shape[:-2], x.type.shape[-1]
     if lanes and x.ndim == 2:
         columns = moveaxis(y, -2, 0)
-        wide = systems.solve(x, shapes.reshape(columns, (n, math.prod(columns.type.shape[1:]))))
+        wide = _solve(x, shapes.reshape(columns, (n, math.prod(columns.type.shape[1:]))))
         return moveaxis(shapes.reshape(wide, columns.type.shape), 0, -2)
     lanes = broadcast_shape("solve", x.type.shape[:-2], lanes)
-    return systems.solve(*[shapes.broadcast(z, (*lanes, *z.type.shape[-2:])) for z in (x, y)])
+    return _solve(*[shapes.broadcast(z, (*lanes, *z.type.shape[-2:])) for z in (x, y)])
 
 
 @eager_program
@@ -84,7 +85,7 @@ def inv(a: Any) -> Any:
            [0.  , 0.25]], dtype=float32)
     """
     x = matrices("inv", a, square=True)
-    return systems.solve(x, identity(x.type))
+    return _solve(x, identity(x.type))
 
 
 @eager_program
@@ -223,7 +224,7 @@ def det(a: Any) -> Any:
     >>> det(array([[2.0, 1.0], [1.0, 4.0]]))
     Array(7., dtype=float32)
     """
-    return determinant.det(matrices("det", a, square=True))
+    return _det(matrices("det", a, square=True))
 
 
 @eager_program
@@ -239,7 +240,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     """
     if method not in (None, "lu", "qr"):
         raise BadArgument(f"slogdet: the method must be 'lu' or 'qr', got {method!r}.")
-    return SlogdetResult(*determinant.slogdet(matrices("slogdet", a, square=True)))
+    return SlogdetResult(*_slogdet(matrices("slogdet", a, square=True)))
 
 
 def tensorinv(a: Any, ind: int = 2) -> Any:

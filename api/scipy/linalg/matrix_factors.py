@@ -9,12 +9,15 @@ from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ...effects.control.loops import fori_loop
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.indexing.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
-from ...effects.operations.linalg import cholesky as positive
-from ...effects.operations.linalg import eigh as hermitian
-from ...effects.operations.linalg import lu as elimination
-from ...effects.operations.linalg import qr as orthogonal
-from ...effects.operations.linalg import schur as triangular
+from ...effects.operations.linalg.cholesky import cholesky as _cholesky
+from ...effects.operations.linalg.eigh import eigh as _eigh
+from ...effects.operations.linalg.eigh import eigvalsh
+from ...effects.operations.linalg.lu import lu as _lu
 from ...effects.operations.linalg.matrices import adjoint, flipped, product, resized
+from ...effects.operations.linalg.qr import geqrf, householder_product, ormqr
+from ...effects.operations.linalg.qr import qr as _qr
+from ...effects.operations.linalg.schur import hessenberg as _hessenberg
+from ...effects.operations.linalg.schur import schur as _schur
 from ...effects.operations.linalg.triangular import triangular_solve
 from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.types import dtypes
@@ -41,8 +44,8 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
     """
     x = matrices("cholesky", a, square=True)
     if lower:
-        return positive.cholesky(x, symmetrize_input=False)
-    return adjoint(positive.cholesky(adjoint(x), symmetrize_input=False))
+        return _cholesky(x, symmetrize_input=False)
+    return adjoint(_cholesky(adjoint(x), symmetrize_input=False))
 
 
 def cho_factor(
@@ -68,7 +71,7 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
     x = matrices("lu", a)
     m, n = x.shape[-2:]
     k = min(m, n)
-    factors, _, order = elimination.lu(x)
+    factors, _, order = _lu(x)
     p = convert(hnp.arange(m, dtype="int32")[:, None] == order[..., None, :], dtypes.to_real(x.dtype))
     l = hnp.tril(resized(factors, m, k), -1) + hnp.eye(m, k, dtype=x.dtype)
     u = hnp.triu(resized(factors, k, n))
@@ -77,7 +80,7 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
 
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
     """What ``lu_solve`` takes: both factors in one matrix, and the exchanges of rows. Source: SciPy."""
-    factors, pivots, _ = elimination.lu(matrices("lu_factor", a))
+    factors, pivots, _ = _lu(matrices("lu_factor", a))
     return factors, pivots
 
 
@@ -96,7 +99,7 @@ def qr(
     """
     if mode not in ("full", "economic", "r"):
         raise BadArgument(f"qr: the mode must be 'full', 'economic' or 'r', got {mode!r}.")
-    found = orthogonal.qr(matrices("qr", a), pivoting=pivoting, full_matrices=mode != "economic")
+    found = _qr(matrices("qr", a), pivoting=pivoting, full_matrices=mode != "economic")
     return tuple(found[1:] if mode == "r" else found)
 
 
@@ -132,12 +135,12 @@ def qr_multiply(
     x, y = (hnp.broadcast_to(z, (*lanes, *z.shape[-2:])) for z in (x, y))
     order: tuple[Any, ...] = ()
     if pivoting:
-        order = orthogonal.qr(x, pivoting=True, full_matrices=False)[2:]
+        order = _qr(x, pivoting=True, full_matrices=False)[2:]
         x = hnp.take_along_axis(x, order[0][..., None, :], -1)
-    reflections, taus = orthogonal.geqrf(x)
+    reflections, taus = geqrf(x)
     y = resized(y, m, y.shape[-1]) if left else y
     turned = flipped(y) if conjugate else y  # conj(q) c is (c^T q^H)^T
-    found = orthogonal.ormqr(reflections, taus, turned.astype(x.dtype), left=left != conjugate, transpose=conjugate)
+    found = ormqr(reflections, taus, turned.astype(x.dtype), left=left != conjugate, transpose=conjugate)
     found = flipped(found) if conjugate else found
     found = found if left else found[..., :k]
     found = found.ravel() if vector else found
@@ -176,20 +179,20 @@ def eigh(
     x = matrices("eigh", a, square=True)
     if b is None:
         if eigvals_only:
-            return hermitian.eigvalsh(x, lower)
-        v, w = hermitian.eigh(x, lower=lower)
+            return eigvalsh(x, lower)
+        v, w = _eigh(x, lower=lower)
         return w, v
     x, y = (matrices("eigh", z, square=True) for z in promote(x, b))
     x = _completed(x, lower)
-    l = positive.cholesky(y if lower else adjoint(y), symmetrize_input=False)
+    l = _cholesky(y if lower else adjoint(y), symmetrize_input=False)
     if type == 1:
         left = triangular_solve(l, x, left_side=True, lower=True)
         inner = triangular_solve(l, left, lower=True, transpose_a=True, conjugate_a=True)
     else:
         inner = product(adjoint(l), product(x, l))
     if eigvals_only:
-        return hermitian.eigvalsh(inner)
-    v, w = hermitian.eigh(inner)
+        return eigvalsh(inner)
+    v, w = _eigh(inner)
     if type == 3:
         return w, product(l, v)
     return w, triangular_solve(l, v, left_side=True, lower=True, transpose_a=True, conjugate_a=True)
@@ -234,8 +237,8 @@ def eigh_tridiagonal(
         raise BadArgument(f"eigh_tridiagonal: select must be 'a' or 'i', got {select!r}.")
     x = hnp.diag(ends.real.astype(ends.dtype)) + hnp.diag(side, -1) + hnp.diag(hnp.conj(side), 1)
     if eigvals_only:
-        return hermitian.eigvalsh(x, symmetrize_input=False)[start:end]
-    v, w = hermitian.eigh(x, symmetrize_input=False)
+        return eigvalsh(x, symmetrize_input=False)[start:end]
+    v, w = _eigh(x, symmetrize_input=False)
     return w[start:end], v[:, start:end]
 
 
@@ -253,7 +256,7 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
     if output not in ("real", "complex"):
         raise BadArgument(f"schur: the output must be 'real' or 'complex', got {output!r}.")
     x = matrices("schur", a, square=True)
-    t, z = triangular.schur(x.astype(dtypes.to_complex(x.dtype)) if output == "complex" else x)
+    t, z = _schur(x.astype(dtypes.to_complex(x.dtype)) if output == "complex" else x)
     return t, z
 
 
@@ -273,11 +276,11 @@ def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check
     n = x.shape[-1]
     if not x.size:
         return (x, x) if calc_q else x
-    found, taus = triangular.hessenberg(x)
+    found, taus = _hessenberg(x)
     h = hnp.triu(found, -1)
     if not calc_q:
         return h
-    inner = orthogonal.householder_product(found[..., 1:, : n - 1], taus)
+    inner = householder_product(found[..., 1:, : n - 1], taus)
     gaps = [(0, 0)] * (x.ndim - 2)
     return h, hnp.pad(inner, [*gaps, (1, 0), (1, 0)]).at[..., 0, 0].set(1)
 

@@ -10,8 +10,8 @@ from ... import numpy as hnp
 from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.control.branches import cond
 from ...effects.control.loops import fori_loop, scan
-from ...effects.operations.linalg import schur
 from ...effects.operations.linalg.matrices import adjoint, identity, product
+from ...effects.operations.linalg.schur import schur
 from ...effects.types import dtypes
 from ...interpreters.custom.custom_jvp import custom_jvp
 from ...interpreters.transformations.derivatives import jvp
@@ -115,7 +115,7 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
 
 @custom_jvp
 def _root(x: Any) -> Any:
-    t, z = schur.schur(x)
+    t, z = schur(x)
     return product(z, product(_triangular_root(t), adjoint(z)))
 
 
@@ -166,7 +166,7 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
     x = matrices("funm", A, square=True)
     if x.ndim != 2:
         raise ShapeMismatch(f"funm: one square matrix is needed, got {x.type}.")
-    t, z = schur.schur(x.astype(dtypes.to_complex(x.dtype)))
+    t, z = schur(x.astype(dtypes.to_complex(x.dtype)))
     ends = hnp.diagonal(t)
     gaps = ends[None, :] - ends[:, None]
     gaps = hnp.where(gaps == 0, 1, gaps)

@@ -7,9 +7,10 @@ from typing import Any
 from ... import numpy as hnp
 from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.control.loops import scan
-from ...effects.operations.linalg import lu as elimination
-from ...effects.operations.linalg import schur
+from ...effects.operations.linalg.lu import lu_pivots_to_permutation
+from ...effects.operations.linalg.lu import lu_solve as _lu_solve
 from ...effects.operations.linalg.matrices import adjoint, identity, product
+from ...effects.operations.linalg.schur import schur
 from ...effects.operations.linalg.triangular import triangular_solve
 from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.types import dtypes
@@ -128,9 +129,9 @@ def lu_solve(
         raise BadArgument(f"lu_solve: trans must be 0, 1 or 2, got {trans!r}.")
     factors, pivots = lu_and_piv
     x, y, vector = _sides("lu_solve", factors, b)
-    order = elimination.lu_pivots_to_permutation(hnp.asarray(pivots).astype("int32"), x.shape[-1])
+    order = lu_pivots_to_permutation(hnp.asarray(pivots).astype("int32"), x.shape[-1])
     order = hnp.broadcast_to(order, x.shape[:-1])
-    found = elimination.lu_solve(x, order, y, trans > 0, trans == 2)
+    found = _lu_solve(x, order, y, trans > 0, trans == 2)
     return found[..., 0] if vector else found
 
 
@@ -160,7 +161,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
 
 def _by_schur_forms(a: Any, b: Any, c: Any, tol: float) -> Any:
     kind = dtypes.to_complex(c.dtype)
-    (r, u), (s, v) = (schur.schur(z.astype(kind)) for z in (a, b))
+    (r, u), (s, v) = (schur(z.astype(kind)) for z in (a, b))
     y = triangular_sylvester(r, s, product(adjoint(u), product(c.astype(kind), v)))
     x = product(u, product(y, adjoint(v)))
     x = x if dtypes.is_complex(c.dtype) else x.real
