@@ -200,13 +200,17 @@ def FanInConcat(axis: int = -1) -> Layer:
 def Dropout(rate: float, mode: str = "train") -> Layer:
     """Each element divided by ``rate`` with that probability, else 0; while ``mode`` is not "train" the identity.
 
-    Raises (``apply``): BadCall: without ``rng=``.
+    Raises (``apply``): BadCall: without ``rng=``, which is needed in every mode.
+
+    >>> init, apply = Dropout(0.5, mode="test")
+    >>> apply((), np.ones(2), rng=random.key(0)).tolist()
+    [1.0, 1.0]
     """
 
     def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
         rng = kwargs.get("rng")
         if rng is None:
-            raise BadCall("Dropout: the layer draws, so it needs a key.", hint="apply(params, inputs, rng=key).")
+            raise BadCall("Dropout: a key is needed in every mode, got None.", hint="apply(params, inputs, rng=key).")
         if mode != "train":
             return inputs
         return where(random.bernoulli(rng, rate, inputs.shape), inputs / rate, 0)

@@ -27,7 +27,7 @@ def _term(x: Any, term: Any, k: int, scaled: bool) -> Any:
 
 
 def jet(
-    fun: Callable[..., Any], primals: Sequence[Any], series: Sequence[Any], *, factorial_scaled: bool = True, **_: Any
+    fun: Callable[..., Any], primals: Sequence[Any], series: Sequence[Any], *, factorial_scaled: bool = True
 ) -> tuple[Any, Any]:
     """The value and the derivatives of ``fun`` along a curve, up to the order to which those of the curve are given.
 
@@ -56,7 +56,10 @@ def jet(
     try:
         lists = tree.flatten_up_to(tuple(series))
     except (TypeError, ValueError) as error:
-        raise TreeMismatch("jet: series must have the structure of primals, with a list for each array.") from error
+        raise TreeMismatch(
+            f"jet: series must have the structure of primals, {tree}, with a list for each array, "
+            f"got {pytrees.structure(tuple(series))}."
+        ) from error
     counts = {len(terms) for terms in lists}
     if len(counts) > 1:
         raise BadCall(f"jet: all arguments must have as many terms, got {sorted(counts)}.")

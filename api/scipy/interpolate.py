@@ -38,7 +38,10 @@ class RegularGridInterpolator:
         if method not in ("linear", "nearest"):
             raise BadArgument(f'{name}: method must be "linear" or "nearest", got {method!r}.')
         if bounds_error:
-            raise BadArgument(f"{name}: bounds_error must be False.", hint="fill_value=nan marks points outside.")
+            raise BadArgument(
+                f"{name}: bounds_error must be False, got {bounds_error!r}.",
+                hint="fill_value=nan marks points outside.",
+            )
         values = hnp.asarray(values)
         axes = [hnp.asarray(axis) for axis in points]
         sizes = tuple([axis.shape[0] if axis.ndim == 1 else -1 for axis in axes])

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from ...effects.base.errors import BadArgument
+from ...effects.base.errors import BadArgument, CallbackError
 from ...effects.base.source_locations import is_internal
 from ...effects.base.stack import current, in_force
 from ...effects.control.debug_callbacks import callback
@@ -171,7 +171,7 @@ class DebuggerCall:
         debugger.say(f"> {self.frames[0].place()}")
         debugger.cmdloop()
         if debugger.ended:
-            raise RuntimeError("the debugger was left by q")
+            raise CallbackError("breakpoint: the program must be continued, got q at the prompt.")
 
 
 def breakpoint(
@@ -184,7 +184,7 @@ def breakpoint(
     stdin: Any = None,
     stdout: Any = None,
 ) -> None:
-    """DebuggerCall here when the program is executed, and look at the values of variables at a prompt.
+    """Stop here when the program is executed, and look at the values of variables at a prompt.
 
     At the prompt an expression prints its value; ``h`` lists the commands.
 
@@ -197,7 +197,7 @@ def breakpoint(
         ordered: stops keep their order.
         stdin, stdout: where commands are read and answers are written.
 
-    Raises: BadArgument: another backend, or a token. CallbackError: the debugger was left by ``q``.
+    Raises: BadArgument: another backend, or a token. CallbackError: the prompt was left by ``q``.
 
     >>> import io
     >>> from handlax import jit

@@ -12,7 +12,7 @@ from typing import Any
 
 from ... import numpy as hnp
 from ... import random
-from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch
 from ...effects.trees.registration import register_dataclass
 
 __all__ = ["Rotation", "Slerp"]
@@ -148,12 +148,12 @@ class Rotation:
 
     def __len__(self) -> int:
         if self.single:
-            raise TypeError("Rotation: a single rotation has no length.")
+            raise BadCall(f"Rotation: len needs an array of rotations, got a single one, {self.quat.type}.")
         return int(self.quat.shape[0])
 
     def __getitem__(self, index: Any) -> Rotation:
         if self.single:
-            raise TypeError("Rotation: a single rotation has no parts.")
+            raise BadCall(f"Rotation: an index needs an array of rotations, got a single one, {self.quat.type}.")
         return Rotation(self.quat[index])
 
     def __mul__(self, other: Rotation) -> Rotation:

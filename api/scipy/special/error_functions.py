@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import numpy as hnp
 from ...effects.base.caches import cached
-from ...effects.base.errors import BadArgument
+from ...effects.base.errors import BadArgument, BadCall
 from ...effects.operations.elementwise import transcendental
 from ...effects.operations.foundations.half_precision import scipy_special
 from ...effects.operations.special.chebyshev_series import chebyshev
@@ -127,10 +127,10 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
     Args:
         series_order: not used, as the tail is not computed by an asymptotic series.
 
-    Raises: BadArgument: ``series_order`` is no number from 0 to 30.
+    Raises: BadCall: ``series_order`` is no integer. BadArgument: it is not from 0 to 30.
     """
     if not isinstance(series_order, int):
-        raise TypeError(f"log_ndtr: series_order must be an integer, got {series_order!r}.")
+        raise BadCall(f"log_ndtr: series_order must be an integer, got {series_order!r}.")
     if not 0 <= series_order <= 30:
         raise BadArgument(f"log_ndtr: series_order must lie between 0 and 30, got {series_order}.")
     return _log_ndtr(x)

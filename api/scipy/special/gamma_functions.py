@@ -252,7 +252,9 @@ def factorial(n: Any, exact: bool = False) -> Any:
     Raises: BadArgument: ``exact``, as integers of any size are no arrays.
     """
     if exact:
-        raise BadArgument("factorial: exact must be False: integers have the size of their dtype.")
+        raise BadArgument(
+            f"factorial: exact must be False, got {exact!r}.", hint="math.factorial is exact, of one number."
+        )
     (n,) = floats("factorial", n)
     return hnp.where(n < 0, 0, gamma(hnp.where(n < 0, 0, n) + 1)).astype(n.dtype)
 

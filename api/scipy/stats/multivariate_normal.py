@@ -21,7 +21,10 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
     Raises: BadArgument: ``allow_singular`` is given, since the covariance must have an inverse.
     """
     if allow_singular is not None:
-        raise BadArgument("multivariate_normal.logpdf: allow_singular must be None: the covariance needs an inverse.")
+        raise BadArgument(
+            f"multivariate_normal.logpdf: allow_singular must be None, got {allow_singular!r}.",
+            hint="the covariance needs an inverse.",
+        )
     dtype = hnp.result_type(x, mean, cov, float)
     x, mean, cov = (hnp.asarray(v).astype(dtype) for v in (x, mean, cov))
     if not mean.ndim:

@@ -155,7 +155,10 @@ def schur(
            [0., 3.]], dtype=float64)
     """
     if sort_eig_vals or select_callable is not None:
-        raise BadArgument("schur: eigenvalues cannot be sorted.")
+        raise BadArgument(
+            f"schur: sort_eig_vals must be False and select_callable None, got {sort_eig_vals!r}, {select_callable!r}.",
+            hint="eigenvalues have the order in which LAPACK finds them.",
+        )
     return tuple(perform(shared(Schur, bool(compute_schur_vectors)), as_array(x)))
 
 

@@ -192,7 +192,10 @@ def conv_transpose(
     rank = len(x.type.shape)
     if dimension_numbers is None:
         if rank not in _BY_RANK:
-            raise BadArgument(f"conv_transpose: dimension_numbers are needed for operands such as {x.type}.")
+            raise BadArgument(
+                f"conv_transpose: dimension_numbers must be given unless the rank is one of "
+                f"{', '.join(map(str, sorted(_BY_RANK)))}, got {x.type}."
+            )
         dimension_numbers = _BY_RANK[rank]
     numbers = canonical_specs(conv_dimension_numbers(x.type.shape, y.type.shape, dimension_numbers), rank)
     strides = integers("conv_transpose", "strides", strides, 1)

@@ -117,7 +117,8 @@ def window_of(
 ) -> Window:
     """The windows over an array of this shape; None: strides and dilations are 1.
 
-    Raises: BadArgument: something is no sequence of positive integers, or has not one for each dimension.
+    Raises: BadArgument: something is no sequence of integers. ShapeMismatch: a number is not positive, or there is
+        not one for each dimension.
     """
     ones = (1,) * len(shape)
     sizes = integers(name, "window_dimensions", sizes, 1)

@@ -71,7 +71,7 @@ def test_the_number_of_functions_is_limited_and_no_commands_continue():
 
 
 def test_a_program_is_stopped_by_q():
-    with pytest.raises(errors.CallbackError, match="left by q"):
+    with pytest.raises(errors.CallbackError, match="must be continued, got q"):
         session(["q"], inner, 1.0)
 
 
