@@ -98,8 +98,10 @@ def _guard(leaf: Any, x: Array, sharding: Sharding | None) -> None:
     """Log or refuse the explicit transfer of a leaf, as the settings say. Raises: TransferRefused."""
     if not isinstance(leaf, Array):
         check_transfer("host_to_device", str(x.type), explicit=True)
-    elif sharding is not None and x.devices() != sharding.device_set:  # type: ignore[attr-defined]
-        check_transfer("device_to_device", f"{x.type} from {x.devices()} to {sharding.device_set}", explicit=True)  # type: ignore[attr-defined]
+    elif sharding is not None:
+        here, there = x.devices(), sharding.device_set  # type: ignore[attr-defined]
+        if here != there:
+            check_transfer("device_to_device", f"{x.type} from {here} to {there}", explicit=True)
 
 
 def place(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:

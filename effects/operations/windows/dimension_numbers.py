@@ -168,8 +168,6 @@ def transposed_padding(window: int, stride: int, padding: Any) -> tuple[int, int
     return low, total - low
 
 
-
-
 def _taken(shape: Sequence[Any], order: Sequence[int]) -> tuple[Any, ...]:
     return tuple([shape[d] for d in order])
 

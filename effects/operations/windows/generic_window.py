@@ -119,6 +119,7 @@ def reduce_window(
     window = window_of(
         "reduce_window", xs[0].type.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
     )
+
     def body() -> Program:
         return body_of("reduce_window", computation, tree, [x.type.update(shape=()) for x in xs])
 
