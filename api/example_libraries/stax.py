@@ -84,7 +84,12 @@ def GeneralConv(
     dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None,
     padding: Any = "VALID", W_init: Any = None, b_init: Any = _SMALL,
 ) -> Layer:  # fmt: skip
-    """A convolution and a bias; ``dimension_numbers`` as ``("NHWC", "HWIO", "NHWC")``."""
+    """A convolution and a bias; ``dimension_numbers`` as ``("NHWC", "HWIO", "NHWC")``.
+
+    >>> init, _ = GeneralConv(("NHWC", "HWIO", "NHWC"), 8, (3, 3))
+    >>> init(random.key(0), (-1, 28, 28, 1))[0]
+    (-1, 26, 26, 8)
+    """
     return _convolution(False, dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init)
 
 
@@ -92,7 +97,12 @@ def GeneralConvTranspose(
     dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None,
     padding: Any = "VALID", W_init: Any = None, b_init: Any = _SMALL,
 ) -> Layer:  # fmt: skip
-    """A transposed convolution and a bias; ``dimension_numbers`` as ``("NHWC", "HWIO", "NHWC")``."""
+    """A transposed convolution and a bias; ``dimension_numbers`` as ``("NHWC", "HWIO", "NHWC")``.
+
+    >>> init, _ = GeneralConvTranspose(("NHWC", "HWIO", "NHWC"), 8, (3, 3))
+    >>> init(random.key(0), (-1, 28, 28, 1))[0]
+    (-1, 30, 30, 8)
+    """
     return _convolution(True, dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init)
 
 
@@ -105,7 +115,12 @@ def BatchNorm(
     axis: Any = (0, 1, 2), epsilon: float = 1e-5, center: bool = True, scale: bool = True, beta_init: Any = zeros,
     gamma_init: Any = ones,
 ) -> Layer:  # fmt: skip
-    """``gamma (x - mean) / sqrt(var + epsilon) + beta``, the moments over ``axis``."""
+    """``gamma (x - mean) / sqrt(var + epsilon) + beta``, the moments over ``axis``.
+
+    >>> _, apply = BatchNorm(axis=0, epsilon=0.0)
+    >>> apply((np.zeros(1), np.ones(1)), np.array([[1.0], [3.0]])).tolist()
+    [[-1.0], [1.0]]
+    """
     axes = (axis,) if np.ndim(axis) == 0 else tuple(axis)
 
     def init(rng: Any, input_shape: Shape) -> Any:
@@ -128,7 +143,12 @@ def _same_shape(rng: Any, input_shape: Shape) -> Any:
 
 
 def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
-    """The layer ``fun(x, **fun_kwargs)`` without parameters, whose result has the shape of ``x``."""
+    """The layer ``fun(x, **fun_kwargs)`` without parameters, whose result has the shape of ``x``.
+
+    >>> _, apply = elementwise(lax.neg)
+    >>> apply((), 2.0).tolist()
+    -2.0
+    """
     return _same_shape, lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs)
 
 
@@ -179,7 +199,12 @@ Identity: Layer = (_same_shape, lambda params, inputs, **kwargs: inputs)
 
 
 def FanOut(num: int) -> Layer:
-    """The input, ``num`` times."""
+    """The input, ``num`` times.
+
+    >>> _, apply = FanOut(2)
+    >>> apply((), 3)
+    [3, 3]
+    """
     return (lambda rng, shape: ([shape] * num, ())), (lambda params, inputs, **kwargs: [inputs] * num)
 
 
@@ -187,7 +212,12 @@ FanInSum: Layer = ((lambda rng, shapes: (shapes[0], ())), (lambda params, inputs
 
 
 def FanInConcat(axis: int = -1) -> Layer:
-    """The inputs, joined along an axis."""
+    """The inputs, joined along an axis.
+
+    >>> init, _ = FanInConcat()
+    >>> init(None, [(-1, 2), (-1, 3)])[0]
+    (-1, 5)
+    """
 
     def init(rng: Any, input_shapes: Sequence[Shape]) -> Any:
         at = axis % len(input_shapes[0])
@@ -249,7 +279,12 @@ def serial(*layers: Layer) -> Layer:
 
 
 def parallel(*layers: Layer) -> Layer:
-    """Each layer on its own input: a sequence of inputs, as ``FanOut`` gives it, to a list of results."""
+    """Each layer on its own input: a sequence of inputs, as ``FanOut`` gives it, to a list of results.
+
+    >>> _, apply = parallel(Identity, Relu)
+    >>> [y.tolist() for y in apply([(), ()], [np.array([-1.0]), np.array([-1.0])])]
+    [[-1.0], [0.0]]
+    """
 
     def init(rng: Any, input_shapes: Sequence[Any]) -> Any:
         if len(input_shapes) != len(layers):
@@ -266,7 +301,12 @@ def parallel(*layers: Layer) -> Layer:
 
 
 def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
-    """The layer ``make_layer(input_shape)``, made when the shape is known."""
+    """The layer ``make_layer(input_shape)``, made when the shape is known.
+
+    >>> init, _ = shape_dependent(lambda shape: Dense(shape[-1]))
+    >>> init(random.key(0), (-1, 4))[0]
+    (-1, 4)
+    """
 
     def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
         shape = [x.shape for x in inputs] if isinstance(inputs, (list, tuple)) else inputs.shape

@@ -100,6 +100,11 @@ def ragged_dot_general(
     DTypeMismatch: ``group_sizes`` are no integers.
 
     Source: Gale et al., MegaBlocks: efficient sparse training with mixture-of-experts (2022).
+
+    >>> from handlax.numpy import array, ones
+    >>> numbers = RaggedDotDimensionNumbers((((1,), (0,)), ((), ())), (1,), ())
+    >>> ragged_dot_general(array([[1.0, 2.0, 3.0]]), ones((3, 1)), array([1, 2]), numbers).tolist()
+    [[[1.0]], [[5.0]]]
     """
     no_sharding("ragged_dot_general", out_sharding)
     x, y, sizes = as_array(lhs), as_array(rhs), as_array(group_sizes)

@@ -190,7 +190,13 @@ def fftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = No
 
 
 def ifftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
-    """The inverse of ``fftn``."""
+    """The inverse of ``fftn``: ``ifftn(fftn(a)) == a``.
+
+    >>> from handlax.numpy import array
+    >>> ifftn(array([[4.0, 0.0], [0.0, 0.0]]))
+    Array([[1.+0.j, 1.+0.j],
+           [1.+0.j, 1.+0.j]], dtype=complex64)
+    """
     return _transform("ifftn", FftType.IFFT, a, s, axes, norm)
 
 
@@ -205,7 +211,15 @@ def rfftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = N
 
 
 def irfftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
-    """The inverse of ``rfftn``: ``ifft`` along all of the axes but the last, then ``irfft`` along that."""
+    """The inverse of ``rfftn``: ``irfftn(rfftn(a), a.shape) == a``.
+
+    ``ifft`` along all of the axes but the last, then ``irfft`` along that.
+
+    >>> from handlax.numpy import array
+    >>> irfftn(rfftn(array([[1.0, 2.0], [3.0, 4.0]])))
+    Array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
     return _transform("irfftn", FftType.IRFFT, a, s, axes, norm)
 
 
@@ -220,17 +234,35 @@ def fft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1),
 
 
 def ifft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
-    """The inverse of ``fft2``."""
+    """The inverse of ``fft2``: ``ifft2(fft2(a)) == a``.
+
+    >>> from handlax.numpy import array
+    >>> ifft2(array([[4.0, 0.0], [0.0, 0.0]]))
+    Array([[1.+0.j, 1.+0.j],
+           [1.+0.j, 1.+0.j]], dtype=complex64)
+    """
     return _along_two("ifft2", FftType.IFFT, a, s, axes, norm)
 
 
 def rfft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
-    """``rfftn`` along two axes."""
+    """``rfftn`` along two axes.
+
+    >>> from handlax.numpy import ones
+    >>> rfft2(ones((2, 2)))
+    Array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex64)
+    """
     return _along_two("rfft2", FftType.RFFT, a, s, axes, norm)
 
 
 def irfft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
-    """The inverse of ``rfft2``."""
+    """The inverse of ``rfft2``: ``irfft2(rfft2(a), a.shape[-2:]) == a``.
+
+    >>> from handlax.numpy import array
+    >>> irfft2(rfft2(array([[1.0, 2.0], [3.0, 4.0]])))
+    Array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
     return _along_two("irfft2", FftType.IRFFT, a, s, axes, norm)
 
 

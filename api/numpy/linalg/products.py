@@ -72,12 +72,23 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
 
 
 def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """``numpy.matmul``. Source: the array API standard, ``linalg.matmul``."""
+    """``matmul(x, y) == x @ y``: ``numpy.matmul``. Source: the array API standard, ``linalg.matmul``.
+
+    >>> from handlax.numpy import array
+    >>> matmul(array([[1, 2], [3, 4]]), array([1, 1]))
+    Array([3, 7], dtype=int32)
+    """
     return matrix_products.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def matrix_transpose(x: Any, /) -> Any:
-    """The last two dimensions exchanged. Source: the array API standard, ``matrix_transpose``."""
+    """The last two dimensions exchanged. Source: the array API standard, ``matrix_transpose``.
+
+    >>> from handlax.numpy import array
+    >>> matrix_transpose(array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     return shape_manipulation.matrix_transpose(x)
 
 
@@ -101,14 +112,26 @@ def tensordot(
     x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None, preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:  # fmt: skip
-    """``numpy.tensordot``. Source: the array API standard, ``linalg.tensordot``."""
+    """Products summed over the last dimensions of one and the first of the other: ``numpy.tensordot``.
+
+    Source: the array API standard, ``linalg.tensordot``.
+
+    >>> from handlax.numpy import array
+    >>> tensordot(array([[1, 2], [3, 4]]), array([[1, 1], [1, 0]]))
+    Array(6, dtype=int32)
+    """
     return matrix_products.tensordot(
         x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type, out_sharding=out_sharding
     )
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """``numpy.vecdot``. Source: the array API standard, ``linalg.vecdot``."""
+    """``vecdot(x, y) == (conj(x) * y).sum(axis)``: ``numpy.vecdot``. Source: the array API standard, ``linalg.vecdot``.
+
+    >>> from handlax.numpy import array
+    >>> vecdot(array([1j, 2]), array([1j, 3]))
+    Array(7.+0.j, dtype=complex64)
+    """
     return matrix_products.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
 
 
@@ -117,6 +140,10 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """The vector product along an axis of size 3. Source: the array API standard, ``linalg.cross``.
 
     Raises: ShapeMismatch: vectors have another size.
+
+    >>> from handlax.numpy import array
+    >>> cross(array([1, 0, 0]), array([0, 1, 0]))
+    Array([0, 0, 1], dtype=int32)
     """
     x, y = array_of(x1), array_of(x2)
     for v in (x, y):
@@ -127,11 +154,21 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 @eager_program
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
-    """The diagonals of matrices, the last two dimensions. Source: the array API standard, ``linalg.diagonal``."""
+    """The diagonals of matrices, the last two dimensions. Source: the array API standard, ``linalg.diagonal``.
+
+    >>> from handlax.numpy import array
+    >>> diagonal(array([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int32)
+    """
     return building_matrices.diagonal(x, offset, -2, -1)
 
 
 @eager_program
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
-    """The sums of the diagonals of matrices, the last two dimensions. Source: the array API standard, ``trace``."""
+    """The sums of the diagonals of matrices, the last two dimensions. Source: the array API standard, ``trace``.
+
+    >>> from handlax.numpy import array
+    >>> trace(array([[1, 2], [3, 4]]))
+    Array(5, dtype=int32)
+    """
     return matrix_products.trace(x, offset, -2, -1, dtype)

@@ -51,7 +51,17 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
 def cho_factor(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Any, bool]:
-    """What ``cho_solve`` takes: the Cholesky factor, and whether it is the lower one."""
+    """The Cholesky factor of a positive definite matrix, and whether it is the lower one, as ``cho_solve`` takes them.
+
+        a @ cho_solve(cho_factor(a), b) == b
+
+    Source: SciPy, ``linalg.cho_factor``.
+
+    >>> from handlax.numpy import array
+    >>> cho_factor(array([[4.0, 2.0], [2.0, 5.0]]))
+    (Array([[2., 1.],
+           [0., 2.]], dtype=float32), False)
+    """
     return cholesky(a, lower), lower
 
 
@@ -79,7 +89,17 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
 
 
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
-    """What ``lu_solve`` takes: both factors in one matrix, and the exchanges of rows. Source: SciPy."""
+    """Both factors of elimination in one matrix, and the exchanges of rows, as ``lu_solve`` takes them.
+
+        a @ lu_solve(lu_factor(a), b) == b
+
+    Source: SciPy, ``linalg.lu_factor``.
+
+    >>> from handlax.numpy import array
+    >>> lu_factor(array([[1.0, 2.0], [4.0, 4.0]]))
+    (Array([[4.  , 4.  ],
+           [0.25, 1.  ]], dtype=float32), Array([1, 1], dtype=int32))
+    """
     factors, pivots, _ = _lu(matrices("lu_factor", a))
     return factors, pivots
 
@@ -151,7 +171,16 @@ def svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False, check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Any:  # fmt: skip
-    """Singular values and their vectors: ``numpy.linalg.svd`` as a tuple. Source: SciPy, ``linalg.svd``."""
+    """Singular values and their vectors, ``U, s, Vh``: ``numpy.linalg.svd`` as a tuple.
+
+        a == (U * s) @ Vh        without full_matrices
+
+    Source: SciPy, ``linalg.svd``.
+
+    >>> from handlax.numpy import array
+    >>> svd(array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
+    Array([4., 3.], dtype=float32)
+    """
     found = decompositions.svd(a, full_matrices, compute_uv)
     return tuple(found) if compute_uv else found
 
@@ -290,6 +319,11 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
     One pair of complex eigenvalues after the other is turned apart, from the last.
     Raises: ShapeMismatch: matrices that are not square, or of several sizes. Source: SciPy, ``linalg.rsf2csf``.
+
+    >>> from handlax.numpy import array, eye
+    >>> rsf2csf(array([[0.0, -1.0], [1.0, 0.0]]), eye(2))[0].round(4)
+    Array([[0.+1.j, 0.+0.j],
+           [0.+0.j, 0.-1.j]], dtype=complex64)
     """
     t, z = (matrices("rsf2csf", x, square=True) for x in (T, Z))
     if t.shape[-1] != z.shape[-1]:

@@ -23,12 +23,23 @@ __all__ = ["cho_solve", "det", "inv", "lu_solve", "solve", "solve_sylvester", "s
 
 
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """The inverses of square matrices: ``numpy.linalg.inv``. Source: SciPy, ``linalg.inv``."""
+    """The inverses of square matrices, ``a @ inv(a) == eye(n)``: ``numpy.linalg.inv``. Source: SciPy, ``linalg.inv``.
+
+    >>> from handlax.numpy import array
+    >>> inv(array([[2.0, 0.0], [0.0, 4.0]]))
+    Array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
+    """
     return solutions.inv(a)
 
 
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """The determinants of square matrices: ``numpy.linalg.det``. Source: SciPy, ``linalg.det``."""
+    """The determinants of square matrices, ``det(a @ b) == det(a) * det(b)``: ``numpy.linalg.det``. Source: SciPy.
+
+    >>> from handlax.numpy import array
+    >>> det(array([[2.0, 1.0], [0.0, 4.0]]))
+    Array(8., dtype=float32)
+    """
     return solutions.det(a)
 
 

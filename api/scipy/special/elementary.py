@@ -34,13 +34,22 @@ def xlogy(x: Any, y: Any) -> Any:
 
 @analytic(lambda z, x, y: hnp.log1p(y), lambda z, x, y: _at_zero(x, y, x / (1 + y)), complex=True)
 def xlog1py(x: Any, y: Any) -> Any:
-    """``x * log(1 + y)``, and 0 where ``x`` is 0 and ``y`` a number."""
+    """``x * log(1 + y)``, and 0 where ``x`` is 0 and ``y`` a number.
+
+    >>> xlog1py(0.0, -1.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
     return _at_zero(x, y, x * hnp.log1p(y))
 
 
 @analytic(lambda y, x: -1 - hnp.log(x))
 def entr(x: Any) -> Any:
-    """``-x * log(x)``: 0 at 0, and -inf below."""
+    """``-x * log(x)``: 0 at 0, and -inf below.
+
+    >>> from handlax.numpy import array
+    >>> entr(array([-1.0, 1.0]))
+    Array([-inf,  -0.], dtype=float32)
+    """
     return hnp.where(x < 0, -hnp.inf, -xlogy(x, hnp.where(x < 0, 1, x)))
 
 
@@ -65,13 +74,23 @@ def _gap(u: Any) -> Any:
 
 @analytic(lambda y, p, q: _log_ratio(p, q) + 1, lambda y, p, q: -p / q)
 def rel_entr(p: Any, q: Any) -> Any:
-    """``p * log(p / q)``: 0 where ``p`` is 0 and ``q`` not negative, infinite outside of the domain."""
+    """``p * log(p / q)``: 0 where ``p`` is 0 and ``q`` not negative, infinite outside of the domain.
+
+    >>> from handlax.numpy import array
+    >>> rel_entr(array([2.0, 0.0, 1.0]), array([2.0, 1.0, 0.0]))
+    Array([ 0.,  0., inf], dtype=float32)
+    """
     return _divergence(p, q, p * _log_ratio(p, q), 0)
 
 
 @analytic(lambda y, p, q: _log_ratio(p, q), lambda y, p, q: 1 - p / q)
 def kl_div(p: Any, q: Any) -> Any:
-    """``p * log(p / q) - p + q``, exact near its zeros: ``q`` where ``p`` is 0, infinite outside of the domain."""
+    """``p * log(p / q) - p + q``, exact near its zeros: ``q`` where ``p`` is 0, infinite outside of the domain.
+
+    >>> from handlax.numpy import array
+    >>> kl_div(array([2.0, 0.0, 1.0]), array([2.0, 3.0, 0.0]))
+    Array([ 0.,  3., inf], dtype=float32)
+    """
     near = hnp.abs(q - p) < 0.3 * p
     y = hnp.where(near, p * _gap(hnp.where(near, (q - p) / hnp.where(near, p, 1), 0)), p * hnp.log(p / q) - p + q)
     return _divergence(p, q, y, q)
@@ -119,7 +138,11 @@ def _power_slope(log_x: Any, power: Any) -> Any:
     lambda y, x, lmbda: hnp.exp((lmbda - 1) * hnp.log(x)), lambda y, x, lmbda: _power_slope(hnp.log(x), lmbda)
 )  # fmt: skip
 def boxcox(x: Any, lmbda: Any) -> Any:
-    """``(x**lmbda - 1) / lmbda``, and ``log(x)`` where ``lmbda`` is 0: the transformation of Box and Cox."""
+    """``(x**lmbda - 1) / lmbda``, and ``log(x)`` where ``lmbda`` is 0: the transformation of Box and Cox.
+
+    >>> boxcox(3.0, 2.0)
+    Array(4., dtype=float32, weak_type=True)
+    """
     return _power(hnp.log(x), lmbda)
 
 
@@ -127,7 +150,11 @@ def boxcox(x: Any, lmbda: Any) -> Any:
     lambda y, x, lmbda: hnp.exp((lmbda - 1) * hnp.log1p(x)), lambda y, x, lmbda: _power_slope(hnp.log1p(x), lmbda)
 )  # fmt: skip
 def boxcox1p(x: Any, lmbda: Any) -> Any:
-    """``boxcox(1 + x, lmbda)``, exact for small ``x``."""
+    """``boxcox(1 + x, lmbda)``, exact for small ``x``.
+
+    >>> boxcox1p(2.0, 2.0)
+    Array(4., dtype=float32, weak_type=True)
+    """
     return _power(hnp.log1p(x), lmbda)
 
 
@@ -141,5 +168,10 @@ def softmax(x: Any, /, *, axis: Any = None) -> Any:
 
 
 def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
-    """``log(softmax(x))``, without overflow."""
+    """``log(softmax(x))``, without overflow.
+
+    >>> from handlax.numpy import array
+    >>> log_softmax(array([1000.0, 0.0]))
+    Array([    0., -1000.], dtype=float32)
+    """
     return nn.log_softmax(hnp.asarray(x), axis)

@@ -32,12 +32,21 @@ def gammaln(x: Any) -> Any:
 
 
 def digamma(x: Any) -> Any:
-    """The derivative of ``gammaln``."""
+    """The derivative of ``gammaln``: ``digamma(x + 1) == digamma(x) + 1 / x``.
+
+    >>> from handlax.numpy import array
+    >>> digamma(array([1.0, 2.0])).round(4)
+    Array([-0.5772,  0.4228], dtype=float32)
+    """
     return operations.digamma(*floats("digamma", x))
 
 
 def polygamma(n: Any, x: Any) -> Any:
-    """The ``n``-th derivative of ``digamma``. Raises: NotDifferentiable: a derivative by ``n``."""
+    """The ``n``-th derivative of ``digamma``. Raises: NotDifferentiable: a derivative by ``n``.
+
+    >>> polygamma(1, 1.0).round(4)
+    Array(1.6449, dtype=float32, weak_type=True)
+    """
     return operations.polygamma(*floats("polygamma", n, x))
 
 
@@ -51,7 +60,11 @@ def gammainc(a: Any, x: Any) -> Any:
 
 
 def gammaincc(a: Any, x: Any) -> Any:
-    """``1 - gammainc(a, x)``, exact where that is small."""
+    """``1 - gammainc(a, x)``, exact where that is small.
+
+    >>> gammaincc(1.0, 0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
     return operations.igammac(*floats("gammaincc", a, x))
 
 
@@ -59,6 +72,9 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     """The integral of ``t**(a-1) * (1-t)**(b-1)`` from 0 to ``x``, over ``beta(a, b)``.
 
     Raises: NotDifferentiable: a derivative by ``a`` or ``b``.
+
+    >>> betainc(1.0, 1.0, 0.25).round(4)
+    Array(0.25, dtype=float32, weak_type=True)
     """
     return operations.betainc(*floats("betainc", a, b, x))
 
@@ -174,6 +190,10 @@ def loggamma(x: Any) -> Any:
     """The logarithm of the gamma function that is real above 0 and continuous but for a cut along the negative axis.
 
     Real numbers below 0 give NaN.
+
+    >>> from handlax.numpy import array
+    >>> loggamma(array([1.0, 2.0, -1.0])).round(4)
+    Array([ 0.,  0., nan], dtype=float32)
     """
     x = inexact(x)
     if is_complex(x.type.dtype):
@@ -235,6 +255,9 @@ def multigammaln(a: Any, d: Any) -> Any:
     It is ``d (d-1)/4 log(pi)`` plus the sum of ``gammaln(a - j/2)`` for j from 0 to ``d - 1``.
 
     Raises: BadArgument: ``d`` is negative.
+
+    >>> multigammaln(3.0, 1).round(4)
+    Array(0.6931, dtype=float32, weak_type=True)
     """
     if d < 0:
         raise BadArgument(f"multigammaln: the size must not be negative, got {d}.")
@@ -250,6 +273,10 @@ def factorial(n: Any, exact: bool = False) -> Any:
     """``gamma(n + 1)``, and 0 for negative ``n``.
 
     Raises: BadArgument: ``exact``, as integers of any size are no arrays.
+
+    >>> from handlax.numpy import array
+    >>> factorial(array([-1.0, 0.0, 4.0]))
+    Array([ 0.,  1., 24.], dtype=float32)
     """
     if exact:
         raise BadArgument(

@@ -24,12 +24,20 @@ EULER = float(np.euler_gamma)
 
 
 def i0e(x: Any) -> Any:
-    """``exp(-abs(x)) * i0(x)``."""
+    """``exp(-abs(x)) * i0(x)``.
+
+    >>> i0e(0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
     return bessel_i0e(*floats("i0e", x))
 
 
 def i1e(x: Any) -> Any:
-    """``exp(-abs(x)) * i1(x)``."""
+    """``exp(-abs(x)) * i1(x)``.
+
+    >>> i1e(0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
     return bessel_i1e(*floats("i1e", x))
 
 
@@ -46,7 +54,11 @@ def i0(x: Any) -> Any:
 
 @free_promotion
 def i1(x: Any) -> Any:
-    """The modified Bessel function of the first kind of order 1."""
+    """The modified Bessel function of the first kind of order 1.
+
+    >>> i1(0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
     (x,) = floats("i1", x)
     return hnp.exp(hnp.abs(x)) * bessel_i1e(x)
 
@@ -208,6 +220,9 @@ def sici(x: Any) -> tuple[Any, Any]:
     """``(Si, Ci)``, the integrals of sine and cosine: of ``sin(t) / t`` from 0, and of ``cos(t) / t`` from infinity.
 
     Ci is even: below 0 it is the real part.
+
+    >>> sici(0.0)
+    (Array(0., dtype=float32, weak_type=True), Array(-inf, dtype=float32, weak_type=True))
     """
     return _sine_integral(x), _cosine_integral(x)
 
@@ -271,5 +286,9 @@ def _fresnel_cosine(x: Any) -> Any:
 
 
 def fresnel(x: Any) -> tuple[Any, Any]:
-    """``(S, C)``, Fresnel's integrals of ``sin(pi * t**2 / 2)`` and ``cos(pi * t**2 / 2)`` from 0 to ``x``."""
+    """``(S, C)``, Fresnel's integrals of ``sin(pi * t**2 / 2)`` and ``cos(pi * t**2 / 2)`` from 0 to ``x``.
+
+    >>> fresnel(float("inf"))
+    (Array(0.5, dtype=float32, weak_type=True), Array(0.5, dtype=float32, weak_type=True))
+    """
     return _fresnel_sine(x), _fresnel_cosine(x)

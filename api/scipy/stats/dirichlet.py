@@ -16,6 +16,10 @@ def logpdf(x: Any, alpha: Any) -> Any:
     """The logarithm of the density of the probabilities along the first axis of ``x``; -inf if they do not sum to 1.
 
     Shapes: ``alpha: f[k]``, ``x: f[k, *s]``, or ``f[k-1, *s]`` without the last one, gives ``f[*s]``.
+
+    >>> from handlax.numpy import array
+    >>> logpdf(array([0.25, 0.75]), array([1.0, 1.0])).round(4)
+    Array(0., dtype=float32)
     """
     alpha = hnp.asarray(alpha)
     if alpha.ndim != 1:
@@ -32,5 +36,10 @@ def logpdf(x: Any, alpha: Any) -> Any:
 
 
 def pdf(x: Any, alpha: Any) -> Any:
-    """``exp(logpdf(x, alpha))``."""
+    """``exp(logpdf(x, alpha))``.
+
+    >>> from handlax.numpy import array
+    >>> pdf(array([0.25, 0.75]), array([1.0, 1.0])).round(4)
+    Array(1., dtype=float32)
+    """
     return hnp.exp(logpdf(x, alpha))

@@ -12,7 +12,12 @@ from ..special.formulas import free_promotion
 
 @free_promotion
 def logpmf(x: Any, n: Any, p: Any) -> Any:
-    """The logarithm of the probability of the numbers along the last axis; -inf if they do not sum to ``n``."""
+    """The logarithm of the probability of the numbers along the last axis; -inf if they do not sum to ``n``.
+
+    >>> from handlax.numpy import array
+    >>> logpmf(array([2, 0]), 2, array([1.0, 0.0])).round(4)
+    Array(0., dtype=float32)
+    """
     x, n = hnp.asarray(x), hnp.asarray(n)
     right = hnp.all(x >= 0, axis=-1) & (x.sum(-1) == n)
     counts, p = inexact_together("multinomial.logpmf", x, p)
@@ -21,5 +26,10 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
 
 
 def pmf(x: Any, n: Any, p: Any) -> Any:
-    """``exp(logpmf(x, n, p))``."""
+    """``exp(logpmf(x, n, p))``.
+
+    >>> from handlax.numpy import array
+    >>> pmf(array([1, 1]), 2, array([0.5, 0.5])).round(4)
+    Array(0.5, dtype=float32)
+    """
     return hnp.exp(logpmf(x, n, p))

@@ -19,6 +19,10 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
     is a multiple of the identity; with ``mean`` of rank 0 all are numbers, and ``x`` an array of them.
 
     Raises: BadArgument: ``allow_singular`` is given, since the covariance must have an inverse.
+
+    >>> from handlax.numpy import array, eye
+    >>> logpdf(array([0.0, 0.0]), array([0.0, 0.0]), eye(2)).round(4)
+    Array(-1.8379, dtype=float32)
     """
     if allow_singular is not None:
         raise BadArgument(
@@ -47,5 +51,10 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
 
 
 def pdf(x: Any, mean: Any, cov: Any) -> Any:
-    """``exp(logpdf(x, mean, cov))``."""
+    """``exp(logpdf(x, mean, cov))``.
+
+    >>> from handlax.numpy import array, eye
+    >>> pdf(array([0.0, 1.0]), array([0.0, 0.0]), eye(2)).round(4)
+    Array(0.0965, dtype=float32)
+    """
     return hnp.exp(logpdf(x, mean, cov))

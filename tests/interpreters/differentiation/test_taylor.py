@@ -126,3 +126,8 @@ def test_effects_are_performed_once_and_refused_where_they_have_a_derivative():
 def test_series_that_do_not_fit_are_refused(series, error, words):
     with pytest.raises(error, match=words):
         jet(lambda x, y: x * y, (1.0, 2.0), series)
+
+
+def test_an_unknown_keyword_is_refused():
+    with pytest.raises(TypeError, match="factorial_scale"):
+        jet(np.sin, (1.0,), ([1.0],), factorial_scale=False)

@@ -88,3 +88,9 @@ def test_rotations_between_times():
     np.testing.assert_allclose(Slerp.init(times, ours)(at).as_matrix(), expected, atol=1e-12)
     with pytest.raises(errors.ShapeMismatch, match="one for each time"):
         Slerp.init(times[:2], ours)
+
+
+@pytest.mark.parametrize("use", [len, lambda rotation: rotation[0]])
+def test_a_single_rotation_is_no_sequence(use):
+    with pytest.raises(errors.BadCall, match=r"got a single one, f64\[4\]"):
+        use(Rotation.from_quat(np.array([0.0, 0.0, 0.0, 1.0])))
