@@ -118,7 +118,7 @@ class Distribution:
 
 def type_of(x: Any) -> ArrayType:
     """The type of a parameter, which may be a type already."""
-    return x if type(x) is ArrayType else as_array(x).type
+    return x if isinstance(x, ArrayType) else as_array(x).type
 
 
 def _lead(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:

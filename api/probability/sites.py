@@ -62,7 +62,7 @@ class Sample(Keyed):
     def result_type(op, *leaves):
         parts = op.parts(leaves)
         if parts.value is not None:
-            return parts.value if type(parts.value) is ArrayType else parts.value.type
+            return parts.value if isinstance(parts.value, ArrayType) else parts.value.type
         return parts.dist.value_type(op.shape)
 
     def jvp(op, primals, tangents):

@@ -68,7 +68,7 @@ class Array:
 
     @property
     def nbytes(self) -> int:
-        return self.type.nbytes
+        return read(self.type.nbytes)[0] if self.type.ragged else self.type.nbytes
 
     @property
     def itemsize(self) -> int:
@@ -566,7 +566,7 @@ def perform(op: Any, *operands: Any) -> Any:
     if not op.effectful:
         return y
     tree = op.result_tree(*[x.type for x in operands])
-    if tree is None or type(tree) is ArrayType:  # the most frequent trees, without a call
+    if tree is None or isinstance(tree, ArrayType):  # the most frequent trees, without a call
         return y[0] if y else None
     return pytrees.unflatten(pytrees.structure(tree), y)
 
@@ -595,5 +595,5 @@ def type_of(x: Any) -> ArrayType:
     if isinstance(x, np.ndarray):
         return array_type(x.shape, dtypes.canonicalize_dtype(x.dtype))
     said = getattr(x, "type", None)
-    return said if type(said) is ArrayType else as_array(x).type
+    return said if isinstance(said, ArrayType) else as_array(x).type
 

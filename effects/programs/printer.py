@@ -29,7 +29,7 @@ from ..core.operation import Operation, text_name
 from ..trees.frozen_tree import Frozen
 from ..trees.structure import LEAF, TreeDef
 from ..types import dtypes
-from ..types.array_type import ArrayType
+from ..types.array_type import ArrayType, SymbolicType
 from ..types.extent import Extent
 from .equations import Steps
 from .literals import IN_PLACE, array_text, number_text, real_text
@@ -359,7 +359,7 @@ WRITERS[tuple] = _tuple
 WRITERS[frozenset] = _set
 WRITERS[range] = lambda printer, r: f"range({r.start}, {r.stop}, {r.step})"
 WRITERS[Extent] = lambda printer, value: str(value)
-WRITERS[ArrayType] = lambda printer, value: str(value)
+WRITERS[ArrayType] = WRITERS[SymbolicType] = lambda printer, value: str(value)
 WRITERS[TreeDef] = _tree
 WRITERS[Frozen] = _frozen
 _BY_BASE: tuple[tuple[Any, Callable[[Printer, Any], str]], ...] = (

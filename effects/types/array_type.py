@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ class ArrayType(ImmutableObject, Sized):
     (f32[3], True)
     """
 
-    __slots__ = ("shape", "dtype", "weak", "varying", "size", "nbytes", "ragged", "__weakref__")
+    __slots__ = ("shape", "dtype", "weak", "varying", "size", "nbytes", "__weakref__")
     _guard = ("types", "t.update(shape=..., dtype=...) makes another one.")
     shape: Shape
     dtype: Any
@@ -34,7 +34,7 @@ class ArrayType(ImmutableObject, Sized):
     varying: frozenset[tuple[Hashable, int]]
     size: int
     nbytes: int
-    ragged: bool  # whether a size is an extent
+    ragged: ClassVar[bool] = False  # whether a size is an extent
 
     def __new__(
         cls, shape: Sequence[int], dtype: Any, weak: bool = False, *, weak_type: bool = False
@@ -101,6 +101,29 @@ class ArrayType(ImmutableObject, Sized):
         return array_type, (self.shape, self.dtype, self.weak, self.varying)
 
 
+class SymbolicType(ArrayType):
+    """The type of an array of which a size is an extent. The package reads its extents, a user lengths: ``read``."""
+
+    __slots__ = ()
+    ragged = True
+
+    @property
+    def shape(self) -> Any:  # type: ignore[override]
+        return read(*_SHAPE(self))
+
+    @property
+    def size(self) -> Any:  # type: ignore[override]
+        return read(_SIZE(self))[0]
+
+    @property
+    def nbytes(self) -> Any:  # type: ignore[override]
+        return read(_NBYTES(self))[0]
+
+    def extents(self) -> list[Any]:
+        return [*read(*extents_in(_SHAPE(self)))]
+
+
+_SHAPE, _SIZE, _NBYTES = [ArrayType.__dict__[name].__get__ for name in ("shape", "size", "nbytes")]
 INVARIANT: frozenset[tuple[Hashable, int]] = frozenset()
 _SETTERS = tuple([setter(ArrayType, name) for name in ArrayType.__slots__ if name != "__weakref__"])
 _INTERNED: dict[tuple[Any, ...], ArrayType] = {}
@@ -116,14 +139,13 @@ def array_type(
         return found
     if not isinstance(dtype, np.dtype | ExtendedDType):
         dtype = np.dtype(dtype)
-    new: ArrayType = object.__new__(ArrayType)
     sizes = tuple([as_size(size) if isinstance(size, SYMBOLIC) else int(size) for size in shape])
+    new: ArrayType = object.__new__(SymbolicType if Extent in map(type, sizes) else ArrayType)
     size = prod(sizes)
-    nbytes, ragged = size * int(dtype.itemsize), Extent in map(type, sizes)
-    for assign, value in zip(_SETTERS, (sizes, dtype, bool(weak), varying, size, nbytes, ragged)):
+    for assign, value in zip(_SETTERS, (sizes, dtype, bool(weak), varying, size, size * int(dtype.itemsize))):
         assign(new, value)
     # setdefault: two threads that create the same type get one object
-    new = _INTERNED.setdefault((new.shape, new.dtype, new.weak, varying), new)
+    new = _INTERNED.setdefault((sizes, new.dtype, new.weak, varying), new)
     for listener in _LISTENERS:
         listener(new)
     return new
@@ -149,12 +171,12 @@ class OfArrayType:
 
     @property
     def size(self) -> int:
-        return self.aval.size
+        return read(self.aval.size)[0] if self.aval.ragged else self.aval.size
 
 
 def as_array_type(declared: Any) -> ArrayType:
     """The array type that anything with ``shape`` and ``dtype`` describes: a ``ShapeDtypeStruct``, an array."""
-    if type(declared) is ArrayType:
+    if isinstance(declared, ArrayType):
         return declared
     weak = getattr(declared, "weak_type", False)
     return array_type(tuple(declared.shape), declared.dtype, weak)

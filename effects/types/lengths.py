@@ -141,4 +141,6 @@ def _owner(number: int) -> Run | None:
 
 
 def _bound(size: Any, homes: dict[int, Run]) -> Any:
-    return Length(size, {n: homes[n] for n in sorted(size.lengths) if n in homes}) if type(size) is Extent else size
+    """A size as a length of these lanes; an extent of none of them, outside of lanes, is itself."""
+    own = {n: homes[n] for n in sorted(size.lengths) if n in homes} if type(size) is Extent else {}
+    return Length(size, own) if own else size

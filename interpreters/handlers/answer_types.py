@@ -51,7 +51,7 @@ class AnswerTyped(Operation):
                 f"{self.name}: its result type is not resolved, the field like is None.",
                 hint="perform it by its public function, or by perform_typed(op).",
             )
-        return self.like if type(self.like) is ArrayType else self.like.thaw()
+        return self.like if isinstance(self.like, ArrayType) else self.like.thaw()
 
 
 def typed(op: Any, *operands: Any) -> Any:
@@ -98,7 +98,7 @@ def _clause(run: Run, op: Operation) -> Any:
 def _like(op: Any, answer: Any) -> Any:
     """The effect with the types of an answer in its field ``like``."""
     types = pytrees.map(lambda x: as_array(x).type, answer)
-    like = types if type(types) is ArrayType else pytrees.freeze(types)
+    like = types if isinstance(types, ArrayType) else pytrees.freeze(types)
     return type(op)(*[like if name == "like" else getattr(op, name) for name in op._names])
 
 

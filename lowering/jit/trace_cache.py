@@ -226,7 +226,7 @@ def leaf_types(leaves: Sequence[Any], names: Callable[[int], str], name: str) ->
     types = []
     for i, x in enumerate(leaves):
         try:
-            types.append(x.type if isinstance(x, Array) or type(getattr(x, "type", None)) is ArrayType else type_of(x))
+            types.append(x.type if isinstance(x, Array) else type_of(x))
         except NotAnArray:
             raise NotAnArray(
                 f"{name}: arguments must be arrays or numbers, got {type(x).__name__} for {names(i)}.",

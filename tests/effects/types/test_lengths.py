@@ -7,7 +7,9 @@ import pytest
 import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
+from handlax.effects.types.array_type import OfArrayType
 from handlax.effects.types.extent import Extent, length
+from handlax.effects.types.lengths import Length
 from handlax.errors import EscapedBox
 
 R = hx.ragged_axis
@@ -22,6 +24,25 @@ def left(size=lambda row: row.shape[0], x=X):
     return found[0]
 
 
+class Described(OfArrayType):
+    def __init__(self, aval):
+        self.aval = aval
+
+
+def ruled(row):
+    """A length that an operation's rule read of the type of an operand."""
+    seen = []
+
+    @hx.operation
+    class Seen:
+        def result_type(op, x):
+            seen.append(x.shape[0])
+            return x
+
+    hx.make_program(lambda r: hx.perform(Seen(), r))(row)
+    return seen[0]
+
+
 READ = {
     "shape": lambda row: row.shape[0],
     "size": lambda row: row.size,
@@ -29,6 +50,16 @@ READ = {
     "size of a function": lambda row: hnp.size(row, 0),
     "NumPy's shape": lambda row: np.shape(row)[0],
     "of an abstract value": lambda row: hx.eval_shape(lambda r: r, row).shape[0],
+    "shape of a type": lambda row: row.type.shape[0],
+    "size of a type": lambda row: row.type.size,
+    "extents of a type": lambda row: row.type.extents()[0],
+    "shape of the type of": lambda row: hx.typeof(row).shape[0],
+    "shape of an aval": lambda row: row.aval.shape[0],
+    "bytes": lambda row: row.nbytes,
+    "bytes of a type": lambda row: row.aval.nbytes,
+    "size of an abstract value": lambda row: hx.eval_shape(lambda r: r, row).size,
+    "size of a user's base": lambda row: Described(row.type).size,
+    "in a user's rule": lambda row: ruled(row),
     "computed": lambda row: 2 * row.shape[0] + 1,
     "quotient": lambda row: divmod(row.shape[0], 2)[0],
     "of a part": lambda row: row[1:].shape[0],
@@ -178,4 +209,5 @@ def test_the_package_sees_extents():
             return x
 
     hx.vmap(lambda row: (hx.make_jaxpr(lambda r: hx.perform(Seen(r.shape[0]), r))(row), row.sum())[1], R)(X)
-    assert [type(n) for n in seen] == [Extent, Extent] and seen[0] is seen[1]
+    size, read = seen
+    assert type(size) is Extent and type(read) is Length and read.held is size  # a rule of the user reads as the user
