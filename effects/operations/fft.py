@@ -50,7 +50,6 @@ _MOST = 3  # XLA transforms up to three dimensions at once
 class Fft(OnLastAxes):
     kind: FftType
     lengths: tuple[int, ...]
-    last_axes = property(lambda op: len(op.lengths))
     dtypes = _REALS | COMPLEX
     workload = "fourier"
 
@@ -72,6 +71,10 @@ class Fft(OnLastAxes):
         if op.kind is FftType.IRFFT:
             return x.update(shape=(*outer, *op.lengths), dtype=to_real(x.dtype), weak=False)
         return x.update(weak=False)
+
+    @property
+    def last_axes(op):  # type: ignore[override]
+        return len(op.lengths)
 
     def evaluate(op, x):
         if 0 in op.lengths:  # a sum of no elements

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...effects.base.deep_calls import on_deep_stack
+from ...effects.base.lazy_module import LazyModule
 from ...effects.control.callbacks import Callback
 from ...effects.core.arrays import Array, ConcreteArray
 from ...effects.core.columns import LOWER, ElementwiseLowering
@@ -23,7 +24,6 @@ from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import ExtendedDType, float4_e2m1fn, float32, is_integer, to_real
 from ...interpreters.core.record import record
 from ..xla.host_callbacks import HostCall
-from ..xla.lazy import LazyModule
 from ..xla.stablehlo_types import ELEMENT, dense, storage, tensor
 from .foreign_calls import foreign_call_text
 from .host_calls import host_call

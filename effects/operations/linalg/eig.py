@@ -21,8 +21,8 @@ from ..elementwise.complex_parts import conj, imag, real
 from ..elementwise.conversion import convert
 from ..foundations.shapes import full, reduce_sum
 from ..manipulation.creation import broadcasted_iota
+from ..manipulation.last_axes import EachMatrix
 from ..reductions.reductions import argmax
-from .each_matrix import EachMatrix
 from .eigh import eigen_flops
 from .lapack import Routine, each_or_nan, info_type, or_nan, scipy_lapack, succeeded
 from .lu import Lu, lu_solve

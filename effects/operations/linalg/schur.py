@@ -13,7 +13,7 @@ from ...core.arrays import as_array
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
 from ...types.dtypes import is_complex, to_real
-from .each_matrix import EachMatrix
+from ..manipulation.last_axes import EachMatrix
 from .eigh import eigen_flops
 from .lapack import Routine, each_or_nan, info_type, or_nan, scipy_lapack, succeeded
 from .matrices import LAPACK, check_matrices

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from ...base.stack import perform
 from ...core.operation import Operation
+from ...types.array_type import ArrayType
 from .slicing import axis_at, lane_count
 
 
@@ -18,13 +20,20 @@ class OnLastAxes(Operation):
     """
 
     __slots__ = ()
-
-    @property
-    def last_axes(self) -> int:
-        return 2
+    last_axes = 2
 
     def batch(op: Any, dims: tuple[int | None, ...], *xs: Any) -> tuple[Any, Any]:
         """The same operation, lanes at the front."""
         size = lane_count(xs, dims)
         y = perform(op, *[axis_at(x, d, 0, size) for x, d in zip(xs, dims)])
         return y, (0,) * len(y) if op.multiple_results else 0
+
+
+class EachMatrix(OnLastAxes):
+    """An operation that SciPy has for one matrix alone, and NumPy has not; its workload is the number of matrices."""
+
+    __slots__ = ()
+    workload = "stack of matrices"
+
+    def workload_size(self, x: ArrayType, *others: ArrayType) -> int:
+        return prod(x.shape[:-2])
