@@ -340,7 +340,10 @@ _KnownDevices.of = devices
 _BodyTransforms.record, _BodyTransforms.jvp, _BodyTransforms.batch = _record, jvp_program, batch_program
 _InstalledLogs.log = lambda value, name: _later("library").sow(value, name, tag="logs of backward rules")
 _InstalledLogs.collect = lambda pull: _later("library").call_and_reap(pull, tag="logs of backward rules")
-_RAGGED.load = lambda: _import_module(".interpreters.ragged.container_map", __name__)
+_RAGGED.load = lambda: [
+    _import_module(f".interpreters.ragged.{part}_rules", __name__)
+    for part in ("indexing", "loop", "mixing", "part", "random", "row")
+]
 _InstalledPage.page = lambda program: _import_module(".interpreters.inspection.draw", __name__).page_of(program)
 _eager.install()
 for _module, _names in _DECLARED.items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 import handlax
-from handlax.effects.core.columns import COLUMNS
+from handlax.effects.core.columns import COLUMNS, LinearIn
 from handlax.effects.core.operation import OPERATIONS, Operation
 
 STANDARD_RULES = ("linear", "multilinear", "zero", "per_operand", "data_movement")
@@ -18,6 +18,8 @@ def families() -> dict[str, list[type[Operation]]]:
     """The operations of the library by the file that defines them."""
     for name in handlax.__all__:  # some are imported at first access
         getattr(handlax, name)
+    for column in COLUMNS.values():
+        column.complete()
     by_family: dict[str, list[type[Operation]]] = defaultdict(list)
     for kind in {id(kind): kind for kind in OPERATIONS.values()}.values():
         package, _, family = kind.__module__.rpartition(".")
@@ -31,8 +33,10 @@ def cell(kind: type[Operation], column: str) -> str:
     written = COLUMNS[column].cell(kind)
     if written is None:
         return "exempt" if column in kind.exempt else ""
+    if type(written) is LinearIn:
+        return repr(written)
     name = getattr(written, "__name__", "")
-    return name if name in STANDARD_RULES or name.startswith("linear_in") else "rule"
+    return name if name in STANDARD_RULES else "rule"
 
 
 def table(kinds: list[type[Operation]]) -> list[str]:

@@ -8,6 +8,7 @@ that cell. The cells of the built-in columns have these signatures:
     jvp(op, primals, tangents) -> (y, dy)               None is the symbolic zero
     transpose(op, ct, *operands, wrt) -> cotangent      linear operands come as their types
     lower(op, emit, *values) -> value
+    jet(op, series, count) -> series                    series[i]: terms of operand i, (x,) if it has no others
     collective(op, axis, size, dims, *xs) -> (y, dim)   an operation that names a mapped axis, at that axis
     ragged(op, run, types, *operands) -> results        lanes whose lengths differ; ``types`` are those of the results
     flops(op, operands, results) -> int                 operations on numbers, from the types of operands and results
@@ -104,6 +105,7 @@ class Column:
         """The column itself, with all cells that the package has for it. The handler calls it, and who asks by name."""
         if self.load is not None:
             self.load()
+            self.load = None
         return self
 
     @property
@@ -293,26 +295,36 @@ def multilinear(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) ->
     return y, dy
 
 
-def linear_in(*positions: int) -> Callable[..., Any]:
-    """Linear in the tuple of the operands at these positions; the others are indices, masks and the like."""
+class LinearIn:
+    """The rule of an operation that is linear in the tuple of the operands at these positions."""
 
-    def rule(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    __slots__ = ("positions",)
+
+    def __init__(self, positions: tuple[int, ...]):
+        self.positions = positions
+
+    def __call__(self, op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
         y = perform(op, *primals)
-        if all(tangents[i] is None for i in positions if i < len(tangents)):
+        if all(tangents[i] is None for i in self.positions if i < len(tangents)):
             return y, None
         operands = list(primals)
-        for i in positions:
+        for i in self.positions:
             if i < len(operands):
                 operands[i] = zeros_like(primals[i]) if tangents[i] is None else tangents[i]
         return y, perform(op, *operands)
 
-    rule.__qualname__ = f"linear_in{positions}"
-    return rule
+    def __repr__(self) -> str:
+        return f"linear_in({', '.join(map(str, self.positions))})"
+
+
+def linear_in(*positions: int) -> Callable[..., Any]:
+    """Linear in the tuple of the operands at these positions; the others are indices, masks and the like."""
+    return LinearIn(positions)
 
 
 def is_linear(cell: Any) -> bool:
     """Whether a cell of ``jvp`` says that the operation is linear in all operands together, or in some of them."""
-    return cell is linear or getattr(cell, "__qualname__", "").startswith("linear_in")
+    return cell is linear or type(cell) is LinearIn
 
 
 def zero(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:

@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...effects.base.source_locations import Site
-from ...effects.base.stack import STACK
+from ...effects.base.stack import STACK, Run
 from ...effects.core.arrays import Box
 from ...effects.core.columns import JET, JVP, add_tangents, is_linear, multilinear, zero, zeros_like
 from ...effects.core.operation import Operation
-from ...effects.operations.elementwise.arithmetic import Div, div, like, mul, neg, sub
+from ...effects.operations.elementwise.arithmetic import div, like, mul
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
 from ..core.body_transform import BodyTransformer, cross
@@ -48,7 +48,13 @@ class Jet(BodyTransformer):
     """A run of Taylor mode: it answers operations that have a box of it as operand. A mark is a number of terms."""
 
     __slots__ = ("known",)
-    known: dict[Any, Any]  # series computed for the operation that is answered: rules ask for them again and again
+    # the series computed for the operation that is answered, else None. Rules ask for the same ones again: each for its
+    # own result, of a lower order, and those that name one another, as sin and cos do, 2^order times in all
+    known: dict[Any, Any] | None
+
+    def __init__(self, outer: Run, label: str, site: Any = None):
+        super().__init__(outer, label, site)
+        self.known = None
 
     def key(self) -> str:
         return "jet"
@@ -100,21 +106,22 @@ class Jet(BodyTransformer):
         cell = self.cell
         site = cell.site
         cell.site = site or self.labelled_site()
-        first = not hasattr(self, "known")
-        if first:
+        outermost = self.known is None
+        if self.known is None:
             self.known = {}
+        known = self.known
         try:
             entry = (op, tuple([id(x) for x in operands]))
-            if entry not in self.known:  # with the operands, so that their identities stay theirs
+            if entry not in known:  # with the operands, so that their identities stay theirs
                 found = self.by_rule(op, operands)
                 if op.effectful:
                     return found
-                self.known[entry] = found, operands
-            return self.known[entry][0]
+                known[entry] = found, operands
+            return known[entry][0]
         finally:
             cell.site = site
-            if first:
-                del self.known
+            if outermost:
+                self.known = None
 
     def by_rule(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         """The answer by the rule for the kind of the operation's derivative."""
@@ -209,17 +216,3 @@ def _products(op: Operation, series: Sequence[Series], count: int) -> Series:
             term = _perform(op, [x[i] for x, i in zip(series, orders)])
             totals[k] = term if totals[k] is None else add_tangents(totals[k], term)
     return tuple(totals)
-
-
-@JET.rule(Div)
-def _(op: Any, series: Sequence[Series], count: int) -> Series:
-    """z y = x: each term of z from those before it."""
-    x, y = series
-    z: list[Any] = []
-    for k in range(count):
-        rest = x[k] if k < len(x) else None
-        for j in range(1, min(k + 1, len(y))):
-            product = mul(y[j], z[k - j])
-            rest = neg(product) if rest is None else sub(rest, product)
-        z.append(_perform(op, (rest, y[0])))
-    return tuple(z)

@@ -32,12 +32,9 @@ from ...effects.trees import pytrees
 from ...effects.types.extent import as_size, extents_in
 from ..batching.batch import Batch
 from ..batching.mapped_axes import dimension, flat_arguments, stacked
-from . import indexing_rules, loop_rules, mixing_rules, part_rules, random_rules, row_rules
 from .lane_by_lane import LaneByLane
 from .lane_lengths import INT32, RaggedLanes, Segments
 from .ragged_batch import RaggedBatch
-
-RULES = (indexing_rules, loop_rules, mixing_rules, part_rules, random_rules, row_rules)  # the column `ragged`
 
 
 def new_lanes(new_run: Callable[..., Batch], axis_name: Any, site: Any) -> Callable[..., Batch]:

@@ -451,6 +451,7 @@ class RaggedBatch(Batch):
         if not self.size and is_pure(op):
             types = op.as_results(result_type(op, tuple([x.type for x in operands])))
             return op.from_results([self.of_no_lanes(t) for t in types])
+        RAGGED.complete()
         if op.bodied:
             if RAGGED.has(type(op)):
                 return RAGGED.find(type(op))(op, self, None, *operands)

@@ -129,9 +129,22 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     return _product(x, y)
 
 
+def _jet_quotient(op, series, count):
+    """z y = x: each term of z from those before it."""
+    x, y = series
+    z: list[Any] = []
+    for k in range(count):
+        rest = x[k] if k < len(x) else None
+        for j in range(1, min(k + 1, len(y))):
+            product = mul(y[j], z[k - j])
+            rest = neg(product) if rest is None else sub(rest, product)
+        z.append(perform(op, rest, y[0]))
+    return tuple(z)
+
+
 Div = elementwise(
     "div", NUMERIC, _divide, arity=2,
-    jvp=_jvp_quotient,
+    jvp=_jvp_quotient, jet=_jet_quotient,
     transpose=lambda op, ct, x, y: unbroadcast(div(ct, y), x), lower="divide",
     workload="division", doc="``z[i] = x[i] / y[i]``; of integers towards zero, and -1 where ``y[i] == 0``.",
 )  # fmt: skip

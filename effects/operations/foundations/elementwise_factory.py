@@ -130,6 +130,7 @@ def elementwise(
     transpose: Callable[..., Any] | None = None,
     lower: Any,
     flops: Any = None,
+    jet: Callable[..., Any] | None = None,
     workload: str = "arithmetic",
     exempt: dict[str, str] | None = None,
     doc: str | None = None,
@@ -145,6 +146,7 @@ def elementwise(
             ``(*operands, dx, out)`` that gives its term in the tangent sum; None for an operand without a derivative.
         lower: the name of a StableHLO or CHLO operation, or a function ``(op, emit, *values)``.
         flops: a cost rule of ``columns``; one operation per element of the result by default.
+        jet: the Taylor series of the result from those of the operands, where it is cheaper than by the derivative.
         workload: the kind of computation; eager execution chooses between NumPy and XLA by the sizes measured for it.
     """
     class_name = "".join(part.capitalize() for part in name.split("_"))
@@ -161,7 +163,7 @@ def elementwise(
     kind.result_dtype = staticmethod(result) if result is not None else None  # type: ignore[attr-defined]
     kind.__dataclass_fields__ = {}  # type: ignore[attr-defined]
     register_operation_name(kind)
-    own = {"evaluate": evaluate, "jvp": jvp, "lower": lower, "transpose": transpose, "flops": flops}
+    own = {"evaluate": evaluate, "jvp": jvp, "lower": lower, "transpose": transpose, "flops": flops, "jet": jet}
     for column, cell in {**Elementwise.family_cells, **own}.items():
         if cell is not None:
             columns.COLUMNS[column].rule(kind)(cell)

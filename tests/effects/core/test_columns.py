@@ -4,6 +4,8 @@ import runpy
 from pathlib import Path
 
 import numpy as np
+from helpers.new_process import in_new_process
+from helpers.package_source import PACKAGE, module_name
 
 from handlax.effects.core import columns
 from handlax.effects.core.operation import OPERATIONS, explain_rules, operation
@@ -56,3 +58,35 @@ def test_the_matrix_has_a_row_for_every_operation_of_the_library():
         if kind.__module__.startswith("handlax."):
             assert f"| `{kind.name}`" in text
     assert f"| `{Neg.name}` | rule | rule | linear |" in text
+
+
+CELLS = """
+import importlib
+import handlax as hx
+from handlax.effects.core.columns import COLUMNS
+from handlax.effects.programs.operation_names import every_operation
+
+kinds = every_operation()
+cells = lambda: {(name, kind): getattr(hx.columns, name).cell(kind) for name in COLUMNS for kind in kinds}
+before = cells()
+for module in MODULES:
+    importlib.import_module(module)
+after = cells()
+print(len(kinds) > 200, [key for key in before if after[key] is not before[key]])
+"""
+
+
+def test_no_cell_depends_on_what_is_imported():
+    """The columns of an operation, asked for by name, are whole as soon as handlax is imported."""
+    modules = [module_name(file) for file in PACKAGE if not file.stem.startswith("__")]
+    assert in_new_process(CELLS.replace("MODULES", repr(modules))) == "True []"
+
+
+def test_a_rule_is_linear_by_what_it_is_and_not_by_its_name():
+    def linear_in_name(op, primals, tangents):
+        return primals[0], tangents[0]
+
+    linear_in_name.__qualname__ = "linear_in_name"
+    assert columns.is_linear(columns.linear) and columns.is_linear(columns.linear_in(0, 2))
+    assert not columns.is_linear(linear_in_name) and not columns.is_linear(columns.multilinear)
+    assert columns.where_written(columns.linear_in(0, 2)) == "linear_in(0, 2)"
