@@ -336,7 +336,7 @@ WITHOUT = {
         conjugate cos cosh corrcoef count_nonzero cov cumprod cumsum cumulative_prod cumulative_sum deg2rad degrees
         exp exp2 expm1 fabs fix floor frexp i0 imag invert isfinite isinf isnan isneginf isposinf iscomplex isreal
         lexsort log log10 log1p log2 logical_not mean median modf nancumprod nancumsum nanargmax nanargmin nanmean
-        nanmedian negative packbits partition poly polyder positive ptp rad2deg radians real reciprocal rint round
+        nanmedian negative packbits partition poly polyder positive ptp rad2deg radians real reciprocal rint roots round
         sign signbit sin sinc sinh sort sort_complex spacing sqrt square tan tanh top_k trace trunc unpackbits vander
         lax: abs acos acosh approx_max_k approx_min_k argmax argmin asin asinh atan atanh bessel_i0e bessel_i1e
         bitwise_not cbrt ceil clz conj cos cosh cumlogsumexp cummax cummin cumprod cumsum digamma erf erf_inv erfc exp
@@ -374,7 +374,7 @@ WITHOUT = {
         lax: dtype empty
     """,
     "its operands have a rank of at least 1": """
-        numpy: concat concatenate convolve correlate cross matmul matvec vecdot vecmat
+        numpy: concat concatenate convolve correlate cross matmul matvec polyfit vecdot vecmat
         lax: batch_matmul concatenate conv conv_general_dilated conv_general_dilated_local conv_general_dilated_patches
             conv_transpose conv_with_general_padding dot dot_general dynamic_update_slice_in_dim fft ragged_dot
             ragged_dot_general scaled_dot sort_key_val stack
@@ -411,7 +411,6 @@ WITHOUT = {
         kaiming_uniform lecun_normal lecun_uniform ones orthogonal xavier_normal xavier_uniform zeros
         random: PRNGKey bernoulli binomial bits categorical cauchy choice clone exponential fold_in geometric gumbel key
         key_data key_dtype key_impl laplace logistic maxwell normal multinomial orthogonal
-        permutation poisson rademacher split
-        wrap_key_data
+        permutation poisson rademacher split wrap_key_data
     """,
 }
