@@ -36,7 +36,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     Raises: RankMismatch: ``p`` is no vector. BadArgument: leading zeros of traced values are to be dropped.
 
     >>> from handlax.numpy import array
-    >>> roots(array([1.0, 0.0, 4.0])).imag
+    >>> roots(array([1.0, 0.0, 4.0])).imag.round(3)
     Array([ 2., -2.], dtype=float32)
     """
     x = inexact(array_of(p))

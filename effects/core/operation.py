@@ -485,7 +485,7 @@ def explain_rules(op: type[Operation] | Operation) -> str:
     Raises: BadArgument: ``op`` is no operation.
 
     >>> print(explain_rules(operation(type("Nothing", (), {"exempt": {"jvp": "it has no operand"}}))))
-    Nothing (nothing) of handlax.effects.core.operation
+    Nothing (nothing) of ...
       jvp          none: it has no operand
     """
     kind = op if isinstance(op, type) else type(op)
