@@ -86,7 +86,10 @@ LARGE = [
     Call("fft", lambda np, x: np.fft.fft(x), _vectors(1)),
     Call("rfft", lambda np, x: np.fft.rfft(x), _vectors(1)),
     Call("matmul", lambda np, x, y: np.matmul(x, y), _matrices(False, False)),
+    Call("solve", lambda np, x, y: np.linalg.solve(x, y), _matrices(False, True)),
+    Call("inv", lambda np, x: np.linalg.inv(x), _matrices()),
     Call("cholesky", lambda np, x: np.linalg.cholesky(x), _matrices()),
+    Call("qr", lambda np, x: np.linalg.qr(x), _matrices()),
 ]  # fmt: skip
 
 
