@@ -9,7 +9,6 @@ size that is not known; ``apply(params, inputs, **kwargs)`` gives the result, an
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -106,9 +105,40 @@ def GeneralConvTranspose(
     return _convolution(True, dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init)
 
 
-Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
-Conv1DTranspose = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))
-ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC"))
+def Conv(
+    out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID",
+    W_init: Any = None, b_init: Any = _SMALL,
+) -> Layer:  # fmt: skip
+    """``GeneralConv`` of images, whose channels come last.
+
+    >>> Conv(4, (3, 3))[0](random.key(0), (-1, 8, 8, 2))[0]
+    (-1, 6, 6, 4)
+    """
+    return GeneralConv(("NHWC", "HWIO", "NHWC"), out_chan, filter_shape, strides, padding, W_init, b_init)
+
+
+def Conv1DTranspose(
+    out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID",
+    W_init: Any = None, b_init: Any = _SMALL,
+) -> Layer:  # fmt: skip
+    """``GeneralConvTranspose`` of sequences, whose channels come last.
+
+    >>> Conv1DTranspose(4, (3,))[0](random.key(0), (-1, 8, 2))[0]
+    (-1, 10, 4)
+    """
+    return GeneralConvTranspose(("NHC", "HIO", "NHC"), out_chan, filter_shape, strides, padding, W_init, b_init)
+
+
+def ConvTranspose(
+    out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID",
+    W_init: Any = None, b_init: Any = _SMALL,
+) -> Layer:  # fmt: skip
+    """``GeneralConvTranspose`` of images, whose channels come last.
+
+    >>> ConvTranspose(4, (3, 3))[0](random.key(0), (-1, 8, 8, 2))[0]
+    (-1, 10, 10, 4)
+    """
+    return GeneralConvTranspose(("NHWC", "HWIO", "NHWC"), out_chan, filter_shape, strides, padding, W_init, b_init)
 
 
 def BatchNorm(
