@@ -47,7 +47,7 @@ def eager_program(function: F) -> F:
         if found is None:
             return function(*args, **kwargs)
         if found is _MISSING or found is _ONCE:
-            return _called(key, found is _ONCE, function, args, kwargs)
+            return _called(key, found is _ONCE, function, args, kwargs, arrays)
         program, rebuild = found
         results = BASE.inline(program, arrays)
         return results[0] if rebuild is None else rebuild(results)
@@ -73,23 +73,21 @@ def _read(args: Any, kind: list[Any], arrays: list[Any]) -> bool:
     return True
 
 
-def _called(key: Any, again: bool, function: Any, args: Any, kwargs: Any) -> Any:
+def _called(key: Any, again: bool, function: Any, args: Any, kwargs: Any, arrays: list[Any]) -> Any:
     """The result of a call without a program; the second one finds it, or that there is none."""
     result = function(*args, **kwargs)
     if again:
         _PROGRAMS.entries.pop(key, None)
-    _PROGRAMS.add(key, _recorded(function, args, kwargs) if again else _ONCE)
+    _PROGRAMS.add(key, _recorded(function, args, kwargs, arrays) if again else _ONCE)
     return result
 
 
-def _recorded(function: Any, args: Any, kwargs: Any) -> tuple[Program, Any] | None:
+def _recorded(function: Any, args: Any, kwargs: Any, arrays: list[Any]) -> tuple[Program, Any] | None:
     """The program, and what makes the function's result of its results; None: the result, if it is one array.
 
     None in place of both: the function reads values, raises, warns, or performs what cannot be inlined.
     """
     recorder = Record(BASE, "")
-    arrays: list[Any] = []
-    _read((*args, *kwargs.values()), [], arrays)
     token = NO_WARNINGS.set(True)
     try:
         with inside(recorder):

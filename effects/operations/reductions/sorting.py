@@ -63,11 +63,9 @@ def _ordered_bits(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Unsigned integers in the order of 32-bit numbers: zeros are equal, NaN is the largest, all NaN are equal."""
     if x.dtype.kind == "u":
         return x
-    sign = np.uint32(1 << 31)
-    if x.dtype.kind == "i":
-        return np.bitwise_xor(x.view(np.uint32), sign)
-    bits = np.where(np.isnan(x), np.float32(np.nan), x + np.float32(0)).view(np.int32)
-    return np.where(bits < 0, ~bits, bits).view(np.uint32) ^ np.where(bits < 0, np.uint32(0), sign)
+    if x.dtype.kind == "f":
+        x = np.where(np.isnan(x), np.float32(np.nan), x + np.float32(0))
+    return total_order(x).view(np.uint32) ^ np.uint32(1 << 31)
 
 
 def _comparisons(op, operands, results):
