@@ -7,12 +7,9 @@ from typing import Any
 
 from .. import numpy as hnp
 from .. import random
-from ..effects.operations.linalg.cholesky import cholesky
-from ..effects.operations.linalg.triangular import triangular_solve
-from ..effects.operations.special.special_functions import lgamma
 from ..effects.trees.registration import register_dataclass
+from ..scipy import special, stats
 from .distribution import UNIT, Distribution
-from .univariate import LOG_2PI, xlogy
 
 
 @register_dataclass
@@ -40,7 +37,7 @@ class Dirichlet(Distribution):
 
     def log_prob(self, x: Any) -> Any:
         a = hnp.asarray(self.concentration, self.float_dtype)
-        return xlogy(a - 1, x).sum(-1) + lgamma(a.sum(-1)) - lgamma(a).sum(-1)
+        return special.xlogy(a - 1, x).sum(-1) + special.gammaln(a.sum(-1)) - special.gammaln(a).sum(-1)
 
 
 @register_dataclass
@@ -66,11 +63,4 @@ class MultivariateNormal(Distribution):
         return random.multivariate_normal(key, self.loc, self.covariance, (*shape, *self.batch_shape), self.dtype)
 
     def log_prob(self, x: Any) -> Any:
-        off = hnp.asarray(x - hnp.asarray(self.loc), self.float_dtype)
-        n = off.shape[-1]
-        factor = cholesky(hnp.asarray(self.covariance, self.float_dtype))
-        shape = hnp.broadcast_shapes(off.shape[:-1], factor.shape[:-2])
-        factors = hnp.broadcast_to(factor, (*shape, n, n))
-        white = triangular_solve(factors, hnp.broadcast_to(off, (*shape, n))[..., None], left_side=True, lower=True)
-        log_volume = hnp.log(hnp.diagonal(factor, axis1=-2, axis2=-1)).sum(-1)
-        return -0.5 * (hnp.square(white[..., 0]).sum(-1) + n * LOG_2PI) - log_volume
+        return stats.multivariate_normal.logpdf(x, self.loc, self.covariance)

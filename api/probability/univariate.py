@@ -9,28 +9,16 @@ from typing import Any
 from .. import nn, random
 from .. import numpy as hnp
 from ..effects.base.errors import BadArgument
-from ..effects.operations.special.special_functions import lgamma
 from ..effects.trees.registration import register_dataclass
 from ..effects.types.dtypes import default_int
+from ..scipy import stats
 from .distribution import COUNTS, POSITIVE, UNIT, Distribution, Support, inside, type_of
 
-LOG_2PI = math.log(2 * math.pi)
 
-
-def xlogy(x: Any, y: Any) -> Any:
-    """``x * log(y)``, and 0 where ``x`` is 0."""
-    zero = x == 0
-    return hnp.where(zero, 0.0, x * hnp.log(hnp.where(zero, 1.0, y)))
-
-
-def _log_beta(a: Any, b: Any) -> Any:
-    return lgamma(a) + lgamma(b) - lgamma(a + b)
-
-
-def _within(support: Support, x: Any, safe: float, density: Any) -> Any:
-    """``density`` of the values in the support, -inf of others; it is called with ``safe`` in place of the latter."""
+def _within(support: Support, x: Any, log_prob: Any) -> Any:
+    """``log_prob`` of the values in the support, to which 0 belongs; -inf of others."""
     good = inside(support, x)
-    return hnp.where(good, density(hnp.where(good, x, safe)), -math.inf)
+    return hnp.where(good, log_prob(hnp.where(good, x, 0)), -math.inf)
 
 
 @register_dataclass
@@ -53,8 +41,7 @@ class Normal(Distribution):
         return self.loc + self.scale * random.normal(key, self.value_type(shape).shape, self.dtype)
 
     def log_prob(self, x: Any) -> Any:
-        off = (x - self.loc) / self.scale
-        return -0.5 * (off * off + LOG_2PI) - hnp.log(self.scale)
+        return stats.norm.logpdf(x, self.loc, self.scale)
 
 
 @register_dataclass
@@ -82,7 +69,7 @@ class Uniform(Distribution):
         return self.low + (hnp.asarray(self.high) - self.low) * u
 
     def log_prob(self, x: Any) -> Any:
-        return hnp.where(inside(self.support, x), -hnp.log(hnp.asarray(self.high) - self.low), -math.inf)
+        return stats.uniform.logpdf(x, self.low, hnp.asarray(self.high) - self.low)
 
 
 class _Choice(Distribution):
@@ -127,10 +114,9 @@ class Bernoulli(_Choice):
 
     def log_prob(self, x: Any) -> Any:
         if self.logits is None:
-            log_prob = lambda x: xlogy(x, self.probs) + xlogy(1 - x, 1 - hnp.asarray(self.probs))
-        else:
-            log_prob = lambda x: nn.log_sigmoid(hnp.where(x == 1, self.logits, -hnp.asarray(self.logits)))
-        return _within(self.support, x, 0, log_prob)
+            return stats.bernoulli.logpmf(x, self.probs)
+        log_prob = lambda x: nn.log_sigmoid(hnp.where(x == 1, self.logits, -hnp.asarray(self.logits)))
+        return _within(self.support, x, log_prob)
 
 
 @register_dataclass
@@ -180,7 +166,7 @@ class Categorical(_Choice):
             at = hnp.broadcast_to(x, shape).astype(default_int())
             return hnp.take_along_axis(table, at[..., None], -1)[..., 0]
 
-        return _within(self.support, x, 0, log_prob)
+        return _within(self.support, x, log_prob)
 
 
 @register_dataclass
@@ -205,9 +191,7 @@ class Beta(Distribution):
         return random.beta(key, self.a, self.b, self.value_type(shape).shape, self.dtype)
 
     def log_prob(self, x: Any) -> Any:
-        a, b = [hnp.broadcast_to(hnp.asarray(c, self.float_dtype), self.batch_shape) for c in (self.a, self.b)]
-        density = lambda x: xlogy(a - 1, x) + xlogy(b - 1, 1 - x) - _log_beta(a, b)
-        return _within(self.support, x, 0.5, density)
+        return stats.beta.logpdf(x, self.a, self.b)
 
 
 @register_dataclass
@@ -231,9 +215,7 @@ class Gamma(Distribution):
         return random.gamma(key, self.concentration, self.value_type(shape).shape, self.dtype) / self.rate
 
     def log_prob(self, x: Any) -> Any:
-        a, rate = hnp.asarray(self.concentration, self.float_dtype), self.rate
-        density = lambda x: a * hnp.log(rate) + xlogy(a - 1, x) - rate * x - lgamma(a)
-        return _within(self.support, x, 1.0, density)
+        return stats.gamma.logpdf(x, self.concentration, scale=1 / hnp.asarray(self.rate))
 
 
 @register_dataclass
@@ -257,11 +239,7 @@ class Poisson(Distribution):
         return random.poisson(key, self.rate, self.value_type(shape).shape, self.dtype)
 
     def log_prob(self, x: Any) -> Any:
-        def log_prob(x: Any) -> Any:
-            k = hnp.asarray(x, self.float_dtype)
-            return xlogy(k, self.rate) - self.rate - lgamma(k + 1)
-
-        return _within(self.support, x, 0, log_prob)
+        return stats.poisson.logpmf(x, self.rate)
 
 
 @register_dataclass
