@@ -17,7 +17,7 @@ from .conversion import convert
 
 
 def _floor_divide(x, y):
-    """NumPy's quotient, and that of infinity by a finite number; of an integer by zero -1, less 1 where x is not 0."""
+    """NumPy's quotient, and that of infinity by a finite number; of an integer by 0 what ``FloorDivide`` says."""
     if x.dtype.kind not in "iu":
         return np.where(np.isinf(x), np.divide(x, y), np.floor_divide(x, y))
     by_zero = y == 0
@@ -72,7 +72,7 @@ def _rest(x: Any, y: Any) -> Any:
 # z = floor(x / y), and x - y floor(x / y)
 FloorDivide = elementwise(
     "floor_divide", INTEGER | FLOATING, wide(_floor_divide), arity=2, lower=_composed(_quotient), workload="division",
-    doc="``z[i] = floor(x[i] / y[i])``; of an integer by 0 -1, less 1 where ``x[i]`` is another sign than 0.",
+    doc="``z[i] = floor(x[i] / y[i])``; by 0 of signed integers -2, or -1 where ``x[i] == 0``, of others the largest.",
 )  # fmt: skip
 Mod = elementwise(
     "mod", INTEGER | FLOATING, wide(np.remainder), arity=2,
