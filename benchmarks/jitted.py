@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from .sides import OURS, THEIRS, Side
 from .timing import Measure, Pair, Plan, Prepare, timed
@@ -12,12 +15,17 @@ Jitted = Callable[[Side], tuple[Any, list[Any]]]  # the jitted function on one s
 
 
 def run_time(jitted: Jitted, check: Callable[[Any, Any], None], samples_per_round: int = 1) -> Measure:
+    """Time of a call until its results are there: calls in flight at once would compete for the cores.
+
+    Programs on several threads have good and bad moments, which a second of samples evens out.
+    """
+
     def make(side: Side) -> Prepare:
         f, args = jitted(side)
-        f(*args)
-        return lambda: lambda: f(*args)
+        side.ready(f(*args))
+        return lambda: lambda: side.ready(f(*args))
 
-    return timed(make, check=check, samples_per_round=samples_per_round)
+    return timed(make, check=check, samples_per_round=samples_per_round, seconds=0.2)
 
 
 def temporary_memory(jitted: Jitted) -> Callable[[Plan], Pair]:
@@ -29,3 +37,22 @@ def temporary_memory(jitted: Jitted) -> Callable[[Plan], Pair]:
         return Pair(*sizes)
 
     return measure
+
+
+@dataclass(frozen=True)
+class OfArray:
+    """A function of one array, or its gradient: of the sum of squares of its values."""
+
+    title: str
+    f: Callable[[Side, Any], Any]
+    data: np.ndarray[Any, Any]
+    differentiate: bool = False
+
+    def __str__(self) -> str:
+        name = f"{self.title}, {self.data.dtype.name}{list(self.data.shape)}"
+        return f"gradient of {name}" if self.differentiate else name
+
+    def jitted(self, side: Side) -> tuple[Any, list[Any]]:
+        f: Any = lambda x: self.f(side, x)
+        g = side.lib.grad(lambda x: (f(x) ** 2).sum()) if self.differentiate else f
+        return side.lib.jit(g), [side.array(self.data)]

@@ -15,6 +15,7 @@ from . import (
     rows_numpy,
     rows_ragged,
     rows_sharded,
+    rows_sorting,
     rows_start,
     rows_trace,
     rows_vocabulary,
@@ -32,7 +33,7 @@ THEMES = {
     "control": rows_control.ROWS + rows_grouped.ROWS,
     "ragged": rows_ragged.ROWS,
     "containers": rows_containers.ROWS,
-    "vocabulary": rows_vocabulary.ROWS + rows_windows.ROWS,
+    "vocabulary": rows_vocabulary.ROWS + rows_sorting.ROWS + rows_windows.ROWS,
     "growth": rows_growth.ROWS,
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .jitted import run_time
+from .jitted import OfArray, run_time
 from .sides import OURS, Side, assert_agree, seeded
 from .timing import Prepare, Row, timed
 
@@ -35,9 +35,13 @@ class Call:
         return self.eager(side) if side is OURS else lambda: lambda: self.f(np, self.data)
 
 
-def agree(ours: Any, theirs: Any) -> None:
+def agree(ours: Any, theirs: Any, rounding: float = 1e-6) -> None:
     """Equal up to rounding of the largest element."""
-    assert_agree(ours, theirs, 1e-4, 1e-6 * float(np.abs(theirs).max()))
+    assert_agree(ours, theirs, 1e-4, rounding * float(np.abs(theirs).max()))
+
+
+def _agree_roughly(ours: Any, theirs: Any) -> None:
+    agree(ours, theirs, 1e-4)
 
 
 def _complex(*shape: int) -> np.ndarray[Any, Any]:
@@ -54,12 +58,22 @@ COMPILED = [
     Call("eigh", lambda np, x: np.linalg.eigh(x)[0], seeded(64, 64)),
     Call("eigvalsh", lambda np, x: np.linalg.eigvalsh(x), seeded(16, 32, 32)),
 ]
+GRADIENTS = [
+    OfArray("rfft", lambda side, x: abs(side.np.fft.rfft(x)), seeded(128, 1024), True),
+    OfArray("irfft", lambda side, x: side.np.fft.irfft(side.np.fft.rfft(x)), seeded(128, 1024), True),
+]
+OF_VECTORS = [
+    OfArray("svd", lambda side, x: side.np.linalg.svd(x, False)[1], seeded(64, 64), True),
+    OfArray("eigh", lambda side, x: side.np.linalg.eigh(x)[1] * side.np.arange(64), seeded(64, 64), True),
+]
 EAGER = [
     *[Call("fft", lambda np, x: np.fft.fft(x), _complex(*shape)) for shape in ((1000,), (10, 1000), (1000, 1000))],
     *[Call("rfft2", lambda np, x: np.fft.rfft2(x), seeded(*shape)) for shape in ((32, 32), (100, 100), (1000, 1000))],
 ]
 ROWS = [
     *[Row(f"compiled {call}", 1.00, run_time(call.jitted, agree, 3)) for call in COMPILED],
+    *[Row(f"compiled {case}", 1.05, run_time(case.jitted, agree, 5)) for case in GRADIENTS],
+    *[Row(f"compiled {case}", 1.05, run_time(case.jitted, _agree_roughly, 5)) for case in OF_VECTORS],
     *[Row(f"eager {call}, beside JAX", 1.50, timed(call.eager, check=agree)) for call in EAGER],
     *[Row(f"eager {call}, beside NumPy", 1.50, timed(call.beside_numpy, check=agree)) for call in EAGER],
 ]

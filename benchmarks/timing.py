@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,12 +81,14 @@ def timed(
     check: Check | None = assert_agree,
     cold: bool = False,
     samples_per_round: int = 9,
+    seconds: float = 0.0,
     part: Part | None = None,
 ) -> Measure:
     """Median time of one call, in microseconds divided by ``per``. ``cold``: every call has a new ``prepare()``.
 
-    ``samples_per_round``: many short samples, so that the median is robust against other processes. ``check`` receives
-    both sides' results. ``part`` is sampled in alternation with the sides (not where ``cold``) and becomes a note.
+    ``samples_per_round``: many short samples, so that the median is robust against other processes; more of them where
+    a round would take less than ``seconds``. ``check`` receives both sides' results. ``part`` is sampled in alternation
+    with the sides (not where ``cold``) and becomes a note.
     """
 
     def measure(plan: Plan) -> Pair:
@@ -102,13 +104,22 @@ def timed(
         samples: list[list[float]] = [[] for _ in timers]
         gc.collect()
         long = cold and min([timer.count for timer in timers]) == 1
-        for i in range(plan.rounds * (1 if long else 2 if cold else samples_per_round)):
+        for i in _numbers(plan.rounds * (1 if long else 2 if cold else samples_per_round), plan.rounds * seconds):
             for which in range(len(timers)) if i % 2 == 0 else reversed(range(len(timers))):
                 samples[which].append(timers[which].once())
         ours, theirs, *rest = [statistics.median(s) * 1e6 / per for s in samples]
         return Pair(ours, theirs, tuple([f"{part.name}: {figure:.3g} us" for figure in rest if part is not None]))
 
     return measure
+
+
+def _numbers(least: int, seconds: float) -> Iterator[int]:
+    """0, 1, 2, ...: so many at least, and until the seconds are over."""
+    end = time.perf_counter() + seconds
+    number = 0
+    while number < least or time.perf_counter() < end:
+        yield number
+        number += 1
 
 
 @dataclass(frozen=True)

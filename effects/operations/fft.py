@@ -15,10 +15,10 @@ from ..core.columns import linear
 from ..core.operation import operation, shared
 from ..types.array_type import array_type
 from ..types.dtypes import COMPLEX, float32, float64, to_complex, to_inexact, to_real
-from .elementwise.arithmetic import div, like, mul
+from .elementwise.arithmetic import div, like, mul, neg
 from .elementwise.bitwise import bitwise_or
 from .elementwise.comparison import eq, select_n
-from .elementwise.complex_parts import conj
+from .elementwise.complex_parts import complex, imag, real
 from .elementwise.conversion import convert
 from .foundations.shapes import broadcast_in_dim, canonical_shape
 from .manipulation.creation import iota
@@ -89,12 +89,12 @@ class Fft(OnLastAxes):
     def transpose(op, ct, x):
         if op.kind not in _REAL:  # a symmetric matrix
             return perform(op, ct)
-        n = prod(op.lengths)
         if op.kind is FftType.RFFT:
-            halves = perform(shared(Fft, FftType.IRFFT, op.lengths), div(conj(ct), _multiplicity(op, ct)))
-            return mul(halves, _number(n, halves))
-        y = conj(perform(shared(Fft, FftType.RFFT, op.lengths), ct))
-        return div(mul(y, _multiplicity(op, y)), _number(n or 1, y))
+            n = _number(prod(op.lengths), to_real(ct.type.dtype))
+            return perform(shared(Fft, FftType.IRFFT, op.lengths), _conjugate(op, ct, n, div(n, like(n, 2))))
+        y = perform(shared(Fft, FftType.RFFT, op.lengths), ct)
+        n = _number(prod(op.lengths) or 1, ct.type.dtype)
+        return _conjugate(op, y, div(like(n, 1), n), div(like(n, 2), n))
 
     def lower(op, emit, x):
         if 0 in op.lengths or 0 in x.type.shape:
@@ -112,18 +112,22 @@ class Fft(OnLastAxes):
         return int((2.5 if op.kind in _REAL else 5) * whole * log2(n)) if n else 0
 
 
-def _number(n: Any, x: Any) -> Any:
-    """A size as a number of the dtype of ``x``."""
-    return convert(as_array(n), x.type.dtype)
+def _number(n: Any, dtype: Any) -> Any:
+    """A size as an array of rank 0."""
+    return convert(as_array(n), dtype)
 
 
-def _multiplicity(op: Fft, half: Any) -> Any:
-    """How often each element of a half spectrum is in the whole one: twice, but for frequency 0 and n / 2, once."""
+def _conjugate(op: Fft, half: Any, once: Any, twice: Any) -> Any:
+    """The conjugate of a half spectrum by weights of rank 0: ``once`` for frequencies 0 and n / 2, else ``twice``.
+
+    The whole spectrum has the elements of these frequencies once, the others and their conjugates.
+    """
     shape, n = half.type.shape, op.lengths[-1]
     k = iota(np.dtype("int32"), shape[-1])
-    alone = bitwise_or(eq(k, like(k, 0)), eq(k + k, convert(as_array(n), k.type.dtype)))
-    two = broadcast_in_dim(like(half, 2), (shape[-1],), ())
-    return broadcast_in_dim(select_n(alone, two, like(half, 1)), shape, (len(shape) - 1,))
+    alone = bitwise_or(eq(k, like(k, 0)), eq(k + k, _number(n, k.type.dtype)))
+    weights = select_n(alone, *[broadcast_in_dim(w, (shape[-1],), ()) for w in (twice, once)])
+    weights = broadcast_in_dim(weights, shape, (len(shape) - 1,))
+    return complex(mul(real(half), weights), neg(mul(imag(half), weights)))
 
 
 def _lower(emit: Any, kind: FftType, lengths: tuple[int, ...], x: Any) -> Any:

@@ -19,8 +19,8 @@ ANY = (((3, 3),), ((2, 4, 2),), ((2, 4),), ((2, 3, 0),))
 # vectors of complex matrices have phases, which LAPACK chooses: their derivatives have tests of their own
 CASES = [
     *[
-        Case(Eigh(lower, vectors, None), (MATRIX,), SQUARE, family)
-        for lower in (False, True) for vectors, family in ((True, REALS), (False, None))
+        Case(Eigh(lower, False, vectors, None), (MATRIX,), SQUARE, family)
+        for lower in (False, True) for vectors, family in ((True, REALS & WIDE), (False, None))
     ],
     *[Case(Svd(False, vectors, None), (MATRIX,), ANY, family) for vectors, family in ((True, REALS), (False, None))],
     *[

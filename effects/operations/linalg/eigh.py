@@ -51,11 +51,12 @@ def eigen_flops(op, operands, results):
     return 9 * operands[0].size * operands[0].shape[-1]
 
 
-# x v = v diag(w), v unitary, w real and ascending: (v, w), or (w,) without vectors; only the lower triangle of x is
-# read, or the upper one; NaN where the iteration does not converge
+# x v = v diag(w), v unitary, w real and ascending: (v, w), or (w,) without vectors; NaN where the iteration does not
+# converge. One triangle of x and of its tangent is read and tells the other, unless both are known to be hermitian
 @operation
 class Eigh(OnLastAxes):
     lower_triangle: bool
+    hermitian: bool
     vectors: bool
     implementation: EighImplementation | None
     multiple_results = True
@@ -78,9 +79,11 @@ class Eigh(OnLastAxes):
     def jvp(op, primals, tangents):
         # dw = the diagonal of v^H dx v; dv = v (f o v^H dx v), f[i, j] = 1 / (w[j] - w[i])
         (x,), (dx,) = primals, tangents
-        v, w = perform(shared(Eigh, op.lower_triangle, True, op.implementation), x)
-        half = halved_diagonal(dx if op.lower_triangle else adjoint(dx))
-        turned = product(add(half, adjoint(half)), v)
+        v, w = perform(shared(Eigh, op.lower_triangle, op.hermitian, True, op.implementation), x)
+        if not op.hermitian:
+            half = halved_diagonal(dx if op.lower_triangle else adjoint(dx))
+            dx = add(half, adjoint(half))
+        turned = product(dx, v)
         if not op.vectors:
             return (w,), (real_part(conjugate_dot(v, turned)),)
         inner = product(adjoint(v), turned)
@@ -160,7 +163,8 @@ def eigh(
     x = as_array(x)
     check_matrices("eigh", x.type, square=True)
     n = x.shape[-1]
-    v, w = perform(shared(Eigh, bool(lower), True, implementation), hermitian_part(x) if symmetrize_input else x)
+    x = hermitian_part(x) if symmetrize_input else x
+    v, w = perform(shared(Eigh, bool(lower), bool(symmetrize_input), True, implementation), x)
     start, end = subset("eigh", subset_by_index, n)
     if end - start == n:
         return v, w
@@ -175,4 +179,5 @@ def eigvalsh(x: Any, lower: bool = True, symmetrize_input: bool = True) -> Any:
     """
     x = as_array(x)
     check_matrices("eigh", x.type, square=True)
-    return perform(shared(Eigh, bool(lower), False, None), hermitian_part(x) if symmetrize_input else x)[0]
+    x = hermitian_part(x) if symmetrize_input else x
+    return perform(shared(Eigh, bool(lower), bool(symmetrize_input), False, None), x)[0]

@@ -145,8 +145,8 @@ def _scanned(combine: Combine) -> Callable[..., Any]:
     """The jvp rule: the scan by ``combine`` of pairs of primal and tangent."""
 
     def rule(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-        pair = [*primals, *tangents]
-        return perform(op, *primals), prefixes(combine, pair, op.axis, op.reverse)[1]
+        y, dy = prefixes(combine, [*primals, *tangents], op.axis, op.reverse)
+        return y, dy
 
     return rule
 
@@ -196,14 +196,13 @@ class Cumprod(Cumulative):
         return emit.wide(x, lambda x: _lower(op, emit, x, 1, lambda a, b: [emit.binary("multiply", a, b)]))
 
 
-def _extreme(choose: Callable[[Any, Any], Any]) -> Combine:
-    """The chosen one of two pairs of primal and tangent; the mean of both tangents where primals are equal."""
+def _extreme(choose: Callable[[Any, Any], Any], better: Callable[[Any, Any], Any]) -> Combine:
+    """The better one of two pairs of primal and tangent; the mean of both tangents where primals are equal."""
 
     def combine(left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
         (a, da), (b, db) = left, right
-        c = choose(a, b)
-        half = scalar(0.5, c.type.dtype, c.type.weak)
-        return c, select_n(eq(a, c), db, select_n(eq(b, c), da, mul(add(da, db), half)))
+        mean = mul(add(da, db), scalar(0.5, da.type.dtype, da.type.weak))
+        return choose(a, b), select_n(eq(a, b), select_n(better(a, b), db, da), mean)
 
     return combine
 
@@ -224,7 +223,7 @@ class Cummax(Cumulative):
     dtypes = ANY | FOUR_BITS
 
     evaluate = in_bytes(_running_extreme(np.maximum, True))
-    jvp = _scanned(_extreme(comparison.max))
+    jvp = _scanned(_extreme(comparison.max, comparison.gt))
 
     def lower(op, emit, x):
         return _lower_extreme(op, emit, x, "maximum", lowest(x.type.dtype), comparison.max)
@@ -238,22 +237,17 @@ class Cummin(Cumulative):
     dtypes = ANY | FOUR_BITS
 
     evaluate = in_bytes(_running_extreme(np.minimum, False))
-    jvp = _scanned(_extreme(comparison.min))
+    jvp = _scanned(_extreme(comparison.min, comparison.lt))
 
     def lower(op, emit, x):
         return _lower_extreme(op, emit, x, "minimum", highest(x.type.dtype), comparison.min)
 
 
-def _jvp_logsumexp(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-    """The scan of pairs of logsumexp and tangent; each tangent has its term's share of the sum as its weight."""
-
-    def combine(left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
-        (a, da), (b, db) = left, right
-        c = logaddexp(a, b)  # its own rule has all derivatives at ties, where those of max and abs have none
-        return c, add(mul(da, logaddexp_share(a, b, c)), mul(db, logaddexp_share(b, a, c)))
-
-    pair = [*primals, *tangents]
-    return perform(op, *primals), prefixes(combine, pair, op.axis, op.reverse)[1]
+def _logsumexp_rule(left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
+    """The logsumexp of two pairs of primal and tangent; each tangent has its term's share of the sum as its weight."""
+    (a, da), (b, db) = left, right
+    c = logaddexp(a, b)  # its own rule has all derivatives at ties, where those of max and abs have none
+    return c, add(mul(da, logaddexp_share(a, b, c)), mul(db, logaddexp_share(b, a, c)))
 
 
 # y[k] = log(e^x[0] + ... + e^x[k])
@@ -266,7 +260,7 @@ class Cumlogsumexp(Cumulative):
     def evaluate(op, x):
         return (_logsumexp_of_complex if x.dtype.kind == "c" else _logsumexp)(op, x)
 
-    jvp = _jvp_logsumexp
+    jvp = _scanned(_logsumexp_rule)
 
     def lower(op, emit, x):
         body = lambda a, b: emit.decompose(lambda a, b: [stable_logaddexp(a, b)], a, b)

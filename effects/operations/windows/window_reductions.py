@@ -22,7 +22,7 @@ from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import FOUR_BITS, NUMERIC, ORDERED, bool_, float32, int32, int64, is_inexact
 from ..elementwise.arithmetic import Add, like, rem
 from ..elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
-from ..elementwise.comparison import Max, Min, eq, ge, gt, lt, ne, select
+from ..elementwise.comparison import Max, Min, eq, ge, le, lt, select
 from ..elementwise.conversion import convert
 from ..foundations.half_precision import HALF, in_bytes
 from ..foundations.shapes import broadcast_in_dim, full, move_axis, need_dtype, reshape
@@ -257,7 +257,7 @@ class WindowExtremeIndex(Operation):
 
     __slots__ = ()
     window: Window
-    better: ClassVar[Any]
+    as_good: ClassVar[Any]
     unit: ClassVar[Any]
     dtypes = ORDERED | FOUR_BITS
     workload = "window"
@@ -292,14 +292,15 @@ class WindowExtremeIndex(Operation):
         return emit.reduce_window(xs, starts, op.window, [x.type.update(shape=out.shape), out], body)[1]
 
     def combine(op: Any, left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
-        """Of two elements with their places that which is better, or which is first where both are as good."""
+        """Of two elements with their places the first, unless it is padding, or a number and the second is better.
+
+        Padding is never better: its value is the unit.
+        """
         (a, i), (b, j) = left, right
-        worse, better = op.better(a, b), op.better(b, a)
+        second = bitwise_not(op.as_good(a, b))
         if is_inexact(a.type.dtype):
-            worse = bitwise_or(worse, bitwise_and(ne(a, a), eq(b, b)))
-            better = bitwise_or(better, bitwise_and(ne(b, b), eq(a, a)))
-        later = bitwise_or(better, bitwise_and(bitwise_not(worse), lt(j, i)))
-        second = bitwise_and(ge(j, like(j, 0)), bitwise_or(later, lt(i, like(i, 0))))
+            second = bitwise_and(second, eq(a, a))
+        second = bitwise_or(second, lt(i, like(i, 0)))
         return select(second, b, a), select(second, j, i)
 
 
@@ -311,14 +312,14 @@ def _index_dtype(x: ArrayType) -> Any:
 @operation
 class WindowArgmax(WindowExtremeIndex):
     window: Window
-    better, unit = staticmethod(gt), staticmethod(lowest)
+    as_good, unit = staticmethod(ge), staticmethod(lowest)
 
 
 # i[j] = the place of the smallest element of window j
 @operation
 class WindowArgmin(WindowExtremeIndex):
     window: Window
-    better, unit = staticmethod(lt), staticmethod(highest)
+    as_good, unit = staticmethod(le), staticmethod(highest)
 
 
 # y[j] = the largest element of window j
