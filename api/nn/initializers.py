@@ -227,8 +227,8 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
             raise ShapeMismatch(f"orthogonal: the shape must have two dimensions or more, got {sizes}.")
         axis = shapes.canonical_axis(column_axis, len(sizes), "orthogonal")
         rest = (*sizes[:axis], *sizes[axis + 1 :])
-        x = _orthogonal(key, sizes[axis], (), _dtype(dtype), math.prod(rest))
-        return mul(shapes.move_axis(shapes.reshape(x, (sizes[axis], *rest)), 0, axis), like(x, scale))
+        x = _orthogonal(key, math.prod(rest), (), _dtype(dtype), sizes[axis])
+        return mul(shapes.move_axis(shapes.reshape(x, (*rest, sizes[axis])), len(rest), axis), like(x, scale))
 
     return init
 

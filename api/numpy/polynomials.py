@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.base.lazy_module import LazyModule
 from ..effects.operations.elementwise.arithmetic import add, div, mul, sub
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.foundations import shapes
-from ..effects.operations.manipulation.operand_promotion import promote, together
+from ..effects.operations.manipulation.operand_promotion import broadcast_shape, promote, together
 from ..effects.operations.manipulation.slicing import concatenate, index_in_dim, slice_in_dim
 from ..effects.types.extent import positive
 from ..interpreters.core.eager_programs import eager_program
 from .arrays.argument_conversion import array_of, inexact, like
 from .signal_processing import convolve
+
+if TYPE_CHECKING:
+    from . import linalg
+else:
+    linalg = LazyModule("handlax.numpy.linalg")
 
 __all__ = ["poly", "polyadd", "polyder", "polydiv", "polyint", "polymul", "polysub", "polyval"]
 
@@ -34,8 +40,10 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     Array(11, dtype=int32)
     """
     p, x = promote(p, x)
-    if not p.type.shape or not p.type.shape[0]:
+    if not p.type.shape:
         raise ShapeMismatch(f"polyval: there must be coefficients, got {p.type}.")
+    if not p.type.shape[0]:  # the polynomial is 0
+        return shapes.full(x.type.update(shape=broadcast_shape("polyval", p.type.shape[1:], x.type.shape)), 0)
     y: Any = None
     for i in range(p.type.shape[0]):
         c = index_in_dim(p, i, 0, keepdims=False)
@@ -180,11 +188,14 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 def poly(seq_of_zeros: Any) -> Any:
     """The polynomial with these zeros and leading coefficient 1; of no zeros the number 1. Source: NumPy, ``poly``.
 
+    Of a square matrix its characteristic polynomial, whose zeros are the eigenvalues; its coefficients are complex.
+
     >>> from handlax.numpy import array
     >>> poly(array([1.0, -1.0]))
     Array([ 1.,  0., -1.], dtype=float32)
     """
-    zeros = inexact(_vector("poly", seq_of_zeros))
+    zeros = inexact(array_of(seq_of_zeros))
+    zeros = linalg.eigvals(zeros) if zeros.ndim == 2 else _vector("poly", zeros)
     y = shapes.full(zeros.type.update(shape=(1,) if zeros.size else ()), 1)
     for i in range(zeros.size):
         z = slice_in_dim(zeros, i, i + 1)

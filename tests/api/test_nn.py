@@ -132,6 +132,8 @@ def test_orthogonal_initializers_have_orthonormal_rows_or_columns(shape, axis):
     columns = np.moveaxis(np.asarray(w), axis, 0).reshape(shape[axis], -1)
     gram = columns @ columns.T if columns.shape[0] <= columns.shape[1] else columns.T @ columns
     np.testing.assert_allclose(gram, 4 * np.eye(len(gram)), atol=1e-5)
+    drawn = hx.random.orthogonal(hx.random.key(1), columns.shape[1], m=columns.shape[0])
+    np.testing.assert_array_equal(columns.T, 2.0 * drawn)
     with pytest.raises(hx.errors.ShapeMismatch):
         nn.initializers.orthogonal()(hx.random.key(1), (3,))
 

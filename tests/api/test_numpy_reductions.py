@@ -173,6 +173,9 @@ def test_polynomials(rng):
     close(hnp.polyder(a, 2), np.polyder(a, 2))
     close(hnp.polyint(a, 2), np.polyint(a, 2))
     close(hnp.poly(b), np.poly(b))
+    matrix = np.array([[1.0, 2.0], [3.0, 4.0]])
+    close(hnp.poly(matrix), np.poly(matrix))
+    close(hnp.polyval(np.zeros(0), b), np.polyval(np.zeros(0), b))
 
 
 @pytest.mark.parametrize("f", [hnp.cumsum, hnp.cumprod, lambda x, axis: hnp.repeat(x, 1, axis=axis)])

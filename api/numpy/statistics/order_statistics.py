@@ -184,6 +184,8 @@ def _between(x: Any, q: Any, method: str, ignore_nan: bool) -> Any:
 def _known_places(x: Any, places: np.ndarray[Any, Any], method: str) -> Any:
     """The quantile at concrete positions, by static slices."""
     size = x.type.shape[-1]
+    if places.ndim and not places.size:
+        return shapes.full(x.type.update(shape=(0, *x.type.shape[:-1])), 0)
     if places.ndim:
         parts = [_known_places(x, place, method) for place in places]
         return concatenate([shapes.reshape(part, (1, *part.type.shape)) for part in parts], 0)

@@ -133,7 +133,30 @@ def ndtr(x: Any) -> Any:
     return transcendental.erfc(x * -ROOT_HALF) / 2
 
 
-@analytic(lambda y, x: 2 / ROOT_TAU / erfcx(x * -ROOT_HALF))
+FRACTION_FROM, FRACTIONS = 3, 24  # below -3 by a continued fraction, of so many levels
+
+
+def _hazard_excess(x: Any) -> Any:
+    """h(x) + x, h being ``_hazard``; far below 0 by 1/(z + 2/(z + 3/(z + ...))), z = -x, as the sum cancels.
+
+    Source: Abramowitz & Stegun 26.2.14.
+    """
+    far = x < -FRACTION_FROM
+    z = hnp.where(far, -x, FRACTION_FROM)
+    rest = z
+    for k in range(FRACTIONS, 1, -1):
+        rest = z + k / rest
+    near = hnp.where(far, 0, x)
+    return hnp.where(far, 1 / rest, near + _hazard(near))
+
+
+@analytic(lambda y, x: -y * hnp.where(y > 0, _hazard_excess(x), 0))
+def _hazard(x: Any) -> Any:
+    """exp(-x^2/2) / sqrt(2 pi) / ndtr(x), the derivative of ``log_ndtr``."""
+    return 2 / ROOT_TAU / erfcx(x * -ROOT_HALF)
+
+
+@analytic(lambda y, x: _hazard(x))
 def _log_ndtr(x: Any) -> Any:
     low = x < -1
     below, above = hnp.where(low, x, -1), hnp.where(low, -1, x)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import numpy as hnp
 from ...effects.control.loops import while_loop
+from ...effects.operations.elementwise.arithmetic import polynomial
 from ...effects.operations.foundations.half_precision import scipy_special
 from ...effects.operations.special.chebyshev_series import chebyshev
 from ...effects.operations.special.special_functions import digamma, lgamma
@@ -172,7 +173,18 @@ def _spence_values(t: Any) -> Any:
     return scipy_special("spence")(z) / np.where(t == 0, 1, 1 - z) + (t == 0)
 
 
-@analytic(lambda y, x: hnp.where(hnp.abs(x - 1) < 1e-9, -1, hnp.log(x) / (1 - x)))
+_LOG1P = [(-1) ** k / (k + 1) for k in range(18)]
+
+
+def _spence_slope(y: Any, x: Any) -> Any:
+    """log(x) / (1 - x), which is a power series of x - 1 near 1."""
+    u = x - 1
+    near = hnp.abs(u) < 0.1
+    inner, outer = hnp.where(near, u, 0), hnp.where(near, 2, x)
+    return -hnp.where(near, polynomial(inner, _LOG1P), hnp.log(outer) / (outer - 1))
+
+
+@analytic(_spence_slope)
 def spence(x: Any) -> Any:
     """Spence's function: the integral of ``log(t) / (1 - t)`` from 1 to ``x``, the dilogarithm of ``1 - x``.
 

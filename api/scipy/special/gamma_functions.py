@@ -121,8 +121,8 @@ def _gamma_near(n: Any, rest: Any) -> Any:
 def _gamma_right(x: Any) -> Any:
     """Gamma(x) for x >= 1/2; below SHIFT from above, as Gamma(x + 1) = x Gamma(x)."""
     small, large = x < SHIFT, x > 172
-    n = hnp.round(hnp.where(large, 171, x))
-    y = _gamma_near(hnp.where(small, n + SHIFT, n), hnp.where(large, 0, x) - hnp.where(large, 0, n))
+    n = hnp.minimum(hnp.round(x), 171)  # the last one whose factorial is finite
+    y = _gamma_near(hnp.where(small, n + SHIFT, n), hnp.where(large, 0, x - n))
     return hnp.where(large, hnp.inf, hnp.where(small, y / _rising(hnp.where(small, x, 1)), y))
 
 
@@ -201,19 +201,21 @@ def loggamma(x: Any) -> Any:
     return hnp.where(x < 0, hnp.nan, gammaln(x)).astype(x.dtype)
 
 
-def _betaln_far(a: Any, b: Any) -> Any:
-    """log B(a, b) for 0 < a <= b and b >= SHIFT, without differences of large numbers.
+def _rise(z: Any, m: Any) -> Any:
+    """log(Gamma(z + m) / Gamma(z)) - m log(z + m) for z and z + m >= SHIFT, by Stirling's formula; it is about -m."""
+    return (z - 0.5) * hnp.log1p(m / z) - m + _correction(z + m) - _correction(z)
 
-    log Gamma(b) - log Gamma(a + b) = a - (b - 1/2) log(1 + a/b) - a log(a + b) + c(b) - c(a + b), c as of Stirling.
-    """
+
+def _betaln_far(a: Any, b: Any) -> Any:
+    """log |B(a, b)| for a <= b, of which b and a + b are at least SHIFT, without differences of large numbers."""
     both = a >= SHIFT
     large, small = hnp.where(both, a, SHIFT), hnp.where(both, 1, a)
-    ratio, near = large / b, _correction(b) - _correction(a + b)
+    ratio = large / b
     far = (
-        0.5 * math.log(2 * math.pi) - 0.5 * hnp.log(b) + _correction(large) + near
+        0.5 * math.log(2 * math.pi) - 0.5 * hnp.log(b) + _correction(large) + _correction(b) - _correction(large + b)
         + (large - 0.5) * hnp.log(ratio / (1 + ratio)) - b * hnp.log1p(ratio)
     )  # fmt: skip
-    mixed = operations.lgamma(small) + near + small - (b - 0.5) * hnp.log1p(small / b) - small * hnp.log(small + b)
+    mixed = operations.lgamma(small) - _rise(b, small) - small * hnp.log(small + b)
     return hnp.where(both, far, mixed)
 
 
@@ -229,7 +231,7 @@ def betaln(a: Any, b: Any) -> Any:
     """
     a, b = hnp.broadcast_arrays(a, b)
     low, high = hnp.minimum(a, b), hnp.maximum(a, b)
-    far = (low > 0) & (high >= SHIFT) & (high < hnp.inf)
+    far = (low + high >= SHIFT) & (high >= SHIFT) & (high < hnp.inf)
     direct = operations.lgamma(low) + operations.lgamma(high) - operations.lgamma(low + high)
     y = hnp.where(far, _betaln_far(hnp.where(far, low, 1), hnp.where(far, high, SHIFT)), direct)
     pole = ((a <= 0) & (a == hnp.floor(a))) | ((b <= 0) & (b == hnp.floor(b)))
@@ -317,8 +319,13 @@ def _pochhammer(z: Any, m: Any) -> Any:
     """Gamma(z + m) / Gamma(z) by their values where these are finite, else by their logarithms."""
     limit = _largest_gamma(z)
     small = (hnp.abs(z) < limit) & (hnp.abs(z + m) < limit)
+    large = ~small & (z >= SHIFT) & (z + m >= SHIFT) & (z < hnp.inf)
     direct = gamma(hnp.where(small, z + m, 1)) / gamma(hnp.where(small, z, 1))
-    return hnp.where(small, direct, gammasgn(z + m) * gammasgn(z) * hnp.exp(gammaln(z + m) - gammaln(z)))
+    base, power = hnp.where(large, z, SHIFT), hnp.where(large, m, 0)
+    root = hnp.power(base + power, power / 2)  # no factor is larger than the product
+    risen = root * hnp.exp(_rise(base, power)) * root
+    by_logs = gammasgn(z + m) * gammasgn(z) * hnp.exp(gammaln(z + m) - gammaln(z))
+    return hnp.where(small, direct, hnp.where(large, risen, by_logs))
 
 
 @free_promotion

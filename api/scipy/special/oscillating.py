@@ -11,6 +11,7 @@ import numpy as np
 from ... import numpy as hnp
 from ...effects.base.errors import BadArgument, NotDifferentiable
 from ...effects.control.loops import fori_loop
+from ...effects.operations.elementwise.arithmetic import polynomial
 from ...effects.operations.foundations.half_precision import scipy_special
 from ...effects.operations.special.bessel_functions import bessel_i0e, bessel_i1e
 from ...effects.operations.special.chebyshev_series import chebyshev
@@ -41,25 +42,33 @@ def i1e(x: Any) -> Any:
     return bessel_i1e(*floats("i1e", x))
 
 
-@free_promotion
+@analytic(lambda y, x: i1(x))
 def i0(x: Any) -> Any:
     """The modified Bessel function of the first kind of order 0.
 
     >>> i0(0.0)
     Array(1., dtype=float32, weak_type=True)
     """
-    (x,) = floats("i0", x)
     return hnp.exp(hnp.abs(x)) * bessel_i0e(x)
 
 
-@free_promotion
+_I1 = [0.5 * 0.25**k / math.factorial(k) / math.factorial(k + 1) for k in range(11)]
+
+
+def _i1_slope(y: Any, x: Any) -> Any:
+    """I_1' = I_0 - I_1 / x, whose quotient is a power series near 0."""
+    near = hnp.abs(x) < 1
+    inner, outer = hnp.where(near, x, 0), hnp.where(near, 1, x)
+    return i0(x) - hnp.where(near, polynomial(inner * inner, _I1), i1(outer) / outer)
+
+
+@analytic(_i1_slope)
 def i1(x: Any) -> Any:
     """The modified Bessel function of the first kind of order 1.
 
     >>> i1(0.0)
     Array(0., dtype=float32, weak_type=True)
     """
-    (x,) = floats("i1", x)
     return hnp.exp(hnp.abs(x)) * bessel_i1e(x)
 
 

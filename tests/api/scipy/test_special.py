@@ -221,6 +221,49 @@ def test_beta_functions_of_large_numbers(dtype, bound):
         assert distance(special.betaln(a.dtype.type(n), a), exact, dtype) <= bound
 
 
+def test_gamma_up_to_the_largest_finite_value():
+    x = np.append(np.linspace(170, 171.62, 40), 171.624)
+    assert distance(special.gamma(x), scipy_special.gamma(x), "float64") <= 20
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [("float64", 2e-11), ("float32", 1e-5)])
+def test_quotients_of_gamma_functions_of_large_numbers(dtype, rtol):
+    a, b = np.array([[-0.5, -3.5, -0.5, -30.5, -10.2], [1e10, 1e4, 150.0, 100.0, 20.5]], dtype)
+    np.testing.assert_allclose(special.beta(a, b), scipy_special.beta(*[v.astype("float64") for v in (a, b)]), rtol)
+    z, m = np.array([[1e10, 1e4, 150.0, 30.0, 8.0, 1e3, 200.0], [1, 1, 1, 5, 27, -990, 3.5]], dtype)
+    risen = [1e10, 10000.0, 150.0, 33390720.0, 5.8577936317381774e34, 0.0, 115626670.19300479]
+    np.testing.assert_allclose(special.poch(z, m), risen, rtol)
+    np.testing.assert_allclose(hx.jit(special.poch)(z, m), risen, rtol)
+
+
+# the second and third derivatives, by mpmath; at places where a formula of the first one has a kink, a pole or cancels
+SECOND = {
+    "i0": ([0.0, 0.5, 3.0], [0.5, 0.5476947599991903, 3.5630025133974845], [0.0, 0.194082007035, 3.20496607043]),
+    "i1": ([0.0, 0.5, 3.0], [0.0, 0.194082007035, 3.20496607043], [0.375, 0.414779939311, 2.99361658791]),
+    "spence": ([1.0, 0.95, 1.2], [0.5, 0.535313823927, 0.391372253182], [-2 / 3, -0.748111862858, -0.4415003096]),
+    "log_ndtr": (
+        [-1e10, -1e4, -20.0, -3.1, 0.0, 3.0, 20.0, 38.0, np.inf],
+        [-1.0, -0.99999999, -0.9975367383849478, -0.932495447107094, -0.6366197723675814, -0.01333321154174,
+         -1.1041896e-86, 0.0, 0.0],
+        None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", SECOND)
+def test_higher_derivatives(name, dtype):
+    x, second, third = SECOND[name]
+    f, slopes = getattr(special, name), np.asarray(x, dtype)
+    twice = hx.grad(hx.grad(f))
+    exact = [np.asarray(v) for v in (second, third) if v is not None]
+    for derivative, expected in zip((twice, hx.grad(twice)), exact):
+        found = hx.vmap(derivative)(slopes)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6 * (dtype == "float32"))
+    if name == "i0":
+        np.testing.assert_allclose(hx.grad(f)(np.asarray(1e-30, dtype)), 5e-31, rtol=1e-6)
+
+
 def test_hypergeometric_functions_near_one():
     a, b, c, x = between(0.1, 2), between(0.1, 2), between(2, 6), between(0.9, 0.995)
     np.testing.assert_allclose(special.hyp2f1(a, b, c, x), scipy_special.hyp2f1(a, b, c, x), rtol=1e-10)
