@@ -153,6 +153,14 @@ def _set_item(self: Any, index: Any, value: Any) -> None:
     raise Immutable("index: arrays are immutable, so x[index] = y is not there.", hint="use x = x.at[index].set(y).")
 
 
+def _data(self: Any) -> bytes:
+    """``bytes(x)``: the data.
+
+    There is no ``__buffer__``: NumPy would prefer it to ``__array__``, whose views tell that nobody writes to them.
+    """
+    return bytes(self.__array__())
+
+
 def _iterate(self: Any) -> Iterator[Any]:
     """The slices along the first axis."""
     if not self.type.shape:
@@ -184,7 +192,7 @@ def _matrices_transposed(self: Any) -> Any:
 _OWN: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "reshape": _reshape, "transpose": _transpose, "flatten": _flatten, "astype": _as_type, "compress": _compress_method,
     "view": _view, "byteswap": _byteswap, "to_device": _to_device, "copy": duplicate, "clone": duplicate,
-    "__getitem__": getitem, "__contains__": _contains, "__setitem__": _set_item,
+    "__getitem__": getitem, "__contains__": _contains, "__setitem__": _set_item, "__bytes__": _data,
 })  # fmt: skip
 _PROPERTIES: Mapping[str, Callable[[Any], Any]] = MappingProxyType({
     "T": _reversed, "mT": _matrices_transposed, "real": _real_part, "imag": _imaginary_part, "at": IndexUpdateHelper,

@@ -85,6 +85,10 @@ class BadArgument(HandlaxError, ValueError):
     """A static argument (axis, name, mode, ...) outside the range of its values."""
 
 
+class NotProvided(BadArgument, TypeError, NotImplementedError):
+    """A parameter of NumPy's that has no meaning here, as ``out``. NumPy's own functions then take the data."""
+
+
 class BadAxis(BadArgument, TypeError, IndexError):
     """An axis that an array does not have, or that is no integer."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.base.errors import BadArgument, NotProvided, ShapeMismatch
 from ...effects.base.stack import current
 from ...effects.core.arrays import Array, as_array
 from ...effects.operations.elementwise.arithmetic import like as like
@@ -111,9 +111,9 @@ def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]
 
 
 def no_out(out: Any, name: str) -> None:
-    """Raise BadArgument if ``out`` is given: arrays are immutable."""
+    """Raise NotProvided if ``out`` is given: arrays are immutable."""
     if out is not None:
-        raise BadArgument(
+        raise NotProvided(
             f"{name}: arrays are immutable, so there is no out=, got {type(out).__name__}.", hint="use the result."
         )
 

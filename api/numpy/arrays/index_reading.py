@@ -24,6 +24,7 @@ from ...effects.base.errors import (
     DTypeMismatch,
     NonConcreteBooleanIndexError,
     NotAnArray,
+    NotProvided,
 )
 from ...effects.base.stack import current
 from ...effects.core.arrays import Array, Box, ConcreteArray, as_array, from_numpy, scalar
@@ -545,5 +546,5 @@ def limited(i: Any, n: Any, mode: Any, where: str) -> tuple[Any, Any]:
         low, high = 0, max(n - 1, 0)
         return (i.clip(low, high) if host else clamp(scalar(low, dtype), i, scalar(high, dtype))), CLIP
     if mode == "raise":
-        raise BadArgument(f"{where}: there is no mode 'raise', indices may be unknown.", hint="use fill, clip or wrap.")
+        raise NotProvided(f"{where}: there is no mode 'raise', indices may be unknown.", hint="use fill, clip or wrap.")
     return wrapped(i, n), mode_of(mode, FILL)

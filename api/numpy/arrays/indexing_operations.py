@@ -128,10 +128,11 @@ def compress(
         raise ShapeMismatch(f"compress: the condition must be a vector, got {flags.type}.")
     axis = canonical_axis(axis, x.ndim, "compress")
     n = x.shape[axis]
-    if flags.size > n:  # NumPy: what lies beyond must not hold
-        flags = slicing.slice_in_dim(flags, 0, n)
-    chosen = flatnonzero(flags, size=size, fill_value=None if size is None else n)
+    within = slicing.slice_in_dim(flags, 0, n) if flags.size > n else flags
+    chosen = flatnonzero(within, size=size, fill_value=None if size is None else n)
     if size is None:
+        if flags.size > n and slicing.slice_in_dim(flags, n, None).any():
+            raise BadArgument(f"compress: the condition must not hold beyond the {n} slices, got {flags.type}.")
         return take(x, chosen, axis, mode="clip", indices_are_sorted=True, unique_indices=True)
     made = take(x, chosen, axis, mode="clip", indices_are_sorted=True)
     row = tuple([size if d == axis else 1 for d in range(x.ndim)])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.base.errors import BadArgument, NotProvided, ShapeMismatch
 from ...effects.core.arrays import ConcreteArray
 from ...effects.operations.elementwise.arithmetic import add, sub
 from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
@@ -43,7 +43,7 @@ _INDEX = dtypes.int32
 
 def _plain_order(name: str, kind: Any, order: Any) -> None:
     if kind is not None or order is not None:
-        raise BadArgument(
+        raise NotProvided(
             f"{name}: there is one algorithm and no fields, got kind={kind} and order={order}.",
             hint="stable= says more.",
         )

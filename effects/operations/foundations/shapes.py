@@ -303,7 +303,7 @@ def reshape(x: Any, shape: tuple[int, ...]) -> Any:
 def permute(x: Any, permutation: Sequence[int]) -> Any:
     """Dimension ``d`` of the result is dimension ``permutation[d]`` of ``x``."""
     permutation = tuple(permutation)
-    return x if permutation == tuple(range(len(permutation))) else perform(shared(Transpose, permutation), x)
+    return x if permutation == tuple(range(len(x.type.shape))) else perform(shared(Transpose, permutation), x)
 
 
 def move_axis(x: Any, source: int, target: int) -> Any:
