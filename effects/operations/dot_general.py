@@ -47,8 +47,7 @@ class Precision(enum.Enum):
     HIGH = 1
     HIGHEST = 2
 
-    def __repr__(self) -> str:
-        return f"Precision.{self.name}"
+    __repr__ = enum.Enum.__str__
 
     def __str__(self) -> str:
         return self.name
@@ -99,8 +98,7 @@ class DotAlgorithmPreset(enum.Enum):
     F32_F32_F32 = Recipe("float32", "float32", ("float32",))
     F64_F64_F64 = Recipe("float64", "float64", ("float64",))
 
-    def __repr__(self) -> str:
-        return f"DotAlgorithmPreset.{self.name}"
+    __repr__ = enum.Enum.__str__
 
     def __str__(self) -> str:
         return self.name

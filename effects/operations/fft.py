@@ -33,8 +33,7 @@ class FftType(enum.IntEnum):
     RFFT = 2
     IRFFT = 3
 
-    def __repr__(self) -> str:
-        return f"FftType.{self.name}"
+    __repr__ = enum.Enum.__str__
 
 
 _REAL = (FftType.RFFT, FftType.IRFFT)

@@ -14,6 +14,7 @@ from handlax.effects.operations.linalg.lu import Lu, LuPivotsToPermutation
 from handlax.effects.operations.linalg.qr import Geqrf, HouseholderProduct, Ormqr, Qr
 from handlax.effects.operations.linalg.solve import Solve
 from handlax.effects.operations.linalg.triangular import TriangularSolve
+from handlax.effects.operations.linalg.tridiagonal_systems import TridiagonalSolve
 from handlax.effects.types import dtypes
 
 from .inputs import FINITE, Case, Domain, Shape
@@ -54,6 +55,13 @@ SOLUTIONS = [
     ],
     *[
         Case(Solve(flag), (MATRIX, PLAIN), (((3, 3), (3, 2)), ((2, 4, 4), (2, 4, 1)), ((0, 0), (0, 2))))
+        for flag in (False, True)
+    ],
+    *[
+        Case(
+            TridiagonalSolve(flag), (MATRIX, Domain(2.0, 3.0), MATRIX, PLAIN),
+            (((3,), (3,), (3,), (3, 2)), ((2, 4), (2, 4), (2, 4), (2, 4, 1)), ((1,), (1,), (1,), (1, 2))),
+        )
         for flag in (False, True)
     ],
     *[

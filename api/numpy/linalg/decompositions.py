@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.base.errors import BadArgument
 from ...effects.operations.elementwise.complex_parts import conj
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.linalg.cholesky import cholesky as _cholesky
 from ...effects.operations.linalg.eig import eig as _eig
 from ...effects.operations.linalg.eigh import eigh as _eigh
 from ...effects.operations.linalg.eigh import eigvalsh as _eigvalsh
-from ...effects.operations.linalg.matrices import adjoint, flipped
+from ...effects.operations.linalg.matrices import adjoint, check_matrices, flipped
 from ...effects.operations.linalg.qr import geqrf
 from ...effects.operations.linalg.qr import qr as _qr
 from ...effects.operations.linalg.svd import svd as _svd
@@ -57,11 +57,9 @@ class EighResult(NamedTuple):
 
 
 def matrices(name: str, a: Any, square: bool = False) -> Any:
-    """``a`` as matrices of floats or complex numbers, of no weak type. Raises ShapeMismatch: they are none."""
+    """``a`` as matrices of floats or complex numbers, of no weak type. Raises: as ``check_matrices``."""
     x = inexact(a)
-    shape = x.type.shape
-    if len(shape) < 2 or (square and shape[-1] != shape[-2]):
-        raise ShapeMismatch(f"{name}: {'square matrices' if square else 'matrices'} are needed, got {x.type}.")
+    check_matrices(name, x.type, square)
     return convert(x, x.type.dtype)
 
 

@@ -333,27 +333,33 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
 
 def _complex_form(t: Any, z: Any) -> tuple[Any, Any]:
-    """The complex form of one matrix, by a rotation of two rows and columns for each block."""
+    """The complex form of one matrix, by a rotation of two rows and columns for each block.
+
+    As SciPy's: the first eigenvalue that LAPACK finds comes first, and what a real form has zeros for is not read.
+    """
     n, eps = t.shape[0], float(dtypes.finfo(t.dtype).eps)
     if n < 2:
         return t, z
+    places = hnp.arange(n)
 
     def turned(i: Any, state: Any) -> Any:
         t, z = state
         m = n - 2 - i  # the upper row of the block
-        a, b, c, d = dynamic_slice_in_dim(dynamic_slice_in_dim(t, m, 2, 0), m, 2, 1).reshape(4)
-        half = (a - d) / 2
-        mu = half + hnp.sqrt(half * half + b * c)  # an eigenvalue of the block less d
+        block = dynamic_slice_in_dim(dynamic_slice_in_dim(t, m, 2, 0), m, 2, 1)
+        (a, _), (c, d) = block
+        mu = decompositions.eigvals(block)[0] - d
         none = abs(c) <= eps * (abs(a) + abs(d))
         size = hnp.where(none, 1, hnp.hypot(abs(mu), abs(c))).astype(t.dtype)
         first, second = (hnp.where(none, x, y / size) for x, y in ((1, mu), (0, c)))
         turn = hnp.stack([hnp.conj(first), second, -second, first]).reshape(2, 2)
-        t = dynamic_update_slice_in_dim(t, product(turn, dynamic_slice_in_dim(t, m, 2, 0)), m, 0)
-        columns = lambda x: product(dynamic_slice_in_dim(x, m, 2, 1), adjoint(turn))
-        return tuple([dynamic_update_slice_in_dim(x, columns(x), m, 1) for x in (t, z)])
+        rows = dynamic_slice_in_dim(t, m, 2, 0)
+        t = dynamic_update_slice_in_dim(t, hnp.where(places >= m, product(turn, rows), rows), m, 0)
+        columns = [dynamic_slice_in_dim(x, m, 2, 1) for x in (t, z)]
+        of_t, of_z = [product(x, adjoint(turn)) for x in columns]
+        of_t = hnp.where(places[:, None] <= m + 1, of_t, columns[0]).at[m + 1, 0].set(0)
+        return tuple([dynamic_update_slice_in_dim(x, y, m, 1) for x, y in ((t, of_t), (z, of_z))])
 
-    t, z = fori_loop(0, n - 1, turned, (t, z))
-    return hnp.triu(t), z
+    return fori_loop(0, n - 1, turned, (t, z))  # type: ignore[no-any-return]
 
 
 def polar(

@@ -10,26 +10,19 @@ from ...base.stack import perform
 from ...core.arrays import as_array, scalar
 from ...core.columns import add_tangents
 from ...core.operation import operation
+from ...types.array_type import array_type
 from ..elementwise.arithmetic import div
-from ..manipulation.last_axes import OnLastAxes
-from .lapack import Routine, info_type, or_nan, succeeded
+from ..manipulation.last_axes import EachMatrix
+from .lapack import Routine, each_or_nan, info_type, or_nan
 from .matrices import LAPACK, adjoint, check_matrices, halved_diagonal, product, triangle
 from .triangular import solve_flops, triangular_solve
 
 POTRF = Routine("potrf", cuda="cusolver_potrf_ffi")
 
 
-def _factor(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The Cholesky factor of one matrix, NaN where there is none."""
-    try:
-        return np.linalg.cholesky(x)
-    except np.linalg.LinAlgError:
-        return np.tril(np.full_like(x, np.nan))
-
-
 # l l^H = x, l lower triangular; only the lower triangle of x is read; NaN where x is not positive definite
 @operation
-class Cholesky(OnLastAxes):
+class Cholesky(EachMatrix):
     dtypes = LAPACK
 
     def result_type(op, x):
@@ -37,10 +30,11 @@ class Cholesky(OnLastAxes):
         return x
 
     def evaluate(op, x):
-        try:
-            return np.linalg.cholesky(x)
-        except np.linalg.LinAlgError:
-            return np.stack([_factor(m) for m in x.reshape((-1, *x.shape[-2:]))]).reshape(x.shape)
+        if not x.size:
+            return x
+        factor = POTRF.on_host(x.dtype)
+        (l,) = each_or_nan(lambda x: factor(x, lower=True), [array_type(x.shape, x.dtype)], x)
+        return np.tril(l)
 
     def jvp(op, primals, tangents):
         # dl = l phi(l^-1 dx l^-H), phi halving the diagonal of the lower triangle
@@ -58,7 +52,7 @@ class Cholesky(OnLastAxes):
         l, info = POTRF(
             emit, x, types=[x.type, info_type(x)], into={0: 0}, attributes={"uplo": "L"}, cuda={"lower": True}
         )
-        return emit.decompose(triangle, or_nan(emit, succeeded(emit, info), l))
+        return emit.decompose(triangle, *or_nan(emit, info, [l]))
 
     flops = solve_flops
 

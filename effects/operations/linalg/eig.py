@@ -24,7 +24,7 @@ from ..manipulation.creation import broadcasted_iota
 from ..manipulation.last_axes import EachMatrix
 from ..reductions.reductions import argmax
 from .eigh import eigen_flops
-from .lapack import Routine, each_or_nan, info_type, or_nan, scipy_lapack, succeeded
+from .lapack import Routine, each_or_nan, info_type, or_nan
 from .lu import Lu, lu_solve
 from .matrices import LAPACK, adjoint, check_matrices, columns_of, conjugate_dot, diagonal, inverse_gaps, product
 
@@ -38,8 +38,7 @@ class EigImplementation(enum.Enum):
     MAGMA = "magma"
     LAPACK = "lapack"
 
-    def __repr__(self) -> str:
-        return f"EigImplementation.{self.name}"
+    __repr__ = enum.Enum.__str__
 
 
 # x vr = vr diag(w), vl^H x = diag(w) vl^H: (w, vl, vr), with those of the vectors that are asked for; a vector has norm
@@ -59,8 +58,10 @@ class Eig(EachMatrix):
         return (v.update(shape=x.shape[:-1]), *[v] * (op.left + op.right))
 
     def evaluate(op, x):
-        # not by NumPy, which may give the negative of what SciPy's LAPACK gives, and so compiled programs
-        return each_or_nan(lambda x: _of_one(op, x), op.result_type(array_type(x.shape, x.dtype)), x, stacked=False)
+        types = op.result_type(array_type(x.shape, x.dtype))
+        if not x.size:
+            return tuple([np.zeros(t.shape, t.dtype) for t in types])
+        return each_or_nan(lambda x: _of_one(op, x), types, x, iterative=True)
 
     def jvp(op, primals, tangents):
         (x,), (dx,) = primals, tangents
@@ -84,23 +85,16 @@ class Eig(EachMatrix):
         values = [w] if is_complex(x.type.dtype) else [w.update(dtype=x.type.dtype)] * 2
         *parts, vl, vr, info = GEEV(emit, x, types=(*values, v, v, info_type(x)), into={}, attributes=modes)
         w = parts[0] if len(parts) == 1 else emit.decompose(complex_number, *parts)
-        ok = succeeded(emit, info)
-        return tuple([or_nan(emit, ok, y) for y in (w, *[vl] * op.left, *[vr] * op.right)])
+        return or_nan(emit, info, (w, *[vl] * op.left, *[vr] * op.right))
 
 
 def _of_one(op: Eig, x: np.ndarray[Any, Any]) -> tuple[Any, ...]:
-    """The eigenvalues and vectors of one matrix. Raises LinAlgError: the iteration does not converge."""
-    if not np.isfinite(x).all():
-        raise np.linalg.LinAlgError
-    if not x.size:
-        return np.zeros(0), *[x] * (op.left + op.right)
-    *values, vl, vr, info = scipy_lapack("geev", x.dtype)(x, op.left, op.right)
-    if info:
-        raise np.linalg.LinAlgError
-    if len(values) == 1:
-        return values[0], *[vl] * op.left, *[vr] * op.right
-    w = values[0] + 1j * values[1]
-    return w, *[_paired(w, v) for v, wanted in ((vl, op.left), (vr, op.right)) if wanted]
+    """The eigenvalues and vectors of one matrix, and ``info``."""
+    function = GEEV.on_host(x.dtype, len(x), op.left, op.right)
+    *values, vl, vr, info = function(x, op.left, op.right)
+    w = values[0] if len(values) == 1 else values[0] + 1j * values[1]
+    vectors = [v if len(values) == 1 else _paired(w, v) for v, wanted in ((vl, op.left), (vr, op.right)) if wanted]
+    return w, *vectors, info
 
 
 def _paired(w: Any, v: Any) -> Any:

@@ -14,9 +14,9 @@ from ...core.operation import operation, shared
 from ...types.array_type import array_type
 from ...types.dtypes import to_real
 from ..elementwise.arithmetic import add, div, like, mul
-from ..manipulation.last_axes import OnLastAxes
+from ..manipulation.last_axes import EachMatrix
 from ..manipulation.slicing import slice_in_dim
-from .lapack import Routine, each_or_nan, info_type, or_nan, succeeded
+from .lapack import Routine, each_or_nan, info_type, or_nan
 from .matrices import (
     LAPACK,
     adjoint,
@@ -39,8 +39,7 @@ class EighImplementation(enum.Enum):
     JACOBI = "jacobi"
     QDWH = "qdwh"
 
-    def __repr__(self) -> str:
-        return f"EighImplementation.{self.name}"
+    __repr__ = enum.Enum.__str__
 
 
 _CUDA = {None: 0, EighImplementation.QR: 1, EighImplementation.JACOBI: 2}
@@ -54,7 +53,7 @@ def eigen_flops(op, operands, results):
 # x v = v diag(w), v unitary, w real and ascending: (v, w), or (w,) without vectors; NaN where the iteration does not
 # converge. One triangle of x and of its tangent is read and tells the other, unless both are known to be hermitian
 @operation
-class Eigh(OnLastAxes):
+class Eigh(EachMatrix):
     lower_triangle: bool
     hermitian: bool
     vectors: bool
@@ -70,11 +69,16 @@ class Eigh(OnLastAxes):
 
     def evaluate(op, x):
         _check_implementation(op, "cpu")
-        triangle: Any = "L" if op.lower_triangle else "U"
         types = op.result_type(array_type(x.shape, x.dtype))
-        if op.vectors:
-            return each_or_nan(lambda x: np.linalg.eigh(x, triangle)[::-1], types, x)
-        return each_or_nan(lambda x: (np.linalg.eigvalsh(x, triangle),), types, x)
+        if not x.size:
+            return tuple([np.zeros(t.shape, t.dtype) for t in types])
+        function = SYEVD.on_host(x.dtype)
+
+        def factors(x: Any) -> Any:
+            w, v, info = function(x, op.vectors, op.lower_triangle)
+            return *[v] * op.vectors, w, info
+
+        return each_or_nan(factors, types, x)
 
     def jvp(op, primals, tangents):
         # dw = the diagonal of v^H dx v; dv = v (f o v^H dx v), f[i, j] = 1 / (w[j] - w[i])
@@ -98,8 +102,7 @@ class Eigh(OnLastAxes):
         letters = {"mode": "V" if op.vectors else "N", "uplo": "L" if op.lower_triangle else "U"}
         flags = {"lower": op.lower_triangle, "algorithm": np.uint8(_CUDA.get(op.implementation, 0))}
         v, w, info = SYEVD(emit, x, types=(v, w, info_type(x)), into={0: 0}, attributes=letters, cuda=flags)
-        ok = succeeded(emit, info)
-        return tuple([or_nan(emit, ok, y) for y in ((v, w) if op.vectors else (w,))])
+        return or_nan(emit, info, (v, w) if op.vectors else (w,))
 
 
 def _check_implementation(op: Eigh, platform: str) -> None:

@@ -6,21 +6,22 @@ A routine is declared once, beside the blocks that call it, and called where the
 
     def lower(op, emit, x):
         lu, pivots, info = GETRF(emit, x, types=(x.type, pivots_type, info_type(x)), into={0: 0})
-        return or_nan(emit, at_least_zero(info), lu), pivots
+        return *or_nan(emit, info, [lu], singular=True), pivots
 
 The call is one of XLA's foreign function interface, on a CPU to the LAPACK that jaxlib carries, on a GPU to cuSOLVER or
 what else ``cuda`` names; a platform without the routine is refused when the program is lowered. Matrices are the
 operands and results of the highest rank: they are handed over column after column, all leading dimensions at once.
 An empty matrix is for the block to answer, which knows what its factors are: LAPACK is not called with it.
-Where the routine fails, ``info`` says so for each matrix, and its factors become NaN: ``or_nan``.
+Where the routine fails, ``info`` says so for each matrix, and its factors become NaN.
 
-``evaluate`` cells call NumPy, whose ``linalg`` takes stacks, or one of SciPy's functions for each matrix:
-``each_matrix(scipy_lapack("getrf", x.dtype), x)``.
+``evaluate`` cells call SciPy's function of the same routine for each matrix, ``GETRF.on_host(x.dtype)``. It is the one
+that jaxlib calls on a CPU: eager and compiled factors are the same to the last bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -46,6 +47,23 @@ class Routine(NamedTuple):
     of_complex: str = ""
     cuda: str = ""
 
+    def named(self, dtype: Any) -> str:
+        """LAPACK's name of the routine for matrices of this dtype."""
+        return _PREFIX[dtype.char] + (self.of_complex if self.of_complex and is_complex(dtype) else self.name)
+
+    def on_host(self, dtype: Any, *sizes: Any) -> Callable[..., Any]:
+        """SciPy's function for the routine, on one matrix of this dtype.
+
+        ``sizes``: what the room that blocks of columns take depends on; without them it is SciPy's default.
+        """
+        name = self.named(dtype)
+        lapack, blas = _libraries()
+        function = getattr(lapack, name, None) or getattr(blas, name)
+        if not sizes:
+            return function  # type: ignore[no-any-return]
+        *room, _ = getattr(lapack, f"{name}_lwork")(*sizes)
+        return partial(function, **{word: int(size.real) for word, size in zip(("lwork", "liwork", "lrwork"), room)})
+
     def __call__(
         self,
         emit: Any,
@@ -62,9 +80,7 @@ class Routine(NamedTuple):
         Raises: MissingRule: the platform has no such routine.
         """
         if emit.platform == "cpu":
-            dtype = operands[0].type.dtype
-            name = self.of_complex if self.of_complex and is_complex(dtype) else self.name
-            target = f"lapack_{_PREFIX[dtype.char]}{name}_ffi"
+            target = f"lapack_{self.named(operands[0].type.dtype)}_ffi"
         elif emit.platform == "cuda" and self.cuda:
             target, attributes = self.cuda, attributes if cuda is None else cuda
         else:
@@ -80,15 +96,16 @@ def info_type(x: Any) -> ArrayType:
     return array_type(x.type.shape[:-2], int32)
 
 
-def succeeded(emit: Any, info: Any, comparison: str = "EQ") -> Any:
-    """Where ``info`` is 0, or with "GE" not negative: some routines count what is singular, and give factors too."""
-    return emit.compare(comparison, info, emit.full(0, info.type))
+def or_nan(emit: Any, info: Any, factors: Iterable[Any], singular: bool = False) -> tuple[Any, ...]:
+    """The factors of the matrices for which ``info`` is 0, NaN for the others.
 
-
-def or_nan(emit: Any, ok: Any, x: Any) -> Any:
-    """``x`` for the matrices that are ``ok``, NaN for the others."""
-    lanes = range(len(ok.type.shape))
-    return emit.select(emit.broadcast_in_dim(ok, x.type.shape, lanes), x, emit.full(np.nan, x.type))
+    ``singular``: a positive ``info`` is no failure: some routines count what is singular, and give factors too.
+    """
+    ok = emit.compare("GE" if singular else "EQ", info, emit.full(0, info.type))
+    lanes = range(len(info.type.shape))
+    return tuple([
+        emit.select(emit.broadcast_in_dim(ok, x.type.shape, lanes), x, emit.full(np.nan, x.type)) for x in factors
+    ])  # fmt: skip
 
 
 @once
@@ -96,17 +113,10 @@ def _libraries() -> tuple[Any, Any]:
     return import_module("scipy.linalg.lapack"), import_module("scipy.linalg.blas")
 
 
-def scipy_lapack(name: str, dtype: Any, of_complex: str = "") -> Callable[..., Any]:
-    """SciPy's function for a routine of LAPACK, or of BLAS, on matrices of this dtype."""
-    name = of_complex if of_complex and is_complex(dtype) else name
-    name = _PREFIX[dtype.char] + name
-    lapack, blas = _libraries()
-    return getattr(lapack, name, None) or getattr(blas, name)
-
-
 def each_matrix(function: Callable[..., Any], results: Sequence[ArrayType], *operands: Any) -> tuple[Any, ...]:
     """The results, of these types, of ``function`` for each index of the leading dimensions of the operands."""
-    lanes = results[0].shape[: operands[0].ndim - 2]
+    rank = max([x.ndim for x in operands])
+    lanes = results[0].shape[: rank - 2]
     if not lanes:
         return tuple([np.asarray(y, t.dtype) for y, t in zip(function(*operands), results)])
     ys = tuple([np.empty(t.shape, t.dtype) for t in results])
@@ -117,23 +127,19 @@ def each_matrix(function: Callable[..., Any], results: Sequence[ArrayType], *ope
 
 
 def each_or_nan(
-    function: Callable[..., Any], results: Sequence[ArrayType], x: Any, stacked: bool = True
+    function: Callable[..., Any], results: Sequence[ArrayType], *operands: Any, iterative: bool = False
 ) -> tuple[Any, ...]:
-    """The results, of these types, of ``function`` on matrices, NaN where it raises LinAlgError.
+    """``each_matrix`` of a function that gives ``info`` last: where it is not 0, the results are NaN.
 
-    ``stacked``: it takes all matrices at once, and raises if one of them fails.
+    ``iterative``: so they are of a matrix with NaN or infinities, for which the iteration may never end.
     """
-    if stacked:
-        try:
-            return tuple([np.asarray(y, t.dtype) for y, t in zip(function(x), results)])
-        except np.linalg.LinAlgError:
-            pass
-    lanes = x.ndim - 2
 
-    def one(x: Any) -> Any:
-        try:
-            return function(x)
-        except np.linalg.LinAlgError:
-            return [np.full(t.shape[lanes:], np.nan, t.dtype) for t in results]
+    def checked(*matrices: Any) -> Any:
+        if not iterative or np.isfinite(matrices[0]).all():
+            *ys, info = function(*matrices)
+            if not info:
+                return ys
+        return [np.full(t.shape[lanes:], np.nan, t.dtype) for t in results]
 
-    return each_matrix(one, results, x)
+    lanes = max([x.ndim for x in operands]) - 2
+    return each_matrix(checked, results, *operands)

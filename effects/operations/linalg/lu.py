@@ -19,9 +19,9 @@ from ..elementwise.comparison import eq, lt, select
 from ..foundations.shapes import broadcast_in_dim
 from ..indexing.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from ..manipulation.creation import broadcasted_iota
-from ..manipulation.last_axes import OnLastAxes
+from ..manipulation.last_axes import EachMatrix, OnLastAxes
 from ..reductions.sorting import Sort, take_along_axis
-from .lapack import Routine, each_matrix, info_type, or_nan, scipy_lapack, succeeded
+from .lapack import Routine, each_matrix, info_type, or_nan
 from .matrices import LAPACK, check_matrices, identity, product, resized, rows_at, triangle
 from .triangular import triangular_solve
 
@@ -38,7 +38,7 @@ def factorisation_flops(op, operands, results):
 # x[permutation] = l u: (lu, pivots, permutation), l below the diagonal of lu, its own being ones, and u in the rest;
 # row i was exchanged with row pivots[i] >= i, one after the other
 @operation
-class Lu(OnLastAxes):
+class Lu(EachMatrix):
     multiple_results = True
     dtypes = LAPACK
     flops = factorisation_flops
@@ -53,7 +53,7 @@ class Lu(OnLastAxes):
         pivots = array_type((*lanes, min(m, n)), int32)
         factors = x, np.zeros(pivots.shape, int32)
         if x.size:
-            factors = each_matrix(scipy_lapack("getrf", x.dtype), (array_type(x.shape, x.dtype), pivots), x)
+            factors = each_matrix(GETRF.on_host(x.dtype), (array_type(x.shape, x.dtype), pivots), x)
         return *factors, permuted(factors[1], m)
 
     def jvp(op, primals, tangents):
@@ -67,7 +67,7 @@ class Lu(OnLastAxes):
         lu, swaps, info = GETRF(emit, x, types=(x.type, pivots, info_type(x)), into={0: 0})
         swaps = emit.binary("subtract", swaps, emit.full(1, pivots))
         rows = _emit_permutation(emit, swaps, permutation)
-        return or_nan(emit, succeeded(emit, info, "GE"), lu), swaps, rows
+        return *or_nan(emit, info, [lu], singular=True), swaps, rows
 
 
 def _tangent(lu: Any, dx: Any) -> Any:

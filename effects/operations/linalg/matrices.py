@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...base.errors import DTypeMismatch, ShapeMismatch
@@ -13,7 +14,7 @@ from ..elementwise.arithmetic import add, div, like, mul, sub
 from ..elementwise.comparison import eq, ge, select_n
 from ..elementwise.complex_parts import conj, real
 from ..elementwise.conversion import convert
-from ..foundations.shapes import broadcast_in_dim, permute, reduce_sum, reshape
+from ..foundations.shapes import broadcast_in_dim, move_axis, permute, reduce_sum, reshape
 from ..indexing.gather_scatter import gather
 from ..indexing.gather_windows import GatherDimensionNumbers
 from ..manipulation.creation import broadcasted_iota
@@ -119,6 +120,15 @@ def conjugate_dot(a: Any, b: Any) -> Any:
     """``y[.., j]`` is the product of column ``j`` of ``a``, conjugated, and of that of ``b``."""
     a = conj(a) if is_complex(a.type.dtype) else a
     return reduce_sum(mul(a, b), (len(a.type.shape) - 2,))
+
+
+def over_columns(solve: Callable[[Any], Any], b: Any, dim: int) -> tuple[Any, int]:
+    """``solve`` for lanes of right sides, which become columns of one: the solutions and their mapped dimension."""
+    rank = b.ndim - 1
+    wide = move_axis(b, dim, rank)
+    shape = wide.type.shape
+    y = solve(reshape(wide, (*shape[:-2], shape[-2] * shape[-1])))
+    return reshape(y, shape), rank
 
 
 def inverse_gaps(w: Any, dtype: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,9 @@ from ...types.dtypes import int32, is_complex
 from ..elementwise.arithmetic import add, mul, sub
 from ..elementwise.complex_parts import conj, real
 from ..elementwise.conversion import convert
-from ..manipulation.last_axes import OnLastAxes
+from ..manipulation.last_axes import EachMatrix
 from ..manipulation.slicing import concatenate, slice_in_dim
-from .lapack import Routine, each_matrix, scipy_lapack
+from .lapack import Routine, each_matrix
 from .lu import Lu, factorisation_flops, lu_solve
 from .matrices import LAPACK, adjoint, check_matrices, flipped, identity, product, resized, rows_at, triangle
 from .triangular import triangular_solve
@@ -27,6 +26,7 @@ GEQRF = Routine("geqrf", cuda="cusolver_geqrf_ffi")
 GEQP3 = Routine("geqp3")
 ORGQR = Routine("orgqr", "ungqr", cuda="cusolver_orgqr_ffi")
 ORMQR = Routine("ormqr", "unmqr", cuda="cusolver_ormqr_ffi")
+_BLOCK = 64  # columns that LAPACK reflects at once, at most
 _NO_DERIVATIVE = "of reflections as LAPACK stores them; that of the factors of a matrix is the one of qr"
 
 
@@ -44,7 +44,7 @@ def _check_reflections(name: str, a: ArrayType, taus: ArrayType) -> None:
 # (a, taus): q = h_1 ... h_k, h_i = 1 - taus[i] v_i v_i^H, v_i in column i of a below the 1 at its diagonal; the upper
 # triangle of a is r, and x = q r
 @operation
-class Geqrf(OnLastAxes):
+class Geqrf(EachMatrix):
     multiple_results = True
     dtypes = LAPACK
     exempt = {"jvp": _NO_DERIVATIVE}
@@ -57,8 +57,8 @@ class Geqrf(OnLastAxes):
     def evaluate(op, x):
         if not x.size:
             return x, np.zeros((*x.shape[:-2], min(x.shape[-2:])), x.dtype)
-        columns, taus = np.linalg.qr(x, "raw")
-        return np.swapaxes(columns, -1, -2), taus
+        function = GEQRF.on_host(x.dtype, *x.shape[-2:])
+        return each_matrix(lambda x: function(x)[:2], op.result_type(array_type(x.shape, x.dtype)), x)
 
     def lower(op, emit, x):
         if not x.type.size:
@@ -66,9 +66,14 @@ class Geqrf(OnLastAxes):
         return GEQRF(emit, x, types=emit.made, into={0: 0})
 
 
+def _reflections_times_unit(a: np.ndarray[Any, Any], taus: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any]]:
+    """The product of the reflections of one matrix."""
+    return (ORGQR.on_host(a.dtype)(a, taus, lwork=_BLOCK * a.shape[1])[0],)
+
+
 # y = the first columns of h_1 ... h_k, as many as a has; the reflections are those of geqrf
 @operation
-class HouseholderProduct(OnLastAxes):
+class HouseholderProduct(EachMatrix):
     dtypes = LAPACK
     exempt = {"jvp": _NO_DERIVATIVE}
     flops = factorisation_flops
@@ -82,10 +87,7 @@ class HouseholderProduct(OnLastAxes):
     def evaluate(op, a, taus):
         if not a.size:
             return a
-        function = scipy_lapack("orgqr", a.dtype, "ungqr")
-        room = 64 * a.shape[-1]  # of the blocks that LAPACK multiplies by
-        product = lambda a, taus: function(a, taus, lwork=room)
-        return each_matrix(product, [array_type(a.shape, a.dtype)], a, taus)[0]
+        return each_matrix(_reflections_times_unit, [array_type(a.shape, a.dtype)], a, taus)[0]
 
     def lower(op, emit, a, taus):
         return ORGQR(emit, a, taus, types=[a.type], into={0: 0})[0] if a.type.size else a
@@ -93,7 +95,7 @@ class HouseholderProduct(OnLastAxes):
 
 # y = q c, or c q, with q = h_1 ... h_k, or its adjoint; the reflections are those of geqrf
 @operation
-class Ormqr(OnLastAxes):
+class Ormqr(EachMatrix):
     left: bool
     adjoint: bool
     dtypes = LAPACK
@@ -115,10 +117,9 @@ class Ormqr(OnLastAxes):
         k = taus.shape[-1]
         if not c.size or not k:
             return c
-        function = scipy_lapack("ormqr", a.dtype, "unmqr")
+        function = ORMQR.on_host(a.dtype)
         words = "L" if op.left else "R", ("C" if is_complex(a.dtype) else "T") if op.adjoint else "N"
-        room = 64 * max(c.shape[-2:])
-        apply = lambda a, taus, c: function(*words, a[:, :k], taus, c, room)
+        apply = lambda a, taus, c: function(*words, a[:, :k], taus, c, _BLOCK * max(c.shape))
         return each_matrix(apply, [array_type(c.shape, c.dtype)], a, taus, c)[0]
 
     def jvp(op, primals, tangents):
@@ -144,9 +145,23 @@ class Ormqr(OnLastAxes):
     )
 
 
+def _of_one(op: Qr, x: np.ndarray[Any, Any]) -> tuple[Any, ...]:
+    """The factors of one matrix."""
+    m, n = x.shape
+    if op.pivoting:
+        a, places, taus, *_ = GEQP3.on_host(x.dtype)(x, lwork=_BLOCK * (n + 1))
+        rest = [places - 1]
+    else:
+        (a, taus, *_), rest = GEQRF.on_host(x.dtype, m, n)(x), []
+    k = m if op.full_matrices else min(m, n)
+    start = a[:, :k] if k <= n else np.concatenate([a, np.zeros((m, k - n), a.dtype)], 1)
+    (q,) = _reflections_times_unit(start, taus)
+    return q, np.triu(a[:k]), *rest
+
+
 # q r = x, or x[:, p] if pivoting: q unitary, r upper triangular, q square if full_matrices, else r; (q, r) or (q, r, p)
 @operation
-class Qr(OnLastAxes):
+class Qr(EachMatrix):
     full_matrices: bool
     pivoting: bool
     multiple_results = True
@@ -161,14 +176,12 @@ class Qr(OnLastAxes):
         return (*factors, array_type((*lanes, n), int32)) if op.pivoting else factors
 
     def evaluate(op, x):
-        if not op.pivoting:
-            return tuple(np.linalg.qr(x, "complete" if op.full_matrices else "reduced"))
-        *lanes, m, n = x.shape
-        k = m if op.full_matrices else min(m, n)
-        function = import_module("scipy.linalg").qr
-        types = [array_type((*lanes, *shape), x.dtype) for shape in ((m, k), (k, n))] + [array_type((*lanes, n), int32)]
-        mode = "full" if op.full_matrices else "economic"
-        return each_matrix(lambda x: function(x, mode=mode, pivoting=True, check_finite=False), types, x)
+        types = op.result_type(array_type(x.shape, x.dtype))
+        if not x.size:
+            m, k, n = *types[0].shape[-2:], x.shape[-1]
+            start = np.eye(m, k, dtype=x.dtype), np.zeros((k, n), x.dtype), np.arange(n, dtype=int32)
+            return tuple([np.broadcast_to(y, t.shape) for y, t in zip(start, types)])
+        return each_matrix(lambda x: _of_one(op, x), types, x)
 
     def jvp(op, primals, tangents):
         (x,), (dx,) = primals, tangents

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ...types.array_type import array_type
 from ...types.dtypes import is_complex, to_real
 from ..manipulation.last_axes import EachMatrix
 from .eigh import eigen_flops
-from .lapack import Routine, each_or_nan, info_type, or_nan, scipy_lapack, succeeded
+from .lapack import Routine, each_or_nan, info_type, or_nan
 from .matrices import LAPACK, check_matrices
 
 GEES = Routine("gees")
@@ -38,7 +39,8 @@ class Schur(EachMatrix):
         return (x.update(weak=False),) * (1 + op.vectors)
 
     def evaluate(op, x):
-        return each_or_nan(lambda x: _schur(op, x), op.result_type(array_type(x.shape, x.dtype)), x, stacked=False)
+        types = op.result_type(array_type(x.shape, x.dtype))
+        return each_or_nan(lambda x: _schur(op, x), types, x, iterative=True) if x.size else (x,) * len(types)
 
     def lower(op, emit, x):
         if not x.type.size:
@@ -48,20 +50,15 @@ class Schur(EachMatrix):
         modes = {"mode": "V" if op.vectors else "N", "sort": "N"}
         types = (t, t, *values, info_type(x), info_type(x))
         t, z, *_, info = GEES(emit, x, types=types, into={0: 0}, attributes=modes)
-        ok = succeeded(emit, info)
-        return tuple([or_nan(emit, ok, y) for y in (t, z)[: 1 + op.vectors]])
+        return or_nan(emit, info, (t, z)[: 1 + op.vectors])
 
 
 def _schur(op: Schur, x: np.ndarray[Any, Any]) -> tuple[Any, ...]:
-    """The factors of one matrix. Raises LinAlgError: the iteration does not converge."""
-    if not np.isfinite(x).all():
-        raise np.linalg.LinAlgError
-    if not x.size:
-        return (x,) * (1 + op.vectors)
-    t, *_, z, _, info = scipy_lapack("gees", x.dtype)(lambda *_: None, x, compute_v=op.vectors, sort_t=0)
-    if info:
-        raise np.linalg.LinAlgError
-    return (t, z)[: 1 + op.vectors]
+    """The factors of one matrix, and ``info``."""
+    function = partial(GEES.on_host(x.dtype), lambda *_: None, compute_v=op.vectors, sort_t=0)
+    *_, room, _ = function(x, lwork=-1)
+    t, *_, z, _, info = function(x, lwork=int(room[0].real))
+    return *(t, z)[: 1 + op.vectors], info
 
 
 # x = q h q^H, q unitary, h zero below the diagonal beneath its own: (a, taus), h in a's upper part, and below it the
@@ -81,17 +78,15 @@ class Hessenberg(EachMatrix):
         types = op.result_type(array_type(x.shape, x.dtype))
         if x.shape[-1] < 2 or not x.size:  # SciPy's gives a factor too many
             return x, np.zeros(types[1].shape, x.dtype)
-        function = scipy_lapack("gehrd", x.dtype)
-        return each_or_nan(lambda x: function(x)[:2], types, x, stacked=False)
+        return each_or_nan(GEHRD.on_host(x.dtype, x.shape[-1]), types, x)
 
     def lower(op, emit, x):
         a, taus = emit.made
         if not x.type.size or not taus.shape[-1]:
             return x, emit.full(0, taus)
         ends = {"low": np.int32(1), "high": np.int32(x.type.shape[-1])}
-        a, taus, info = GEHRD(emit, x, types=(a, taus, info_type(x)), into={0: 0}, attributes=ends)
-        ok = succeeded(emit, info)
-        return or_nan(emit, ok, a), or_nan(emit, ok, taus)
+        *factors, info = GEHRD(emit, x, types=(a, taus, info_type(x)), into={0: 0}, attributes=ends)
+        return or_nan(emit, info, factors)
 
 
 # x = q t q^H, x Hermitian, q unitary, t of three diagonals: (a, d, e, taus), d and e t's diagonals, its own and those
@@ -115,11 +110,10 @@ class Tridiagonal(EachMatrix):
 
     def evaluate(op, x):
         types = op.result_type(array_type(x.shape, x.dtype))
-        function = scipy_lapack("sytrd", x.dtype, "hetrd")
-        parts = lambda x: function(x, lower=op.lower_triangle)[:4]
-        if x.shape[-1] == 1:
-            parts = lambda x: (np.real(x), np.real(x[0]), *[np.zeros(0)] * 2)
-        return each_or_nan(parts, types, x, stacked=False)
+        if x.shape[-1] == 1:  # for which SciPy's gives elements too many
+            return np.asarray(x.real, x.dtype), x.real[..., 0], *[np.zeros(t.shape, t.dtype) for t in types[2:]]
+        function = SYTRD.on_host(x.dtype, x.shape[-1], op.lower_triangle)
+        return each_or_nan(lambda x: function(x, lower=op.lower_triangle), types, x)
 
     def lower(op, emit, x):
         types = emit.made
@@ -128,8 +122,7 @@ class Tridiagonal(EachMatrix):
         letters = {"uplo": "L" if op.lower_triangle else "U"}
         flags = {"lower": op.lower_triangle}
         *parts, info = SYTRD(emit, x, types=(*types, info_type(x)), into={0: 0}, attributes=letters, cuda=flags)
-        ok = succeeded(emit, info)
-        return tuple([or_nan(emit, ok, y) for y in parts])
+        return or_nan(emit, info, parts)
 
 
 def schur(

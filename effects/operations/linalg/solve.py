@@ -11,25 +11,36 @@ from ...base.stack import perform
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
 from ..elementwise.arithmetic import neg, sub
-from ..foundations.shapes import move_axis, reshape
-from ..manipulation.last_axes import OnLastAxes
+from ..foundations.shapes import move_axis
+from ..manipulation.last_axes import EachMatrix
 from ..manipulation.slicing import axis_at
-from .lapack import each_matrix, scipy_lapack
-from .lu import Lu, factorisation_flops, lu_solve, permuted
-from .matrices import LAPACK, check_matrices, flipped, product
+from .lapack import each_matrix
+from .lu import GETRF, Lu, factorisation_flops, lu_solve, permuted
+from .matrices import LAPACK, check_matrices, flipped, over_columns, product
+from .triangular import TRSM
 
 
-def _substituted(x: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any]]:
+def _of_one(x: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any]]:
     """The solution for one matrix by its factors, with infinities and NaNs where a pivot is 0."""
-    lu, pivots, _ = scipy_lapack("getrf", x.dtype)(x)
-    solve = scipy_lapack("trsm", x.dtype)
+    lu, pivots, _ = GETRF.on_host(x.dtype)(x)
+    solve = TRSM.on_host(x.dtype)
     inner = solve(1.0, lu, b[permuted(pivots, len(b))], lower=True, diag=True)
     return (solve(1.0, lu, inner),)
 
 
+def _of_transpose(x: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any]]:
+    """The solution for the transpose of one matrix, by the factors of the matrix itself."""
+    lu, pivots, _ = GETRF.on_host(x.dtype)(x)
+    solve = TRSM.on_host(x.dtype)
+    y = np.empty_like(b)
+    inner = solve(1.0, lu, b, trans_a=1)
+    y[permuted(pivots, len(b))] = solve(1.0, lu, inner, lower=True, trans_a=1, diag=True)
+    return (y,)
+
+
 # x y = b, or with the transpose of x
 @operation
-class Solve(OnLastAxes):
+class Solve(EachMatrix):
     transposed: bool
     dtypes = LAPACK
     flops = factorisation_flops
@@ -46,21 +57,16 @@ class Solve(OnLastAxes):
         return b
 
     def evaluate(op, x, b):
-        x = np.swapaxes(x, -1, -2) if op.transposed else x
-        try:
-            return np.linalg.solve(x, b)
-        except np.linalg.LinAlgError:
-            return each_matrix(_substituted, [array_type(b.shape, b.dtype)], x, b)[0]
+        if not b.size:
+            return b
+        return each_matrix(_of_transpose if op.transposed else _of_one, [array_type(b.shape, b.dtype)], x, b)[0]
 
     def batch(op, dims, x, b):
         p, q = dims
         if p is not None:
             size = x.type.shape[p]
             return perform(op, move_axis(x, p, 0), axis_at(b, q, 0, size)), 0
-        rank = len(x.type.shape)
-        wide = move_axis(b, q, rank)  # lanes become columns of one system
-        lanes = wide.type.shape
-        return reshape(perform(op, x, reshape(wide, (*lanes[:-2], lanes[-2] * lanes[-1]))), lanes), rank
+        return over_columns(lambda b: perform(op, x, b), b, q)
 
     def jvp(op, primals, tangents):
         # x dy = db - dx y

@@ -17,10 +17,10 @@ from ..elementwise.arithmetic import add, div, like, mul, sub
 from ..elementwise.comparison import eq, select_n
 from ..elementwise.conversion import convert
 from ..foundations.shapes import full
-from ..manipulation.last_axes import OnLastAxes
+from ..manipulation.last_axes import EachMatrix
 from ..manipulation.slicing import slice_in_dim
 from .eigh import subset
-from .lapack import Routine, each_or_nan, info_type, or_nan, scipy_lapack, succeeded
+from .lapack import Routine, each_or_nan, info_type, or_nan
 from .matrices import (
     LAPACK,
     adjoint,
@@ -48,8 +48,7 @@ class SvdAlgorithm(enum.Enum):
     POLAR = "polar"
     DIVIDE_AND_CONQUER = "divide_and_conquer"
 
-    def __repr__(self) -> str:
-        return f"SvdAlgorithm.{self.name}"
+    __repr__ = enum.Enum.__str__
 
 
 def _flops(op, operands, results):
@@ -60,7 +59,7 @@ def _flops(op, operands, results):
 # x = u diag(s) vh, u and vh unitary, s >= 0 and descending: (u, s, vh), or (s,) without vectors; u and vh have as many
 # columns and rows as s, or are square if full_matrices; NaN where the iteration does not converge
 @operation
-class Svd(OnLastAxes):
+class Svd(EachMatrix):
     full_matrices: bool
     vectors: bool
     algorithm: SvdAlgorithm | None
@@ -81,14 +80,19 @@ class Svd(OnLastAxes):
 
     def evaluate(op, x):
         types = op.result_type(array_type(x.shape, x.dtype))
-        if _routine(op, "cpu") is GESVD and x.size:
-            function = scipy_lapack("gesvd", x.dtype)
-            options = {"compute_uv": op.vectors, "full_matrices": op.full_matrices}
-            parts = slice(0, 3) if op.vectors else slice(1, 2)
-            return each_or_nan(lambda x: _converged(function(x, **options))[parts], types, x, stacked=False)
-        if op.vectors:
-            return each_or_nan(lambda x: tuple(np.linalg.svd(x, op.full_matrices)), types, x)
-        return each_or_nan(lambda x: (np.linalg.svd(x, compute_uv=False),), types, x)
+        routine = _routine(op, "cpu")
+        if not x.size:
+            u, s, vh = shared(Svd, op.full_matrices, True, None).result_type(array_type(x.shape, x.dtype))
+            empty = [np.broadcast_to(np.eye(*t.shape[-2:], dtype=t.dtype), t.shape) for t in (u, vh)]
+            return (empty[0], np.zeros(s.shape, s.dtype), empty[1])[_results(op)]
+        options = {"compute_uv": op.vectors, "full_matrices": op.full_matrices}
+        function = routine.on_host(x.dtype, *x.shape[-2:], *options.values())
+
+        def factors(x: Any) -> Any:
+            *found, info = function(x, **options)
+            return *found[_results(op)], info
+
+        return each_or_nan(factors, types, x)
 
     def jvp(op, primals, tangents):
         (x,), (dx,) = primals, tangents
@@ -107,19 +111,21 @@ class Svd(OnLastAxes):
     def lower(op, emit, x):
         routine = _routine(op, emit.platform)
         u, s, vh = shared(Svd, op.full_matrices, True, None).result_type(x.type)
-        chosen = slice(0, 3) if op.vectors else slice(1, 2)
         if not x.type.size:
-            return tuple(emit.decompose(lambda: [identity(u), full(s, 0), identity(vh)])[chosen])
+            return tuple(emit.decompose(lambda: [identity(u), full(s, 0), identity(vh)])[_results(op)])
         if emit.platform == "cuda" and x.type.shape[-2] < x.type.shape[-1]:  # cuSOLVER takes no wide matrices
             turned = emit.decompose(lambda x: perform(op, adjoint(x)), x)
             return tuple(emit.decompose(lambda *ys: [adjoint(y) if y.ndim == x.ndim else y for y in ys[::-1]], *turned))
         mode = ("A" if op.full_matrices else "S") if op.vectors else "N"
         cuda = {"full_matrices": op.full_matrices, "compute_uv": op.vectors, "transposed": False}
         types = (x.type, s, u, vh, info_type(x))
-        _, *factors, info = routine(emit, x, types=types, into={0: 0}, attributes={"mode": mode}, cuda=cuda)
-        ok = succeeded(emit, info)
-        s, u, vh = [or_nan(emit, ok, y) if op.vectors or i == 0 else y for i, y in enumerate(factors)]
-        return (u, s, vh)[chosen]
+        _, s, u, vh, info = routine(emit, x, types=types, into={0: 0}, attributes={"mode": mode}, cuda=cuda)
+        return or_nan(emit, info, (u, s, vh)[_results(op)])
+
+
+def _results(op: Svd) -> slice:
+    """Which of u, s and vh are the results."""
+    return slice(0, 3) if op.vectors else slice(1, 2)
 
 
 def _routine(op: Svd, platform: str) -> Routine:
@@ -132,13 +138,6 @@ def _routine(op: Svd, platform: str) -> Routine:
         f"svd: there is no {op.algorithm} on the platform {platform!r}.",
         hint="without algorithm= the platform's own is taken.",
     )
-
-
-def _converged(found: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a routine of SciPy's returns, but for ``info``. Raises LinAlgError, as NumPy, where that is not 0."""
-    if found[-1]:
-        raise np.linalg.LinAlgError
-    return found[:-1]
 
 
 def _tangents(u: Any, s: Any, vh: Any, dx: Any) -> tuple[Any, Any, Any]:

@@ -15,10 +15,10 @@ from ...types.dtypes import is_complex
 from ..elementwise.arithmetic import neg, sub
 from ..elementwise.complex_parts import conj
 from ..foundations.shapes import move_axis, reshape
-from ..manipulation.last_axes import OnLastAxes
+from ..manipulation.last_axes import EachMatrix
 from ..manipulation.slicing import axis_at
-from .lapack import Routine, each_matrix, scipy_lapack
-from .matrices import LAPACK, check_matrices, flipped, product, triangle
+from .lapack import Routine, each_matrix
+from .matrices import LAPACK, check_matrices, flipped, over_columns, product, triangle
 
 TRSM = Routine("trsm")
 
@@ -30,7 +30,7 @@ def solve_flops(op, operands, results):
 
 # op(a) y = b, or y op(a) = b; op(a) is a, its conjugate, transpose or adjoint, and a is triangular
 @operation
-class TriangularSolve(OnLastAxes):
+class TriangularSolve(EachMatrix):
     left_side: bool
     lower: bool
     transpose_a: bool
@@ -51,7 +51,7 @@ class TriangularSolve(OnLastAxes):
         return b
 
     def evaluate(op, a, b):
-        solve = scipy_lapack("trsm", a.dtype)
+        solve = TRSM.on_host(a.dtype)
         a = np.conj(a) if op.conjugate_a and not op.transpose_a else a
         mode = (2 if op.conjugate_a else 1) if op.transpose_a else 0
         flags = {"side": not op.left_side, "lower": op.lower, "trans_a": mode, "diag": op.unit_diagonal}
@@ -64,13 +64,10 @@ class TriangularSolve(OnLastAxes):
         if p is not None:
             size = a.type.shape[p]
             return perform(op, axis_at(a, p, 0, size), axis_at(b, q, 0, size)), 0
+        if op.left_side:
+            return over_columns(lambda b: perform(op, a, b), b, q)
         rank = len(a.type.shape)
-        if op.left_side:  # lanes become columns of one system
-            wide = move_axis(b, q, rank)
-            lanes = wide.type.shape
-            y = perform(op, a, reshape(wide, (*lanes[:-2], lanes[-2] * lanes[-1])))
-            return reshape(y, lanes), rank
-        wide = move_axis(b, q, rank - 2)
+        wide = move_axis(b, q, rank - 2)  # lanes become rows
         lanes = wide.type.shape
         y = perform(op, a, reshape(wide, (*lanes[: rank - 2], lanes[-3] * lanes[-2], lanes[-1])))
         return reshape(y, lanes), rank - 2

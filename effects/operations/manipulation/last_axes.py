@@ -30,7 +30,7 @@ class OnLastAxes(Operation):
 
 
 class EachMatrix(OnLastAxes):
-    """An operation that SciPy has for one matrix alone, and NumPy has not; its workload is the number of matrices."""
+    """An operation that is evaluated for one matrix after the other; its workload is the number of matrices."""
 
     __slots__ = ()
     workload = "stack of matrices"

@@ -243,6 +243,13 @@ def test_the_complex_form_of_reals_is_scipys_rotation_by_rotation(n):
             np.testing.assert_allclose(found[lane], expected, atol=1e-13)
 
 
+@DTYPES
+def test_of_a_matrix_that_is_no_real_form_the_rotations_are_scipys_too(dtype):
+    t, z = matrix((9, 9), dtype), matrix((9, 9), dtype, 1)
+    for found, expected in zip(linalg.rsf2csf(t, z), peer.rsf2csf(t, z)):
+        close(found, expected, dtype)
+
+
 def test_a_polar_factor_has_derivatives_where_singular_values_are_equal():
     dx = np.array([[1.0, 2.0], [4.0, 3.0]])
     for side in ("left", "right"):

@@ -1,10 +1,22 @@
-"""Calls of LAPACK: what they are on other platforms than a CPU, and over several devices."""
+"""Calls of LAPACK: what they are on other platforms than a CPU, over several devices, and evaluated by SciPy."""
 
 import numpy as np
 import pytest
+from helpers.matrices import matrix
 
 import handlax as hx
 from handlax import lax
+from handlax.effects.base.stack import perform
+from handlax.effects.operations.linalg.cholesky import Cholesky
+from handlax.effects.operations.linalg.eig import Eig
+from handlax.effects.operations.linalg.eigh import Eigh
+from handlax.effects.operations.linalg.lu import Lu
+from handlax.effects.operations.linalg.qr import Geqrf, HouseholderProduct, Ormqr, Qr
+from handlax.effects.operations.linalg.schur import Hessenberg, Schur, Tridiagonal
+from handlax.effects.operations.linalg.solve import Solve
+from handlax.effects.operations.linalg.svd import Svd, SvdAlgorithm
+from handlax.effects.operations.linalg.triangular import TriangularSolve
+from handlax.effects.operations.linalg.tridiagonal_systems import TridiagonalSolve
 from handlax.interpreters.core.record import record
 from handlax.lowering.compile.emitter import lower_program
 
@@ -42,3 +54,29 @@ def test_over_several_devices_leading_dimensions_are_cut_together_and_no_others(
     rule = "<([i, j, k], [i, l])->([i, m, n]) {i=4, j=3, k=3, l=3, m=3, n=3}, custom>"
     assert f"sdy.sharding_rule = #sdy.op_sharding_rule{rule}" in text(lax.linalg.qr, mesh=mesh)
     assert "sharding_rule" not in text(lax.linalg.qr)
+
+
+def operations(n, dtype):
+    """Each operation that calls LAPACK, with operands of about n rows; n is beyond LAPACK's blocks of 32 columns."""
+    x, wide = matrix((n, n), dtype), matrix((n, n // 3), dtype, 1)
+    tall, right = wide.T.copy(), matrix((n, 4), dtype, 2)
+    definite = x @ x.conj().T + n * np.eye(n, dtype=dtype)
+    reflections = [np.asarray(y) for y in lax.linalg.geqrf(wide)]
+    yield from ((Cholesky(), definite), (Lu(), x), (Lu(), wide), (Lu(), tall), (Geqrf(), tall), (Qr(True, False), wide))
+    yield from ((Qr(False, False), tall), (Qr(True, True), wide), (Qr(False, True), x), (Schur(True), x))
+    yield from ((HouseholderProduct(), *reflections), (Ormqr(True, True), *reflections, right), (Schur(False), x))
+    yield from ((Eig(True, True, True), x), (Eig(False, False, True), x))
+    yield from ((Solve(False), x, right), (Solve(True), x, right), (TridiagonalSolve(False), *x[:3], right))
+    yield from ((TriangularSolve(True, True, True, True, False), definite, right), (Eigh(True, True, None), definite))
+    yield from ((Eigh(False, False, None), definite), (Hessenberg(), x), (Tridiagonal(True), definite))
+    yield from ((Svd(True, True, None), wide), (Svd(False, False, None), x), (Svd(False, True, SvdAlgorithm.QR), tall))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_eager_factors_and_solutions_are_the_compiled_ones_to_the_last_bit(dtype):
+    cases = list(operations(45, dtype))
+    results = lambda *xs: [op.as_results(perform(op, *map(hx.numpy.asarray, x))) for (op, *_), x in zip(cases, xs)]
+    operands = [x for _, *x in cases]
+    for (op, *_), eager, compiled in zip(cases, results(*operands), hx.jit(results)(*operands)):
+        for a, b in zip(eager, compiled, strict=True):
+            np.testing.assert_array_equal(a, b, err_msg=str(op), strict=True)
