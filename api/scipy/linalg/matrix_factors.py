@@ -359,7 +359,7 @@ def _complex_form(t: Any, z: Any) -> tuple[Any, Any]:
         of_t = hnp.where(places[:, None] <= m + 1, of_t, columns[0]).at[m + 1, 0].set(0)
         return tuple([dynamic_update_slice_in_dim(x, y, m, 1) for x, y in ((t, of_t), (z, of_z))])
 
-    return fori_loop(0, n - 1, turned, (t, z))  # type: ignore[no-any-return]
+    return fori_loop(0, n - 1, turned, (t, z))
 
 
 def polar(

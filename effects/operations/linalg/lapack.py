@@ -60,7 +60,7 @@ class Routine(NamedTuple):
         lapack, blas = _libraries()
         function = getattr(lapack, name, None) or getattr(blas, name)
         if not sizes:
-            return function  # type: ignore[no-any-return]
+            return function
         *room, _ = getattr(lapack, f"{name}_lwork")(*sizes)
         return partial(function, **{word: int(size.real) for word, size in zip(("lwork", "liwork", "lrwork"), room)})
 

@@ -178,9 +178,9 @@ class Qr(EachMatrix):
     def evaluate(op, x):
         types = op.result_type(array_type(x.shape, x.dtype))
         if not x.size:
-            m, k, n = *types[0].shape[-2:], x.shape[-1]
-            start = np.eye(m, k, dtype=x.dtype), np.zeros((k, n), x.dtype), np.arange(n, dtype=int32)
-            return tuple([np.broadcast_to(y, t.shape) for y, t in zip(start, types)])
+            k, n = types[1].shape[-2:]
+            start: list[Any] = [np.eye(x.shape[-2], k, dtype=x.dtype), np.zeros((k, n), x.dtype), np.arange(n)]
+            return tuple([np.broadcast_to(np.asarray(y, t.dtype), t.shape) for y, t in zip(start, types)])
         return each_matrix(lambda x: _of_one(op, x), types, x)
 
     def jvp(op, primals, tangents):
