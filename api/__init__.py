@@ -281,6 +281,7 @@ _DECLARED = {
     "effects.operations.linalg.solve": "Solve",
     "effects.operations.linalg.svd": "Svd",
     "effects.operations.linalg.triangular": "TriangularSolve",
+    "effects.operations.linalg.tridiagonal_systems": "TridiagonalSolve",
     "effects.operations.collectives.collective": "Psum Pprod Pmax Pmin Pbroadcast Ppermute AllGather PsumScatter "
     "AllToAll AxisIndex Pvary Punvary",
     "effects.operations.fft": "Fft",
