@@ -166,11 +166,11 @@ def _once(thunk: Callable[[], Any], count: int, end: Callable[[Any], Any]) -> fl
 
 
 def _repetitions(thunk: Callable[[], Any], end: Callable[[Any], Any], target: float = 0.001) -> int:
-    """How many calls make a sample long enough for the clock."""
-    thunk()
+    """How many calls make a sample long enough for the clock, by the least of three times."""
+    end(thunk())
     count = 1
     while True:
-        elapsed = _once(thunk, count, end)
+        elapsed = min([_once(thunk, count, end) for _ in range(3)])
         if elapsed * count >= target or count >= 4096:
             return count
         count = max(count * 2, min(4096, int(target / max(elapsed, 1e-7))))

@@ -54,22 +54,23 @@ def constant(x: Any) -> Any:
     return from_numpy(np.asarray(x, INT32))
 
 
-def fitting(lengths: Any, rows: int, longest: Any) -> Any:
-    """Lengths that are values, clamped: between 0 and ``longest``, a bound for all or one for each, and to the rows."""
+def fitting_ends(lengths: Any, rows: int, longest: Any) -> Any:
+    """Where lanes end, whose lengths are values: from 0 to ``longest``, one bound or one each, and within the rows."""
     bound = constant(np.broadcast_to(longest, lengths.type.shape))
-    lengths = minimum(maximum(lengths, scalar(0, INT32)), bound)
-    starts = minimum(perform(shared(Cumsum, 0, False), lengths) - lengths, scalar(rows, INT32))
-    return minimum(lengths, scalar(rows, INT32) - starts)
+    ends = perform(shared(Cumsum, 0, False), minimum(maximum(lengths, scalar(0, INT32)), bound))
+    return minimum(ends, scalar(rows, INT32))
 
 
 class LaneLengths:
     """One vector of lengths. ``total``: the room of rows; ``longest``: a bound of the lengths; both at least 1.
 
     ``known``: the lengths, where they are no values of a program; ``outer``: the run around the lanes. ``source``: the
-    ragged array that has them, if one does.
+    ragged array that has them, if one does; ``ends``: the row behind the last one of each lane, where it is known.
     """
 
-    def __init__(self, values: Any, total: int, longest: int, outer: Run, source: Any = None):
+    def __init__(
+        self, values: Any, total: int, longest: int, outer: Run, source: Any = None, ends: Any = None
+    ):
         self.values = values
         self.source = source
         self.count = values.type.shape[0]
@@ -79,6 +80,8 @@ class LaneLengths:
         rooms = getattr(source, "longest", None)  # a bound for each lane, or one for all
         self.rooms = np.asarray(rooms) if isinstance(rooms, tuple) else None
         self.place = BASE if self.known is not None else outer  # where its index arrays are computed
+        if ends is not None:
+            self.ends = ends
 
     def as_operand(self, values: Any, outer: Run) -> LaneLengths:
         """The same lengths where they are the operand ``values``; as little is known of them, whatever it is."""

@@ -19,12 +19,13 @@ from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.shapes import broadcast_in_dim, full, reduce_sum, reshape
 from ...effects.operations.indexing.relocation import relocate
 from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
+from ...effects.operations.reductions.row_folds import row_starts
 from ...effects.operations.reductions.sorting import sort_key_val
 from ...effects.trees import pytrees
 from ...effects.types import dtypes
 from ...effects.types.dtype_families import short_name
 from ...effects.types.extent import extents_in, length
-from .lane_lengths import INT32, LaneLengths, RaggedLanes, Segments, fitting, line
+from .lane_lengths import INT32, LaneLengths, RaggedLanes, Segments, fitting_ends, line
 
 
 class RaggedAxis:
@@ -465,8 +466,7 @@ def lengths_of(x: Ragged, outer: Any) -> LaneLengths:
     values = as_array(np.asarray(n, INT32)) if isinstance(n, tuple) else convert(as_array(n), INT32)
     longest = rows if x.longest is None else max(x.longest, default=0) if isinstance(x.longest, tuple) else x.longest
     if isinstance(values, ConcreteArray):
-        longest = int(values.value.max(initial=0))
-    else:
-        with inside(outer):
-            values = fitting(values, rows, longest if x.longest is None else x.longest)
-    return LaneLengths(values, rows, longest, outer, x)
+        return LaneLengths(values, rows, int(values.value.max(initial=0)), outer, x)
+    with inside(outer):
+        ends = fitting_ends(values, rows, longest if x.longest is None else x.longest)
+        return LaneLengths(ends - row_starts(ends), rows, longest, outer, x, ends)

@@ -37,11 +37,25 @@ class All(Domain):
         return np.full(shape, self.value, np.int32)
 
 
+class Blocks(Domain):
+    """The blocks of so many lanes of which the first has all rows up to ``end``."""
+
+    def __init__(self, end: int, total: int, lanes: int):
+        super().__init__(dtype=dtypes.int32)
+        self.end, self.total, self.lanes = end, total, lanes
+
+    def draw(self, dtype: Any, shape: Shape, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+        first = np.minimum(np.arange(shape[-1]) * w.BLOCK, self.end)
+        place = np.minimum(first, max(self.total - w.BLOCK, 0))
+        rows = (1 << np.minimum(first + w.BLOCK, self.end) - place) - (1 << first - place)
+        return np.array([place, rows, np.where(rows, 0, self.lanes - 1)], np.int32)
+
+
 def _on_rows(op: Any, operand: Domain, total: int, end: int, *each: int, lanes: int = 1) -> Case:
     """Of lanes of which the first has all rows up to ``end``, and others none."""
     rows = lanes if isinstance(op, w.RepeatRows) else total
-    index = ((lanes,), (-(-total // w.BLOCK),), (total,))
-    return Case(op, (operand, All(end), All(0), All(0)), (((rows, *each), *index),))
+    index = ((lanes,), (3, w.most_blocks(lanes, total)), (total,))
+    return Case(op, (operand, All(end), Blocks(end, total, lanes), All(0)), (((rows, *each), *index),))
 
 
 def _dot(numbers: Any, *shapes: tuple[Shape, Shape], family: Any = None, **fields: Any) -> Case:

@@ -22,6 +22,7 @@ from ...types.dtypes import (
     INEXACT,
     NUMERIC,
     float32,
+    int32,
     is_bool,
     is_complex,
 )  # fmt: skip
@@ -30,11 +31,13 @@ from ...types.parts_of_axes import smaller
 from ..elementwise import comparison, complex_functions
 from ..elementwise.arithmetic import add, mul
 from ..elementwise.bitwise import bitwise_or
-from ..elementwise.comparison import eq, has_zero, select_n
+from ..elementwise.comparison import eq, ge, has_zero, le, select, select_n
 from ..elementwise.complex_functions import assembled
+from ..elementwise.conversion import convert
 from ..elementwise.transcendental import logaddexp, logaddexp_share, stable_logaddexp
 from ..foundations.half_precision import HALF, in_bytes
-from ..foundations.shapes import canonical_axis
+from ..foundations.shapes import broadcast_in_dim, canonical_axis, reduce_sum, zeros
+from ..manipulation.creation import broadcasted_iota
 from ..manipulation.slicing import concatenate, pad, rev, slice_in_dim
 from .reductions import Combine, InstalledScan, highest, lowest, performed_whole_nan, product_rule, whole_nan
 
@@ -61,6 +64,7 @@ class Cumulative(Operation):
         return perform(shared(type(op), op.axis + int(op.axis >= d), op.reverse), x), d
 
 
+FEW = 64  # so many integers are summed in one step
 _BLOCK = 16
 
 
@@ -179,7 +183,18 @@ class Cumsum(Cumulative):
         return perform(shared(Cumsum, op.axis, not op.reverse), ct)
 
     def lower(op, emit, x):
+        if x.type.dtype.kind in "iu" and len(x.type.shape) == 1 and x.type.size <= FEW:
+            return emit.decompose(lambda x: _each_prefix(x, op.reverse), x)
         return emit.wide(x, lambda x: _lower(op, emit, x, 0, lambda a, b: [emit.binary("add", a, b)]))
+
+
+def _each_prefix(x: Any, reverse: bool) -> Any:
+    """Running sums of a few integers, each a sum of its own: one step, of which XLA makes several of a window."""
+    square = (x.type.size, x.type.size)
+    row, column = [broadcasted_iota(int32, square, d) for d in (0, 1)]
+    within = ge(column, row) if reverse else le(column, row)
+    each = broadcast_in_dim(x, square, (1,))
+    return convert(reduce_sum(select(within, each, zeros(each.type)), (1,)), x.type.dtype, x.type.weak)
 
 
 # y[k] = x[0] ... x[k]

@@ -8,8 +8,7 @@ All take one description of the lanes, ``row_index``. The sum and the repetition
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,52 +21,79 @@ from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import ANY, FOUR_BITS, NUMERIC, ORDERED
 from ..elementwise import comparison
 from ..elementwise.arithmetic import Unread, add, div, mul
-from ..elementwise.comparison import eq, has_zero, lt, select
+from ..elementwise.bitwise import bitwise_and, shift_left
+from ..elementwise.comparison import eq, has_zero, lt, ne, select
 from ..elementwise.conversion import convert
 from ..foundations.half_precision import in_bytes, wide
 from ..foundations.shapes import ReduceSum, broadcast_in_dim, full, reduce_sum, reshape, zeros
-from ..indexing.gather_scatter import ScatterAdd, ScatterMax, ScatterMin
-from ..indexing.gather_windows import GatherScatterMode, ScatterDimensionNumbers
+from ..indexing.gather_scatter import Gather, ScatterAdd, ScatterMax, ScatterMin
+from ..indexing.gather_windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from ..indexing.relocation import index_column, take_rows
 from ..manipulation.creation import iota
-from ..manipulation.slicing import axis_at, concatenate, lane_count, pad, slice_in_dim
+from ..manipulation.slicing import axis_at, concatenate, lane_count, slice_in_dim
 from .cumulative import Cumsum
 from .reductions import ReduceMax, ReduceMin, highest, lowest
 
 INT32 = np.dtype("int32")
 BLOCK = 8  # rows that are combined at once
-SHORT = 64  # where lanes have fewer rows than that on average, rows are scattered
+FEW = 1 << 16  # so many pairs of lanes and rows are all compared
+SHORT = 16  # where lanes have fewer rows than that on average, each row is scattered
+
+
+def row_starts(ends: Any) -> Any:
+    """Where lanes begin that end before these rows."""
+    return concatenate([zeros(array_type((1,), INT32)), slice_in_dim(ends, 0, -1)], 0) if ends.type.size else ends
 
 
 def lanes_of_rows(ends: Any, total: int) -> Any:
     """The lane of each row, how many lanes have ended at or before it; of spare rows the number of lanes."""
+    count = ends.type.shape[0]
+    if count * total <= FEW:
+        end, row = [broadcast_in_dim(v, (total, count), (d,)) for v, d in ((ends, 1), (iota(INT32, total), 0))]
+        return reduce_sum(convert(comparison.le(end, row), INT32), (1,))
     ones = broadcast_in_dim(scalar(1, INT32), ends.type.shape, ())
     at = comparison.min(ends, scalar(total, INT32))
     return perform(shared(Cumsum, 0, False), _scattered(SumRows(), ones, at, total))
 
 
 def row_index(ends: Any, total: int) -> tuple[Any, Any, Any]:
-    """The lanes that end before these rows, of ``total``, as folds and repetitions of rows take them: three vectors.
+    """The lanes that end before these rows, of ``total``, as folds and repetitions of rows take them.
 
-    ``ends``, which does not decrease; rows from its last one on are spare, and belong to no lane. The lane of every
-    ``BLOCK``-th row, and the lane of each; of spare rows the number of lanes there, the lane of the last row here.
+    ``ends``, which does not decrease; rows from its last one on are spare, and belong to no lane. The ``blocks`` of
+    rows; and the lane of each row, of spare ones the lane of the last row here.
     """
     lane, count = lanes_of_rows(ends, total), ends.type.shape[0]
     if count:
         before = lt(ends, broadcast_in_dim(slice_in_dim(ends, count - 1, count), (count,), (0,)))
         last = reduce_sum(convert(before, INT32), (0,))
         lane = comparison.min(lane, broadcast_in_dim(last, (total,), ()))
-    return ends, block_lanes(ends, total), lane
+    return ends, row_blocks(ends, total), lane
 
 
-def block_lanes(ends: Any, total: int) -> Any:
-    """The lane of every ``BLOCK``-th row, of spare ones the number of lanes."""
-    return lanes_of_rows(_quotient(ends), -(-total // BLOCK))
+def most_blocks(count: int, total: int) -> int:
+    """How many blocks there are for so many lanes and rows."""
+    return total // BLOCK + count
 
 
-def _quotient(ends: Any) -> Any:
-    """How many blocks begin before these rows."""
-    return div(ends + (BLOCK - 1), scalar(BLOCK, INT32))
+def row_blocks(ends: Any, total: int) -> Any:
+    """The rows of each lane in blocks: where each begins, which of the ``BLOCK`` rows there are its, as bits, the lane.
+
+    Lane ``i`` has the blocks from ``start // BLOCK + i`` on, enough for its rows, of which the last may be empty.
+    """
+    count = ends.type.shape[0]
+    number = most_blocks(count, total)
+    if not count:
+        return zeros(array_type((3, number), INT32))
+    starts = row_starts(ends)
+    begin, until = [div(v, scalar(BLOCK, INT32)) + iota(INT32, count) for v in (starts, ends)]
+    lane = comparison.min(lanes_of_rows(until + 1, number), scalar(count - 1, INT32))
+    start, end, begin = [take_rows(v, lane) for v in (starts, ends, begin)]
+    first = comparison.min(start + (iota(INT32, number) - begin) * BLOCK, end)
+    last = comparison.min(first + BLOCK, end)
+    place = comparison.min(first, scalar(max(total - BLOCK, 0), INT32))
+    one = full(lane.type, 1)
+    rows = shift_left(one, last - place) - shift_left(one, first - place)
+    return concatenate([reshape(v, (1, number)) for v in (place, rows, lane)], 0)
 
 
 class OnRows(Operation):
@@ -84,15 +110,15 @@ class OnRows(Operation):
         size = lane_count((x, *index), dims)
         if not any([d is not None for d in dims[1:]]):  # the lanes are part of each row
             return perform(op, axis_at(x, dims[0], 1, size), *index), 1
-        x, ends, blocks, lane = [axis_at(v, d, 0, size) for v, d in zip((x, *index), dims)]
+        x, ends, parts, lane = [axis_at(v, d, 0, size) for v, d in zip((x, *index), dims)]
         if not size:
-            t = op.result_type(*[v.type.update(shape=v.type.shape[1:]) for v in (x, ends, blocks, lane)])
+            t = op.result_type(*[v.type.update(shape=v.type.shape[1:]) for v in (x, ends, parts, lane)])
             return zeros(t.update(shape=(0, *t.shape))), 0
         count, total = ends.type.shape[1], lane.type.shape[1]
         first = broadcast_in_dim(iota(INT32, size) * total, ends.type.shape, (0,))
         ends_of_all = reshape(ends + first, (size * count,))
         lane_of_all = lane + broadcast_in_dim(iota(INT32, size) * count, lane.type.shape, (0,))
-        every = (ends_of_all, block_lanes(ends_of_all, size * total), reshape(lane_of_all, (size * total,)))
+        every = (ends_of_all, row_blocks(ends_of_all, size * total), reshape(lane_of_all, (size * total,)))
         last = slice_in_dim(ends, count - 1, count, axis=1) if count else zeros(array_type((size, 1), INT32))
         place = broadcast_in_dim(iota(INT32, total), lane.type.shape, (1,))
         real = lt(place, broadcast_in_dim(last, lane.type.shape, (0, 1)))
@@ -113,9 +139,7 @@ def _where(mask: Any, x: Any, other: Any) -> Any:
 class RowFold(OnRows):
     """y[i] = x[ends[i - 1]] o ... o x[ends[i] - 1], the unit where a lane is empty; spare rows are left out.
 
-    Dense: what is done to rows before is computed together with it, and nothing is read twice. In a block of rows those
-    of the lane of its first one are combined; what a lane has before its first block begins is its head. Blocks are
-    rows of the same lanes again, of which there are so many less; at last they are scattered.
+    The rows of each block are combined, together with what is computed to give them, and the blocks are scattered.
     """
 
     __slots__ = ()
@@ -140,18 +164,13 @@ class RowFold(OnRows):
         if not x.type.size or not count:
             return emit.full(op.unit(x.type.dtype), emit.made)
 
-        def rule(x: Any) -> Any:
-            end, coarse, heads = ends, blocks, []
-            rows = emit.decompose(_lane_or_count, end, lane)
-            while x.type.shape[0] >= SHORT * count:
-                head, x, end = emit.decompose(partial(_in_blocks, op), x, end, coarse)
-                x = _once(emit, x)
-                heads.append(head)
-                rows, coarse = coarse, emit.decompose(lambda v: slice_in_dim(v, 0, None, BLOCK), coarse)
-            last = emit.decompose(lambda x, at: _scattered(op, x, at, count), x, rows)
-            return _once(emit, emit.decompose(lambda *xs: _combined(op, xs), last, *heads)) if heads else last
+        def fold(x: Any, ends: Any, parts: Any, lane: Any) -> Any:
+            if x.type.shape[0] < SHORT * count:
+                return _scattered(op, x, _lane_or_count(ends, lane), count)
+            place, rows, lane = [reshape(slice_in_dim(parts, i, i + 1), parts.type.shape[1:]) for i in range(3)]
+            return _scattered(op, _in_blocks(op, x, place, rows), lane, count)
 
-        return emit.wide(x, rule)
+        return emit.wide(x, lambda x: emit.decompose(fold, x, ends, blocks, lane))
 
 
 def _real(ends: Any, lane: Any) -> Any:
@@ -165,39 +184,18 @@ def _lane_or_count(ends: Any, lane: Any) -> Any:
     return select(_real(ends, lane), lane, full(lane.type, ends.type.shape[0]))
 
 
-def _once(emit: Any, x: Any) -> Any:
-    """The value, which XLA does not compute again in each place where it is used."""
-    return emit.ops("optimization_barrier", x, types=[x.type])[0]
-
-
-def _combined(op: Any, xs: Sequence[Any]) -> Any:
-    y = xs[0]
-    for x in xs[1:]:
-        y = op.combine(y, x)
-    return y
-
-
-def _in_blocks(op: Any, x: Any, ends: Any, blocks: Any) -> list[Any]:
-    """The folds of the heads of all lanes, and of all blocks; and where the lanes end that have these as rows."""
-    total, count, number = x.type.shape[0], ends.type.shape[0], blocks.type.shape[0]
-    unit = op.unit(x.type.dtype)
-    first = iota(INT32, number) * BLOCK
-    end = take_rows(ends, comparison.min(blocks, scalar(count - 1, INT32)))
-    folded = []
+def _in_blocks(op: Any, x: Any, place: Any, rows: Any) -> Any:
+    """The fold of each block: of those of the ``BLOCK`` rows at its place that are its rows."""
+    unit, each = op.unit(x.type.dtype), x.type.shape[1:]
+    numbers = GatherDimensionNumbers(tuple(range(1, 2 + len(each))), (), (0,))
+    gather = shared(Gather, numbers, (BLOCK, *each), False, True, GatherScatterMode.CLIP)
+    windows = perform(gather, x, index_column(place))
+    nth = []
     for i in range(BLOCK):
-        part = slice_in_dim(x, i, None, BLOCK)
-        more = [(0, number - part.type.shape[0] if d == 0 else 0, 0) for d in range(len(x.type.shape))]
-        part = pad(part, scalar(unit, x.type.dtype, x.type.weak), more)
-        folded.append(_where(lt(first + i, end), part, unit) if i else part)
-    quotient = _quotient(ends)
-    start = concatenate([zeros(array_type((1,), INT32)), slice_in_dim(ends, 0, count - 1)], 0)
-    stop = comparison.min(_quotient(start) * BLOCK, ends)
-    heads = []
-    for i in range(BLOCK - 1):
-        row = start + i
-        found = take_rows(x, comparison.min(row, scalar(total - 1, INT32)))
-        heads.append(_where(lt(row, stop), found, unit))
-    return [_combined(op, heads), _combined(op, folded), quotient]
+        row = reshape(slice_in_dim(windows, i, i + 1, axis=1), (place.type.shape[0], *each))
+        its = ne(bitwise_and(rows, scalar(1 << i, INT32)), scalar(0, INT32))
+        nth.append(_where(its, row, unit))
+    return reduce(op.combine, nth)
 
 
 def _scattered(op: Any, x: Any, lane: Any, count: int) -> Any:
