@@ -37,6 +37,7 @@ from .effects.core.arrays import Array as Array
 from .effects.core.arrays import perform as perform
 from .effects.core.arrays import type_of as typeof
 from .effects.core.columns import RAGGED as _RAGGED
+from .effects.core.columns import SPARSE as _SPARSE
 from .effects.core.columns import rules as rules
 from .effects.core.containers import register_vmappable as register_vmappable
 from .effects.core.containers import unregister_vmappable as unregister_vmappable
@@ -297,6 +298,7 @@ _DECLARED = {
     "effects.operations.windows.generic_window": "ReduceWindow",
     "effects.operations.windows.window_reductions": "ReduceWindowMax ReduceWindowMin ReduceWindowSum WindowArgmax "
     "WindowArgmin",
+    "experimental.sparse.todense": "Todense",
     "interpreters.library.effectful.error_values": "DebugCheck Reported",
     "interpreters.library.effectful.failures": "Check",
     "interpreters.library.effectful.harvest": "Sow",
@@ -345,6 +347,7 @@ _RAGGED.load = lambda: [
     _import_module(f".interpreters.ragged.{part}_rules", __name__)
     for part in ("indexing", "loop", "mixing", "part", "random", "row")
 ]
+_SPARSE.load = lambda: _import_module(".experimental.sparse.sparse_rules", __name__)
 _InstalledPage.page = lambda program: _import_module(".interpreters.inspection.draw", __name__).page_of(program)
 _eager.install()
 for _module, _names in _DECLARED.items():

@@ -7,3 +7,4 @@ from . import jet as jet
 from . import mesh_utils as mesh_utils
 from . import multihost_utils as multihost_utils
 from . import ode as ode
+from . import sparse as sparse

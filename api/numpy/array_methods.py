@@ -17,6 +17,7 @@ from ..effects.operations.elementwise.complex_parts import imag, real
 from ..effects.operations.elementwise.conversion import BitcastConvertType, convert
 from ..effects.operations.foundations import shapes
 from ..effects.operations.manipulation.slicing import rev
+from ..effects.operators.array_operators import composed, install
 from ..effects.types import dtypes
 from .arrays import shape_manipulation
 from .arrays.creation import astype as _astype
@@ -33,17 +34,17 @@ METHODS: Mapping[str, str] = MappingProxyType({
         "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "ptp", "ravel", "repeat", "round", "searchsorted",
         "sort", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
     )},
-    "conjugate": "conj", "__matmul__": "matmul",
+    "conjugate": "conj",
 })  # fmt: skip
 
 
 def attach(functions: Mapping[str, Any]) -> None:
-    """Set the methods in ``METHODS`` on ``Array``, from the namespace ``functions``."""
+    """Set the methods in ``METHODS``, and the operator ``@``, on ``Array``, from the namespace ``functions``."""
     for method, function in METHODS.items():
         if function in functions:
             setattr(Array, method, functions[function])
     if "matmul" in functions:
-        Array.__rmatmul__ = lambda self, other: functions["matmul"](other, self)  # type: ignore[attr-defined]
+        install("matmul", composed(functions["matmul"]))
 
 
 def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:

@@ -166,6 +166,10 @@ class MissingRule(HandlaxError, LookupError):
     """An operation for which the column of a handler has no rule."""
 
 
+class NotSparse(HandlaxError, NotImplementedError, ValueError):
+    """What would fill a sparse array, or has no meaning of one."""
+
+
 class UnhandledEffect(HandlaxError, LookupError, ValueError):
     """An effect that no handler on the stack answers, or that is left in a program to be compiled."""
 

@@ -11,6 +11,7 @@ that cell. The cells of the built-in columns have these signatures:
     jet(op, series, count) -> series                    series[i]: terms of operand i, (x,) if it has no others
     collective(op, axis, size, dims, *xs) -> (y, dim)   an operation that names a mapped axis, at that axis
     ragged(op, run, types, *operands) -> results        lanes whose lengths differ; ``types`` are those of the results
+    sparse(op, *operands) -> result                     arrays of which some are sparse (experimental.sparse), or dense
     flops(op, operands, results) -> int                 operations on numbers, from the types of operands and results
     traffic(op, mesh, operands, results) -> {axis: Sent}  what a device sends along axes of a mesh, where devices meet
 
@@ -240,6 +241,7 @@ def data_movement(op: Any, operands: tuple[Any, ...], results: tuple[Any, ...]) 
 
 FLOPS = Column("flops", doc="how many operations on numbers; without a cell one per result element", default=per_result)
 RAGGED = FamilyColumn("ragged", doc="an axis whose length differs from lane to lane (vmap)")
+SPARSE = FamilyColumn("sparse", doc="sparse arrays: their stored entries alone (sparsify)")
 JET = Column("jet", doc="Taylor series; without a cell from the forward derivative")
 TRAFFIC = Column("traffic", doc="what one device sends along each axis of its mesh; without a cell nothing")
 

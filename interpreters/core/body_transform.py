@@ -202,9 +202,13 @@ class BodyTransformer(Run):
         """The mark of a value of this type, where values of several types belong to the run as one of ``mark`` does."""
         return mark
 
-    def tangent(self, x: Any, mark: Mark) -> Any:
-        """A tangent of a value with this mark, as one that can be forced to it."""
+    def tangent(self, x: Any, mark: Mark, primal: Any) -> Any:
+        """A tangent of a value with this mark, ``primal`` in a rule of the user's, as one that can be forced to it."""
         return x
+
+    def tangent_parts(self, parts: Sequence[Any], tangents: Sequence[Any]) -> Sequence[Any]:
+        """The parts of a tangent, from those of the primal value and their tangents, which are None for zero."""
+        return tangents
 
     def join(self, marks: Sequence[Mark]) -> Mark:
         """The least mark that values with these marks can all be forced to."""
@@ -221,6 +225,10 @@ class BodyTransformer(Run):
     def stack(self, mark: Mark) -> Mark:
         """The mark of a stacked result whose slices have this mark."""
         return mark
+
+    def results(self, op: HigherOrder, operands: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
+        """The results of a transformed operation, or operands that its body passes on, where these are to be known."""
+        return results
 
     def settle(self, values: Sequence[Any]) -> None:
         """Compute what a handler has put off of these values, which are to be split together."""
@@ -367,7 +375,8 @@ def cross(run: BodyTransformer, op: HigherOrder, operands: tuple[Any, ...]) -> A
         stacked = op.stacks and not flow.in_carry
         entering = [op.stacked(t) if stacked else t for t in crossed.state]
         parts[at:at] = [as_type(x, t) for x, t in zip(flow.operands, entering)]
-    return _boxed(run, crossed, flow, perform_transformed(run.outer, crossed.op, tuple(parts)))
+    results = perform_transformed(run.outer, crossed.op, tuple(parts))
+    return _boxed(run, crossed, flow, run.results(crossed.op, parts, results))
 
 
 def _transformed_operation(

@@ -231,7 +231,7 @@ class TransformedJvpRule(DerivativeRule):
         values, state = self.handler.parts(operands, self.extra)
         dvalues, _ = self.handler.parts(tangents, self.extra)
         with Reinstallation(self.handler, current(), state) as handler:
-            ys, dys = self.inner.within(handler.boxes(values), handler.boxes(dvalues))
+            ys, dys = self.inner.within(handler.boxes(values), handler.tangents(values, dvalues))
         ends, _ = handler.end
         if len(ends) != len(self.ends):
             raise StateTypeError(
@@ -244,7 +244,10 @@ class TransformedJvpRule(DerivativeRule):
         for y, dy, t, mark in zip(ys, dys, self.out_types, self.result_marks):
             parts = handler.typed(y, t, mark)
             outs += parts
-            given = dy is None or dy is PERFORMED
-            douts += [dy] * len(parts) if given else handler.typed(handler.run.tangent(dy, mark), t, mark)
+            if dy is None or dy is PERFORMED:
+                douts += [dy] * len(parts)
+            else:
+                tangents = handler.typed(handler.run.tangent(dy, mark, y), t, mark)
+                douts += [dx if is_inexact(dx.type.dtype) else None for dx in tangents]
         last = [convert(x, t.dtype, t.weak) for x, t in zip(ends, self.ends)]
         return [*outs, *last], [*douts, *[PERFORMED] * len(last)]

@@ -96,6 +96,11 @@ class Reinstallation(installed):
         pairs = zip(self.template.marks if marks is None else marks, groups)
         return [None if group[0] is None else self.run.box(mark, group) for mark, group in pairs]
 
+    def tangents(self, groups: Sequence[Sequence[Any]], dgroups: Sequence[Sequence[Any]]) -> list[Any]:
+        """The tangents of the values with these parts, whose tangents are those; None where that of the first is."""
+        parts = [dx if dx[0] is None else self.run.tangent_parts(x, dx) for x, dx in zip(groups, dgroups)]
+        return self.boxes(parts)
+
     def typed(self, y: Any, type: ArrayType, mark: Mark) -> list[Any]:
         """The parts of a result under ``mark``, converted to ``run.part_types(mark, type)``."""
         return [convert(x, t.dtype, t.weak) for x, t in zip(self.run.force(y, mark), self.run.part_types(mark, type))]

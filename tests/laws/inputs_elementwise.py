@@ -15,6 +15,7 @@ from handlax.effects.operations.special import bessel_functions, common_divisors
 from handlax.effects.operations.special import special_functions as g
 from handlax.effects.operations.special.common_divisors import Gcd
 from handlax.effects.types import dtypes
+from handlax.experimental.sparse.todense import Todense
 
 WHOLE = tuple(float(n) for n in range(-4, 5))
 HALVES = tuple(n / 2 for n in range(-7, 8))
@@ -65,6 +66,7 @@ ARITHMETIC = [
     ],
     Case(a.Mulhi(), (INTEGERS, INTEGERS)),
     Case(a.StopGradient(), (REAL,)),
+    Case(Todense(), (REAL,)),
     Case(a.Unread(), (REAL,)),
 ]
 

@@ -75,6 +75,7 @@ LINE = (
     "api/scipy",
     "api/probability",
     "api/sharding",
+    "api/experimental/sparse",
     "api/experimental",
     "api/ref",
     "api/distributed",

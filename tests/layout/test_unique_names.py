@@ -13,6 +13,7 @@ SAME_MODULE_NAME = {
     "api/extend/core.py": "public under JAX's name, handlax.extend.core",
     "api/numpy/fft.py": "public under NumPy's name, handlax.numpy.fft",
     "api/scipy/fft.py": "public under SciPy's name, handlax.scipy.fft",
+    "api/experimental/sparse/linalg.py": "public under JAX's name, handlax.experimental.sparse.linalg",
     "api/scipy/sparse/linalg.py": "public under SciPy's name, handlax.scipy.sparse.linalg",
 }
 

@@ -138,6 +138,9 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "api/experimental/": (
         ("interpreters/library/effectful/test_error_values.py", "effects/control/test_callbacks.py"),
         "names of functions that are tested where they are written"),
+    "api/experimental/sparse/": (
+        ("api/experimental/test_sparse.py", "api/experimental/sparse/test_sparsify.py"),
+        "each function beside the dense one, and under transformations"),
     "api/lax/": ((LAWS, GOLDEN), "the operations as functions"),
     "api/nn/": (("api/test_nn.py", GOLDEN), "by area, and call by call"),
     "api/numpy/": (

@@ -1,0 +1,228 @@
+"""BCSR: compressed rows, with leading batch dimensions and trailing dense ones."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import numpy as hnp
+from ...effects.base.errors import DTypeMismatch, NotSparse, ShapeMismatch
+from ...effects.core.containers import register_vmappable
+from .bcoo import BCOO, SparseInfo, bcoo_eliminate_zeros, bcoo_fromdense, bcoo_sum_duplicates, from_lanes, to_lane
+from .layouts import bcoo_broadcast_in_dim, bcoo_concatenate
+from .sparse_array import JAXSparse
+from .sparse_methods import ArrayMethods
+from .sparse_products import bcoo_dot_general
+from .stored_entries import placed, taken
+
+
+def _histogram(places: Any, count: int) -> Any:
+    """How many of the numbers along the last dimension are 0, 1, ..., ``count - 1``."""
+    return placed(hnp.ones(places.shape, places.dtype), places[..., None], (*places.shape[:-1], count))
+
+
+def rows_of(indptr: Any, nse: int) -> Any:
+    """The row of each entry, where ``indptr[r]`` is the number of entries in the rows before ``r``.
+
+    Entries behind those of the last row are padding: their row is the number of rows.
+    """
+    return hnp.cumsum(_histogram(indptr[..., 1:], nse), -1, dtype=indptr.dtype)
+
+
+def pointers_of(rows: Any, count: int) -> Any:
+    """The number of entries in the rows before each of ``count`` rows, and in all, where ``rows`` are of entries."""
+    zero = hnp.zeros((*rows.shape[:-1], 1), rows.dtype)
+    return hnp.concatenate([zero, hnp.cumsum(_histogram(rows, count), -1, dtype=rows.dtype)], -1)
+
+
+class BCSR(ArrayMethods, JAXSparse):
+    """A sparse array by rows: the entries of row r of the batch position b are e from ``indptr[b, r]`` to the next.
+
+        todense()[b, r, indices[b, e]] == sum of data[b, e]      over the entries e of row r with this index
+
+    Shapes: ``data[*batch, nse, *dense]``, ``indices[*batch, nse]`` and ``indptr[*batch, rows + 1]`` for ``shape ==
+    (*batch, rows, columns, *dense)``. A batch dimension of the buffers may have size 1, and is then repeated. Entries
+    with an index outside of the shape, or behind those of the last row, are padding.
+
+    A pytree with leaves ``data``, ``indices`` and ``indptr``. ``vmap`` maps it along a batch dimension.
+
+    Args:
+        args: ``(data, indices, indptr)``.
+        shape: of the dense array.
+        indices_sorted: the indices of each row are known to increase.
+        unique_indices: no index, but that of padding, is known to occur twice in a row.
+
+    Raises: ShapeMismatch: the buffers do not fit to each other or to the shape. DTypeMismatch: indices are no integers.
+
+    >>> x = BCSR.fromdense(hnp.array([[0.0, 2.0], [3.0, 4.0]]))
+    >>> x, x.indices.tolist(), x.indptr.tolist()
+    (BCSR(float32[2, 2], nse=3), [1, 0, 1], [0, 1, 3])
+    """
+
+    buffers = ("data", "indices", "indptr")
+    flags = ("indices_sorted", "unique_indices")
+    n_sparse = 2
+    indices: Any
+    indptr: Any
+    indices_sorted: bool
+    unique_indices: bool
+
+    def __init__(
+        self, args: tuple[Any, Any, Any], *, shape: Sequence[int], indices_sorted: bool = False,
+        unique_indices: bool = False,
+    ):  # fmt: skip
+        data, indices, indptr = map(hnp.asarray, args)
+        shape = tuple([operator.index(size) for size in shape])
+        _check(data, indices, indptr, shape)
+        self._set(
+            data=data, indices=indices, indptr=indptr, shape=shape, indices_sorted=indices_sorted,
+            unique_indices=unique_indices,
+        )  # fmt: skip
+
+    @property
+    def nse(self) -> int:
+        """The number of stored entries, in each batch position; padding is counted."""
+        return self.indices.shape[-1]
+
+    @property
+    def n_batch(self) -> int:
+        """The number of leading dimensions in each position of which there are entries of its own."""
+        return self.indices.ndim - 1
+
+    @property
+    def n_dense(self) -> int:
+        """The number of trailing dimensions, which an entry has whole."""
+        return self.data.ndim - self.indices.ndim
+
+    @property
+    def _info(self) -> SparseInfo:
+        return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
+
+    @classmethod
+    def fromdense(
+        cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32, n_dense: int = 0, n_batch: int = 0
+    ) -> BCSR:
+        """``bcsr_fromdense``."""
+        return bcsr_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
+
+    @classmethod
+    def from_bcoo(cls, arr: BCOO) -> BCSR:
+        """The same array. Raises: NotSparse: it has not two sparse dimensions."""
+        if arr.n_sparse != 2:
+            raise NotSparse(
+                f"BCSR.from_bcoo: needs two sparse dimensions, got {arr}.",
+                hint="x.update_layout(n_batch=..., n_dense=...).",
+            )
+        arr = arr if arr.indices_sorted else arr.sort_indices()
+        indptr = pointers_of(arr.indices[..., 0], arr.sparse_shape[0])
+        return cls(
+            (arr.data, arr.indices[..., 1], indptr), shape=arr.shape, indices_sorted=True,
+            unique_indices=arr.unique_indices,
+        )  # fmt: skip
+
+    @classmethod
+    def from_scipy_sparse(cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0) -> BCSR:
+        """The array of a matrix of ``scipy.sparse``. Raises: NotSparse: with batch or dense dimensions."""
+        if n_dense or n_batch:
+            raise NotSparse(f"from_scipy_sparse: SciPy has sparse dimensions alone, got {n_batch=} and {n_dense=}.")
+        if mat.ndim != 2:
+            raise ShapeMismatch(f"BCSR.from_scipy_sparse: needs a matrix, got {mat.ndim} dimensions.")
+        mat, dtype = mat.tocsr(), index_dtype or np.int32
+        return cls((mat.data, mat.indices.astype(dtype), mat.indptr.astype(dtype)), shape=mat.shape)
+
+    def to_bcoo(self) -> BCOO:
+        indices = hnp.stack(hnp.broadcast_arrays(rows_of(self.indptr, self.nse), self.indices), -1)
+        return BCOO(
+            (self.data, indices), shape=self.shape, indices_sorted=self.indices_sorted,
+            unique_indices=self.unique_indices,
+        )  # fmt: skip
+
+    def transpose(self, axes: Sequence[int] | None = None) -> Any:
+        """Raises: NotSparse: rows are what is compressed."""
+        raise NotSparse("BCSR.transpose: rows are compressed, columns are not.", hint="x.to_bcoo().transpose().")
+
+    def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
+        """The array with each place stored once, in order.
+
+        Args:
+            nse: the number of stored entries; by default as many as are needed, which is not known in ``jit``.
+            remove_zeros: without entries that are 0. Derivatives by these are lost.
+        """
+        mat = self.to_bcoo()
+        return BCSR.from_bcoo(bcoo_eliminate_zeros(mat, nse) if remove_zeros else bcoo_sum_duplicates(mat, nse))
+
+
+def _check(data: Any, indices: Any, indptr: Any, shape: tuple[int, ...]) -> None:
+    """Raises: ShapeMismatch, DTypeMismatch: the buffers are none of an array of this shape."""
+    if not (np.issubdtype(indices.dtype, np.integer) and np.issubdtype(indptr.dtype, np.integer)):
+        raise DTypeMismatch(f"BCSR: indices are integers, got {indices.type} and {indptr.type}.")
+    n = indices.ndim - 1
+    fits = n >= 0 and len(shape) >= n + 2 and data.shape[n:] == (indices.shape[-1], *shape[n + 2 :])
+    fits = fits and indptr.shape[n:] == (shape[n] + 1,)
+    if not fits or any([m not in (1, k) for x in (data, indices, indptr) for m, k in zip(x.shape, shape[:n])]):
+        raise ShapeMismatch(
+            f"BCSR: buffers are data[*batch, nse, *dense], indices[*batch, nse] and indptr[*batch, rows + 1] of the "
+            f"array, got {data.type}, {indices.type} and {indptr.type} for shape {shape}."
+        )
+
+
+def bcsr_fromdense(
+    mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: Any = np.int32
+) -> BCSR:
+    """The sparse array of the entries of a dense one that are not 0, as ``bcoo_fromdense``.
+
+        bcsr_fromdense(x).todense() == x
+    """
+    return BCSR.from_bcoo(bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype))
+
+
+def bcsr_todense(mat: BCSR) -> Any:
+    """The dense array: at each place the sum of the entries that are stored there."""
+    return mat.todense()
+
+
+def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
+    """The entries of a dense array at the places that these indices and pointers are of: the data of a BCSR.
+
+    >>> bcsr_extract(hnp.array([1, 0]), hnp.array([0, 1, 2]), hnp.arange(4.0).reshape(2, 2))
+    Array([1., 2.], dtype=float32)
+    """
+    indices, indptr, mat = map(hnp.asarray, (indices, indptr, mat))
+    places = hnp.stack(hnp.broadcast_arrays(rows_of(indptr, indices.shape[-1]), indices), -1)
+    return taken(mat, places)
+
+
+def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
+    """``bcoo_sum_duplicates``, of rows."""
+    return mat.sum_duplicates(nse, remove_zeros=False)
+
+
+def bcsr_dot_general(
+    lhs: Any, rhs: Any, *, dimension_numbers: Any, precision: None = None, preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """``bcoo_dot_general``, of rows."""
+    lhs, rhs = [x.to_bcoo() if isinstance(x, BCSR) else x for x in (lhs, rhs)]
+    return bcoo_dot_general(
+        lhs, rhs, dimension_numbers=dimension_numbers, preferred_element_type=preferred_element_type
+    )
+
+
+def bcsr_broadcast_in_dim(
+    mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
+) -> BCSR:
+    """``bcoo_broadcast_in_dim``, of rows. Raises: NotSparse: the result has not two sparse dimensions."""
+    return BCSR.from_bcoo(
+        bcoo_broadcast_in_dim(mat.to_bcoo(), shape=shape, broadcast_dimensions=broadcast_dimensions)
+    )
+
+
+def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
+    """``bcoo_concatenate``, of rows."""
+    return BCSR.from_bcoo(bcoo_concatenate([x.to_bcoo() for x in operands], dimension=dimension))
+
+
+register_vmappable(BCSR, int, int, to_lane, from_lanes)

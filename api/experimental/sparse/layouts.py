@@ -1,0 +1,257 @@
+"""Sparse arrays moved, without arithmetic: broadcast, concatenated, reshaped, reversed, squeezed."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import lax
+from ... import numpy as hnp
+from ...effects.base.errors import BadArgument, BadAxis, NotSparse, ShapeMismatch
+from .bcoo import BCOO, bcoo_transpose, bcoo_update_layout, stored_mask, with_nse
+from .stored_entries import masked, repeated_batch, size_vector
+
+
+def bcoo_broadcast_in_dim(
+    mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
+) -> BCOO:
+    """``lax.broadcast_in_dim``: new dimensions before the sparse ones are batch dimensions, which store nothing twice.
+
+    Args:
+        sharding: ignored.
+
+    Raises: ShapeMismatch: it does not broadcast to the shape. NotSparse: kinds of dimensions are mixed.
+    """
+    shape, dims = tuple(map(operator.index, shape)), tuple(map(operator.index, broadcast_dimensions))
+    if len(dims) != mat.ndim or any([m not in (1, shape[d]) for m, d in zip(mat.shape, dims)]):
+        raise ShapeMismatch(f"bcoo_broadcast_in_dim: {mat} does not broadcast to {shape} by dimensions {dims}.")
+    n, m = mat.n_batch, mat.n_sparse
+    batch, sparse, dense = dims[:n], dims[n : n + m], dims[n + m :]
+    n_batch = min(dims[n:], default=len(shape))
+    n_dense = len(shape) - min(dense) if dense else 0
+    n_sparse = len(shape) - n_batch - n_dense
+    sizes = shape[n_batch : n_batch + n_sparse]
+    if max(batch, default=-1) >= n_batch or max(sparse, default=-1) >= n_batch + n_sparse:
+        raise NotSparse(f"bcoo_broadcast_in_dim: batch, sparse and dense dimensions of {mat} are mixed by {dims}.")
+    ones = lambda buffer: [k for k, d in enumerate(batch) if buffer.shape[k] == 1]
+    kept = lambda buffer: [1 if k in [batch[i] for i in ones(buffer)] else shape[k] for k in range(n_batch)]
+    data = lax.broadcast_in_dim(
+        mat.data, (*kept(mat.data), mat.nse, *shape[n_batch + n_sparse :]),
+        (*batch, n_batch, *[d + 1 - n_sparse for d in dense]),
+    )  # fmt: skip
+    indices = lax.broadcast_in_dim(
+        mat.indices, (*kept(mat.indices), mat.nse, m), (*batch, n_batch, n_batch + 1)
+    )
+    found = BCOO(
+        (data, indices), shape=(*shape[:n_batch], *mat.sparse_shape, *shape[n_batch + n_sparse :]),
+        indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices,
+    )  # fmt: skip
+    return found if mat.sparse_shape == sizes else _repeated_entries(found, shape, [d - n_batch for d in sparse])
+
+
+def _repeated_entries(mat: BCOO, shape: Sequence[int], places: Sequence[int]) -> BCOO:
+    """The array with sparse dimensions at these places among new ones, each entry once for each of their elements."""
+    n, m = mat.n_batch, len(shape) - mat.n_batch - mat.n_dense
+    sizes = shape[n : n + m]
+    own = {d: k for k, d in enumerate(places) if mat.sparse_shape[k] == sizes[d]}
+    new = [1 if d in own else size for d, size in enumerate(sizes)]
+    k = math.prod(new)
+    grid = hnp.asarray(np.indices(new, mat.indices.dtype).reshape(m, *(1,) * (n + 1), k))
+    full = (*mat.indices.shape[:-1], k)
+    columns = [mat.indices[..., own[d]][..., None] if d in own else grid[d] for d in range(m)]
+    indices = hnp.stack([hnp.broadcast_to(column, full) for column in columns], -1)
+    indices = hnp.where(stored_mask(mat)[..., None, None], indices, size_vector(indices, sizes))
+    data = hnp.broadcast_to(hnp.expand_dims(mat.data, n + 1), (*mat.data.shape[: n + 1], k, *mat.data.shape[n + 1 :]))
+    flat = lambda x: x.reshape(*x.shape[:n], mat.nse * k, *x.shape[n + 2 :])
+    return BCOO(
+        (flat(data), flat(indices)), shape=shape, indices_sorted=mat.indices_sorted and k == 1,
+        unique_indices=mat.unique_indices,
+    )  # fmt: skip
+
+
+def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
+    """``lax.concatenate`` along a batch or a sparse dimension.
+
+    Raises: ShapeMismatch: other dimensions differ. NotSparse: it is a dense dimension, or the layouts differ.
+    """
+    operands, dimension = list(operands), operator.index(dimension)
+    if not operands or not all([isinstance(x, BCOO) for x in operands]):
+        raise BadArgument(f"bcoo_concatenate: operands are BCOO arrays, got {[type(x).__name__ for x in operands]}.")
+    shapes = {(*x.shape[:dimension], *x.shape[dimension + 1 :]) for x in operands}
+    if len(shapes) > 1 or not 0 <= dimension < operands[0].ndim:
+        raise ShapeMismatch(f"bcoo_concatenate: along dimension {dimension} shapes must agree, got {operands}.")
+    if {x.n_batch for x in operands} == {0, 1}:  # x[None] has a batch dimension of size 1
+        for n in (1, 0):
+            if all([x.shape[0] == 1 for x in operands if x.n_batch != n]):
+                operands = [bcoo_update_layout(x, n_batch=n) for x in operands]
+                break
+    first = operands[0]
+    n_batch, n_lead = first.n_batch, first.n_batch + first.n_sparse
+    if len({(x.n_batch, x.n_dense) for x in operands}) > 1 or dimension >= n_lead:
+        raise NotSparse(
+            f"bcoo_concatenate: along dimension {dimension}, sparse or batch, of one layout, got {operands}.",
+            hint="bcoo_update_layout gives arrays other numbers of batch and dense dimensions.",
+        )
+    if dimension < n_batch:
+        nse = max([x.nse for x in operands])
+        operands = [with_nse(x, nse) for x in operands]
+    batches = [_common_batch([buffer(x).shape[:n_batch] for x in operands], dimension) for buffer in (_data, _indices)]
+    rows = []
+    for x in operands:
+        data, indices = [
+            repeated_batch(buffer, tuple([x.shape[d] if whole else 1 for d, whole in enumerate(full)]))
+            for buffer, full in zip((x.data, x.indices), batches)
+        ]
+        rows.append((data, indices))
+    if dimension >= n_batch:
+        column = dimension - n_batch
+        total = sum([x.shape[dimension] for x in operands])
+        starts = np.cumsum([0, *[x.shape[dimension] for x in operands]])
+        rows = [
+            (data, _shifted(indices, stored_mask(x.replaced(indices=indices)), column, int(start), total))
+            for x, (data, indices), start in zip(operands, rows, starts)
+        ]
+    axis = min(dimension, n_batch)
+    shape = list(first.shape)
+    shape[dimension] = sum([x.shape[dimension] for x in operands])
+    data, indices = [hnp.concatenate([row[k] for row in rows], axis) for k in (0, 1)]
+    return BCOO((data, indices), shape=shape)
+
+
+def _data(x: BCOO) -> Any:
+    return x.data
+
+
+def _indices(x: BCOO) -> Any:
+    return x.indices
+
+
+def _common_batch(batches: Sequence[Sequence[int]], dimension: int) -> list[bool]:
+    """Which batch dimensions of a buffer are whole: where that of one array is, and along the dimension itself."""
+    return [d == dimension or max(sizes) > 1 for d, sizes in enumerate(zip(*batches))]
+
+
+def _shifted(indices: Any, keep: Any, column: int, start: int, total: int) -> Any:
+    """Indices of which a column begins at ``start``; that of padding is ``total``."""
+    columns = [indices[..., k] for k in range(indices.shape[-1])]
+    columns[column] = hnp.where(keep, columns[column] + start, total).astype(indices.dtype)
+    return hnp.stack(columns, -1)
+
+
+def bcoo_reshape(
+    mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, sharding: Any = None
+) -> BCOO:
+    """``lax.reshape``, of batch, sparse and dense dimensions each into dimensions of their own.
+
+    Args:
+        dimensions: a permutation of the dimensions before.
+        sharding: ignored.
+
+    Raises: NotSparse: the new shape mixes kinds of dimensions. ShapeMismatch: it has another size.
+    """
+    shape = tuple(map(operator.index, new_sizes))
+    if math.prod(shape) != mat.size:
+        raise ShapeMismatch(f"bcoo_reshape: the number of elements must stay, got {mat} and {shape}.")
+    if dimensions is not None:
+        mat = bcoo_transpose(mat, permutation=dimensions)
+    n, m = mat.n_batch, mat.n_sparse
+    n_batch = _prefix(shape, 0, math.prod(mat.shape[:n]), bool(n) or mat.size > 0)
+    n_lead = None if n_batch is None else _prefix(shape, n_batch, math.prod(mat.sparse_shape), True)
+    if n_batch is None or n_lead is None:
+        raise NotSparse(
+            f"bcoo_reshape: {shape} mixes batch, sparse and dense dimensions of {mat}.",
+            hint="x.update_layout(n_batch=0, n_dense=0) makes all of them sparse.",
+        )
+    data, indices = repeated_batch(mat.data, mat.shape[:n]), repeated_batch(mat.indices, mat.shape[:n])
+    keep = stored_mask(mat.replaced(indices=indices)).reshape(*shape[:n_batch], mat.nse)
+    data = data.reshape(*shape[:n_batch], mat.nse, *shape[n_lead:])
+    indices = indices.reshape(*shape[:n_batch], mat.nse, m)
+    new = shape[n_batch:n_lead]
+    if new != mat.sparse_shape:
+        indices, data = _renumbered(indices, keep, mat.sparse_shape, new), masked(data, keep)
+    unique = mat.unique_indices and (bool(new) or not m)  # padding has a place where there is no sparse dimension
+    return BCOO((data, indices), shape=shape, indices_sorted=mat.indices_sorted, unique_indices=unique)
+
+
+def _prefix(shape: Sequence[int], start: int, size: int, longest: bool) -> int | None:
+    """The end of the longest run of dimensions from ``start`` on with so many elements; None: there is none."""
+    ends = [end for end in range(start, len(shape) + 1) if math.prod(shape[start:end]) == size]
+    return ends[-1] if ends else None
+
+
+def _renumbered(indices: Any, keep: Any, old: Sequence[int], new: Sequence[int]) -> Any:
+    """The indices of the same elements in another shape."""
+    wide = np.dtype("int64" if math.prod(old) > np.iinfo(np.int32).max else "int32")
+    number = hnp.zeros(indices.shape[:-1], wide)
+    for k, size in enumerate(old):
+        number = number * size + hnp.where(keep, indices[..., k], 0).astype(wide)
+    columns: list[Any] = []
+    for size in new[::-1]:
+        columns.insert(0, number % max(size, 1))
+        number = number // max(size, 1)
+    if not columns:
+        return hnp.zeros((*indices.shape[:-1], 0), indices.dtype)
+    found = hnp.stack(columns, -1).astype(indices.dtype)
+    return hnp.where(keep[..., None], found, size_vector(found, new))
+
+
+def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
+    """``lax.rev``: the array with these dimensions reversed."""
+    dims = [operator.index(d) for d in dimensions]
+    n, n_lead = operand.n_batch, operand.n_batch + operand.n_sparse
+    if len(set(dims)) != len(dims) or any([not 0 <= d < operand.ndim for d in dims]):
+        raise BadAxis(f"bcoo_rev: dimensions are distinct ones of {operand.ndim}, got {tuple(dims)}.")
+    batch = [d for d in dims if d < n]
+    data = lax.rev(operand.data, (*batch, *[d - operand.n_sparse + 1 for d in dims if d >= n_lead]))
+    indices = lax.rev(operand.indices, tuple(batch))
+    sparse = [d - n for d in dims if n <= d < n_lead]
+    if sparse:
+        keep = stored_mask(operand.replaced(indices=indices))
+        columns = [
+            operand.sparse_shape[k] - 1 - indices[..., k] if k in sparse else indices[..., k]
+            for k in range(operand.n_sparse)
+        ]
+        found = hnp.stack(columns, -1).astype(indices.dtype)
+        indices = hnp.where(keep[..., None], found, size_vector(indices, operand.sparse_shape))
+    sorted_still = operand.indices_sorted and not sparse
+    return operand.replaced(data=data, indices=indices, indices_sorted=sorted_still)
+
+
+def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
+    """``lax.squeeze``: the array without these dimensions, of size 1."""
+    dims = {operator.index(d) % max(arr.ndim, 1) for d in dimensions}
+    if any([arr.shape[d] != 1 for d in dims]):
+        raise ShapeMismatch(f"bcoo_squeeze: dimensions must have size 1, got {tuple(dimensions)} of {arr}.")
+    n, n_lead = arr.n_batch, arr.n_batch + arr.n_sparse
+    batch = tuple([d for d in dims if d < n])
+    kept = np.array([k for k in range(arr.n_sparse) if k + n not in dims], int)
+    data, indices = arr.data, arr.indices
+    if len(kept) < arr.n_sparse:  # padding may be so by an index that is left out
+        keep = stored_mask(arr)
+        data = masked(repeated_batch(data, np.broadcast_shapes(data.shape[:n], keep.shape[:-1])), keep)
+        indices = hnp.where(keep[..., None], indices, size_vector(indices, arr.sparse_shape))[..., kept]
+    data = lax.squeeze(data, (*batch, *[d - arr.n_sparse + 1 for d in dims if d >= n_lead]))
+    shape = tuple([size for d, size in enumerate(arr.shape) if d not in dims])
+    unique = arr.unique_indices and (len(kept) == arr.n_sparse or len(kept) > 0)
+    return arr.replaced(data=data, indices=lax.squeeze(indices, batch), shape=shape, unique_indices=unique)
+
+
+def merged_entries(x: BCOO, y: BCOO) -> BCOO:
+    """The sum of two sparse arrays of one shape: the entries of both.
+
+    Raises: ShapeMismatch: the shapes differ.
+    """
+    if x.shape != y.shape:
+        raise ShapeMismatch(f"add: sparse arrays are added if their shapes are equal, got {x} and {y}.")
+    layout = {name: min(getattr(x, name), getattr(y, name)) for name in ("n_batch", "n_dense")}
+    x, y = bcoo_update_layout(x, **layout), bcoo_update_layout(y, **layout)
+    batch = x.shape[: x.n_batch]
+    data, indices = [
+        hnp.concatenate([repeated_batch(a, batch), repeated_batch(b, batch)], x.n_batch)
+        for a, b in ((x.data, y.data), (x.indices, y.indices))
+    ]
+    return BCOO((data, indices), shape=x.shape)

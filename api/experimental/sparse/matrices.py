@@ -1,0 +1,298 @@
+"""COO, CSR and CSC: sparse matrices without batches; and the sparse arrays that are made from nothing."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import numpy as hnp
+from ...effects.base.errors import BadArgument, NotSparse, ShapeMismatch
+from .bcoo import BCOO, bcoo_fromdense, count_stored_elements
+from .bcsr import BCSR, bcsr_fromdense, pointers_of
+from .sparse_array import JAXSparse
+from .sparse_products import bcoo_dot_general
+
+
+class COOInfo(NamedTuple):
+    """What is static of a matrix by coordinates."""
+
+    shape: tuple[int, ...]
+    rows_sorted: bool = False
+    cols_sorted: bool = False
+
+
+class _Matrix(JAXSparse):
+    """What the formats of matrices share: two dimensions, and products with dense vectors and matrices."""
+
+    @property
+    def nse(self) -> int:
+        return self.data.size
+
+    def __matmul__(self, other: Any) -> Any:
+        """The product with a dense vector or matrix. Raises: NotSparse: ``other`` is sparse, or of another rank."""
+        if isinstance(other, JAXSparse):
+            raise NotSparse(f"matmul: of {type(self).__name__} with dense arrays, got {other}.", hint="x.to_bcoo().")
+        other = hnp.asarray(other)
+        if other.ndim not in (1, 2):
+            raise NotSparse(f"matmul: a sparse matrix times a vector or a matrix, got {other.type}.")
+        return _product(self, other)
+
+    @classmethod
+    def _of_matrix(cls, args: Any, shape: Sequence[int], **flags: bool) -> Any:
+        shape = tuple([operator.index(size) for size in shape])
+        if len(shape) != 2:
+            raise ShapeMismatch(f"{cls.__name__}: it has two dimensions, got shape {shape}.")
+        return object.__new__(cls)._set(**dict(zip(cls.buffers, map(hnp.asarray, args))), shape=shape, **flags)
+
+
+def _product(mat: Any, v: Any, transpose: bool = False) -> Any:
+    x = mat.to_bcoo()
+    return bcoo_dot_general(x, v, dimension_numbers=(((0,) if transpose else (1,), (0,)), ((), ())))
+
+
+class COO(_Matrix):
+    """A sparse matrix by coordinates: ``todense()[row[e], col[e]] == sum of data[e]``; ``BCOO`` does more.
+
+    Args:
+        args: ``(data, row, col)``, vectors.
+        rows_sorted, cols_sorted: the rows, or the columns, are known not to decrease.
+
+    >>> COO.fromdense(hnp.array([[0.0, 2.0], [3.0, 0.0]])) @ hnp.array([1.0, 10.0])
+    Array([20.,  3.], dtype=float32)
+    """
+
+    buffers = ("data", "row", "col")
+    flags = ("_rows_sorted", "_cols_sorted")
+    row: Any
+    col: Any
+
+    def __init__(
+        self, args: tuple[Any, Any, Any], *, shape: Sequence[int], rows_sorted: bool = False, cols_sorted: bool = False
+    ):
+        made = self._of_matrix(args, shape, _rows_sorted=rows_sorted, _cols_sorted=cols_sorted)
+        self._set(**vars(made))
+
+    @property
+    def _info(self) -> COOInfo:
+        return COOInfo(self.shape, self._rows_sorted, self._cols_sorted)  # type: ignore[attr-defined]
+
+    @classmethod
+    def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> COO:
+        """``coo_fromdense``."""
+        return coo_fromdense(mat, nse=nse, index_dtype=index_dtype)
+
+    def to_bcoo(self) -> BCOO:
+        return BCOO((self.data, hnp.stack([self.row, self.col], -1)), shape=self.shape)
+
+    def _sort_indices(self) -> COO:
+        """The entries by rows, and by columns within these."""
+        if self._rows_sorted:  # type: ignore[attr-defined]
+            return self
+        x = self.to_bcoo().sort_indices()
+        return COO((x.data, x.indices[:, 0], x.indices[:, 1]), shape=self.shape, rows_sorted=True)
+
+    def transpose(self, axes: Sequence[int] | None = None) -> COO:
+        """The transposed matrix. Raises: NotSparse: ``axes`` is given."""
+        _no_axes(axes)
+        flags = {"rows_sorted": self._cols_sorted, "cols_sorted": self._rows_sorted}  # type: ignore[attr-defined]
+        return COO((self.data, self.col, self.row), shape=self.shape[::-1], **flags)
+
+
+class CSR(_Matrix):
+    """A sparse matrix by rows: the entries of row r are from ``indptr[r]`` to the next; ``BCSR`` does more.
+
+    Args:
+        args: ``(data, indices, indptr)``, vectors.
+    """
+
+    buffers = ("data", "indices", "indptr")
+    flags = ()
+    indices: Any
+    indptr: Any
+
+    def __init__(self, args: tuple[Any, Any, Any], *, shape: Sequence[int]):
+        self._set(**vars(self._of_matrix(args, shape)))
+
+    @classmethod
+    def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> CSR:
+        """``csr_fromdense``."""
+        return csr_fromdense(mat, nse=nse, index_dtype=index_dtype)
+
+    def to_bcoo(self) -> BCOO:
+        return BCSR((self.data, self.indices, self.indptr), shape=self.shape).to_bcoo()
+
+    def transpose(self, axes: Sequence[int] | None = None) -> CSC:
+        """The transposed matrix, by columns. Raises: NotSparse: ``axes`` is given."""
+        _no_axes(axes)
+        return CSC((self.data, self.indices, self.indptr), shape=self.shape[::-1])
+
+
+class CSC(_Matrix):
+    """A sparse matrix by columns: the transposed of a ``CSR`` with the same buffers.
+
+    Args:
+        args: ``(data, indices, indptr)``, vectors.
+    """
+
+    buffers = ("data", "indices", "indptr")
+    flags = ()
+    indices: Any
+    indptr: Any
+
+    def __init__(self, args: tuple[Any, Any, Any], *, shape: Sequence[int]):
+        self._set(**vars(self._of_matrix(args, shape)))
+
+    @classmethod
+    def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> CSC:
+        """The matrix of the entries of a dense one that are not 0, as ``csr_fromdense``."""
+        return csr_fromdense(hnp.asarray(mat).T, nse=nse, index_dtype=index_dtype).transpose()
+
+    def to_bcoo(self) -> BCOO:
+        return self.transpose().to_bcoo().transpose()
+
+    def transpose(self, axes: Sequence[int] | None = None) -> CSR:
+        """The transposed matrix, by rows. Raises: NotSparse: ``axes`` is given."""
+        _no_axes(axes)
+        return CSR((self.data, self.indices, self.indptr), shape=self.shape[::-1])
+
+
+def _no_axes(axes: Any) -> None:
+    if axes is not None:
+        raise NotSparse(f"transpose: a sparse matrix has two dimensions to exchange, got {axes=}.", hint="x.T.")
+
+
+def coo_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> COO:
+    """The matrix of the entries of a dense one that are not 0, as ``bcoo_fromdense``."""
+    x = bcoo_fromdense(_matrix("coo_fromdense", mat), nse=nse, index_dtype=index_dtype)
+    return COO((x.data, x.indices[:, 0], x.indices[:, 1]), shape=x.shape, rows_sorted=True)
+
+
+def coo_todense(mat: COO) -> Any:
+    """The dense matrix: at each place the sum of the entries that are stored there."""
+    return mat.todense()
+
+
+def coo_matvec(mat: COO, v: Any, transpose: bool = False) -> Any:
+    """The product of the matrix, or of the transposed one, with a dense vector."""
+    return _product(mat, _ranked("coo_matvec", v, 1), transpose)
+
+
+def coo_matmat(mat: COO, B: Any, *, transpose: bool = False) -> Any:
+    """The product of the matrix, or of the transposed one, with a dense matrix."""
+    return _product(mat, _ranked("coo_matmat", B, 2), transpose)
+
+
+def csr_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> CSR:
+    """The matrix of the entries of a dense one that are not 0, as ``bcoo_fromdense``."""
+    x = bcsr_fromdense(_matrix("csr_fromdense", mat), nse=nse, index_dtype=index_dtype)
+    return CSR((x.data, x.indices, x.indptr), shape=x.shape)
+
+
+def csr_todense(mat: CSR) -> Any:
+    """The dense matrix: at each place the sum of the entries that are stored there."""
+    return mat.todense()
+
+
+def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Any:
+    """The product of the matrix, or of the transposed one, with a dense vector."""
+    return _product(mat, _ranked("csr_matvec", v, 1), transpose)
+
+
+def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Any:
+    """The product of the matrix, or of the transposed one, with a dense matrix."""
+    return _product(mat, _ranked("csr_matmat", B, 2), transpose)
+
+
+def _matrix(where: str, mat: Any) -> Any:
+    return _ranked(where, mat, 2)
+
+
+def _ranked(where: str, x: Any, rank: int) -> Any:
+    x = hnp.asarray(x)
+    if x.ndim != rank:
+        raise ShapeMismatch(f"{where}: needs {rank} dimensions, got {x.type}.")
+    return x
+
+
+def empty(
+    shape: Sequence[int], dtype: Any = None, index_dtype: Any = "int32", sparse_format: str = "bcoo", **kwds: Any
+) -> Any:
+    """A sparse array of zeros.
+
+    Args:
+        sparse_format: ``"bcoo"``, ``"bcsr"``, ``"coo"``, ``"csr"`` or ``"csc"``.
+        kwds: ``nse``, ``n_batch`` and ``n_dense``, of the first two; ``nse`` entries are padding.
+
+    Raises: BadArgument: the format is none of these, or a number is negative.
+
+    >>> empty((2, 3), nse=1)
+    BCOO(float32[2, 3], nse=1)
+    """
+    shape = tuple([operator.index(size) for size in shape])
+    format = _format(sparse_format, FORMATS)
+    n_batch, n_dense, nse = [operator.index(kwds.pop(name, 0)) for name in ("n_batch", "n_dense", "nse")]
+    n_sparse = len(shape) - n_batch - n_dense
+    if kwds or min(n_batch, n_dense, n_sparse, nse) < 0:
+        raise BadArgument(f"empty: shape {shape} has not {n_batch=}, {n_dense=} and {nse=}, {', '.join(kwds)}.")
+    sizes = np.array(shape[n_batch : n_batch + n_sparse], np.dtype(index_dtype))
+    data = hnp.zeros((*shape[:n_batch], nse, *shape[n_batch + n_sparse :]), dtype)
+    indices = hnp.asarray(np.broadcast_to(sizes, (*shape[:n_batch], nse, n_sparse)))
+    return _as_format(BCOO((data, indices), shape=shape, indices_sorted=True, unique_indices=True), format)
+
+
+def eye(
+    N: int, M: int | None = None, k: int = 0, dtype: Any = None, index_dtype: Any = "int32",
+    sparse_format: str = "bcoo", **kwds: Any,
+) -> Any:  # fmt: skip
+    """The sparse matrix with ones on a diagonal.
+
+    Args:
+        k: of the diagonal; positive ones stand above the main one.
+        sparse_format: as of ``empty``.
+        kwds: ``n_batch`` and ``n_dense``, of BCOO and BCSR.
+
+    >>> eye(2, 3, k=1).todense()
+    Array([[0., 1., 0.],
+           [0., 0., 1.]], dtype=float32)
+    """
+    n, m, k = operator.index(N), operator.index(N if M is None else M), operator.index(k)
+    format = _format(sparse_format, FORMATS)
+    n_batch, n_dense = [operator.index(kwds.pop(name, 0)) for name in ("n_batch", "n_dense")]
+    if kwds or min(n_batch, n_dense, 2 - n_batch - n_dense) < 0:
+        raise BadArgument(f"eye: a matrix has not {n_batch=} and {n_dense=}, {', '.join(kwds)}.")
+    count = max(0, min(n, m - k) if k > 0 else min(n + k, m))
+    place = np.arange(count, dtype=np.dtype(index_dtype))
+    indices = np.stack([place + max(-k, 0), place + max(k, 0)], -1).astype(np.dtype(index_dtype))
+    x = BCOO((hnp.ones(count, dtype), indices), shape=(n, m), indices_sorted=True, unique_indices=True)
+    if n_batch or n_dense:
+        nse = int(count_stored_elements(np.eye(n, m, k), n_batch, n_dense).max(initial=0))
+        x = bcoo_fromdense(x.todense(), nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
+    return _as_format(x, format)
+
+
+def _format(name: str, formats: Any) -> Any:
+    if name not in formats:
+        raise BadArgument(f"sparse_format={name!r} is none of {', '.join(formats)}.")
+    return formats[name]
+
+
+def _as_format(x: BCOO, format: Any) -> Any:
+    """A new array in another format; its entries are in order."""
+    if format is BCOO:
+        return x
+    if format is BCSR:
+        return BCSR.from_bcoo(x)
+    if format is CSC:
+        return _as_format(x.transpose().sort_indices(), CSR).transpose()
+    if x.ndim != 2 or x.n_sparse != 2:
+        raise NotSparse(f"{format.__name__}: it has two sparse dimensions, got {x}.")
+    row, col = x.indices[:, 0], x.indices[:, 1]
+    if format is COO:
+        return COO((x.data, row, col), shape=x.shape, rows_sorted=True, cols_sorted=True)
+    return CSR((x.data, col, pointers_of(row, x.shape[0])), shape=x.shape)
+
+
+FORMATS = {"bcoo": BCOO, "bcsr": BCSR, "coo": COO, "csr": CSR, "csc": CSC}

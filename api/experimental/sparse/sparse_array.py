@@ -1,0 +1,126 @@
+"""The base of sparse arrays, and what is warned of or refused since it would store more than it should."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...effects.base.errors import BadArgument
+from ...effects.base.immutables import ImmutableObject
+from ...effects.core.arrays import Box
+from ...effects.trees import pytrees
+from ...lowering.jit.devices import block_until_ready
+
+
+class SparseEfficiencyError(BadArgument):
+    """A layout that would store many zeros."""
+
+
+class SparseEfficiencyWarning(UserWarning):
+    """A layout stores many zeros."""
+
+
+class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
+    """A layout that cuSPARSE computes slowly with; never issued here, where XLA compiles all products."""
+
+
+class JAXSparse(ImmutableObject, ABC):
+    """An array of which some entries are stored, and all others are 0: a pytree of buffers, of which the first is data.
+
+    Functions that take dense arrays take sparse ones under ``sparsify``.
+    """
+
+    _guard = ("sparse arrays", "a call of its class makes another one.")
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
+    __array_ufunc__ = None  # NumPy's arrays leave operators to the sparse operand
+    buffers: ClassVar[tuple[str, ...]]  # its children, data first
+    flags: ClassVar[tuple[str, ...]]  # what is known of the order of its entries
+    shape: tuple[int, ...]
+    data: Any
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Make the format a pytree, whose structure is its shape and its flags."""
+        super().__init_subclass__(**options)
+        if "buffers" in vars(cls):
+            static = ("shape", *cls.flags)
+
+            def flatten(x: Any) -> tuple[Any, Any]:
+                return tuple([getattr(x, name) for name in cls.buffers]), tuple([getattr(x, name) for name in static])
+
+            def unflatten(values: Any, children: Any) -> Any:
+                return object.__new__(cls)._set(**dict(zip(cls.buffers, children)), **dict(zip(static, values)))
+
+            pytrees.register_pytree_node(cls, flatten, unflatten)
+
+    def _set(self, **attributes: Any) -> Any:
+        for name, value in attributes.items():
+            object.__setattr__(self, name, value)
+        return self
+
+    def replaced(self, **attributes: Any) -> Any:
+        """The same array but for these attributes."""
+        names = (*self.buffers, "shape", *self.flags)
+        return object.__new__(type(self))._set(**{name: getattr(self, name) for name in names} | attributes)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the entries."""
+        return self.data.dtype
+
+    @property
+    def size(self) -> int:
+        """The number of elements, stored or not."""
+        return math.prod(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    @abstractmethod
+    def nse(self) -> int:
+        """The number of stored entries."""
+
+    @abstractmethod
+    def to_bcoo(self) -> Any:
+        """The same array as a ``BCOO``."""
+
+    @abstractmethod
+    def transpose(self, axes: Sequence[int] | None = None) -> Any:
+        """The array with its dimensions permuted, in reverse order if ``axes`` is None."""
+
+    def todense(self) -> Any:
+        """The dense array."""
+        return self.to_bcoo().todense()
+
+    @property
+    def T(self) -> Any:
+        """The array with its dimensions in reverse order."""
+        return self.transpose()
+
+    def block_until_ready(self) -> Any:
+        """The array itself, when its buffers are computed."""
+        return block_until_ready(self)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        try:
+            counts = {"nse": self.nse}
+            counts |= {n: getattr(self, n) for n in ("n_batch", "n_dense") if getattr(self, n, 0)}
+            extra = "".join([f", {name}={count}" for name, count in counts.items()])
+            shown = f"{type(self).__name__}({self.dtype}{list(self.shape)}{extra})"
+        except Exception:  # its buffers are anything, in a tree that was mapped
+            return f"{type(self).__name__}(<invalid>)"
+        return f"{type(self.data).__name__}[{shown}]" if isinstance(self.data, Box) else shown
+
+
+def is_sparse(x: Any) -> bool:
+    """Whether ``x`` is a sparse array."""
+    return isinstance(x, JAXSparse)
+

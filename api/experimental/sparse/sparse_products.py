@@ -1,0 +1,269 @@
+"""Products of sparse arrays: contractions with dense and sparse ones, sampled contractions, elementwise products."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import lax
+from ... import numpy as hnp
+from ...effects.base.errors import NotSparse, ShapeMismatch
+from .bcoo import BCOO, bcoo_sum_duplicates, bcoo_update_layout, stored_mask
+from .layouts import bcoo_broadcast_in_dim, merged_entries
+from .stored_entries import coordinates, distinct_entries, gathered, masked, repeated_batch, scattered, size_vector
+
+
+def bcoo_dot_general(
+    lhs: Any, rhs: Any, *, dimension_numbers: Any, precision: None = None, preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """``lax.dot_general`` of arrays of which one is sparse, and the result dense, or both, and the result sparse.
+
+        todense(bcoo_dot_general(x, y)) == lax.dot_general(todense(x), todense(y))
+
+    Args:
+        precision, out_sharding: ignored.
+
+    Raises: ShapeMismatch: sizes of contracted, or of batch dimensions, differ. NotSparse: of two sparse arrays the
+        batch dimensions of the product are none of theirs, or a contracted dimension is.
+
+    >>> x = BCOO.fromdense(hnp.array([[0.0, 1.0], [2.0, 0.0]]))
+    >>> bcoo_dot_general(x, hnp.array([3.0, 4.0]), dimension_numbers=(((1,), (0,)), ((), ())))
+    Array([4., 6.], dtype=float32)
+    """
+    (contract_l, contract_r), (batch_l, batch_r) = _pairs_of(dimension_numbers)
+    pairs = ((contract_l, contract_r), (batch_l, batch_r))
+    _check_sizes(lhs.shape, rhs.shape, [*zip(contract_l, contract_r), *zip(batch_l, batch_r)])
+    dtype = preferred_element_type
+    if isinstance(lhs, BCOO) and isinstance(rhs, BCOO):
+        return _sparse_sparse(lhs, rhs, *pairs, dtype)
+    if isinstance(lhs, BCOO):
+        return _sparse_dense(lhs, hnp.asarray(rhs), *pairs, dtype)
+    if not isinstance(rhs, BCOO):
+        return lax.dot_general(lhs, rhs, dimension_numbers, preferred_element_type=dtype)
+    y = _sparse_dense(rhs, hnp.asarray(lhs), (contract_r, contract_l), (batch_r, batch_l), dtype)
+    n, own = len(batch_l), rhs.ndim - len(contract_r) - len(batch_r)
+    return y.transpose(*range(n), *range(n + own, y.ndim), *range(n, n + own))
+
+
+def _pairs_of(numbers: Any) -> Any:
+    """``((contracted_l, contracted_r), (batch_l, batch_r))``, as tuples."""
+    return [[tuple(map(operator.index, dims)) for dims in pair] for pair in numbers]
+
+
+def _check_sizes(left: Sequence[int], right: Sequence[int], pairs: Sequence[tuple[int, int]]) -> None:
+    """Raises: ShapeMismatch."""
+    for i, j in pairs:
+        if left[i] != right[j]:
+            raise ShapeMismatch(
+                f"bcoo_dot_general: paired sizes must agree, got {left[i]} (lhs {left}, dim {i}) and {right[j]} (rhs "
+                f"{right}, dim {j})."
+            )
+
+
+def _sparse_dense(lhs: BCOO, rhs: Any, contract: Any, batch: Any, dtype: Any) -> Any:
+    """Each entry times the part of ``rhs`` that it meets, added where the entry stands in the result.
+
+    The dimensions of an entry are those that its coordinates are of, and those that its data have.
+    """
+    n_lead = lhs.n_batch + lhs.n_sparse
+    where = coordinates(lhs.indices, lhs.shape)
+    data = repeated_batch(lhs.data, lhs.shape[: lhs.n_batch])
+    entries = where.ndim - 1
+    located = [(i, j) for i, j in (*zip(*batch), *zip(*contract)) if i < n_lead]
+    met = gathered(rhs, where[..., np.array([i for i, _ in located], int)], [j for _, j in located])
+    rest = [j for j in range(rhs.ndim) if j not in [j for _, j in located]]
+    own = range(entries)
+
+    def within(pair: Any) -> Any:
+        """Of paired dimensions those that data have, in data and in what is met."""
+        inner = [(i, j) for i, j in zip(*pair) if i >= n_lead]
+        return [entries + i - n_lead for i, _ in inner], [entries + rest.index(j) for _, j in inner]
+
+    contracted, (batch_data, batch_met) = within(contract), within(batch)
+    data, met = _promoted(data, met)
+    parts = lax.dot_general(
+        data, met, (tuple(contracted), ((*own, *batch_data), (*own, *batch_met))), preferred_element_type=dtype
+    )
+    free = [i for i in range(lhs.ndim) if i not in (*contract[0], *batch[0])]
+    ours = [*batch[0], *free]  # the dimensions of lhs that the result begins with
+    free_met = [j for j in range(rhs.ndim) if j not in (*contract[1], *batch[1])]
+    shape = (*[lhs.shape[i] for i in ours], *[rhs.shape[j] for j in free_met])
+    targets = [(i, d) for d, i in enumerate(ours) if i < n_lead]
+    where = where[..., np.array([i for i, _ in targets], int)]
+    return scattered(parts, where, shape, entries, [d for _, d in targets])
+
+
+def _promoted(x: Any, y: Any) -> Any:
+    dtype = hnp.promote_types(x.dtype, y.dtype)
+    return x.astype(dtype), y.astype(dtype)
+
+
+def _sparse_sparse(lhs: BCOO, rhs: BCOO, contract: Any, batch: Any, dtype: Any) -> BCOO:
+    """Every pair of entries whose contracted indices agree is an entry of the product."""
+    lhs, rhs = bcoo_update_layout(lhs, n_dense=0), bcoo_update_layout(rhs, n_dense=0)
+    for x, dims, paired in zip((lhs, rhs), contract, batch):
+        if any([d < x.n_batch for d in dims]) or any([d >= x.n_batch for d in paired]):
+            raise NotSparse(
+                "bcoo_dot_general: of two sparse arrays the batch dimensions are batch dimensions of both, the "
+                f"contracted ones are sparse, got {x} with {dims} contracted and {paired} as batch.",
+                hint="bcoo_update_layout gives an array other batch dimensions.",
+            )
+    both = (lhs, rhs)
+    alone_l, alone_r = [[d for d in range(x.n_batch) if d not in dims] for x, dims in zip(both, batch)]
+    free_l, free_r = [
+        [i for i in range(x.n_sparse) if i + x.n_batch not in dims] for x, dims in zip(both, contract)
+    ]
+    if alone_r and free_l:
+        raise NotSparse(
+            f"bcoo_dot_general: the batch dimensions of the product stand first, got {rhs} with some of its own, and "
+            f"{lhs} with sparse dimensions before them.",
+            hint="bcoo_update_layout(rhs, n_batch=...).",
+        )
+    n, a, b = len(batch[0]), len(alone_l), len(alone_r)
+    keep, data, i, j = _pairs(lhs, rhs, [*batch[0], *alone_l], [*batch[1], *alone_r], n, a, b)
+    ours, theirs = [np.array([d - x.n_batch for d in dims], int) for x, dims in zip(both, contract)]
+    data = masked(data, (i[..., ours] == j[..., theirs]).all(-1) & keep)
+    columns = [x[..., np.array(free, int)] for x, free in ((i, free_l), (j, free_r))]
+    full = np.broadcast_shapes(i.shape[:-1], j.shape[:-1])
+    indices = hnp.concatenate([hnp.broadcast_to(x, (*full, x.shape[-1])) for x in columns], -1)
+    count = full[-2] * full[-1]
+    shape_l, shape_r = [[x.shape[d] for d in dims] for x, dims in ((lhs, [*batch[0], *alone_l]), (rhs, alone_r))]
+    sizes = [*[lhs.sparse_shape[k] for k in free_l], *[rhs.sparse_shape[k] for k in free_r]]
+    product = BCOO(
+        (data.reshape(*data.shape[:-2], count), indices.reshape(*full[:-2], count, len(sizes))),
+        shape=(*shape_l, *shape_r, *sizes),
+    )
+    nse = (lhs.nse if free_l else 1) * (rhs.nse if free_r else 1)
+    product = bcoo_sum_duplicates(product, nse=min(nse, math.prod(sizes)))
+    return product if dtype is None else product.replaced(data=product.data.astype(dtype))
+
+
+def _pairs(lhs: BCOO, rhs: BCOO, order_l: Any, order_r: Any, n: int, a: int, b: int) -> Any:
+    """All pairs of entries, ``[*shared, *alone_l, *alone_r, nse_l, nse_r]``: which are no padding, products, indices.
+
+    ``order``: the batch dimensions of each, of which the first ``n`` are shared, the others its own.
+    """
+
+    def spread(buffer: Any, order: Any, before: int, after: int, first: bool) -> Any:
+        """The buffer with dimensions of size 1 where it has none of those of pairs."""
+        buffer = buffer.transpose(*order, *range(len(order), buffer.ndim))
+        head, tail = buffer.shape[:n], buffer.shape[len(order) + 1 :]
+        alone, nse = buffer.shape[n : len(order)], buffer.shape[len(order)]
+        return buffer.reshape(*head, *(1,) * before, *alone, *(1,) * after, *((nse, 1) if first else (1, nse)), *tail)
+
+    left = [spread(x, order_l, 0, b, True) for x in (lhs.data, lhs.indices, stored_mask(lhs))]
+    right = [spread(x, order_r, a, 0, False) for x in (rhs.data, rhs.indices, stored_mask(rhs))]
+    x, y = _promoted(left[0], right[0])
+    return left[2] & right[2], x * y, left[1], right[1]
+
+
+def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers: Any) -> Any:
+    """The entries of the product of dense arrays at given places, which alone are computed.
+
+        bcoo_dot_general_sampled(A, B, indices) == data of bcoo_extract of lax.dot_general(A, B) at indices
+
+    Args:
+        indices: of a BCOO.
+
+    >>> A, B = hnp.arange(6.0).reshape(3, 2), hnp.arange(8.0).reshape(2, 4)
+    >>> bcoo_dot_general_sampled(A, B, hnp.array([[0, 1], [2, 3]]), dimension_numbers=(((1,), (0,)), ((), ())))
+    Array([ 5., 47.], dtype=float32)
+    """
+    A, B, indices = hnp.asarray(A), hnp.asarray(B), hnp.asarray(indices)
+    (contract_l, contract_r), (batch_l, batch_r) = _pairs_of(dimension_numbers)
+    _check_sizes(A.shape, B.shape, [*zip(contract_l, contract_r), *zip(batch_l, batch_r)])
+    free_l = [d for d in range(A.ndim) if d not in (*contract_l, *batch_l)]
+    free_r = [d for d in range(B.ndim) if d not in (*contract_r, *batch_r)]
+    n, n_lead = len(batch_l), indices.ndim - 2 + indices.shape[-1]
+    shape = (*[A.shape[d] for d in (*batch_l, *free_l)], *[B.shape[d] for d in free_r])
+    if n_lead > len(shape):
+        raise ShapeMismatch(f"bcoo_dot_general_sampled: {indices.type} has indices of more dimensions than {shape}.")
+    where = coordinates(indices, shape)
+    entries = where.ndim - 1
+    place_l = {d: k for k, d in enumerate((*batch_l, *free_l)) if k < n_lead}
+    place_r = {d: k for k, d in enumerate(batch_r) if k < n_lead}
+    place_r |= {d: k for k, d in enumerate(free_r, n + len(free_l)) if k < n_lead}
+
+    def met(x: Any, places: Any) -> tuple[Any, Any]:
+        """The parts of a factor that entries need, and where its other dimensions are in them."""
+        rest = [d for d in range(x.ndim) if d not in places]
+        part = gathered(x, where[..., np.array([places[d] for d in places], int)], list(places))
+        return part, {d: entries + k for k, d in enumerate(rest)}
+
+    (x, at_l), (y, at_r) = met(A, place_l), met(B, place_r)
+    own = range(entries)
+    contracted = [at_l[d] for d in contract_l], [at_r[d] for d in contract_r]
+    paired = [at_l[d] for d in batch_l if d in at_l], [at_r[d] for d in batch_r if d in at_r]
+    x, y = _promoted(x, y)
+    return lax.dot_general(x, y, (contracted, ((*own, *paired[0]), (*own, *paired[1]))))
+
+
+def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Any:
+    """The data of the product, elementwise, of a sparse and a dense array, whose places are those of the sparse one.
+
+    Args:
+        v: its shape is broadcast to that of ``sp_mat``.
+
+    Raises: ShapeMismatch: it cannot be.
+    """
+    v = hnp.asarray(v)
+    return hnp.multiply(*_promoted(sp_mat.data, entries_met(sp_mat, v) if v.ndim else v))
+
+
+def entries_met(sp_mat: BCOO, v: Any) -> Any:
+    """The elements of a dense array at the stored places, whose shape broadcasts to that of the data.
+
+    Raises: ShapeMismatch: the shape of ``v`` does not broadcast to that of the sparse array.
+    """
+    if v.ndim > sp_mat.ndim or any([m not in (1, n) for m, n in zip(v.shape[::-1], sp_mat.shape[::-1])]):
+        raise ShapeMismatch(f"bcoo_multiply_dense: the shape of {v.type} must broadcast to that of {sp_mat}.")
+    v = v.reshape(*(1,) * (sp_mat.ndim - v.ndim), *v.shape)
+    n_lead = sp_mat.n_batch + sp_mat.n_sparse
+    dims = [d for d in range(n_lead) if v.shape[d] != 1]  # along others all entries meet the same
+    v = v.reshape(*[v.shape[d] for d in dims], *v.shape[n_lead:])
+    if not dims:
+        return v.reshape(*(1,) * (sp_mat.n_batch + 1), *v.shape)
+    return gathered(v, coordinates(sp_mat.indices, sp_mat.shape)[..., np.array(dims, int)])
+
+
+def stored_data(mat: BCOO) -> Any:
+    """Which elements of the data are no padding; it broadcasts to the shape of the data."""
+    return hnp.expand_dims(stored_mask(mat), tuple(range(mat.n_batch + 1, mat.data.ndim)))
+
+
+def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
+    """The product, elementwise, of two sparse arrays, whose dimensions of size 1 are repeated.
+
+    The entries of both are sorted together; those of each are summed at each place, and multiplied where both are.
+
+    Raises: ShapeMismatch: the shapes do not broadcast, or have different ranks. NotSparse: the arrays have different
+        numbers of dense dimensions.
+    """
+    if lhs.ndim != rhs.ndim:
+        raise ShapeMismatch(f"bcoo_multiply_sparse: ranks must be equal, got {lhs} and {rhs}.")
+    if lhs.n_dense != rhs.n_dense:
+        raise NotSparse(
+            f"bcoo_multiply_sparse: both must have as many dense dimensions, got {lhs} and {rhs}.",
+            hint="bcoo_update_layout(x, n_dense=0).",
+        )
+    shape = np.broadcast_shapes(lhs.shape, rhs.shape)
+    n_batch, dims = min(lhs.n_batch, rhs.n_batch), range(lhs.ndim)
+    lhs, rhs = [
+        bcoo_broadcast_in_dim(bcoo_update_layout(x, n_batch=n_batch), shape=shape, broadcast_dimensions=dims)
+        for x in (lhs, rhs)
+    ]
+    data_l, data_r = _promoted(lhs.data, rhs.data)
+    both = merged_entries(lhs.replaced(data=data_l), rhs.replaced(data=data_r))
+    sizes, nse = both.sparse_shape, both.nse
+    found = distinct_entries(both.indices, sizes)
+    own = lax.broadcasted_iota(np.int32, both.indices.shape[:-1], n_batch) < lhs.nse
+    left, right = [found.summed(masked(both.data, keep), nse) for keep in (own, ~own)]
+    met = [found.summed(keep.astype(np.int32), nse) > 0 for keep in (own, ~own)]
+    indices = found.compressed(nse, sizes)
+    indices = hnp.where((met[0] & met[1])[..., None], indices, size_vector(indices, sizes))
+    return bcoo_sum_duplicates(BCOO((left * right, indices), shape=shape), nse=min(lhs.nse, rhs.nse))

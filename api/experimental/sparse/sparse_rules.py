@@ -1,0 +1,190 @@
+"""The column ``sparse``: what operations mean of sparse arrays. Each cell is a function of sparse and dense arrays.
+
+Operations without a cell are refused: their results would be dense, or nobody wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ... import numpy as hnp
+from ...effects.base.stack import perform
+from ...effects.core.arrays import ConcreteArray
+from ...effects.core.columns import EVALUATE, JVP, SPARSE, is_linear
+from ...effects.operations.dot_general import DotGeneral
+from ...effects.operations.elementwise.arithmetic import Add, Div, Mul, StopGradient, Sub
+from ...effects.operations.elementwise.conversion import ConvertElementType
+from ...effects.operations.foundations.elementwise_factory import Elementwise
+from ...effects.operations.foundations.shapes import BroadcastInDim, ReduceSum, Reshape, Transpose
+from ...effects.operations.indexing.dynamic_slicing import DynamicSlice
+from ...effects.operations.indexing.gather_scatter import Gather
+from ...effects.operations.manipulation.slicing import Concatenate, Rev, Slice, Split
+from ...effects.operations.windows.convolution import ConvGeneralDilated
+from . import layouts, slices, sparse_products
+from .bcoo import BCOO, bcoo_transpose
+from .bcsr import BCSR
+from .sparse_array import is_sparse
+from .sparsify import refused, same_places
+from .todense import Todense
+
+
+def by_coordinates(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule of ``BCOO`` arrays for all formats; of rows alone the result is by rows, where that is possible."""
+
+    def formatted(op: Any, *operands: Any) -> Any:
+        formats = {type(x) for x in operands if is_sparse(x)}
+        y = rule(op, *[x.to_bcoo() if is_sparse(x) else x for x in operands])
+        rows = lambda y: BCSR.from_bcoo(y) if isinstance(y, BCOO) and y.n_sparse == 2 else y
+        if formats != {BCSR}:
+            return y
+        return tuple(map(rows, y)) if op.multiple_results else rows(y)
+
+    return formatted
+
+
+def additive(op: Any, operands: Any) -> bool:
+    """Whether the operation of a sum is the sum of those of the terms, so that a place may be stored twice."""
+    if type(op) is ConvertElementType:
+        return all([hnp.issubdtype(dtype, np.inexact) for dtype in (op.dtype, operands[0].dtype)])
+    return type(op) in (StopGradient, Todense) or (is_linear(JVP.cell(type(op))) and all(map(is_sparse, operands)))
+
+
+def maps_zero_to_zero(op: Any, operands: Any) -> bool:
+    """Whether the results are 0 where the sparse operands are, the others being known numbers."""
+    if not all([is_sparse(x) or (not x.ndim and isinstance(x, ConcreteArray)) for x in operands]):
+        return False
+    numbers = [np.zeros((), x.dtype) if is_sparse(x) else x.value for x in operands]
+    with np.errstate(all="ignore"):
+        return not np.any(EVALUATE.find(type(op))(op, *numbers))
+
+
+@SPARSE.rule(Elementwise)
+def entry_by_entry(op: Any, *operands: Any) -> Any:
+    """An operation that maps 0 to 0 acts on the stored entries; another one would fill the array."""
+    if not maps_zero_to_zero(op, operands):
+        return refused(op, *operands)
+    first, *others = [x for x in operands if is_sparse(x)]
+    if not all([same_places(first, x) for x in others]):
+        return refused(op, *operands)
+    if not (first.unique_indices or additive(op, operands)):
+        if others:
+            return refused(op, *operands)
+        first = first.sum_duplicates(nse=first.nse, remove_zeros=False)
+    data = perform(op, *[x if not is_sparse(x) else x.data if others else first.data for x in operands])
+    return first.replaced(data=data)
+
+
+@SPARSE.rule(Todense)
+def dense(op: Any, x: Any) -> Any:
+    return x.todense()
+
+
+@SPARSE.rule(Mul)
+def product(op: Any, x: Any, y: Any) -> Any:
+    """The product is stored where both factors are."""
+    if not (is_sparse(x) and is_sparse(y)):
+        x, y = (x, y) if is_sparse(x) else (y, x)
+        return x.replaced(data=sparse_products.bcoo_multiply_dense(x.to_bcoo(), y))
+    if same_places(x, y) and x.unique_indices:
+        return x.replaced(data=x.data * y.data)
+    return by_coordinates(lambda op, x, y: sparse_products.bcoo_multiply_sparse(x, y))(op, x, y)
+
+
+@SPARSE.rule(Div)
+def quotient(op: Any, x: Any, y: Any) -> Any:
+    """The quotient is stored where the dividend is."""
+    if is_sparse(y):
+        return refused(op, x, y)
+    entries = x.to_bcoo()
+    if not y.ndim:
+        return x.replaced(data=perform(op, x.data, y))
+    met = sparse_products.entries_met(entries, y)  # padding meets 0
+    met = hnp.where(sparse_products.stored_data(entries), met, hnp.ones((), met.dtype))
+    return x.replaced(data=perform(op, *hnp.broadcast_arrays(x.data, met)))
+
+
+@SPARSE.rule(Add)
+def total(op: Any, x: Any, y: Any) -> Any:
+    """The entries of both; of a sparse and a dense array the dense sum."""
+    if not (is_sparse(x) and is_sparse(y)):
+        x, y = (x, y) if is_sparse(x) else (y, x)
+        if not y.ndim and x.ndim:
+            return refused(op, x, y)
+        return x.todense() + y
+    if same_places(x, y):
+        return x.replaced(data=x.data + y.data)
+    return by_coordinates(lambda op, x, y: layouts.merged_entries(x, y))(op, x, y)
+
+
+@SPARSE.rule(Sub)
+def difference(op: Any, x: Any, y: Any) -> Any:
+    minus = y.replaced(data=-y.data) if is_sparse(y) else -y
+    return total(op, x, minus)
+
+
+@SPARSE.rule(ReduceSum)
+@by_coordinates
+def summed(op: Any, x: Any) -> Any:
+    y = slices.bcoo_reduce_sum(x, axes=op.axes)
+    return y if y.ndim else y.todense()
+
+
+@SPARSE.rule(DotGeneral)
+@by_coordinates
+def contracted(op: Any, x: Any, y: Any) -> Any:
+    return sparse_products.bcoo_dot_general(
+        x, y, dimension_numbers=op.dimension_numbers, preferred_element_type=op.preferred_element_type
+    )
+
+
+@SPARSE.rule(ConvGeneralDilated)
+@by_coordinates
+def convolved(op: Any, x: Any, y: Any) -> Any:
+    fields = {name: value for name, value in zip(op._names, op.fields) if name != "precision"}
+    return slices.bcoo_conv_general_dilated(x, y, **fields)
+
+
+@SPARSE.rule(Gather)
+@by_coordinates
+def parts(op: Any, x: Any, starts: Any) -> Any:
+    if is_sparse(starts):
+        return refused(op, x, starts)
+    return slices.bcoo_gather(
+        x, starts, op.dimension_numbers, op.slice_sizes, mode=op.mode, fill_value=op.fill_value
+    )
+
+
+@SPARSE.rule(DynamicSlice)
+@by_coordinates
+def part(op: Any, x: Any, *starts: Any) -> Any:
+    if any(map(is_sparse, starts)):
+        return refused(op, x, *starts)
+    return slices.bcoo_dynamic_slice(x, starts, op.slice_sizes)
+
+
+@SPARSE.rule(Split)
+@by_coordinates
+def pieces(op: Any, x: Any) -> Any:
+    ends = np.cumsum(op.sizes).tolist()
+    cut = lambda end, size: [(0, n) if d != op.axis else (end - size, end) for d, n in enumerate(x.shape)]
+    bounds = [zip(*cut(end, size)) for end, size in zip(ends, op.sizes)]
+    return tuple([slices.bcoo_slice(x, start_indices=starts, limit_indices=limits) for starts, limits in bounds])
+
+
+for kind, rule in {
+    BroadcastInDim: lambda op, x: layouts.bcoo_broadcast_in_dim(x, shape=op.shape, broadcast_dimensions=op.dims),
+    Reshape: lambda op, x: layouts.bcoo_reshape(x, new_sizes=op.shape),
+    Transpose: lambda op, x: bcoo_transpose(x, permutation=op.permutation),
+    Rev: lambda op, x: layouts.bcoo_rev(x, op.dimensions),
+    Slice: lambda op, x: slices.bcoo_slice(x, start_indices=op.start, limit_indices=op.limit, strides=op.strides),
+}.items():
+    SPARSE.rule(kind)(by_coordinates(rule))
+
+
+@SPARSE.rule(Concatenate)
+@by_coordinates
+def joined(op: Any, *xs: Any) -> Any:
+    return refused(op, *xs) if not all(map(is_sparse, xs)) else layouts.bcoo_concatenate(xs, dimension=op.dimension)
