@@ -210,7 +210,7 @@ class Memo:
     """The caches of one operation that many equations share, each written by one module.
 
     result_types     types of the operands -> type of the result
-    functions        type of the operand, or types of both -> (NumPy's function, type of the result)
+    functions        type of the operand, or types of all -> (context, NumPy's function, type of the result)
     rule_programs    (settings, types and marks of the operands) -> cached rule program; False: not cacheable
     splits           (unknown operands, policy, settings) -> an operation with bodies, partitioned
     """
@@ -219,7 +219,7 @@ class Memo:
 
     def __init__(self) -> None:
         self.result_types: dict[tuple[Any, ...], Any] = {}
-        self.functions: dict[Any, tuple[Callable[..., Any], Any]] = {}
+        self.functions: dict[Any, tuple[Any, Callable[..., Any], Any]] = {}
         self.rule_programs: dict[tuple[Any, ...], Any] = {}
         self.splits: dict[tuple[Any, ...], Any] = {}
         MEMOS.add(self)

@@ -22,7 +22,7 @@ from ...effects.base.caches import AttachedCache
 from ...effects.base.errors import ExecutionRefused, UnhandledEffect
 from ...effects.base.source_locations import Site
 from ...effects.base.stack import BASE, Run
-from ...effects.core.arrays import ConcreteArray, concrete
+from ...effects.core.arrays import ConcreteArray, UnsealedArray, concrete
 from ...effects.core.columns import EVALUATE
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.core.named_axes import unbound_axis
@@ -30,10 +30,11 @@ from ...effects.core.operation import MEMOS, Operation, result_type
 from ...effects.programs.program import Program, bind, memoised
 from ...effects.types.dtypes import ExtendedDType
 from .bad_values import bad_result, bad_value
-from .numpy_errors import ERRORS, SILENT
+from .numpy_errors import IN_CALLERS_CONTEXT, IN_OWN_CONTEXT, context_for
 from .rule_codegen import numpy_function
 
 _RULES = EVALUATE.registry
+CONFIG, ndarray = config.CONFIG, np.ndarray  # which the hot path reads
 
 # Array types for which NumPy may be slow. For operations with such an operand CHOOSER is called: it returns the result,
 # or None for NumPy.
@@ -62,9 +63,9 @@ class _Everything(set[Any]):
 
 
 def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
-    """The base run's answer to ``op``. The memoised case is written out for one and two operands: it is a hot path."""
+    """The base run's answer to ``op``. The memoised case is written out, it is a hot path: one and two operands here."""
     memo = op.memo
-    if memo is None or not config.CONFIG.get().settings.memoises:
+    if memo is None or not CONFIG.get().settings.memoises:
         return _answer(op, operands)
     try:
         if len(operands) == 1:
@@ -72,33 +73,34 @@ def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
             found = memo.functions.get(x.type)
             if found is None:
                 return _answer(op, operands)
-            f, type = found
+            context, f, type = found
             value = x._value
-            token = ERRORS.set(SILENT)
-            try:
-                y = f(x._read_buffer() if value is None else value)
-            finally:
-                ERRORS.reset(token)
+            y = context.run(f, x._read_buffer() if value is None else value)
         elif len(operands) == 2:
             a, b = operands
             found = memo.functions.get((a.type, b.type))
             if found is None:
                 return _answer(op, operands)
-            f, type = found
+            context, f, type = found
             value, other = a._value, b._value
-            token = ERRORS.set(SILENT)
-            try:
-                y = f(a._read_buffer() if value is None else value, b._read_buffer() if other is None else other)
-            finally:
-                ERRORS.reset(token)
+            y = context.run(f, a._read_buffer() if value is None else value, b._read_buffer() if other is None else other)
         else:
-            return _answer(op, operands)
+            found = memo.functions.get(tuple([x.type for x in operands]))
+            if found is None:
+                return _answer(op, operands)
+            context, f, type = found
+            y = context.run(f, *[x._read_buffer() if x._value is None else x._value for x in operands])
     except AttributeError:
         _no_boxes(operands)
         raise
-    if y.__class__ is np.ndarray and y.dtype is type.dtype:
-        return concrete(type, y)
-    return wrap(y, type)
+    if y.__class__ is ndarray and y.dtype is type.dtype:
+        new = UnsealedArray()
+        new.type = type
+        new._value = y
+        new._buffer = None
+        new.__class__ = ConcreteArray
+        return new
+    return _wrapped(op, y, type)
 
 
 def _answer(op: Operation, operands: tuple[Any, ...]) -> Any:
@@ -154,22 +156,20 @@ def _evaluate(op: Operation, operands: tuple[Any, ...]) -> Any:
     types = tuple([x.type for x in operands])
     functions = None if op.memo is None else op.memo.functions  # before HEAVY: ``choose_every_time`` sets HEAVY first
     light = HEAVY.isdisjoint(types)
-    token = ERRORS.set(SILENT)
     try:
         if not light and (y := CHOOSER(op, operands, types)) is not None:
             return y
         out_type = result_type(op, types)
-        y = rule(op, *[x._read_buffer() if x._value is None else x._value for x in operands])
+        values = [x._read_buffer() if x._value is None else x._value for x in operands]
+        context = context_for(kind)
+        y = context.run(rule, op, *values)
     except AttributeError:
         _no_boxes(operands)
         raise
-    finally:
-        ERRORS.reset(token)
-    if op.multiple_results:
-        return tuple(map(wrap, y, out_type))
-    if (light or CACHE_CHOICES) and not scoped and functions is not None and 0 < len(types) < 3:
-        _FUNCTIONS.add(functions, types[0] if len(types) == 1 else types, (_function(rule, op, types), out_type))
-    return wrap(y, out_type)
+    if (light or CACHE_CHOICES) and not scoped and functions is not None:
+        found = (context, _function(rule, op, types), out_type)
+        _FUNCTIONS.add(functions, types[0] if len(types) == 1 else types, found)
+    return _wrapped(op, y, out_type)
 
 
 def inline(program: Program, operands: Sequence[Any], sites: Any = None) -> tuple[Any, ...]:
@@ -177,7 +177,7 @@ def inline(program: Program, operands: Sequence[Any], sites: Any = None) -> tupl
 
     Without ``sites`` the program is a cached rule program, evaluated by one generated function; else it is interpreted.
     """
-    settings = config.CONFIG.get().settings
+    settings = CONFIG.get().settings
     if not settings.memoises and (settings.debug_nans or settings.debug_infs or settings.no_execution):
         return search(program, operands, sites)
     if sites is not None:
@@ -197,13 +197,19 @@ def _inline_function(program: Program) -> Callable[..., tuple[Any, ...]]:
         return lambda *operands: Run.inline(BASE, program, operands)
     steps = zip(rules, program.ops, program.args)
     functions = [_function(rule, op, [*map(program.type_of, args)]) for rule, op, args in steps]
-    return numpy_function(program, functions, _fitted)
+    own = all([context_for(type(op)) is IN_OWN_CONTEXT for op in program.ops])
+    return numpy_function(program, functions, _fitted, IN_OWN_CONTEXT if own else IN_CALLERS_CONTEXT)
 
 
 def _function(rule: Any, op: Operation, types: Sequence[Any]) -> Callable[..., Any]:
     """The function from NumPy arrays of these types to the result: NumPy's own where the operation names it."""
     found = op.numpy_function(types)
     return functools.partial(rule, op) if found is None else found
+
+
+def _wrapped(op: Operation, y: Any, type: Any) -> Any:
+    """The results of an operation, as performing it returns them, from what its evaluate rule gave."""
+    return tuple(map(wrap, y, type)) if op.multiple_results else wrap(y, type)
 
 
 def wrap(y: Any, type: Any) -> ConcreteArray:

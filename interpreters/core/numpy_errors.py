@@ -1,39 +1,44 @@
 """NumPy's handling of floating-point errors, switched off around evaluate rules: infinities and NaNs are values.
 
-    token = ERRORS.set(SILENT)
-    try: ...                     # no warning for 1 / 0
-    finally: ERRORS.reset(token)
+    IN_OWN_CONTEXT.run(f, *xs) == IN_CALLERS_CONTEXT.run(f, *xs) == f(*xs), without a warning for 1 / 0
+
+NumPy keeps this setting in a context variable. To enter a context in which it was made once takes a fifth of the time
+of making it anew, but other variables have their defaults there. So the first is for rules of the package, which read
+none and call NumPy alone, the second for all others: a user's rules, bodies and callbacks.
 """
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from contextvars import Context
 from typing import Any
 
 import numpy as np
 
 
-class ErrorState:
-    """The interface of a ``ContextVar``, ``set`` and ``reset``, on the public ``numpy.errstate``."""
+class OwnContext(threading.local):
+    """A context of each thread, since two cannot be in one at the same time; nor can a function enter it again."""
 
-    def set(self, value: dict[str, Any]) -> Any:
-        state = np.errstate(**value)
-        state.__enter__()
-        return state
+    run: Callable[..., Any]
 
-    def reset(self, token: Any) -> None:
-        token.__exit__(None, None, None)
+    def __init__(self) -> None:
+        self.run = Context().run
+        self.run(np.seterr, all="ignore")
 
 
-def error_state(core: Any) -> tuple[Any, Any]:
-    """The variable of NumPy's error handling, and the value of it that ignores all errors.
+class CallersContext:
+    """The context in force, with the setting made for the extent of the call."""
 
-    It is the context variable that ``numpy.errstate`` sets, where NumPy's private module ``core`` exposes it: setting
-    it to a value created once is four times as fast. Else it is an ``ErrorState``.
-    """
-    try:
-        return core.umath._extobj_contextvar, core.umath._make_extobj(all="ignore")
-    except AttributeError:
-        return ErrorState(), {"all": "ignore"}
+    @staticmethod
+    def run(f: Callable[..., Any], *xs: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return f(*xs)
 
 
-ERRORS, SILENT = error_state(getattr(np, "_core", None))
+IN_OWN_CONTEXT, IN_CALLERS_CONTEXT = OwnContext(), CallersContext()
+
+
+def context_for(kind: type) -> Any:
+    """The one of the two in which the evaluate rule of this class of operations is to be called."""
+    return IN_OWN_CONTEXT if kind.__module__.startswith("handlax.effects.operations.") else IN_CALLERS_CONTEXT

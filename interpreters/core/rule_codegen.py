@@ -23,14 +23,10 @@ import numpy as np
 from ...effects.base.caches import Cache
 from ...effects.core.arrays import concrete
 from ...effects.programs.program import Program
-from .numpy_errors import ERRORS, SILENT
 
 PythonFunction = Callable[..., Any]
 _MAKERS = Cache("rule code")
-_SCOPE = {
-    "__name__": __name__, "enter": ERRORS.set, "leave": ERRORS.reset, "SILENT": SILENT, "ndarray": np.ndarray,
-    "concrete": concrete,
-}  # fmt: skip
+_SCOPE = {"__name__": __name__, "ndarray": np.ndarray, "concrete": concrete}
 
 
 class Wiring:
@@ -104,38 +100,41 @@ def compiled(lines: Sequence[str]) -> PythonFunction:
 
 
 def numpy_function(
-    program: Program, functions: Sequence[PythonFunction], fit: Callable[[Any, Any], Any]
+    program: Program, functions: Sequence[PythonFunction], fit: Callable[[Any, Any], Any], context: Any
 ) -> PythonFunction:
     """The function from arrays to arrays that evaluates a program.
 
-    ``functions[i]`` evaluates equation ``i`` on NumPy arrays; ``fit(y, type)`` converts its result to the stated type.
+    ``functions[i]`` evaluates equation ``i`` on NumPy arrays, called by ``context.run``; ``fit(y, type)`` converts its
+    result to the stated type.
     """
     tuples = tuple([(i, len(program.types[i])) for i, op in enumerate(program.ops) if op.multiple_results])
     types = program.numbered_types()[len(program.in_types):] if tuples else program.types
     make = _maker("numpy", program, _numpy_lines, tuples)
-    return make(functions, types, [t.dtype for t in types], program.consts, fit)
+    return make(functions, types, [t.dtype for t in types], program.consts, fit, context)
 
 
 def _numpy_lines(w: Wiring) -> list[str]:
     results = w.numbered()
-    lines = ["def make(functions, types, dtypes, consts, fit):", f" {row([f'f{i}' for i in w.count])} = functions"]
+    lines = ["def make(functions, types, dtypes, consts, fit, context):", f" {row([f'f{i}' for i in w.count])} = functions"]
     for letter, values in (("t", "types"), ("d", "dtypes")):
         lines += [f" {row([f'{letter}{n}' for numbers in results for n in numbers])} = {values}"]
     lines += [f" {row([f'k{i}' for i in w.consts])} = consts"]
     lines += [f" c{i} = k{i}.value" for i in w.consts]
-    lines += [f" def rule_program({', '.join([f'x{i}' for i in range(w.inputs)])}):"]
-    for n in w.used:
-        lines += [f"  a{n} = x{n}._value", f"  if a{n} is None: a{n} = x{n}._read_buffer()"]
-    lines += ["  token = enter(SILENT)", "  try:", "   pass"]
+    data = [f"a{n}" for n in w.used]
+    lines += [f" def evaluated({', '.join(data)}):"]
     for i, (operands, numbers) in enumerate(zip(w.args, results)):
         names = [f"b{n}" for n in numbers]
         target = row(names) if i in w.tuples else names[0]
-        lines += [f"   {target} = f{i}({', '.join([w.name(n, 'abc') for n in operands])})"]
-        lines += [f"   if b{n}.__class__ is not ndarray or b{n}.dtype is not d{n}: b{n} = fit(b{n}, t{n})"
+        lines += [f"  {target} = f{i}({', '.join([w.name(n, 'abc') for n in operands])})"]
+        lines += [f"  if b{n}.__class__ is not ndarray or b{n}.dtype is not d{n}: b{n} = fit(b{n}, t{n})"
                   for n in numbers]  # fmt: skip
-    lines += ["  finally:", "   leave(token)"]
-    for n in w.returned:
-        lines.append(f"  y{n} = concrete(t{n}, b{n})")
+    returned = row([f"b{n}" for n in w.returned])
+    lines += [f"  return {returned}"]
+    lines += [f" def rule_program({', '.join([f'x{i}' for i in range(w.inputs)])}):"]
+    for n in w.used:
+        lines += [f"  a{n} = x{n}._value", f"  if a{n} is None: a{n} = x{n}._read_buffer()"]
+    lines += [f"  {returned} = context.run({', '.join(['evaluated', *data])})"]
+    lines += [f"  y{n} = concrete(t{n}, b{n})" for n in w.returned]
     return [*lines, f"  return {w.results()}", " return rule_program"]
 
 
