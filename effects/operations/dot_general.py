@@ -169,12 +169,16 @@ class DotGeneral:
         return lower_dot(op, emit, x, y)
 
     def flops(op, operands, results):
-        return 2 * op.workload_size(*operands)
+        return 2 * _multiplications(op, *operands)
 
     def workload_size(op, x, y):
-        """The number of multiplications."""
-        (contracting, _), _ = op.dimension_numbers
-        return op.result_type(x, y).size * prod([x.shape[d] for d in contracting])
+        """The number of multiplications; 0 for two vectors whose product NumPy computes at the speed of memory."""
+        return 0 if len(x.shape) == len(y.shape) == 1 and is_matmul(op, x, y) else _multiplications(op, x, y)
+
+
+def _multiplications(op: Any, x: Any, y: Any) -> Any:
+    (contracting, _), _ = op.dimension_numbers
+    return op.result_type(x, y).size * prod([x.shape[d] for d in contracting])
 
 
 def is_matmul(op: Any, x: Any, y: Any) -> bool:

@@ -63,7 +63,7 @@ class _Everything(set[Any]):
 
 
 def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
-    """The base run's answer to ``op``. The memoised case is written out, it is a hot path: one and two operands here."""
+    """The base run's answer to ``op``. The memoised case is written out for one and two operands: it is a hot path."""
     memo = op.memo
     if memo is None or not CONFIG.get().settings.memoises:
         return _answer(op, operands)
@@ -82,8 +82,8 @@ def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
             if found is None:
                 return _answer(op, operands)
             context, f, type = found
-            value, other = a._value, b._value
-            y = context.run(f, a._read_buffer() if value is None else value, b._read_buffer() if other is None else other)
+            left, right = a._value, b._value
+            y = context.run(f, a._read_buffer() if left is None else left, b._read_buffer() if right is None else right)
         else:
             found = memo.functions.get(tuple([x.type for x in operands]))
             if found is None:
@@ -226,7 +226,9 @@ def _fitted(y: Any, type: Any) -> np.ndarray[Any, Any]:
         if not y.size:  # a rule on an empty array cannot infer the trailing axes of the representation
             y = y.reshape((*type.shape, *dtype.shape))
     elif y.dtype is not dtype and y.dtype != dtype:
-        with np.errstate(all="ignore"):
+        if y.dtype.kind in "biu":
+            return y.astype(dtype)
+        with np.errstate(all="ignore"):  # a number may be too large
             y = y.astype(dtype)
     return y
 

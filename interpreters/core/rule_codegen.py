@@ -115,7 +115,8 @@ def numpy_function(
 
 def _numpy_lines(w: Wiring) -> list[str]:
     results = w.numbered()
-    lines = ["def make(functions, types, dtypes, consts, fit, context):", f" {row([f'f{i}' for i in w.count])} = functions"]
+    lines = ["def make(functions, types, dtypes, consts, fit, context):"]
+    lines += [f" {row([f'f{i}' for i in w.count])} = functions"]
     for letter, values in (("t", "types"), ("d", "dtypes")):
         lines += [f" {row([f'{letter}{n}' for numbers in results for n in numbers])} = {values}"]
     lines += [f" {row([f'k{i}' for i in w.consts])} = consts"]

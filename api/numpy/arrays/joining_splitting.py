@@ -109,6 +109,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     return joined_along([shapes.reshape(x, wide) for x in xs], axis)
 
 
+@eager_program
 def atleast_1d(*arys: Any) -> Any:
     """Each argument as an array of rank 1 at least; a tuple where there are several.
 
@@ -118,6 +119,7 @@ def atleast_1d(*arys: Any) -> Any:
     return _each(arys, lambda x: x if x.ndim else shapes.reshape(x, (1,)))
 
 
+@eager_program
 def atleast_2d(*arys: Any) -> Any:
     """Each argument as an array of rank 2 at least, a vector as a row; a tuple where there are several.
 
@@ -127,6 +129,7 @@ def atleast_2d(*arys: Any) -> Any:
     return _each(arys, lambda x: x if x.ndim >= 2 else shapes.reshape(x, (1, x.size)))
 
 
+@eager_program
 def atleast_3d(*arys: Any) -> Any:
     """Each argument as an array of rank 3 at least, ``[n]`` as ``[1, n, 1]``; a tuple where there are several.
 

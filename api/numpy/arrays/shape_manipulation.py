@@ -75,6 +75,7 @@ def size(a: Any, axis: Any = None) -> int:
     return read(math.prod(sizes))[0]
 
 
+@eager_program
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:
     """The elements of ``a``, read in row-major order (``order="F"``: column-major), with another shape.
 
@@ -129,13 +130,11 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """
     if out_sharding is not None:
         no_sharding("ravel", out_sharding)
-    return (
-        reshape(a, (-1,), "C" if order in ("A", "K") else order)
-        if as_array(a).size
-        else shapes.reshape(as_array(a), (0,))
-    )
+    x = a if isinstance(a, Array) else as_array(a)
+    return shapes.reshape(x, (x.type.size,)) if order in ("C", "A", "K") else reshape(x, (x.type.size,), order)
 
 
+@eager_program
 def transpose(a: Any, axes: Any = None) -> Any:
     """Axis ``d`` of the result is axis ``axes[d]`` of ``a``; ``axes=None`` reverses their order.
 
@@ -172,6 +171,7 @@ def matrix_transpose(x: Any, /) -> Any:
     return swapaxes(x, -1, -2)
 
 
+@eager_program
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """``a`` with two axes exchanged.
 
@@ -185,6 +185,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return shapes.permute(x, order)
 
 
+@eager_program
 def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
     """``a`` with the axes ``source`` moved to ``destination``, the others in order.
 
@@ -220,6 +221,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     return shapes.move_axis(x, axis, start - (axis < start))
 
 
+@eager_program
 def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
     """``a`` with axes of size 1 inserted, at these positions of the result.
 
@@ -234,6 +236,7 @@ def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
     return shapes.reshape(x, tuple([1 if d in new else next(sizes) for d in range(rank)]))
 
 
+@eager_program
 def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
     """``a`` without the given axes, which must have size 1; without all axes of size 1 for ``axis=None``.
 
@@ -344,6 +347,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     return flip(swapaxes(x, first, second), second)
 
 
+@eager_program
 def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     """``roll(x, k)[i] == x[(i - k) % n]`` along each of the axes; of the flattened array for ``axis=None``.
 

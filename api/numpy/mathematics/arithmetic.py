@@ -64,9 +64,9 @@ minimum = ufunc(
     binary("minimum", comparison.Min, "The smaller of ``x[i]`` and ``y[i]``, NaN where one is. Source: NumPy."),
     2, 1, reduce=reductions.min, associative=True, scatter="min",
 )  # fmt: skip
-floor_divide, remainder, divmod = numpy_arithmetic.floor_divide, numpy_arithmetic.remainder, numpy_arithmetic.divmod
-mod = remainder
-power, float_power = numpy_arithmetic.power, numpy_arithmetic.float_power
+floor_divide, remainder = eager_program(numpy_arithmetic.floor_divide), eager_program(numpy_arithmetic.remainder)
+divmod, mod = eager_program(numpy_arithmetic.divmod), remainder
+power, float_power = eager_program(numpy_arithmetic.power), eager_program(numpy_arithmetic.float_power)
 pow = power
 
 # y = |x|, -x, x, x^2, the sign of x
@@ -185,15 +185,13 @@ def fmin(x1: Any, x2: Any) -> Any:
     return _nanless("fmin", lt, x1, x2)
 
 
-def arctan2(x1: Any, x2: Any, /) -> Any:
-    """The angle of ``x2[i] + i x1[i]`` in [-pi, pi]; of complex numbers as ``lax.atan2``. Source: NumPy, ``arctan2``.
+arctan2 = binary("arctan2", transcendental.Atan2, """The angle of ``x2[i] + i x1[i]`` in [-pi, pi].
 
-    >>> arctan2(1.0, 0.0)
-    Array(1.5707964, dtype=float32, weak_type=True)
-    """
-    return transcendental.atan2(*inexact_together("arctan2", x1, x2))
+Of complex numbers as ``lax.atan2``. Source: NumPy, ``arctan2``.
 
-
+>>> arctan2(1.0, 0.0)
+Array(1.5707964, dtype=float32, weak_type=True)
+""", floats=True)  # fmt: skip
 atan2 = arctan2
 
 
@@ -221,8 +219,13 @@ def hypot(x1: Any, x2: Any, /) -> Any:
 LN2 = 0.6931471805599453
 
 
-def _logaddexp(x: Any, y: Any, /) -> Any:
-    return transcendental.logaddexp(*inexact_together("logaddexp", x, y))
+_logaddexp = binary("logaddexp", transcendental.Logaddexp, """``log(e**x + e**y)``, without overflow.
+
+The derivatives sum to 1.
+
+>>> logaddexp(0.0, 0.0)
+Array(0.6931472, dtype=float32, weak_type=True)
+""", floats=True)  # fmt: skip
 
 
 def _logaddexp2(x: Any, y: Any, /) -> Any:
@@ -231,11 +234,7 @@ def _logaddexp2(x: Any, y: Any, /) -> Any:
     return div(natural, like(natural, LN2))
 
 
-logaddexp = ufunc(named(_logaddexp, "logaddexp", """``log(e**x + e**y)``, without overflow; the derivatives sum to 1.
-
->>> logaddexp(0.0, 0.0)
-Array(0.6931472, dtype=float32, weak_type=True)
-"""), 2, 1, identity=float("-inf"), associative=True)  # fmt: skip
+logaddexp = ufunc(_logaddexp, 2, 1, identity=float("-inf"), associative=True)
 logaddexp2 = ufunc(
     named(_logaddexp2, "logaddexp2", "``log2(2**x + 2**y)``, without overflow. Source: NumPy, ``logaddexp2``."),
     2, 1, identity=float("-inf"), associative=True,
@@ -284,6 +283,7 @@ def lcm(x1: Any, x2: Any) -> Any:
     return mul(x, div(y, select_n(eq(divisor, like(divisor, 0)), divisor, like(divisor, 1))))
 
 
+@eager_program
 def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     """``minimum(maximum(arr, min), max)``; a bound of None is no bound.
 

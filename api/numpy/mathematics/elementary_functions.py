@@ -90,6 +90,7 @@ def _based(x: Any, base: float) -> Any:
     return _complex(*[div(part, like(part, math.log(base))) for part in (_real(y), _imag(y))])  # one may be infinite
 
 
+@eager_program
 def log2(x: Any, /) -> Any:
     """The logarithm to base 2: ``2**log2(x) == x``. Source: NumPy, ``log2``.
 
@@ -99,6 +100,7 @@ def log2(x: Any, /) -> Any:
     return _based(x, 2.0)
 
 
+@eager_program
 def log10(x: Any, /) -> Any:
     """The logarithm to base 10: ``10**log10(x) == x``. Source: NumPy, ``log10``.
 
@@ -141,6 +143,7 @@ def rad2deg(x: Any, /) -> Any:
 radians, degrees = deg2rad, rad2deg
 
 
+@eager_program
 def angle(z: Any, deg: bool = False) -> Any:
     """The angle of a complex number in [-pi, pi]: ``z == abs(z) * exp(1j * angle(z))``; of a real one 0 or pi.
 

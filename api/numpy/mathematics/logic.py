@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...effects.base.errors import DTypeMismatch, ShapeMismatch
+from ...effects.base.stack import current
 from ...effects.core.arrays import Array
 from ...effects.operations.elementwise import arithmetic, bitwise, comparison, complex_parts
 from ...effects.operations.elementwise.arithmetic import add, mul, sub
@@ -31,6 +32,7 @@ __all__ = [
     "less", "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor", "not_equal",
 ]  # fmt: skip
 
+_NE = comparison.Ne()
 
 # z = x == y, x != y, x < y, x <= y, x > y, x >= y
 equal = binary("equal", comparison.Eq, "Whether ``x[i] == y[i]``. Source: NumPy, ``equal``.", keys=operator.eq)
@@ -92,8 +94,8 @@ def isnan(x: Any, /) -> Any:
     >>> isnan(float("nan"))
     Array(True, dtype=bool)
     """
-    x = array_of(x)
-    return ne(x, x) if dtypes.is_inexact(x.type.dtype) else _never(x)
+    x = x if isinstance(x, Array) else array_of(x)
+    return current().answer(_NE, (x, x)) if x.type.dtype in dtypes.ANY_INEXACT else _never(x)
 
 
 def _infinite(name: str, x: Any, out: Any, value: float) -> Any:

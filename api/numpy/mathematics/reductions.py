@@ -88,6 +88,7 @@ def _fold(
     return convert(y, made)
 
 
+@eager_program
 def sum(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None, promote_integers: bool = True,
@@ -106,6 +107,7 @@ def sum(
     return _fold("sum", ReduceSum, 0, _plus, a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
+@eager_program
 def prod(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None, promote_integers: bool = True,
@@ -150,6 +152,7 @@ def _extreme(
     return y if initial is None else choose_one(*together(name, convert(initial, dtype), y))
 
 
+@eager_program
 def max(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
@@ -164,6 +167,7 @@ def max(
     return _extreme("max", ReduceMax, reductions.lowest, _max, a, axis, out, keepdims, initial, where)
 
 
+@eager_program
 def min(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
@@ -205,6 +209,7 @@ def _truth(name: str, kind: Any, unit: bool, a: Any, axis: Any, out: Any, keepdi
     return _perform(kind, masked(x, where, unit, name), axes_of(axis, len(x.type.shape), name), keepdims)
 
 
+@eager_program
 def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
     """Whether any element along the axes is nonzero; false for no elements. Source: NumPy, ``any``.
 
@@ -215,6 +220,7 @@ def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, w
     return _truth("any", ReduceOr, False, a, axis, out, keepdims, where)
 
 
+@eager_program
 def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
     """Whether all elements along the axes are nonzero; true for no elements. Source: NumPy, ``all``.
 
@@ -250,6 +256,7 @@ def _place(name: str, kind: Any, a: Any, axis: Any, out: Any, keepdims: Any) -> 
     return shapes.reshape(y, kept)
 
 
+@eager_program
 def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """The index of the largest element along an axis, or of the flattened array: the first of equal ones; NaN wins.
 
@@ -260,6 +267,7 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
     return _place("argmax", Argmax, a, axis, out, keepdims)
 
 
+@eager_program
 def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """The index of the smallest element along an axis, or of the flattened array: the first of equal ones; NaN wins.
 
@@ -288,6 +296,7 @@ def _running(name: str, function: Any, a: Any, axis: Any, dtype: Any, out: Any, 
     return function(convert(x, made), axis)
 
 
+@eager_program
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Cumulative sums: ``cumsum(a)[k] == a[0] + ... + a[k]`` along an axis, or of the flattened array.
 
@@ -298,6 +307,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
     return _running("cumsum", cumulative.cumsum, a, axis, dtype, out)
 
 
+@eager_program
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Cumulative products: ``cumprod(a)[k] == a[0] * ... * a[k]`` along an axis, or of the flattened array.
 
@@ -322,6 +332,7 @@ def _cumulative(name: str, function: Any, unit: int, x: Any, axis: Any, dtype: A
     return concatenate([first, y], axis)
 
 
+@eager_program
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Cumulative sums along an axis, after a 0 if ``include_initial``; integers have the default width.
 
@@ -334,6 +345,7 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     return _cumulative("cumulative_sum", cumulative.cumsum, 0, x, axis, dtype, include_initial)
 
 
+@eager_program
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Cumulative products along an axis, after a 1 if ``include_initial``; integers have the default width.
 

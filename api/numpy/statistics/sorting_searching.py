@@ -49,6 +49,7 @@ def _plain_order(name: str, kind: Any, order: Any) -> None:
         )
 
 
+@eager_program
 def sort(
     a: Any,
     axis: int | None = -1,
@@ -130,6 +131,7 @@ def _within(name: str, a: Any, kth: Any, axis: int) -> Any:
     return x
 
 
+@eager_program
 def partition(a: Any, kth: int, axis: int = -1) -> Any:
     """``a`` rearranged along an axis: element ``kth`` as if sorted, none larger before it, none smaller after it.
 
@@ -142,6 +144,7 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
     return sort(_within("partition", a, kth, axis), axis)
 
 
+@eager_program
 def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     """The indices that partition: ``take_along_axis(a, argpartition(a, k))`` is a partition of ``a``.
 

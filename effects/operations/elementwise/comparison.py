@@ -199,14 +199,19 @@ def _zero_bytes(negative: bool) -> dict[int, bytes]:
 
 
 def has_zero(x: Any, negative: bool) -> bool:
-    """Whether a float array may have a zero of this sign; exactly, if it is large."""
+    """Whether a float array may have a zero of this sign; exactly, if it is large.
+
+    As integers, -0 is the least one with a sign, and 0 the least one without.
+    """
     size = x.dtype.itemsize
     if x.size <= 64:
         return x.tobytes().find(_ZEROS[negative].get(size, b"")) >= 0  # ``in`` takes ten times as long
-    return bool((x.view(f"u{size}") == np.uint64(negative) << (8 * size - 1)).any())
+    bits = x.view(_INTEGERS[negative, size])
+    return bool(np.minimum.reduce(bits, axis=None) == np.iinfo(bits.dtype).min)
 
 
 _ZEROS = {negative: _zero_bytes(negative) for negative in (False, True)}
+_INTEGERS = {(negative, n): np.dtype(f"{'ui'[negative]}{n}") for negative in (False, True) for n in (1, 2, 4, 8)}
 
 
 def _signed_zeros(f: Callable[..., Any], larger: bool) -> Callable[..., Any]:

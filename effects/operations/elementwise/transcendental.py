@@ -63,7 +63,7 @@ Exp = elementwise(
 Exp2 = elementwise(
     "exp2", INEXACT, evaluated(np.exp2, assembled(formulas.exp2)),
     jvp=lambda x, dx, y: mul(dx, mul(like(y, math.log(2)), y)),
-    lower=by_formula(real_functions.exp2, by_parts("exp2", formulas.exp2)), workload="exponential",
+    lower=by_formula(real_functions.exp2, by_parts("exp2", formulas.exp2)), workload="logarithm",
     doc="``y[i] = 2**x[i]``.",
 )  # fmt: skip
 Expm1 = elementwise(

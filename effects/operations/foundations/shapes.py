@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ from ...types import dtypes
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import FOUR_BITS, NUMERIC, ExtendedDType
 from ...types.extent import SYMBOLIC, Extent, InstalledLength, as_size, is_size, length, positive
-from .half_precision import in_bytes
+from .half_precision import HALF, in_bytes
 
 
 def canonical_axis(axis: Any, rank: int, name: str) -> int:
@@ -156,6 +158,10 @@ class ReduceSum:
         wide = np.float32 if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x.dtype
         return np.add.reduce(x, axis=op.axes, dtype=wide)
 
+    def numpy_function(op, types):
+        dtype = types[0].dtype
+        return None if dtype in HALF or dtype in FOUR_BITS else partial(np.add.reduce, axis=op.axes, dtype=dtype)
+
     batch = batch_reduction
     jvp = linear
 
@@ -185,6 +191,9 @@ class Reshape:
     def evaluate(op, x):
         return x.reshape((*op.shape, *key_data_shape(op, x)))
 
+    def numpy_function(op, types):
+        return None if isinstance(types[0].dtype, ExtendedDType) else methodcaller("reshape", op.shape)
+
     def batch(op, dims, x):
         x = move_axis(x, dims[0], 0)
         return reshape(x, (x.shape[0], *op.shape)), 0
@@ -213,6 +222,9 @@ class Transpose:
     def evaluate(op, x):
         rank = len(op.permutation)
         return np.transpose(x, (*op.permutation, *range(rank, x.ndim)))
+
+    def numpy_function(op, types):
+        return None if isinstance(types[0].dtype, ExtendedDType) else methodcaller("transpose", op.permutation)
 
     def batch(op, dims, x):
         (d,) = dims

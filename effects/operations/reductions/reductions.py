@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -240,6 +241,10 @@ class BitwiseReduction(Reduction):
     @in_bytes
     def evaluate(op, x):
         return op.combine.reduce(x, axis=op.axes, initial=op.unit(x.dtype))
+
+    def numpy_function(op, types):
+        dtype = types[0].dtype
+        return None if dtype in FOUR_BITS else partial(op.combine.reduce, axis=op.axes, initial=op.unit(dtype))
 
     def lower(op, emit, x):
         return emit.reduce(op.stablehlo, x, op.unit(x.type.dtype), op.axes)
