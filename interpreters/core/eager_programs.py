@@ -32,6 +32,19 @@ from ...effects.programs.program import Program
 from ...effects.trees import pytrees
 from .record import Record
 
+
+class EagerRecord(Record):
+    """A record of operations that are to be evaluated."""
+
+    __slots__ = ()
+
+
+def evaluated_at_once() -> bool:
+    """Whether the operations that are performed are evaluated as they are, so that one may do the work of several."""
+    run = current()
+    return run is BASE or run.__class__ is EagerRecord
+
+
 F = TypeVar("F", bound=Callable[..., Any])
 _STATIC = frozenset({bool, int, str, type(None), type, *map(type, map(np.dtype, np.typecodes["All"]))})
 _PROGRAMS = Cache("programs of eager functions", 16384)
@@ -105,7 +118,7 @@ def _recorded(function: Any, args: Any, kwargs: Any, arrays: list[Any], made: An
     None in place of both: the function reads values, raises, warns, performs what cannot be inlined, or makes by no
     operation what it returned in ``made``, a copy or an array that it keeps.
     """
-    recorder = Record(BASE, "")
+    recorder = EagerRecord(BASE, "")
     token = NO_WARNINGS.set(True)
     try:
         with inside(recorder):

@@ -4,8 +4,8 @@
     inline(program, operands)    a cached rule program, by one generated function
 
 A function and result type per operation and operand types are memoised on the operation; from then on ``answer`` is a
-look-up and a NumPy call. The package installs two hooks that compile instead: ``CHOOSER`` for operations on large
-arrays, ``EXECUTE_BODIED`` for operations with bodies.
+look-up and a NumPy call. The package installs hooks that compile instead: ``CHOOSER`` for operations on large
+arrays, ``PROGRAM_CHOOSER`` for programs with these, ``EXECUTE_BODIED`` for operations with bodies.
 """
 
 from __future__ import annotations
@@ -40,6 +40,10 @@ CONFIG, ndarray = config.CONFIG, np.ndarray  # which the hot path reads
 # or None for NumPy.
 HEAVY: set[Any] = set()
 CHOOSER: Callable[[Operation, tuple[Any, ...], tuple[Any, ...]], Any] = lambda op, operands, types: None
+# For rule programs with a value of such a type: True, NumPy is to evaluate all of it; None, CHOOSER is to be called for
+# each operation; else what compiles the program, and returns the function of its operands.
+PROGRAM_CHOOSER: Callable[[Program], Any] = lambda program: None
+_INTERPRETED = 3  # so many times before such a program is compiled
 # Executes operations with bodies that have no evaluate rule; None: their default rule interprets the bodies.
 EXECUTE_BODIED: Callable[[Operation, tuple[Any, ...]], Any] | None = None
 CACHE_CHOICES = True  # whether the choice between NumPy and XLA may be cached per operand types
@@ -191,14 +195,34 @@ def inline(program: Program, operands: Sequence[Any], sites: Any = None) -> tupl
 
 
 def _inline_function(program: Program) -> Callable[..., tuple[Any, ...]]:
-    """The function that evaluates a rule program; it interprets where a type is heavy or a rule is missing."""
+    """The function that evaluates a rule program: by NumPy, compiled, or each operation as it is best."""
     rules = [_RULES.get(type(op)) for op in program.ops]
-    if None in rules or not HEAVY.isdisjoint(program.value_types()):
+    if None in rules or not (CACHE_CHOICES or HEAVY.isdisjoint(program.value_types())):
         return lambda *operands: Run.inline(BASE, program, operands)
+    choice = HEAVY.isdisjoint(program.value_types()) or PROGRAM_CHOOSER(program)
+    if choice is None:
+        return lambda *operands: Run.inline(BASE, program, operands)
+    if choice is not True:
+        return _compiled_later(program, choice)
     steps = zip(rules, program.ops, program.args)
     functions = [_function(rule, op, [*map(program.type_of, args)]) for rule, op, args in steps]
     own = all([context_for(type(op)) is IN_OWN_CONTEXT for op in program.ops])
     return numpy_function(program, functions, _fitted, IN_OWN_CONTEXT if own else IN_CALLERS_CONTEXT)
+
+
+def _compiled_later(program: Program, compiled: Callable[[], Any]) -> Callable[..., tuple[Any, ...]]:
+    """The function that evaluates a program: compiled, once it was interpreted a few times."""
+    functions: list[Any] = []
+
+    def evaluated(*operands: Any) -> tuple[Any, ...]:
+        if len(functions) < _INTERPRETED:
+            functions.append(None)
+            return Run.inline(BASE, program, operands)
+        if len(functions) == _INTERPRETED:
+            functions.append(compiled())
+        return functions[-1](*operands)
+
+    return evaluated
 
 
 def _function(rule: Any, op: Operation, types: Sequence[Any]) -> Callable[..., Any]:

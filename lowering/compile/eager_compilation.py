@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import pathlib
 from collections.abc import Callable
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -27,6 +28,7 @@ from ...effects.core.arrays import ConcreteArray, concrete
 from ...effects.core.columns import LOWER
 from ...effects.core.operation import Operation
 from ...effects.operations.foundations.half_precision import VECTORS
+from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType, on_type
 from ...effects.types.dtypes import ExtendedDType
 from ...interpreters.core import evaluate
@@ -73,6 +75,10 @@ if VECTORS:
     for _workload in ("exponential", "logarithm", "circular", "hyperbolic"):
         LIMITS[_workload]["f16"] = inf
     LIMITS["rational"]["f16"] = 100_000
+# Workloads that take no longer than reading and writing their arrays: of several in one program, compiled as a whole,
+# all but the first reading and the last writing are saved, from so many elements on.
+FUSED = frozenset({"arithmetic", "division", "selection", "comparison", "clipping", "rounding", "root", "sum"})
+FUSED_FROM = {"f16": 4_000, "bf16": 4_000, "float": 200_000, "complex": 200_000, "int": 200_000}
 _KINDS = ("f16", "bf16", "float", "complex", "int")
 # Counts of matrices are no numbers of elements: stacks are compiled where their arrays are heavy for another reason.
 _SMALLEST = {
@@ -104,6 +110,44 @@ def compiled_is_faster(op: Operation, types: tuple[ArrayType, ...]) -> bool:
     if op.workload is None or not types or not LOWER.has(type(op)):
         return False
     return op.workload_size(*types) >= LIMITS.get(op.workload, {}).get(dtype_kind(types[0].dtype), inf)
+
+
+def choose_program(program: Program) -> Any:
+    """How to evaluate a program with large arrays, for ``evaluate.PROGRAM_CHOOSER``.
+
+    It is compiled as a whole where each of its operations on large arrays is faster compiled, or is one of several that
+    can be fused.
+    """
+    fused = compiled = 0
+    compilable = not any([isinstance(t.dtype, ExtendedDType) for t in program.value_types()])
+    for op, args in zip(program.ops, program.args):
+        types = tuple([program.type_of(n) for n in args])
+        largest = max(types, key=lambda t: t.size, default=None)
+        if compiled_is_faster(op, types) and op.workload != "comparison":  # a mask is computed where it is used
+            compiled += 1
+        elif largest is not None and op.workload in FUSED and largest.size >= FUSED_FROM[dtype_kind(largest.dtype)]:
+            fused += 1
+        elif not (op.fuses or all([not heavy(t) for t in types])):
+            compilable = False
+        compilable = compilable and LOWER.has(type(op))
+    if compilable and (compiled or fused > 1):
+        return partial(_program_plan, program)
+    return True if not compiled else None
+
+
+def _program_plan(program: Program) -> Callable[..., tuple[Any, ...]]:
+    """A program on the default device as a function of its operands."""
+    compiled = _PLANS.get(
+        (program, by_settings()), lambda: compile_program(program, program.name, keep_unused=True, placement=None)
+    )
+    loaded = compiled.loaded
+    execute, out_types = loaded.execute, loaded.types
+
+    def plan(*operands: ConcreteArray) -> tuple[Any, ...]:
+        buffers = execute([x.buffer if x._buffer is None else x._buffer for x in operands])
+        return tuple([concrete(t, None, b) for t, b in zip(out_types, buffers)])
+
+    return plan
 
 
 _CHOICES = Cache("eager_choice", 16384)
@@ -211,6 +255,7 @@ def _notice(t: ArrayType) -> None:
 def install() -> None:
     """Register this module with the base interpretation; called once, when the package is imported."""
     evaluate.CHOOSER = choose
+    evaluate.PROGRAM_CHOOSER = choose_program
     evaluate.EXECUTE_BODIED = evaluate_compiled
     on_type(_notice)
     ON_PLACED.append(evaluate.choose_every_time)

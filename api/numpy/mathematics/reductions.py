@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...effects.base.errors import BadArgument
-from ...effects.base.stack import BASE, current
+from ...effects.base.stack import current
 from ...effects.core.arrays import Array
 from ...effects.core.operation import shared
 from ...effects.operations.elementwise.arithmetic import mul
@@ -35,7 +35,7 @@ from ...effects.operations.reductions.reductions import (
 )
 from ...effects.types import dtypes
 from ...effects.types.dtypes import bool_, canonical, default_int, float32
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import eager_program, evaluated_at_once
 from ..arrays.argument_conversion import array_of, axes_of, kept_shape, masked, no_out, rows_of, to_bool
 
 __all__ = [
@@ -80,7 +80,7 @@ def _fold(
     if made is bool_:  # the sums and products of booleans are booleans only where that is asked for
         kind, times = (ReduceOr, bitwise_or) if kind is ReduceSum else (ReduceAnd, bitwise_and)
     # run at once, a sum of 16-bit floats adds in 32 bits by itself: one operation instead of three
-    alone = made in HALF and own == made and kind is ReduceSum and initial is None and current() is BASE
+    alone = made in HALF and own == made and kind is ReduceSum and initial is None and evaluated_at_once()
     x = convert(x, float32 if made in HALF and not alone else made)
     y = _perform(kind, masked(x, where, unit, name), axes_of(axis, len(x.type.shape), name), keepdims)
     if initial is not None:

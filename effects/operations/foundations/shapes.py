@@ -96,6 +96,7 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
 class BroadcastInDim:
     shape: tuple[int, ...]
     dims: tuple[int, ...]
+    fuses = True
     cheap_to_recompute = True
 
     def result_type(op, x):
@@ -179,6 +180,7 @@ class ReduceSum:
 @operation
 class Reshape:
     shape: tuple[int, ...]
+    fuses = True
 
     def result_type(op, x):
         if prod(op.shape) != prod(x.shape):

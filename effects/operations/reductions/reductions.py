@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import methodcaller
 from typing import Any, ClassVar
 
 import numpy as np
@@ -296,6 +297,10 @@ class ArgExtreme(Operation):
         if x.shape[self.axes[0]] == 0:
             raise ShapeMismatch(f"{self.name}: the dimension must not be empty, got {x} along {self.axes}.")
         return array_type(result.shape, self.index_dtype)
+
+    def numpy_function(self, types: Sequence[ArrayType]) -> Callable[..., Any] | None:
+        dtype = types[0].dtype
+        return None if dtype in HALF or dtype in FOUR_BITS else methodcaller(self.name, self.axes[0])
 
 
 def _lower_index(op: Any, emit: Any, x: Any, direction: str, unit: Any) -> Any:
