@@ -288,7 +288,7 @@ _DECLARED = {
     "effects.operations.fft": "Fft",
     "effects.operations.indexing.relocation": "Relocate",
     "effects.operations.reductions.generic_reduce": "Reduce",
-    "effects.operations.reductions.row_folds": "MaxRows MinRows RepeatRows SumRows",
+    "effects.operations.reductions.row_folds": "AndRows MaxRows MinRows OrRows RepeatRows SumRows XorRows",
     "effects.operations.reductions.softmax": "Softmax",
     "effects.operations.special.bessel_functions": "BesselI0e BesselI1e",
     "effects.operations.special.common_divisors": "Gcd",

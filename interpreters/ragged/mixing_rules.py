@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ...effects.base.stack import perform
 from ...effects.control.callbacks import PureCallback
 from ...effects.core.arrays import scalar
 from ...effects.core.operation import result_type, shared
-from ...effects.operations.elementwise.bitwise import bitwise_not
-from ...effects.operations.elementwise.comparison import select
+from ...effects.operations.elementwise.bitwise import bitwise_not, bitwise_or
+from ...effects.operations.elementwise.comparison import eq, lt, ne, select
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.shapes import ReduceSum, broadcast_in_dim, full, move_axis
 from ...effects.operations.manipulation.last_axes import OnLastAxes
@@ -30,13 +32,21 @@ from ...effects.operations.reductions.reductions import (
     highest,
     lowest,
 )
-from ...effects.operations.reductions.row_folds import MaxRows, MinRows, RepeatRows, SumRows
+from ...effects.operations.reductions.row_folds import (
+    AndRows,
+    MaxRows,
+    MinRows,
+    OrRows,
+    RepeatRows,
+    SumRows,
+    XorRows,
+)
 from ...effects.operations.reductions.softmax import Softmax
 from ...effects.operations.reductions.sorting import Sort, TopK
 from ...effects.operations.windows.convolution import ConvGeneralDilated
 from ...effects.operations.windows.generic_window import ReduceWindow
 from ...effects.operations.windows.window_reductions import WindowExtremeIndex, WindowReduction
-from ...effects.types.dtypes import BOOL
+from ...effects.types.array_type import array_type
 from .lane_lengths import INT32, EnteredRows
 from .ragged_batch import RAGGED, RaggedBatch, ResultTypes, RowsMark, equal_lengths
 from .row_rules import beside, mixing
@@ -59,14 +69,40 @@ def folding_rows(fold: Any, dtypes: Any, padded: Callable[..., Any]) -> Callable
     """The rule of a fold of rows as they are, of these dtypes; where there are several ragged axes it is ``padded``."""
 
     def rule(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
-        if type(x.dim) is not RowsMark or x.dim.axis not in op.axes or x.type.dtype not in dtypes:
+        if not _folds_rows(op, x) or x.type.dtype not in dtypes:
             return padded(op, run, types, x)
         axis, extent = x.dim
         others = tuple([a for a in op.axes if a != axis])
-        rows = x.entered if type(x) is EnteredRows else x.value  # spare rows are left out
-        rows = perform(type(op)(others), rows) if others else rows
+        rows = perform(type(op)(others), _entered(x)) if others else _entered(x)
         rows = move_axis(rows, axis - sum([a < axis for a in others]), 0)
         return run.box(0, (run.folded(fold, rows, extent),))
+
+    return rule
+
+
+def _folds_rows(op: Any, x: Any) -> bool:
+    return type(x.dim) is RowsMark and x.dim.axis in op.axes
+
+
+def _entered(x: Any) -> Any:
+    """Rows for what leaves spare ones out, whatever they are."""
+    return x.entered if type(x) is EnteredRows else x.value
+
+
+def places_of(fold: Any, padded: Callable[..., Any]) -> Callable[..., Any]:
+    """The rule of the place of an extreme: the first one in the lane of a row that equals it, or is NaN; 0 of none."""
+
+    def rule(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
+        if not _folds_rows(op, x):
+            return padded(op, run, types, x)
+        axis, extent = x.dim
+        n, rows = run.lanes.of(extent), move_axis(_entered(x), axis, 0)
+        found = bitwise_or(eq(rows, n.repeated(run.folded(fold, rows, extent))), ne(rows, rows))
+        kind, most = array_type(found.type.shape, INT32), np.iinfo(INT32).max
+        place = select(found, broadcast_in_dim(n.within, kind.shape, (0,)), full(kind, most))
+        first = run.folded(MinRows(), place, extent)
+        first = select(lt(first, full(first.type, most)), first, full(first.type, 0))
+        return run.box(0, (convert(first, op.index_dtype),))
 
     return rule
 
@@ -74,19 +110,17 @@ def folding_rows(fold: Any, dtypes: Any, padded: Callable[..., Any]) -> Callable
 RAGGED.rule(ReduceSum)(folding_rows(SumRows(), SumRows.dtypes, folding(zero)))
 RAGGED.rule(ReduceMax)(folding_rows(MaxRows(), MaxRows.dtypes, folding(lowest)))
 RAGGED.rule(ReduceMin)(folding_rows(MinRows(), MinRows.dtypes, folding(highest)))
-RAGGED.rule(ReduceAnd)(folding_rows(MinRows(), BOOL, folding(all_ones)))
-RAGGED.rule(ReduceOr)(folding_rows(MaxRows(), BOOL, folding(zero)))
-RAGGED.rule(ReduceXor)(folding(zero))
+RAGGED.rule(ReduceAnd)(folding_rows(AndRows(), AndRows.dtypes, folding(all_ones)))
+RAGGED.rule(ReduceOr)(folding_rows(OrRows(), OrRows.dtypes, folding(zero)))
+RAGGED.rule(ReduceXor)(folding_rows(XorRows(), XorRows.dtypes, folding(zero)))
 RAGGED.rule(ReduceProd)(folding(one))
-RAGGED.rule(Argmax)(folding(lowest))
-RAGGED.rule(Argmin)(folding(highest))
+RAGGED.rule(Argmax)(places_of(MaxRows(), folding(lowest)))
+RAGGED.rule(Argmin)(places_of(MinRows(), folding(highest)))
 
 
 beside_rows = mixing(lambda op, x, *index: (0,))(equal_lengths)
-RAGGED.rule(SumRows)(beside_rows)
-RAGGED.rule(MaxRows)(beside_rows)
-RAGGED.rule(MinRows)(beside_rows)
-RAGGED.rule(RepeatRows)(beside_rows)
+for _rows in (SumRows, MaxRows, MinRows, AndRows, OrRows, XorRows, RepeatRows):
+    RAGGED.rule(_rows)(beside_rows)
 
 
 @RAGGED.rule(Reduce)

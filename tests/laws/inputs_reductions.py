@@ -143,7 +143,11 @@ TRANSFORMS = [
 ]
 
 ON_ROWS = [
-    *[_on_rows(op, MANY, *rows) for op in (w.SumRows(), w.MaxRows(), w.MinRows()) for rows in ((7, 5, 2), (130, 129))],
+    *[
+        _on_rows(op, MANY, *rows)
+        for op in (w.SumRows(), w.MaxRows(), w.MinRows(), w.AndRows(), w.OrRows(), w.XorRows())
+        for rows in ((7, 5, 2), (130, 129))
+    ],
     _on_rows(w.SumRows(), PLAIN, 7, 5, lanes=3),
     *[_on_rows(w.RepeatRows(False), PLAIN, 7, end, 2, lanes=2) for end in (0, 5)],
     _on_rows(w.RepeatRows(True), PLAIN, 7, 7, 2),

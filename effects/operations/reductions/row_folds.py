@@ -8,31 +8,42 @@ All take one description of the lanes, ``row_index``. The sum and the repetition
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ...base.stack import perform
 from ...core.arrays import scalar
-from ...core.columns import data_movement, linear_in, per_operand
+from ...core.columns import data_movement, linear_in, per_operand, zero
 from ...core.operation import Operation, operation, shared
 from ...types.array_type import ArrayType, array_type
-from ...types.dtypes import ANY, FOUR_BITS, NUMERIC, ORDERED
+from ...types.dtypes import ANY, BOOL, FOUR_BITS, INTEGER, NUMERIC, is_complex
 from ..elementwise import comparison
 from ..elementwise.arithmetic import Unread, add, div, mul
-from ..elementwise.bitwise import bitwise_and, shift_left
+from ..elementwise.bitwise import bitwise_and, bitwise_or, bitwise_xor, shift_left
 from ..elementwise.comparison import eq, has_zero, lt, ne, select
 from ..elementwise.conversion import convert
 from ..foundations.half_precision import in_bytes, wide
 from ..foundations.shapes import ReduceSum, broadcast_in_dim, full, reduce_sum, reshape, zeros
-from ..indexing.gather_scatter import Gather, ScatterAdd, ScatterMax, ScatterMin
+from ..indexing.gather_scatter import Gather, Scatter, ScatterAdd, region
 from ..indexing.gather_windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from ..indexing.relocation import index_column, take_rows
 from ..manipulation.creation import iota
 from ..manipulation.slicing import axis_at, concatenate, lane_count, slice_in_dim
 from .cumulative import Cumsum
-from .reductions import ReduceMax, ReduceMin, highest, lowest
+from .reductions import (
+    ReduceAnd,
+    ReduceMax,
+    ReduceMin,
+    ReduceOr,
+    ReduceXor,
+    all_ones,
+    highest,
+    lowest,
+    performed_whole_nan,
+    whole_nan,
+)
 
 INT32 = np.dtype("int32")
 BLOCK = 8  # rows that are combined at once
@@ -53,7 +64,10 @@ def lanes_of_rows(ends: Any, total: int) -> Any:
         return reduce_sum(convert(comparison.le(end, row), INT32), (1,))
     ones = broadcast_in_dim(scalar(1, INT32), ends.type.shape, ())
     at = comparison.min(ends, scalar(total, INT32))
-    return perform(shared(Cumsum, 0, False), _scattered(SumRows(), ones, at, total))
+    numbers = ScatterDimensionNumbers((), (0,), (0,))
+    into = zeros(array_type((total,), INT32))
+    ended = perform(ScatterAdd(numbers, True, False, GatherScatterMode.MARKED), into, index_column(at), ones)
+    return perform(shared(Cumsum, 0, False), ended)
 
 
 def row_index(ends: Any, total: int) -> tuple[Any, Any, Any]:
@@ -145,7 +159,6 @@ class RowFold(OnRows):
     __slots__ = ()
     combine: ClassVar[Any]
     reduction: ClassVar[Any]
-    scatter: ClassVar[Any]
     flops = per_operand
 
     @staticmethod
@@ -160,49 +173,48 @@ class RowFold(OnRows):
         return reshape(y, (size, y.type.shape[0] // size, *y.type.shape[1:]))
 
     def lower(op, emit: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> Any:
-        count = ends.type.shape[0]
-        if not x.type.size or not count:
-            return emit.full(op.unit(x.type.dtype), emit.made)
+        return _folded(op, emit, x, ends, blocks, lane)
 
-        def fold(x: Any, ends: Any, parts: Any, lane: Any) -> Any:
-            if x.type.shape[0] < SHORT * count:
-                return _scattered(op, x, _lane_or_count(ends, lane), count)
-            place, rows, lane = [reshape(slice_in_dim(parts, i, i + 1), parts.type.shape[1:]) for i in range(3)]
-            return _scattered(op, _in_blocks(op, x, place, rows), lane, count)
 
-        return emit.wide(x, lambda x: emit.decompose(fold, x, ends, blocks, lane))
+def _folded(op: Any, emit: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> Any:
+    """The rule of a fold: of each block, or of each row where lanes are short, and then a scatter."""
+    count, each = ends.type.shape[0], tuple(range(1, len(x.type.shape)))
+    if not x.type.size or not count:
+        return emit.full(op.unit(x.type.dtype), emit.made)
+    parts = _in_blocks if x.type.shape[0] >= SHORT * count else _rows_alone
+
+    def rule(x: Any) -> Any:
+        u, at = emit.decompose(partial(parts, op), x, ends, blocks, lane)
+        into = emit.full(op.unit(x.type.dtype), x.type.update(shape=(count, *x.type.shape[1:])))
+        numbers = ScatterDimensionNumbers(each, (0,), (0,))
+        return region(op.combine)(Scatter(numbers, True, False, GatherScatterMode.MARKED), emit, into, at, u)
+
+    return emit.wide(x, rule)
+
+
+def _rows_alone(op: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> list[Any]:
+    """The rows as they are, and the places of their lanes; that of spare rows is the number of lanes."""
+    return [x, index_column(select(_real(ends, lane), lane, full(lane.type, ends.type.shape[0])))]
+
+
+def _in_blocks(op: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> list[Any]:
+    """The fold of each block, of those of the rows at its place that are its rows; and the places of their lanes."""
+    unit, each, number = op.unit(x.type.dtype), x.type.shape[1:], blocks.type.shape[1]
+    place, rows, lane = [reshape(slice_in_dim(blocks, i, i + 1), (number,)) for i in range(3)]
+    numbers = GatherDimensionNumbers(tuple(range(1, 2 + len(each))), (), (0,))
+    gather = shared(Gather, numbers, (BLOCK, *each), False, True, GatherScatterMode.CLIP)
+    windows, nth = perform(gather, x, index_column(place)), []
+    for i in range(BLOCK):
+        row = reshape(slice_in_dim(windows, i, i + 1, axis=1), (number, *each))
+        its = ne(bitwise_and(rows, scalar(1 << i, INT32)), scalar(0, INT32))
+        nth.append(_where(its, row, unit))
+    return [reduce(op.combine, nth), index_column(lane)]
 
 
 def _real(ends: Any, lane: Any) -> Any:
     """Which rows are not spare."""
     count, total = ends.type.shape[0], lane.type.shape[0]
     return lt(iota(INT32, total), broadcast_in_dim(slice_in_dim(ends, count - 1, count), (total,), (0,)))
-
-
-def _lane_or_count(ends: Any, lane: Any) -> Any:
-    """The lane of each row, of spare rows the number of lanes."""
-    return select(_real(ends, lane), lane, full(lane.type, ends.type.shape[0]))
-
-
-def _in_blocks(op: Any, x: Any, place: Any, rows: Any) -> Any:
-    """The fold of each block: of those of the ``BLOCK`` rows at its place that are its rows."""
-    unit, each = op.unit(x.type.dtype), x.type.shape[1:]
-    numbers = GatherDimensionNumbers(tuple(range(1, 2 + len(each))), (), (0,))
-    gather = shared(Gather, numbers, (BLOCK, *each), False, True, GatherScatterMode.CLIP)
-    windows = perform(gather, x, index_column(place))
-    nth = []
-    for i in range(BLOCK):
-        row = reshape(slice_in_dim(windows, i, i + 1, axis=1), (place.type.shape[0], *each))
-        its = ne(bitwise_and(rows, scalar(1 << i, INT32)), scalar(0, INT32))
-        nth.append(_where(its, row, unit))
-    return reduce(op.combine, nth)
-
-
-def _scattered(op: Any, x: Any, lane: Any, count: int) -> Any:
-    """The fold of rows one by one, at the place ``lane`` of ``count``; those beyond are left out."""
-    numbers = ScatterDimensionNumbers(tuple(range(1, len(x.type.shape))), (0,), (0,))
-    into = full(x.type.update(shape=(count, *x.type.shape[1:])), op.unit(x.type.dtype))
-    return perform(op.scatter(numbers, True, False, GatherScatterMode.MARKED), into, index_column(lane), x)
 
 
 def _by_lane(f: np.ufunc, unit: Any, x: Any, ends: Any) -> Any:
@@ -219,7 +231,7 @@ def _by_lane(f: np.ufunc, unit: Any, x: Any, ends: Any) -> Any:
 @operation
 class SumRows(RowFold):
     dtypes = NUMERIC | FOUR_BITS
-    combine, reduction, scatter = staticmethod(add), ReduceSum, ScatterAdd
+    combine, reduction = staticmethod(add), ReduceSum
 
     @in_bytes
     def evaluate(op, x, ends, blocks, lane):
@@ -232,10 +244,10 @@ class SumRows(RowFold):
 
 
 class ExtremeRow(RowFold):
-    """Folds by max or min."""
+    """Folds by max or min; complex numbers are ordered by their real, then by their imaginary parts."""
 
     __slots__ = ()
-    dtypes = ORDERED | FOUR_BITS
+    dtypes = ANY | FOUR_BITS
     larger: ClassVar[bool]
     exempt: ClassVar[Any] = {"transpose": "it is not linear"}
 
@@ -246,7 +258,11 @@ class ExtremeRow(RowFold):
         if x.dtype.kind in "fV" and has_zero(y, op.larger):  # -0 < +0
             preferred = _by_lane(np.logical_or, False, (x == 0) & (np.signbit(x) != op.larger), ends)
             y = np.where((y == 0) & preferred, x.dtype.type(0.0 if op.larger else -0.0), y)
-        return y
+        return whole_nan(y) if x.dtype.kind == "c" else y
+
+    def lower(op, emit: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> Any:
+        y = _folded(op, emit, x, ends, blocks, lane)
+        return emit.decompose(performed_whole_nan, y) if is_complex(x.type.dtype) else y
 
     def jvp(op, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
         """The mean of the tangents of the elements equal to the result, 0 if it is NaN."""
@@ -262,15 +278,47 @@ class ExtremeRow(RowFold):
 # y[i] = the largest x[t], t in lane i; NaN where one is NaN
 @operation
 class MaxRows(ExtremeRow):
-    combine, reduction, scatter, larger = staticmethod(comparison.max), ReduceMax, ScatterMax, True
+    combine, reduction, larger = staticmethod(comparison.max), ReduceMax, True
     unit = staticmethod(lowest)
 
 
 # y[i] = the smallest x[t], t in lane i; NaN where one is NaN
 @operation
 class MinRows(ExtremeRow):
-    combine, reduction, scatter, larger = staticmethod(comparison.min), ReduceMin, ScatterMin, False
+    combine, reduction, larger = staticmethod(comparison.min), ReduceMin, False
     unit = staticmethod(highest)
+
+
+class BitwiseRows(RowFold):
+    """Folds by a bitwise operation, of booleans a logical one."""
+
+    __slots__ = ()
+    dtypes = BOOL | INTEGER | FOUR_BITS
+    bitwise: ClassVar[np.ufunc]
+    jvp = zero
+
+    @in_bytes
+    def evaluate(op, x: Any, ends: Any, blocks: Any, lane: Any) -> Any:
+        return _by_lane(op.bitwise, op.unit(x.dtype), x, ends)
+
+
+# y[i] = the bits set in all x[t], t in lane i
+@operation
+class AndRows(BitwiseRows):
+    combine, reduction, bitwise = staticmethod(bitwise_and), ReduceAnd, np.bitwise_and
+    unit = staticmethod(all_ones)
+
+
+# y[i] = the bits set in some x[t], t in lane i
+@operation
+class OrRows(BitwiseRows):
+    combine, reduction, bitwise = staticmethod(bitwise_or), ReduceOr, np.bitwise_or
+
+
+# y[i] = the bits set in an odd number of x[t], t in lane i
+@operation
+class XorRows(BitwiseRows):
+    combine, reduction, bitwise = staticmethod(bitwise_xor), ReduceXor, np.bitwise_xor
 
 
 # x[t] = y[lane[t]]; in spare rows 0, or with ``copies`` what the last lane has, without cotangent

@@ -6,7 +6,16 @@ import pytest
 import handlax as hx
 from handlax import numpy as hnp
 from handlax.effects.base.stack import perform
-from handlax.effects.operations.reductions.row_folds import MaxRows, MinRows, RepeatRows, SumRows, row_index
+from handlax.effects.operations.reductions.row_folds import (
+    AndRows,
+    MaxRows,
+    MinRows,
+    OrRows,
+    RepeatRows,
+    SumRows,
+    XorRows,
+    row_index,
+)
 
 LENGTHS = {
     "none": (), "empty": (0, 0), "short": (3, 0, 1), "one": (700,), "blocks": (0, 130, 0, 3, 1, 4, 500, 0),
@@ -66,6 +75,29 @@ def test_units_and_rounding_by_dtype(dtype):
     for fold in FOLDS if dtype != "bool" else (MaxRows, MinRows):
         f = lambda x, fold=fold: on_rows(fold(), x, lengths, 304)
         assert np.array_equal(np.asarray(hx.jit(f)(x)), np.asarray(f(hnp.asarray(x)))), fold
+
+
+BITS = {AndRows: (np.bitwise_and, -1), OrRows: (np.bitwise_or, 0), XorRows: (np.bitwise_xor, 0)}
+
+
+@pytest.mark.parametrize("lengths", [LENGTHS["short"], LENGTHS["blocks"]], ids=["short", "blocks"])
+@pytest.mark.parametrize("fold", BITS)
+def test_bits_of_the_rows_of_each_lane(fold, lengths):
+    x = np.random.default_rng(0).integers(-(2**31), 2**31, sum(lengths) + 9)
+    f = lambda x, n: on_rows(fold(), x, n, len(x))
+    for apply in (f, hx.jit(f)):
+        assert apply(x, np.array(lengths, "int32")).tolist() == folded(*BITS[fold], x, lengths).tolist()
+
+
+@pytest.mark.parametrize(("fold", "f"), [(MaxRows, max), (MinRows, min)])
+def test_complex_extremes_are_ordered_by_real_then_imaginary_part(fold, f):
+    rng, lengths = np.random.default_rng(0), (1, 130, 7, 300)
+    x = rng.integers(-3, 4, 438) + 1j * rng.integers(-9, 9, 438)
+    wanted = [f(x[e - n : e], key=lambda z: (z.real, z.imag)) for n, e in zip(lengths, np.cumsum(lengths))]
+    x[5] = complex(0, np.nan)
+    wanted[1] = complex(np.nan, np.nan)
+    for apply in (lambda x: on_rows(fold(), x, lengths, 438), hx.jit(lambda x: on_rows(fold(), x, lengths, 438))):
+        np.testing.assert_array_equal(apply(x), wanted)
 
 
 def test_sum_and_repetition_are_adjoint():
