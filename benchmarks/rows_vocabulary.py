@@ -57,6 +57,9 @@ COMPILED = [
     Call("svd", lambda np, x: np.linalg.svd(x, full_matrices=False)[1], seeded(16, 40, 20)),
     Call("eigh", lambda np, x: np.linalg.eigh(x)[0], seeded(64, 64)),
     Call("eigvalsh", lambda np, x: np.linalg.eigvalsh(x), seeded(16, 32, 32)),
+    *[Call("qr", lambda np, x: np.linalg.qr(x)[0], seeded(n, n)) for n in (8, 64)],
+    *[Call("solve", lambda np, x: np.linalg.solve(x, x[:, :1]), seeded(n, n)) for n in (8, 64)],
+    *[Call("cholesky", lambda np, x: np.linalg.cholesky(x @ x.T + np.eye(len(x))), seeded(n, n)) for n in (8, 64)],
 ]
 GRADIENTS = [
     OfArray("rfft", lambda side, x: abs(side.np.fft.rfft(x)), seeded(128, 1024), True),

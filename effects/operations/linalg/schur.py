@@ -10,10 +10,13 @@ import numpy as np
 
 from ...base.errors import BadArgument, ShapeMismatch
 from ...base.stack import perform
-from ...core.arrays import as_array
+from ...core.arrays import as_array, scalar
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
 from ...types.dtypes import is_complex, to_real
+from ..elementwise.arithmetic import like, mul
+from ..elementwise.comparison import eq, select
+from ..foundations.shapes import reduce_sum
 from ..manipulation.last_axes import EachMatrix
 from .eigh import eigen_flops
 from .lapack import Routine, each_or_nan, info_type, or_nan
@@ -50,7 +53,14 @@ class Schur(EachMatrix):
         modes = {"mode": "V" if op.vectors else "N", "sort": "N"}
         types = (t, t, *values, info_type(x), info_type(x))
         t, z, *_, info = GEES(emit, x, types=types, into={0: 0}, attributes=modes)
+        info = emit.decompose(_or_not_finite, info, x)
         return or_nan(emit, info, (t, z)[: 1 + op.vectors])
+
+
+def _or_not_finite(info: Any, x: Any) -> Any:
+    """``info`` of matrices of finite elements, 1 for others: LAPACK gives some of them vectors."""
+    nothing = mul(x, like(x, 0))
+    return select(eq(reduce_sum(nothing, (x.ndim - 2, x.ndim - 1)), scalar(0, x.dtype)), info, like(info, 1))
 
 
 def _schur(op: Schur, x: np.ndarray[Any, Any]) -> tuple[Any, ...]:

@@ -1,5 +1,7 @@
 """Calls of LAPACK: what they are on other platforms than a CPU, over several devices, and evaluated by SciPy."""
 
+import itertools
+
 import numpy as np
 import pytest
 from helpers.matrices import matrix
@@ -67,16 +69,31 @@ def operations(n, dtype):
     yield from ((HouseholderProduct(), *reflections), (Ormqr(True, True), *reflections, right), (Schur(False), x))
     yield from ((Eig(True, True, True), x), (Eig(False, False, True), x))
     yield from ((Solve(False), x, right), (Solve(True), x, right), (TridiagonalSolve(False), *x[:3], right))
-    yield from ((TriangularSolve(True, True, True, True, False), definite, right), (Eigh(True, True, None), definite))
-    yield from ((Eigh(False, False, None), definite), (Hessenberg(), x), (Tridiagonal(True), definite))
+    yield TriangularSolve(True, True, True, True, False), definite, right
+    yield from ((Eigh(True, False, True, None), definite), (Eigh(False, False, False, None), definite))
+    yield from ((Hessenberg(), x), (Tridiagonal(True), definite))
     yield from ((Svd(True, True, None), wide), (Svd(False, False, None), x), (Svd(False, True, SvdAlgorithm.QR), tall))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
-def test_eager_factors_and_solutions_are_the_compiled_ones_to_the_last_bit(dtype):
-    cases = list(operations(45, dtype))
+def assert_eager_is_compiled(cases):
     results = lambda *xs: [op.as_results(perform(op, *map(hx.numpy.asarray, x))) for (op, *_), x in zip(cases, xs)]
     operands = [x for _, *x in cases]
     for (op, *_), eager, compiled in zip(cases, results(*operands), hx.jit(results)(*operands)):
         for a, b in zip(eager, compiled, strict=True):
             np.testing.assert_array_equal(a, b, err_msg=str(op), strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_eager_factors_and_solutions_are_the_compiled_ones_to_the_last_bit(dtype):
+    assert_eager_is_compiled(list(operations(45, dtype)))
+
+
+def test_matrices_with_nan_or_infinity_are_answered_at_once_and_alike():
+    spoilt = list(itertools.product((np.nan, np.inf), ((0, 0), (1, 1), (5, 0), (0, -1))))
+    cases = []
+    for op, *xs in operations(6, "float64"):
+        stacks = [np.stack([x] * len(spoilt)) for x in xs]
+        for x, (value, (row, column)) in zip(stacks[0], spoilt):
+            x[(row % len(x), column)[: x.ndim]] = value
+        cases.append((op, *stacks))
+    assert_eager_is_compiled(cases)
