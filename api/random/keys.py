@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NewType
 
 import numpy as np
 
@@ -19,7 +19,9 @@ from ..effects.types.array_type import array_type
 from ..effects.types.dtypes import ANY_INTEGER, KeyDType, canonical, is_extended, uint32
 from ..effects.types.extent import is_size
 
-__all__ = ["PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data"]
+__all__ = ["Key", "PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data"]
+
+Key = NewType("Key", Array)  # a word for annotations: an array whose dtype is one of keys
 
 
 def key_dtype(impl_spec: Any = None) -> KeyDType:

@@ -258,3 +258,14 @@ def test_the_dtype_asked_for_is_no_promotion(args):
     with hx.configure(numpy_dtype_promotion="strict"):
         same(hnp.linspace(1, args[0], 5, dtype=args[1]), np.linspace(1, args[0], 5).astype(args[1]), args[1])
         assert hnp.pad(np.ones(2, args[1]), 2, mode="linear_ramp", end_values=args[0]).dtype == args[1]
+
+
+def test_the_numbers_of_a_file_and_of_an_iterable_are_numpys(tmp_path):
+    x, file = np.arange(5, dtype="int16"), tmp_path / "numbers"
+    x.tofile(file)
+    found = hnp.fromfile(file, "int16", count=2, offset=2)
+    assert found.tolist() == [1, 2] and found.dtype == "int16"
+    file.write_text("1.5, 2.5")
+    assert hnp.fromfile(file, sep=",").tolist() == [1.5, 2.5]
+    found = hx.jit(lambda x: x + hnp.fromiter(range(3), "float32"))(np.float32(1))
+    assert found.tolist() == [1, 2, 3]

@@ -40,8 +40,24 @@ from ...lowering.arrays.imported_arrays import imported
 from .joining_splitting import stack
 
 __all__ = [
-    "array", "asarray", "astype", "copy", "empty", "empty_like", "from_dlpack", "frombuffer", "fromfunction",
-    "fromstring", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like",
+    "array",
+    "asarray",
+    "astype",
+    "copy",
+    "empty",
+    "empty_like",
+    "from_dlpack",
+    "frombuffer",
+    "fromfile",
+    "fromfunction",
+    "fromiter",
+    "fromstring",
+    "full",
+    "full_like",
+    "ones",
+    "ones_like",
+    "zeros",
+    "zeros_like",
 ]  # fmt: skip
 
 
@@ -398,6 +414,26 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
     Array([1, 2], dtype=int32)
     """
     return from_numpy(np.fromstring(string, dtypes.canonical(dtype), count, sep=sep))
+
+
+def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0) -> Any:
+    """A vector of the elements of a file, stored as in memory, or written as text with ``sep`` between them.
+
+    The file is read when this is called, under a transformation when the function is traced.
+    Source: NumPy, ``fromfile``.
+    """
+    return from_numpy(np.fromfile(file, dtypes.canonical(dtype), count, sep, offset), copy=False)
+
+
+def fromiter(iter: Any, dtype: Any, count: int = -1) -> Any:
+    """A vector of the numbers that an iterable gives, which are known.
+
+    Source: NumPy, ``fromiter``.
+
+    >>> fromiter((i * i for i in range(3)), int)
+    Array([0, 1, 4], dtype=int32)
+    """
+    return from_numpy(np.fromiter(iter, dtypes.canonical(dtype), count), copy=False)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
