@@ -25,8 +25,8 @@ from ...effects.types.array_type import ArrayType
 from .record import Record
 
 RuleFunction = Callable[..., tuple[Sequence[Any], Any]]
-Key = tuple[Any, ...]  # types and marks of the operands; the keys of different handlers must differ
-Describe = Callable[[Operation, Key], tuple[RuleFunction, Sequence[ArrayType]]]
+RuleKey = tuple[Any, ...]  # types and marks of the operands; the keys of different handlers must differ
+Describe = Callable[[Operation, RuleKey], tuple[RuleFunction, Sequence[ArrayType]]]
 RULE_PROGRAMS = AttachedCache("rule_programs", "rule_programs", 8192, MEMOS)
 
 
@@ -37,7 +37,7 @@ class RuleProgram(NamedTuple):
     marks: Any
 
 
-def cached_rule_program(op: Operation, key: Key, describe: Describe) -> RuleProgram | None:
+def cached_rule_program(op: Operation, key: RuleKey, describe: Describe) -> RuleProgram | None:
     """The rule program of an operation that has a memo; None or False: not cacheable, call the rule.
 
     ``describe(op, key)`` gives the rule as a function from values to results and marks, and the types of these values.
