@@ -145,6 +145,10 @@ def test_other_ways_to_update():
     equal(x.at[np.array([0, 0, 2])].apply(lambda v: 2 * v), [4, 2, 6, 4, 5])
     equal(hx.jit(lambda x, i: x.at[i].apply(lambda v: 2 * v))(x, np.array([0, 0, 2])), [4, 2, 6, 4, 5])
     equal(x.at[::2].apply(lambda v: -v), [-1, 2, -3, 4, -5])
+    for update in (lambda x: x.at[np.array([4, 9])].apply(lambda v: 2 * v, mode="clip"),
+                   lambda x: x.at[np.array([4, 9])].multiply(2, mode="clip")):  # fmt: skip
+        equal(update(x), [1, 2, 3, 4, 20])
+        equal(hx.jit(update)(x), [1, 2, 3, 4, 20])
     equal(x.at[x > 3].mul(0), [1, 2, 3, 0, 0])
     equal(hx.jit(lambda x: x.at[x > 3].set(0))(x), [1, 2, 3, 0, 0])
     equal(x.at[None, 1].set(9), [1, 9, 3, 4, 5])
@@ -259,6 +263,14 @@ def test_axes_of_size_one_broadcast_along_take_along_axis():
     equal(hnp.take_along_axis(x, i, 1), np.take_along_axis(x, i, 1))
     zeros = np.zeros((2, 3, 2), int)
     equal(hnp.take_along_axis(x[:1], zeros, 2), np.take_along_axis(x[:1], zeros, 2))
+
+
+def test_put_counts_negative_positions_from_the_end_and_clips():
+    x = np.zeros(4)
+    for mode, wanted in ((None, [2, 0, 0, 3]), ("clip", [2, 0, 0, 3]), ("wrap", [0, 1, 0, 3])):
+        equal(hnp.put(x, np.array([9, -9, 3]), np.array([1.0, 2, 3]), mode, inplace=False), wanted)
+    equal(hnp.put(x, np.array([-1]), np.array([1.0]), inplace=False), [0, 0, 0, 1])
+    equal(hnp.put(x, np.array([-1]), np.array([1.0]), "clip", inplace=False), [1, 0, 0, 0])
 
 
 def test_in_place_functions_give_a_new_array_or_an_error():

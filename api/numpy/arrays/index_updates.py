@@ -130,7 +130,7 @@ def window(items: list[Any], shape: tuple[int, ...], wrap: bool) -> Any:
     return tuple(starts), tuple(sizes), tuple(out)
 
 
-def places(items: list[Any], shape: tuple[int, ...], wrap: bool) -> ScatterPlan:
+def places(items: list[Any], shape: tuple[int, ...], wrap: bool, mode: Any) -> ScatterPlan:
     """The scatter of an index with arrays, or with slices of steps other than 1."""
     arrays = any([item is not None and item.__class__ not in (int, slice) for item in items])
     together, first = layout(items) if arrays else (True, -1)
@@ -176,7 +176,8 @@ def places(items: list[Any], shape: tuple[int, ...], wrap: bool) -> ScatterPlan:
               for _, i, place in parts]  # fmt: skip
     numbers = ScatterDimensionNumbers(tuple(inner), tuple(dropped), tuple([d for d, _, _ in parts]))
     index, known = vectors(spread, tuple(rows))
-    unique = not outer or (known and _distinct([i for _, i, place in parts if place is None], outer))
+    numbered = [i for _, i, place in parts if place is None]
+    unique = not outer or (known and mode is not CLIP and _distinct(numbered, outer))  # clipped places may be equal
     return ScatterPlan(index, numbers, tuple(result), tuple(sizes), unique)
 
 
@@ -269,7 +270,7 @@ def _written(x: Any, items: list[Any], values: Any, way: UpdateMethod, options: 
         starts, sizes, made = known
         values = shapes.reshape(broadcast_to(values, made), sizes)
         return _replaced(x, starts, sizes, values, way.combine)
-    found = places(items, shape, wrap)
+    found = places(items, shape, wrap, mode)
     updates = shapes.reshape(broadcast_to(values, found.shape), found.updates)
     unique = options["unique_indices"] or found.unique
     op = way.scatter(found.numbers, bool(options["indices_are_sorted"]), bool(unique), mode)
@@ -338,11 +339,12 @@ class IndexUpdateRef:
         known = window(items, own.shape, wrap_negative_indices)
         if known is not None and not outside(items, own.shape, wrap_negative_indices):
             return _replaced(x, known[0], known[1], x, lambda old, _: elements(old))
-        found = places(items, own.shape, wrap_negative_indices)
+        outside_mode = mode_of(mode, FILL)
+        found = places(items, own.shape, wrap_negative_indices, outside_mode)
         return scatter_apply(
             x, found.vectors, elements, found.numbers,
             update_shape=found.updates, indices_are_sorted=indices_are_sorted,
-            unique_indices=unique_indices or found.unique, mode=mode_of(mode, FILL),
+            unique_indices=unique_indices or found.unique, mode=outside_mode,
         )  # fmt: skip
 
     def divide(self, values: Any, **options: Any) -> Any:
@@ -451,6 +453,9 @@ def _not_in_place(inplace: bool, where: str) -> None:
 def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
     """``a`` with ``v`` at positions ``ind`` of its flattened form; needs ``inplace=False``, since arrays are immutable.
 
+    Negative positions count from the end, and the nearest position stands for those outside. With ``mode="clip"`` that
+    is the first one for all that are negative; with "wrap" positions are taken modulo the size.
+
     >>> put(np.zeros(3, "int32"), np.array([0, -1]), np.array([4, 5], "int32"), inplace=False)
     Array([4, 0, 5], dtype=int32)
     """
@@ -460,7 +465,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     i = positions(ind, "put")
     if not prod(i.shape) or not values.size:
         return x
-    i, left = limited(i, x.size, mode, "put")
+    i, left = limited(wrapped(i, x.size), x.size, "clip", "put") if mode is None else limited(i, x.size, mode, "put")
     i = ravel(as_array(i))
     flat = _at(shapes.reshape(x, (x.size,)), i).set(resize(values, (i.size,)), mode=left)
     return shapes.reshape(flat, x.shape)

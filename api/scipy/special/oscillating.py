@@ -73,6 +73,7 @@ def i1(x: Any) -> Any:
 
 
 LARGE = 1e10
+DISTANCE = 4.2  # J_n(z) is exact to 1e-6 if the recurrence begins at an n that exceeds z by 4.2 times its cube root
 
 
 def _backward(z: Any, v: int, n_iter: int) -> list[Any]:
@@ -83,7 +84,8 @@ def _backward(z: Any, v: int, n_iter: int) -> list[Any]:
     safe = hnp.where(z == 0, 1, z)
     found: list[Any] = []
     above, here, total = hnp.zeros_like(z), hnp.ones_like(z), hnp.zeros_like(z)
-    for n in range(max(n_iter, v + 10), 0, -1):
+    first = max(n_iter, v + 10)
+    for n in range(first, 0, -1):
         above, here = here, 2 * n / safe * here - above
         scale = hnp.where(hnp.abs(here) > LARGE, 1 / LARGE, 1.0).astype(z.dtype)
         above, here, total, found = above * scale, here * scale, total * scale, [y * scale for y in found]
@@ -91,8 +93,9 @@ def _backward(z: Any, v: int, n_iter: int) -> list[Any]:
             found.append(here)
         if n % 2:
             total = total + (1 if n == 1 else 2) * here
-    orders = reversed(found)
-    return [hnp.where(z == 0, 1.0 if n == 0 else 0.0, y / total) for n, y in enumerate(orders)]
+    exact = hnp.abs(z) <= first - DISTANCE * first ** (1 / 3)
+    total = hnp.where(exact, total, hnp.nan)
+    return [hnp.where(z == 0, 1.0 if n == 0 else 0.0, y / total) for n, y in enumerate(reversed(found))]
 
 
 @partial(custom_jvp, nondiff_argnums=(1, 2))
@@ -113,7 +116,8 @@ def _(v: int, n_iter: int, primals: Any, tangents: Any) -> Any:
 def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
     """The Bessel functions of the first kind of the orders 0 to ``v``, stacked along a first axis.
 
-    ``n_iter`` is the order at which the recurrence begins, and must exceed ``abs(z)`` by some 20.
+    ``n_iter`` is the order at which the recurrence begins. It must exceed ``abs(z)`` by ``4.2 * n_iter**(1/3)``, for 50
+    by 15.5, where the error is 1e-6, and by twice that for 1e-14; NaN where it does not.
 
     >>> bessel_jn(0.0, v=2).tolist()
     [1.0, 0.0, 0.0]

@@ -152,12 +152,13 @@ gennorm = distribution(
 
 
 def _log_mass(a: Any, b: Any) -> Any:
-    """The logarithm of the probability of a standard normal variable between a < b, in the nearer tail, if any."""
+    """The logarithm of the probability of a standard normal variable between a <= b, in the nearer tail, if any."""
     right = a > 0
     low, high = hnp.where(right, -b, a), hnp.where(right, -a, b)
     tail = high <= 0
     top = special.log_ndtr(hnp.where(tail, high, 0))
-    inside = top + log1mexp(hnp.where(tail, top - special.log_ndtr(low), 1))
+    some = tail & (low < high) & (top > -hnp.inf)
+    inside = hnp.where(some, top + log1mexp(hnp.where(some, top - special.log_ndtr(low), 1)), -hnp.inf)
     rest = special.ndtr(hnp.where(tail, -1, low)) + special.ndtr(-hnp.where(tail, 1, high))
     return hnp.where(tail, inside, hnp.log1p(-rest))
 

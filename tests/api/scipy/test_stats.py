@@ -252,3 +252,10 @@ def test_statistics_of_nothing_and_of_other_policies():
     for f in (stats.mode, stats.rankdata, stats.sem):
         with pytest.raises(errors.BadArgument, match="nan_policy must be"):
             f([1.0, 2.0], nan_policy="raise")
+
+
+def test_a_normal_variable_between_infinities_is_not_truncated():
+    z = np.array([-np.inf, -1e300, -1.0, 0.0, 1e300, np.inf])
+    for name in ("cdf", "sf", "logcdf", "logsf"):
+        found = getattr(stats.truncnorm, name)(z, -np.inf, np.inf)
+        np.testing.assert_allclose(found, getattr(scipy.stats.truncnorm, name)(z, -np.inf, np.inf), rtol=1e-12)
