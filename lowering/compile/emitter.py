@@ -528,9 +528,10 @@ def function(
     made = emit.program(program, values[len(large) :])
     takes = ", ".join([f"{v.name}: {tensor(v.type)}{note}" for v, note in zip(values, arguments or [""] * len(types))])
     gives = ", ".join([f"{tensor(v.type)}{note}" for v, note in zip(made, results or [""] * len(made))])
+    gives = gives if len(made) == 1 and not any(results) else f"({gives})"
     back = f"{', '.join([v.name for v in made])} : {', '.join([tensor(v.type) for v in made])}" if made else ""
     body = "\n".join(emit.lines)
-    return f"  func.func {head}({takes}) -> ({gives}) {{\n{body}\n    return {back}\n  }}\n"
+    return f"  func.func {head}({takes}) -> {gives} {{\n{body}\n    return {back}\n  }}\n"
 
 
 class EntryEmitter(Emitter):

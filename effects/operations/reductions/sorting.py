@@ -13,7 +13,18 @@ from ...base.stack import perform
 from ...core.arrays import as_array
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
-from ...types.dtypes import ANY, ANY_FLOATING, EVERY, FOUR_BITS, ORDERED, int32, is_complex
+from ...types.dtypes import (
+    ANY,
+    ANY_FLOATING,
+    EVERY,
+    FOUR_BITS,
+    ORDERED,
+    SMALL_FLOATING,
+    float32,
+    int8,
+    int32,
+    is_complex,
+)  # fmt: skip
 from ...types.extent import fits
 from ..elementwise.comparison import has_zero, total_order
 from ..foundations.half_precision import HALF
@@ -39,7 +50,10 @@ def _numpy_keys(x: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
     """The arrays by which NumPy sorts as ``Sort`` does, the most significant first: real before imaginary parts."""
     if x.dtype.kind == "c":
         return [x.real, x.imag]
-    return [x.astype(np.float32) if x.dtype in HALF else x.astype(np.int8) if x.dtype in FOUR_BITS else x]
+    return [x.astype(float32) if x.dtype in _NARROW else x.astype(int8) if x.dtype in FOUR_BITS else x]
+
+
+_NARROW = HALF | SMALL_FLOATING
 
 
 def _order(keys: list[np.ndarray[Any, Any]], axis: int) -> np.ndarray[Any, Any]:
@@ -82,7 +96,7 @@ class Sort:
     num_keys: int
     multiple_results = True
     workload = "reduction"
-    dtypes = ANY | FOUR_BITS
+    dtypes = ANY | FOUR_BITS | SMALL_FLOATING
 
     def result_type(op, *types):
         if not types or not 1 <= op.num_keys <= len(types):
@@ -147,6 +161,8 @@ def _comparable(emit: Any, x: Any) -> list[Any]:
         return [part for half in emit.parts(x) for part in _comparable(emit, half)]
     if dtype not in ANY_FLOATING:
         return [x]
+    if dtype in SMALL_FLOATING:  # some have neither NaN nor zero
+        return _comparable(emit, emit.convert(x, float32))
     zero, nan = emit.constant(0, x.type), emit.constant(np.nan, x.type)
     unsigned = emit.select(emit.compare("EQ", x, zero), zero, x)
     return [emit.select(emit.compare("NE", x, x), nan, unsigned)]
