@@ -69,7 +69,6 @@ def dot_product_attention(
     seen = _seen(shape, keep, is_causal, query_seq_lengths, key_value_seq_lengths, window)
     if seen is not None:
         fits = choose(seen, fits, like(fits, -0.7 * float(dtypes.finfo(wide).max)))
-    fits = convert(fits, dtypes.float32)
     weights = shapes.reshape(convert(softmax(fits), k.type.dtype), (batch, groups, per, *shape[2:]))
     found = shapes.reshape(einsum("bkgts,bskh->btkgh", weights, v), (batch, length, heads, width))
     if query_seq_lengths is not None:

@@ -21,7 +21,8 @@ from ..effects.operations.reductions.softmax import Softmax
 from ..effects.types import dtypes
 from ..effects.types.dtypes import canonical, default_float
 from ..effects.types.extent import as_size
-from ..numpy.arrays.argument_conversion import array_of, axes_of, choose, inexact, inexact_together, like
+from ..numpy.arrays.argument_conversion import axes_of, choose, inexact, inexact_together, like
+from ..numpy.arrays.creation import asarray
 from ..numpy.mathematics import reductions
 from ..numpy.mathematics.logic import isfinite
 from ..numpy.statistics import averages
@@ -141,21 +142,21 @@ def standardize(
 
     Args:
         mean, variance: those of the axes, of size 1 there; computed where they are not given.
-        algorithm: "fast" takes ``mean(x**2) - mean(x)**2`` for the variance, "robust" ``mean((x - mean(x))**2)``.
+        algorithm: "fast" takes ``mean(x**2) - mean(x)**2`` for the variance, "stable" ``mean((x - mean(x))**2)``.
 
     >>> from handlax.numpy import array
     >>> standardize(array([1.0, 1.0]))
     Array([0., 0.], dtype=float32)
     """
-    if algorithm not in ("fast", "robust"):
-        raise BadArgument(f"standardize: algorithm must be 'fast' or 'robust', got {algorithm!r}.")
+    if algorithm not in ("fast", "stable"):
+        raise BadArgument(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}.")
     x = inexact(x)
     axes = axes_of(axis, len(x.type.shape), "standardize")
     if mean is None:
         mean = averages.mean(x, axes, keepdims=True, where=where)
     x, mean = promote(x, mean)
     if variance is None:
-        if algorithm == "robust":
+        if algorithm == "stable":
             variance = averages.var(x, axes, keepdims=True, where=where, mean=mean)
         else:
             variance = sub(averages.mean(square(x), axes, keepdims=True, where=where), square(mean))
@@ -175,7 +176,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
     Array([[1., 0., 0.],
            [0., 0., 1.]], dtype=float32)
     """
-    x = array_of(x)
+    x = asarray(x)
     made = default_float() if dtype is None else canonical(dtype)
     rank = len(x.type.shape) + 1
     axis = canonical_axis(axis, rank, "one_hot")

@@ -90,7 +90,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     no_sharding("bits", out_sharding)
     found = (uint64 if default_int() == int64 else uint32) if dtype is None else canonical(dtype)
     if found not in ANY_UNSIGNED or itemsize_bits(found) not in UINT:
-        raise DTypeMismatch(f"random.bits: the dtype must be uint8, uint16, uint32 or uint64, got {found}.")
+        raise BadArgument(f"random.bits: the dtype must be uint8, uint16, uint32 or uint64, got {found}.")
     return key_bits(single("random.bits", key), itemsize_bits(found), canonical_shape(shape, "random.bits"))
 
 

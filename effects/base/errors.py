@@ -93,6 +93,10 @@ class BadAxis(BadArgument, TypeError, IndexError):
     """An axis that an array does not have, or that is no integer."""
 
 
+class BadShape(BadArgument, TypeError):
+    """A shape that is no sequence of integers."""
+
+
 class BadCall(HandlaxError, TypeError):
     """Too many arguments, too few, or ``perform`` of what is no operation."""
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..base.caches import cached
 from ..base.config import CHOICES
-from ..base.errors import DTypeMismatch
+from ..base.errors import BadArgument, DTypeMismatch
 from ..base.frozen_values import Value
 
 __all__ = [
@@ -145,8 +145,9 @@ class KeyDType(ExtendedDType):
 
     def __init__(self, impl: KeyImpl | str = THREEFRY) -> None:
         known = _BY_NAME.get(impl) if isinstance(impl, str) else impl
-        if known is None:
-            raise DTypeMismatch(
+        if not isinstance(known, KeyImpl):
+            error = BadArgument if isinstance(impl, str) else DTypeMismatch
+            raise error(
                 f"KeyDType: a random generator is needed, got {impl!r}.",
                 hint=f"names are {', '.join(sorted(CHOICES['default_prng_impl']))}; or pass a KeyImpl.",
             )

@@ -11,12 +11,13 @@ from ...effects.base.tracebacks import boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.custom_rules import Adjoint, CustomVjp
 from ...effects.control.recorded_bodies import body_of
-from ...effects.core.arrays import as_array
+from ...effects.core.arrays import as_array, type_of
 from ...effects.functions.captured import boxes_in, placeholders_for, replaced
 from ...effects.functions.fingerprint import KeyedValue
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ..differentiation.deferred_rules import DeferredRule, checked, describe_function
+from ..transformations.derivatives import tangent_type, zero_tangent
 from ..transformations.make_program import closure_convert
 from .custom_call import CustomCall, CustomFunction, perform_call
 from .derivative_rules import UserVjp, substitution, with_placeholders
@@ -133,7 +134,7 @@ def custom_gradient(fun: Callable[..., Any] | None = None, *, with_logs: bool = 
         @wraps(fun)  # messages name the user's function as the rule
         def fwd(*args: Any) -> Any:
             y, pull = fun(*args, **kwargs)
-            convertible, captured = closure_convert(pull, y)
+            convertible, captured = closure_convert(pull, pytrees.map(_cotangent_like, y))
             return y, pytrees.Partial(convertible, *captured)
 
         @wraps(fun)
@@ -153,6 +154,12 @@ def custom_gradient(fun: Callable[..., Any] | None = None, *, with_logs: bool = 
         return function(*args)
 
     return wrapped
+
+
+def _cotangent_like(y: Any) -> Any:
+    """A value of the type that cotangents of ``y`` have."""
+    t = type_of(y)
+    return y if tangent_type(t) is not None else zero_tangent(t)
 
 
 class UserLinear(DeferredRule):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...effects.base.caches import Cache, once
+from ...effects.types.dtypes import itemsize_bits
 from .lazy import runtime
 
 STAGED_BYTES = 1 << 14
@@ -49,7 +50,10 @@ def stage_device() -> Any:
 
 
 def stage(array: np.ndarray[Any, Any]) -> PinnedBuffer | None:
-    """A pinned buffer with the elements of ``array``; None if ``array`` is empty or the pool's next is in use."""
+    """A pinned buffer with the elements of ``array``; None if the pool's next is in use.
+
+    None too where no memory can be shared: of empty arrays, and of elements that a device packs into a byte.
+    """
     key = (array.shape, array.dtype)
     pool = _POOLS.entries.get(key)
     if pool is None:
@@ -57,7 +61,7 @@ def stage(array: np.ndarray[Any, Any]) -> PinnedBuffer | None:
     try:
         found = pool.pop()
     except IndexError:
-        if array.size == 0:
+        if array.size == 0 or itemsize_bits(array.dtype) < 8:
             return None
         found = PinnedBuffer(array.shape, array.dtype, pool)
     if found.reader is not None and not runtime.is_ready(found.reader):

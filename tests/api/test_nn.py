@@ -72,6 +72,13 @@ def test_attention_is_its_definition(groups, masked, rng):
     np.testing.assert_allclose(np.asarray(found), wanted, rtol=2e-5, atol=2e-6)
 
 
+def test_attention_of_doubles_is_exact_to_their_precision(rng):
+    q, k, v = (rng.normal(size=(1, 5, 2, 4)) for _ in range(3))
+    found = nn.dot_product_attention(q, k, v, mask=np.tri(5, dtype=bool)[None, None])
+    wanted = attend(q, k, v, np.zeros((1, 2, 5, 5)), np.broadcast_to(np.tri(5, dtype=bool), (1, 2, 5, 5)))
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-13, atol=1e-15)
+
+
 def test_attention_refuses_heads_that_do_not_divide():
     q, k = np.ones((1, 2, 3, 4), "float32"), np.ones((1, 2, 2, 4), "float32")
     with pytest.raises(hx.errors.ShapeMismatch, match="multiple"):
@@ -90,7 +97,7 @@ def test_initial_values_have_the_variance_of_their_family(name):
 
 def test_standardized_values_have_mean_zero_and_variance_one(rng):
     x = rng.normal(size=(3, 50)) * 4 + 2
-    for algorithm in ("fast", "robust"):
+    for algorithm in ("fast", "stable"):
         y = np.asarray(nn.standardize(x, algorithm=algorithm))
         np.testing.assert_allclose(y.mean(-1), 0, atol=1e-12)
         np.testing.assert_allclose(y.var(-1), 1, rtol=1e-5)
@@ -101,6 +108,10 @@ def test_booleans_are_numbers_to_an_activation(f):
     y = f(np.array([True, False]))
     assert y.dtype == "int32"
     assert y.tolist() == [1, 0]
+
+
+def test_one_hot_takes_lists():
+    assert nn.one_hot([0, 2], 3).tolist() == [[1, 0, 0], [0, 0, 1]]
 
 
 def test_there_is_no_negative_number_of_classes():

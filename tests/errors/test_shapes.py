@@ -41,6 +41,8 @@ CASES = {
     "lax.dot": lambda: lax.dot(A, B),
     "lax.dot_general": lambda: lax.dot_general(A, B, (((1,), (0,)), ((), ()))),
     "lax.broadcast_in_dim": lambda: lax.broadcast_in_dim(A, (3, 3), (0, 1)),
+    "lax.broadcast_in_dim, one dimension twice": lambda: lax.broadcast_in_dim(hnp.ones((2, 2)), (2, 2), (0, 0)),
+    "a shape of floats": lambda: lax.reshape(A, (1.5, 2.0)),
     "lax.slice": lambda: lax.slice(A, (0, 0), (3, 3)),
     "lax.dynamic_update_slice": lambda: lax.dynamic_update_slice(A, B, (0, 0)),
     "lax.scan": lambda: lax.scan(lambda c, x: (c, x), 0.0, (A, B)),

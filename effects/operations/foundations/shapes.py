@@ -13,6 +13,7 @@ import numpy as np
 from ...base.errors import (
     BadArgument,
     BadAxis,
+    BadShape,
     ConcretizationError,
     DTypeMismatch,
     EscapedBox,
@@ -85,7 +86,7 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
         shown = tuple([x.type if isinstance(x, Array) else x for x in sizes])
         raise _traced(f"{name}: the sizes of a shape must be known, got {shown}.") from None
     except (AttributeError, TypeError):
-        raise BadArgument(f"{name}: a shape is a sequence of integers, got {shape!r}.") from None
+        raise BadShape(f"{name}: a shape is a sequence of integers, got {shape!r}.") from None
     if any(size < 0 for size in sizes):
         raise BadArgument(f"{name}: sizes must not be negative, got {sizes}.")
     return sizes

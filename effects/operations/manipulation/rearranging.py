@@ -18,16 +18,21 @@ from .slicing import concatenate
 def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Sequence[int], *, out_sharding: Any = None) -> Any:
     """``y[i] = operand[i[d] for d in broadcast_dimensions]``, for every index ``i`` of ``shape``.
 
-    Raises: ShapeMismatch: a size of ``operand`` is neither 1 nor the size in ``shape``.
+    Raises: ShapeMismatch: a size of ``operand`` is neither 1 nor the size in ``shape``, or there is not one dimension
+    for each of the operand's.
 
     >>> broadcast_in_dim(1.0, (2, 3), ()).shape
     (2, 3)
     """
     if out_sharding is not None:
         no_sharding("broadcast_in_dim", out_sharding)
+    x = as_array(operand)
     sizes = canonical_shape(shape, "broadcast_in_dim")
     dims = [canonical_axis(d, len(sizes), "broadcast_in_dim") for d in axes_listed(broadcast_dimensions)]
-    return shapes.broadcast_in_dim(operand, sizes, dims)
+    if len({*dims}) != x.ndim or len(dims) != x.ndim:
+        raise ShapeMismatch(f"broadcast_in_dim: there must be one dimension for each of {x.type}, got {dims}.")
+    order = sorted(range(x.ndim), key=dims.__getitem__)
+    return shapes.broadcast_in_dim(shapes.permute(x, order), sizes, sorted(dims))
 
 
 def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:

@@ -454,6 +454,11 @@ def test_custom_gradient_takes_the_pullback_from_the_function():
     assert float(hx.grad(lambda x: alone(x, by=4.0))(3.0)) == 10.0
 
 
+def test_cotangents_of_integer_results_have_no_bits_in_custom_gradient():
+    f = hx.custom_gradient(lambda x: ((x, hnp.int32(3)), lambda cts: cts[0] * 2.0 + (cts[1].dtype == hx.dtypes.float0)))
+    assert float(hx.grad(lambda x: 5.0 * f(x)[0])(1.0)) == 11.0
+
+
 def divide(r, x):
     return linear_call(lambda r, x: {"y": x / r}, lambda r, ct: 5.0 * ct["y"] / r, r, x)["y"]
 

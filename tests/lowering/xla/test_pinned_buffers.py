@@ -1,6 +1,7 @@
 """Memory that arguments pass through: never written while a program may read it."""
 
 import numpy as np
+import pytest
 
 import handlax as hx
 from handlax.lowering.xla import jaxlib_runtime
@@ -35,6 +36,13 @@ def test_a_stage_is_used_again_once_its_reader_is_ready_and_not_before():
 
 def test_nothing_passes_through_where_there_is_nothing():
     assert stage(np.zeros((0, 137), "float32")) is None
+
+
+@pytest.mark.parametrize("dtype", ["int2", "uint2", "int4", "uint4", "float4_e2m1fn"])
+def test_elements_that_devices_pack_are_transferred_at_every_call(dtype):
+    f = hx.jit(lambda x: x.astype("float32"))
+    for x in (np.array(numbers, "float32").astype(dtype) for numbers in ([1, 0, 1], [0, 1, 0], [1, 1, 0])):
+        np.testing.assert_array_equal(f(x), x.astype("float32"))
 
 
 def test_arguments_that_change_between_calls_are_never_seen_in_earlier_results():
