@@ -220,8 +220,9 @@ def bcoo_fromdense(
     offsets = hnp.asarray((places - np.array(sizes, int)).astype(index_dtype))
     indices = placed(hnp.broadcast_to(offsets, (*batch, *offsets.shape)), slots, (*batch, nse, n_sparse))
     indices = indices + size_vector(indices, sizes)
-    stored = lax.broadcasted_iota(np.int32, (*batch, nse), n_batch) < mask.sum(-1, keepdims=True, dtype=np.int32)
-    data = masked(taken(mat, indices), stored)
+    data = taken(mat, indices)
+    if not n_sparse:  # the first entry has all, also what is 0, so that it is linear
+        data = masked(data, lax.broadcasted_iota(np.int32, (*batch, nse), n_batch) == 0)
     return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
 
 

@@ -104,7 +104,7 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Any,
         raise DTypeMismatch(f"lobpcg_standard: A and X must have one dtype, got {y.dtype} and {X.dtype}.")
     limit = hnp.finfo(X.dtype).eps if tol is None else tol
     state = (*_best(product, hnp.linalg.qr(X)[0], k), hnp.zeros_like(X), 0)
-    residuals = lambda X, AX, theta: AX - X * theta
+    residuals = lambda X, AX, theta: AX - X * theta[None]
 
     def more(state: Any) -> Any:
         theta, X, AX, _, count = state
@@ -115,7 +115,7 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Any,
     def step(state: Any) -> Any:
         theta, X, AX, P, count = state
         R = residuals(X, AX, theta)
-        scaled = [v / hnp.maximum(hnp.linalg.norm(v, axis=0), hnp.finfo(v.dtype).tiny) for v in (R, P)]
+        scaled = [v / hnp.maximum(hnp.linalg.norm(v, axis=0, keepdims=True), hnp.finfo(v.dtype).tiny) for v in (R, P)]
         space = hnp.linalg.qr(hnp.concatenate([X, *scaled], 1))[0]
         theta, new, AX = _best(product, space, k)
         return theta, new, AX, new - X @ (X.T @ new), count + 1

@@ -14,7 +14,16 @@ from ... import numpy as hnp
 from ...effects.base.errors import NotSparse, ShapeMismatch
 from .bcoo import BCOO, bcoo_sum_duplicates, bcoo_update_layout, stored_mask
 from .layouts import bcoo_broadcast_in_dim, merged_entries
-from .stored_entries import coordinates, distinct_entries, gathered, masked, repeated_batch, scattered, size_vector
+from .stored_entries import (
+    columns_of,
+    coordinates,
+    distinct_entries,
+    gathered,
+    masked,
+    repeated_batch,
+    scattered,
+    size_vector,
+)
 
 
 def bcoo_dot_general(
@@ -75,27 +84,29 @@ def _sparse_dense(lhs: BCOO, rhs: Any, contract: Any, batch: Any, dtype: Any) ->
     data = repeated_batch(lhs.data, lhs.shape[: lhs.n_batch])
     entries = where.ndim - 1
     located = [(i, j) for i, j in (*zip(*batch), *zip(*contract)) if i < n_lead]
-    met = gathered(rhs, where[..., np.array([i for i, _ in located], int)], [j for _, j in located])
+    met = gathered(rhs, columns_of(where, [i for i, _ in located]), [j for _, j in located])
     rest = [j for j in range(rhs.ndim) if j not in [j for _, j in located]]
-    own = range(entries)
+    free = [i for i in range(lhs.ndim) if i not in (*contract[0], *batch[0])]
+    ours = [*batch[0], *free]  # the dimensions of lhs that the result begins with
+    free_met = [j for j in range(rhs.ndim) if j not in (*contract[1], *batch[1])]
+    shape = (*[lhs.shape[i] for i in ours], *[rhs.shape[j] for j in free_met])
+    targets = [(i, d) for d, i in enumerate(ours) if i < n_lead]
+    summed = all([i < lhs.n_batch for i, _ in targets])  # entries of a batch position have one place
+    own = [i for i, _ in targets] if summed else [*range(entries)]
+    added = [d for d in range(entries) if d not in own]
 
     def within(pair: Any) -> Any:
         """Of paired dimensions those that data have, in data and in what is met."""
         inner = [(i, j) for i, j in zip(*pair) if i >= n_lead]
         return [entries + i - n_lead for i, _ in inner], [entries + rest.index(j) for _, j in inner]
 
-    contracted, (batch_data, batch_met) = within(contract), within(batch)
-    data, met = _promoted(data, met)
-    parts = lax.dot_general(
-        data, met, (tuple(contracted), ((*own, *batch_data), (*own, *batch_met))), preferred_element_type=dtype
-    )
-    free = [i for i in range(lhs.ndim) if i not in (*contract[0], *batch[0])]
-    ours = [*batch[0], *free]  # the dimensions of lhs that the result begins with
-    free_met = [j for j in range(rhs.ndim) if j not in (*contract[1], *batch[1])]
-    shape = (*[lhs.shape[i] for i in ours], *[rhs.shape[j] for j in free_met])
-    targets = [(i, d) for d, i in enumerate(ours) if i < n_lead]
-    where = where[..., np.array([i for i, _ in targets], int)]
-    return scattered(parts, where, shape, entries, [d for _, d in targets])
+    (contract_data, contract_met), (batch_data, batch_met) = within(contract), within(batch)
+    numbers = (([*added, *contract_data], [*added, *contract_met]), ([*own, *batch_data], [*own, *batch_met]))
+    parts = lax.dot_general(*_promoted(data, met), numbers, preferred_element_type=dtype)
+    places = [d for _, d in targets]
+    if summed:
+        return parts.transpose(np.argsort([*places, *[d for d in range(parts.ndim) if d not in places]]).tolist())
+    return scattered(parts, columns_of(where, [i for i, _ in targets]), shape, entries, places)
 
 
 def _promoted(x: Any, y: Any) -> Any:
@@ -192,7 +203,7 @@ def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers:
     def met(x: Any, places: Any) -> tuple[Any, Any]:
         """The parts of a factor that entries need, and where its other dimensions are in them."""
         rest = [d for d in range(x.ndim) if d not in places]
-        part = gathered(x, where[..., np.array([places[d] for d in places], int)], list(places))
+        part = gathered(x, columns_of(where, [*places.values()]), list(places))
         return part, {d: entries + k for k, d in enumerate(rest)}
 
     (x, at_l), (y, at_r) = met(A, place_l), met(B, place_r)
@@ -228,7 +239,7 @@ def entries_met(sp_mat: BCOO, v: Any) -> Any:
     v = v.reshape(*[v.shape[d] for d in dims], *v.shape[n_lead:])
     if not dims:
         return v.reshape(*(1,) * (sp_mat.n_batch + 1), *v.shape)
-    return gathered(v, coordinates(sp_mat.indices, sp_mat.shape)[..., np.array(dims, int)])
+    return gathered(v, columns_of(coordinates(sp_mat.indices, sp_mat.shape), dims))
 
 
 def stored_data(mat: BCOO) -> Any:

@@ -32,6 +32,12 @@ def coordinates(indices: Any, shape: Shape) -> Any:
     return hnp.concatenate([*places, hnp.broadcast_to(indices, full).astype(dtype)], -1)
 
 
+def columns_of(indices: Any, columns: Sequence[int]) -> Any:
+    """The indices in these dimensions."""
+    columns = list(columns)
+    return indices if columns == list(range(indices.shape[-1])) else indices[..., np.array(columns, int)]
+
+
 def repeated_batch(buffer: Any, batch: Shape) -> Any:
     """The buffer with batch dimensions of these sizes."""
     return hnp.broadcast_to(buffer, (*batch, *buffer.shape[len(batch) :]))

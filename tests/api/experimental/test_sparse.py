@@ -236,6 +236,14 @@ def test_vmap_maps_batch_dimensions(shape, n_batch, n_dense):
         hx.vmap(lambda x: x, in_axes=1)(drawn((3, 4), 1))
 
 
+@pytest.mark.parametrize(("shape", "n_batch", "n_dense"), LAYOUTS)
+def test_the_derivative_of_fromdense_is_that_of_the_entries_which_are_stored(shape, n_batch, n_dense):
+    x = drawn(shape, n_batch, n_dense).todense()
+    y, dy = hx.jvp(lambda x: BCOO.fromdense(x, nse=12, n_batch=n_batch, n_dense=n_dense).todense(), (x,), (x * 0 + 1,))
+    stored = (np.asarray(x) != 0).any(tuple(range(len(shape) - n_dense, len(shape))), keepdims=True)
+    assert (y == x).all() and (dy == (stored | (n_batch + n_dense == len(shape)))).all()
+
+
 def test_derivatives_by_a_sparse_array_are_sparse():
     x = BCOO.fromdense(hnp.array([[0.0, 1.0], [2.0, 0.0]]))
     f = lambda x, v: S(lambda x, v: hnp.sin(x) @ v)(x, v)
