@@ -10,12 +10,13 @@ import numpy as np
 
 from ... import lax
 from ... import numpy as hnp
-from ...effects.base.errors import BadArgument, ConcretizationError, DTypeMismatch, NotSparse, ShapeMismatch
+from ...effects.base.errors import BadArgument, BadCall, ConcretizationError, DTypeMismatch, NotSparse, ShapeMismatch
 from ...effects.base.source_locations import warn_user
 from ...effects.core.containers import register_vmappable
 from .sparse_array import JAXSparse, SparseEfficiencyError, SparseEfficiencyWarning
 from .sparse_methods import ArrayMethods
 from .stored_entries import (
+    columns_of,
     distinct_entries,
     in_range,
     masked,
@@ -43,7 +44,7 @@ class BCOO(ArrayMethods, JAXSparse):
 
     Shapes: ``data[*batch, nse, *dense]`` and ``indices[*batch, nse, n_sparse]`` for ``shape == (*batch, *sparse,
     *dense)``. A batch dimension of the buffers may have size 1, and is then repeated. Entries with an index outside of
-    the shape are padding.
+    the shape, a negative one too, are padding.
 
     A pytree with leaves ``data`` and ``indices``. ``vmap`` maps it along a batch dimension.
 
@@ -246,7 +247,7 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
     """
     arr = hnp.asarray(arr)
     if not isinstance(sparr, BCOO):
-        raise DTypeMismatch(f"bcoo_extract: the first argument is a BCOO, got {type(sparr).__name__}.")
+        raise BadCall(f"bcoo_extract: the first argument is a BCOO, got {type(sparr).__name__}.")
     if arr.shape != sparr.shape:
         raise ShapeMismatch(f"bcoo_extract: shapes must be equal, got {sparr} and {arr.type}.")
     data = taken(arr, sparr.indices)
@@ -324,7 +325,7 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     indices = mat.indices.transpose(*batch, n_batch, n_batch + 1)
     order = [p - n_batch for p in sparse]
     kept = order == sorted(order)
-    indices = indices if kept else indices[..., np.array(order)]
+    indices = columns_of(indices, order)
     return BCOO(
         (data, indices), shape=[mat.shape[p] for p in permutation], indices_sorted=mat.indices_sorted and kept,
         unique_indices=mat.unique_indices,

@@ -13,7 +13,7 @@ from ... import lax
 from ... import numpy as hnp
 from ...effects.base.errors import BadArgument, BadAxis, NotSparse, ShapeMismatch
 from .bcoo import BCOO, bcoo_transpose, bcoo_update_layout, stored_mask, with_nse
-from .stored_entries import masked, repeated_batch, size_vector
+from .stored_entries import columns_of, masked, repeated_batch, size_vector
 
 
 def bcoo_broadcast_in_dim(
@@ -84,11 +84,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     shapes = {(*x.shape[:dimension], *x.shape[dimension + 1 :]) for x in operands}
     if len(shapes) > 1 or not 0 <= dimension < operands[0].ndim:
         raise ShapeMismatch(f"bcoo_concatenate: along dimension {dimension} shapes must agree, got {operands}.")
-    if {x.n_batch for x in operands} == {0, 1}:  # x[None] has a batch dimension of size 1
-        for n in (1, 0):
-            if all([x.shape[0] == 1 for x in operands if x.n_batch != n]):
-                operands = [bcoo_update_layout(x, n_batch=n) for x in operands]
-                break
+    operands = _with_equal_batch(operands)
     first = operands[0]
     n_batch, n_lead = first.n_batch, first.n_batch + first.n_sparse
     if len({(x.n_batch, x.n_dense) for x in operands}) > 1 or dimension >= n_lead:
@@ -120,6 +116,15 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     shape[dimension] = sum([x.shape[dimension] for x in operands])
     data, indices = [hnp.concatenate([row[k] for row in rows], axis) for k in (0, 1)]
     return BCOO((data, indices), shape=shape)
+
+
+def _with_equal_batch(operands: list[BCOO]) -> list[BCOO]:
+    """The arrays with equal numbers of batch dimensions, where some have one of size 1, as ``x[None]`` has."""
+    if {x.n_batch for x in operands} == {0, 1}:
+        for n in (1, 0):
+            if all([x.shape[0] == 1 for x in operands if x.n_batch != n]):
+                return [bcoo_update_layout(x, n_batch=n) for x in operands]
+    return operands
 
 
 def _data(x: BCOO) -> Any:
@@ -228,12 +233,12 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
         raise ShapeMismatch(f"bcoo_squeeze: dimensions must have size 1, got {tuple(dimensions)} of {arr}.")
     n, n_lead = arr.n_batch, arr.n_batch + arr.n_sparse
     batch = tuple([d for d in dims if d < n])
-    kept = np.array([k for k in range(arr.n_sparse) if k + n not in dims], int)
+    kept = [k for k in range(arr.n_sparse) if k + n not in dims]
     data, indices = arr.data, arr.indices
     if len(kept) < arr.n_sparse:  # padding may be so by an index that is left out
         keep = stored_mask(arr)
         data = masked(repeated_batch(data, np.broadcast_shapes(data.shape[:n], keep.shape[:-1])), keep)
-        indices = hnp.where(keep[..., None], indices, size_vector(indices, arr.sparse_shape))[..., kept]
+        indices = columns_of(hnp.where(keep[..., None], indices, size_vector(indices, arr.sparse_shape)), kept)
     data = lax.squeeze(data, (*batch, *[d - arr.n_sparse + 1 for d in dims if d >= n_lead]))
     shape = tuple([size for d, size in enumerate(arr.shape) if d not in dims])
     unique = arr.unique_indices and (len(kept) == arr.n_sparse or len(kept) > 0)

@@ -15,7 +15,7 @@ from ...effects.base.errors import BadArgument, BadAxis, NotSparse, ShapeMismatc
 from ...interpreters.transformations.vmap import vmap
 from .bcoo import BCOO, bcoo_sum_duplicates, bcoo_transpose, bcoo_update_layout, stored_mask
 from .layouts import bcoo_squeeze
-from .stored_entries import in_range, masked, repeated_batch, size_vector
+from .stored_entries import columns_of, in_range, masked, repeated_batch, size_vector
 
 
 def bcoo_slice(
@@ -135,13 +135,17 @@ def bcoo_gather(
         return found.replaced(data=hnp.where(fits, found.data, 0).astype(found.dtype)) if filled else found
 
     rows = vmap(part)(starts.reshape(-1, starts.shape[-1]).astype(np.int32))
-    lead = starts.shape[:-1]
+    return _with_offsets(rows, starts.shape[:-1], numbers.offset_dims)
+
+
+def _with_offsets(rows: BCOO, lead: Sequence[int], offset_dims: Sequence[int]) -> BCOO:
+    """The slices, along the first dimension, as a gather has them: with these dimensions as ``offset_dims``."""
     data, indices = [repeated_batch(x, rows.shape[: rows.n_batch]) for x in (rows.data, rows.indices)]
     split = lambda x: x.reshape(*lead, *x.shape[1:])
     result = BCOO((split(data), split(indices)), shape=(*lead, *rows.shape[1:]))
-    others = [d for d in range(result.ndim) if d not in numbers.offset_dims]
+    others = [d for d in range(result.ndim) if d not in offset_dims]
     permutation = [0] * result.ndim
-    for k, d in enumerate([*others, *numbers.offset_dims]):
+    for k, d in enumerate([*others, *offset_dims]):
         permutation[d] = k
     if permutation == sorted(permutation):
         return result
@@ -160,13 +164,13 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
         raise BadAxis(f"bcoo_reduce_sum: axes {tuple(axes)} are none of {mat}.")
     n, n_lead = mat.n_batch, mat.n_batch + mat.n_sparse
     data, indices = mat.data, mat.indices
-    kept = np.array([k for k in range(mat.n_sparse) if k + n not in axes], int)
+    kept = [k for k in range(mat.n_sparse) if k + n not in axes]
     dense, batch = [d - mat.n_sparse + 1 for d in axes if d >= n_lead], [d for d in axes if d < n]
     data = data.sum(tuple(dense), dtype=data.dtype) if dense else data
     if len(kept) < mat.n_sparse:
         keep = stored_mask(mat)
         data = masked(repeated_batch(data, np.broadcast_shapes(data.shape[:n], keep.shape[:-1])), keep)
-        indices = hnp.where(keep[..., None], indices, size_vector(indices, mat.sparse_shape))[..., kept]
+        indices = columns_of(hnp.where(keep[..., None], indices, size_vector(indices, mat.sparse_shape)), kept)
     for d in batch:  # entries of all positions stand beside each other
         count = [mat.shape[k] if k == d else size for k, size in enumerate(data.shape)]
         data = hnp.broadcast_to(data, count)

@@ -102,7 +102,8 @@ def _sparse_dense(lhs: BCOO, rhs: Any, contract: Any, batch: Any, dtype: Any) ->
 
     (contract_data, contract_met), (batch_data, batch_met) = within(contract), within(batch)
     numbers = (([*added, *contract_data], [*added, *contract_met]), ([*own, *batch_data], [*own, *batch_met]))
-    parts = lax.dot_general(*_promoted(data, met), numbers, preferred_element_type=dtype)
+    data, met = _promoted(data, met)
+    parts = lax.dot_general(data, met, numbers, preferred_element_type=dtype)
     places = [d for _, d in targets]
     if summed:
         return parts.transpose(np.argsort([*places, *[d for d in range(parts.ndim) if d not in places]]).tolist())
@@ -137,9 +138,9 @@ def _sparse_sparse(lhs: BCOO, rhs: BCOO, contract: Any, batch: Any, dtype: Any) 
         )
     n, a, b = len(batch[0]), len(alone_l), len(alone_r)
     keep, data, i, j = _pairs(lhs, rhs, [*batch[0], *alone_l], [*batch[1], *alone_r], n, a, b)
-    ours, theirs = [np.array([d - x.n_batch for d in dims], int) for x, dims in zip(both, contract)]
-    data = masked(data, (i[..., ours] == j[..., theirs]).all(-1) & keep)
-    columns = [x[..., np.array(free, int)] for x, free in ((i, free_l), (j, free_r))]
+    ours, theirs = [[d - x.n_batch for d in dims] for x, dims in zip(both, contract)]
+    data = masked(data, (columns_of(i, ours) == columns_of(j, theirs)).all(-1) & keep)
+    columns = [columns_of(x, free) for x, free in ((i, free_l), (j, free_r))]
     full = np.broadcast_shapes(i.shape[:-1], j.shape[:-1])
     indices = hnp.concatenate([hnp.broadcast_to(x, (*full, x.shape[-1])) for x in columns], -1)
     count = full[-2] * full[-1]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ...effects.base.errors import CannotCross, NotSparse, TreeMismatch
+from ...effects.base.errors import CannotCross, NotSparse, TreeMismatch, need_function
 from ...effects.base.source_locations import Site, user_site
 from ...effects.base.stack import STACK, Run, installed
 from ...effects.base.wrapping import wraps
@@ -192,7 +192,9 @@ class Sparsify(BodyTransformer):
         cell.site = site or self.labelled_site()
         token = STACK.set(self.outer)
         try:
-            if not SPARSE.complete().has(type(op)):
+            kind = type(op)
+            known = SPARSE.complete().has(kind)
+            if not known:
                 if op.bodied:
                     return cross(self, op, operands)  # type: ignore[arg-type]
                 if op.deferred:
@@ -200,7 +202,7 @@ class Sparsify(BodyTransformer):
                         f"{op.name}: under sparsify a backward rule has dense arguments, got a sparse one.",
                         hint="custom_jvp, whose rule is of tangents; or sparse.todense(x) for the dense array.",
                     )
-            y = SPARSE.find(type(op))(op, *[self.unboxed(x) for x in operands])
+            y = (SPARSE.find(kind) if known else refused)(op, *[self.unboxed(x) for x in operands])
             return tuple(map(self.boxed, y)) if op.multiple_results else self.boxed(y)
         finally:
             STACK.reset(token)
@@ -231,6 +233,8 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     Array([8., 1.], dtype=float32)
     """
 
+    need_function("sparsify", f)
+
     @wraps(f)
     def sparsified(*args: Any, **kwargs: Any) -> Any:
         run = Sparsify(STACK.get(), "sparsify", user_site(2))
@@ -254,6 +258,6 @@ def refused(op: Operation, *operands: Any) -> Any:
     """The rule of operations without one. Raises: NotSparse."""
     found = ", ".join([repr(x) if is_sparse(x) else str(x.type) for x in operands])
     raise NotSparse(
-        f"{op.name}: sparse arrays have no sparse result by it, got {found}.",
+        f"{op.name}: it has no sparse result, got {found}.",
         hint=f"sparse.todense(x) gives the dense array; or add a rule: @hx.columns.sparse.rule({type(op).__name__}).",
     )

@@ -35,7 +35,10 @@ def coordinates(indices: Any, shape: Shape) -> Any:
 def columns_of(indices: Any, columns: Sequence[int]) -> Any:
     """The indices in these dimensions."""
     columns = list(columns)
-    return indices if columns == list(range(indices.shape[-1])) else indices[..., np.array(columns, int)]
+    first = columns[0] if columns else 0
+    if columns != list(range(first, first + len(columns))):
+        return indices[..., np.array(columns)]
+    return lax.slice_in_dim(indices, first, first + len(columns), axis=indices.ndim - 1)
 
 
 def repeated_batch(buffer: Any, batch: Shape) -> Any:

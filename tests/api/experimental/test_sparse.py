@@ -14,7 +14,15 @@ import scipy.sparse
 import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
-from handlax.errors import ConcretizationError, DTypeMismatch, Immutable, NotSparse, ShapeMismatch
+from handlax.errors import (
+    BadCall,
+    ConcretizationError,
+    DTypeMismatch,
+    Immutable,
+    NotAFunction,
+    NotSparse,
+    ShapeMismatch,
+)
 from handlax.experimental import sparse
 from handlax.experimental.sparse import BCOO, BCSR
 
@@ -335,10 +343,13 @@ def test_the_number_of_entries_has_to_be_known():
     (ShapeMismatch, "buffers are data", lambda x: BCOO((x.data, x.indices), shape=(2,))),
     (DTypeMismatch, "indices are integers", lambda x: BCOO((x.data, x.indices * 1.0), shape=(2, 2))),
     (Immutable, "sparse arrays are immutable", lambda x: setattr(x, "data", 0)),
-    (NotSparse, "exp: sparse arrays have no sparse result by it, got BCOO", lambda x: S(hnp.exp)(x)),
+    (NotSparse, "exp: it has no sparse result, got BCOO", lambda x: S(hnp.exp)(x)),
+    (NotSparse, "sort: it has no sparse result", lambda x: S(hnp.sort)(x)),
+    (NotAFunction, "sparsify", lambda x: S(3)),
+    (BadCall, "the first argument is a BCOO", lambda x: sparse.bcoo_extract(x.todense(), x.todense())),
     (NotSparse, "integer_pow", lambda x: x**-1),
-    (NotSparse, "div: sparse", lambda x: 1 / x),
-    (NotSparse, "add: sparse", lambda x: x + 1),
+    (NotSparse, "div: it has", lambda x: 1 / x),
+    (NotSparse, "add: it has", lambda x: x + 1),
     (sparse.SparseEfficiencyError, "stores many zeros", lambda x: x.update_layout(n_batch=1)),
     (NotSparse, "are permuted among themselves", lambda x: x.update_layout(n_batch=1, on_inefficient=None).T),
     (ShapeMismatch, "paired sizes must agree", lambda x: sparse.bcoo_dot_general(
