@@ -13,7 +13,7 @@ from ...core.operation import operation
 from ...types.array_type import array_type
 from ..elementwise.arithmetic import div
 from ..manipulation.last_axes import EachMatrix
-from .lapack import Routine, each_or_nan, info_type, or_nan
+from .lapack import Routine, each_matrix, info_type, or_nan
 from .matrices import LAPACK, adjoint, check_matrices, halved_diagonal, product, triangle
 from .triangular import solve_flops, triangular_solve
 
@@ -33,8 +33,12 @@ class Cholesky(EachMatrix):
         if not x.size:
             return x
         factor = POTRF.on_host(x.dtype)
-        (l,) = each_or_nan(lambda x: factor(x, lower=True), [array_type(x.shape, x.dtype)], x)
-        return np.tril(l)
+
+        def lower(x: Any) -> Any:
+            l, info = factor(x, lower=True)
+            return [np.tril(np.full_like(l, np.nan)) if info else l]
+
+        return each_matrix(lower, [array_type(x.shape, x.dtype)], x)[0]
 
     def jvp(op, primals, tangents):
         # dl = l phi(l^-1 dx l^-H), phi halving the diagonal of the lower triangle
