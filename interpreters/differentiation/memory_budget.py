@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from ...effects.base import config
 from ...effects.base.caches import Cache
-from ...effects.base.errors import BadArgument
+from ...effects.base.errors import BadArgument, CannotCross
 from ...effects.control.checkpoint_policies import (
     RECOMPUTE,
     SAVEABLE,
@@ -30,6 +30,7 @@ from ...effects.core.columns import FLOPS
 from ...effects.core.operation import Operation
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
+from ...effects.types.extent import extents_in
 from ..analysis.dependence import is_root
 from ..analysis.flops import equation_flops, program_flops
 from ..analysis.min_cut import INFINITE, Network
@@ -120,6 +121,11 @@ def memory_budget(bytes: int) -> MemoryBudget:
 
 def _plan(program: Program, unknown: Sequence[bool], budget: int) -> BudgetPlan:
     """``MemoryBudget.plan``, uncached."""
+    if extents_in(tuple([t.shape for t in program.value_types()])):
+        raise CannotCross(
+            "memory_budget: the bytes that a lane saves depend on its length, which differs from lane to lane.",
+            hint="give the budget to all lanes together: hx.checkpoint(hx.vmap(f, ...), policy=memory_budget(bytes)).",
+        )
     choices = SavingChoices(program, unknown)
     least = choices.cheapest(1, 0)
     minimum = choices.bytes(least)

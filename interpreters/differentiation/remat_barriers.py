@@ -15,6 +15,7 @@ from typing import Any
 
 from ...effects.control.checkpoint import OptimizationBarrier
 from ...effects.programs.program import Builder, Program
+from ...effects.types.extent import estimate
 from ..analysis.dependence import is_root
 
 
@@ -69,7 +70,7 @@ class _Delay:
         later = [n for n in args if n >= 0 and not self.early[n]]
         candidates = later if self.guarded else range(self.residuals, len(self.old.in_types))
         self.guarded = True
-        return sorted(candidates, key=lambda n: self.types[n].nbytes)[:1]
+        return sorted(candidates, key=lambda n: estimate(self.types[n].nbytes))[:1]
 
     def missing(self, args: Sequence[int]) -> tuple[list[int], list[int]]:
         """The equations, in order, that these operands still need, and their residual operands without a barrier."""

@@ -173,3 +173,14 @@ def test_a_cost_that_is_told_later_is_counted():
     before = memory_plan(f, X.nbytes)(X).flops
     FLOPS.rule(Costly)(lambda op, operands, results: 1000 * results[0].size)
     assert memory_plan(f, X.nbytes)(X).flops - before >= 999 * X.size
+
+
+def test_a_lane_whose_length_differs_has_no_budget_of_its_own_but_all_lanes_together_have():
+    x = hx.Ragged(hnp.arange(8.0), (3, 1, 4))
+    f = lambda row: hnp.cos(hnp.sin(row) * row).sum()
+    within = hx.grad(hx.checkpoint(f, policy=memory_budget(400)))
+    with pytest.raises(errors.CannotCross, match="bytes that a lane saves depend on its length"):
+        hx.vmap(within, hx.ragged_axis, hx.ragged_axis)(x)
+    every = lambda rows: hx.vmap(f, hx.ragged_axis)(hx.Ragged(rows, (3, 1, 4))).sum()
+    around = hx.grad(hx.checkpoint(every, policy=memory_budget(400)))(x.data)
+    np.testing.assert_allclose(around, hx.grad(every)(x.data), rtol=1e-6)

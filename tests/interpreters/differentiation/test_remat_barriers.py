@@ -88,3 +88,15 @@ def test_the_adjoint_of_a_delayed_adjoint_is_right():
     twice = lambda f: hx.grad(lambda x: hnp.sum(hx.grad(f)(x) ** 2))
     with evaluated():
         np.testing.assert_array_equal(twice(hx.checkpoint(f))(X), twice(f)(X))
+
+
+def test_in_a_lane_cotangents_may_have_different_lengths():
+    def lane(x):
+        f = hx.checkpoint(lambda x: (hnp.cos(hnp.sin(x)), hnp.sin(x).prod()))
+        loss = lambda x: (lambda y, z: (y * y).sum() + z * z)(*f(x))
+        return hx.grad(loss)(x)
+
+    lanes = [np.arange(3.0), np.array([0.5]), np.array([2.0, -1.0])]
+    x = hx.Ragged.from_list(lanes)
+    y = hx.vmap(lane, hx.ragged_axis, hx.ragged_axis)(x).data[:6]
+    np.testing.assert_allclose(y, np.concatenate([lane(row) for row in lanes]), rtol=1e-6)
