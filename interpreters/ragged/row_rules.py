@@ -11,6 +11,7 @@ from ...effects.base.stack import inside, perform
 from ...effects.control.checkpoint import Name, OptimizationBarrier
 from ...effects.core.arrays import ConcreteArray
 from ...effects.operations.dot_general import DotGeneral
+from ...effects.operations.elementwise.comparison import lt, select
 from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.elementwise.comparison import min as minimum
 from ...effects.operations.elementwise.conversion import as_type
@@ -21,11 +22,12 @@ from ...effects.operations.foundations.shapes import (
     SizeOf,
     Transpose,
     broadcast_in_dim,
+    full,
     move_axis,
     permute,
     reshape,
 )
-from ...effects.operations.indexing.relocation import Relocate
+from ...effects.operations.indexing.relocation import Relocate, relocate
 from ...effects.operations.manipulation.creation import Iota, broadcasted_iota
 from ...effects.types.extent import extents_in, with_sizes
 from .merged_axes import divided, merged, merges
@@ -242,4 +244,21 @@ def mixing(axes_of: Callable[..., Any], part: Callable[[Any, int], Any] = lambda
     return decorate
 
 
-RAGGED.rule(Relocate)(mixing(lambda op, x, *indices: (0,))(equal_lengths))
+@RAGGED.rule(Relocate)
+@mixing(lambda op, *operands: (0,))
+def relocated_rows(op: Any, run: RaggedBatch, types: ResultTypes, index: Any, inverse: Any, *xs: Any) -> Any:
+    """The rows of all lanes at once, counted from where each lane begins; several operands or results by length."""
+    shapes = [v.type.shape for v in (index, inverse, *xs)]
+    if len(types) > 1 or len(xs) > 1 or any([[d for d, _ in run.ragged_axes(shape)] != [0] for shape in shapes]):
+        return equal_lengths(op, run, types, index, inverse, *xs)
+    source, result = [run.lanes.of(shape[0]) for shape in (shapes[2], shapes[0])]
+    there, back = _among_all(run.rows(index), result, source), _among_all(run.rows(inverse), source, result)
+    y = relocate(run.rows(xs[0]), there, back, op.copies)
+    return (run.box(RowsMark(0, shapes[0][0]), (y if result.full else result.copied(y),)),)
+
+
+def _among_all(index: Any, n: Any, other: Any) -> Any:
+    """An index of places in other lanes, negative for padding, as one of their rows; spare rows are padding."""
+    start = as_type(n.repeated(other.starts), index.type)
+    at = select(lt(index, full(index.type, 0)), index - start, index + start)
+    return at if n.full else select(n.real, at, full(index.type, -1))

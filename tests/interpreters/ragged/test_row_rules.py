@@ -34,6 +34,11 @@ def entropy(x):
     return x - (shares * hnp.log(shares)).sum(1, keepdims=True)
 
 
+def by_branch(x):
+    f = lambda v: lax.cond(v > 0, lambda v: hnp.sin(v) * v, lambda v: v * v - 1, v)
+    return hx.vmap(lambda row: hx.vmap(f, group=True)(row).sum())(x)
+
+
 # a function of a lane, its arguments (``helpers.ragged_lanes``), and the axes of its results
 CASES = {
     "elementwise": (lambda x: hnp.sin(x) * x + 1, "rows", R),
@@ -73,6 +78,7 @@ CASES = {
     "shares contracted along the other axis": (lambda x: softmax(x @ x.T).T @ x, "rows", R),
     "shares of all scores": (lambda x: softmax(x @ x.T, axis=(0, 1)) @ x, "rows", R),
     "shares of shares": (lambda x: softmax(softmax(x @ x.T, axis=0), axis=1) @ softmax(x @ x.T) @ x, "rows", R),
+    "elements of rows by their branch": (by_branch, "rows", R),
     "matrices of the lane": (lambda x, w: hnp.tanh(x @ w) @ w.T + x, "rows matrix", R),
     "matrices of the lane, reshaped": (lambda x, w: (x @ w).reshape(-1, 1, 2).sum(1), "rows matrix", R),
 }
