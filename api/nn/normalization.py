@@ -9,6 +9,7 @@ from ..effects.base.stack import perform
 from ..effects.operations.elementwise.arithmetic import abs as _abs
 from ..effects.operations.elementwise.arithmetic import add, mul, rsqrt, sign, square, stop_gradient, sub
 from ..effects.operations.elementwise.comparison import eq, lt, ne, select_n
+from ..effects.operations.elementwise.comparison import max as _max
 from ..effects.operations.elementwise.complex_parts import complex as _complex
 from ..effects.operations.elementwise.complex_parts import real
 from ..effects.operations.elementwise.conversion import convert
@@ -160,6 +161,7 @@ def standardize(
             variance = averages.var(x, axes, keepdims=True, where=where, mean=mean)
         else:
             variance = sub(averages.mean(square(x), axes, keepdims=True, where=where), square(mean))
+            variance = _max(variance, like(variance, 0))  # rounding may make it negative
     x, mean, variance = promote(x, mean, variance)
     centred = inexact_together("standardize", x, mean)
     spread = inexact_together("standardize", variance, epsilon)

@@ -103,6 +103,11 @@ def test_standardized_values_have_mean_zero_and_variance_one(rng):
         np.testing.assert_allclose(y.var(-1), 1, rtol=1e-5)
 
 
+def test_no_variance_is_negative():
+    for x in (np.float32([-11, -11, -11]) + np.float32(3e-6), np.float32([1e6, 1e6 + 1, 1e6 + 2])):
+        assert np.isfinite(nn.standardize(x)).all()
+
+
 @pytest.mark.parametrize("f", [nn.relu, nn.hard_tanh])
 def test_booleans_are_numbers_to_an_activation(f):
     y = f(np.array([True, False]))
