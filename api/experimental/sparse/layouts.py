@@ -164,8 +164,8 @@ def bcoo_reshape(
     if dimensions is not None:
         mat = bcoo_transpose(mat, permutation=dimensions)
     n, m = mat.n_batch, mat.n_sparse
-    n_batch = _prefix(shape, 0, math.prod(mat.shape[:n]), bool(n) or mat.size > 0)
-    n_lead = None if n_batch is None else _prefix(shape, n_batch, math.prod(mat.sparse_shape), True)
+    n_batch = _prefix(shape, 0, math.prod(mat.shape[:n]))
+    n_lead = None if n_batch is None else _prefix(shape, n_batch, math.prod(mat.sparse_shape))
     if n_batch is None or n_lead is None:
         raise NotSparse(
             f"bcoo_reshape: {shape} mixes batch, sparse and dense dimensions of {mat}.",
@@ -182,7 +182,7 @@ def bcoo_reshape(
     return BCOO((data, indices), shape=shape, indices_sorted=mat.indices_sorted, unique_indices=unique)
 
 
-def _prefix(shape: Sequence[int], start: int, size: int, longest: bool) -> int | None:
+def _prefix(shape: Sequence[int], start: int, size: int) -> int | None:
     """The end of the longest run of dimensions from ``start`` on with so many elements; None: there is none."""
     ends = [end for end in range(start, len(shape) + 1) if math.prod(shape[start:end]) == size]
     return ends[-1] if ends else None
