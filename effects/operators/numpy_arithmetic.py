@@ -255,6 +255,9 @@ def positive(x: Any, /) -> Array:
     return as_array(x)
 
 
+_WITHOUT_SIGN = dtypes.ANY_UNSIGNED | dtypes.BOOL
+
+
 def absolute(x: Any, /) -> Any:
     """``y[i] = |x[i]|``; unsigned integers and booleans are returned unchanged.
 
@@ -262,6 +265,5 @@ def absolute(x: Any, /) -> Any:
     >>> absolute(np.array([-1, 2]))
     Array([1, 2], dtype=int64)
     """
-    x = as_array(x)
-    dtype = x.type.dtype
-    return x if dtypes.is_unsigned(dtype) or dtypes.is_bool(dtype) else arithmetic.abs(x)
+    x = x if isinstance(x, Array) else as_array(x)
+    return x if x.type.dtype in _WITHOUT_SIGN else arithmetic.abs(x)

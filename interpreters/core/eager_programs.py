@@ -28,15 +28,25 @@ from ...effects.base.errors import HandlaxError
 from ...effects.base.source_locations import NO_WARNINGS, WarningRefused
 from ...effects.base.stack import BASE, current, inside
 from ...effects.core.arrays import Array, ConcreteArray
+from ...effects.core.operation import Operation, result_type
 from ...effects.programs.program import Program
 from ...effects.trees import pytrees
+from .evaluate import function_of
 from .record import Record
 
 
 class EagerRecord(Record):
-    """A record of operations that are to be evaluated."""
+    """A record of operations that are to be evaluated. Those on no input are evaluated now, unless they are large."""
 
     __slots__ = ()
+
+    def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
+        if not op.has_row and all([x.run is None for x in operands]):
+            results = op.as_results(result_type(op, tuple([x.type for x in operands])))
+            if all([t.size <= _LARGEST for t in results]):
+                with inside(BASE):
+                    return BASE.answer(op, operands)
+        return super().answer(op, operands)
 
 
 def evaluated_at_once() -> bool:
@@ -50,6 +60,7 @@ _STATIC = frozenset({bool, int, str, type(None), type, *map(type, map(np.dtype, 
 _PROGRAMS = Cache("programs of eager functions", 16384)
 _MISSING, _ONCE = object(), object()
 _LONGEST = 64  # of the sequences among the arguments, which keys contain
+_LARGEST = 1 << 16  # of the arrays that programs keep
 
 
 def eager_program(function: F) -> F:
@@ -60,8 +71,9 @@ def eager_program(function: F) -> F:
     def evaluated(*args: Any, **kwargs: Any) -> Any:
         if current() is not BASE:
             return function(*args, **kwargs)
-        mark = CONFIG.get().settings.mark
-        if mark is None:
+        settings = CONFIG.get().settings
+        mark = settings.mark
+        if not settings.memoises:
             return function(*args, **kwargs)
         kind: list[Any] = [function, mark, len(args)]
         arrays: list[Any] = []
@@ -81,7 +93,7 @@ def eager_program(function: F) -> F:
         if found is _MISSING or found is _ONCE:
             return _called(key, found is _ONCE, function, args, kwargs, arrays)
         program, rebuild = found
-        results = BASE.inline(program, arrays)
+        results = function_of(program)(*arrays)
         return results[0] if rebuild is None else rebuild(results)
 
     return evaluated  # type: ignore[return-value]

@@ -28,7 +28,7 @@ from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.core.named_axes import unbound_axis
 from ...effects.core.operation import MEMOS, Operation, result_type
 from ...effects.programs.program import Program, bind, memoised
-from ...effects.types.dtypes import ExtendedDType
+from ...effects.types.dtypes import INTEGER, ExtendedDType
 from .bad_values import bad_result, bad_value
 from .numpy_errors import IN_CALLERS_CONTEXT, IN_OWN_CONTEXT, context_for
 from .rule_codegen import numpy_function
@@ -187,11 +187,15 @@ def inline(program: Program, operands: Sequence[Any], sites: Any = None) -> tupl
     if sites is not None:
         return Run.inline(BASE, program, operands, sites)
     try:
-        function = program.facts.get(_EPOCH) or memoised(program, _EPOCH, lambda: _inline_function(program))
-        return function(*operands)
+        return function_of(program)(*operands)
     except AttributeError:
         _no_boxes(operands)
         raise
+
+
+def function_of(program: Program) -> Callable[..., tuple[Any, ...]]:
+    """The function from concrete arrays to the results of a rule program."""
+    return program.facts.get(_EPOCH) or memoised(program, _EPOCH, lambda: _inline_function(program))
 
 
 def _inline_function(program: Program) -> Callable[..., tuple[Any, ...]]:
@@ -244,8 +248,8 @@ def wrap(y: Any, type: Any) -> ConcreteArray:
 def _fitted(y: Any, type: Any) -> np.ndarray[Any, Any]:
     """The result of an evaluate rule as a NumPy array of exactly the dtype of ``type``."""
     dtype = type.dtype
-    if y.__class__ is not np.ndarray:
-        y = np.asarray(y)
+    if y.__class__ is not ndarray:
+        y = np.asarray(y, dtype) if isinstance(y, np.integer) and dtype in INTEGER else np.asarray(y)
     if isinstance(dtype, ExtendedDType):
         if not y.size:  # a rule on an empty array cannot infer the trailing axes of the representation
             y = y.reshape((*type.shape, *dtype.shape))

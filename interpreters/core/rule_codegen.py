@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from ...effects.base.caches import Cache
-from ...effects.core.arrays import concrete
+from ...effects.core.arrays import ConcreteArray, UnsealedArray
 from ...effects.programs.program import Program
 
 PythonFunction = Callable[..., Any]
 _MAKERS = Cache("rule code")
-_SCOPE = {"__name__": __name__, "ndarray": np.ndarray, "concrete": concrete}
+_SCOPE = {"__name__": __name__, "ndarray": np.ndarray, "unsealed": UnsealedArray, "Sealed": ConcreteArray}
 
 
 class Wiring:
@@ -135,7 +135,9 @@ def _numpy_lines(w: Wiring) -> list[str]:
     for n in w.used:
         lines += [f"  a{n} = x{n}._value", f"  if a{n} is None: a{n} = x{n}._read_buffer()"]
     lines += [f"  {returned} = context.run({', '.join(['evaluated', *data])})"]
-    lines += [f"  y{n} = concrete(t{n}, b{n})" for n in w.returned]
+    for n in w.returned:  # ``concrete``, without a call
+        lines += [f"  y{n} = unsealed()", f"  y{n}.type = t{n}", f"  y{n}._value = b{n}", f"  y{n}._buffer = None"]
+        lines += [f"  y{n}.__class__ = Sealed"]
     return [*lines, f"  return {w.results()}", " return rule_program"]
 
 

@@ -164,7 +164,7 @@ columns.provide_add(add)
 
 def _sign(x):
     """x / |x|; of a zero that zero, of NaN NaN."""
-    if dtypes.is_floating(x.dtype):
+    if x.dtype.kind == "f" or dtypes.is_floating(x.dtype):
         return np.copysign(np.sign(x), x)
     return np.sign(x) if x.dtype.kind != "c" else _complex_sign(x)
 

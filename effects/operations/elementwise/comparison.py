@@ -88,6 +88,10 @@ lt_to: Function = surface(LtTo)
 le_to: Function = surface(LeTo)
 
 
+def _chosen(which: Any, x: Any, y: Any) -> Any:
+    return np.where(which, y, x)
+
+
 # z[i] = cases[which[i]][i]
 @operation
 class SelectN(Elementwise):
@@ -132,6 +136,10 @@ class SelectN(Elementwise):
             z = np.where(which <= i, cases[i], z)
         return z
 
+    def numpy_function(op, types):
+        which, *cases = types
+        plain = which.dtype == dtypes.bool_ and not isinstance(cases[0].dtype, dtypes.ExtendedDType)
+        return _chosen if plain and len(cases) == 2 else None
 
     def jvp(op, primals, tangents):
         which, *cases = primals
