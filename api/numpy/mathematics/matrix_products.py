@@ -55,6 +55,7 @@ def _scaled(x: Any, y: Any, preferred: Any) -> Any:
     return z if preferred is None else convert(z, canonical(preferred))
 
 
+@eager_program
 def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
     """``dot(a, b)[i, j] == sum over k of a[i, k] * b[j, k, ...]``: the last axis of ``a``, the last but one of ``b``.
 
@@ -158,6 +159,7 @@ def _matmul_plan(left: tuple[int, ...], right: tuple[int, ...]) -> MatmulPlan:
     )
 
 
+@eager_program
 def tensordot(
     a: Any,
     b: Any,
@@ -194,6 +196,7 @@ def tensordot(
     return contract(x, y, (inner, ((), ())), precision, preferred_element_type)
 
 
+@eager_program
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """``sum over i of conj(a[i]) * b[i]``, of arrays flattened. Source: NumPy, ``vdot``.
 
@@ -208,6 +211,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     return dot(flat_x, flat_y, precision=precision, preferred_element_type=preferred_element_type)
 
 
+@eager_program
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """``inner(a, b)[i, j] == sum over k of a[i, k] * b[j, k]``: the last axes of both. Source: NumPy, ``inner``.
 
@@ -327,6 +331,7 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     return shapes.reshape(z, (*z.type.shape[:-2], z.type.shape[-1]))
 
 
+@eager_program
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """``sum over k of conj(x1[..., k]) * x2[..., k]`` along an axis, the others broadcast.
 
