@@ -136,3 +136,18 @@ def test_threads_share_programs():
         thread.join()
     assert not wrong
     assert len(entries()) == 1
+
+
+def test_what_depends_on_no_argument_is_computed_once():
+    for _ in range(3):
+        np.testing.assert_allclose(hnp.linalg.inv(hnp.eye(3) * 2), np.eye(3) / 2)
+    ((program, _),) = entries()
+    assert [op.name for op in program.ops] == ["solve"]
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_a_copy_is_made_each_time(copy):
+    made = [hnp.reshape(X, (3,), copy=copy) for _ in range(4)]
+    assert all([(y is X) != copy for y in made])
+    assert len({id(y) for y in made}) == (4 if copy else 1)
+    assert all([y.tolist() == X.tolist() for y in made])
