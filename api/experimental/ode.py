@@ -12,15 +12,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .. import numpy as hnp
 from ..effects.base.errors import BadArgument, ShapeMismatch
 from ..effects.control.loops import scan, while_loop
 from ..effects.operations.manipulation.raveled_trees import ravel_pytree
+from ..effects.operations.reductions.cumulative import cummax
 from ..effects.trees.pytrees import tree_map
 from ..interpreters.custom.custom_vjp import custom_vjp
 from ..interpreters.transformations.derivatives import vjp
 from ..interpreters.transformations.make_program import closure_convert
 from ..interpreters.transformations.vmap import vmap
+from ..numpy.arrays.index_arrays import known
 from ..numpy.dtype_routines import finfo
 
 __all__ = ["odeint"]
@@ -114,8 +118,13 @@ def _between(s: _StepState, t: Any) -> Any:
 
 
 def _solve(f: Any, settings: _Settings, y0: Any, t: Any, args: Any) -> Any:
-    """The solution at the times ``t``; NaN where there were more than ``mxstep`` steps."""
-    g = lambda y, t: f(y, t, *args)
+    """The solution at the times ``t``; NaN where there were more than ``mxstep`` steps, and where they turn back.
+
+    It is the z of dz/du == s f(z, s u) at u = s t, where s is the sign of the direction, so that u increases.
+    """
+    sign = hnp.where(t[-1] < t[0], -1, 1).astype(t.dtype)
+    g = lambda z, u: sign.astype(z.dtype) * f(z, sign * u, *args)
+    u = sign * t
     tiny = float(finfo(t.dtype).tiny)
 
     def reach(s: _StepState, target: Any) -> Any:
@@ -126,10 +135,11 @@ def _solve(f: Any, settings: _Settings, y0: Any, t: Any, args: Any) -> Any:
         s, _ = while_loop(more, lambda state: (_step(g, settings, state[0]), state[1] + 1), (s, 0.0))
         return s, hnp.where(s.t >= target, _between(s, target), hnp.nan)
 
-    slope = g(y0, t[0])
+    slope = g(y0, u[0])
     polynomial = hnp.stack([y0, *[hnp.zeros_like(y0)] * 4])
-    start = _StepState(y0, slope, t[0], _first_step(g, y0, t[0], slope, settings), t[0], polynomial)
-    return hnp.concatenate([y0[None], scan(reach, start, t[1:])[1]])
+    start = _StepState(y0, slope, u[0], _first_step(g, y0, u[0], slope, settings), u[0], polynomial)
+    targets = hnp.where(u < cummax(u), hnp.nan, u)
+    return hnp.concatenate([y0[None], scan(reach, start, targets[1:])[1]])
 
 
 @partial(custom_vjp, nondiff_argnums=(0, 1))
@@ -143,14 +153,14 @@ def _forward(f: Any, settings: _Settings, y0: Any, t: Any, args: Any) -> Any:
 
 
 def _backward(f: Any, settings: _Settings, saved: Any, cts: Any) -> Any:
-    """The cotangent a of y obeys da/dt = -a df/dy, backwards in time; those of arguments are integrals of a df/darg."""
+    """The cotangent a of y obeys da/dt = -a df/dy from the last time to the first; others are integrals."""
     ys, t, args = saved
 
-    def adjoint(state: Any, minus_t: Any, args: Any) -> Any:
+    def adjoint(state: Any, t: Any, args: Any) -> Any:
         y, ct, _, _ = unravel(state)
-        value, pull = vjp(lambda y, t, args: f(y, t, *args), y, -minus_t, args)
-        by_y, by_t, by_args = pull(ct)
-        return ravel_pytree((-value, by_y, by_t, by_args))[0]
+        value, pull = vjp(lambda y, t, args: f(y, t, *args), y, t, args)
+        by_y, by_t, by_args = tree_map(hnp.negative, pull(ct))
+        return ravel_pytree((value, by_y, by_t, by_args))[0]
 
     zeros = tree_map(hnp.zeros_like, args)
     _, unravel = ravel_pytree((ys[0], ys[0], t[0], zeros))
@@ -160,7 +170,7 @@ def _backward(f: Any, settings: _Settings, saved: Any, cts: Any) -> Any:
         y, here, now, earlier = at
         by_time = hnp.vdot(f(y, now, *args), here).astype(now.dtype)
         state = ravel_pytree((y, ct + here, by_first - by_time, by_args))[0]
-        times = hnp.stack([-now, -earlier])
+        times = hnp.stack([now, earlier])
         _, ct, by_first, by_args = unravel(_odeint(adjoint, settings, state, times, (args,))[1])
         return (ct, by_first, by_args), by_time
 
@@ -172,11 +182,16 @@ def _backward(f: Any, settings: _Settings, saved: Any, cts: Any) -> Any:
 _odeint.defvjp(_forward, _backward)
 
 
+def _turns_back(t: np.ndarray[Any, Any]) -> bool:
+    steps = np.diff(t)
+    return bool((steps < 0).any() and (steps > 0).any())
+
+
 def odeint(
     func: Callable[..., Any], y0: Any, t: Any, *args: Any, rtol: Any = 1.4e-8, atol: Any = 1.4e-8,
     mxstep: Any = hnp.inf, hmax: Any = hnp.inf,
 ) -> Any:  # fmt: skip
-    """The solution of ``dy/dt == func(y, t, *args)`` at the times ``t``, which increase; at ``t[0]`` it is ``y0``.
+    """The solution of ``dy/dt == func(y, t, *args)`` at the times ``t``, where ``t[0]`` is that of ``y0``.
 
     Steps of adaptive length, by the method of order 5 of Dormand and Prince.
 
@@ -184,9 +199,12 @@ def odeint(
         y0: a tree of arrays, of which the leaves of the result have one for each time.
         args: trees of floating-point arrays. Derivatives by these, by what ``func`` captures, ``y0`` and ``t`` are by
             the adjoint equation.
+        t: times that increase, or that decrease. Where traced ones turn back, the solution is NaN.
         rtol, atol: an error of each step of ``atol + rtol * abs(y)`` is taken.
         mxstep: the most steps between two times; where there are more the solution is NaN.
         hmax: the longest step.
+
+    Raises: BadArgument: ``t`` turns back. ShapeMismatch: it is no vector.
 
     >>> abs(odeint(lambda y, t: -y, 1.0, [0.0, 1.0])[1] - 0.36787944) < 1e-6
     Array(True, dtype=bool)
@@ -194,9 +212,11 @@ def odeint(
     if not callable(func):
         raise BadArgument(f"odeint: func must be a function, got {type(func).__name__}.")
     times = hnp.asarray(t)
-    times = times.astype(hnp.result_type(times, float))
     if times.ndim != 1 or not times.shape[0]:
         raise ShapeMismatch(f"odeint: t must be a vector of times, got {times.type}.")
+    if known(times) and _turns_back(np.asarray(times)):
+        raise BadArgument(f"odeint: t must increase or decrease, got {np.asarray(times)}.")
+    times = times.astype(hnp.result_type(times, float))
     y0 = tree_map(lambda y: hnp.asarray(y).astype(hnp.result_type(y, float)), y0)
     args = tree_map(hnp.asarray, args)
     y, unravel = ravel_pytree(y0)

@@ -207,7 +207,7 @@ def categorical(
 
     Shapes: ``logits`` without ``axis`` is the batch; it broadcasts to ``shape``, of which it is the last dimensions.
     Args:
-        replace: whether the draws along the leading dimensions of ``shape`` may be equal.
+        replace: whether the draws along the leading dimensions of ``shape`` may be equal; if not they are int32.
         mode: that of ``gumbel``.
 
     >>> from handlax import random
@@ -237,4 +237,4 @@ def categorical(
         )
     noisy = move_axis(add(gumbel(one, sizes, dtype, mode), convert(scores, dtype)), axis, scores.ndim - 1)
     places = top_k(noisy, prod(lead))[1]
-    return convert(broadcast(reshape(move_axis(places, places.ndim - 1, 0), (*lead, *batch)), shape), default_int())
+    return broadcast(reshape(move_axis(places, places.ndim - 1, 0), (*lead, *batch)), shape)

@@ -13,9 +13,13 @@ from ..effects.operations.elementwise.arithmetic import abs, floor, sign, sqrt
 from ..effects.operations.elementwise.comparison import eq, ge, le, lt, select
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.elementwise.transcendental import exp, log, log1p, pow, tan
-from ..effects.operations.foundations.shapes import canonical_shape, reduce_sum
+from ..effects.operations.foundations.shapes import broadcast_in_dim, canonical_shape, full, reduce_sum
 from ..effects.operations.linalg.cholesky import cholesky
+from ..effects.operations.linalg.eigh import eigh
+from ..effects.operations.linalg.matrices import columns_of
+from ..effects.operations.linalg.svd import svd
 from ..effects.operations.manipulation.operand_promotion import broadcast_shape
+from ..effects.operations.reductions.reductions import reduce_max
 from ..effects.types.dtypes import ANY_INTEGER, FLOATING, canonical, default_float, default_int
 from .basic_samplers import (
     between,
@@ -185,6 +189,24 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
     return select(le(unit(second, shape, dtype), mean / (mean + smaller)), smaller, mean * mean / smaller)
 
 
+def _by_eigenvectors(cov: Any) -> Any:
+    """``v sqrt(w)`` for eigenvalues w, of which those that are negative by rounding are 0."""
+    v, w = eigh(cov)
+    n = w.type.shape[-1]
+    bound = reduce_max(abs(w), (w.ndim - 1,)) * (n * float_format(w.type.dtype).eps)
+    rounded = lt(abs(w), broadcast_in_dim(bound, w.type.shape, tuple(range(w.ndim - 1))))
+    return v * columns_of(sqrt(select(rounded, full(w.type, 0), w)), n)
+
+
+def _by_singular_vectors(cov: Any) -> Any:
+    u, s, _ = svd(cov)
+    return u * columns_of(sqrt(s), s.type.shape[-1])
+
+
+# method -> an l with l l^T == cov
+FACTORS = {"cholesky": cholesky, "eigh": _by_eigenvectors, "svd": _by_singular_vectors}
+
+
 def multivariate_normal(
     key: Any,
     mean: Any,
@@ -200,12 +222,13 @@ def multivariate_normal(
     Shapes: ``mean[*s, n], cov[*t, n, n] -> [*shape, n]``; ``s`` and ``t`` broadcast to ``shape``, by default to each
     other.
     Args:
-        method: ``cholesky``, for positive definite covariances.
+        method: ``cholesky``, for positive definite covariances; ``eigh`` and ``svd``, by the square roots of
+            eigenvalues and of singular values, for singular ones too.
     """
     no_sharding("multivariate_normal", out_sharding)
     dtype = floating("random.multivariate_normal", dtype)
-    if method != "cholesky":
-        raise BadArgument(f"random.multivariate_normal: method must be 'cholesky', got {method!r}.")
+    if method not in FACTORS:
+        raise BadArgument(f"random.multivariate_normal: method must be of {', '.join(FACTORS)}, got {method!r}.")
     middle, spreading = convert(mean, dtype), convert(cov, dtype)
     n = middle.type.shape[-1:]
     if not n or spreading.type.shape[-2:] != (*n, *n):
@@ -220,7 +243,7 @@ def multivariate_normal(
     if broadcast_shape("random.multivariate_normal", shape, *lead) != shape:
         raise ShapeMismatch(f"random.multivariate_normal: {lead[0]} and {lead[1]} must broadcast to the shape {shape}.")
     x = standard_normal(single("random.multivariate_normal", key), (*shape, *n), dtype)
-    factor, rank = cholesky(spreading), len(shape)
+    factor, rank = FACTORS[method](spreading), len(shape)
     if len(factor.type.shape) == 2:
         drawn = dot_general(x, factor, (((rank,), (1,)), ((), ())))
     else:

@@ -6,17 +6,41 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import numpy as hnp
 from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..numpy.arrays.index_arrays import known
 
 __all__ = ["RegularGridInterpolator"]
+
+
+def _ascending(axis: Any, values: Any, d: int) -> tuple[Any, Any]:
+    """The points of axis ``d`` in increasing order, and the values in theirs. Raises: BadArgument: they are in none."""
+    steps = np.diff(np.asarray(axis))
+    if (steps < 0).all():
+        return axis[::-1], hnp.flip(values, d)
+    if not (steps > 0).all():
+        raise BadArgument(
+            f"RegularGridInterpolator: the points of axis {d} must be strictly increasing or decreasing."
+        )
+    return axis, values
+
+
+def _traced_ascending(axis: Any, values: Any, d: int) -> tuple[Any, Any]:
+    """The same of points that are not known: the values are NaN where they are in no order."""
+    steps = hnp.diff(axis)
+    down = hnp.all(steps < 0)
+    values = hnp.where(down, hnp.flip(values, d), hnp.where(hnp.all(steps > 0), values, hnp.nan))
+    return hnp.where(down, axis[::-1], axis), values
 
 
 class RegularGridInterpolator:
     """Values on a regular grid, interpolated: a function of points ``f[*s, d]`` whose values are ``f[*s, *v]``.
 
     Args:
-        points: the coordinates along each of the d axes of the grid, in strictly increasing or decreasing order.
+        points: the coordinates along each of the d axes of the grid, in strictly increasing or decreasing order;
+            where traced ones are in no order, the results are NaN.
         values: ``f[n_1, ..., n_d, *v]``.
         method: "linear", or "nearest".
         bounds_error: not supported, as errors cannot depend on values.
@@ -51,11 +75,7 @@ class RegularGridInterpolator:
         self.method, self.fill_value = method, fill_value
         self.values, self.grid = values.astype(dtype), []
         for d, axis in enumerate(axes):
-            steps = hnp.diff(axis)
-            if bool(hnp.all(steps < 0)):  # the order of the axis, which must be known
-                axis, self.values = axis[::-1], hnp.flip(self.values, d)
-            elif not bool(hnp.all(steps > 0)):
-                raise BadArgument(f"{name}: the points of axis {d} must be strictly increasing or decreasing.")
+            axis, self.values = (_ascending if known(axis) else _traced_ascending)(axis, self.values, d)
             self.grid.append(axis.astype(dtype))
 
     def __call__(self, xi: Any, method: str | None = None) -> Any:

@@ -16,7 +16,7 @@ from ...effects.base.tracebacks import boundary, unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.loops import scan
 from ...effects.core.arrays import Array, as_array
-from ...effects.core.containers import holds_container, need_no_container, specs_in
+from ...effects.core.containers import holds_container, is_container, need_no_container, specs_in
 from ...effects.core.escaped_boxes import check_leaks
 from ...effects.core.named_axes import axis_tuple
 from ...effects.operations.foundations.shapes import move_axis, reshape
@@ -51,9 +51,9 @@ def vmap(
     Effects: answers the axis ``axis_name``, and every effect by its ``vmap`` declaration; forwards everything else.
 
     Args:
-        in_axes: the mapped axis of each argument, None for one that all lanes share; a prefix of the argument tuple's
-            tree. Keyword arguments are mapped over axis 0. ``ragged_axis`` is that of a ``Ragged``, whose lanes have
-            lengths of their own.
+        in_axes: the mapped axis of each argument, None for one that all lanes share, which may be no array; a prefix of
+            the argument tuple's tree. Keyword arguments are mapped over axis 0. ``ragged_axis`` is that of a
+            ``Ragged``, whose lanes have lengths of their own.
         out_axes: where the mapped axis stands in each result; None for a result that is equal in all lanes,
             ``ragged_axis`` for one whose first axis is ragged.
         axis_name: the name of the axis in collectives.
@@ -93,9 +93,9 @@ def vmap(
         try:
             xs = [as_array(x) for x in leaves]
         except NotAnArray:
-            if not positions_of(leaves):
+            if not any([_is_no_array(x, axis) for x, axis in zip(leaves, axes)]):
                 raise
-            return _on_references(fun, settings, args, kwargs)
+            return _beside_arrays(fun, settings, args, kwargs)
         dims = [dimension("vmap", axis, x) for axis, x in zip(axes, xs)]
         run = new_run(STACK.get(), lane_count("vmap", dims, xs, axis_size), axis_name, user_site(2))
         boxes = [run.box(d, (x,)) for x, d in zip(xs, dims)]
@@ -157,9 +157,10 @@ def _over_containers(fun: Callable[..., Any], settings: Any, per_length: bool, a
     try:
         positional, named = crossing.arguments(in_axes, out_axes, args, kwargs)
     except NotAnArray:
-        if per_length or not positions_of(pytrees.leaves((args, kwargs))):
+        leaves, _, axes = flat_arguments(in_axes, out_axes, args, kwargs)
+        if per_length or not any([_is_no_array(x, axis) for x, axis in zip(leaves, axes)]):
             raise
-        return _on_references(fun, settings, args, kwargs)
+        return _beside_arrays(fun, settings, args, kwargs)
     if per_length:
         results = calls_per_length.call_per_length(fun, crossing.run, positional, named, out_axes)
         return crossing.results(out_axes, results)
@@ -177,14 +178,28 @@ def _without_leaks(run: Batch, results: Any) -> Any:
     return results
 
 
-def _on_references(fun: Callable[..., Any], settings: Any, args: Any, kwargs: Any) -> Any:
-    """``vmap`` where leaves of the arguments are references: a mapped one has an element for each lane.
+def _is_no_array(x: Any, axis: Any) -> bool:
+    """Whether the leaf is a reference, or is not mapped and is nothing of which there is an array."""
+    if isinstance(x, Ref):
+        return True
+    if axis is not None or is_container(x):
+        return False
+    try:
+        as_array(x)
+    except NotAnArray:
+        return True
+    return False
 
-    One that is not mapped is read as one of the surroundings.
+
+def _beside_arrays(fun: Callable[..., Any], settings: Any, args: Any, kwargs: Any) -> Any:
+    """``vmap`` where leaves of the arguments are references, or functions, strings and such, which are not mapped.
+
+    A reference that is mapped has an element for each lane. One that is not is read as one of the surroundings: as any
+    object that is not mapped it is passed as it is.
     """
     in_axes, out_axes, *rest, group = settings
     leaves, tree, axes = flat_arguments(in_axes, out_axes, args, kwargs)
-    entering = [i for i, x in enumerate(leaves) if axes[i] is not None or not isinstance(x, Ref)]
+    entering = [i for i, x in enumerate(leaves) if axes[i] is not None or not _is_no_array(x, None)]
     entering.sort(key=lambda i: not isinstance(leaves[i], Ref))  # first: elements may have other numbers of leaves
 
     def of_leaves(*values: Any) -> Any:

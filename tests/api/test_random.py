@@ -193,12 +193,24 @@ def test_the_median_of_cauchy_draws_is_zero_and_half_of_them_lie_within_one():
     assert abs(np.median(x)) < 0.05 and (np.abs(x) < 1).mean() == pytest.approx(0.5, abs=0.02)
 
 
-def test_normal_vectors_have_their_mean_and_covariance():
+@pytest.mark.parametrize("method", ["cholesky", "eigh", "svd"])
+def test_normal_vectors_have_their_mean_and_covariance(method):
     mean, cov = np.float32([1, -2]), np.float32([[2, 0.5], [0.5, 1]])
-    x = np.asarray(random.multivariate_normal(KEY, mean, cov, (MANY,)))
+    x = np.asarray(random.multivariate_normal(KEY, mean, cov, (MANY,), method=method))
     assert x.mean(0) == pytest.approx(mean, abs=0.05) and np.cov(x.T) == pytest.approx(cov, abs=0.1)
-    many = random.multivariate_normal(KEY, np.zeros((3, 1, 2), np.float32), np.stack([cov] * 4))
+    many = random.multivariate_normal(KEY, np.zeros((3, 1, 2), np.float32), np.stack([cov] * 4), method=method)
     assert many.shape == (3, 4, 2)
+
+
+@pytest.mark.parametrize("method", ["eigh", "svd"])
+def test_normal_vectors_of_a_singular_covariance_lie_in_its_range(method):
+    direction = np.array([1.0, 2.0, -3.0])
+    x = random.multivariate_normal(KEY, np.zeros(3), np.outer(direction, direction), (5,), "float64", method)
+    assert np.abs(x).min() > 0.01
+    np.testing.assert_allclose(x, x[:, :1] * direction, atol=1e-6)
+    if method == "eigh":
+        negative = random.multivariate_normal(KEY, np.zeros(2), np.diag([1.0, -1.0]), method=method)
+        assert np.isnan(negative).all()
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
@@ -271,7 +283,7 @@ def test_choice_takes_slices_along_its_axis():
 
 def test_categories_without_replacement_differ_in_each_row():
     x = np.asarray(random.categorical(KEY, np.zeros((4, 5), np.float32), shape=(5, 4), replace=False))
-    assert (np.sort(x, axis=0) == np.arange(5)[:, None]).all()
+    assert x.dtype == "int32" and (np.sort(x, axis=0) == np.arange(5)[:, None]).all()
 
 
 def test_the_gradient_of_a_scaled_draw_is_the_draw():

@@ -7,6 +7,7 @@ from typing import Any
 from ... import numpy as hnp
 from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.control.loops import scan
+from ...effects.operations.elementwise.arithmetic import stop_gradient
 from ...effects.operations.linalg.lu import lu_pivots_to_permutation
 from ...effects.operations.linalg.lu import lu_solve as _lu_solve
 from ...effects.operations.linalg.matrices import adjoint, identity, product
@@ -67,7 +68,7 @@ def solve(
     """The solution of linear systems: ``a @ solve(a, b) == b``.
 
     ``assume_a``: "gen", "sym" or "her" for any matrix, "pos" for a positive definite one, of which the triangle that
-    ``lower`` says is factorised.
+    ``lower`` says is factorised. Derivatives are those by all elements of the matrix.
     Raises: BadArgument: another word. Source: SciPy, ``linalg.solve``.
 
     >>> from handlax.numpy import array
@@ -79,8 +80,23 @@ def solve(
     if assume_a != "pos":
         return solutions.solve(a, b)
     x, y, vector = _sides("solve", a, b)
-    found = cho_solve((decompositions.cholesky(x if lower else adjoint(x), symmetrize_input=False), True), y)
+    constant = stop_gradient(x if lower else adjoint(x))
+    found = _by_factor(decompositions.cholesky(constant, symmetrize_input=False), x, y)
     return found[..., 0] if vector else found
+
+
+@custom_jvp
+def _by_factor(l: Any, x: Any, y: Any) -> Any:
+    """The z of ``x z == y`` from the Cholesky factor of x, which serves derivatives of any order."""
+    return cho_solve((l, True), y)
+
+
+@_by_factor.defjvp
+def _by_factor_jvp(primals: Any, tangents: Any) -> Any:
+    l, x, y = primals
+    _, dx, dy = tangents
+    z = _by_factor(l, x, y)
+    return z, _by_factor(l, x, dy - product(dx, z))
 
 
 def solve_triangular(

@@ -82,8 +82,6 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 def zeta(x: Any, q: Any = None) -> Any:
     """Hurwitz' zeta: the sum of ``(n + q)**-x`` over ``n = 0, 1, ...`` for ``x > 1``; ``q`` is 1 if it is not given.
 
-    Raises: NotDifferentiable: a derivative by ``x``.
-
     >>> zeta(1.0, 1.0)
     Array(inf, dtype=float32, weak_type=True)
     """

@@ -106,7 +106,7 @@ def _gamma_logpdf(z: Any, a: Any) -> Any:
 
 gamma = distribution(
     "gamma", "The gamma distribution: the density is proportional to ``z**(a - 1) * exp(-z)``.", shapes="a",
-    valid=lambda a: a > 0,
+    valid=lambda a: a > 0, weak="sf logsf",
     support=POSITIVE, logpdf=_gamma_logpdf, cdf=lambda z, a: special.gammainc(a, z),
     logcdf=lambda z, a: _log_of(*_gamma_parts(a, z)), sf=lambda z, a: special.gammaincc(a, z),
     logsf=lambda z, a: _log_of(*_gamma_parts(a, z)[::-1]),
@@ -183,7 +183,7 @@ vonmises = distribution(
 
 wrapcauchy = distribution(
     "wrapcauchy", "Cauchy's distribution wrapped around the circle, of angles from 0 to 2 pi.", shapes="c",
-    valid=lambda c: (c > 0) & (c < 1), trailing="",
+    valid=lambda c: (c > 0) & (c < 1), trailing="", weak="pdf logpdf",
     support=StandardRange(0.0, 2 * math.pi, 1.0),
     logpdf=lambda z, c: hnp.log1p(-c * c) - LOG_TAU - hnp.log((1 - c) ** 2 + 4 * c * hnp.sin(z / 2) ** 2),
 )  # fmt: skip

@@ -20,7 +20,7 @@ bernoulli = distribution(
 )  # fmt: skip
 
 binom = distribution(
-    "binom", "The number of successes among ``n`` trials of probability ``p``.", shapes="n p",
+    "binom", "The number of successes among ``n`` trials of probability ``p``.", shapes="n p", weak="pmf logpmf",
     valid=lambda n, p: (n >= 0) & (p >= 0) & (p <= 1), trailing="loc",
     support=StandardRange(0.0, lambda n, p: n, 0.0, whole=True),
     logpmf=lambda k, n, p: (
@@ -71,7 +71,7 @@ def _poisson_entropy(mu: Any, loc: Any) -> Any:
 
 poisson = distribution(
     "poisson", "Poisson's distribution of mean ``mu``.", shapes="mu",
-    valid=lambda mu: mu >= 0, trailing="loc", support=COUNTS,
+    valid=lambda mu: mu >= 0, trailing="loc", support=COUNTS, weak="pmf logpmf",
     arguments={"entropy": "mu"}, logpmf=lambda k, mu: special.xlogy(k, mu) - special.gammaln(k + 1) - mu,
     cdf=lambda k, mu: special.gammaincc(k + 1, mu), entropy=_poisson_entropy,
 )  # fmt: skip

@@ -13,6 +13,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from ... import numpy as hnp
+from ...effects.core.arrays import as_array
+from ...effects.operations.elementwise.conversion import convert
 from ...numpy.arrays.argument_conversion import inexact_together
 from ..special.formulas import free_promotion
 
@@ -52,7 +54,7 @@ COUNTS = StandardRange(0.0, hnp.inf, 0.0, whole=True)
 
 def distribution(
     name: str, doc: str, *, shapes: str = "", trailing: str = "loc scale", support: StandardRange = REALS,
-    valid: Callable[..., Any] | None = None, arguments: dict[str, str] | None = None,
+    valid: Callable[..., Any] | None = None, arguments: dict[str, str] | None = None, weak: str = "",
     **standard: Callable[..., Any],
 ) -> ModuleType:  # fmt: skip
     """The module of a distribution, which can be imported by its name.
@@ -64,6 +66,7 @@ def distribution(
             functions are NaN.
         arguments: kind -> the name of the function's first argument, where it is not ``x``, ``k`` or ``q``, and behind
             a colon the trailing parameters, where they are others.
+        weak: kinds of which an array of integers among Python numbers gives weakly typed results, as in JAX.
         standard: kind -> the function of a standard variable and the shape parameters. ``logpdf`` or ``logpmf`` gives
             ``pdf`` or ``pmf`` too.
     """
@@ -76,7 +79,7 @@ def distribution(
         for public in (kind, kind.removeprefix("log")) if kind in ("logpdf", "logpmf") else (kind,):
             rule = _rule(public, f, support, len(words), "loc" in optional, "scale" in optional)
             rule = _in_domain(rule, None if first in words else valid, len(words), "scale" in optional)
-            setattr(module, public, _function(module, public, needed, optional, rule))
+            setattr(module, public, _function(module, public, needed, optional, rule, public in weak.split()))
     sys.modules[module.__name__] = module
     return module
 
@@ -128,7 +131,15 @@ def _in_domain(rule: Callable[..., Any], valid: Callable[..., Any] | None, count
     return function
 
 
-def _function(module: ModuleType, kind: str, needed: list[str], rest: list[str], rule: Callable[..., Any]) -> Any:
+def _strong_beside_arrays(y: Any, given: Sequence[Any]) -> Any:
+    """``y``, but strongly typed if a strongly typed array that is no scalar is among what was given."""
+    types = [as_array(x).type for x in given]
+    return convert(y, y.type.dtype) if any([t.shape and not t.weak for t in types]) else y
+
+
+def _function(
+    module: ModuleType, kind: str, needed: list[str], rest: list[str], rule: Callable[..., Any], weak: bool
+) -> Any:
     """The public function: its signature, name and docstring, and its arguments promoted and broadcast."""
     name = f"{module.__name__.rpartition('.')[2]}.{kind}"
     defaults = {"loc": 0, "scale": 1}
@@ -140,7 +151,8 @@ def _function(module: ModuleType, kind: str, needed: list[str], rest: list[str],
     def function(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        return rule(*inexact_together(name, *bound.args))
+        y = rule(*inexact_together(name, *bound.args))
+        return y if weak or not y.type.weak else _strong_beside_arrays(y, bound.args[: len(needed)])
 
     function.__signature__ = signature  # type: ignore[attr-defined]
     function.__name__ = function.__qualname__ = kind

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ... import numpy as hnp
 from ...effects.base.errors import BadArgument
 from ...effects.operations.foundations.shapes import canonical_axis
-from ...effects.types.dtypes import is_floating
+from ...effects.types.dtypes import default_float, default_int, is_floating
 from ...interpreters.transformations.vmap import vmap
 from ..special.formulas import free_promotion
 
@@ -51,11 +51,11 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: 
         axis = canonical_axis(axis, rank, "mode")
         shape = tuple([1 if d == axis else n for d, n in enumerate(a.shape) if keepdims or d != axis])
     if not a.shape[axis]:
-        dtype = hnp.result_type(a, float)
+        dtype = hnp.promote_types(hnp.result_type(a, float), default_float())
         return ModeResult(hnp.full(shape, math.nan, dtype), hnp.zeros(shape, dtype))
     rows = hnp.moveaxis(a, axis, -1).reshape(-1, a.shape[axis])
     values, counts = vmap(_row_mode)(rows)
-    return ModeResult(values.reshape(shape), counts.reshape(shape))
+    return ModeResult(values.reshape(shape), counts.reshape(shape).astype(default_int()))
 
 
 def _row_ranks(row: Any, method: str) -> Any:
@@ -91,14 +91,14 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_po
     a = hnp.asarray(a)
     if axis is None:
         a, axis = a.reshape(-1), 0
+    dtype = hnp.promote_types(hnp.result_type(a, float), default_float())
     if not a.size:
-        return hnp.zeros(a.shape, hnp.result_type(a, float))
+        return hnp.zeros(a.shape, dtype)
     rows = hnp.moveaxis(a, axis, -1)
-    ranks = vmap(lambda row: _row_ranks(row, method))(rows.reshape(-1, rows.shape[-1])).reshape(rows.shape)
-    ranks = ranks.astype(hnp.result_type(a, float)) if method == "average" else ranks
+    ranks = vmap(lambda row: _row_ranks(row, method))(rows.reshape(-1, rows.shape[-1]))
+    ranks = ranks.reshape(rows.shape).astype(dtype)
     if is_floating(a.dtype):
-        bad = hnp.isnan(rows).any(-1, keepdims=True)
-        ranks = hnp.where(bad, hnp.nan, ranks.astype(hnp.result_type(a, float)))
+        ranks = hnp.where(hnp.isnan(rows).any(-1, keepdims=True), hnp.nan, ranks)
     return hnp.moveaxis(ranks, -1, axis)
 
 

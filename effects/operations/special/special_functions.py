@@ -25,6 +25,7 @@ from ..manipulation.slicing import concatenate, slice_in_dim
 from ..reductions.reductions import reduce_or
 from . import incomplete_gamma, special_series
 from .special_series import SeriesArithmetic, SeriesExpansion, SeriesState
+from .zeta_by_exponent import zeta_by_exponent
 
 
 def _refuse(name: str, operand: str) -> Any:
@@ -220,8 +221,11 @@ Polygamma = elementwise(
 Zeta = elementwise(
     "zeta", FLOATING, _in_operand_dtype(_zeta), arity=2,
     lower=lower_wide(_lower_zeta),
-    jvp=(lambda s, q, ds: _refuse("zeta", "x"), lambda s, q, dq: mul(dq, neg(mul(s, zeta(s + like(s, 1.0), q))))),
-    workload="special", exempt={"jvp": "there is no derivative by the exponent"},
+    jvp=(
+        lambda s, q, ds: mul(ds, zeta_by_exponent(s, q)),
+        lambda s, q, dq: mul(dq, neg(mul(s, zeta(s + like(s, 1.0), q)))),
+    ),
+    workload="special",
 )  # fmt: skip
 lgamma: Function = surface(Lgamma)
 digamma: Function = surface(Digamma)
@@ -239,7 +243,7 @@ def polygamma(m: Any, x: Any) -> Any:
 def zeta(x: Any, q: Any) -> Any:
     """Hurwitz' zeta: the sum over n = 0, 1, ... of ``(n + q)**-x``.
 
-    Shapes: equal but for sizes 1, or rank 0. Raises: NotDifferentiable: a derivative by ``x``.
+    Shapes: equal but for sizes 1, or rank 0.
     """
     return perform(_zeta_op, *repeated(x, q))
 

@@ -51,6 +51,28 @@ def test_derivatives_by_start_times_and_arguments():
     np.testing.assert_allclose(gradient, -2.5 * 2 * np.exp(-0.3 * 2.5), rtol=1e-5)  # by what the function captures
 
 
+def test_times_that_decrease():
+    times = 0.5 - TIMES
+    f = lambda y0, t, a: odeint(lambda y, t, a: -a * y * t, y0, t, a, rtol=1e-10, atol=1e-10)
+    closed = lambda y0, t, a: y0 * hnp.exp(-a * (t**2 - t[0] ** 2) / 2)
+    args = np.array(1.2), times, np.array(0.7)
+    loss = lambda f: lambda *args: (f(*args) * hnp.arange(1.0, 5.0)).sum()
+    expected = [closed(*args), *hx.grad(loss(closed), (0, 1, 2))(*args)]
+    for g in (f, hx.jit(f)):  # in the second the direction is not known
+        for found, right in zip([g(*args), *hx.grad(loss(g), (0, 1, 2))(*args)], expected):
+            np.testing.assert_allclose(found, right, rtol=1e-7, atol=1e-8)
+    both = hx.vmap(lambda t: odeint(lambda y, t: -y, np.float64(1.0), t))(np.stack([TIMES, -TIMES]))
+    np.testing.assert_allclose(both, np.exp([-TIMES, TIMES]), rtol=1e-6)
+
+
+def test_times_that_turn_back_are_not_silent():
+    f = lambda t: odeint(lambda y, t: -y, np.float64(1.0), t)
+    times = np.array([0.0, 2.0, 1.0, 1.0, 3.0])
+    with pytest.raises(errors.BadArgument, match="t must increase or decrease"):
+        f(times)
+    np.testing.assert_allclose(hx.jit(f)(times), np.exp(-times) * [1, 1, np.nan, np.nan, 1], rtol=1e-6)
+
+
 def test_too_many_steps_are_not_silent():
     found = odeint(lambda y, t: -1e4 * y, np.float64(1.0), TIMES, mxstep=10)
     assert found[0] == 1 and np.isnan(found[1:]).all()

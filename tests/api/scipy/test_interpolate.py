@@ -35,6 +35,17 @@ def test_derivatives_are_slopes():
     np.testing.assert_allclose(hx.jit(hx.vmap(hx.grad(lambda x: f(x[None])[0])))(np.array([0.2, 1.0, 2.5])), [2, 4, -4])
 
 
+@pytest.mark.parametrize("points", [GRID[0], GRID[0][::-1].copy()])
+@pytest.mark.parametrize("method", ["linear", "nearest"])
+def test_grids_are_read_while_functions_are_traced(method, points):
+    values, at = np.array([0.0, 1.0, 7.0, 3.0]), np.array([[0.2], [1.3], [2.9]])
+    make = lambda points, at: RegularGridInterpolator([points], values, method)(at)
+    expected = scipy.interpolate.RegularGridInterpolator([points], values, method)(at)
+    np.testing.assert_allclose(hx.jit(lambda at: make(points, at))(at), expected, rtol=1e-12)
+    np.testing.assert_allclose(hx.jit(make)(points, at), expected, rtol=1e-12)
+    assert np.isnan(hx.jit(make)(np.array([0.0, 2.0, 1.0, 3.0]), at)).all()
+
+
 @pytest.mark.parametrize(("arguments", "words"), [
     ({"method": "cubic"}, "method must be"), ({"bounds_error": True}, "bounds_error must be False"),
     ({"points": [[0.0, 0.0, 1.0]]}, "strictly increasing or decreasing"), ({"points": [[0.0, 1.0]]}, "have the sizes"),

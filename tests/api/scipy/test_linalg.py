@@ -255,3 +255,19 @@ def test_a_polar_factor_has_derivatives_where_singular_values_are_equal():
     for side in ("left", "right"):
         tangent = hx.jvp(lambda x: linalg.polar(x, side)[0], (np.eye(2),), (dx,))[1]
         np.testing.assert_allclose(tangent, (dx - dx.T) / 2, atol=1e-13)
+
+
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_derivatives_of_a_positive_system_are_those_of_any_system(dtype, lower):
+    a, b, da, db = (matrix(shape, dtype, seed) for seed, shape in enumerate([(3, 3), (3, 2), (3, 3), (3, 2)]))
+    a, da = a @ a.conj().T + np.eye(3), da + da.conj().T  # of a Hermitian matrix, along one
+    solve = lambda assume: lambda a, b: linalg.solve(a, b, lower=lower, assume_a=assume)
+    once = lambda f: lambda a, b: hx.jvp(f, (a, b), (da, db))[1]
+    positive, general = solve("pos"), solve("gen")
+    for _ in range(3):
+        np.testing.assert_allclose(positive(a, b), general(a, b), rtol=1e-10, atol=1e-11)
+        positive, general = once(positive), once(general)
+    loss = lambda f: lambda a, b: hnp.sum(hnp.abs(f(a, b)) ** 2)
+    for found, expected in zip(*[hx.jit(hx.grad(loss(solve(word)), (0, 1)))(a, b) for word in ("pos", "gen")]):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-11)

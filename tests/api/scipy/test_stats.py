@@ -246,6 +246,26 @@ def test_statistics_of_samples(axis, dtype):
     assert stats.sem(x, 0, keepdims=True).shape == (1, 6)
 
 
+@pytest.mark.parametrize("bits", [False, True])
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float64"])
+def test_ranks_are_floats_and_counts_are_integers_of_the_default_size(dtype, bits):
+    x = np.array([3, 1, 3, 2], dtype)
+    with hx.enable_x64(bits):
+        for method in ("average", "min", "max", "dense", "ordinal"):
+            assert stats.rankdata(x, method).dtype == ("float64" if bits else "float32")
+        assert stats.mode(x).count.dtype == ("int64" if bits else "int32")
+
+
+@pytest.mark.parametrize(("name", "kinds", "parameters"), [
+    ("bernoulli", "pmf logpmf cdf", (0.3,)), ("geom", "pmf logpmf", (0.3,)), ("nbinom", "pmf logpmf", (4, 0.3)),
+    ("poisson", "cdf", (2.0,)), ("betabinom", "pmf", (4, 1.0, 2.0)), ("beta", "pdf cdf", (2.0, 3.0)),
+])  # fmt: skip
+def test_arrays_of_integers_among_python_numbers_give_strong_types(name, kinds, parameters):
+    for kind in kinds.split():
+        f = getattr(getattr(stats, name), kind)
+        assert not f(np.array([0, 1]), *parameters).weak_type and f(1, *parameters).weak_type
+
+
 def test_statistics_of_nothing_and_of_other_policies():
     assert np.isnan(stats.mode(np.zeros((0, 2))).mode).all() and stats.mode(np.zeros((0, 2))).count.tolist() == [0, 0]
     assert stats.rankdata(np.zeros(0)).shape == (0,)

@@ -231,3 +231,26 @@ def test_zeta_of_large_exponents_is_its_first_term(dtype, way):
     got = np.asarray(WAYS[way](lax.zeta)(s, q))
     rtol = 4e3 * np.finfo(dtype).eps  # of a power with such exponents
     np.testing.assert_allclose(got, wanted, rtol=rtol, atol=np.finfo(dtype).tiny)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_derivatives_of_zeta_by_the_exponent(dtype, way):
+    exponents, bases = (1.0 + 2.0**-20, 1.25, 2.5, 7.0, 40.0), (2.0**-6, 0.5, 1.0, 2.5, 30.0, 2.0**15)
+    s, q = (v.ravel().astype(dtype) for v in np.meshgrid(exponents, bases))
+    slope = WAYS[way](hx.vmap(hx.grad(lax.zeta)))
+    with mp.workdps(40), np.errstate(over="ignore", under="ignore"):
+        wanted = np.array([float(mp.zeta(mp.mpf(float(a)), mp.mpf(float(b)), 1)) for a, b in zip(s, q)]).astype(dtype)
+    np.testing.assert_allclose(slope(s, q), wanted, rtol=20 * np.finfo(dtype).eps, atol=np.finfo(dtype).tiny)
+    ends = np.array([[1, 2], [np.inf, 1], [np.inf, 0.5], [2, np.inf], [1e4, 2], [0.5, 1], [2, -1.5], [2, 0]], dtype)
+    expected = [-np.inf, 0, np.inf, 0, 0, np.nan, np.nan, np.nan]
+    np.testing.assert_array_equal(slope(*ends.T), np.array(expected, dtype))
+
+
+def test_second_derivatives_of_zeta_by_the_exponent():
+    s, q = np.array(2.5), np.array(1.5)
+    with mp.workdps(30):
+        twice, mixed = mp.zeta(2.5, 1.5, 2), -mp.zeta(3.5, 1.5) - mp.mpf(2.5) * mp.zeta(3.5, 1.5, 1)
+    np.testing.assert_allclose(hx.grad(hx.grad(lax.zeta))(s, q), float(twice), rtol=1e-14)
+    for first, second in ((0, 1), (1, 0)):
+        np.testing.assert_allclose(hx.grad(hx.grad(lax.zeta, first), second)(s, q), float(mixed), rtol=1e-14)

@@ -47,3 +47,16 @@ def test_the_hint_at_vmap_does_not_ask_for_what_is_declared():
     with pytest.raises(hx.errors.CannotCross) as caught:
         hx.vmap(lambda x: hx.perform(Note(), x))(hnp.arange(3.0))
     assert caught.value.hint == "handle it inside: vmap(hx.handle(h)(f))."
+
+
+def test_what_is_no_array_passes_where_it_is_not_mapped():
+    x = np.arange(6.0, dtype="float32").reshape(2, 3)
+    apply = hx.vmap(lambda x, how: how["f"](x) * how["by"] + len(how["name"]), (0, None))
+    how = {"f": hnp.sum, "by": 2.0, "name": "abc"}
+    np.testing.assert_array_equal(apply(x, how), 2 * x.sum(1) + 3)
+    np.testing.assert_array_equal(hx.jit(hx.grad(lambda x: apply(x, how).sum()))(x), np.full((2, 3), 2.0))
+    rows = hx.Ragged(np.arange(3.0, dtype="float32"), np.array([1, 2]))
+    np.testing.assert_array_equal(hx.vmap(lambda row, f: f(row), (hx.ragged_axis, None))(rows, hnp.sum), [0.0, 3.0])
+    for axes in (0, (None, None)):  # a function has no lanes, and says not how many there are
+        with pytest.raises(errors.HandlaxError, match=r"got function|must be mapped"):
+            hx.vmap(lambda x, f: f(x), axes)(x, hnp.sum)
