@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ..effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
@@ -204,7 +205,7 @@ def _by_singular_vectors(cov: Any) -> Any:
 
 
 # method -> an l with l l^T == cov
-FACTORS = {"cholesky": cholesky, "eigh": _by_eigenvectors, "svd": _by_singular_vectors}
+FACTORS: dict[str, Callable[[Any], Any]] = {"cholesky": cholesky, "eigh": _by_eigenvectors, "svd": _by_singular_vectors}
 
 
 def multivariate_normal(
