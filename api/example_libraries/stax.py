@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import lax, nn, random
+from .. import lax, random
 from ..effects.base.errors import BadArgument, BadCall
 from ..effects.types.array_type import Shape
+from ..nn import elu, gelu, leaky_relu, log_softmax, relu, selu, sigmoid, softmax, softplus
 from ..nn.initializers import glorot_normal, normal, ones, zeros
 from ..numpy.arrays.index_arrays import where
 from ..numpy.arrays.joining_splitting import concatenate
@@ -26,6 +27,7 @@ from ..numpy.mathematics.elementary_functions import exp, sqrt, tanh
 from ..numpy.statistics.averages import mean, var
 
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
+glorot, randn, logsoftmax = glorot_normal, normal, log_softmax
 _GLOROT, _NORMAL, _SMALL = glorot_normal(), normal(), normal(1e-6)
 
 
@@ -182,10 +184,10 @@ def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
     return _same_shape, lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs)
 
 
-Tanh, Exp, Relu = elementwise(tanh), elementwise(exp), elementwise(nn.relu)
-LogSoftmax, Softmax = elementwise(nn.log_softmax, axis=-1), elementwise(nn.softmax, axis=-1)
-Softplus, Sigmoid, Elu = elementwise(nn.softplus), elementwise(nn.sigmoid), elementwise(nn.elu)
-LeakyRelu, Selu, Gelu = elementwise(nn.leaky_relu), elementwise(nn.selu), elementwise(nn.gelu)
+Tanh, Exp, Relu = elementwise(tanh), elementwise(exp), elementwise(relu)
+LogSoftmax, Softmax = elementwise(log_softmax, axis=-1), elementwise(softmax, axis=-1)
+Softplus, Sigmoid, Elu = elementwise(softplus), elementwise(sigmoid), elementwise(elu)
+LeakyRelu, Selu, Gelu = elementwise(leaky_relu), elementwise(selu), elementwise(gelu)
 
 
 def _pooling(reducer: Any, init_val: float, average: bool = False) -> Callable[..., Layer]:

@@ -9,12 +9,26 @@ from typing import Any
 from ..effects.base.errors import BadCall, ShapeMismatch, TreeMismatch, need_function
 from ..effects.base.stack import STACK, installed
 from ..effects.core.arrays import as_array
-from ..effects.operations.elementwise.arithmetic import like, mul
+from ..effects.operations.elementwise.arithmetic import add, like, mul
 from ..effects.operations.elementwise.conversion import convert
+from ..effects.operations.elementwise.transcendental import exp
+from ..effects.operations.special.special_functions import lgamma
 from ..effects.trees import pytrees
+from ..effects.types.dtypes import result_type
 from ..interpreters.differentiation.taylor import Jet
 
-__all__ = ["jet"]
+__all__ = ["fact", "jet"]
+
+
+def fact(n: Any) -> Any:
+    """The factorial of a number, as a float: ``exp(lgamma(n + 1))``.
+
+    >>> round(float(fact(4)), 4)
+    24.0
+    """
+    n = as_array(n)
+    n = convert(n, result_type(n, float))
+    return exp(lgamma(add(n, like(n, 1.0))))
 
 
 def _term(x: Any, term: Any, k: int, scaled: bool) -> Any:

@@ -38,7 +38,7 @@ def _largest(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _below(x: Any, top: Any) -> Any:
-    return sub(x, shapes.broadcast(top, x.type.shape))
+    return sub(x, shapes.broadcast(convert(top, x.type.dtype, x.type.weak), x.type.shape))
 
 
 def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
@@ -89,7 +89,7 @@ def logsumexp(
     """
     x = inexact(a)
     if b is not None:
-        x, weights = inexact_together("logsumexp", x, b)
+        x, weights = inexact_together("logsumexp", x, inexact(b))
         x = choose(ne(weights, like(weights, 0)), x, like(x, -float("inf")))
         weights = shapes.broadcast(weights, x.type.shape)
     if where is not None:

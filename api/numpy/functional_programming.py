@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.base.errors import BadArgument, BadCall, ShapeMismatch
 from ..effects.base.tracebacks import boundary, unnamed_boundary
 from ..effects.base.wrapping import name_of, wraps
 from ..effects.core.arrays import as_array
@@ -49,23 +49,31 @@ def vectorize(
 ) -> Callable[..., Any]:
     """``pyfunc``, a function of scalars or of the core dimensions in ``signature``, mapped over all leading dimensions.
 
-    Leading dimensions broadcast. Arguments in ``excluded``, by position or name, are passed as they are.
+    Leading dimensions broadcast. Arguments in ``excluded``, by position or name, are passed as they are, and so is None
+    where the signature has no core dimensions.
 
-    Raises: ShapeMismatch: core dimensions disagree. Source: NumPy, ``vectorize``.
+    Raises: ShapeMismatch: core dimensions disagree. BadCall: operands or results are not as many as in the signature.
+
+    Source: NumPy, ``vectorize``.
 
     >>> from handlax.numpy import dot, ones
     >>> vectorize(dot, signature="(n),(n)->()")(ones((4, 3)), ones(3)).shape
     (4,)
     """
     takes, gives = _parsed(signature) if signature is not None else (None, None)
-    left_out = frozenset(excluded)
+    left_out = _excluded(excluded)
 
     @wraps(pyfunc)
     @unnamed_boundary
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         fixed = {k: kwargs[k] for k in kwargs if k in left_out}
         named = [k for k in kwargs if k not in left_out]
-        given = [i for i in range(len(args)) if i not in left_out]
+        places = [i for i in range(len(args)) if i not in left_out]
+        core = [()] * (len(places) + len(named)) if takes is None else takes
+        if len(core) != len(places) + len(named):
+            raise BadCall(f"vectorize: {signature} takes {len(core)} operands, got {len(places) + len(named)}.")
+        given = [i for i, dims in zip(places, core) if args[i] is not None or dims]
+        core = [dims for i, dims in zip(places, core) if i in given] + [*core[len(places) :]]
         operands = [array_of(args[i]) for i in given] + [array_of(kwargs[k]) for k in named]
 
         def single(*xs: Any) -> Any:
@@ -74,12 +82,19 @@ def vectorize(
                 filled[i] = x
             return pyfunc(*filled, **fixed, **dict(zip(named, xs[len(given) :])))
 
-        core = [()] * len(operands) if takes is None else takes
-        if len(core) != len(operands):
-            raise BadArgument(f"vectorize: {signature} takes {len(core)} operands, got {len(operands)}.")
         return _mapped(single, operands, core, gives)
 
     return wrapped
+
+
+def _excluded(excluded: Any) -> frozenset[int | str]:
+    """The arguments that are not mapped. Raises BadCall, BadArgument: one is no position and no name."""
+    found = frozenset(excluded)
+    if not all(isinstance(item, (int, str)) for item in found):
+        raise BadCall(f"vectorize: excluded must have positions and names of arguments, got {set(found)}.")
+    if any(isinstance(item, int) and item < 0 for item in found):
+        raise BadArgument(f"vectorize: positions in excluded must not be negative, got {set(found)}.")
+    return found
 
 
 def _mapped(f: Callable[..., Any], operands: Sequence[Any], core: Sequence[Dims], gives: list[Dims] | None) -> Any:
@@ -118,9 +133,7 @@ def _checked(f: Callable[..., Any], gives: list[Dims], sizes: dict[str, int]) ->
         out = f(*xs)
         results = list(out) if isinstance(out, (tuple, list)) else [out]
         if len(results) != len(gives):
-            raise BadArgument(
-                f"vectorize: the signature names {len(gives)} results, the function gives {len(results)}."
-            )
+            raise BadCall(f"vectorize: the signature names {len(gives)} results, the function gives {len(results)}.")
         known = dict(sizes)
         for y, dims in zip(map(array_of, results), gives):
             shape = y.type.shape

@@ -96,9 +96,9 @@ def polyfit(
         left = left * expand_dims(weights, 1)
         right = right * (weights if y.ndim == 1 else expand_dims(weights, 1))
     scale = sqrt(_sum(mul(left, left), 0))
-    left = left / scale
+    left = left / expand_dims(scale, 0)
     c, residuals, rank, singular = linalg.lstsq(left, right, rcond)
-    c = transpose(transpose(c) / scale)
+    c = c / (scale if c.ndim == 1 else expand_dims(scale, 1))
     if full:
         return c, residuals, rank, singular, asarray(rcond)
     if not cov:
@@ -109,4 +109,5 @@ def polyfit(
         return c, spread
     if x.size <= order:
         raise BadArgument(f"polyfit: a covariance needs more than {order} points, got {x.size}.")
-    return c, spread * (residuals / (x.size - order))
+    scatter = residuals / (x.size - order)
+    return c, spread * scatter.reshape(*(1,) * (spread.ndim - scatter.ndim), *scatter.shape)

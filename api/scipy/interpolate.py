@@ -120,6 +120,6 @@ class RegularGridInterpolator:
         return total
 
     def _nearest(self, places: Any) -> Any:
-        index = [hnp.minimum(before + (distance > 0.5), axis.shape[0] - 1)
+        index = [hnp.minimum(hnp.where(distance > 0.5, before + 1, before), axis.shape[0] - 1)
                  for (before, distance, _), axis in zip(places, self.grid)]  # fmt: skip
         return self.values[tuple(index)]

@@ -181,8 +181,7 @@ def _signals(name: str, x: Any, y: Any, axis: Any) -> tuple[int, Any, Any]:
     axis = canonical_axis(axis, x.ndim, name)
     if y is None:
         return axis, move_axis(x, axis, x.ndim - 1), None
-    x, y = promote(x, y)
-    x, y = inexact(x), inexact(y)
+    x, y = promote(x, inexact(y))
     if x.ndim != y.ndim:
         raise ShapeMismatch(f"{name}: the signals must have one rank, got {x.type} and {y.type}.")
     x, y = [move_axis(v, axis, v.ndim - 1) for v in (x, y)]

@@ -199,7 +199,9 @@ def _cotangents(op: Any, ct: Any, operands: list[Any], linear: list[bool]) -> li
         if op.joint_transpose:
             return rule(op, ct, *operands, wrt=tuple(linear))
         return [rule(op, ct, *operands, wrt=i) if yes else None for i, yes in enumerate(linear)]
-    except NotAnArray as error:  # the rule reads the value of a linear operand
+    except (NotAnArray, AttributeError) as error:  # the rule reads the value of a linear operand, which is its type
+        if isinstance(error, AttributeError) and not isinstance(error.obj, ArrayType):
+            raise
         raise NotDifferentiable(
             f"{op.name}: the function must be linear, and this operation is not, "
             "in those operands that depend on its argument.",

@@ -269,3 +269,10 @@ def test_the_numbers_of_a_file_and_of_an_iterable_are_numpys(tmp_path):
     assert hnp.fromfile(file, sep=",").tolist() == [1.5, 2.5]
     found = hx.jit(lambda x: x + hnp.fromiter(range(3), "float32"))(np.float32(1))
     assert found.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("k", [2**31 - 1, 2**31, -(2**31), 2**70])
+def test_diagonals_far_beyond_a_matrix(k):
+    x = np.ones((2, 3), np.float32)
+    assert not hnp.eye(2, 3, k).any() and hnp.tri(2, 3, k).all() == (k > 0)
+    assert hnp.tril(x, k).all() == (k > 0) and hnp.triu(x, k).all() == (k < 0)

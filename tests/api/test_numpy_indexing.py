@@ -486,3 +486,10 @@ def test_nothing_is_written_to_an_empty_axis_nor_read_from_it():
         assert np.array_equal(run(hx.grad(written))(hnp.ones(3)), [0, 0, 0])
         read = run(lambda x, i: x.at[i].get(mode="fill", fill_value=2.0))
         assert np.array_equal(read(hnp.zeros((0, 3)), np.array([1])), [[2, 2, 2]])
+
+
+def test_a_condition_that_holds_beyond_the_array_is_refused():
+    x = hnp.array([1, 2])
+    assert hnp.compress(np.array([1, 0, 0]), x).tolist() == [1]
+    with pytest.raises(ValueError, match="must not hold beyond"):
+        hnp.compress(np.array([1, 0, 1]), x)

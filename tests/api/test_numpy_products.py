@@ -113,3 +113,14 @@ def test_a_function_of_rows_is_mapped_over_what_broadcasts(rng):
     with pytest.raises(hx.errors.ShapeMismatch, match="'k'"):
         hnp.vectorize(hnp.dot, signature="(n,k),(k)->(n)")(a, v[:, :2])
     close(hnp.apply_along_axis(hnp.sort, 1, a[:, 0]), np.sort(a[:, 0], 1))
+
+
+def test_vectorize_leaves_none_and_excluded_arguments_alone():
+    f = hnp.vectorize(lambda x, y: x if y is None else x + y)
+    assert f(np.arange(3), None).tolist() == [0, 1, 2] and f(np.arange(3), np.arange(3)).tolist() == [0, 2, 4]
+    with pytest.raises(TypeError, match="takes 2 operands, got 1"):
+        hnp.vectorize(hnp.dot, signature="(n),(n)->()")(np.ones(3))
+    with pytest.raises(TypeError, match="positions and names"):
+        hnp.vectorize(f, excluded={1.5})
+    with pytest.raises(ValueError, match="not be negative"):
+        hnp.vectorize(f, excluded={-1})

@@ -233,3 +233,10 @@ def test_counts_of_the_distinct_values_that_a_size_keeps(x, size):
     f = lambda x: hnp.unique(x, return_counts=True, axis=axis, size=size)[1]
     assert np.array_equal(f(hnp.array(x)), expected)
     assert np.array_equal(hx.jit(f)(hnp.array(x)), expected)
+
+
+def test_indices_of_the_padding_are_the_size_of_the_array():
+    a, b = np.array([3, 1, 2, 5]), np.array([2, 5, 7])
+    values, i, j = hnp.intersect1d(a, b, return_indices=True, size=4, fill_value=-1)
+    assert (values.tolist(), i.tolist(), j.tolist()) == ([2, 5, -1, -1], [2, 3, 4, 4], [0, 1, 3, 3])
+    assert hnp.intersect1d(a, b, return_indices=True, size=1)[1].tolist() == [2]

@@ -284,3 +284,15 @@ def test_one_numpy_array_in_place_of_a_sequence_keeps_its_dtype(name, x):
     joined = getattr(hnp, name)(x)
     assert joined.dtype == x.dtype and not joined.weak_type
     np.testing.assert_array_equal(joined, getattr(np, name)(x))
+
+
+def test_axes_that_are_no_permutation_are_refused():
+    x = hnp.zeros((2, 3))
+    for axes in ((0,), (1, 1), 0):
+        with pytest.raises(ValueError, match="no permutation"):
+            hnp.transpose(x, axes)
+
+
+def test_a_shape_of_other_things_than_integers_is_a_type_error():
+    with pytest.raises(TypeError, match="sequence of integers"):
+        hnp.zeros((2.5, 3))

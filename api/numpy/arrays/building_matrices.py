@@ -32,6 +32,8 @@ _INDEX = np.dtype("int32")
 
 def _compared(compare: Callable[..., Any], shape: tuple[int, ...], k: Any) -> Any:
     """``compare(i + k, j)`` for every index ``i, j`` of a matrix."""
+    if k.__class__ is int and shape[0].__class__ is shape[1].__class__ is int:
+        k = max(-shape[0], min(k, shape[1]))  # diagonals beyond are alike, and ``i + k`` does not overflow
     rows, columns = broadcasted_iota(_INDEX, shape, 0), broadcasted_iota(_INDEX, shape, 1)
     return compare(rows if k.__class__ is int and not k else rows + k, columns)
 

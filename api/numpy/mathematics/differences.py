@@ -115,7 +115,7 @@ def _slope(x: Any, axis: int, span: Any) -> Any:
     def part(start: int, stop: int | None) -> Any:
         return slice_in_dim(x, start, stop, axis=axis)
 
-    x, h = promote(x, span)
+    x, h = promote(x, inexact(span))
     first, last = sub(part(1, 2), part(0, 1)), sub(part(-1, None), part(-2, -1))
     if not h.type.shape:
         middle = div(sub(part(2, None), part(0, -2)), mul(h, like(h, 2)))
@@ -157,11 +157,12 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     if x is None:
         width = dx
     else:
-        width = array_of(x)
+        width = inexact(x)
         width = diff(width) if width.ndim == 1 else diff(width, axis=axis)
     samples = shapes.move_axis(samples, axis, len(samples.type.shape) - 1)
-    if x is not None and width.ndim > 1:
-        width = shapes.move_axis(width, axis, width.ndim - 1)
+    if x is not None:
+        width = shapes.move_axis(width, axis, width.ndim - 1) if width.ndim > 1 else width
+        width = shapes.reshape(width, (*(1,) * (samples.ndim - width.ndim), *width.type.shape))
     size = samples.type.shape[-1]
     later, before = (smaller(1, size), size), (0, positive(size - 1))
     pairs = add(slice_in_dim(samples, *later, axis=-1), slice_in_dim(samples, *before, axis=-1))

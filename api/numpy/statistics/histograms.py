@@ -139,7 +139,7 @@ def histogram(
     count = edges.type.shape[0]
     counts = slice_in_dim(_counted(_places(x, edges), w, count, w.type.dtype), 1, count)
     if density:
-        widths, counts = inexact_together("histogram", diff(edges), counts)
+        widths, counts = inexact_together("histogram", diff(edges), inexact(counts))
         counts = div(counts, mul(widths, shapes.broadcast(reductions.sum(counts), widths.type.shape)))
     return counts, edges
 

@@ -23,7 +23,7 @@ from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.types import dtypes
 from ...effects.types.dtypes import default_int
 from ..arrays.argument_conversion import array_of, like
-from ..arrays.index_arrays import flatnonzero, known
+from ..arrays.index_arrays import flatnonzero, known, where
 from ..arrays.indexing_operations import take
 from ..mathematics import reductions
 from .sorting_searching import argsort, isin, lexsort, searchsorted
@@ -253,6 +253,8 @@ def intersect1d(
 ) -> Any:  # fmt: skip
     """The distinct elements of both, sorted; with ``return_indices`` also the first index of each in either array.
 
+    ``size`` pads the elements with ``fill_value``, and the indices with the size of the array.
+
     >>> from handlax.numpy import array
     >>> intersect1d(array([3, 1, 1]), array([1, 2, 3]))
     Array([1, 3], dtype=int32)
@@ -263,7 +265,11 @@ def intersect1d(
     found = _chosen("intersect1d", a, mask, size, fill_value)
     if not return_indices:
         return found
-    return found, *[_first_places(z, found) for z in (x, y)]
+    places = [_first_places(z, found) for z in (x, y)]
+    if size is not None:
+        missing = ge(iota(default_int(), size), shapes.broadcast(reductions.sum(mask, dtype=default_int()), (size,)))
+        places = [where(missing, z.size, i) for z, i in zip((x, y), places)]
+    return found, *places
 
 
 def _first_places(x: Any, values: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ... import numpy as hnp
 from ...effects.base.errors import ShapeMismatch
+from ...numpy.arrays.argument_conversion import inexact
 
 __all__ = ["vq"]
 
@@ -21,8 +22,8 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     >>> vq([[0.0, 1.0], [5.0, 5.0]], [[0.0, 0.0], [5.0, 4.0]])[0].tolist()
     [0, 1]
     """
-    x, book = hnp.asarray(obs), hnp.asarray(code_book)
-    dtype = hnp.result_type(x, book, float)
+    x, book = inexact(hnp.asarray(obs)), inexact(hnp.asarray(code_book))
+    dtype = hnp.result_type(x, book)
     x, book = x.astype(dtype), book.astype(dtype)
     if x.ndim != book.ndim or x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[1] != book.shape[1]):
         raise ShapeMismatch(f"vq: two matrices with equal rows, or vectors, are needed, got {x.type}, {book.type}.")

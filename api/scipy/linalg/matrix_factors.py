@@ -82,8 +82,9 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
     m, n = x.shape[-2:]
     k = min(m, n)
     factors, _, order = _lu(x)
-    p = convert(hnp.arange(m, dtype="int32")[:, None] == order[..., None, :], dtypes.to_real(x.dtype))
-    l = hnp.tril(resized(factors, m, k), -1) + hnp.eye(m, k, dtype=x.dtype)
+    rows = hnp.arange(m, dtype="int32").reshape(*(1,) * (order.ndim - 1), m, 1)
+    p = convert(rows == order[..., None, :], dtypes.to_real(x.dtype))
+    l = hnp.tril(resized(factors, m, k), -1) + hnp.eye(m, k, dtype=x.dtype).reshape(*(1,) * (x.ndim - 2), m, k)
     u = hnp.triu(resized(factors, k, n))
     return (product(p.astype(x.dtype), l), u) if permute_l else (p, l, u)
 

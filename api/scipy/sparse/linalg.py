@@ -19,6 +19,7 @@ from ...effects.trees.pytrees import flatten, tree_map
 from ...effects.types.dtypes import is_complex
 from ...interpreters.custom.implicit import custom_linear_solve
 from ...lax.linalg import triangular_solve
+from ...numpy.arrays.argument_conversion import inexact
 from ...numpy.dtype_routines import finfo
 
 __all__ = ["bicgstab", "cg", "gmres"]
@@ -52,7 +53,7 @@ def _check(name: str, b: Any, x0: Any) -> None:
 
 def _solved(name: str, solver: Solver, a: Any, b: Any, x0: Any, maxiter: Any, m: Any, symmetric: bool) -> Any:
     """The solution by ``solver(product, b, x0, maxiter, preconditioner)``, differentiated implicitly."""
-    b = tree_map(lambda v: hnp.asarray(v).astype(hnp.result_type(v, float)), b)
+    b = tree_map(lambda v: inexact(hnp.asarray(v)), b)
     if x0 is None:
         x0 = tree_map(hnp.zeros_like, b)
     _check(name, b, x0)
@@ -153,7 +154,7 @@ def _rotated(k: Any, state: Any) -> Any:
     """A Givens rotation of the rows k and k + 1 that makes the element below the diagonal 0."""
     h, rhs = state
     a, b = h[k, k], h[k + 1, k]
-    r = hnp.sqrt(hnp.real(a * a.conj() + b * b.conj()))
+    r = hnp.sqrt(hnp.real(a * a.conj() + b * b.conj())).astype(a.dtype)
     c, s = hnp.where(r == 0, 1, _over(a.conj(), r)), _over(b, r)
 
     def rotate(m: Any) -> Any:
@@ -178,8 +179,8 @@ def _arnoldi(a: Product, start: Any, size: int) -> tuple[Any, Any]:
             w, column = w - parts @ rows, column + parts
         norm = hnp.sqrt(_square(w))
         gone = norm <= before * float(finfo(norm.dtype).eps)
-        norm = hnp.where(gone, 0, norm)
-        return rows.at[k + 1].set(_over(w, norm.astype(w.dtype))), h.at[:, k].set(column.at[k + 1].set(norm))
+        norm = hnp.where(gone, 0, norm).astype(w.dtype)
+        return rows.at[k + 1].set(_over(w, norm)), h.at[:, k].set(column.at[k + 1].set(norm))
 
     return fori_loop(0, size, extend, (rows, h))
 
@@ -208,7 +209,7 @@ def _gmres(restart: int, tol: Any, atol: Any, a: Product, b: Any, x0: Any, maxit
         h, rhs = fori_loop(0, size, _rotated, (h, rhs))
         upper, rhs = h[:size], rhs[:size]
         none = hnp.diagonal(upper) == 0
-        upper = hnp.where(hnp.eye(size, dtype=bool) & none, 1, upper)
+        upper = hnp.where(hnp.diag(none), 1, upper)
         y = triangular_solve(upper, hnp.where(none, 0, rhs)[:, None], left_side=True, lower=False)[:, 0]
         x = x + y @ rows[:size]
         return x, residual(x), k + 1

@@ -49,7 +49,7 @@ def _product(p: Any, q: Any) -> Any:
 
 def _elementary(axis: str, angle: Any) -> Any:
     """The rotation about a coordinate axis."""
-    unit = hnp.eye(3, dtype=angle.dtype)["xyz".index(axis.lower())]
+    unit = hnp.eye(3, dtype=angle.dtype)["xyz".index(axis.lower())].reshape(*(1,) * angle.ndim, 3)
     half = angle[..., None] / 2
     return hnp.concatenate([hnp.sin(half) * unit, hnp.cos(half)], -1)
 
@@ -163,7 +163,7 @@ class Rotation:
 
     def inv(self) -> Rotation:
         """The rotation back."""
-        return Rotation(self.quat * hnp.array([-1, -1, -1, 1], self.quat.dtype))
+        return Rotation(self.quat.at[..., :3].multiply(-1))
 
     def apply(self, vectors: Any, inverse: bool = False) -> Any:
         """The rotated vectors ``f[3]`` or ``f[n, 3]``, by one rotation or by one for each."""

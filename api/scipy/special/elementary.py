@@ -22,7 +22,12 @@ def _at_zero(x: Any, y: Any, z: Any) -> Any:
     return hnp.where((x == 0) & ~hnp.isnan(y), 0, z)
 
 
-@analytic(lambda z, x, y: hnp.log(y), lambda z, x, y: _at_zero(x, y, x / y), complex=True)
+def _share(x: Any, y: Any) -> Any:
+    """``x / y``, and 0 where both are; elsewhere the derivative by ``x`` is ``1 / y``, at 0 too."""
+    return x / hnp.where((x == 0) & (y == 0), 1, y)
+
+
+@analytic(lambda z, x, y: hnp.log(y), lambda z, x, y: _share(x, y), complex=True)
 def xlogy(x: Any, y: Any) -> Any:
     """``x * log(y)``, and 0 where ``x`` is 0 and ``y`` a number.
 
@@ -32,7 +37,7 @@ def xlogy(x: Any, y: Any) -> Any:
     return _at_zero(x, y, x * hnp.log(y))
 
 
-@analytic(lambda z, x, y: hnp.log1p(y), lambda z, x, y: _at_zero(x, y, x / (1 + y)), complex=True)
+@analytic(lambda z, x, y: hnp.log1p(y), lambda z, x, y: _share(x, 1 + y), complex=True)
 def xlog1py(x: Any, y: Any) -> Any:
     """``x * log(1 + y)``, and 0 where ``x`` is 0 and ``y`` a number.
 

@@ -13,7 +13,7 @@ from ...effects.base.errors import BadArgument, BadCall
 from ...effects.operations.elementwise import transcendental
 from ...effects.operations.foundations.half_precision import scipy_special
 from ...effects.operations.special.chebyshev_series import chebyshev
-from ...effects.types.dtypes import is_complex
+from ...effects.types.dtypes import is_complex, to_complex
 from ...numpy.arrays.argument_conversion import inexact
 from .formulas import analytic, floats
 
@@ -270,7 +270,7 @@ def wofz(z: Any) -> Any:
     Array(1.+0.j, dtype=complex64)
     """
     z = inexact(z)
-    return _wofz(hnp.asarray(z, hnp.result_type(z, hnp.complex64)))
+    return _wofz(hnp.asarray(z, to_complex(z.type.dtype)))
 
 
 @cached("Gauss-Legendre nodes", 1)

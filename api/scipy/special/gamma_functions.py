@@ -140,13 +140,16 @@ def _gamma(x: Any) -> Any:
 
 
 def gamma(x: Any) -> Any:
-    """The gamma function of real and complex numbers: NaN at negative integers, infinite at 0 with the zero's sign.
+    """The gamma function: NaN at negative integers; at 0 infinite with the zero's sign, NaN if it is complex.
 
     >>> gamma(5.0)
     Array(24., dtype=float32, weak_type=True)
     """
     x = inexact(x)
-    return hnp.exp(_loggamma(x)) if is_complex(x.type.dtype) else _gamma(x)
+    if not is_complex(x.type.dtype):
+        return _gamma(x)
+    pole = (x.imag == 0) & (x.real <= 0) & (x.real == hnp.floor(x.real))
+    return hnp.where(pole, complex(math.nan, math.nan), hnp.exp(_loggamma(x)))
 
 
 @free_promotion

@@ -131,7 +131,7 @@ def _legendre(n: Any, m: Any, theta: Any, n_max: int) -> Any:
 
     P_m^m is a product of sines; a P_(l+1) = cos theta P_l - b P_(l-1). Source: NIST Handbook 14.10.3, normalised.
     """
-    x, sine = hnp.cos(theta), hnp.sin(theta)
+    x, sine = hnp.cos(theta), hnp.abs(hnp.sin(theta))  # the root of 1 - x^2
     first = hnp.full_like(x, math.sqrt(0.25 / math.pi))
 
     def raise_order(k: Any, p: Any) -> Any:

@@ -10,6 +10,7 @@ from ...effects.base.errors import BadArgument
 from ...effects.operations.foundations.shapes import canonical_axis
 from ...effects.types.dtypes import default_float, default_int, is_floating
 from ...interpreters.transformations.vmap import vmap
+from ...numpy.arrays.argument_conversion import inexact
 from ..special.formulas import free_promotion
 
 __all__ = ["mode", "rankdata", "sem"]
@@ -51,7 +52,7 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: 
         axis = canonical_axis(axis, rank, "mode")
         shape = tuple([1 if d == axis else n for d, n in enumerate(a.shape) if keepdims or d != axis])
     if not a.shape[axis]:
-        dtype = hnp.promote_types(hnp.result_type(a, float), default_float())
+        dtype = hnp.promote_types(inexact(a).dtype, default_float())
         return ModeResult(hnp.full(shape, math.nan, dtype), hnp.zeros(shape, dtype))
     rows = hnp.moveaxis(a, axis, -1).reshape(-1, a.shape[axis])
     values, counts = vmap(_row_mode)(rows)
@@ -91,7 +92,7 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_po
     a = hnp.asarray(a)
     if axis is None:
         a, axis = a.reshape(-1), 0
-    dtype = hnp.promote_types(hnp.result_type(a, float), default_float())
+    dtype = hnp.promote_types(inexact(a).dtype, default_float())
     if not a.size:
         return hnp.zeros(a.shape, dtype)
     rows = hnp.moveaxis(a, axis, -1)
@@ -113,11 +114,10 @@ def sem(
     """
     a = hnp.asarray(a)
     a = a.astype(hnp.result_type(a, float))
-    if axis is None:
-        a, axis = a.reshape(-1), 0
+    size = a.size if axis is None else a.shape[axis]
     if nan_policy == "omit":
         count = hnp.sum(~hnp.isnan(a), axis, keepdims=keepdims)
         return hnp.nanstd(a, axis, ddof=ddof, keepdims=keepdims) / hnp.sqrt(count.astype(a.dtype))
     if nan_policy != "propagate":
         raise BadArgument(f'sem: nan_policy must be "propagate" or "omit", got {nan_policy!r}.')
-    return hnp.std(a, axis, ddof=ddof, keepdims=keepdims) / math.sqrt(a.shape[axis])
+    return hnp.std(a, axis, ddof=ddof, keepdims=keepdims) / math.sqrt(size)

@@ -66,3 +66,8 @@ def test_dropout_draws():
 def test_parallel_layers_have_an_input_each():
     with pytest.raises(BadArgument, match="each of 2 layers"):
         stax.parallel(stax.Relu, stax.Relu)[0](KEY, [(-1, 3)])
+
+
+def test_initializers_and_activations_are_there_under_the_names_of_jax():
+    assert stax.glorot is hx.nn.initializers.glorot_normal and stax.randn is hx.nn.initializers.normal
+    assert stax.logsoftmax is hx.nn.log_softmax and stax.relu is hx.nn.relu

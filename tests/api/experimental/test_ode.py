@@ -84,3 +84,9 @@ def test_too_many_steps_are_not_silent():
 def test_times_that_are_no_vector_are_refused():
     with pytest.raises(errors.ShapeMismatch, match="t must be a vector"):
         odeint(lambda y, t: y, 1.0, 1.0)
+
+
+def test_forward_mode_is_refused_as_the_steps_depend_on_the_tangent():
+    f = lambda k: odeint(lambda x, t: k * x, 1.0, hnp.linspace(0.0, 1.0, 4)).sum()
+    with pytest.raises(hx.errors.NotDifferentiable, match="not linear"):
+        hx.jacfwd(f)(3.0)

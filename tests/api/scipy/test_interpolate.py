@@ -53,3 +53,9 @@ def test_grids_are_read_while_functions_are_traced(method, points):
 def test_mistakes_are_named(arguments, words):
     with pytest.raises(errors.HandlaxError, match=words):
         RegularGridInterpolator(**{"points": [[0.0, 1.0, 2.0]], "values": np.zeros(3), **arguments})
+
+
+def test_a_grid_that_is_not_known_is_taken_as_increasing():
+    f = lambda p, v, x: RegularGridInterpolator((p,), v)(x)
+    p, v, x = np.array([0.0, 1.0, 3.0]), np.array([0.0, 1.0, 5.0]), np.array([[0.5], [2.0]])
+    np.testing.assert_allclose(hx.jit(f)(p, v, x), f(p, v, x))

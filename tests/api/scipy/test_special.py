@@ -318,3 +318,22 @@ def test_an_order_has_no_derivative_and_complex_numbers_are_refused_by_name():
         hx.grad(special.expn)(2.0, 1.0)
     with pytest.raises(errors.DTypeMismatch, match="dawsn: the arguments must be real"):
         special.dawsn(1j)
+
+
+def test_spherical_harmonics_are_those_of_scipy_for_angles_beyond_the_sphere():
+    n, m = np.arange(25) % 5, np.arange(25) // 5 - 2
+    n = np.maximum(n, abs(m))
+    theta, phi = np.linspace(-4, 7, 25), np.linspace(-4, 5, 25)
+    expected = scipy_special.sph_harm_y(n, m, theta, phi)
+    np.testing.assert_allclose(special.sph_harm_y(n, m, theta, phi, n_max=4), expected, 1e-12, 1e-14)
+
+
+@pytest.mark.parametrize(("f", "slope"), [(special.xlogy, 1 / 3), (special.xlog1py, 1 / 4)])
+def test_mixed_derivatives_of_logarithms_at_zero(f, slope):
+    assert np.allclose(hx.hessian(lambda v: f(v[0], v[1]))(hnp.array([0.0, 3.0])), [[0, slope], [slope, 0]])
+    assert hx.grad(f, 1)(0.0, 0.0) == 0
+
+
+def test_the_complex_gamma_function_is_not_defined_at_its_poles():
+    z = hnp.array([0.0, -1.0, -3.0], "complex64")
+    assert hnp.isnan(special.gamma(z).real).all() and hnp.isnan(special.gamma(z).imag).all()

@@ -279,3 +279,10 @@ def test_a_normal_variable_between_infinities_is_not_truncated():
     for name in ("cdf", "sf", "logcdf", "logsf"):
         found = getattr(stats.truncnorm, name)(z, -np.inf, np.inf)
         np.testing.assert_allclose(found, getattr(scipy.stats.truncnorm, name)(z, -np.inf, np.inf), rtol=1e-12)
+
+
+@pytest.mark.parametrize("policy", ["propagate", "omit"])
+def test_the_error_of_the_mean_keeps_all_axes(policy):
+    x = np.arange(12.0).reshape(3, 4) ** 2
+    found = stats.sem(x, axis=None, nan_policy=policy, keepdims=True)
+    np.testing.assert_allclose(found, scipy.stats.sem(x, axis=None, keepdims=True))

@@ -112,3 +112,18 @@ def test_linear_transpose_refuses_integers_among_floating_point_arguments():
     f = lambda x, n: hnp.zeros(2).at[n].add(x)
     with pytest.raises(hx.errors.DTypeMismatch, match="close over integers"):
         hx.linear_transpose(f, hnp.ones(2), hnp.array([0, 1]))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: hnp.where(x > 0, x, 2 * x),
+        lambda x: hx.lax.dynamic_slice(x, (x[0].astype(int),), (1,)),
+        lambda x: hx.lax.scan(lambda c, _: (hnp.where(c > 0, c, 2 * c), None), x, length=2)[0],
+    ],
+)
+def test_an_operand_that_a_rule_reads_must_not_depend_on_the_argument(f):
+    x = hnp.ones(3)
+    for transposed in (hx.linear_transpose(f, x), hx.jit(hx.linear_transpose(f, x))):
+        with pytest.raises(hx.errors.NotDifferentiable, match="must be linear"):
+            transposed(f(x))
