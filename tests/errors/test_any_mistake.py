@@ -80,7 +80,7 @@ SHAPES = {
     "split": (lambda: hnp.split(x, 2), errors.ShapeMismatch, ValueError, "array_split"),
     "ragged list": (lambda: hnp.array([[1, 2], [3]]), errors.ShapeMismatch, ValueError, "equal lengths"),
     "negative size": (lambda: hnp.zeros((-1,)), errors.BadArgument, ValueError, "negative"),
-    "float size": (lambda: hnp.zeros((1.5,)), errors.BadArgument, ValueError, "integers"),
+    "float size": (lambda: hnp.zeros((1.5,)), errors.BadShape, TypeError, "integers"),
     "shape in eval_shape": (lambda: hx.eval_shape(lambda a: a @ a, A), errors.ShapeMismatch, ValueError, "matmul"),
 }  # fmt: skip
 
