@@ -157,8 +157,9 @@ def _log_mass(a: Any, b: Any) -> Any:
     low, high = hnp.where(right, -b, a), hnp.where(right, -a, b)
     tail = high <= 0
     top = special.log_ndtr(hnp.where(tail, high, 0))
-    some = tail & (low < high) & (top > -hnp.inf)
-    inside = hnp.where(some, top + log1mexp(hnp.where(some, top - special.log_ndtr(low), 1)), -hnp.inf)
+    none = tail & ((low >= high) | (top == -hnp.inf))
+    inside = top + log1mexp(hnp.where(tail & ~none, top - special.log_ndtr(low), 1))
+    inside = hnp.where(none, -hnp.inf, inside)
     rest = special.ndtr(hnp.where(tail, -1, low)) + special.ndtr(-hnp.where(tail, 1, high))
     return hnp.where(tail, inside, hnp.log1p(-rest))
 

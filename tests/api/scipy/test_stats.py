@@ -279,6 +279,8 @@ def test_a_normal_variable_between_infinities_is_not_truncated():
     for name in ("cdf", "sf", "logcdf", "logsf"):
         found = getattr(stats.truncnorm, name)(z, -np.inf, np.inf)
         np.testing.assert_allclose(found, getattr(scipy.stats.truncnorm, name)(z, -np.inf, np.inf), rtol=1e-12)
+        for a, b in ((5.0, 6.0), (-np.inf, 0.0), (-6.0, -5.0), (-1.0, 2.0)):
+            assert np.isnan(getattr(stats.truncnorm, name)(np.nan, a, b)), name
 
 
 @pytest.mark.parametrize("policy", ["propagate", "omit"])
