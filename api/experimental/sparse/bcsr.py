@@ -117,9 +117,11 @@ class BCSR(ArrayMethods, JAXSparse):
                 hint="x.update_layout(n_batch=..., n_dense=...).",
             )
         arr = arr if arr.indices_sorted else arr.sort_indices()
-        indptr = pointers_of(arr.indices[..., 0], arr.sparse_shape[0])
+        rows, columns = arr.indices[..., 0], arr.indices[..., 1]
+        columns = hnp.where(rows < 0, -1, columns).astype(columns.dtype)  # padding before the first row
+        indptr = pointers_of(hnp.maximum(rows, 0), arr.sparse_shape[0])
         return cls(
-            (arr.data, arr.indices[..., 1], indptr), shape=arr.shape, indices_sorted=True,
+            (arr.data, columns, indptr), shape=arr.shape, indices_sorted=True,
             unique_indices=arr.unique_indices,
         )  # fmt: skip
 

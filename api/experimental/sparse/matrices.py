@@ -31,6 +31,10 @@ class _Matrix(JAXSparse):
     def nse(self) -> int:
         return self.data.size
 
+    def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> Any:
+        """The matrix with each place stored once, in order, as ``BCOO.sum_duplicates``."""
+        return _as_format(self.to_bcoo().sum_duplicates(nse, remove_zeros), type(self), diagonal=False)
+
     def __matmul__(self, other: Any) -> Any:
         """The product with a dense vector or matrix. Raises: NotSparse: ``other`` is sparse, or of another rank."""
         if isinstance(other, JAXSparse):
@@ -279,8 +283,8 @@ def _format(name: str, formats: Any) -> Any:
     return formats[name]
 
 
-def _as_format(x: BCOO, format: Any) -> Any:
-    """A new array in another format; its entries are in order."""
+def _as_format(x: BCOO, format: Any, diagonal: bool = True) -> Any:
+    """A sparse array in another format; its entries are in order, and, if on a diagonal, so are their columns."""
     if format is BCOO:
         return x
     if format is BCSR:
@@ -291,7 +295,7 @@ def _as_format(x: BCOO, format: Any) -> Any:
         raise NotSparse(f"{format.__name__}: it has two sparse dimensions, got {x}.")
     row, col = x.indices[:, 0], x.indices[:, 1]
     if format is COO:
-        return COO((x.data, row, col), shape=x.shape, rows_sorted=True, cols_sorted=True)
+        return COO((x.data, row, col), shape=x.shape, rows_sorted=True, cols_sorted=diagonal)
     return CSR((x.data, col, pointers_of(row, x.shape[0])), shape=x.shape)
 
 

@@ -41,6 +41,7 @@ class JAXSparse(ImmutableObject, ABC):
     flags: ClassVar[tuple[str, ...]]  # what is known of the order of its entries
     shape: tuple[int, ...]
     data: Any
+    unique_indices: bool = False  # no place is known to be stored twice
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Make the format a pytree, whose structure is its shape and its flags."""

@@ -81,7 +81,7 @@ def _sparse_dense(lhs: BCOO, rhs: Any, contract: Any, batch: Any, dtype: Any) ->
     """
     n_lead = lhs.n_batch + lhs.n_sparse
     where = coordinates(lhs.indices, lhs.shape)
-    data = repeated_batch(lhs.data, lhs.shape[: lhs.n_batch])
+    data = masked(repeated_batch(lhs.data, lhs.shape[: lhs.n_batch]), stored_mask(lhs))  # those of padding may be inf
     entries = where.ndim - 1
     located = [(i, j) for i, j in (*zip(*batch), *zip(*contract)) if i < n_lead]
     met = gathered(rhs, columns_of(where, [i for i, _ in located]), [j for _, j in located])

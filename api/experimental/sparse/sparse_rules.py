@@ -15,7 +15,7 @@ from ...effects.base.stack import perform
 from ...effects.core.arrays import ConcreteArray
 from ...effects.core.columns import EVALUATE, JVP, SPARSE, is_linear
 from ...effects.operations.dot_general import DotGeneral
-from ...effects.operations.elementwise.arithmetic import Add, Div, Mul, StopGradient, Sub
+from ...effects.operations.elementwise.arithmetic import Add, Div, Mul, ReducePrecision, StopGradient, Sub
 from ...effects.operations.elementwise.conversion import ConvertElementType
 from ...effects.operations.foundations.elementwise_factory import Elementwise
 from ...effects.operations.foundations.shapes import BroadcastInDim, ReduceSum, Reshape, Transpose
@@ -46,10 +46,30 @@ def by_coordinates(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def additive(op: Any, operands: Any) -> bool:
-    """Whether the operation of a sum is the sum of those of the terms, so that a place may be stored twice."""
-    if type(op) is ConvertElementType:
-        return all([hnp.issubdtype(dtype, np.inexact) for dtype in (op.dtype, operands[0].dtype)])
-    return type(op) in (StopGradient, Todense) or (is_linear(JVP.cell(type(op))) and all(map(is_sparse, operands)))
+    """Whether the operation of a sum is the sum of those of the terms, so that a place may be stored twice.
+
+    Conversions are where they lose nothing; from integers they are not, whose sums wrap.
+    """
+    kind = type(op)
+    if kind is ConvertElementType:
+        dtype = operands[0].dtype
+        return hnp.issubdtype(dtype, np.inexact) and hnp.promote_types(dtype, op.dtype) == op.dtype
+    if kind in (StopGradient, Todense):
+        return True
+    return kind is not ReducePrecision and is_linear(JVP.cell(kind)) and all(map(is_sparse, operands))
+
+
+def stored_once(x: Any) -> Any:
+    """The array with each place stored once, as operations need it that are not additive."""
+    return x if x.unique_indices else x.sum_duplicates(nse=x.nse, remove_zeros=False)
+
+
+def of_data(op: Any, *operands: Any) -> Any:
+    """The operation on the data of sparse arrays, which have the same places, and on numbers."""
+    if not (additive(op, operands) or any([x.unique_indices for x in operands if is_sparse(x)])):
+        operands = tuple([stored_once(x) if is_sparse(x) else x for x in operands])
+    first = next(filter(is_sparse, operands))
+    return first.replaced(data=perform(op, *[x.data if is_sparse(x) else x for x in operands]))
 
 
 def maps_zero_to_zero(op: Any, operands: Any) -> bool:
@@ -69,12 +89,7 @@ def entry_by_entry(op: Any, *operands: Any) -> Any:
     first, *others = [x for x in operands if is_sparse(x)]
     if not all([same_places(first, x) for x in others]):
         return refused(op, *operands)
-    if not (first.unique_indices or additive(op, operands)):
-        if others:
-            return refused(op, *operands)
-        first = first.sum_duplicates(nse=first.nse, remove_zeros=False)
-    data = perform(op, *[x if not is_sparse(x) else x.data if others else first.data for x in operands])
-    return first.replaced(data=data)
+    return of_data(op, *operands)
 
 
 @SPARSE.rule(Todense)
@@ -88,8 +103,8 @@ def product(op: Any, x: Any, y: Any) -> Any:
     if not (is_sparse(x) and is_sparse(y)):
         x, y = (x, y) if is_sparse(x) else (y, x)
         return x.replaced(data=sparse_products.bcoo_multiply_dense(x.to_bcoo(), y))
-    if same_places(x, y) and x.unique_indices:
-        return x.replaced(data=x.data * y.data)
+    if same_places(x, y):
+        return of_data(op, x, y)
     return by_coordinates(lambda op, x, y: sparse_products.bcoo_multiply_sparse(x, y))(op, x, y)
 
 
@@ -98,6 +113,7 @@ def quotient(op: Any, x: Any, y: Any) -> Any:
     """The quotient is stored where the dividend is."""
     if is_sparse(y):
         return refused(op, x, y)
+    x = x if hnp.issubdtype(x.dtype, np.inexact) else stored_once(x)  # quotients of integers are rounded
     entries = x.to_bcoo()
     if not y.ndim:
         return x.replaced(data=perform(op, x.data, y))
@@ -132,9 +148,16 @@ def summed(op: Any, x: Any) -> Any:
     return y if y.ndim else y.todense()
 
 
+def wrapped(op: Any, *operands: Any) -> Any:
+    """The factors of a product whose terms may be of a wider dtype than they: sums of their integers wrap before."""
+    narrow = lambda x: is_sparse(x) and x.dtype != op.preferred_element_type and not hnp.issubdtype(x.dtype, np.inexact)
+    return [stored_once(x) if op.preferred_element_type is not None and narrow(x) else x for x in operands]
+
+
 @SPARSE.rule(DotGeneral)
 @by_coordinates
 def contracted(op: Any, x: Any, y: Any) -> Any:
+    x, y = wrapped(op, x, y)
     return sparse_products.bcoo_dot_general(
         x, y, dimension_numbers=op.dimension_numbers, preferred_element_type=op.preferred_element_type
     )
@@ -144,6 +167,7 @@ def contracted(op: Any, x: Any, y: Any) -> Any:
 @by_coordinates
 def convolved(op: Any, x: Any, y: Any) -> Any:
     fields = {name: value for name, value in zip(op._names, op.fields) if name != "precision"}
+    x, y = wrapped(op, x, y)
     return slices.bcoo_conv_general_dilated(x, y, **fields)
 
 

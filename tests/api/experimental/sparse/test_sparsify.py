@@ -1,5 +1,7 @@
 """sparsify: a handler, which gives operations a sparse meaning within all others."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from handlax import lax
 from handlax import numpy as hnp
 from handlax.errors import CannotCross, NotSparse, TreeMismatch
 from handlax.experimental import sparse
-from handlax.experimental.sparse import BCOO, sparsify
+from handlax.experimental.sparse import BCOO, BCSR, COO, CSC, CSR, JAXSparse, sparsify
 
 DENSE = hnp.array([[0.0, 1.0, 2.0], [3.0, 0.0, 0.0]])
 X = BCOO.fromdense(DENSE)
@@ -39,7 +41,28 @@ def _(primals, tangents):
 
 
 def todense(y):
-    return hx.tree.map(sparse.todense, y, is_leaf=lambda x: isinstance(x, BCOO))
+    return hx.tree.map(sparse.todense, y, is_leaf=lambda x: isinstance(x, JAXSparse))
+
+
+def by_columns(x):
+    """A matrix with the entries of a BCOO, by columns."""
+    rows = BCSR.from_bcoo(x.T)
+    return CSC((rows.data, rows.indices, rows.indptr), shape=x.shape)
+
+
+def by_rows(x):
+    rows = BCSR.from_bcoo(x)
+    return CSR((rows.data, rows.indices, rows.indptr), shape=x.shape)
+
+
+# how a BCOO is stored otherwise, entry by entry
+FORMATS = {
+    "BCOO": lambda x: x,
+    "BCSR": BCSR.from_bcoo,
+    "COO": lambda x: COO((x.data, x.indices[:, 0], x.indices[:, 1]), shape=x.shape),
+    "CSR": by_rows,
+    "CSC": by_columns,
+}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -54,6 +77,74 @@ def test_a_program_of_a_sparse_array_is_that_of_the_dense_one(name):
         np.testing.assert_allclose(hx.grad(total(ours))(X.data), hx.grad(total(theirs))(X.data), rtol=1e-5)
     tangents = [hx.jvp(total(g), (X.data,), (hnp.cos(X.data),))[1] for g in (ours, theirs)]
     np.testing.assert_allclose(*tangents, rtol=1e-5)
+
+
+@pytest.mark.parametrize("format", [format for format in FORMATS if format != "BCOO"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_is_the_same_of_every_format(name, format):
+    f = PROGRAMS[name]
+    y, z = f(DENSE), todense(sparsify(f)(FORMATS[format](X)))
+    hx.tree.map(partial(np.testing.assert_allclose, rtol=1e-6), z, y)
+
+
+# of entries that are stored twice, of which the sums are not exact, or wrap: name -> the function, for which dtypes
+INTEGERS, FLOATS = ("int8", "uint8", "int32"), ("float16", "float32")
+OF_SUMS = {
+    "div": (lambda x: lax.div(x, hnp.asarray(2, x.dtype)), INTEGERS + FLOATS),
+    "div by a number that is not known": (lambda x: hx.jit(lambda y: lax.div(x, y))(np.asarray(2, x.dtype)), INTEGERS),
+    "div by a vector": (lambda x: lax.div(x, hnp.broadcast_to(hnp.array([2, 3, 5], x.dtype), x.shape)), INTEGERS),
+    "rem": (lambda x: lax.rem(x, hnp.asarray(3, x.dtype)), INTEGERS),
+    "sign": (hnp.sign, INTEGERS + FLOATS),
+    "square": (hnp.square, INTEGERS + FLOATS),
+    "power": (lambda x: x**3, INTEGERS + FLOATS),
+    "maximum": (lambda x: hnp.maximum(x, 0), INTEGERS + FLOATS),
+    "maximum of two": (lambda x: lax.max(x, x * 2), INTEGERS + FLOATS),
+    "itself": (lambda x: x * x, INTEGERS + FLOATS),
+    "negative": (hnp.negative, INTEGERS + FLOATS),
+    "wider": (lambda x: x.astype(np.int64), INTEGERS),
+    "to floats": (lambda x: x.astype(np.float32), INTEGERS + FLOATS),
+    "narrower": (lambda x: x.astype(hnp.bfloat16), FLOATS),
+    "rounded": (lambda x: lax.reduce_precision(x, 8, 4), FLOATS),
+    "sum": (lambda x: x.sum(), INTEGERS),
+    "sum in its dtype": (lambda x: x.sum(0, dtype=x.dtype), INTEGERS),
+    "product of another dtype": (lambda x: lax.dot_general(
+        x, hnp.ones((x.shape[1],), x.dtype), (((1,), (0,)), ((), ())), preferred_element_type=np.int32), INTEGERS),
+    "product": (lambda x: x @ hnp.arange(3, dtype=x.dtype), INTEGERS),
+    "mul": (lambda x: x * hnp.array([[7, 8, 9]], x.dtype), INTEGERS),
+}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("name", OF_SUMS)
+def test_entries_that_are_stored_twice_are_summed_before_what_is_not_additive(name, format):
+    f, dtypes = OF_SUMS[name]
+    indices = hnp.array([[0, 1], [-1, 0], [0, 1], [1, 2], [1, 0], [0, 3], [1, 0], [2, 2]])
+    for dtype in dtypes:
+        data = [1, 5, 100, 7, -1 + 2**-10, 9, 1, 3] if dtype in FLOATS else [1, 5, 101, 7, 100, 9, 101, 3]
+        x = FORMATS[format](BCOO((hnp.array(data, dtype), indices), shape=(2, 3)))
+        want = f(x.todense())
+        y = todense(sparsify(f)(x))
+        assert y.dtype == want.dtype
+        np.testing.assert_array_equal(y, want, err_msg=dtype)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("f", [lambda x: x @ hnp.ones(3), lambda x: hnp.ones((2, 2)) @ x, lambda x: x.sum(0),
+                               lambda x: x[:1], lambda x: hnp.sin(x) @ V, lambda x: x * V])
+def test_padding_is_nothing_whatever_its_data_are(f, format):
+    indices = hnp.array([[0, 1], [-1, 0], [0, 3], [1, 2], [1, -1], [2, 2]])
+    x = FORMATS[format](BCOO((hnp.array([1.0, np.inf, np.nan, 2.0, -np.inf, np.nan]), indices), shape=(2, 3)))
+    dense = np.array([[0, 1, 0], [0, 0, 2]], np.float32)
+    np.testing.assert_array_equal(x.todense(), dense)
+    np.testing.assert_allclose(todense(sparsify(f)(x)), f(hnp.asarray(dense)), rtol=1e-6)
+
+
+def test_the_padding_of_a_batch_is_nothing():
+    indices = hnp.array([[[0, 1], [0, 3]], [[1, 2], [-1, 0]]])
+    x = BCOO((hnp.array([[1.0, np.inf], [2.0, np.nan]]), indices), shape=(2, 2, 3))
+    for y in (x, BCSR.from_bcoo(x)):
+        np.testing.assert_array_equal(y @ V, [[1.0, 0.0], [0.0, 4.0]])
+        np.testing.assert_array_equal(hx.vmap(lambda y: y @ V)(y), [[1.0, 0.0], [0.0, 4.0]])
 
 
 def test_a_loop_takes_slices_along_a_batch_dimension_and_stacks_results_along_one():
