@@ -10,8 +10,8 @@ from typing import Any as _Any
 from ..effects.base.config import enable_x64 as enable_x64
 from ..effects.control.callbacks import io_callback as io_callback
 
-_MODULES = ("checkify", "jet", "mesh_utils", "multihost_utils", "ode", "sparse")
 __all__ = ["checkify", "enable_x64", "io_callback", "jet", "mesh_utils", "multihost_utils", "ode", "sparse"]
+_MODULES = {*__all__} - {*globals()}
 
 if _TYPE_CHECKING:
     from . import checkify as checkify

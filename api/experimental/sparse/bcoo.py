@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +13,8 @@ from ... import numpy as hnp
 from ...effects.base.errors import BadArgument, BadCall, ConcretizationError, DTypeMismatch, NotSparse, ShapeMismatch
 from ...effects.base.source_locations import warn_user
 from ...effects.core.containers import register_vmappable
-from .sparse_array import JAXSparse, SparseEfficiencyError, SparseEfficiencyWarning
-from .sparse_methods import ArrayMethods
+from .sparse_array import SparseEfficiencyError, SparseEfficiencyWarning
+from .sparse_methods import BatchedArray
 from .stored_entries import (
     columns_of,
     distinct_entries,
@@ -29,15 +29,7 @@ from .stored_entries import (
 )
 
 
-class SparseInfo(NamedTuple):
-    """What is static of a sparse array."""
-
-    shape: tuple[int, ...]
-    indices_sorted: bool = False
-    unique_indices: bool = False
-
-
-class BCOO(ArrayMethods, JAXSparse):
+class BCOO(BatchedArray):
     """A sparse array by coordinates: entry e of the batch position b stands at ``indices[b, e]``.
 
         todense()[b, *indices[b, e]] == sum of data[b, e]      over the entries e with these indices
@@ -62,10 +54,7 @@ class BCOO(ArrayMethods, JAXSparse):
     """
 
     buffers = ("data", "indices")
-    flags = ("indices_sorted", "unique_indices")
-    indices: Any
-    indices_sorted: bool
-    unique_indices: bool
+    indices_rank = 2
 
     def __init__(
         self, args: tuple[Any, Any], *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False
@@ -78,33 +67,14 @@ class BCOO(ArrayMethods, JAXSparse):
         )
 
     @property
-    def nse(self) -> int:
-        """The number of stored entries, in each batch position; padding is counted."""
-        return self.indices.shape[-2]
-
-    @property
-    def n_batch(self) -> int:
-        """The number of leading dimensions in each position of which there are entries of its own."""
-        return self.indices.ndim - 2
-
-    @property
     def n_sparse(self) -> int:
         """The number of dimensions that the indices are of."""
         return self.indices.shape[-1]
 
     @property
-    def n_dense(self) -> int:
-        """The number of trailing dimensions, which an entry has whole."""
-        return self.data.ndim - 1 - self.n_batch
-
-    @property
     def sparse_shape(self) -> tuple[int, ...]:
         """The sizes of the sparse dimensions."""
         return self.shape[self.n_batch : self.n_batch + self.n_sparse]
-
-    @property
-    def _info(self) -> SparseInfo:
-        return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
 
     @classmethod
     def fromdense(

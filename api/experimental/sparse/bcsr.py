@@ -11,10 +11,9 @@ import numpy as np
 from ... import numpy as hnp
 from ...effects.base.errors import DTypeMismatch, NotSparse, ShapeMismatch
 from ...effects.core.containers import register_vmappable
-from .bcoo import BCOO, SparseInfo, bcoo_eliminate_zeros, bcoo_fromdense, bcoo_sum_duplicates, from_lanes, to_lane
+from .bcoo import BCOO, bcoo_eliminate_zeros, bcoo_fromdense, bcoo_sum_duplicates, from_lanes, to_lane
 from .layouts import bcoo_broadcast_in_dim, bcoo_concatenate
-from .sparse_array import JAXSparse
-from .sparse_methods import ArrayMethods
+from .sparse_methods import BatchedArray
 from .sparse_products import bcoo_dot_general
 from .stored_entries import placed, taken
 
@@ -38,7 +37,7 @@ def pointers_of(rows: Any, count: int) -> Any:
     return hnp.concatenate([zero, hnp.cumsum(_histogram(rows, count), -1, dtype=rows.dtype)], -1)
 
 
-class BCSR(ArrayMethods, JAXSparse):
+class BCSR(BatchedArray):
     """A sparse array by rows: the entries of row r of the batch position b are e from ``indptr[b, r]`` to the next.
 
         todense()[b, r, indices[b, e]] == sum of data[b, e]      over the entries e of row r with this index
@@ -63,12 +62,9 @@ class BCSR(ArrayMethods, JAXSparse):
     """
 
     buffers = ("data", "indices", "indptr")
-    flags = ("indices_sorted", "unique_indices")
+    indices_rank = 1
     n_sparse = 2
-    indices: Any
     indptr: Any
-    indices_sorted: bool
-    unique_indices: bool
 
     def __init__(
         self, args: tuple[Any, Any, Any], *, shape: Sequence[int], indices_sorted: bool = False,
@@ -81,25 +77,6 @@ class BCSR(ArrayMethods, JAXSparse):
             data=data, indices=indices, indptr=indptr, shape=shape, indices_sorted=indices_sorted,
             unique_indices=unique_indices,
         )  # fmt: skip
-
-    @property
-    def nse(self) -> int:
-        """The number of stored entries, in each batch position; padding is counted."""
-        return self.indices.shape[-1]
-
-    @property
-    def n_batch(self) -> int:
-        """The number of leading dimensions in each position of which there are entries of its own."""
-        return self.indices.ndim - 1
-
-    @property
-    def n_dense(self) -> int:
-        """The number of trailing dimensions, which an entry has whole."""
-        return self.data.ndim - self.indices.ndim
-
-    @property
-    def _info(self) -> SparseInfo:
-        return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
 
     @classmethod
     def fromdense(

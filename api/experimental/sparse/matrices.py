@@ -105,7 +105,18 @@ class COO(_Matrix):
         return COO((self.data, self.col, self.row), shape=self.shape[::-1], **flags)
 
 
-class CSR(_Matrix):
+class _Compressed(_Matrix):
+    """A matrix of three vectors."""
+
+    flags = ()
+    indices: Any
+    indptr: Any
+
+    def __init__(self, args: tuple[Any, Any, Any], *, shape: Sequence[int]):
+        self._set(**vars(self._of_matrix(args, shape)))
+
+
+class CSR(_Compressed):
     """A sparse matrix by rows: the entries of row r are from ``indptr[r]`` to the next; ``BCSR`` does more.
 
     Args:
@@ -113,12 +124,6 @@ class CSR(_Matrix):
     """
 
     buffers = ("data", "indices", "indptr")
-    flags = ()
-    indices: Any
-    indptr: Any
-
-    def __init__(self, args: tuple[Any, Any, Any], *, shape: Sequence[int]):
-        self._set(**vars(self._of_matrix(args, shape)))
 
     @classmethod
     def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> CSR:
@@ -134,7 +139,7 @@ class CSR(_Matrix):
         return CSC((self.data, self.indices, self.indptr), shape=self.shape[::-1])
 
 
-class CSC(_Matrix):
+class CSC(_Compressed):
     """A sparse matrix by columns: the transposed of a ``CSR`` with the same buffers.
 
     Args:
@@ -142,12 +147,6 @@ class CSC(_Matrix):
     """
 
     buffers = ("data", "indices", "indptr")
-    flags = ()
-    indices: Any
-    indptr: Any
-
-    def __init__(self, args: tuple[Any, Any, Any], *, shape: Sequence[int]):
-        self._set(**vars(self._of_matrix(args, shape)))
 
     @classmethod
     def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> CSC:

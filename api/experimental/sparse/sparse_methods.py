@@ -1,12 +1,13 @@
-"""The methods that sparse arrays share with dense ones: each is that of dense arrays under ``sparsify``."""
+"""What BCOO and BCSR share: the methods of dense arrays, each of which is that of these under ``sparsify``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 from ... import numpy as hnp
 from ...effects.operators.array_operators import Method
+from .sparse_array import JAXSparse
 from .sparsify import sparsify
 
 
@@ -23,11 +24,42 @@ def _method(name: str) -> Method:
     return sparsify(lambda x, *args, **kwargs: getattr(x, name)(*args, **kwargs))
 
 
-class ArrayMethods:
-    """Operators, indexing and methods of dense arrays."""
+class SparseInfo(NamedTuple):
+    """What is static of a sparse array."""
 
-    __slots__ = ()
     shape: tuple[int, ...]
+    indices_sorted: bool = False
+    unique_indices: bool = False
+
+
+class BatchedArray(JAXSparse):
+    """A sparse array with batch and dense dimensions, which has operators, indexing and methods of dense arrays."""
+
+    flags = ("indices_sorted", "unique_indices")
+    indices_rank: ClassVar[int]  # of the indices of one batch position
+    indices: Any
+    indices_sorted: bool
+    unique_indices: bool
+
+    @property
+    def nse(self) -> int:
+        """The number of stored entries, in each batch position; padding is counted."""
+        return self.indices.shape[self.n_batch]
+
+    @property
+    def n_batch(self) -> int:
+        """The number of leading dimensions in each position of which there are entries of its own."""
+        return self.indices.ndim - self.indices_rank
+
+    @property
+    def n_dense(self) -> int:
+        """The number of trailing dimensions, which an entry has whole."""
+        return self.data.ndim - 1 - self.n_batch
+
+    @property
+    def _info(self) -> SparseInfo:
+        return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
+
     astype, reshape, sum = map(_method, ("astype", "reshape", "sum"))
     __abs__, __neg__, __pos__ = sparsified(hnp.abs), sparsified(hnp.negative), sparsified(hnp.positive)
     __matmul__, __rmatmul__ = sparsify(hnp.matmul), _reflected(hnp.matmul)
