@@ -38,13 +38,13 @@ def numbers(name: str, *xs: Any) -> list[Array]:
 
 
 def inexact(name: str, *xs: Any) -> list[Array]:
-    """The operands promoted and broadcast; integers and booleans become floats."""
+    """The operands promoted and broadcast; integers and booleans become floats, numbers from their full value."""
     arrays = together(name, *xs)
     kind = arrays[0].type
     if kind.dtype in dtypes.ANY_INEXACT:
         return arrays
     dtype = dtypes.default_float() if kind.weak else dtypes.to_inexact(kind.dtype)
-    return [convert(x, dtype, x.type.weak) for x in arrays]
+    return [convert(x if is_number(x) else y, dtype, y.type.weak) for x, y in zip(xs, arrays)]
 
 
 def true_divide(x: Any, y: Any, /) -> Array:

@@ -19,6 +19,7 @@ from ...effects.base import config
 from ...effects.base.caches import Cache
 from ...effects.base.errors import HandlaxError, MissingRule, NotAnArray, NotDifferentiable
 from ...effects.base.stack import BASE, SiteCell, current, inside
+from ...effects.core.arrays import ConcreteArray
 from ...effects.core.columns import TRANSPOSE, add_tangents
 from ...effects.core.named_axes import under
 from ...effects.core.varying import with_varying
@@ -200,7 +201,7 @@ def _cotangents(op: Any, ct: Any, operands: list[Any], linear: list[bool]) -> li
             return rule(op, ct, *operands, wrt=tuple(linear))
         return [rule(op, ct, *operands, wrt=i) if yes else None for i, yes in enumerate(linear)]
     except (NotAnArray, AttributeError) as error:  # the rule reads the value of a linear operand, which is its type
-        if isinstance(error, AttributeError) and not isinstance(error.obj, ArrayType):
+        if isinstance(error, AttributeError) and not _is_of_a_value(error):
             raise
         raise NotDifferentiable(
             f"{op.name}: the function must be linear, and this operation is not, "
@@ -208,6 +209,11 @@ def _cotangents(op: Any, ct: Any, operands: list[Any], linear: list[bool]) -> li
             hint="linear_transpose takes linear functions only, vjp takes any; a rule of custom_jvp is linear in its "
             "tangents.",
         ) from error
+
+
+def _is_of_a_value(error: AttributeError) -> bool:
+    """Whether what a type lacks is an attribute of arrays."""
+    return isinstance(error.obj, ArrayType) and hasattr(ConcreteArray, error.name)
 
 
 def transpose_program(

@@ -12,6 +12,7 @@ from ...effects.operations.elementwise.comparison import SelectN, ne
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, broadcast_together, promote, together
+from ...effects.operators import numpy_arithmetic
 from ...effects.types import dtypes
 from ...effects.types.dtypes import ANY_INEXACT, bool_, to_inexact
 
@@ -38,8 +39,7 @@ def numeric(x: Any) -> Any:
 
 def inexact_together(name: str, *xs: Any) -> list[Any]:
     """The operands as floats or complex numbers of one dtype, and of one shape or rank 0."""
-    found = together(name, *xs)
-    return found if found[0].type.dtype in ANY_INEXACT else [inexact(x) for x in found]
+    return numpy_arithmetic.inexact(name, *xs)
 
 
 def numeric_together(name: str, *xs: Any) -> list[Any]:

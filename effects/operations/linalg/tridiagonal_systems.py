@@ -16,15 +16,15 @@ from ...core.operation import operation, shared
 from ...types import dtypes
 from ...types.array_type import array_type
 from ...types.dtypes import int32
-from ..elementwise.arithmetic import add, mul, neg
-from ..elementwise.comparison import ge, lt, select
+from ..elementwise.arithmetic import add, like, mul, neg
+from ..elementwise.comparison import eq, ge, lt, select
 from ..elementwise.conversion import convert
-from ..foundations.shapes import zeros
+from ..foundations.shapes import broadcast_in_dim, full, zeros
 from ..indexing.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from ..manipulation.last_axes import OnLastAxes
 from ..manipulation.rearranging import expand_dims
 from ..manipulation.slicing import axis_at, concatenate, lane_count, slice_in_dim
-from ..reductions.reductions import reduce_max
+from ..reductions.reductions import reduce_max, reduce_or
 from .lapack import Routine, each_or_nan, info_type, or_nan
 from .matrices import LAPACK, over_columns, real_part, resized, rows_of
 
@@ -206,12 +206,23 @@ def _emitted(emit: Any, perturb: bool, dl: Any, d: Any, du: Any, b: Any) -> Any:
     state = emit.decompose(start, dl, d, du, b)
     more = lambda i, *_: lt(i, scalar(m - 1, int32))
     _, _, p, q, r, y = emit.loop(more, counted(_eliminate, 1), emit.constant(0, number), *state)
+    pivots = p
     shift = emit.decompose(partial(_least_shift, _IN_OPERATIONS), p, q, r)
     if not perturb:
         shift = emit.full(0, shift.type)
     more = lambda i, *_: ge(i, scalar(0, int32))
     *_, y = emit.loop(more, counted(_substitute, -1), emit.constant(m - 1, number), shift, p, q, r, y)
-    return emit.decompose(lambda y: resized(y, m, k), y)
+    y = emit.decompose(lambda y: resized(y, m, k), y)
+    return y if perturb else emit.decompose(_nan_where_singular, y, pivots)
+
+
+def _nan_where_singular(x: Any, pivots: Any) -> Any:
+    """The solutions, NaN where a pivot is 0; behind the pivots are rows of zeros."""
+    m, k = x.type.shape[-2:]
+    zero = eq(resized(pivots, m, k), like(x, 0))
+    singular = reduce_or(zero, (x.ndim - 2,))
+    spread = broadcast_in_dim(singular, x.type.shape, (*range(x.ndim - 2), x.ndim - 1))
+    return select(spread, full(x.type, np.nan), x)
 
 
 def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:

@@ -23,6 +23,17 @@ def test_an_operator_is_numpys_in_both_orders(op):
             np.testing.assert_allclose(hx.jit(op)(y, other), op(X, other), rtol=1e-6)
 
 
+@pytest.mark.parametrize("f", [operator.truediv, hnp.divide, hnp.arctan2, hnp.hypot, hnp.logaddexp, hnp.copysign])
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint32"])
+def test_floats_are_made_of_the_full_value_of_a_number(f, dtype):
+    x = hnp.asarray([1, 2, 5], dtype)
+    for number in (-3, 300):
+        for args in ((x, number), (number, x)):
+            expected = f(*[hnp.asarray(v, "float64") for v in args])
+            for way in (f, hx.jit(f)):
+                np.testing.assert_allclose(way(*args), expected, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("op", [operator.neg, operator.pos, operator.invert, abs])
 def test_a_sign_is_numpys(op):
     np.testing.assert_array_equal(op(hnp.asarray(X)), op(X))

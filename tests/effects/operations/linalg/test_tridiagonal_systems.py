@@ -7,6 +7,7 @@ import handlax as hx
 from handlax import errors
 from handlax import numpy as hnp
 from handlax.effects.base.stack import perform
+from handlax.effects.operations.linalg import tridiagonal_systems
 from handlax.effects.operations.linalg.tridiagonal_systems import TridiagonalSolve
 from handlax.interpreters.core.record import record
 from handlax.lax.linalg import tridiagonal_solve
@@ -107,3 +108,12 @@ def test_the_loops_of_platforms_without_the_routine_solve_too(perturb_singular):
     program = record(lambda *xs: [perform(solve, *xs)], [hx.typeof(x) for x in (*diagonals, b)])
     text = lower_program(program, "f", platform="tpu").text
     assert text.count("stablehlo.while") == 2 and "custom_call" not in text
+
+
+def test_the_loops_give_nan_for_singular_matrices_alone():
+    d = np.array([[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]])  # [[1, 1, 0], [1, 1, 0], [0, 0, 1]] is singular
+    low, up = np.array([[0.0, 1.0, 0.0]] * 2), np.array([[1.0, 0.0, 0.0]] * 2)
+    with hx.rules(lower={TridiagonalSolve: lambda op, emit, *xs: tridiagonal_systems._emitted(emit, False, *xs)}):
+        found = hx.jit(lambda *xs: tridiagonal_solve(*xs))(low, d, up, np.ones((2, 3, 1)))
+    assert np.isnan(found[0]).all()
+    np.testing.assert_allclose(found[1, :, 0], [1 / 3, 1 / 3, 1 / 2], rtol=1e-12)
