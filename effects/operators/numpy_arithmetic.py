@@ -44,7 +44,9 @@ def inexact(name: str, *xs: Any) -> list[Array]:
     if kind.dtype in dtypes.ANY_INEXACT:
         return arrays
     dtype = dtypes.default_float() if kind.weak else dtypes.to_inexact(kind.dtype)
-    return [convert(x if is_number(x) else y, dtype, y.type.weak) for x, y in zip(xs, arrays)]
+    if any([is_number(x) or (isinstance(x, Array) and x.type.weak) for x in xs]):
+        return together(name, *[convert(x, dtype, kind.weak) for x in xs])
+    return [convert(y, dtype, y.type.weak) for y in arrays]
 
 
 def true_divide(x: Any, y: Any, /) -> Array:
