@@ -98,7 +98,7 @@ def vmap(
             return _beside_arrays(fun, settings, args, kwargs)
         dims = [dimension("vmap", axis, x) for axis, x in zip(axes, xs)]
         run = new_run(STACK.get(), lane_count("vmap", dims, xs, axis_size), axis_name, user_site(2))
-        boxes = [run.box(d, (x,)) for x, d in zip(xs, dims)]
+        boxes = [leaf if d is None else run.box(d, (x,)) for leaf, x, d in zip(leaves, xs, dims)]
         with installed(run):
             positional = pytrees.unflatten(tree, boxes[: tree.num_leaves])
             named = pytrees.unflatten(kwargs_tree, boxes[tree.num_leaves :]) if kwargs else {}
@@ -199,7 +199,7 @@ def _beside_arrays(fun: Callable[..., Any], settings: Any, args: Any, kwargs: An
     """
     in_axes, out_axes, *rest, group = settings
     leaves, tree, axes = flat_arguments(in_axes, out_axes, args, kwargs)
-    entering = [i for i, x in enumerate(leaves) if axes[i] is not None or not _is_no_array(x, None)]
+    entering = [i for i, axis in enumerate(axes) if axis is not None]
     entering.sort(key=lambda i: not isinstance(leaves[i], Ref))  # first: elements may have other numbers of leaves
 
     def of_leaves(*values: Any) -> Any:
