@@ -6,6 +6,7 @@ from typing import Any
 
 from ..effects.base.errors import BadArgument
 from ..effects.base.stack import perform
+from ..effects.core.arrays import is_number
 from ..effects.operations.elementwise.arithmetic import abs as _abs
 from ..effects.operations.elementwise.arithmetic import add, mul, rsqrt, sign, square, stop_gradient, sub
 from ..effects.operations.elementwise.comparison import eq, lt, ne, select_n
@@ -89,7 +90,7 @@ def logsumexp(
     """
     x = inexact(a)
     if b is not None:
-        x, weights = inexact_together("logsumexp", x, inexact(b))
+        x, weights = inexact_together("logsumexp", x, b if is_number(b) else inexact(b))
         x = choose(ne(weights, like(weights, 0)), x, like(x, -float("inf")))
         weights = shapes.broadcast(weights, x.type.shape)
     if where is not None:

@@ -41,6 +41,7 @@ def weakness(name, *args):
 
 # the first words of a row: calls with what they give here, and in JAX
 ROWS = {
+    "`x[i]` of an `i` outside": [(lambda m: pull(m, lambda x: x[np.array([5, 1])].sum(), f32(1, 2)), [0, 2], [0, 1])],
     "`relu`, `relu6`, `hard_sigmoid` at NaN": [
         (lambda m: slope(m, m.nn.relu, f32(NAN))[0], 1.0, 0.0),
         (lambda m: slope(m, m.nn.relu6, f32(NAN))[0], 1.0, 0.0),

@@ -388,7 +388,7 @@ WITHOUT = {
         lax: after_all create_token dce_sink rng_bit_generator with_sharding_constraint
     """,
     "it converts what it is given, or reads data": """
-        numpy: astype from_dlpack frombuffer fromfunction fromstring load save savez
+        numpy: astype from_dlpack frombuffer fromfile fromfunction fromiter fromstring load save savez
         lax: shape_as_value
     """,
     "it calls functions, which promote": """
@@ -409,7 +409,7 @@ WITHOUT = {
         lax: rng_uniform
         nn.initializers: Initializer delta_orthogonal glorot_normal glorot_uniform he_normal he_uniform kaiming_normal
         kaiming_uniform lecun_normal lecun_uniform ones orthogonal xavier_normal xavier_uniform zeros
-        random: PRNGKey bernoulli binomial bits categorical cauchy choice clone exponential fold_in geometric gumbel key
+        random: Key PRNGKey bernoulli binomial bits categorical cauchy choice clone exponential fold_in geometric gumbel key
         key_data key_dtype key_impl laplace logistic maxwell normal multinomial orthogonal
         permutation poisson rademacher split wrap_key_data
     """,

@@ -148,6 +148,7 @@ from handlax.effects.core.operation import OPERATIONS
 names = lambda: {f"{kind.__module__}:{kind.__qualname__}" for kind in OPERATIONS.values()}
 early = names()
 for name in handlax.__all__: getattr(handlax, name)
+for name in handlax.experimental.__all__: getattr(handlax.experimental, name)
 handlax.numpy.linalg, handlax.numpy.gcd(4, 6)
 print(sorted(early ^ names()), [kind for kind in OPERATIONS.values() if kind.__base__.__name__ == "Declared"])
 """

@@ -6,6 +6,7 @@ from math import pi
 from typing import Any
 
 from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ...effects.core.arrays import is_number
 from ...effects.operations.elementwise.arithmetic import add, div, mul, neg, sub
 from ...effects.operations.elementwise.bitwise import bitwise_xor
 from ...effects.operations.elementwise.comparison import eq, gt, lt, select_n
@@ -115,7 +116,7 @@ def _slope(x: Any, axis: int, span: Any) -> Any:
     def part(start: int, stop: int | None) -> Any:
         return slice_in_dim(x, start, stop, axis=axis)
 
-    x, h = promote(x, inexact(span))
+    x, h = promote(x, span if is_number(span) else inexact(span))
     first, last = sub(part(1, 2), part(0, 1)), sub(part(-1, None), part(-2, -1))
     if not h.type.shape:
         middle = div(sub(part(2, None), part(0, -2)), mul(h, like(h, 2)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers.recorded_promotion import DTYPES, GOLDEN
 
-from handlax.effects.base.errors import DTypeMismatch
+from handlax.effects.base.errors import BadArgument, DTypeMismatch
 from handlax.effects.types import dtypes as dt
 
 KEY = dt.KeyDType("fry")
@@ -45,5 +45,5 @@ def test_key_dtypes_are_values_as_jax_prints_them():
     assert dt.is_extended(KEY)
     with pytest.raises(AttributeError):
         KEY.impl = dt.RBG
-    with pytest.raises(DTypeMismatch, match="nonesuch"):
+    with pytest.raises(BadArgument, match="nonesuch"):
         dt.KeyDType("nonesuch")

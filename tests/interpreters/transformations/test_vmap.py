@@ -49,6 +49,17 @@ def test_the_hint_at_vmap_does_not_ask_for_what_is_declared():
     assert caught.value.hint == "handle it inside: vmap(hx.handle(h)(f))."
 
 
+def test_numbers_and_numpy_arrays_stay_what_they_are_where_they_are_not_mapped():
+    x = np.arange(12.0, dtype="float32").reshape(2, 6)
+    rows = lambda a, k, mask: a.reshape(k, -1).sum(1) if (mask > 1).any() and isinstance(k, int) else a
+    apply = hx.vmap(rows, (0, None, None))
+    for f in (apply, lambda *args: hx.jit(lambda x: apply(x, *args[1:]))(args[0])):
+        np.testing.assert_array_equal(f(x, 3, np.array([1, 2])), x.reshape(2, 3, 2).sum(2))
+    np.testing.assert_array_equal(hx.vmap(rows, (0, None, None))(x, 2, np.array([0])), x)
+    named = hx.vmap(lambda a, k, how: how(a.reshape(k, -1)), (0, None, None))
+    np.testing.assert_array_equal(hx.jit(lambda x: named(x, 3, hnp.sum))(x), x.sum(1))
+
+
 def test_what_is_no_array_passes_where_it_is_not_mapped():
     x = np.arange(6.0, dtype="float32").reshape(2, 3)
     apply = hx.vmap(lambda x, how: how["f"](x) * how["by"] + len(how["name"]), (0, None))
