@@ -409,8 +409,8 @@ WITHOUT = {
         lax: rng_uniform
         nn.initializers: Initializer delta_orthogonal glorot_normal glorot_uniform he_normal he_uniform kaiming_normal
         kaiming_uniform lecun_normal lecun_uniform ones orthogonal xavier_normal xavier_uniform zeros
-        random: Key PRNGKey bernoulli binomial bits categorical cauchy choice clone exponential fold_in geometric gumbel key
-        key_data key_dtype key_impl laplace logistic maxwell normal multinomial orthogonal
+        random: Key PRNGKey bernoulli binomial bits categorical cauchy choice clone exponential fold_in geometric gumbel
+        key key_data key_dtype key_impl laplace logistic maxwell normal multinomial orthogonal
         permutation poisson rademacher split wrap_key_data
     """,
 }
