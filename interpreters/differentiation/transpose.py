@@ -213,7 +213,7 @@ def _cotangents(op: Any, ct: Any, operands: list[Any], linear: list[bool]) -> li
 
 def _is_of_a_value(error: AttributeError) -> bool:
     """Whether what a type lacks is an attribute of arrays."""
-    return isinstance(error.obj, ArrayType) and hasattr(ConcreteArray, error.name)
+    return isinstance(error.obj, ArrayType) and hasattr(ConcreteArray, error.name or "")
 
 
 def transpose_program(
