@@ -43,7 +43,7 @@ class EagerRecord(Record):
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         if not op.has_row and all([x.run is None for x in operands]):
             results = op.as_results(result_type(op, tuple([x.type for x in operands])))
-            if all([t.size <= _LARGEST for t in results]):
+            if all([t.nbytes <= _LARGEST for t in results]):
                 with inside(BASE):
                     return BASE.answer(op, operands)
         return super().answer(op, operands)
@@ -60,7 +60,7 @@ _STATIC = frozenset({bool, int, str, type(None), type, *map(type, map(np.dtype, 
 _PROGRAMS = Cache("programs of eager functions", 16384)
 _MISSING, _ONCE = object(), object()
 _LONGEST = 64  # of the sequences among the arguments, which keys contain
-_LARGEST = 1 << 16  # of the arrays that programs keep
+_LARGEST = 2048  # bytes of an array that a program keeps; of all together twice as many
 
 
 def eager_program(function: F) -> F:
@@ -127,8 +127,8 @@ def _called(key: Any, again: bool, function: Any, args: Any, kwargs: Any, arrays
 def _recorded(function: Any, args: Any, kwargs: Any, arrays: list[Any], made: Any) -> tuple[Program, Any] | None:
     """The program, and what makes the function's result of its results; None: the result, if it is one array.
 
-    None in place of both: the function reads values, raises, warns, performs what cannot be inlined, or makes by no
-    operation what it returned in ``made``, a copy or an array that it keeps.
+    None in place of both: the function reads values, raises, warns, performs what cannot be inlined, would keep large
+    arrays in its program, or makes by no operation what it returned in ``made``, a copy or an array that it keeps.
     """
     recorder = EagerRecord(BASE, "")
     token = NO_WARNINGS.set(True)
@@ -146,7 +146,7 @@ def _recorded(function: Any, args: Any, kwargs: Any, arrays: list[Any], made: An
         return None
     sources = [arrays[n] if n < len(arrays) else None for n in program.outs if n >= 0]
     same = [x is None or x is y for x, y in zip(sources, pytrees.leaves(made))]
-    if len(same) < len(results) or not all(same):
+    if len(same) < len(results) or not all(same) or sum([x.type.nbytes for x in program.consts]) > 2 * _LARGEST:
         return None
     return program, None if isinstance(result, Array) else lambda results: pytrees.unflatten(tree, results)
 

@@ -165,14 +165,13 @@ def _evaluate(op: Operation, operands: tuple[Any, ...]) -> Any:
             return y
         out_type = result_type(op, types)
         values = [x._read_buffer() if x._value is None else x._value for x in operands]
-        context = context_for(kind)
-        y = context.run(rule, op, *values)
+        y = IN_CALLERS_CONTEXT.run(rule, op, *values)
     except AttributeError:
         _no_boxes(operands)
         raise
     if (light or CACHE_CHOICES) and not scoped and functions is not None:
-        found = (context, _function(rule, op, types), out_type)
-        _FUNCTIONS.add(functions, types[0] if len(types) == 1 else types, found)
+        f = _function(rule, op, types)
+        _FUNCTIONS.add(functions, types[0] if len(types) == 1 else types, (context_for(kind, f), f, out_type))
     return _wrapped(op, y, out_type)
 
 
@@ -210,21 +209,22 @@ def _inline_function(program: Program) -> Callable[..., tuple[Any, ...]]:
         return _compiled_later(program, choice)
     steps = zip(rules, program.ops, program.args)
     functions = [_function(rule, op, [*map(program.type_of, args)]) for rule, op, args in steps]
-    own = all([context_for(type(op)) is IN_OWN_CONTEXT for op in program.ops])
-    return numpy_function(program, functions, _fitted, IN_OWN_CONTEXT if own else IN_CALLERS_CONTEXT)
+    own = all([context_for(type(op), f) is IN_OWN_CONTEXT for op, f in zip(program.ops, functions)])
+    return numpy_function(program, functions, _fitted, IN_OWN_CONTEXT if own else None)
 
 
 def _compiled_later(program: Program, compiled: Callable[[], Any]) -> Callable[..., tuple[Any, ...]]:
     """The function that evaluates a program: compiled, once it was interpreted a few times."""
-    functions: list[Any] = []
+    count, function = 0, None
 
     def evaluated(*operands: Any) -> tuple[Any, ...]:
-        if len(functions) < _INTERPRETED:
-            functions.append(None)
-            return Run.inline(BASE, program, operands)
-        if len(functions) == _INTERPRETED:
-            functions.append(compiled())
-        return functions[-1](*operands)
+        nonlocal count, function
+        if function is None:
+            count += 1  # two threads may count one call, or both compile: then the program is the same
+            if count <= _INTERPRETED:
+                return Run.inline(BASE, program, operands)
+            function = compiled()
+        return function(*operands)
 
     return evaluated
 

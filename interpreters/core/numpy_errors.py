@@ -2,17 +2,21 @@
 
     IN_OWN_CONTEXT.run(f, *xs) == IN_CALLERS_CONTEXT.run(f, *xs) == f(*xs), without a warning for 1 / 0
 
-NumPy keeps this setting in a context variable. To enter a context in which it was made once takes a fifth of the time
-of making it anew, but other variables have their defaults there, and it cannot be entered again inside. So the first is
-for rules of the package, which read none and call NumPy alone, the second for all others: a user's rules, those that
-interpret a program, and callbacks.
+NumPy keeps this setting in a context variable. To enter a context in which it was set once takes a fifth of the time of
+setting it anew, but other variables have their defaults there, and it cannot be entered again inside. So the first is
+for functions that NumPy implements in C, during which Python executes nothing, the second for all others: during these,
+signal handlers and finalizers may perform operations, and have to see the settings in force.
 """
 
 from __future__ import annotations
 
+import operator
+import sys
 import threading
+import types
 from collections.abc import Callable
 from contextvars import Context
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,29 +24,54 @@ import numpy as np
 from ...effects.core.operation import Operation
 
 
-class OwnContext(threading.local):
-    """A context of each thread, since two cannot be in one at the same time."""
+def _error_setting() -> Any:
+    """NumPy's variable, and its value that ignores all errors: what a context holds in which nothing else was set."""
+    context = Context()
+    context.run(np.seterr, all="ignore")
+    (setting,) = context.items()
+    return setting
 
-    run: Callable[..., Any]
 
-    def __init__(self) -> None:
-        self.run = Context().run
-        self.run(np.seterr, all="ignore")
+ERRORS, SILENT = _error_setting()
+
+
+def _in_callers_context(f: Callable[..., Any], *xs: Any) -> Any:
+    token = ERRORS.set(SILENT)
+    try:
+        return f(*xs)
+    finally:
+        ERRORS.reset(token)
 
 
 class CallersContext:
     """The context in force, with the setting made for the extent of the call."""
 
-    @staticmethod
-    def run(f: Callable[..., Any], *xs: Any) -> Any:
-        with np.errstate(all="ignore"):
-            return f(*xs)
+    run: Callable[..., Any] = staticmethod(_in_callers_context)
+
+
+class OwnContext(threading.local):
+    """A context of each thread, since two cannot be in one at the same time."""
+
+    run: Callable[..., Any] = staticmethod(_in_callers_context)  # until the thread has its own
+
+    def __init__(self) -> None:
+        context = Context()
+        context.run(ERRORS.set, SILENT)
+        self.run = context.run
 
 
 IN_OWN_CONTEXT, IN_CALLERS_CONTEXT = OwnContext(), CallersContext()
+_FINALIZES_IN_C = sys.version_info < (3, 12)  # garbage is collected in the midst of functions implemented in C
 
 
-def context_for(kind: type[Operation]) -> Any:
-    """The one of the two in which the evaluate rule of this class of operations is to be called."""
-    ours = kind.__module__.startswith("handlax.effects.operations.") and not (kind.bodied or kind.interprets)
-    return IN_OWN_CONTEXT if ours else IN_CALLERS_CONTEXT
+def context_for(kind: type[Operation], function: Callable[..., Any]) -> Any:
+    """The one of the two in which this function is to be called, which evaluates operations of this class."""
+    ours = kind.__module__.startswith("handlax.effects.operations.")
+    return IN_OWN_CONTEXT if ours and _is_native(function) and not _FINALIZES_IN_C else IN_CALLERS_CONTEXT
+
+
+def _is_native(function: Callable[..., Any]) -> bool:
+    """Whether no Python function is called: a ufunc, its reduction, a view of an array, all with arguments or not."""
+    while isinstance(function, partial):
+        function = function.func
+    return isinstance(function, (np.ufunc, types.BuiltinFunctionType, operator.methodcaller))

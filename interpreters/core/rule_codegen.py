@@ -15,6 +15,7 @@ Names in the text: operands ``x0``, constants ``k0``, equation results ``y0``. I
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -23,10 +24,14 @@ import numpy as np
 from ...effects.base.caches import Cache
 from ...effects.core.arrays import ConcreteArray, UnsealedArray
 from ...effects.programs.program import Program
+from .numpy_errors import ERRORS, SILENT
 
 PythonFunction = Callable[..., Any]
 _MAKERS = Cache("rule code")
-_SCOPE = {"__name__": __name__, "ndarray": np.ndarray, "unsealed": UnsealedArray, "Sealed": ConcreteArray}
+_SCOPE = {
+    "__name__": __name__, "ndarray": np.ndarray, "unsealed": UnsealedArray, "Sealed": ConcreteArray,
+    "enter": ERRORS.set, "leave": ERRORS.reset, "SILENT": SILENT,
+}  # fmt: skip
 
 
 class Wiring:
@@ -104,16 +109,17 @@ def numpy_function(
 ) -> PythonFunction:
     """The function from arrays to arrays that evaluates a program.
 
-    ``functions[i]`` evaluates equation ``i`` on NumPy arrays, called by ``context.run``; ``fit(y, type)`` converts its
-    result to the stated type.
+    ``functions[i]`` evaluates equation ``i`` on NumPy arrays: called by ``context.run``, or, where there is none, while
+    NumPy's errors are set aside in the caller's context. ``fit(y, type)`` converts its result to the stated type.
     """
     tuples = tuple([(i, len(program.types[i])) for i, op in enumerate(program.ops) if op.multiple_results])
     types = program.numbered_types()[len(program.in_types):] if tuples else program.types
-    make = _maker("numpy", program, _numpy_lines, tuples)
+    kind, write = ("numpy", _numpy_lines) if context is None else ("native", partial(_numpy_lines, native=True))
+    make = _maker(kind, program, write, tuples)
     return make(functions, types, [t.dtype for t in types], program.consts, fit, context)
 
 
-def _numpy_lines(w: Wiring) -> list[str]:
+def _numpy_lines(w: Wiring, native: bool = False) -> list[str]:
     results = w.numbered()
     lines = ["def make(functions, types, dtypes, consts, fit, context):"]
     lines += [f" {row([f'f{i}' for i in w.count])} = functions"]
@@ -121,20 +127,19 @@ def _numpy_lines(w: Wiring) -> list[str]:
         lines += [f" {row([f'{letter}{n}' for numbers in results for n in numbers])} = {values}"]
     lines += [f" {row([f'k{i}' for i in w.consts])} = consts"]
     lines += [f" c{i} = k{i}.value" for i in w.consts]
-    data = [f"a{n}" for n in w.used]
-    lines += [f" def evaluated({', '.join(data)}):"]
-    for i, (operands, numbers) in enumerate(zip(w.args, results)):
-        names = [f"b{n}" for n in numbers]
-        target = row(names) if i in w.tuples else names[0]
-        lines += [f"  {target} = f{i}({', '.join([w.name(n, 'abc') for n in operands])})"]
-        lines += [f"  if b{n}.__class__ is not ndarray or b{n}.dtype is not d{n}: b{n} = fit(b{n}, t{n})"
-                  for n in numbers]  # fmt: skip
-    returned = row([f"b{n}" for n in w.returned])
-    lines += [f"  return {returned}"]
     lines += [f" def rule_program({', '.join([f'x{i}' for i in range(w.inputs)])}):"]
     for n in w.used:
         lines += [f"  a{n} = x{n}._value", f"  if a{n} is None: a{n} = x{n}._read_buffer()"]
-    lines += [f"  {returned} = context.run({', '.join(['evaluated', *data])})"]
+    lines += ["  run = context.run"] if native else ["  token = enter(SILENT)", "  try:"]
+    indent = "  " if native else "   "
+    for i, (operands, numbers) in enumerate(zip(w.args, results)):
+        names = [f"b{n}" for n in numbers]
+        target = row(names) if i in w.tuples else names[0]
+        arguments = ", ".join([w.name(n, "abc") for n in operands])
+        lines += [f"{indent}{target} = run(f{i}, {arguments})" if native else f"{indent}{target} = f{i}({arguments})"]
+        lines += [f"{indent}if b{n}.__class__ is not ndarray or b{n}.dtype is not d{n}: b{n} = fit(b{n}, t{n})"
+                  for n in numbers]  # fmt: skip
+    lines += [] if native else ["  finally: leave(token)"]
     for n in w.returned:  # ``concrete``, without a call
         lines += [f"  y{n} = unsealed()", f"  y{n}.type = t{n}", f"  y{n}._value = b{n}", f"  y{n}._buffer = None"]
         lines += [f"  y{n}.__class__ = Sealed"]

@@ -51,7 +51,6 @@ class ScatterApply(ScatterFamily):
     unique_indices: bool
     mode: GatherScatterMode
     body: Program
-    interprets = True
     exempt = {"jvp": "there is no rule for a function applied repeatedly", "transpose": "it is not linear"}
 
     def evaluate(op, x, i, u):

@@ -261,7 +261,6 @@ class WindowExtremeIndex(Operation):
     unit: ClassVar[Any]
     dtypes = ORDERED | FOUR_BITS
     workload = "window"
-    interprets = True
     jvp = zero
 
     def result_type(op: Any, x: ArrayType) -> ArrayType:

@@ -145,6 +145,27 @@ def test_what_depends_on_no_argument_is_computed_once():
     assert [op.name for op in program.ops] == ["solve"]
 
 
+def test_large_arrays_are_computed_each_time():
+    for shape in [(3, 3), (20, 21), (30, 30), (63, 64), (300, 200)]:
+        x = hnp.ones(shape)
+        for _ in range(3):
+            assert hnp.tril(x).tolist() == np.tril(np.ones(shape)).tolist()
+    kept = [sum([const.nbytes for const in program.consts]) for program, _ in entries()]
+    assert len(kept) == 5
+    assert min(kept[:2]) > 0
+    assert max(kept) <= 4096
+
+
+def test_functions_of_many_small_arrays_have_no_program():
+    @eager_program
+    def sums(x):
+        return [x + hnp.arange(float(n)) for n in (400, 401, 402)]
+
+    for _ in range(3):
+        assert [float(y[-1]) for y in sums(hnp.ones(()))] == [400.0, 401.0, 402.0]
+    assert entries() == [None]
+
+
 @pytest.mark.parametrize("copy", [True, False])
 def test_a_copy_is_made_each_time(copy):
     made = [hnp.reshape(X, (3,), copy=copy) for _ in range(4)]

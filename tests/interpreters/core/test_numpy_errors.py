@@ -1,5 +1,7 @@
 """Infinities and NaNs are values, whatever of its own NumPy lets others use; a user's rule sees the user's context."""
 
+import signal
+import sys
 import threading
 import warnings
 from contextvars import ContextVar
@@ -64,3 +66,58 @@ def test_a_rule_of_a_user_reads_the_users_context_variables_each_time(strict):
         found = hx.perform(op, x).tolist()
         assert found == [-np.inf] * 2 or ((asked == np.inf or np.isnan(asked)) and np.isnan(found).all())
         ASKED.reset(token)
+
+
+class Finalized:
+    """An object that does its work when it is deleted."""
+
+    def __init__(self, work):
+        self.work = work
+
+    def __del__(self):
+        self.work()
+
+
+def raised(work):
+    before = signal.signal(signal.SIGUSR1, lambda *_: work())
+    signal.raise_signal(signal.SIGUSR1)
+    signal.signal(signal.SIGUSR1, before)
+
+
+A, B = np.array([3.0, -0.0, np.inf], np.float32), np.array([1.0, 0.0, 2.0], np.float32)
+CALLS = {
+    "ufuncs": lambda a, b: (hnp.log(a), a + b, a / b),
+    "rules in Python": lambda a, b: (hnp.maximum(a, b), hnp.where(a > b, a, b), a**b, hnp.sort(a), a @ b),
+    "reductions and views": lambda a, b: (hnp.sum(a), hnp.max(a), hnp.reshape(a, (3, 1)), a[::-1]),
+    "programs of ufuncs": lambda a, b: (hnp.clip(a, b, b), hnp.mean(b)),
+    "other programs": lambda a, b: (hnp.hypot(a, b), hnp.var(b), hnp.diff(a), hnp.stack([a, b])),
+}
+
+
+@pytest.mark.parametrize("how", [lambda work: work(), Finalized, raised], ids=["call", "finalizer", "signal"])
+@pytest.mark.parametrize("call", CALLS)
+def test_operations_may_be_performed_wherever_python_runs_during_others(call, how, strict):
+    a, b = hnp.asarray(A), hnp.asarray(B)
+    first, *_ = [CALLS[call](a, b) for _ in range(3)]
+    seen, failed = set(), []
+
+    def work():
+        try:
+            y = hnp.maximum(hnp.log(a), hnp.hypot(a, b)) + hnp.zeros(3)
+            seen.add((ASKED.get(), str(y.dtype), *y.tolist()))
+        except Exception as error:  # nobody sees those of finalizers
+            failed.append(error)
+
+    token = ASKED.set(7)
+    with hx.configure(default_float="float64"):
+        CALLS[call](a, b), CALLS[call](a, b), work(), work(), work()
+        sys.setprofile(lambda *_: how(work) and None)
+        try:
+            found = CALLS[call](a, b)
+        finally:
+            sys.setprofile(None)
+    ASKED.reset(token)
+    assert not failed
+    assert seen == {(7, "float64", np.hypot(A, B)[0].item(), 0.0, np.inf)}
+    for y, z in zip(found, first):
+        np.testing.assert_array_equal(np.asarray(y), np.asarray(z))

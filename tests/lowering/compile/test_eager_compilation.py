@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
+import threading
 
 import ml_dtypes
 import numpy as np
@@ -186,3 +188,28 @@ def test_a_program_of_operations_that_can_be_fused_is_compiled_when_it_is_called
         np.testing.assert_allclose(np.asarray(y), numpy(data), rtol=1e-5)
     with hx.configure(debug_nans=True), pytest.raises(FloatingPointError, match="NaN"):
         hx.numpy.var(device(np.where(data > 0.7, np.nan, data), np.float32))
+
+
+def test_threads_that_count_the_same_call_compile_it_all_the_same():
+    """Eight threads execute each line of the counting function together."""
+    program = hx.make_program(lambda x: x + 1)(np.ones(3, np.float32))
+    evaluated = evaluate._compiled_later(program, lambda: lambda x: (x + 1,))
+    x, found, together = device(np.ones(3), np.float32), [], threading.Barrier(8)
+
+    def step(frame, event, argument):
+        with contextlib.suppress(threading.BrokenBarrierError):
+            together.wait(0.2)
+        return step
+
+    def work():
+        sys.settrace(lambda frame, *_: step if frame.f_code is evaluated.__code__ else None)
+        found.append(evaluated(x)[0].tolist())
+
+    evaluated(x), evaluated(x)
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found += [evaluated(x)[0].tolist() for _ in range(3)]
+    assert found == [[2.0, 2.0, 2.0]] * 11
