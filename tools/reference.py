@@ -14,7 +14,7 @@ import re
 import sys
 from pathlib import Path
 from types import GenericAlias, ModuleType
-from typing import Any
+from typing import Any, NewType
 
 import rules_matrix
 
@@ -110,11 +110,14 @@ def parameters(value: Any) -> str:
     return f"({', '.join(parts)})"
 
 
+_NOT_CALLED = (type, GenericAlias, NewType)  # what has no parameters to show
+
+
 def sentence(value: Any) -> str:
     """The first paragraph of the docstring of a value, on one line; empty for plain values."""
     if isinstance(value, Column):
         return value.doc
-    if isinstance(value, GenericAlias) or not (callable(value) or isinstance(value, ModuleType)):
+    if isinstance(value, GenericAlias | NewType) or not (callable(value) or isinstance(value, ModuleType)):
         return ""
     text = inspect.getdoc(value) or ""
     return " ".join(text.split("\n\n")[0].split()).replace("``", "`")
@@ -123,7 +126,7 @@ def sentence(value: Any) -> str:
 def entry(module: ModuleType, name: str) -> str:
     """One line of a page."""
     value = getattr(module, name)
-    called = name + (parameters(value) if callable(value) and not isinstance(value, type | GenericAlias) else "")
+    called = name + (parameters(value) if callable(value) and not isinstance(value, _NOT_CALLED) else "")
     description = sentence(value)
     return f"- `{called}`" + (f": {description}" if description else "")
 
