@@ -93,7 +93,8 @@ def _interleaved(whole: Any, parts: Sequence[Any], counts: Sequence[int]) -> tup
 )
 def piece(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, *starts: Any) -> Any:
     """Rows from a place of each lane on, which is clamped so that they lie in it."""
-    starts = tuple([convert(start, INT32) for start in starts])
+    with inside(run):  # a start that counts from the end of a lane is one of its values
+        starts = tuple([convert(start, INT32) for start in starts])
     sizes = list(op.slice_sizes)
     for axis, n in enumerate(x.type.shape):
         if n != sizes[axis] and run.lanes.owns(extents_in(sizes[axis])):
