@@ -9,10 +9,8 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from ...effects.base.errors import CannotCross
-from ...effects.base.source_locations import Site
 from ...effects.base.stack import BASE, STACK, Binding, Run, inside
 from ...effects.control.lanes import Lanes
-from ...effects.core.arrays import Box
 from ...effects.core.columns import BATCH, COLLECTIVE
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation
@@ -23,21 +21,17 @@ from ...effects.types.array_type import ArrayType, array_type
 from ..core.body_transform import STATELESS, BodyTransformer, StateFlow, cross, transform_body
 from ..core.record import Record
 from ..core.rule_cache import cached_rule_program
+from ..core.sited_box import SitedBox
 from ..differentiation.linear_rules import cross_linear
 from .divergent_lanes import all_branches, while_any
 
 
-class BatchBox(Box):
+class BatchBox(SitedBox):
     """The values of all lanes in one array, and the dimension that indexes the lanes."""
 
-    __slots__ = ("value", "dim", "site")
+    __slots__ = ("value", "dim")
     value: Any
     dim: int
-    site: Any
-
-    @property
-    def made_at(self) -> Site:
-        return Site(*self.site) if self.site is not None else self.run.installed_at
 
 
 def lane_box(run: Run, value: Any, dim: Any, type: ArrayType, site: Any) -> BatchBox:

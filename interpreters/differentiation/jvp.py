@@ -16,9 +16,7 @@ from typing import Any
 from ...effects.base import config
 from ...effects.base.caches import Cache
 from ...effects.base.errors import HandlaxError, NotDifferentiable
-from ...effects.base.source_locations import Site
 from ...effects.base.stack import BASE, STACK, Run, current, inside
-from ...effects.core.arrays import Box
 from ...effects.core.columns import JVP, zeros_like
 from ...effects.core.named_axes import under
 from ...effects.core.operation import Operation
@@ -27,27 +25,23 @@ from ...effects.types.array_type import ArrayType
 from ..core.body_transform import BodyTransformer, cross
 from ..core.record import Record
 from ..core.rule_cache import cached_rule_program
+from ..core.sited_box import SitedBox
 
 _PROGRAMS = Cache("jvp_program")
 
 
-class JvpBox(Box):
+class JvpBox(SitedBox):
     """A primal and its tangent, which is not None."""
 
-    __slots__ = ("primal", "tangent", "site")
+    __slots__ = ("primal", "tangent")
     primal: Any
     tangent: Any
-    site: Any
-
-    @property
-    def made_at(self) -> Site:
-        return Site(*self.site) if self.site is not None else self.run.installed_at
 
     def _unknown(self, error: type[HandlaxError], what: str, hint: str) -> Any:
         """The primal as a Python value, for ``bool(x)``, ``int(x)`` and so on, where the primal has one."""
         name = what.partition(":")[0]
         convert = _KNOWN.get(name)
-        return Box._unknown(self, error, what, hint) if convert is None else convert(self.primal)
+        return super()._unknown(error, what, hint) if convert is None else convert(self.primal)
 
 
 _KNOWN: dict[str, Callable[[Any], Any]] = {

@@ -16,32 +16,26 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from ...effects.base.source_locations import Site
 from ...effects.base.stack import STACK, Run
-from ...effects.core.arrays import Box
 from ...effects.core.columns import JET, JVP, add_tangents, is_linear, multilinear, zero, zeros_like
 from ...effects.core.operation import Operation
 from ...effects.operations.elementwise.arithmetic import div, like, mul
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
 from ..core.body_transform import BodyTransformer, cross
+from ..core.sited_box import SitedBox
 from .jvp import effect_rule
 
 Series = tuple[Any, ...]
 
 
-class JetBox(Box):
+class JetBox(SitedBox):
     """A truncated power series, whose first term is the value. ``lower`` and ``rate`` are made once: see ``Jet``."""
 
-    __slots__ = ("lower", "rate", "site", "terms")
+    __slots__ = ("lower", "rate", "terms")
     terms: Series
     lower: Any
     rate: Any
-    site: Any
-
-    @property
-    def made_at(self) -> Site:
-        return Site(*self.site) if self.site is not None else self.run.installed_at
 
 
 class Jet(BodyTransformer):

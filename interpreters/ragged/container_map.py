@@ -131,8 +131,7 @@ class ContainerMap:
             leaves, tree = pytrees.flatten(x, is_container)
             if tree.kind is not None:
                 return pytrees.unflatten(tree, [self.enter(leaf, spec) for leaf in leaves])
-            x = as_array(x)
-        return x if spec is None else self._mapped(x, spec)
+        return x if spec is None else self._mapped(as_array(x), spec)
 
     def _element(self, kind: ContainerKind, x: Any, spec: Any) -> Any:
         """What the container's ``to_elt`` makes of it, in the lanes as soon as it is known how many there are."""

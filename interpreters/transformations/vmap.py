@@ -16,7 +16,7 @@ from ...effects.base.tracebacks import boundary, unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.loops import scan
 from ...effects.core.arrays import Array, as_array
-from ...effects.core.containers import holds_container, is_container, need_no_container, specs_in
+from ...effects.core.containers import holds_container, need_no_container, specs_in
 from ...effects.core.escaped_boxes import check_leaks
 from ...effects.core.named_axes import axis_tuple
 from ...effects.operations.foundations.shapes import move_axis, reshape
@@ -91,14 +91,14 @@ def vmap(
             return _over_containers(fun, settings, per_length, args, kwargs)
         axes = flat_axes("vmap", in_axes, args, tree.num_leaves) + ([0] * len(more) if kwargs else [])
         try:
-            xs = [as_array(x) for x in leaves]
+            xs = [x if axis is None else as_array(x) for x, axis in zip(leaves, axes)]
         except NotAnArray:
-            if not any([_is_no_array(x, axis) for x, axis in zip(leaves, axes)]):
+            if not positions_of(leaves):
                 raise
-            return _beside_arrays(fun, settings, args, kwargs)
+            return _on_references(fun, settings, args, kwargs)
         dims = [dimension("vmap", axis, x) for axis, x in zip(axes, xs)]
         run = new_run(STACK.get(), lane_count("vmap", dims, xs, axis_size), axis_name, user_site(2))
-        boxes = [leaf if d is None else run.box(d, (x,)) for leaf, x, d in zip(leaves, xs, dims)]
+        boxes = [x if d is None else run.box(d, (x,)) for x, d in zip(xs, dims)]
         with installed(run):
             positional = pytrees.unflatten(tree, boxes[: tree.num_leaves])
             named = pytrees.unflatten(kwargs_tree, boxes[tree.num_leaves :]) if kwargs else {}
@@ -157,10 +157,9 @@ def _over_containers(fun: Callable[..., Any], settings: Any, per_length: bool, a
     try:
         positional, named = crossing.arguments(in_axes, out_axes, args, kwargs)
     except NotAnArray:
-        leaves, _, axes = flat_arguments(in_axes, out_axes, args, kwargs)
-        if per_length or not any([_is_no_array(x, axis) for x, axis in zip(leaves, axes)]):
+        if per_length or not positions_of(pytrees.leaves((args, kwargs))):
             raise
-        return _beside_arrays(fun, settings, args, kwargs)
+        return _on_references(fun, settings, args, kwargs)
     if per_length:
         results = calls_per_length.call_per_length(fun, crossing.run, positional, named, out_axes)
         return crossing.results(out_axes, results)
@@ -178,25 +177,8 @@ def _without_leaks(run: Batch, results: Any) -> Any:
     return results
 
 
-def _is_no_array(x: Any, axis: Any) -> bool:
-    """Whether the leaf is a reference, or is not mapped and is nothing of which there is an array."""
-    if isinstance(x, Ref):
-        return True
-    if axis is not None or is_container(x):
-        return False
-    try:
-        as_array(x)
-    except NotAnArray:
-        return True
-    return False
-
-
-def _beside_arrays(fun: Callable[..., Any], settings: Any, args: Any, kwargs: Any) -> Any:
-    """``vmap`` where leaves of the arguments are references, or functions, strings and such, which are not mapped.
-
-    A reference that is mapped has an element for each lane. One that is not is read as one of the surroundings: as any
-    object that is not mapped it is passed as it is.
-    """
+def _on_references(fun: Callable[..., Any], settings: Any, args: Any, kwargs: Any) -> Any:
+    """``vmap`` where leaves of the arguments are references that are mapped: they have an element for each lane."""
     in_axes, out_axes, *rest, group = settings
     leaves, tree, axes = flat_arguments(in_axes, out_axes, args, kwargs)
     entering = [i for i, axis in enumerate(axes) if axis is not None]

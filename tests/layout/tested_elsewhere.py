@@ -59,6 +59,8 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         "one of the deferred rules, which are tested together"),
     "interpreters/core/evaluate.py": (
         (LAWS, "lowering/compile/test_eager_compilation.py"), "evaluation is what laws compare with"),
+    "interpreters/core/sited_box.py": (
+        ("lowering/jit/test_trace_cache.py",), "messages name the line at which a box was made"),
     "interpreters/core/rule_codegen.py": (
         ("interpreters/core/test_rule_cache.py",), "the code that cached rules are executed by"),
     "interpreters/custom/custom_call.py": (

@@ -14,29 +14,25 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ...effects.base.errors import CannotCross, NotSparse, TreeMismatch, need_function
-from ...effects.base.source_locations import Site, user_site
+from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK, Run, installed
 from ...effects.base.wrapping import wraps
-from ...effects.core.arrays import Box, type_of
+from ...effects.core.arrays import type_of
 from ...effects.core.columns import SPARSE
 from ...effects.core.operation import Operation
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import is_inexact
 from ...interpreters.core.body_transform import BodyTransformer, cross
+from ...interpreters.core.sited_box import SitedBox
 from .sparse_array import JAXSparse, is_sparse
 
 
-class SparseTracer(Box):
+class SparseTracer(SitedBox):
     """A sparse array under ``sparsify``: its type is that of the dense array, ``value`` the sparse one."""
 
-    __slots__ = ("value", "site")
+    __slots__ = ("value",)
     value: Any
-    site: Any
-
-    @property
-    def made_at(self) -> Site:
-        return Site(*self.site) if self.site is not None else self.run.installed_at
 
 
 class SparseLayout(NamedTuple):

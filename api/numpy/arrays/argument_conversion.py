@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...effects.base.errors import BadArgument, NotProvided, ShapeMismatch
@@ -17,6 +18,7 @@ from ...effects.types import dtypes
 from ...effects.types.dtypes import ANY_INEXACT, bool_, to_inexact
 
 _select = SelectN()
+inexact_together: Callable[..., list[Any]] = numpy_arithmetic.inexact
 
 
 def array_of(x: Any) -> Any:
@@ -35,11 +37,6 @@ def numeric(x: Any) -> Any:
     """``x`` as numbers: booleans become the default integers."""
     x = x if isinstance(x, Array) else as_array(x)
     return convert(x, dtypes.default_int()) if x.type.dtype is bool_ else x
-
-
-def inexact_together(name: str, *xs: Any) -> list[Any]:
-    """The operands as floats or complex numbers of one dtype, and of one shape or rank 0."""
-    return numpy_arithmetic.inexact(name, *xs)
 
 
 def numeric_together(name: str, *xs: Any) -> list[Any]:
