@@ -77,7 +77,7 @@ def eager_program(function: F) -> F:
             return function(*args, **kwargs)
         kind: list[Any] = [function, mark, len(args)]
         arrays: list[Any] = []
-        for x in (*args, *kwargs, *kwargs.values()) if kwargs else args:
+        for x in (*args, *kwargs, *kwargs.values()) if kwargs else args:  # as ``_read``, written out: a hot path
             cls = x.__class__
             if cls is ConcreteArray:
                 kind.append(x.type)
