@@ -5,6 +5,8 @@
 
 It is as if each operation were performed: a program is used where no handler is installed, for concrete arrays, and
 where nothing but types and static arguments decides which operations there are. The second call of a kind records.
+Numbers are static, since they take the dtype of the arrays they meet. A number that changes from call to call would
+make a program, and of large arrays an executable, for each of its values: only the first few of them get one.
 
 A call by a program takes 0.7 us more than what NumPy computes; one operation as much, and each check of an argument
 some more. Hence the rule: a public function of arrays is decorated, unless
@@ -27,10 +29,11 @@ from ...effects.base.config import CONFIG
 from ...effects.base.errors import HandlaxError
 from ...effects.base.source_locations import NO_WARNINGS, WarningRefused
 from ...effects.base.stack import BASE, current, inside
-from ...effects.core.arrays import Array, ConcreteArray
+from ...effects.core.arrays import Array, ConcreteArray, concrete, from_numpy
 from ...effects.core.operation import Operation, result_type
 from ...effects.programs.program import Program
 from ...effects.trees import pytrees
+from ...effects.types.dtypes import EVERY
 from .evaluate import function_of
 from .record import Record
 
@@ -57,10 +60,13 @@ def evaluated_at_once() -> bool:
 
 F = TypeVar("F", bound=Callable[..., Any])
 _STATIC = frozenset({bool, int, str, type(None), type, *map(type, map(np.dtype, np.typecodes["All"]))})
+_NUMPY_NUMBERS = frozenset([np.dtype(code).type for code in "?bhilqBHILQefd"])
 _PROGRAMS = Cache("programs of eager functions", 16384)
+_COUNTS = Cache("values of numbers in eager functions", 4096)
 _MISSING, _ONCE = object(), object()
 _LONGEST = 64  # of the sequences among the arguments, which keys contain
-_LARGEST = 2048  # bytes of an array that a program keeps; of all together twice as many
+_LARGEST = 2048  # bytes of an array that a program keeps, or that is given by NumPy; all that it keeps: twice as many
+_MOST = 8  # programs of a function that differ in numbers alone
 
 
 def eager_program(function: F) -> F:
@@ -84,6 +90,8 @@ def eager_program(function: F) -> F:
                 arrays.append(x)
             elif cls in _STATIC:
                 kind += cls, x
+            elif cls is float:
+                kind += cls, x or repr(x)
             elif not _read(x, kind, arrays):
                 return function(*args, **kwargs)
         key = tuple(kind)
@@ -107,6 +115,13 @@ def _read(x: Any, kind: list[Any], arrays: list[Any]) -> bool:
         arrays.append(x)
     elif cls in _STATIC:
         kind += cls, x
+    elif cls is float:
+        kind += cls, x or repr(x)  # -0.0 == 0.0
+    elif cls in _NUMPY_NUMBERS:
+        kind += cls, x.item() or repr(x)
+    elif cls is np.ndarray and x.nbytes <= _LARGEST and x.dtype in EVERY:
+        arrays.append(from_numpy(x, copy=True))
+        kind += cls, arrays[-1].type
     elif (cls is list or cls is tuple) and len(x) <= _LONGEST:
         kind += cls, len(x)
         return all([_read(part, kind, arrays) for part in x])
@@ -118,9 +133,14 @@ def _read(x: Any, kind: list[Any], arrays: list[Any]) -> bool:
 def _called(key: Any, again: bool, function: Any, args: Any, kwargs: Any, arrays: list[Any]) -> Any:
     """The result of a call without a program; the second one finds it, or that there is none."""
     result = function(*args, **kwargs)
+    alike = tuple([x.__class__ if x.__class__ in (int, float) else x for x in key])
+    count = _COUNTS.entries.get(alike, 0)
     if again:
         _PROGRAMS.entries.pop(key, None)
-    _PROGRAMS.add(key, _recorded(function, args, kwargs, arrays, result) if again else _ONCE)
+        _COUNTS.entries.pop(alike, None)
+        _COUNTS.add(alike, count + 1)
+    if count < _MOST:
+        _PROGRAMS.add(key, _recorded(function, args, kwargs, arrays, result) if again else _ONCE)
     return result
 
 
@@ -129,6 +149,7 @@ def _recorded(function: Any, args: Any, kwargs: Any, arrays: list[Any], made: An
 
     None in place of both: the function reads values, raises, warns, performs what cannot be inlined, would keep large
     arrays in its program, or makes by no operation what it returned in ``made``, a copy or an array that it keeps.
+    A function of static arguments alone returns copies of constants.
     """
     recorder = EagerRecord(BASE, "")
     token = NO_WARNINGS.set(True)
@@ -144,16 +165,25 @@ def _recorded(function: Any, args: Any, kwargs: Any, arrays: list[Any], made: An
         NO_WARNINGS.reset(token)
     if not all([isinstance(y, Array) for y in results]) or any([op.bodied or op.effectful for op in program.ops]):
         return None
+    if sum([x.type.nbytes for x in program.consts]) > 2 * _LARGEST:
+        return None
+    if not arrays:
+        return program, lambda results: pytrees.unflatten(tree, [_copied(y) for y in results])
     sources = [arrays[n] if n < len(arrays) else None for n in program.outs if n >= 0]
     same = [x is None or x is y for x, y in zip(sources, pytrees.leaves(made))]
-    if len(same) < len(results) or not all(same) or sum([x.type.nbytes for x in program.consts]) > 2 * _LARGEST:
+    if len(same) < len(results) or not all(same):
         return None
     return program, None if isinstance(result, Array) else lambda results: pytrees.unflatten(tree, results)
+
+
+def _copied(x: ConcreteArray) -> ConcreteArray:
+    return concrete(x.type, (x._read_buffer() if x._value is None else x._value).copy())
 
 
 def _boxed(args: Any, boxes: Iterator[Any]) -> list[Any]:
     """The arguments with a box in the place of each array."""
     return [
-        next(boxes) if x.__class__ is ConcreteArray else x.__class__(_boxed(x, boxes)) if x.__class__ in (list, tuple)
+        next(boxes) if x.__class__ in (ConcreteArray, np.ndarray)
+        else x.__class__(_boxed(x, boxes)) if x.__class__ in (list, tuple)
         else x for x in args
     ]  # fmt: skip

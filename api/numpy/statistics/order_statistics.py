@@ -61,7 +61,7 @@ def quantile(
     Array(3., dtype=float32)
     """
     no_out(out, "quantile")
-    return _quantile("quantile", a, q, axis, method, keepdims, False, weights)
+    return _quantile("quantile", a, _numbers(q), axis, method, keepdims, False, weights)
 
 
 def nanquantile(
@@ -75,7 +75,7 @@ def nanquantile(
     Array(2., dtype=float32)
     """
     no_out(out, "nanquantile")
-    return _quantile("nanquantile", a, q, axis, method, keepdims, True, weights)
+    return _quantile("nanquantile", a, _numbers(q), axis, method, keepdims, True, weights)
 
 
 def _hundredth(q: Any) -> Any:
@@ -134,6 +134,12 @@ def nanmedian(a: Any, axis: Any = None, out: None = None, overwrite_input: bool 
     return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
+def _numbers(q: Any) -> Any:
+    """Known levels as numbers, which decide which elements are read; traced ones stay an array."""
+    return np.asarray(q, np.float64).tolist() if not isinstance(q, Array) or isinstance(q, ConcreteArray) else q
+
+
+@eager_program
 def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool, ignore_nan: bool, weights: Any) -> Any:
     if method not in _METHODS:
         raise BadArgument(f"{name}: method must be one of {', '.join(_METHODS)}, got {method!r}.")
@@ -144,7 +150,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool,
     axes = axes_of(axis, len(x.type.shape), name)
     shape = x.type.shape
     rows = _in_one(x, axes)
-    part = np.asarray(q, np.float64) if not isinstance(q, Array) or isinstance(q, ConcreteArray) else inexact(q)
+    part = inexact(q) if isinstance(q, Array) else np.asarray(q, np.float64)
     if len(part.shape) > 1:
         raise ShapeMismatch(f"{name}: q must be a scalar or a vector, got shape {part.shape}.")
     if not rows.type.shape[-1]:

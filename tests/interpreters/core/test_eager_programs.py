@@ -41,13 +41,19 @@ def test_there_are_functions():
     assert len(NAMES) > 60
 
 
+NUMBERS = [("f32", 0.5), (0.5, "f32"), ("f32", -0.0), ("i32", np.float32(-0.0)), ("f32", np.int8(3)), ("f32", 0.0, 1.5)]
+GIVEN = {"arrays": (hnp.asarray, QUICK), "NumPy's arrays": (np.copy, QUICK), "numbers": (hnp.asarray, NUMBERS)}
+
+
+@pytest.mark.parametrize("given", GIVEN)
 @pytest.mark.parametrize("initial", sorted({name[0] for name in NAMES}))
-def test_every_call_gives_what_the_first_one_gives(initial):
+def test_every_call_gives_what_the_first_one_gives(initial, given):
+    made, rows = GIVEN[given]
     for name in NAMES:
         if name[0] != initial:
             continue
-        for row in QUICK:
-            xs = [hnp.asarray(x) if isinstance(x, np.ndarray) else x for x in arguments(row)]
+        for row in rows:
+            xs = [made(x) if isinstance(x, np.ndarray) else x for x in arguments(row)]
             first, _, third = (results(getattr(hnp, name), xs) for _ in range(3))
             assert (first is None) == (third is None), (name, row)
             for y, z in zip(first or (), third or ()):
@@ -89,6 +95,39 @@ def test_what_reads_values_is_called():
         assert chosen(X).tolist() == [2.0, 3.0, 5.0]
         assert chosen(-X).tolist() == [-2.0, -3.0, -5.0]
     assert entries() == [None]
+
+
+def test_numbers_are_part_of_the_kind():
+    for _ in range(3):
+        assert hnp.copysign(X, 0.0).tolist() == [1.0, 2.0, 4.0]
+        assert hnp.copysign(X, -0.0).tolist() == [-1.0, -2.0, -4.0]
+        assert hnp.copysign(X, np.float32(-0.0)).tolist() == [-1.0, -2.0, -4.0]
+        assert [hx.typeof(size(X, Y, scale)).dtype for scale in (2, 2.0, np.float64(2), True)] == [np.float32] * 4
+        assert hx.typeof(size(hnp.array([1, 2]), hnp.array([1, 2]), 2.0)).dtype == np.float32
+        assert hx.typeof(size(hnp.array([1, 2]), hnp.array([1, 2]), 2)).dtype == np.int32
+
+
+def test_a_number_that_changes_makes_a_few_programs():
+    for _ in range(2):
+        for scale in range(1, 100):
+            assert size(X, Y, scale).tolist() == [1.0 + 9 * scale, 4.0, 16.0 + scale]
+            assert size(X, Y, scale / 7).shape == (3,)
+    assert len(entries()) == 2 * eager_programs._MOST
+    assert len(PROGRAMS.entries) == len(entries())
+
+
+def test_functions_of_numbers_alone_return_copies():
+    made = [hnp.linspace(0.0, 1.0, 5) for _ in range(4)]
+    assert not [op for program, _ in entries() if not program.in_types for op in program.ops]
+    made[2].delete()
+    assert made[3].tolist() == hnp.linspace(0.0, 1.0, 5).tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
+
+
+def test_numpys_arrays_are_copied():
+    given = np.array([3.0, 4.0])
+    made = [hnp.flip(given) for _ in range(4)]
+    given[:] = 0
+    assert [y.tolist() for y in made] == [[4.0, 3.0]] * 4
 
 
 def test_long_sequences_are_no_part_of_a_key():
