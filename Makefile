@@ -5,6 +5,7 @@
 
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules --no-print-directory
+unexport PYTHONDONTWRITEBYTECODE          # tests start many processes, each of which would compile all sources again
 
 ARGS ?=
 JOBS ?= 2

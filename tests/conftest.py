@@ -1,5 +1,6 @@
 """What holds for every test: eight CPU devices, whole tracebacks, the same examples in every run, few mappings."""
 
+import gc
 import itertools
 import os
 from pathlib import Path
@@ -17,6 +18,13 @@ settings.register_profile("default", derandomize=True, deadline=None, max_exampl
 settings.register_profile("ci", settings.get_profile("default"), print_blob=True)
 settings.register_profile("thorough", settings.get_profile("default"), derandomize=False, max_examples=500)
 settings.load_profile(os.environ.get("HANDLAX_HYPOTHESIS", "ci" if os.environ.get("CI") else "default"))
+
+
+def pytest_collection_finish():
+    """The garbage collector passes over the tests themselves, most of all objects; tests for leaks run it often."""
+    gc.collect()
+    gc.freeze()
+
 
 _TESTS = itertools.count(1)
 _MAPPINGS = Path("/proc/self/maps")  # Linux allows 65,530 in a process; a compiled program takes three

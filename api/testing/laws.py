@@ -228,7 +228,10 @@ def _lane(x: Any, lane: int, axis: int) -> Any:
 
 
 def _commutes(op: Operation, draws: Sequence[Arrays]) -> None:
-    """jit(jvp f) = jvp(jit f) = jvp f = one lane of vmap(jvp f); jit(vmap f) = vmap(jit f)."""
+    """jit(jvp f) = jit(jvp(jit f)) = jvp f = one lane of vmap(jvp f); jit(vmap f) = jit(vmap(jit f)) = vmap f.
+
+    All of the compiled ones are one program, in which XLA compiles once what is equal.
+    """
     f, operands = _joint(op, draws)
     direction = _direction(operands, 4)
     smooth = [i for i, d in enumerate(direction) if d.dtype != dtypes.float0]
@@ -240,17 +243,20 @@ def _commutes(op: Operation, draws: Sequence[Arrays]) -> None:
             dxs[i] = dx
         return [part for part in jvp(g, tuple(xs), tuple(dxs))[1] if part.dtype != dtypes.float0]
 
-    expected = derivative(f, *operands, *moving)
-    inside = derivative(jit(f), *operands, *moving)
-    outside = jit(lambda *inputs: derivative(f, *inputs))(*operands, *moving)
-    lanes = [np.stack([x, x]) for x in operands]
-    directions = [np.stack([d, d]) for d in moving]
+    def everything(inputs: Any, lanes: Any) -> Any:
+        return [derivative(g, *inputs) for g in (f, jit(f))], [vmap(g)(*lanes) for g in (f, jit(f))]
+
+    inputs = (*operands, *moving)
+    lanes, directions = ([np.stack([x, x]) for x in xs] for xs in (operands, moving))
     mapped = vmap(lambda *inputs: derivative(f, *inputs))(*lanes, *directions)
-    for derivatives in (inside, outside, [part[1] for part in mapped]):
-        for y, z in zip(derivatives, expected):
+    derivatives, batches = jit(everything)(inputs, lanes)
+    expected = derivative(f, *inputs)
+    for parts in (*derivatives, [part[1] for part in mapped]):
+        for y, z in zip(parts, expected):
             assert_close(y, z, 100.0, f"{op}: jvp with jit and vmap")
-    for y, z in zip(jit(vmap(f))(*lanes), vmap(jit(f))(*lanes)):
-        assert_close(y, z, op.loose, f"{op}: jit with vmap")
+    for parts in batches:
+        for y, z in zip(parts, vmap(f)(*lanes)):
+            assert_close(y, z, op.loose, f"{op}: jit with vmap")
 
 
 def _split(op: Operation, operands: Arrays) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import pathlib
 import re
 import sys
@@ -28,11 +29,19 @@ def exemption(op, law):
     return next((op.exempt[name] for name in names if name in op.exempt), None)
 
 
-def examples(case, law):
-    """One draw for every dtype and shape; for derivatives, of the widest dtypes, and in one shape of narrow ones."""
+def examples(case, law, *, all_pairs=True):
+    """One draw for every dtype and shape; for derivatives, of the widest dtypes, and in one shape of narrow ones.
+
+    Without ``all_pairs``, where there are more dtypes than shapes, each has one in turn, and one of the largest.
+    """
     family = case.dtypes & (WIDE | NARROW) if law.derivative else case.dtypes
-    for dtype in sorted(family, key=lambda d: d.name):
+    size = {shapes: sum(map(math.prod, shapes)) for shapes in case.shapes}
+    for turn, dtype in enumerate(sorted(family, key=lambda d: d.name)):
+        in_turn = case.shapes[turn % len(case.shapes)]
+        chosen = {in_turn, max(in_turn, *case.shapes, key=size.get)}  # the former, if it is of the largest itself
         for i, shapes in enumerate(case.shapes):
+            if not (all_pairs or len(family) <= len(case.shapes) or shapes in chosen):
+                continue
             if law.derivative and i > 2 and len(case.shapes) > 4:
                 break
             one_shape = (law.derivative and dtype in NARROW) or law.name == "tangent_types"
@@ -50,6 +59,16 @@ def test_law(case, law):
         pytest.skip(f"exempt: {exemption(case.op, law)}")
     if law.derivative and not case.dtypes & (WIDE | NARROW):
         pytest.skip("there is no derivative: the case has no real or complex dtype")
+    # XLA takes some ten milliseconds for each pair of the program that is compiled
+    law.check(case.op, list(examples(case, law, all_pairs=law.name != "compiled")))
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_every_dtype_in_every_shape_is_compiled(case):
+    law = next(law for law in LAWS if law.name == "compiled")
+    if exemption(case.op, law):
+        pytest.skip(f"exempt: {exemption(case.op, law)}")
     law.check(case.op, list(examples(case, law)))
 
 
