@@ -21,7 +21,7 @@ from ..effects.operations.linalg.matrices import columns_of
 from ..effects.operations.linalg.svd import svd
 from ..effects.operations.manipulation.operand_promotion import broadcast_shape
 from ..effects.operations.reductions.reductions import reduce_max
-from ..effects.types.dtypes import ANY_INTEGER, FLOATING, canonical, default_float, default_int
+from ..effects.types.dtypes import ANY_INTEGER, FLOATING, canonical, default_float, default_int, result_type, to_inexact
 from .basic_samplers import (
     between,
     float_format,
@@ -223,10 +223,13 @@ def multivariate_normal(
     Shapes: ``mean[*s, n], cov[*t, n, n] -> [*shape, n]``; ``s`` and ``t`` broadcast to ``shape``, by default to each
     other.
     Args:
+        dtype: by default that of the mean and the covariance, promoted.
         method: ``cholesky``, for positive definite covariances; ``eigh`` and ``svd``, by the square roots of
             eigenvalues and of singular values, for singular ones too.
     """
     no_sharding("multivariate_normal", out_sharding)
+    if dtype is None:
+        dtype = to_inexact(result_type(mean, cov))
     dtype = floating("random.multivariate_normal", dtype)
     if method not in FACTORS:
         raise BadArgument(f"random.multivariate_normal: method must be of {', '.join(FACTORS)}, got {method!r}.")

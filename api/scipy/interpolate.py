@@ -79,16 +79,20 @@ class RegularGridInterpolator:
             self.grid.append(axis.astype(dtype))
 
     def __call__(self, xi: Any, method: str | None = None) -> Any:
-        """The values at the points ``xi: f[*s, d]``, or a tuple of d arrays that are broadcast."""
+        """The values at the points ``xi: f[*s, d]``, or a tuple of d arrays that are broadcast.
+
+        Numbers ``f[n]`` are n points of one axis, or one point of n axes, a row of one.
+        """
         method = method or self.method
         if method not in ("linear", "nearest"):
             raise BadArgument(f'RegularGridInterpolator: method must be "linear" or "nearest", got {method!r}.')
         count = len(self.grid)
         if isinstance(xi, tuple):
             xi = hnp.stack(hnp.broadcast_arrays(*[hnp.asarray(x) for x in xi]), -1)
+        elif hnp.ndim(xi) == 1:
+            xi = hnp.asarray(xi)
+            xi = xi[:, None] if count == 1 else xi[None]
         xi = hnp.asarray(xi)
-        if xi.ndim == 1:
-            xi = xi[:, None] if count == 1 else xi
         if xi.shape[-1:] != (count,):
             raise ShapeMismatch(f"RegularGridInterpolator: points must have {count} coordinates, got {xi.type}.")
         places = [self._place(axis, xi[..., d]) for d, axis in enumerate(self.grid)]

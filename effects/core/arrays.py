@@ -36,7 +36,7 @@ from ..base.stack import Run
 from ..trees import pytrees
 from ..types import dtypes
 from ..types.array_type import ArrayType, array_type
-from ..types.casting import number_data
+from ..types.casting import number_data, too_large
 from ..types.lengths import read
 from .array_backend import InstalledBackend
 from .array_shards import OnDevices
@@ -462,6 +462,8 @@ def scalar(value: Any, dtype: Any = None, weak: bool = False) -> ConcreteArray:
     if kind not in PYTHON_NUMBERS:
         if dtype is None:
             dtype, weak = dtypes.scalar_type(value)
+        elif isinstance(value, np.integer) and dtype in dtypes.ANY_INTEGER and not dtypes.holds(dtype, int(value)):
+            raise too_large(value, dtype)  # Python's wrap around, as JAX converts them; NumPy's never do
         value = dtypes.scalar_type_of(value)(value)
         kind = type(value)
     if dtype is None and config.CONFIG.get().settings is not config.DEFAULT:
@@ -482,7 +484,7 @@ PYTHON_NUMBERS: frozenset[type] = frozenset((bool, int, float, complex))
 
 
 def as_array(x: Any) -> Array:
-    """``x`` as an array: an array itself, a Python or NumPy number (weakly typed), a copy of a NumPy array.
+    """``x`` as an array: an array itself, a Python or NumPy number, a copy of a NumPy array.
 
     Raises: NotAnArray: ``x`` is neither a number nor an array.
     """
@@ -511,8 +513,8 @@ def as_array(x: Any) -> Array:
 
 
 def is_number(x: Any) -> bool:
-    """Whether ``x`` is a Python or NumPy number, which takes the dtype of the arrays that it meets."""
-    return type(x) in PYTHON_NUMBERS or dtypes.is_number_class(x.__class__)
+    """Whether ``x`` is a number whose class specifies no width: it takes the dtype of the arrays that it meets."""
+    return type(x) in PYTHON_NUMBERS or dtypes.is_adaptable_class(x.__class__)
 
 
 def as_arrays(*xs: Any) -> list[Array]:

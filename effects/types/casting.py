@@ -46,16 +46,17 @@ def number_data(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
     if type(value) is int and is_integer(dtype):
         if not holds(dtype, value):
             if not holds(default_int(), value):
-                raise _too_large(value, dtype)
+                raise too_large(value, dtype)
             return np.asarray(value, default_int()).astype(dtype)
         return np.asarray(value).astype(dtype)
     try:
         return cast(_odd(value) if _is_rounded_twice(dtype, value) else np.asarray(value), dtype)
     except OverflowError:
-        raise _too_large(value, dtype) from None
+        raise too_large(value, dtype) from None
 
 
-def _too_large(value: int, dtype: Any) -> IntegerOverflow:
+def too_large(value: Any, dtype: Any) -> IntegerOverflow:
+    """The error that an integer does not fit its dtype."""
     hint = "convert the array to a wider dtype."
     return IntegerOverflow(f"an integer must fit its dtype, got {value} for {dtype}.", hint=hint)
 

@@ -16,12 +16,12 @@ array, NumPy array (0-d included)             its own, 64 bits included   its ow
 ``np.int64(3)``                               as ``3``                    yes
 ``np.float64(3)``                             as ``3.0``                  yes
 ``np.complex128(3)``                          as ``3j``                   yes
-any other NumPy scalar, ``np.float32(3)``     its own                     yes
+any other NumPy scalar, ``np.float32(3)``     its own                     no
 ============================================  ==========================  ======
 
 The 64-bit NumPy scalars are treated as Python numbers, since NumPy creates them where no width was specified
-(``np.sqrt(64)``, ``np.arange(3)[0]``). The setting ``enable_x64`` changes the table: ``widths``. An integer out of the
-range of its dtype is an error, never a wrap-around; a float is rounded to its dtype.
+(``np.sqrt(64)``, ``np.arange(3)[0]``); that of any other was specified. The setting ``enable_x64`` changes the table:
+``widths``. An integer out of the range of its dtype is an error, never a wrap-around; a float is rounded to its dtype.
 
 Promotion is defined in ``dtype_promotion``.
 """
@@ -199,13 +199,19 @@ def is_number_class(cls: type) -> bool:
     return _scalar_kind(cls) is not None
 
 
+def is_adaptable_class(cls: type) -> bool:
+    """Whether numbers of this class specify no width: Python's, booleans and NumPy's of 64 bits."""
+    kind = _scalar_kind(cls)
+    return kind is not None and (kind is bool_ or not isinstance(kind, np.dtype))
+
+
 def number_type(value: Any) -> tuple[np.dtype[Any], bool]:
     """``scalar_type`` without the check of the range, for promotion, which depends on the class of the value alone."""
     kind = _scalar_kind(value.__class__)
     if kind is None:
         raise DTypeMismatch(f"a Python or NumPy scalar is needed, got {type(value).__name__}.")
     if isinstance(kind, np.dtype):
-        return kept(kind), kind != bool_
+        return kept(kind), False
     return _DEFAULTS[kind](), True
 
 

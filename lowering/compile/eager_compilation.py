@@ -140,14 +140,8 @@ def _program_plan(program: Program) -> Callable[..., tuple[Any, ...]]:
     compiled = _PLANS.get(
         (program, by_settings()), lambda: compile_program(program, program.name, keep_unused=True, placement=None)
     )
-    loaded = compiled.loaded
-    execute, out_types = loaded.execute, loaded.types
-
-    def plan(*operands: ConcreteArray) -> tuple[Any, ...]:
-        buffers = execute([x.buffer if x._buffer is None else x._buffer for x in operands])
-        return tuple([concrete(t, None, b) for t, b in zip(out_types, buffers)])
-
-    return plan
+    execute = _on_default_device(compiled, program.name)
+    return lambda *operands: execute(operands)
 
 
 _CHOICES = Cache("eager_choice", 16384)
@@ -184,17 +178,30 @@ def _compiled(op: Operation, types: tuple[ArrayType, ...], placement: Placement 
 
 def _plan(op: Operation, types: tuple[ArrayType, ...]) -> Callable[[tuple[ConcreteArray, ...]], Any]:
     """An operation on the default device as a function of its operands."""
-    compiled = _compiled(op, types, None)
+    execute = _on_default_device(_compiled(op, types, None), op.name)
+    return execute if op.multiple_results else lambda operands: execute(operands)[0]
+
+
+def _on_default_device(
+    compiled: LoadedProgram, name: str
+) -> Callable[[tuple[ConcreteArray, ...]], tuple[ConcreteArray, ...]]:
+    """A compiled program as a function of its operands, which no error of the runtime leaves unexplained."""
     loaded = compiled.loaded
     execute, out_types = loaded.execute, loaded.types
 
-    def plan(operands: tuple[ConcreteArray, ...]) -> Any:
-        buffers = execute([x.buffer if x._buffer is None else x._buffer for x in operands])
-        if not op.multiple_results:
-            return concrete(out_types[0], None, buffers[0])
+    def call(operands: tuple[ConcreteArray, ...]) -> tuple[ConcreteArray, ...]:
+        try:
+            buffers = execute([x.buffer if x._buffer is None else x._buffer for x in operands])
+        except (RuntimeError, ValueError) as error:
+            fail(error, name, operands, _number, ())
         return tuple([concrete(t, None, b) for t, b in zip(out_types, buffers)])
 
-    return plan
+    return call
+
+
+def _number(i: int) -> str:
+    """What errors call an operand."""
+    return f"operand {i}"
 
 
 def _placed(op: Operation, operands: tuple[ConcreteArray, ...]) -> Any:
@@ -227,7 +234,7 @@ def _executed(op: Operation, compiled: LoadedProgram, operands: tuple[ConcreteAr
     try:
         return op.from_results(compiled.execute(compiled.moved([x.buffer for x in operands]), committed))
     except (RuntimeError, ValueError) as error:
-        fail(error, op.name, operands, lambda i: f"operand {i}", ())
+        fail(error, op.name, operands, _number, ())
 
 
 def _may_be_accelerated() -> bool:

@@ -387,13 +387,13 @@ class Emitter:
             is_array = isinstance(y, Array)
             return [y] if is_array else y
 
-        results = self.program(record(as_list, [v.type for v in values]), values)
+        results = self.program(record(as_list, _types(values)), values)
         self.made = outer
         return results[0] if is_array else results
 
     def loop(self, more: Callable[..., Any], step: Callable[..., Sequence[Any]], *values: SsaValue) -> list[SsaValue]:
         """A while loop: apply ``step`` while ``more`` holds; both are functions of arrays, which are recorded."""
-        types = [v.type for v in values]
+        types = _types(values)
         test, body = record(lambda *xs: [more(*xs)], types), record(step, types)
         return self.repeat(lambda *vs: self.program(test, vs)[0], lambda *vs: self.program(body, vs), *values)
 
@@ -495,6 +495,11 @@ class Emitter:
         """An operation by name, of which a private function is the decomposition."""
         decomposition = self.private(op.bodies[0], op.label, exact=True)
         return self.results(composites.composite_text(op, decomposition, values), op.bodies[0].out_types)
+
+
+def _types(values: Sequence[SsaValue]) -> list[ArrayType]:
+    """The types in which rules compute with the values: strong, since weak ones would follow the default dtypes."""
+    return [v.type.strong() for v in values]
 
 
 def _rule(kind: Any) -> tuple[Any, str | None, bool]:

@@ -1,6 +1,7 @@
 """Creation agrees with NumPy, but for dtypes, which are JAX's."""
 
 from array import array as python_array
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -276,3 +277,29 @@ def test_diagonals_far_beyond_a_matrix(k):
     x = np.ones((2, 3), np.float32)
     assert not hnp.eye(2, 3, k).any() and hnp.tri(2, 3, k).all() == (k > 0)
     assert hnp.tril(x, k).all() == (k > 0) and hnp.triu(x, k).all() == (k < 0)
+
+
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_linspace_of_whole_ends_is_rounded_once(dtype, jit):
+    parts = 49
+    f = lambda a, b: hnp.linspace(a, b, parts + 1, dtype=dtype)
+    for a, b in ((-5, 44), (-7, 10), (0, 1), (100, -48)):
+        exact = np.array([float(Fraction(a) + Fraction(b - a) * i / parts) for i in range(parts + 1)])
+        found = (hx.jit(f) if jit else f)(*[hnp.asarray(end, dtype) for end in (a, b)])
+        assert np.array_equal(found, exact.astype(hnp.dtype(dtype)))
+
+
+def test_linspace_does_not_overflow_between_its_ends():
+    ends = np.array([-1.7e308, 1.7e308])
+    assert hnp.linspace(*ends[:, None], 3)[1].tolist() == [0.0]
+    assert hnp.linspace(0.0, np.inf, 3).tolist() == [0.0, np.inf, np.inf]
+    same(hnp.linspace(1 + 2j, 3 - 1j, 4), np.linspace(1 + 2j, 3 - 1j, 4), "complex64")
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float64"])
+def test_whole_numbers_fall_into_their_bins_compiled_too(dtype, rng):
+    x = rng.integers(-5, 6, 63).astype(dtype)
+    for f in (hnp.histogram, hx.jit(hnp.histogram)):
+        for ours, theirs in zip(f(x), np.histogram(x)):
+            assert np.array_equal(ours, theirs)

@@ -296,3 +296,11 @@ def test_axes_that_are_no_permutation_are_refused():
 def test_a_shape_of_other_things_than_integers_is_a_type_error():
     with pytest.raises(TypeError, match="sequence of integers"):
         hnp.zeros((2.5, 3))
+
+
+@pytest.mark.parametrize("items", [[], [1, 2], [[1, 2, 3], [4, 5, 6]], (1, 2j), [True, 1.5], [np.ones(2)] * 3, 3])
+def test_lists_have_the_shapes_and_kinds_of_their_arrays(items):
+    for name in ("shape", "ndim", "size", "iscomplexobj", "isrealobj"):
+        assert getattr(hnp, name)(items) == getattr(np, name)(items), name
+    arrays = [hnp.array(row) for row in items] if items != 3 else items
+    assert hnp.shape(arrays) == np.shape(items)

@@ -198,6 +198,7 @@ def test_normal_vectors_have_their_mean_and_covariance(method):
     mean, cov = np.float32([1, -2]), np.float32([[2, 0.5], [0.5, 1]])
     x = np.asarray(random.multivariate_normal(KEY, mean, cov, (MANY,), method=method))
     assert x.mean(0) == pytest.approx(mean, abs=0.05) and np.cov(x.T) == pytest.approx(cov, abs=0.1)
+    assert x.dtype == np.result_type(np.asarray(mean).dtype, np.asarray(cov).dtype)
     many = random.multivariate_normal(KEY, np.zeros((3, 1, 2), np.float32), np.stack([cov] * 4), method=method)
     assert many.shape == (3, 4, 2)
 

@@ -54,6 +54,25 @@ def test_an_integer_that_fits_neither_the_array_nor_the_default_is_refused_and_o
     assert equal(call(x, 300), call(x, 44))
 
 
+@pytest.mark.parametrize("call", [
+    lambda x, n: x + n, lambda x, n: x < n, lambda x, n: x / n, lambda x, n: hnp.where(x > 0, x, n),
+    lambda x, n: hnp.arctan2(n, x), lambda x, n: hnp.power(x, n), lambda x, n: hnp.append(x, n),
+])  # fmt: skip
+@pytest.mark.parametrize("number", [np.uint8(200), np.int16(300), np.int32(7), np.float16(0.1), np.float32(2.5)])
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "float16", "float64", "bool"])
+def test_a_numpy_scalar_of_a_width_that_was_chosen_is_an_array_of_it(call, number, dtype):
+    x = hnp.array(np.array([1, 0, 5]).astype(dtype))
+    assert equal(call(x, number), call(x, hnp.array(np.array(number))))
+
+
+def test_a_numpy_integer_of_64_bits_never_wraps_around():
+    x = hnp.array(np.array([1, 2], "uint8"))
+    assert (x + np.int64(3)).dtype == "uint8" and (x / np.int64(-2)).tolist() == [-0.5, -1.0]
+    for number in (np.int64(-3), np.int64(300)):
+        with pytest.raises(IntegerOverflow, match=f"got {number} for uint8"):
+            _ = x < number
+
+
 def test_every_public_function_is_called_with_a_number_or_says_why_not():
     listed = {case.split()[0] for case in (*FLOATS, *INTEGERS)}
     without, module = [], ""

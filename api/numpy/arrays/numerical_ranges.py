@@ -9,8 +9,10 @@ import numpy as np
 from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch
 from ...effects.core.arrays import Box, as_array, from_numpy
 from ...effects.functions.unsupported import no_sharding
-from ...effects.operations.elementwise.arithmetic import floor, sign
-from ...effects.operations.elementwise.complex_parts import real
+from ...effects.operations.elementwise.arithmetic import add, div, floor, like, mul, sign, sub
+from ...effects.operations.elementwise.comparison import eq, gt, select
+from ...effects.operations.elementwise.complex_parts import complex as complex_of
+from ...effects.operations.elementwise.complex_parts import imag, real
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.elementwise.transcendental import log
 from ...effects.operations.foundations import shapes
@@ -97,6 +99,27 @@ def _computed(found: Any, asked: Any) -> Any:
     return promote_all(((found, False), (dtypes.to_inexact(asked), False)), strict=False)[0]
 
 
+def _between(first: Any, last: Any, num: Any, parts: Any) -> Any:
+    """``num`` numbers, of which number i is ``first + i (last - first) / parts``, along a new axis at the front.
+
+    They are computed in float64 as ``(first (parts - i) + last i) / parts``, where the products and the sum of whole
+    numbers are exact, fused or not. Compiled programs divide by an array, as they multiply by reciprocals of constants.
+    """
+    if dtypes.is_complex(first.dtype):
+        return complex_of(*[_between(part(first), part(last), num, parts) for part in (real, imag)])
+    size, wide = (num, *first.shape), dtypes.float64
+    i = convert(broadcasted_iota(dtypes.int32, size, 0), wide)
+    if isinstance(num, Extent):
+        scale, count = 1.0, shapes.broadcast(convert(parts + positive(1 - parts), wide), size)
+    else:  # by a power of two, so that the products do not overflow
+        scale, count = 2.0 ** -parts.bit_length(), shapes.full(i.type, parts)
+    low, high = (shapes.broadcast(convert(bound, wide), size) for bound in (first, last))
+    unit, inside = like(i, scale), gt(i, like(i, 0))
+    total = add(mul(low, mul(sub(count, i), unit)), mul(high, mul(i, unit)))
+    inner = div(total, select(inside, mul(count, unit), like(i, 1)))
+    return convert(select(inside, select(eq(i, count), high, inner), low), first.dtype)
+
+
 @eager_program
 def linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
@@ -104,7 +127,8 @@ def linspace(
 ) -> Any:  # fmt: skip
     """``num`` numbers from ``start`` to ``stop`` evenly spaced, excluding ``stop`` if ``endpoint=False``.
 
-    Arrays as bounds broadcast; ``axis`` is the axis of the numbers in the result. Both ends are exact.
+    Arrays as bounds broadcast; ``axis`` is the axis of the numbers in the result. Both ends are exact, and so are whole
+    numbers between whole ends.
 
     >>> linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
@@ -119,18 +143,9 @@ def linspace(
     bounds = broadcast_shape("linspace", first.shape, last.shape)
     first, last = broadcast_to(first, bounds), broadcast_to(last, bounds)
     parts = num - 1 if endpoint else num
-    row = (1, *bounds)
-    if isinstance(num, Extent):
+    if isinstance(num, Extent) or num > 1:
         delta = (last - first) / convert(parts, work)
-        fraction = convert(broadcasted_iota(dtypes.to_real(work), (num, *row[1:]), 0), work)
-        fraction = fraction / convert(parts + positive(1 - parts), work)
-        y = shapes.reshape(first, row) * (1 - fraction) + shapes.reshape(last, row) * fraction
-    elif num > 1:
-        delta = (last - first) / parts
-        fraction = convert(iota(dtypes.to_real(work), parts) / parts, work)
-        fraction = shapes.reshape(fraction, (parts, *(1,) * len(bounds)))
-        y = shapes.reshape(first, row) * (1 - fraction) + shapes.reshape(last, row) * fraction
-        y = concatenate([y, shapes.reshape(last, row)]) if endpoint else y
+        y = _between(first, last, num, parts)
     else:
         delta = shapes.full(first.type, np.nan) if endpoint or not num else last - first
         y = shapes.broadcast(first, (num, *bounds))

@@ -32,8 +32,7 @@ from ...effects.operations.manipulation.slicing import Concatenate, Rev
 from ...effects.types.extent import Extent, as_size, extents_in
 from ...effects.types.lengths import read
 from ...interpreters.core.eager_programs import eager_program
-from .argument_conversion import array_of
-from .creation import duplicate, shape_of
+from .creation import asarray, duplicate, shape_of
 from .joining_splitting import unstack
 
 __all__ = [
@@ -46,28 +45,28 @@ INT32 = np.dtype("int32")
 
 
 def ndim(a: Any) -> int:
-    """The number of dimensions of ``a``.
+    """The number of dimensions of ``a``, an array, a number or a nested list.
 
-    >>> ndim(3.0)
-    0
+    >>> ndim(3.0), ndim([[1, 2]])
+    (0, 2)
     """
-    return len(array_of(a).type.shape) if not hasattr(a, "ndim") else a.ndim
+    return a.ndim if hasattr(a, "ndim") else asarray(a).ndim
 
 
 def shape(a: Any) -> tuple[int, ...]:
-    """The sizes of the dimensions of ``a``.
+    """The sizes of the dimensions of ``a``, an array, a number or a nested list.
 
-    >>> shape(3.0)
-    ()
+    >>> shape(3.0), shape([[1, 2]])
+    ((), (1, 2))
     """
-    return read(*(a.shape if hasattr(a, "shape") else array_of(a).type.shape))
+    return read(*(a.shape if hasattr(a, "shape") else asarray(a).type.shape))
 
 
 def size(a: Any, axis: Any = None) -> int:
-    """The number of elements of ``a``, or along the axes.
+    """The number of elements of ``a``, an array, a number or a nested list, or along the axes.
 
-    >>> size(3.0)
-    1
+    >>> size(3.0), size([[1, 2]], 1)
+    (1, 2)
     """
     sizes = shape(a)
     if axis is not None:

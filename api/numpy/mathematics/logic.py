@@ -22,7 +22,7 @@ from ...effects.types import dtypes
 from ...effects.types.dtypes import bool_
 from ...interpreters.core.eager_programs import eager_program
 from ..arrays.argument_conversion import array_of, inexact_together, like, no_out
-from ..arrays.creation import array_beside
+from ..arrays.creation import array_beside, asarray
 from . import reductions
 from .universal_functions import are_keys, binary, ufunc
 
@@ -148,14 +148,14 @@ def isreal(x: Any) -> Any:
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether ``x`` has a complex dtype, whatever its values.
+    """Whether ``x``, an array, a number or a nested list, has a complex dtype, whatever its values.
 
-    >>> iscomplexobj(1.0)
-    False
+    >>> iscomplexobj(1.0), iscomplexobj([1.0, 2j])
+    (False, True)
     """
     if x is None:
         return False
-    return dtypes.is_complex(dtypes.named(x.dtype) if hasattr(x, "dtype") else array_of(x).dtype)
+    return dtypes.is_complex(dtypes.named(x.dtype) if hasattr(x, "dtype") else asarray(x).dtype)
 
 
 def isrealobj(x: Any) -> bool:

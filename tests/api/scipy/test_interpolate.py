@@ -30,6 +30,12 @@ def test_values_are_those_of_scipy(count, trailing, fill, method):
         np.testing.assert_allclose(ours(tuple(points.T), "linear"), theirs(tuple(points.T), "linear"), rtol=1e-12)
 
 
+def test_a_point_is_a_row_of_one():
+    f = RegularGridInterpolator((np.arange(3.0), np.arange(3.0)), np.arange(9.0).reshape(3, 3))
+    assert f(np.array([0.5, 0.5])).tolist() == [2.0] and f((0.5, 0.5)).tolist() == 2.0
+    assert hx.vmap(f)(np.ones((4, 2))).shape == (4, 1)
+
+
 def test_derivatives_are_slopes():
     f = RegularGridInterpolator([GRID[0]], np.array([0.0, 1.0, 7.0, 3.0]))
     np.testing.assert_allclose(hx.jit(hx.vmap(hx.grad(lambda x: f(x[None])[0])))(np.array([0.2, 1.0, 2.5])), [2, 4, -4])

@@ -221,7 +221,7 @@ def test_numpy_functions_give_numpy_and_operators_give_ours():
         assert isinstance(made, hx.Array)
     for made in (np.float64(2) + y, y * np.int8(2)):
         assert isinstance(made, hx.Array)
-    assert (np.float64(2) * y).dtype == np.float32  # NumPy's scalars are weak
+    assert (np.float64(2) * y).dtype == np.float32  # NumPy's scalars of 64 bits are weak
     assert (a * y).dtype == np.float64  # its arrays are not
     a += y
     assert isinstance(a, hx.Array)

@@ -9,6 +9,8 @@ import scipy.special
 
 import handlax as hx
 from handlax import lax
+from handlax import numpy as hnp
+from handlax.effects.operations.elementwise.conversion import convert
 from handlax.effects.operations.special import incomplete_gamma, special_series
 from handlax.effects.operations.special.special_functions import IN_NUMPY
 
@@ -254,3 +256,14 @@ def test_second_derivatives_of_zeta_by_the_exponent():
     np.testing.assert_allclose(hx.grad(hx.grad(lax.zeta))(s, q), float(twice), rtol=1e-14)
     for first, second in ((0, 1), (1, 0)):
         np.testing.assert_allclose(hx.grad(hx.grad(lax.zeta, first), second)(s, q), float(mixed), rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_weak_numbers_of_any_width_are_compiled_whatever_the_defaults_are(dtype):
+    x = convert(0.3, np.dtype(dtype), True)
+    functions = (lax.lgamma, lax.digamma, lax.erf_inv, lambda x: lax.zeta(1 + x, x))
+    with hx.enable_x64(True):
+        eager = [f(x) for f in functions]
+        for y, z in zip(hx.jit(lambda x: [f(x) for f in functions])(x), eager, strict=True):
+            assert y.weak_type and y.dtype == dtype
+            np.testing.assert_allclose(y, z, rtol=4 * float(hnp.finfo(dtype).eps))

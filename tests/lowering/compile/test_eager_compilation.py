@@ -230,3 +230,15 @@ def test_threads_that_count_the_same_call_compile_it_all_the_same():
         thread.join()
     found += [evaluated(x)[0].tolist() for _ in range(3)]
     assert found == [[2.0, 2.0, 2.0]] * 11
+
+
+@pytest.mark.parametrize("f", [hx.numpy.exp, lambda x: hx.numpy.hypot(x, x), hx.numpy.var, hx.nn.softmax])
+@pytest.mark.parametrize("donated", [False, True])
+def test_a_deleted_operand_is_named_before_and_after_a_function_is_compiled(f, donated):
+    for calls in (0, 6):
+        x = hx.numpy.ones(1_000_000)
+        for _ in range(calls):
+            f(x)
+        hx.jit(lambda x: x + 1, donate_argnums=0)(x) if donated else x.delete()
+        with pytest.raises(hx.errors.DeletedArray, match="deleted or donated"):
+            f(x)
