@@ -436,7 +436,7 @@ def nextafter(x1: Any, x2: Any) -> Any:
     Shapes: equal but for sizes 1, or rank 0. The derivative by ``x1`` is 1: the step is one unit in the last place.
 
     >>> nextafter(np.float16(1.0), np.float16(2.0))
-    Array(1.001, dtype=float16, weak_type=True)
+    Array(1.001, dtype=float16)
     """
     return perform(_nextafter_op, *repeated(x1, x2))
 
@@ -494,7 +494,7 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     Raises: BadArgument: fewer than one exponent bit, or a negative number of mantissa bits.
 
     >>> reduce_precision(np.float32(1.2345), 5, 3)
-    Array(1.25, dtype=float32, weak_type=True)
+    Array(1.25, dtype=float32)
     """
     return perform(ReducePrecision(exponent_bits, mantissa_bits), as_array(operand))
 

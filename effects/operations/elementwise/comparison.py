@@ -296,6 +296,6 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
     Shapes: the bounds have the shape of ``x`` or rank 0. The derivative by ``x`` is 1 strictly between the bounds.
 
     >>> clamp(0.0, np.float32(3.0), 1.0)
-    Array(1., dtype=float32, weak_type=True)
+    Array(1., dtype=float32)
     """
     return perform(_clamp, *as_arrays(min, x, max))

@@ -62,7 +62,7 @@ def conj(x: Any) -> Any:
     """The conjugate: ``conj(x + iy) == x - iy``; a real ``x`` becomes complex.
 
     >>> conj(np.complex64(1 + 2j))
-    Array(1.-2.j, dtype=complex64, weak_type=True)
+    Array(1.-2.j, dtype=complex64)
     """
     x = as_array(x)
     return perform(_conj, x if is_complex(x.type.dtype) else complex(x, _zero(x)))
