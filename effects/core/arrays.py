@@ -36,7 +36,7 @@ from ..base.stack import Run
 from ..trees import pytrees
 from ..types import dtypes
 from ..types.array_type import ArrayType, array_type
-from ..types.casting import number_data, too_large
+from ..types.casting import number_data, python_number
 from ..types.lengths import read
 from .array_backend import InstalledBackend
 from .array_shards import OnDevices
@@ -462,9 +462,7 @@ def scalar(value: Any, dtype: Any = None, weak: bool = False) -> ConcreteArray:
     if kind not in PYTHON_NUMBERS:
         if dtype is None:
             dtype, weak = dtypes.scalar_type(value)
-        elif isinstance(value, np.integer) and dtype in dtypes.ANY_INTEGER and not dtypes.holds(dtype, int(value)):
-            raise too_large(value, dtype)  # Python's wrap around, as JAX converts them; NumPy's never do
-        value = dtypes.scalar_type_of(value)(value)
+        value = python_number(value, dtype)
         kind = type(value)
     if dtype is None and config.CONFIG.get().settings is not config.DEFAULT:
         dtype, weak = dtypes.scalar_type(value)  # default dtypes depend on the settings

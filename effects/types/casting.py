@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import IntegerOverflow
-from .dtypes import default_int, holds, integer_range, is_complex, is_floating, is_integer
+from .dtypes import default_int, holds, integer_range, is_complex, is_floating, is_integer, scalar_type_of
 
 
 def cast(x: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
@@ -35,6 +35,16 @@ def _saturated(x: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
     return result
 
 
+def python_number(value: Any, dtype: Any) -> Any:
+    """A NumPy scalar, which is to have this dtype, as a Python number.
+
+    Raises: IntegerOverflow: ``dtype`` cannot hold an integer. NumPy's do not wrap around, as JAX has a wider result.
+    """
+    if isinstance(value, np.integer) and is_integer(dtype) and not holds(dtype, int(value)):
+        raise _too_large(int(value), dtype)
+    return scalar_type_of(value)(value)
+
+
 def number_data(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
     """A Python number as an array of rank 0, rounded once; integers that fit the default integer dtype wrap around.
 
@@ -46,17 +56,16 @@ def number_data(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
     if type(value) is int and is_integer(dtype):
         if not holds(dtype, value):
             if not holds(default_int(), value):
-                raise too_large(value, dtype)
+                raise _too_large(value, dtype)
             return np.asarray(value, default_int()).astype(dtype)
         return np.asarray(value).astype(dtype)
     try:
         return cast(_odd(value) if _is_rounded_twice(dtype, value) else np.asarray(value), dtype)
     except OverflowError:
-        raise too_large(value, dtype) from None
+        raise _too_large(value, dtype) from None
 
 
-def too_large(value: Any, dtype: Any) -> IntegerOverflow:
-    """The error that an integer does not fit its dtype."""
+def _too_large(value: int, dtype: Any) -> IntegerOverflow:
     hint = "convert the array to a wider dtype."
     return IntegerOverflow(f"an integer must fit its dtype, got {value} for {dtype}.", hint=hint)
 
