@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,16 +101,29 @@ def timed(
         timers = [make_timer(prepare, end, cold) for prepare, end in zip(prepares, ends)]
         if part is not None:
             timers.append(make_timer(part.make(), part.end, False))
-        samples: list[list[float]] = [[] for _ in timers]
-        gc.collect()
         long = cold and min([timer.count for timer in timers]) == 1
-        for i in _numbers(plan.rounds * (1 if long else 2 if cold else samples_per_round), plan.rounds * seconds):
-            for which in range(len(timers)) if i % 2 == 0 else reversed(range(len(timers))):
-                samples[which].append(timers[which].once())
-        ours, theirs, *rest = [statistics.median(s) * 1e6 / per for s in samples]
+        least = plan.rounds * (1 if long else 2 if cold else samples_per_round)
+        ours, theirs, *rest = [m * 1e6 / per for m in medians(timers, least, plan.rounds * seconds)]
         return Pair(ours, theirs, tuple([f"{part.name}: {figure:.3g} us" for figure in rest if part is not None]))
 
     return measure
+
+
+def medians(timers: Sequence[Timer], least: int, seconds: float = 0.0, rest: float = 0.0) -> list[float]:
+    """The median sample of each timer, in seconds per call; the timers take turns, in alternating order.
+
+    ``rest``: seconds before each sample, which is of calls after a first one, so that the threads of another library,
+    which spin for a while when it has returned, do not take part in it.
+    """
+    samples: list[list[float]] = [[] for _ in timers]
+    gc.collect()
+    for i in _numbers(least, seconds):
+        for which in range(len(timers)) if i % 2 == 0 else reversed(range(len(timers))):
+            if rest:
+                time.sleep(rest)
+                timers[which].once()
+            samples[which].append(timers[which].once())
+    return [statistics.median(s) for s in samples]
 
 
 def _numbers(least: int, seconds: float) -> Iterator[int]:

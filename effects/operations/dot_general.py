@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -31,6 +32,7 @@ from ..types.dtypes import (
     itemsize_bits,
 )
 from .elementwise.conversion import convert
+from .foundations.half_precision import AS_ARRAY
 from .foundations.shapes import inverse_permutation, permute
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
@@ -153,7 +155,9 @@ class DotGeneral:
         return contract_numpy(op, x, y)
 
     def numpy_function(op, types):
-        return np.matmul if is_matmul(op, *types) else None
+        if not is_matmul(op, *types):
+            return None
+        return partial(np.matmul, **AS_ARRAY) if len(types[0].shape) == len(types[1].shape) == 1 else np.matmul
 
     def batch(op, dims, x, y):
         return batch_dot(op, dims, x, y)

@@ -34,7 +34,7 @@ from ...effects.core.operation import Operation, result_type
 from ...effects.programs.program import Program
 from ...effects.trees import pytrees
 from ...effects.types.dtypes import EVERY
-from .evaluate import function_of
+from . import evaluate
 from .record import Record
 
 
@@ -61,6 +61,12 @@ def evaluated_at_once() -> bool:
 F = TypeVar("F", bound=Callable[..., Any])
 _STATIC = frozenset({bool, int, str, type(None), type, *map(type, map(np.dtype, np.typecodes["All"]))})
 _NUMPY_NUMBERS = frozenset([np.dtype(code).type for code in "?bhilqBHILQefd"])
+
+
+class _Named:
+    """Stands in keys between the arguments by position and those by name."""
+
+
 _PROGRAMS = Cache("programs of eager functions", 16384)
 _COUNTS = Cache("values of numbers in eager functions", 4096)
 _MISSING, _ONCE = object(), object()
@@ -75,15 +81,12 @@ def eager_program(function: F) -> F:
 
     @wraps(function)
     def evaluated(*args: Any, **kwargs: Any) -> Any:
-        if current() is not BASE:
-            return function(*args, **kwargs)
         settings = CONFIG.get().settings
-        mark = settings.mark
-        if not settings.memoises:
+        if current() is not BASE or not settings.memoises:
             return function(*args, **kwargs)
-        kind: list[Any] = [function, mark, len(args)]
+        kind: list[Any] = [function, settings.mark]
         arrays: list[Any] = []
-        for x in (*args, *kwargs, *kwargs.values()) if kwargs else args:  # as ``_read``, written out: a hot path
+        for x in (*args, _Named, *kwargs, *kwargs.values()) if kwargs else args:  # as ``_read``: a hot path
             cls = x.__class__
             if cls is ConcreteArray:
                 kind.append(x.type)
@@ -101,7 +104,7 @@ def eager_program(function: F) -> F:
         if found is _MISSING or found is _ONCE:
             return _called(key, found is _ONCE, function, args, kwargs, arrays)
         program, rebuild = found
-        results = function_of(program)(*arrays)
+        results = (program.facts.get(evaluate.EPOCH) or evaluate.function_of(program))(*arrays)
         return results[0] if rebuild is None else rebuild(results)
 
     return evaluated  # type: ignore[return-value]

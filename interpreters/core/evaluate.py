@@ -48,13 +48,13 @@ _INTERPRETED = 3  # so many times before such a program is compiled
 EXECUTE_BODIED: Callable[[Operation, tuple[Any, ...]], Any] | None = None
 CACHE_CHOICES = True  # whether the choice between NumPy and XLA may be cached per operand types
 _FUNCTIONS = AttachedCache("NumPy functions", "functions", 1 << 16, MEMOS)
-_EPOCH = object()  # functions generated for rule programs are valid as long as this is the same object
+EPOCH = object()  # functions generated for rule programs are valid as long as this is the same object
 
 
 def choose_every_time() -> None:
     """From now on CHOOSER is called for every operation, each time: its choice depends on more than operand types."""
-    global HEAVY, CACHE_CHOICES, _EPOCH
-    HEAVY, CACHE_CHOICES, _EPOCH = _Everything(), False, object()
+    global HEAVY, CACHE_CHOICES, EPOCH
+    HEAVY, CACHE_CHOICES, EPOCH = _Everything(), False, object()
     for memo in MEMOS.alive():
         memo.functions = {}  # a new dictionary: entries that another thread still adds to the old one are lost
 
@@ -194,7 +194,7 @@ def inline(program: Program, operands: Sequence[Any], sites: Any = None) -> tupl
 
 def function_of(program: Program) -> Callable[..., tuple[Any, ...]]:
     """The function from concrete arrays to the results of a rule program."""
-    return program.facts.get(_EPOCH) or memoised(program, _EPOCH, lambda: _inline_function(program))
+    return program.facts.get(EPOCH) or memoised(program, EPOCH, lambda: _inline_function(program))
 
 
 def _inline_function(program: Program) -> Callable[..., tuple[Any, ...]]:
@@ -209,8 +209,9 @@ def _inline_function(program: Program) -> Callable[..., tuple[Any, ...]]:
         return _compiled_later(program, choice)
     steps = zip(rules, program.ops, program.args)
     functions = [_function(rule, op, [*map(program.type_of, args)]) for rule, op, args in steps]
-    own = all([context_for(type(op), f) is IN_OWN_CONTEXT for op, f in zip(program.ops, functions)])
-    return numpy_function(program, functions, _fitted, IN_OWN_CONTEXT if own else None)
+    contexts = {context_for(type(op), f) for op, f in zip(program.ops, functions)}
+    context = contexts.pop() if len(contexts) == 1 else IN_CALLERS_CONTEXT if contexts else IN_OWN_CONTEXT
+    return numpy_function(program, functions, _fitted, None if context is IN_CALLERS_CONTEXT else context)
 
 
 def _compiled_later(program: Program, compiled: Callable[[], Any]) -> Callable[..., tuple[Any, ...]]:

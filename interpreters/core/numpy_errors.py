@@ -1,11 +1,13 @@
 """NumPy's handling of floating-point errors, switched off around evaluate rules: infinities and NaNs are values.
 
     IN_OWN_CONTEXT.run(f, *xs) == IN_CALLERS_CONTEXT.run(f, *xs) == f(*xs), without a warning for 1 / 0
+    IN_ANY_CONTEXT.run(f, *xs) == f(*xs)
 
 NumPy keeps this setting in a context variable. To enter a context in which it was set once takes a fifth of the time of
 setting it anew, but other variables have their defaults there, and it cannot be entered again inside. So the first is
 for functions that NumPy implements in C, during which Python executes nothing, the second for all others: during these,
-signal handlers and finalizers may perform operations, and have to see the settings in force.
+signal handlers and finalizers may perform operations, and have to see the settings in force. Functions that are
+declared ``silent`` never warn, and need neither.
 """
 
 from __future__ import annotations
@@ -49,6 +51,12 @@ class CallersContext:
     run: Callable[..., Any] = staticmethod(_in_callers_context)
 
 
+class AnyContext:
+    """The context in force, as it is."""
+
+    run: Callable[..., Any] = staticmethod(operator.call)  # type: ignore[arg-type]
+
+
 class OwnContext(threading.local):
     """A context of each thread, since two cannot be in one at the same time."""
 
@@ -60,18 +68,19 @@ class OwnContext(threading.local):
         self.run = context.run
 
 
-IN_OWN_CONTEXT, IN_CALLERS_CONTEXT = OwnContext(), CallersContext()
+IN_OWN_CONTEXT, IN_CALLERS_CONTEXT, IN_ANY_CONTEXT = OwnContext(), CallersContext(), AnyContext()
 _FINALIZES_IN_C = sys.version_info < (3, 12)  # garbage is collected in the midst of functions implemented in C
 
 
 def context_for(kind: type[Operation], function: Callable[..., Any]) -> Any:
-    """The one of the two in which this function is to be called, which evaluates operations of this class."""
-    ours = kind.__module__.startswith("handlax.effects.operations.")
-    return IN_OWN_CONTEXT if ours and _is_native(function) and not _FINALIZES_IN_C else IN_CALLERS_CONTEXT
-
-
-def _is_native(function: Callable[..., Any]) -> bool:
-    """Whether no Python function is called: a ufunc, its reduction, a view of an array, all with arguments or not."""
+    """The one of the three in which this function is to be called, which evaluates operations of this class."""
     while isinstance(function, partial):
         function = function.func
-    return isinstance(function, (np.ufunc, types.BuiltinFunctionType, operator.methodcaller))
+    if getattr(function, "silent", False):
+        return IN_ANY_CONTEXT
+    ours = kind.__module__.startswith("handlax.effects.operations.")
+    return IN_OWN_CONTEXT if ours and isinstance(function, _NATIVE) and not _FINALIZES_IN_C else IN_CALLERS_CONTEXT
+
+
+# during which no Python function is called: ufuncs, their reductions, views of arrays
+_NATIVE = (np.ufunc, types.BuiltinFunctionType, operator.methodcaller)

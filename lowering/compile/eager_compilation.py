@@ -41,23 +41,25 @@ from .placement import Placement, by_settings, committed
 
 # workload -> kind of dtype -> the size (``Operation.workload_size``) from which the compiled operation is faster,
 # measured on x86-64 with two cores, AVX2 or AVX-512, NumPy 2.4 and 2.5; inf, or no entry: NumPy is faster at every
-# size. Where one loop of NumPy is as fast as one of XLA, XLA gains by using several cores. Limits of comparisons
-# follow those of selections, so that a mask is computed where it is used.
+# size. Where one loop of NumPy is as fast as one of XLA, XLA gains by using several cores. A mask of 16-bit
+# floats is computed where it is used.
 # OpenBLAS, which NumPy uses, shares a product of matrices among threads from 524,288 multiplications, one of a matrix
 # and a vector from 460,800, and these threads spin while they wait: beside other work on the same cores a product of
 # 128 by 128 takes 20 milliseconds instead of 40 microseconds. XLA's threads sleep.
 LIMITS: dict[str, dict[str, float]] = {
     "arithmetic": {"f16": 4_000, "bf16": 12_000, "float": inf, "int": inf},
     "division": {"f16": 4_000, "bf16": 8_000, "float": inf, "int": 16_000},
+    "quotient": {"f16": 4_000, "bf16": 8_000, "float": 200_000, "int": 16_000},
     "selection": {"f16": 4_000, "bf16": 4_000, "float": 4_000, "complex": 4_000, "int": 4_000},
-    "comparison": {"f16": 4_000, "bf16": 12_000, "float": 600_000, "int": inf},
+    "comparison": {"f16": 4_000, "bf16": 12_000, "float": inf, "int": inf},
+    "extreme": {"f16": 4_000, "bf16": 12_000, "float": 3_000_000, "int": inf},
     "clipping": {"f16": 4_000, "bf16": 12_000, "float": 100_000, "int": inf},
     "rounding": {"f16": 4_000, "bf16": 12_000, "float": 12_000, "int": inf},
     "root": {"f16": 4_000, "bf16": 12_000, "float": 200_000, "int": inf},
     "exponential": {"f16": 2_000, "bf16": 20_000, "float": 600_000, "int": inf},
     "logarithm": {"f16": 2_000, "bf16": 20_000, "float": inf, "int": inf},
     "logistic": {"f16": 2_000, "bf16": 20_000, "float": 200_000, "int": inf},
-    "rational": {"f16": 800, "bf16": 20_000, "float": 600_000, "int": inf},
+    "rational": {"f16": 800, "bf16": 20_000, "float": 2_000_000, "int": inf},
     "circular": {"f16": 200_000, "bf16": inf, "float": inf, "int": inf},
     "hyperbolic": {"f16": 16_000, "bf16": inf, "float": inf, "int": inf},
     "inverse": {"f16": inf, "bf16": inf, "float": inf, "int": inf},
@@ -77,7 +79,9 @@ if VECTORS:
     LIMITS["rational"]["f16"] = 100_000
 # Workloads that take no longer than reading and writing their arrays: of several in one program, compiled as a whole,
 # all but the first reading and the last writing are saved, from so many elements on.
-FUSED = frozenset({"arithmetic", "division", "selection", "comparison", "clipping", "rounding", "root", "sum"})
+FUSED = frozenset(
+    {"arithmetic", "division", "extreme", "selection", "comparison", "clipping", "rounding", "root", "sum"}
+)
 FUSED_FROM = {"f16": 4_000, "bf16": 4_000, "float": 200_000, "complex": 200_000, "int": 200_000}
 _KINDS = ("f16", "bf16", "float", "complex", "int")
 # Counts of matrices are no numbers of elements: stacks are compiled where their arrays are heavy for another reason.

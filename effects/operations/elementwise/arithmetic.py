@@ -20,7 +20,7 @@ from ...types import dtypes
 from ...types.dtypes import ANY, EVERY, FLOATING, FOUR_BITS, INEXACT, INTEGER, NUMERIC, SIGNED
 from ...types.extent import SYMBOLIC
 from ..foundations.elementwise_factory import Elementwise, Function, elementwise, repeated, surface, unbroadcast
-from ..foundations.half_precision import wide
+from ..foundations.half_precision import wide, with_narrow
 from ..foundations.shapes import broadcast
 from . import complex_functions as formulas
 from .comparison import eq, ge, select_n
@@ -143,7 +143,7 @@ def _jet_quotient(op, series, count):
 
 
 Div = elementwise(
-    "div", NUMERIC, _divide, arity=2,
+    "div", NUMERIC, with_narrow(_divide, np.divide, NUMERIC - FLOATING), arity=2,
     jvp=_jvp_quotient, jet=_jet_quotient,
     transpose=lambda op, ct, x, y: unbroadcast(div(ct, y), x), lower="divide",
     workload="division", doc="``z[i] = x[i] / y[i]``; of integers towards zero, and -1 where ``y[i] == 0``.",

@@ -16,6 +16,7 @@ from ...types import dtypes
 from ...types.array_type import array_type
 from ...types.dtypes import ANY, EVERY, ORDERED
 from ..foundations.elementwise_factory import Elementwise, Function, elementwise, surface, unbroadcast
+from ..foundations.half_precision import silent
 from ..foundations.shapes import broadcast
 
 
@@ -88,6 +89,7 @@ lt_to: Function = surface(LtTo)
 le_to: Function = surface(LeTo)
 
 
+@silent
 def _chosen(which: Any, x: Any, y: Any) -> Any:
     return np.where(which, y, x)
 
@@ -226,6 +228,7 @@ _LEAST = {(negative, n): (np.dtype(f"{'ui'[negative]}{n}"), -(1 << (8 * n - 1)) 
 def _signed_zeros(f: Callable[..., Any], larger: bool) -> Callable[..., Any]:
     """max or min with -0 < +0, as IEEE 754-2019 and StableHLO have it; NumPy's choice depends on the processor."""
 
+    @silent
     def evaluate(x: Any, y: Any) -> Any:
         z = f(x, y)
         if z.dtype.kind not in "fV" or not has_zero(z, larger):
@@ -248,7 +251,7 @@ def _extreme(name: str, f: Callable[..., Any], stablehlo: str, direction: str, d
         return emit.select(emit.binary("or", chosen, emit.compare("NE", x, x)), x, y)
 
     jvp = (lambda x, y, dx, z: dx * _share(x, y, z), lambda x, y, dy, z: dy * _share(y, x, z))
-    return elementwise(name, ANY, f, arity=2, jvp=jvp, lower=lower, doc=doc)
+    return elementwise(name, ANY, f, arity=2, jvp=jvp, lower=lower, workload="extreme", doc=doc)
 
 
 _maximum, _minimum = _signed_zeros(np.maximum, True), _signed_zeros(np.minimum, False)

@@ -71,7 +71,7 @@ def _rest(x: Any, y: Any) -> Any:
 
 # z = floor(x / y), and x - y floor(x / y)
 FloorDivide = elementwise(
-    "floor_divide", INTEGER | FLOATING, wide(_floor_divide), arity=2, lower=_composed(_quotient), workload="division",
+    "floor_divide", INTEGER | FLOATING, wide(_floor_divide), arity=2, lower=_composed(_quotient), workload="quotient",
     doc="``z[i] = floor(x[i] / y[i])``; by 0 of signed integers -2, or -1 where ``x[i] == 0``, of others the largest.",
 )  # fmt: skip
 Mod = elementwise(

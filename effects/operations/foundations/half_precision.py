@@ -51,6 +51,16 @@ def narrow(f: NumPyFunction, types: Iterable[Any]) -> NumPyFunction:
     return f if own is None or any([t.dtype in own for t in types]) else f.narrow  # type: ignore[attr-defined]
 
 
+def silent(f: NumPyFunction) -> NumPyFunction:
+    """``f``, declared never to report an error of floating-point arithmetic, whatever the values are."""
+    f.silent = True  # type: ignore[attr-defined]
+    return f
+
+
+# of a ufunc that would make a scalar of a result of rank 0: the array, where NumPy has it (since 2.3)
+AS_ARRAY: dict[str, Any] = {"out": ...} if np.lib.NumpyVersion(np.__version__) >= "2.3.0" else {}
+
+
 def in_bytes(rule: Callable[..., Any]) -> Callable[..., Any]:
     """The ``evaluate`` rule that computes 4-bit integers in bytes; the result wraps around."""
 

@@ -30,7 +30,7 @@ from ...types import dtypes
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import FOUR_BITS, NUMERIC, ExtendedDType
 from ...types.extent import SYMBOLIC, Extent, InstalledLength, as_size, is_size, length, positive
-from .half_precision import HALF, in_bytes
+from .half_precision import AS_ARRAY, HALF, in_bytes
 
 
 def canonical_axis(axis: Any, rank: int, name: str) -> int:
@@ -162,7 +162,9 @@ class ReduceSum:
 
     def numpy_function(op, types):
         dtype = types[0].dtype
-        return None if dtype in HALF or dtype in FOUR_BITS else partial(np.add.reduce, axis=op.axes, dtype=dtype)
+        if dtype in HALF or dtype in FOUR_BITS:
+            return None
+        return partial(np.add.reduce, axis=op.axes, dtype=dtype, **AS_ARRAY)
 
     batch = batch_reduction
     jvp = linear

@@ -37,7 +37,7 @@ from ..elementwise import comparison
 from ..elementwise.arithmetic import add, div, like, mul
 from ..elementwise.comparison import eq, has_zero, ne, select_n
 from ..elementwise.conversion import convert
-from ..foundations.half_precision import HALF, in_bytes, wide
+from ..foundations.half_precision import AS_ARRAY, HALF, in_bytes, wide
 from ..foundations.shapes import (
     batch_reduction,
     broadcast_in_dim,
@@ -245,7 +245,9 @@ class BitwiseReduction(Reduction):
 
     def numpy_function(op, types):
         dtype = types[0].dtype
-        return None if dtype in FOUR_BITS else partial(op.combine.reduce, axis=op.axes, initial=op.unit(dtype))
+        if dtype in FOUR_BITS:
+            return None
+        return partial(op.combine.reduce, axis=op.axes, initial=op.unit(dtype), **AS_ARRAY)
 
     def lower(op, emit, x):
         return emit.reduce(op.stablehlo, x, op.unit(x.type.dtype), op.axes)

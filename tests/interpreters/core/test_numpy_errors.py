@@ -6,12 +6,16 @@ import threading
 import warnings
 from contextvars import ContextVar
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import handlax as hx
 from handlax import numpy as hnp
-from handlax.interpreters.core.numpy_errors import IN_CALLERS_CONTEXT, IN_OWN_CONTEXT
+from handlax.effects.core.columns import EVALUATE
+from handlax.effects.operations.elementwise.comparison import Max, Min, SelectN
+from handlax.interpreters.core.evaluate import _function
+from handlax.interpreters.core.numpy_errors import IN_ANY_CONTEXT, IN_CALLERS_CONTEXT, IN_OWN_CONTEXT, context_for
 
 ASKED = ContextVar("asked", default=0)
 
@@ -121,3 +125,23 @@ def test_operations_may_be_performed_wherever_python_runs_during_others(call, ho
     assert seen == {(7, "float64", np.hypot(A, B)[0].item(), 0.0, np.inf)}
     for y, z in zip(found, first):
         np.testing.assert_array_equal(np.asarray(y), np.asarray(z))
+
+
+def every_float(dtype):
+    """Each pair of zeros, numbers, infinities and NaN, signalling ones too, in vectors and what is left of them."""
+    with np.errstate(all="ignore"):
+        numbers = np.array([0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan, 1e-45, 6e4]).astype(dtype)
+    bits = {2: 0x7C01 if dtype == np.float16 else 0x7F81, 4: 0x7F800001, 8: 0x7FF0000000000001}[numbers.itemsize]
+    numbers = np.append(numbers, np.array([bits], f"u{numbers.itemsize}").view(dtype))
+    return [np.tile(x, 7)[:-3] for x in (np.repeat(numbers, len(numbers)), np.tile(numbers, len(numbers)))]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
+@pytest.mark.parametrize("op", [Max(), Min(), SelectN()])
+def test_what_is_declared_silent_reports_no_error(op, dtype, strict):
+    operands = every_float(dtype)
+    if isinstance(op, SelectN):
+        operands.insert(0, np.arange(operands[0].size) % 3 == 0)
+    f = _function(EVALUATE.registry[type(op)], op, [hx.typeof(x) for x in operands])
+    assert context_for(type(op), f) is IN_ANY_CONTEXT
+    assert f(*operands).dtype == dtype

@@ -46,7 +46,7 @@ def test_functions_that_numpy_has_not_are_compiled():
 @pytest.mark.parametrize("name", ["sqrt", "rsqrt", "exp", "logistic", "tanh", "sign", "round"])
 def test_what_several_cores_divide_is_compiled_from_a_size_on(name):
     f = getattr(hx.lax, name)
-    x = np.random.default_rng(0).normal(size=600_000).astype(np.float32)
+    x = np.random.default_rng(0).normal(size=2_000_000 if name == "tanh" else 600_000).astype(np.float32)
     x[:9] = 0.0, -0.0, np.inf, -np.inf, np.nan, 0.5, -0.5, 1.5, 2.5
     many, few = f(device(x, np.float32)), f(device(x[:9000], np.float32))
     assert compiled(many) and not compiled(few)
@@ -58,12 +58,26 @@ def test_functions_of_complex_numbers_are_numpys(name):
     assert not compiled(getattr(hx.lax, name)(device(np.ones(600_000), np.complex64)))
 
 
-def test_a_large_mask_lies_where_it_is_used():
-    x, y = device(np.arange(600_000), np.float32), device(np.arange(600_000)[::-1], np.float32)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_a_large_mask_is_read_where_it_is_used(dtype):
+    x, y = device(np.arange(60_000) % 300, dtype), device(np.arange(60_000) % 7, dtype)
     mask = x < y
-    assert compiled(mask) and compiled(hx.numpy.where(mask, x, y))
-    assert not compiled(x[:1000] < y[:1000])
-    np.testing.assert_array_equal(np.asarray(mask), np.arange(600_000) < 300_000)
+    assert compiled(mask) == (dtype == np.float16)
+    chosen = hx.numpy.where(mask, x, y)
+    assert compiled(chosen)
+    np.testing.assert_array_equal(np.asarray(chosen), np.minimum(np.asarray(x), np.asarray(y)))
+
+
+@pytest.mark.parametrize(("name", "size"), [("maximum", 3_000_000), ("minimum", 3_000_000), ("floor_divide", 200_000)])
+def test_the_larger_of_zeros_and_quotients_are_the_same_compiled(name, size):
+    f, rng = getattr(hx.numpy, name), np.random.default_rng(0)
+    x, y = [rng.choice(np.array([0.0, -0.0, 3.0, -7.5, np.inf], np.float32), size) for _ in range(2)]
+    many, few = [f(device(x[:n], np.float32), device(y[:n], np.float32)) for n in (size, 900)]
+    assert compiled(many) and not compiled(few)
+    found = np.asarray(many)[:900]
+    np.testing.assert_array_equal(found, np.asarray(few))
+    if name != "floor_divide":
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(np.asarray(few)))
 
 
 def test_products_of_integers_are_compiled_from_a_size_on():
