@@ -36,15 +36,19 @@ METHODS: Mapping[str, str] = MappingProxyType({
     )},
     "conjugate": "conj",
 })  # fmt: skip
+# infix operator -> the function of this package that it is; those of one operation are in ``array_operators``
+OPERATORS: Mapping[str, str] = MappingProxyType({
+    "divmod": "divmod", "floordiv": "floor_divide", "lshift": "left_shift", "matmul": "matmul", "mod": "remainder",
+    "pow": "power", "rshift": "right_shift",
+})  # fmt: skip
 
 
 def attach(functions: Mapping[str, Any]) -> None:
-    """Set the methods in ``METHODS``, and the operator ``@``, on ``Array``, from the namespace ``functions``."""
+    """Set the methods in ``METHODS`` and the operators in ``OPERATORS`` on ``Array``, from a namespace."""
     for method, function in METHODS.items():
-        if function in functions:
-            setattr(Array, method, functions[function])
-    if "matmul" in functions:
-        install("matmul", composed(functions["matmul"]))
+        setattr(Array, method, functions[function])
+    for symbol, function in OPERATORS.items():
+        install(symbol, composed(functions[function]))
 
 
 def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:

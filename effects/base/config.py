@@ -121,7 +121,7 @@ class Configuration(ImmutableObject):
         object.__setattr__(self, "_compared", compared)
         object.__setattr__(self, "_hash", hash(compared))
         object.__setattr__(self, "mark", None if self.tables else _mark(compared))
-        modes = self.numpy_dtype_promotion, self.numpy_rank_promotion, str(self.enable_x64)
+        modes = self.numpy_dtype_promotion, self.numpy_rank_promotion, str(self.enable_x64), self.default_float.name
         object.__setattr__(self, "promotion", " ".join(modes))
         watched = self.debug_nans or self.debug_infs or self.no_execution
         object.__setattr__(self, "memoises", self.mark is not None and not watched)

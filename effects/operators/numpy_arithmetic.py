@@ -39,18 +39,7 @@ def numbers(name: str, *xs: Any) -> list[Array]:
 
 def inexact(name: str, *xs: Any) -> list[Array]:
     """The operands promoted and broadcast; integers and booleans become floats, numbers from their full value."""
-    for x in xs:
-        if isinstance(x, Array) and x.type.dtype in dtypes.ANY_INEXACT:
-            return together(name, *xs)
-    operands = [x if isinstance(x, Array) or is_number(x) else as_array(x) for x in xs]
-    if any([not isinstance(x, Array) or x.type.weak for x in operands]):
-        dtype, weak = dtypes.result_type(*operands, return_weak_type_flag=True)
-        if dtype not in dtypes.ANY_INEXACT:
-            dtype = dtypes.default_float() if weak else dtypes.to_inexact(dtype)
-        return together(name, *[convert(x, dtype, weak) for x in operands])
-    arrays = together(name, *operands)
-    dtype = dtypes.to_inexact(arrays[0].type.dtype)
-    return [convert(y, dtype) for y in arrays]
+    return together(name, *xs, floats=True)
 
 
 def true_divide(x: Any, y: Any, /) -> Array:

@@ -16,6 +16,7 @@ from ...effects.operations.manipulation.slicing import pad, slice_in_dim
 from ...effects.operators import numpy_arithmetic
 from ...effects.types import dtypes
 from ...effects.types.dtypes import bool_, uint8
+from ...interpreters.core.eager_programs import eager_program
 from ..arrays.argument_conversion import array_of, like, rows_of, to_bool
 from . import reductions
 from .universal_functions import binary, ufunc
@@ -34,7 +35,7 @@ _AND, _OR, _XOR = (f"The bits that {what}. Source: NumPy, ``bitwise_{name}``." f
 bitwise_and = ufunc(binary("bitwise_and", bitwise.And, _AND), 2, 1, identity=-1, associative=True)
 bitwise_or = ufunc(binary("bitwise_or", bitwise.Or, _OR), 2, 1, identity=0, associative=True)
 bitwise_xor = ufunc(binary("bitwise_xor", bitwise.Xor, _XOR), 2, 1, identity=0, associative=True)
-left_shift, right_shift = numpy_arithmetic.left_shift, numpy_arithmetic.right_shift
+left_shift, right_shift = eager_program(numpy_arithmetic.left_shift), eager_program(numpy_arithmetic.right_shift)
 bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 
 

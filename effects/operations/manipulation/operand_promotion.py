@@ -29,8 +29,8 @@ _NUMBERS: Mapping[type, Callable[[], tuple[Any, bool]]] = {
 }
 
 
-def together(name: str, *xs: Any) -> list[Array]:
-    """The operands as arrays of one dtype, and of one shape or rank 0.
+def together(name: str, *xs: Any, floats: bool = False) -> list[Array]:
+    """The operands as arrays of one dtype, and of one shape or rank 0; with ``floats`` of an inexact dtype.
 
     Raises: ShapeMismatch: shapes do not broadcast. DTypeMismatch: dtypes do not promote.
     """
@@ -39,29 +39,39 @@ def together(name: str, *xs: Any) -> list[Array]:
         second = xs[1]
         if isinstance(first, Array):
             if isinstance(second, Array):
-                if first.type is second.type:
+                if first.type is second.type and not (floats and first.type.dtype not in dtypes.ANY_INEXACT):
                     return [first, second]
                 modes = config.CONFIG.get().settings.promotion
                 if modes in _MEMOISED:
-                    return _promote_memoised(name, first, second, modes)
+                    return _promote_memoised(name, first, second, modes, floats)
             elif type(second) in _NUMBERS:
-                return _with_number(first, second, False)
+                return _with_number(first, second, False, floats)
         elif type(first) in _NUMBERS and isinstance(second, Array):
-            return _with_number(second, first, True)
-    return broadcast_together(name, promote(*xs))
+            return _with_number(second, first, True, floats)
+    return broadcast_together(name, promote(*xs, floats=floats))
 
 
-# settings, types of both operands -> (conversion, broadcast) of each, None: not needed
+# settings, floats, types of both operands -> (conversion, broadcast) of each, None: not needed
 _PLANS = Cache("plans of promotion and broadcasting")
-_MEMOISED = frozenset(f"standard allow {enable_x64}" for enable_x64 in (None, False, True))
+_MEMOISED = frozenset(
+    f"standard allow {enable_x64} {default_float}"
+    for enable_x64 in (None, False, True) for default_float in ("float32", "float64")
+)  # fmt: skip
 
 
-def _promote_memoised(name: str, x: Array, y: Array, modes: str) -> list[Array]:
+def _promoted(dtype: Any, weak: bool, floats: bool) -> tuple[Any, bool]:
+    """What operands promote to that promote to ``dtype``: with ``floats``, the float of integers and booleans."""
+    if floats and dtype not in dtypes.ANY_INEXACT:
+        return dtypes.default_float() if weak else dtypes.to_inexact(dtype), weak
+    return dtype, weak
+
+
+def _promote_memoised(name: str, x: Array, y: Array, modes: str, floats: bool) -> list[Array]:
     """``broadcast_together(promote(x, y))``, with the operations to perform memoised by the two types."""
-    key = (modes, x.type, y.type)
+    key = (modes, floats, x.type, y.type)
     plan = _PLANS.entries.get(key)
     if plan is None:
-        dtype, weak = dtypes.promote(x.type.dtype, x.type.weak, y.type.dtype, y.type.weak)
+        dtype, weak = _promoted(*dtypes.promote(x.type.dtype, x.type.weak, y.type.dtype, y.type.weak), floats)
         shapes = (x.type.shape, y.type.shape)
         shape = broadcast_shape(name, *shapes) if all(shapes) else None
         steps = [
@@ -82,7 +92,7 @@ def _converted(x: Array, conversion: Any, broadcast: Any) -> Array:
     return x if broadcast is None else perform(broadcast, x)
 
 
-def _with_number(x: Array, number: Any, first: bool) -> list[Array]:
+def _with_number(x: Array, number: Any, first: bool, floats: bool) -> list[Array]:
     """An array and a Python number as arrays of one dtype: the array's, unless the number is of a higher kind.
 
     ``first``: the number is the first operand.
@@ -91,21 +101,23 @@ def _with_number(x: Array, number: Any, first: bool) -> list[Array]:
     if isinstance(kind.dtype, dtypes.ExtendedDType):
         raise DTypeMismatch(f"{kind.dtype}: keys cannot be operands of arithmetic, got {kind} and {number!r}.")
     dtype, weak = dtypes.promote(kind.dtype, kind.weak, *_NUMBERS[type(number)]())
+    if floats:
+        dtype, weak = _promoted(dtype, weak, floats)
     if dtype is not kind.dtype or weak != kind.weak:
         x = convert(x, dtype, weak)
     other = scalar(number, dtype, weak)
     return [other, x] if first else [x, other]
 
 
-def promote(*xs: Any) -> list[Array]:
+def promote(*xs: Any, floats: bool = False) -> list[Array]:
     """The operands as arrays of one dtype, shapes untouched; a number is rounded to it once, from its full value."""
     if len(xs) == 2:
         first, second = xs
         if isinstance(first, Array):
             if type(second) in _NUMBERS:
-                return _with_number(first, second, False)
+                return _with_number(first, second, False, floats)
         elif type(first) in _NUMBERS and isinstance(second, Array):
-            return _with_number(second, first, True)
+            return _with_number(second, first, True, floats)
     operands = [x if isinstance(x, Array) or is_number(x) else as_array(x) for x in xs]
     kinds = [(x.type.dtype, x.type.weak) if isinstance(x, Array) else dtypes.number_type(x) for x in operands]
     dtype, weak = kinds[0]
@@ -118,6 +130,7 @@ def promote(*xs: Any) -> list[Array]:
                 hint="convert with astype.",
             )
         dtype, weak = dtypes.promote(dtype, weak, other, other_weak)
+    dtype, weak = _promoted(dtype, weak, floats)
     return [convert(x, dtype, weak) for x in operands]
 
 

@@ -34,6 +34,14 @@ def test_floats_are_made_of_the_full_value_of_a_number(f, dtype):
                 np.testing.assert_allclose(way(*args), expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("other", [3, hnp.arange(3, dtype="int16")], ids=["number", "array"])
+@pytest.mark.parametrize("f", [operator.truediv, hnp.divide])
+def test_integers_are_converted_to_floats_at_once(f, other):
+    program = hx.make_program(lambda x: f(x, other))(hnp.asarray(X))
+    assert {op.name for op in program.ops} == {"convert_element_type", "div"}
+    assert {op.dtype.name for op in program.ops if op.name == "convert_element_type"} == {"float32"}
+
+
 @pytest.mark.parametrize("op", [operator.neg, operator.pos, operator.invert, abs])
 def test_a_sign_is_numpys(op):
     np.testing.assert_array_equal(op(hnp.asarray(X)), op(X))

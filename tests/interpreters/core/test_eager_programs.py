@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 
 import numpy as np
@@ -14,6 +15,7 @@ from handlax.effects.operations.elementwise.arithmetic import Add
 from handlax.errors import ShapeMismatch
 from handlax.interpreters.core import eager_programs
 from handlax.interpreters.core.eager_programs import eager_program
+from handlax.numpy.array_methods import OPERATORS
 
 PROGRAMS = eager_programs._PROGRAMS
 NAMES = [name for name in shared_names(np) if hasattr(getattr(hnp, name), "__wrapped__")
@@ -59,6 +61,16 @@ def test_every_call_gives_what_the_first_one_gives(initial, given):
             for y, z in zip(first or (), third or ()):
                 assert hx.typeof(y) == hx.typeof(z), (name, row)
                 np.testing.assert_array_equal(np.asarray(y), np.asarray(z), err_msg=f"{name} {row}")
+
+
+@pytest.mark.parametrize("symbol", sorted({*OPERATORS} - {"matmul"}))  # which is one operation
+def test_operators_share_the_programs_of_their_functions(symbol):
+    f, ints = getattr(hnp, OPERATORS[symbol]), hnp.arange(4).reshape(2, 2)
+    operate = divmod if symbol == "divmod" else getattr(operator, symbol)
+    f(ints, ints)
+    assert not entries()
+    operate(ints, ints)
+    assert len(entries()) == 1
 
 
 def test_the_second_call_of_a_kind_records():
