@@ -222,7 +222,7 @@ def compile(
 
 
 def _register_targets(text: str | bytes) -> None:
-    """Make known to XLA what the program calls by name on a CPU."""
+    """Make known to XLA what the program calls by name on a CPU; the text alone says so, wherever it is from."""
     if b"lapack_" in text if isinstance(text, bytes) else "@lapack_" in text:
         register_lapack()
 

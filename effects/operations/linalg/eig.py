@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from typing import Any
 
 import numpy as np
@@ -24,21 +23,19 @@ from ..manipulation.creation import broadcasted_iota
 from ..manipulation.last_axes import EachMatrix
 from ..reductions.reductions import argmax
 from .eigh import eigen_flops
-from .lapack import Routine, each_or_nan, info_type, or_nan
+from .lapack import Implementation, Routine, each_or_nan, info_type, or_nan
 from .lu import Lu, lu_solve
 from .matrices import LAPACK, adjoint, check_matrices, columns_of, conjugate_dot, diagonal, inverse_gaps, product
 
 GEEV = Routine("geev")
 
 
-class EigImplementation(enum.Enum):
+class EigImplementation(Implementation):
     """How a device computes the eigenvalues of square matrices: a CPU by ``LAPACK``."""
 
     CUSOLVER = "cusolver"
     MAGMA = "magma"
     LAPACK = "lapack"
-
-    __repr__ = enum.Enum.__str__
 
 
 # x vr = vr diag(w), vl^H x = diag(w) vl^H: (w, vl, vr), with those of the vectors that are asked for; a vector has norm

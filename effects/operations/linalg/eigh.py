@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import enum
 from typing import Any
 
 import numpy as np
 
-from ...base.errors import BadArgument, MissingRule
+from ...base.errors import BadArgument
 from ...base.stack import perform
 from ...core.arrays import as_array
 from ...core.operation import operation, shared
@@ -16,7 +15,7 @@ from ...types.dtypes import to_real
 from ..elementwise.arithmetic import add, div, like, mul
 from ..manipulation.last_axes import EachMatrix
 from ..manipulation.slicing import slice_in_dim
-from .lapack import Routine, each_or_nan, info_type, or_nan
+from .lapack import Implementation, Routine, each_or_nan, info_type, no_implementation, or_nan
 from .matrices import (
     LAPACK,
     adjoint,
@@ -32,14 +31,12 @@ from .matrices import (
 SYEVD = Routine("syevd", "heevd", cuda="cusolver_syevd_ffi")
 
 
-class EighImplementation(enum.Enum):
+class EighImplementation(Implementation):
     """How a device computes the eigenvalues of Hermitian matrices; a CPU by ``QR``, LAPACK's divide and conquer."""
 
     QR = "qr"
     JACOBI = "jacobi"
     QDWH = "qdwh"
-
-    __repr__ = enum.Enum.__str__
 
 
 _CUDA = {None: 0, EighImplementation.QR: 1, EighImplementation.JACOBI: 2}
@@ -108,10 +105,7 @@ class Eigh(EachMatrix):
 def _check_implementation(op: Eigh, platform: str) -> None:
     """Raise MissingRule unless the platform has the implementation that the operation asks for."""
     if op.implementation not in (_CUDA if platform == "cuda" else (None, EighImplementation.QR)):
-        raise MissingRule(
-            f"eigh: there is no {op.implementation} on the platform {platform!r}.",
-            hint="without implementation= the platform's own is taken.",
-        )
+        raise no_implementation("eigh", "implementation", op.implementation, platform)
 
 
 def hermitian_part(x: Any) -> Any:

@@ -20,6 +20,7 @@ that jaxlib calls on a CPU: eager and compiled factors are the same to the last 
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
@@ -28,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...base.caches import once
+from ...base.caches import cached, once
 from ...base.errors import MissingRule
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import int32, is_complex
@@ -56,13 +57,7 @@ class Routine(NamedTuple):
 
         ``sizes``: what the room that blocks of columns take depends on; without them it is SciPy's default.
         """
-        name = self.named(dtype)
-        lapack, blas = _libraries()
-        function = getattr(lapack, name, None) or getattr(blas, name)
-        if not sizes:
-            return function
-        *room, _ = getattr(lapack, f"{name}_lwork")(*sizes)
-        return partial(function, **{word: int(size.real) for word, size in zip(("lwork", "liwork", "lrwork"), room)})
+        return _on_host(self.named(dtype), *sizes)
 
     def __call__(
         self,
@@ -91,6 +86,20 @@ class Routine(NamedTuple):
         return emit.foreign_call(target, operands, types, into, attributes)
 
 
+class Implementation(enum.Enum):
+    """One of the ways to compute factors, under JAX's name; the base class of those of each factorisation."""
+
+    __repr__ = enum.Enum.__str__
+
+
+def no_implementation(name: str, word: str, asked: Any, platform: str) -> MissingRule:
+    """The error: the platform lacks the way that the parameter ``word`` of the function ``name`` asks for."""
+    return MissingRule(
+        f"{name}: there is no {asked} on the platform {platform!r}.",
+        hint=f"without {word}= the platform's own is taken.",
+    )
+
+
 def info_type(x: Any) -> ArrayType:
     """The type of ``info``: a number for each matrix, 0 where all went well, negative for an argument in error."""
     return array_type(x.type.shape[:-2], int32)
@@ -106,6 +115,16 @@ def or_nan(emit: Any, info: Any, factors: Iterable[Any], singular: bool = False)
     return tuple([
         emit.select(emit.broadcast_in_dim(ok, x.type.shape, lanes), x, emit.full(np.nan, x.type)) for x in factors
     ])  # fmt: skip
+
+
+@cached("functions of LAPACK with their room")
+def _on_host(name: str, *sizes: Any) -> Callable[..., Any]:
+    lapack, blas = _libraries()
+    function: Callable[..., Any] = getattr(lapack, name, None) or getattr(blas, name)
+    if not sizes:
+        return function
+    *room, _ = getattr(lapack, f"{name}_lwork")(*sizes)
+    return partial(function, **{word: int(size.real) for word, size in zip(("lwork", "liwork", "lrwork"), room)})
 
 
 @once

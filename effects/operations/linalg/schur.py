@@ -43,7 +43,16 @@ class Schur(EachMatrix):
 
     def evaluate(op, x):
         types = op.result_type(array_type(x.shape, x.dtype))
-        return each_or_nan(lambda x: _schur(op, x), types, x, iterative=True) if x.size else (x,) * len(types)
+        if not x.size:
+            return (x,) * len(types)
+        function = partial(GEES.on_host(x.dtype), lambda *_: None, compute_v=op.vectors, sort_t=0)
+        *_, room, _ = function(x.reshape(-1, *x.shape[-2:])[0], lwork=-1)
+
+        def factors(x: Any) -> Any:
+            t, *_, z, _, info = function(x, lwork=int(room[0].real))
+            return *(t, z)[: 1 + op.vectors], info
+
+        return each_or_nan(factors, types, x, iterative=True)
 
     def lower(op, emit, x):
         if not x.type.size:
@@ -61,14 +70,6 @@ def _or_not_finite(info: Any, x: Any) -> Any:
     """``info`` of matrices of finite elements, 1 for others: LAPACK gives some of them vectors."""
     nothing = mul(x, like(x, 0))
     return select(eq(reduce_sum(nothing, (x.ndim - 2, x.ndim - 1)), scalar(0, x.dtype)), info, like(info, 1))
-
-
-def _schur(op: Schur, x: np.ndarray[Any, Any]) -> tuple[Any, ...]:
-    """The factors of one matrix, and ``info``."""
-    function = partial(GEES.on_host(x.dtype), lambda *_: None, compute_v=op.vectors, sort_t=0)
-    *_, room, _ = function(x, lwork=-1)
-    t, *_, z, _, info = function(x, lwork=int(room[0].real))
-    return *(t, z)[: 1 + op.vectors], info
 
 
 # x = q h q^H, q unitary, h zero below the diagonal beneath its own: (a, taus), h in a's upper part, and below it the

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import enum
 from typing import Any
 
 import numpy as np
 
-from ...base.errors import BadArgument, MissingRule, NotDifferentiable
+from ...base.errors import BadArgument, NotDifferentiable
 from ...base.stack import perform
 from ...core.arrays import as_array
 from ...core.operation import operation, shared
@@ -20,7 +19,7 @@ from ..foundations.shapes import full
 from ..manipulation.last_axes import EachMatrix
 from ..manipulation.slicing import slice_in_dim
 from .eigh import subset
-from .lapack import Routine, each_or_nan, info_type, or_nan
+from .lapack import Implementation, Routine, each_or_nan, info_type, no_implementation, or_nan
 from .matrices import (
     LAPACK,
     adjoint,
@@ -39,7 +38,7 @@ GESDD = Routine("gesdd")
 GESVD = Routine("gesvd", cuda="cusolver_gesvd_ffi")
 
 
-class SvdAlgorithm(enum.Enum):
+class SvdAlgorithm(Implementation):
     """How a device computes singular values; a CPU by ``DIVIDE_AND_CONQUER``, or, slower, by ``QR``."""
 
     DEFAULT = "default"
@@ -47,8 +46,6 @@ class SvdAlgorithm(enum.Enum):
     JACOBI = "Jacobi"
     POLAR = "polar"
     DIVIDE_AND_CONQUER = "divide_and_conquer"
-
-    __repr__ = enum.Enum.__str__
 
 
 def _flops(op, operands, results):
@@ -134,10 +131,7 @@ def _routine(op: Svd, platform: str) -> Routine:
         return GESVD
     if op.algorithm in (None, SvdAlgorithm.DEFAULT, SvdAlgorithm.DIVIDE_AND_CONQUER):
         return GESDD
-    raise MissingRule(
-        f"svd: there is no {op.algorithm} on the platform {platform!r}.",
-        hint="without algorithm= the platform's own is taken.",
-    )
+    raise no_implementation("svd", "algorithm", op.algorithm, platform)
 
 
 def _tangents(u: Any, s: Any, vh: Any, dx: Any) -> tuple[Any, Any, Any]:

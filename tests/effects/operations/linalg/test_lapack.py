@@ -9,6 +9,7 @@ from helpers.matrices import matrix
 import handlax as hx
 from handlax import lax
 from handlax.effects.base.stack import perform
+from handlax.effects.operations.linalg import lapack
 from handlax.effects.operations.linalg.cholesky import Cholesky
 from handlax.effects.operations.linalg.eig import Eig
 from handlax.effects.operations.linalg.eigh import Eigh
@@ -97,3 +98,39 @@ def test_matrices_with_nan_or_infinity_are_answered_at_once_and_alike():
             x[(row % len(x), column)[: x.ndim]] = value
         cases.append((op, *stacks))
     assert_eager_is_compiled(cases)
+
+
+class Asked:
+    """A library of which the calls are noted that ask for a routine's room."""
+
+    def __init__(self, library, calls):
+        self.library, self.calls = library, calls
+
+    def __getattr__(self, name):
+        function = getattr(self.library, name)
+
+        def called(*args, **options):
+            if name.endswith("_lwork") or options.get("lwork") == -1:
+                self.calls.append(name)
+            return function(*args, **options)
+
+        return called
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    calls, libraries = [], lapack._libraries()
+    monkeypatch.setattr(lapack, "_libraries", lambda: [Asked(library, calls) for library in libraries])
+    lapack._on_host.cache_clear()
+    yield calls
+    lapack._on_host.cache_clear()
+
+
+def test_a_routine_is_asked_once_how_much_room_it_takes(asked):
+    total = 0
+    for op, *xs in operations(6, "float32"):
+        perform(op, *[hx.numpy.asarray(np.stack([x] * 3)) for x in xs])
+        assert len(asked) <= 1, op
+        total += len(asked)
+        asked.clear()
+    assert total >= 5
