@@ -8,27 +8,27 @@ Source: the StableHLO specification, ``reduce_window``.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ...base.stack import BASE, inside, perform
-from ...core.arrays import concrete, scalar
+from ...base.stack import perform
 from ...core.columns import EVALUATE, linear, zero
 from ...core.operation import Operation, operation, shared
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import FOUR_BITS, NUMERIC, ORDERED, bool_, float32, int32, int64, is_inexact
 from ..elementwise.arithmetic import Add, like, rem
-from ..elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
-from ..elementwise.comparison import Max, Min, eq, ge, le, lt, select
+from ..elementwise.bitwise import bitwise_and, bitwise_or
+from ..elementwise.comparison import Max, Min, lt, select
 from ..elementwise.conversion import convert
 from ..foundations.half_precision import HALF, in_bytes
 from ..foundations.shapes import broadcast_in_dim, full, move_axis, need_dtype, reshape
 from ..indexing.gather_scatter import FILL, Gather
 from ..indexing.gather_windows import GatherDimensionNumbers
-from ..manipulation.creation import iota
 from ..manipulation.slicing import pad, padded, slice_in_dim, spread
 from ..manipulation.slicing import slice as _slice
 from ..reductions.reductions import Combine, highest, lowest
@@ -154,6 +154,18 @@ def _cut(x: Any, first: int, limit: int, stride: int, axis: int) -> Any:
     return x[(slice(None),) * axis + (slice(first, limit, stride),)]
 
 
+def _fold_on_host(combine: Combine, units: Sequence[Any], xs: Sequence[Any], window: Window) -> Sequence[Any]:
+    """``fold_windows`` of NumPy arrays, 16-bit floats widened, without starts; ``units`` stand in the padding."""
+    count = window.over(xs[0].shape)
+    xs = [x.astype(float32) if x.dtype in HALF else x for x in xs]
+    if any(map(any, window.config)):
+        xs = [padded(x, unit, window.config) for x, unit in zip(xs, units)]
+    for axis in reversed(range(len(count))):
+        sizes = window.sizes[axis], window.strides[axis], window.window_dilation[axis]
+        xs = _along(combine, xs, axis, count[axis], *sizes, _cut)
+    return xs
+
+
 class WindowReduction(Operation):
     """A reduction over the windows of an array by the elementwise operation ``by``, of which ``unit`` is the unit."""
 
@@ -170,17 +182,10 @@ class WindowReduction(Operation):
 
     @in_bytes
     def evaluate(op: Any, x: Any) -> Any:
-        dtype = float32 if x.dtype in HALF else x.dtype
-        unit, rule = np.asarray(op.unit(x.dtype)).astype(dtype), EVALUATE.find(op.by)
-        combine: Combine = lambda a, b: [rule(op.by(), a[0], b[0])]
-        window, count = op.window, op.window.over(x.shape)
-        ys: Sequence[Any] = [x.astype(dtype, copy=False)]
-        if any(map(any, window.config)):
-            ys = [padded(ys[0], unit, window.config)]
-        for axis in reversed(range(len(count))):
-            sizes = window.sizes[axis], window.strides[axis], window.window_dilation[axis]
-            ys = _along(combine, ys, axis, count[axis], *sizes, _cut)
-        return np.asarray(rule(op.by(), unit, ys[0])).astype(x.dtype, copy=False)
+        rule = EVALUATE.registry[op.by]
+        (y,) = _fold_on_host(lambda a, b: [rule(op.by(), a[0], b[0])], [op.unit(x.dtype)], [x], op.window)
+        unit = np.asarray(op.unit(x.dtype)).astype(y.dtype)
+        return np.asarray(rule(op.by(), unit, y)).astype(x.dtype, copy=False)
 
     def batch(op: Any, dims: tuple[int], x: Any) -> tuple[Any, int]:
         (d,) = dims
@@ -267,12 +272,11 @@ class WindowExtremeIndex(Operation):
         need_dtype(op, x)
         return array_type(shape_over(op.name, op.window, x), _index_dtype(x))
 
+    @in_bytes
     def evaluate(op: Any, x: Any) -> Any:
-        kind = array_type(x.shape, x.dtype)
-        with inside(BASE):
-            places = reshape(iota(_index_dtype(kind), kind.size), kind.shape)
-            starts = [scalar(op.unit(x.dtype), x.dtype), scalar(-1, places.type.dtype)]
-            return fold_windows(op.combine, starts, [concrete(kind, x), places], op.window)[1].value
+        places = np.arange(x.size, dtype=_index_dtype(x)).reshape(x.shape)
+        combine = partial(op.combine, select=np.where)
+        return _fold_on_host(combine, [op.unit(x.dtype), -1], [x, places], op.window)[1]
 
     def batch(op: Any, dims: tuple[int], x: Any) -> tuple[Any, int]:
         """The places in all lanes, the first axis, less the elements of the lanes before."""
@@ -291,20 +295,22 @@ class WindowExtremeIndex(Operation):
         body = lambda *values: emit.decompose(lambda *v: list(op.combine(v[:2], v[2:])), *values)
         return emit.reduce_window(xs, starts, op.window, [x.type.update(shape=out.shape), out], body)[1]
 
-    def combine(op: Any, left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
+    def combine(
+        op: Any, left: Sequence[Any], right: Sequence[Any], select: Callable[..., Any] = select
+    ) -> Sequence[Any]:
         """Of two elements with their places the first, unless it is padding, or a number and the second is better.
 
-        Padding is never better: its value is the unit.
+        Padding is never better: its value is the unit. Arrays of NumPy have ``select=np.where``.
         """
         (a, i), (b, j) = left, right
-        second = bitwise_not(op.as_good(a, b))
-        if is_inexact(a.type.dtype):
-            second = bitwise_and(second, eq(a, a))
-        second = bitwise_or(second, lt(i, like(i, 0)))
+        second = ~op.as_good(a, b)
+        if is_inexact(a.dtype):
+            second &= a == a
+        second |= i < 0
         return select(second, b, a), select(second, j, i)
 
 
-def _index_dtype(x: ArrayType) -> Any:
+def _index_dtype(x: Any) -> Any:
     return int64 if isinstance(x.size, int) and x.size >= 2**31 else int32  # places in a lane are int32
 
 
@@ -312,14 +318,14 @@ def _index_dtype(x: ArrayType) -> Any:
 @operation
 class WindowArgmax(WindowExtremeIndex):
     window: Window
-    as_good, unit = staticmethod(ge), staticmethod(lowest)
+    as_good, unit = staticmethod(operator.ge), staticmethod(lowest)
 
 
 # i[j] = the place of the smallest element of window j
 @operation
 class WindowArgmin(WindowExtremeIndex):
     window: Window
-    as_good, unit = staticmethod(le), staticmethod(highest)
+    as_good, unit = staticmethod(operator.le), staticmethod(highest)
 
 
 # y[j] = the largest element of window j
