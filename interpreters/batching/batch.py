@@ -106,7 +106,7 @@ class Batch(BodyTransformer):
         """Where the backward rule of a map may name the axis, each lane has its own tangents and cotangents."""
         return (0,) if self.axis_name is not None and op.forward is None else ()
 
-    def tangent(self, x: Any, mark: int | None, primal: Any) -> Any:
+    def tangent(self, x: Any, mark: int | None) -> Any:
         """Of a value that all lanes share it is that of the first, if a linear map over the axis gave each its own."""
         if mark is not None or x.run is not self:
             return x

@@ -33,6 +33,7 @@ from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.higher_order import BodyTransforms, HigherOrder
 from ...effects.programs.program import Program, interpret
 from ...effects.types.array_type import ArrayType
+from ...effects.types.dtypes import is_inexact
 from .record import Record
 
 # Static description of a value that belongs to a handler's run, such as the mapped axis of a batched value; None for
@@ -202,13 +203,9 @@ class BodyTransformer(Run):
         """The mark of a value of this type, where values of several types belong to the run as one of ``mark`` does."""
         return mark
 
-    def tangent(self, x: Any, mark: Mark, primal: Any) -> Any:
-        """A tangent of a value with this mark, ``primal`` in a rule of the user's, as one that can be forced to it."""
+    def tangent(self, x: Any, mark: Mark) -> Any:
+        """A tangent of a value with this mark, in a rule of the user's, as one that can be forced to it."""
         return x
-
-    def tangent_parts(self, parts: Sequence[Any], tangents: Sequence[Any]) -> Sequence[Any]:
-        """The parts of a tangent, from those of the primal value and their tangents, which are None for zero."""
-        return tangents
 
     def join(self, marks: Sequence[Mark]) -> Mark:
         """The least mark that values with these marks can all be forced to."""
@@ -225,10 +222,6 @@ class BodyTransformer(Run):
     def stack(self, mark: Mark) -> Mark:
         """The mark of a stacked result whose slices have this mark."""
         return mark
-
-    def results(self, op: HigherOrder, operands: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
-        """The results of a transformed operation, or operands that its body passes on, where these are to be known."""
-        return results
 
     def settle(self, values: Sequence[Any]) -> None:
         """Compute what a handler has put off of these values, which are to be split together."""
@@ -337,7 +330,9 @@ class TransformedOperation(NamedTuple):
     after ``selects``. ``raised``: positions of the operands that must be forced to another mark, since their carry has
     it after some iteration, and these marks. ``state``: types of the state's operands, which begin at operand
     ``state_operand``, or stand last where that is None. ``results``: for each result its mark and its number of parts;
-    the results of the state, laid out as ``state_layout``, stand before part ``state_result``.
+    the results of the state, laid out as ``state_layout``, stand before part ``state_result``. ``forwarded``: parts of
+    results that are those of operands, which the bodies pass on: the numbers of both. Without those that a deferred
+    rule may give a derivative.
     """
 
     op: HigherOrder
@@ -348,6 +343,7 @@ class TransformedOperation(NamedTuple):
     results: Sequence[tuple[Mark, int]]
     state_result: int
     state_layout: StateLayout
+    forwarded: Sequence[tuple[int, int]]
 
 
 def cross(run: BodyTransformer, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
@@ -375,8 +371,10 @@ def cross(run: BodyTransformer, op: HigherOrder, operands: tuple[Any, ...]) -> A
         stacked = op.stacks and not flow.in_carry
         entering = [op.stacked(t) if stacked else t for t in crossed.state]
         parts[at:at] = [as_type(x, t) for x, t in zip(flow.operands, entering)]
-    results = perform_transformed(run.outer, crossed.op, tuple(parts))
-    return _boxed(run, crossed, flow, run.results(crossed.op, parts, results))
+    results = list(perform_transformed(run.outer, crossed.op, tuple(parts)))
+    for i, source in crossed.forwarded:
+        results[i] = parts[source]
+    return _boxed(run, crossed, flow, results)
 
 
 def _transformed_operation(
@@ -477,8 +475,12 @@ def _transform_operation(
     raised = [(i, mark) for i, mark in enumerate(moving, op.selects + op.shared) if mark != operand_marks[i]]
     state_operand = new.selects + new.shared + carry_parts if in_carry else None
     state_result = sum(counts[: op.carry] if in_carry else counts)
+    forwarded = [
+        (i, source) for i, t in enumerate(new.main[0].out_types)
+        if not (new.deferred and is_inexact(t.dtype)) and (source := new.forwards(i)) is not None
+    ]  # fmt: skip
     return TransformedOperation(
-        new, captured, raised, state, state_operand, list(zip(stacked, counts)), state_result, layout
+        new, captured, raised, state, state_operand, list(zip(stacked, counts)), state_result, layout, forwarded
     )
 
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from ...effects.base.errors import CannotCross, StateTypeError
+from ...effects.base.errors import CannotCross, StateTypeError, TreeMismatch
 from ...effects.base.stack import Run, current, inside, installed
 from ...effects.core.columns import add_tangents
 from ...effects.core.named_axes import Axis
@@ -247,7 +247,14 @@ class TransformedJvpRule(DerivativeRule):
             if dy is None or dy is PERFORMED:
                 douts += [dy] * len(parts)
             else:
-                tangents = handler.typed(handler.run.tangent(dy, mark, y), t, mark)
-                douts += [dx if is_inexact(dx.type.dtype) else None for dx in tangents]
+                tangents = handler.typed(handler.run.tangent(dy, mark), t, mark)
+                smooth = [is_inexact(dx.type.dtype) for dx in tangents]
+                if not all([yes or dx is x for yes, dx, x in zip(smooth, tangents, parts)]):
+                    raise TreeMismatch(
+                        f"{self.shown}: under {handler.run.label} a result and its tangent must have the very same "
+                        "indices, got others.",
+                        hint="compute the tangent with the tangents of the arguments, by the operations of the result.",
+                    )
+                douts += [dx if yes else None for yes, dx in zip(smooth, tangents)]
         last = [convert(x, t.dtype, t.weak) for x, t in zip(ends, self.ends)]
         return [*outs, *last], [*douts, *[PERFORMED] * len(last)]

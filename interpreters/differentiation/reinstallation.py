@@ -12,6 +12,7 @@ from ...effects.functions.fingerprint import KeyedValue
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
+from ...effects.types.dtypes import is_inexact
 from ..core.body_transform import STATELESS, BodyTransformContext, BodyTransformer, Mark, StateFlow
 
 
@@ -97,9 +98,12 @@ class Reinstallation(installed):
         return [None if group[0] is None else self.run.box(mark, group) for mark, group in pairs]
 
     def tangents(self, groups: Sequence[Sequence[Any]], dgroups: Sequence[Sequence[Any]]) -> list[Any]:
-        """The tangents of the values with these parts, whose tangents are those; None where that of the first is."""
-        parts = [dx if dx[0] is None else self.run.tangent_parts(x, dx) for x, dx in zip(groups, dgroups)]
-        return self.boxes(parts)
+        """The tangents of the values with these parts, whose tangents are those; None where that of the first is.
+
+        Parts that have none, such as indices, are those of the values.
+        """
+        kept = lambda x, dx: dx if is_inexact(x.type.dtype) else x
+        return self.boxes([dx if dx[0] is None else [*map(kept, x, dx)] for x, dx in zip(groups, dgroups)])
 
     def typed(self, y: Any, type: ArrayType, mark: Mark) -> list[Any]:
         """The parts of a result under ``mark``, converted to ``run.part_types(mark, type)``."""

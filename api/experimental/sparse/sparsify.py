@@ -22,7 +22,6 @@ from ...effects.core.columns import SPARSE
 from ...effects.core.operation import Operation
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType, array_type
-from ...effects.types.dtypes import is_inexact
 from ...interpreters.core.body_transform import BodyTransformer, cross
 from ...interpreters.core.sited_box import SitedBox
 from .sparse_array import JAXSparse, is_sparse
@@ -84,7 +83,7 @@ class SparseLayout(NamedTuple):
         raise TreeMismatch(
             f"sparsify: branches, and the iterations of a loop, must agree on the layout of a value, got {self} and "
             f"{other}.",
-            hint="x.sum_duplicates(nse=...) or sparse.todense(x) gives it one layout.",
+            hint="sparse.todense(x) gives the dense array; layouts are changed outside of sparsify.",
         )
 
     def fits(self, other: SparseLayout) -> bool:
@@ -94,7 +93,6 @@ class SparseLayout(NamedTuple):
 
     def __str__(self) -> str:
         return repr(pytrees.unflatten(self.structure, self.types))
-
 
 
 class Sparsify(BodyTransformer):
@@ -152,27 +150,6 @@ class Sparsify(BodyTransformer):
 
     def stack(self, mark: SparseLayout | None) -> SparseLayout | None:
         return None if mark is None else mark._replace(stacked=True)
-
-    def results(self, op: Any, operands: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
-        """Indices that a function passes on are those that it got: see ``same_places``."""
-        if op.runs != "once":
-            return results
-        outs, count = op.bodies[0].outs, len(operands)
-        kept = [n < count and not is_inexact(y.type.dtype) for n, y in zip(outs, results)]
-        return [operands[n] if yes else y for n, y, yes in zip(outs, results, kept)]
-
-    def tangent_parts(self, parts: Sequence[Any], tangents: Sequence[Any]) -> Sequence[Any]:
-        """Those of the data, and the indices of the value."""
-        return (tangents[0], *parts[1:])
-
-    def tangent(self, x: Any, mark: SparseLayout | None, primal: Any) -> Any:
-        if mark is not None and not (x.run is self and same_places(x.value, primal.value)):
-            raise TreeMismatch(
-                f"sparsify: the tangent of a sparse result must have its very indices, got {self.unboxed(x)!r} for "
-                f"{primal.value}.",
-                hint="compute it with the tangents of the arguments, not with todense.",
-            )
-        return x
 
     def choose(self, op: Any, operands: tuple[Any, ...]) -> Any:
         raise CannotCross(

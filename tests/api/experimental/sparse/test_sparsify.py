@@ -185,7 +185,7 @@ def test_what_chooses_is_dense():
 def test_a_tangent_has_the_indices_of_its_value():
     f = hx.custom_jvp(lambda x: x * 3)
     f.defjvp(lambda primals, tangents: (f(*primals), lax.rev(lax.rev(tangents[0], (0,)), (0,))))
-    with pytest.raises(TreeMismatch, match="must have its very indices"):
+    with pytest.raises(TreeMismatch, match="must have the very same indices"):
         hx.grad(lambda data: sparsify(f)(X.replaced(data=data)).todense().sum())(X.data)
 
 
@@ -248,6 +248,17 @@ def test_arrays_with_the_same_indices_are_added_and_multiplied_entry_by_entry():
     x, y = X, X.replaced(data=X.data * 2)
     assert (x + y).nse == (x * y).nse == X.nse and (x + y).indices is X.indices
     assert ((x + y).todense() == 3 * DENSE).all() and ((x * y).todense() == 2 * DENSE**2).all()
+
+
+@pytest.mark.parametrize("f", [
+    hx.jit(lambda x: 2 * x), lambda x: lax.cond(V.sum() > 1, lambda x: 2 * x, lambda x: -x, x),
+    lambda x: lax.fori_loop(0, 3, lambda i, x: x * 2, x), hx.checkpoint(hnp.sin),
+    lambda x: lax.while_loop(lambda s: s[0] < 2, lambda s: (s[0] + 1, -s[1]), (0, x))[1],
+], ids=["jit", "cond", "fori_loop", "checkpoint", "while_loop"])  # fmt: skip
+def test_indices_that_bodies_pass_on_are_those_that_they_got(f):
+    y = sparsify(lambda x: x + f(x))(X)
+    assert y.indices is X.indices
+    np.testing.assert_allclose(y.todense(), DENSE + f(DENSE), rtol=1e-6)
 
 
 def test_trees_of_sparse_and_dense_arrays_go_in_and_out():
