@@ -52,7 +52,7 @@ class Operation(ImmutableObject):
     joint_transpose: ClassVar[bool] = False  # its transpose returns the cotangents of all operands
     componentwise: ClassVar[bool] = False  # result i depends on operand i alone
     workload: ClassVar[str | None] = None  # row of the limits between NumPy and XLA; None: it moves data
-    fuses: ClassVar[bool] = False  # compiled, it costs nothing beside the operations that read its result
+    absorbed: ClassVar[bool] = False  # compiled, it costs nothing beside the operations that read its result
     cheap_to_recompute: ClassVar[bool] = False  # recomputed in reverse mode rather than stored as a residual
     checkpoint_label: ClassVar[str | None] = None  # its result's name in checkpoint policies
     vmap: ClassVar[str] = "refuse"  # of an effect, as ``@effect`` has it

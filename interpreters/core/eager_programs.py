@@ -29,13 +29,13 @@ from ...effects.base.config import CONFIG
 from ...effects.base.errors import HandlaxError
 from ...effects.base.source_locations import NO_WARNINGS, WarningRefused
 from ...effects.base.stack import BASE, current, inside
-from ...effects.core.arrays import Array, ConcreteArray, concrete, from_numpy
+from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete, from_numpy
 from ...effects.core.operation import Operation, result_type
 from ...effects.programs.program import Program
 from ...effects.trees import pytrees
 from ...effects.types.dtypes import EVERY
 from . import evaluate
-from .record import Record
+from .record import Record, record_apart
 
 
 class EagerRecord(Record):
@@ -154,29 +154,32 @@ def _recorded(function: Any, args: Any, kwargs: Any, arrays: list[Any], made: An
     arrays in its program, or makes by no operation what it returned in ``made``, a copy or an array that it keeps.
     A function of static arguments alone returns copies of constants.
     """
-    recorder = EagerRecord(BASE, "")
+
+    def flat(*boxes: Any) -> tuple[list[Any], Any]:
+        rest = iter(boxes)
+        given = _boxed(args, rest), dict(zip(kwargs, _boxed(kwargs.values(), rest)))
+        results, tree = pytrees.flatten(function(*given[0], **given[1]))
+        return [as_array(y) for y in results], tree
+
+    leaves = pytrees.leaves(made)
     token = NO_WARNINGS.set(True)
     try:
-        with inside(recorder):
-            boxes = iter(recorder.inputs([x.type for x in arrays]))
-            result = function(*_boxed(args, boxes), **dict(zip(kwargs, _boxed(kwargs.values(), boxes))))
-            results, tree = pytrees.flatten(result)
-            program = recorder.freeze(results)
+        program, tree = record_apart(flat, [x.type for x in arrays], kind=EagerRecord)
     except (HandlaxError, WarningRefused):  # it reads values, or a handler outside has to answer; or it warns each time
         return None
     finally:
         NO_WARNINGS.reset(token)
-    if not all([isinstance(y, Array) for y in results]) or any([op.bodied or op.effectful for op in program.ops]):
+    if not all([isinstance(y, Array) for y in leaves]) or any([op.bodied or op.effectful for op in program.ops]):
         return None
     if sum([x.type.nbytes for x in program.consts]) > 2 * _LARGEST:
         return None
     if not arrays:
         return program, lambda results: pytrees.unflatten(tree, [_copied(y) for y in results])
     sources = [arrays[n] if n < len(arrays) else None for n in program.outs if n >= 0]
-    same = [x is None or x is y for x, y in zip(sources, pytrees.leaves(made))]
-    if len(same) < len(results) or not all(same):
+    same = [x is None or x is y for x, y in zip(sources, leaves)]
+    if len(same) < len(leaves) or not all(same):
         return None
-    return program, None if isinstance(result, Array) else lambda results: pytrees.unflatten(tree, results)
+    return program, None if isinstance(made, Array) else lambda results: pytrees.unflatten(tree, results)
 
 
 def _copied(x: ConcreteArray) -> ConcreteArray:

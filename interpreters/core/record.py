@@ -11,7 +11,7 @@ from typing import Any
 from ...effects.base import config
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.source_locations import Site, starts_path, user_site, with_calls
-from ...effects.base.stack import STACK, Run, installed
+from ...effects.base.stack import BASE, STACK, Run, inside, installed
 from ...effects.core.arrays import Box
 from ...effects.core.escaped_boxes import check_leaks, check_not_escaped
 from ...effects.core.operation import Operation, result_type
@@ -173,3 +173,17 @@ def record(
     if config.current().check_leaks:
         check_leaks(run)
     return program
+
+
+def record_apart(
+    f: Callable[..., tuple[Sequence[Any], Any]], in_types: Sequence[ArrayType], name: str = "program",
+    kind: type[Record] = Record,
+) -> tuple[Program, Any]:  # fmt: skip
+    """The program of ``f`` from values of these types to its first results, and the second: recorded over no handlers.
+
+    Whatever is in force, the program is the same: one that may be cached.
+    """
+    run = kind(BASE, "")
+    with inside(run):
+        results, rest = f(*run.inputs(in_types))
+        return run.freeze(results, name), rest

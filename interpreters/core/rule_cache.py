@@ -18,11 +18,10 @@ from typing import Any, NamedTuple
 
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache, Owners
-from ...effects.base.stack import BASE, inside
 from ...effects.core.operation import MEMOS, Operation
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
-from .record import Record
+from .record import record_apart
 
 RuleFunction = Callable[..., tuple[Sequence[Any], Any]]
 RuleKey = tuple[Any, ...]  # types and marks of the operands; the keys of different handlers must differ
@@ -57,11 +56,8 @@ def cached_rule_program(op: Operation, key: RuleKey, describe: Describe) -> Rule
 
 def _recorded(rule: RuleFunction, types: Sequence[ArrayType]) -> RuleProgram | None:
     """The program of a rule for operands of these types; None: not cacheable."""
-    recorder = Record(BASE, "")
     try:
-        with inside(recorder):
-            results, marks = rule(*recorder.inputs(types))
-            program = recorder.freeze(results)
+        program, marks = record_apart(rule, types)
     except Exception:  # a rule that reads values or raises is not cached: uncached, the error names the user's line
         return None
     return RuleProgram(program, marks) if is_inlinable(program) else None

@@ -23,7 +23,7 @@ import numpy as np
 from ...effects.base import config
 from ...effects.base.caches import Cache, once
 from ...effects.base.jax_settings import from_environment
-from ...effects.base.stack import BASE, inside, perform
+from ...effects.base.stack import perform
 from ...effects.core.arrays import ConcreteArray, concrete
 from ...effects.core.columns import LOWER
 from ...effects.core.operation import Operation
@@ -32,7 +32,7 @@ from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType, on_type
 from ...effects.types.dtypes import ExtendedDType
 from ...interpreters.core import evaluate
-from ...interpreters.core.record import Record
+from ...interpreters.core.record import record_apart
 from ...interpreters.references.reference import discharge, references_in
 from ..xla.array_backend import ON_PLACED, PLACED, default_device
 from ..xla.lazy import runtime
@@ -79,10 +79,10 @@ if VECTORS:
     LIMITS["rational"]["f16"] = 100_000
 # Workloads that take no longer than reading and writing their arrays: of several in one program, compiled as a whole,
 # all but the first reading and the last writing are saved, from so many elements on.
-FUSED = frozenset(
+MEMORY_BOUND = frozenset(
     {"arithmetic", "division", "extreme", "selection", "comparison", "clipping", "rounding", "root", "sum"}
 )
-FUSED_FROM = {"f16": 4_000, "bf16": 4_000, "float": 200_000, "complex": 200_000, "int": 200_000}
+MEMORY_BOUND_FROM = {"f16": 4_000, "bf16": 4_000, "float": 200_000, "complex": 200_000, "int": 200_000}
 _KINDS = ("f16", "bf16", "float", "complex", "int")
 # Counts of matrices are no numbers of elements: stacks are compiled where their arrays are heavy for another reason.
 _SMALLEST = {
@@ -116,27 +116,32 @@ def compiled_is_faster(op: Operation, types: tuple[ArrayType, ...]) -> bool:
     return op.workload_size(*types) >= LIMITS.get(op.workload, {}).get(dtype_kind(types[0].dtype), inf)
 
 
+def memory_bound(op: Operation, largest: ArrayType) -> bool:
+    """Whether the operation takes as long as its largest operand is read, so that it is worth joining with others."""
+    return op.workload in MEMORY_BOUND and largest.size >= MEMORY_BOUND_FROM[dtype_kind(largest.dtype)]
+
+
 def choose_program(program: Program) -> Any:
     """How to evaluate a program with large arrays, for ``evaluate.PROGRAM_CHOOSER``.
 
     It is compiled as a whole where each of its operations on large arrays is faster compiled, or is one of several that
-    can be fused.
+    are bound by memory.
     """
-    fused = compiled = 0
+    faster = bound = 0
     compilable = not any([isinstance(t.dtype, ExtendedDType) for t in program.value_types()])
     for op, args in zip(program.ops, program.args):
         types = tuple([program.type_of(n) for n in args])
         largest = max(types, key=lambda t: t.size, default=None)
         if compiled_is_faster(op, types) and op.workload != "comparison":  # a mask is computed where it is used
-            compiled += 1
-        elif largest is not None and op.workload in FUSED and largest.size >= FUSED_FROM[dtype_kind(largest.dtype)]:
-            fused += 1
-        elif not (op.fuses or all([not heavy(t) for t in types])):
+            faster += 1
+        elif largest is not None and memory_bound(op, largest):
+            bound += 1
+        elif not (op.absorbed or all([not heavy(t) for t in types])):
             compilable = False
         compilable = compilable and LOWER.has(type(op))
-    if compilable and (compiled or fused > 1):
+    if compilable and (faster or bound > 1):
         return partial(_program_plan, program)
-    return True if not compiled else None
+    return True if not faster else None
 
 
 def _program_plan(program: Program) -> Callable[..., tuple[Any, ...]]:
@@ -166,10 +171,7 @@ def choose(op: Operation, operands: tuple[ConcreteArray, ...], types: tuple[Arra
 
 def _program(op: Operation, types: tuple[ArrayType, ...]) -> Any:
     """The program of one operation on operands of these types."""
-    run = Record(BASE, "")
-    with inside(run):
-        y = perform(op, *run.inputs(types))
-    return run.freeze(op.as_results(y), op.name)
+    return record_apart(lambda *xs: (op.as_results(perform(op, *xs)), None), types, op.name)[0]
 
 
 def _compiled(op: Operation, types: tuple[ArrayType, ...], placement: Placement | None) -> LoadedProgram:

@@ -97,7 +97,7 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
 class BroadcastInDim:
     shape: tuple[int, ...]
     dims: tuple[int, ...]
-    fuses = True
+    absorbed = True
     cheap_to_recompute = True
 
     def result_type(op, x):
@@ -183,7 +183,7 @@ class ReduceSum:
 @operation
 class Reshape:
     shape: tuple[int, ...]
-    fuses = True
+    absorbed = True
 
     def result_type(op, x):
         if prod(op.shape) != prod(x.shape):
