@@ -29,9 +29,6 @@ WATCHES = ("no_tracing", "log_compiles", "explain_cache_misses", "traceback_filt
 
 GUARDS = tuple([f"transfer_guard_{way}" for way in ("host_to_device", "device_to_device", "device_to_host")])
 
-EVER_GUARDED: list[bool] = []
-"""Empty until settings refuse or log transfers or executions: hot paths look here before they look at settings."""
-
 DEFAULTS: Mapping[str, Any] = {
     "enable_x64": None,
     "default_float": np.dtype("float32"),
@@ -126,8 +123,6 @@ class Configuration(ImmutableObject):
         watched = self.debug_nans or self.debug_infs or self.no_execution
         object.__setattr__(self, "memoises", self.mark is not None and not watched)
         object.__setattr__(self, "guarded", self.no_execution or any([getattr(self, n) != "allow" for n in GUARDS]))
-        if self.guarded and not EVER_GUARDED:
-            EVER_GUARDED.append(True)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Configuration) and self._compared == other._compared)

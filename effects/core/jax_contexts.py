@@ -20,11 +20,12 @@ from ..base.watching import logger
 EXPLICIT: ContextVar[bool] = ContextVar("handlax_explicit_transfer", default=False)
 
 
-def check_transfer(direction: str, what: str, explicit: bool = False) -> None:
+def check_transfer(direction: str, what: str) -> None:
     """Log or refuse a transfer, as the settings say. Raises: TransferRefused."""
     level = getattr(current(), f"transfer_guard_{direction}")
     if level == "allow":
         return
+    explicit = EXPLICIT.get()
     kind = f"{'explicit' if explicit else 'implicit'} transfer, {direction.replace('_', ' ')},"
     if level == "disallow_explicit" or (level == "disallow" and not explicit):
         hint = None if explicit else "device_put and device_get are explicit; transfer_guard('allow') allows it."

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...effects.base.config import EVER_GUARDED, current
+from ...effects.base.config import current
 from ...effects.base.errors import BadArgument, ProcessesDiffer
 from ...effects.base.lazy_module import LazyModule
 from ...effects.base.stack import BASE, STACK, perform
 from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete
 from ...effects.core.escaped_boxes import escaped_box_error
-from ...effects.core.jax_contexts import check_transfer
+from ...effects.core.jax_contexts import check_transfer, explicit_transfers
 from ...effects.operations.sharding_constraint import ShardingConstraint
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding, Sharding, SingleDeviceSharding
@@ -82,8 +82,9 @@ def destination(where: str, place: Any) -> Any:
 def _put(leaf: Any, sharding: Sharding | None, name: Callable[[], str]) -> Array:
     """The array of this name where the sharding says; inside of a program a constraint on it."""
     x = as_array(leaf)
-    if EVER_GUARDED and current().guarded and STACK.get() is BASE:
-        _guard(leaf, x, sharding)
+    if current().guarded and STACK.get() is BASE:
+        with explicit_transfers():
+            _guard(leaf, x, sharding)
     if STACK.get() is not BASE:
         return perform(ShardingConstraint(sharding), x) if isinstance(sharding, NamedSharding) else x
     if x.run is not None:
@@ -95,13 +96,13 @@ def _put(leaf: Any, sharding: Sharding | None, name: Callable[[], str]) -> Array
 
 
 def _guard(leaf: Any, x: Array, sharding: Sharding | None) -> None:
-    """Log or refuse the explicit transfer of a leaf, as the settings say. Raises: TransferRefused."""
+    """Log or refuse the transfer of a leaf, as the settings say. Raises: TransferRefused."""
     if not isinstance(leaf, Array):
-        check_transfer("host_to_device", str(x.type), explicit=True)
+        check_transfer("host_to_device", str(x.type))
     elif sharding is not None:
         here, there = x.devices(), sharding.device_set  # type: ignore[attr-defined]
         if here != there:
-            check_transfer("device_to_device", f"{x.type} from {here} to {there}", explicit=True)
+            check_transfer("device_to_device", f"{x.type} from {here} to {there}")
 
 
 def place(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:

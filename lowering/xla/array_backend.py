@@ -16,7 +16,7 @@ import numpy as np
 from ...effects.base import config
 from ...effects.base.errors import DeletedArray
 from ...effects.core.arrays import ConcreteArray, concrete
-from ...effects.core.jax_contexts import EXPLICIT, check_transfer
+from ...effects.core.jax_contexts import check_transfer
 from ...effects.sharding.named_sharding import NamedSharding, Sharding, SingleDeviceSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType
@@ -64,8 +64,8 @@ class XlaBackend:
 
     def to_numpy(self, buffer: Any, type: ArrayType) -> np.ndarray[Any, Any]:
         shape, dtype = storage(type)
-        if config.EVER_GUARDED and config.current().guarded and runtime.devices_of(buffer)[0].platform != "cpu":
-            check_transfer("device_to_host", str(type), EXPLICIT.get())
+        if config.current().guarded and runtime.devices_of(buffer)[0].platform != "cpu":
+            check_transfer("device_to_host", str(type))
         try:
             return runtime.to_numpy(buffer, dtype, shape)
         except runtime.RuntimeFailure as error:
@@ -73,8 +73,8 @@ class XlaBackend:
 
     def to_buffer(self, value: np.ndarray[Any, Any], type: ArrayType) -> Any:
         device = default_device()
-        if config.EVER_GUARDED and config.current().guarded and device.platform != "cpu":
-            check_transfer("host_to_device", str(type), EXPLICIT.get())
+        if config.current().guarded and device.platform != "cpu":
+            check_transfer("host_to_device", str(type))
         # concrete arrays are never written to, so the device may share their memory
         return runtime.putter(device, copy=False, committed=False)(value)
 

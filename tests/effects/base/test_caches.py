@@ -32,7 +32,6 @@ SOURCES = {
 STATE = {
     "api.testing.nodes:NODES": "a registry",
     "effects.base.config:CHOICES": "a registry",
-    "effects.base.config:EVER_GUARDED": "a flag: empty or of one element",
     "effects.base.source_locations:_STARTS": "a registry",
     "effects.base.tracebacks:_BOUNDARIES": "a registry",
     "effects.core.columns:COLUMNS": "a registry",
