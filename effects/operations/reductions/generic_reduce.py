@@ -17,6 +17,7 @@ from ...functions.unsupported import no_sharding
 from ...programs.higher_order import BodyTransforms, HigherOrder, record_body
 from ...programs.program import Program, interpret
 from ...trees.pytrees import tree_flatten, tree_unflatten
+from ...types.array_type import ArrayType
 from ..elementwise import arithmetic, bitwise, comparison
 from ..elementwise.arithmetic import Add, Mul
 from ..elementwise.conversion import convert
@@ -113,39 +114,62 @@ def derived_combination(
     return combine, pairs, active
 
 
-# y[j] = start o x[i] o ... over i along axes; o is the body, an associative function of scalars
-@operation
-class Reduce(HigherOrder):
-    bodies: tuple[Program, ...]
-    carry: int
-    axes: tuple[int, ...]
+class BodyFold(HigherOrder):
+    """A fold of arrays by an associative function of scalars, the body: of ``carry`` starts, then as many arrays."""
+
+    __slots__ = ()
     runs = "loop"
     prunes = False
     shared = 0
 
-    def result_type(op, *types):
+    def fold(op: Any, combine: Combine, starts: Sequence[Any], xs: Sequence[Any]) -> Sequence[Any]:
+        """``starts`` combined with the elements of the arrays, in order."""
+        raise NotImplementedError
+
+    def folded_types(op: Any, types: Sequence[ArrayType], shape: Callable[[ArrayType], Any]) -> tuple[ArrayType, ...]:
+        """The types of the results, of ``shape`` of an operand's type. Raises: operands do not go together."""
         starts, xs = types[: op.carry], types[op.carry :]
         if len(xs) != len(starts) or not xs:
-            raise BadArgument(f"reduce: there must be one start for each operand, got {len(starts)} for {len(xs)}.")
-        shape = xs[0].shape
-        if any(x.shape != shape for x in xs) or any(s.shape for s in starts):
-            raise ShapeMismatch(f"reduce: operands need one shape, starts rank 0, got {', '.join(map(str, types))}.")
-        if not op.axes or not all(0 <= axis < len(shape) for axis in op.axes):
-            raise BadArgument(f"reduce: there must be axes, all of them dimensions of {xs[0]}, got {op.axes}.")
+            raise BadArgument(f"{op.name}: there must be one start for each operand, got {len(starts)} for {len(xs)}.")
+        shown = ", ".join(map(str, types))
+        if any(x.shape != xs[0].shape for x in xs) or any(s.shape for s in starts):
+            raise ShapeMismatch(f"{op.name}: operands need one shape, starts rank 0, got {shown}.")
         if any(s.dtype != x.dtype for s, x in zip(starts, xs)):
-            raise DTypeMismatch(f"reduce: starts must have the operands' dtypes, got {', '.join(map(str, types))}.")
-        remaining = tuple([n for d, n in enumerate(shape) if d not in op.axes])
-        return tuple([t.update(shape=remaining) for t in op.bodies[0].out_types])
+            raise DTypeMismatch(f"{op.name}: starts must have the operands' dtypes, got {shown}.")
+        return tuple([t.update(shape=shape(xs[0])) for t in op.bodies[0].out_types])
+
+    def evaluate(op: Any, *values: Any) -> Any:
+        with inside(BASE):
+            xs = [concrete(t.update(shape=x.shape), x) for t, x in zip(op.bodies[0].in_types, values)]
+            return tuple([y.value for y in op.fold(over_elements(op.bodies[0]), xs[: op.carry], xs[op.carry :])])
+
+    def jvp(op: Any, primals: Any, tangents: Any) -> Any:
+        combine, pairs, active = derived_combination(op, primals, tangents)
+        derived = op.fold(combine, pairs(slice(0, op.carry)), pairs(slice(op.carry, None)))
+        dys = dict(zip(active, derived[op.carry :]))
+        return perform(op, *primals), [dys.get(i) for i in range(op.carry)]
+
+
+# y[j] = start o x[i] o ... over i along axes; o is the body, an associative function of scalars
+@operation
+class Reduce(BodyFold):
+    bodies: tuple[Program, ...]
+    carry: int
+    axes: tuple[int, ...]
+
+    def fold(op, combine, starts, xs):
+        return fold_with(combine, starts, xs, op.axes)
+
+    def result_type(op, *types):
+        def shape(x):
+            if not op.axes or not all(0 <= axis < len(x.shape) for axis in op.axes):
+                raise BadArgument(f"reduce: there must be axes, all of them dimensions of {x}, got {op.axes}.")
+            return tuple([n for d, n in enumerate(x.shape) if d not in op.axes])
+
+        return op.folded_types(types, shape)
 
     def times(op, *types):
         return types[-1].size
-
-    def evaluate(op, *values):
-        with inside(BASE):
-            types = op.bodies[0].in_types
-            xs = [concrete(t.update(shape=x.shape), x) for t, x in zip(types, values)]
-            ys = fold_with(over_elements(op.bodies[0]), xs[: op.carry], xs[op.carry :], op.axes)
-            return tuple([y.value for y in ys])
 
     def batch(op, dims, *operands):
         size = lane_count(operands, dims)
@@ -156,12 +180,6 @@ class Reduce(HigherOrder):
         result = (size, *[n for d, n in enumerate(xs[0].type.shape[1:]) if d not in op.axes])
         lanes = [broadcast_in_dim(axis_at(s, d, 0, size), result, (0,)) for s, d in zip(starts, dims)]
         return fold_with(over_elements(op.bodies[0]), lanes, xs, axes), 0
-
-    def jvp(op, primals, tangents):
-        combine, pairs, active = derived_combination(op, primals, tangents)
-        derived = fold_with(combine, pairs(slice(0, op.carry)), pairs(slice(op.carry, None)), op.axes)
-        dys = dict(zip(active, derived[op.carry :]))
-        return perform(op, *primals), [dys.get(i) for i in range(op.carry)]
 
     def lower(op, emit, *values):
         return emit.fold(values[op.carry :], values[: op.carry], op.axes, lambda *v: emit.program(op.bodies[0], v))
@@ -206,6 +224,16 @@ def body_of(name: str, computation: Callable[[Any, Any], Any], tree: Any, types:
     return body
 
 
+def starts_and_operands(name: str, init_values: Any, operands: Any) -> tuple[list[Any], list[Any], Any]:
+    """The arrays of two trees of one structure, which is the third result. Raises: BadArgument: they differ."""
+    leaves, tree = tree_flatten(operands)
+    initial, start_tree = tree_flatten(init_values)
+    if tree != start_tree or not leaves:
+        raise BadArgument(f"{name}: starts must form a tree like the operands, {tree}, got {start_tree}.")
+    xs = [as_array(x) for x in leaves]
+    return [start_of(value, x) for value, x in zip(initial, xs)], xs, tree
+
+
 @boundary
 def reduce(
     operands: Any,
@@ -229,12 +257,7 @@ def reduce(
     """
     no_sharding("reduce", out_sharding)
     need_function("reduce", computation)
-    leaves, tree = tree_flatten(operands)
-    initial, start_tree = tree_flatten(init_values)
-    if tree != start_tree or not leaves:
-        raise BadArgument(f"reduce: starts must form a tree like the operands, {tree}, got {start_tree}.")
-    xs = [as_array(x) for x in leaves]
-    starts = [start_of(value, x) for value, x in zip(initial, xs)]
+    starts, xs, tree = starts_and_operands("reduce", init_values, operands)
     axes = canonical_axes(dimensions, len(xs[0].type.shape), "reduce")
     types = [x.type.update(shape=()) for x in xs]
     body = body_of("reduce", computation, tree, types)

@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch, need_function
-from ...base.stack import BASE, inside, perform
+from ...base.errors import need_function
+from ...base.stack import perform
 from ...base.tracebacks import boundary
-from ...core.arrays import ConcreteArray, as_array, concrete
+from ...core.arrays import ConcreteArray
 from ...core.operation import operation, shared
-from ...programs.higher_order import HigherOrder
 from ...programs.program import Program
-from ...trees.pytrees import tree_flatten, tree_unflatten
+from ...trees.pytrees import tree_unflatten
 from ..manipulation.slicing import axis_at, lane_count
-from ..reductions.generic_reduce import body_of, derived_combination, function_of, monoid, over_elements, start_of
+from ..reductions.generic_reduce import BodyFold, body_of, function_of, monoid, over_elements, starts_and_operands
 from .geometry import Window, window_of
 from .window_reductions import ReduceWindowMax, ReduceWindowMin, ReduceWindowSum, fold_elements, shape_over
 
@@ -27,39 +26,19 @@ BY_OPERATION = {kind.by: kind for kind in (ReduceWindowSum, ReduceWindowMax, Red
 
 # y[j] = start o x[i] o ... over the elements that window j reads; o is the body, an associative function of scalars
 @operation
-class ReduceWindow(HigherOrder):
+class ReduceWindow(BodyFold):
     bodies: tuple[Program, ...]
     carry: int
     window: Window
-    runs = "loop"
-    prunes = False
-    shared = 0
+
+    def fold(op, combine, starts, xs):
+        return fold_elements(combine, starts, xs, op.window)
 
     def result_type(op, *types):
-        starts, xs = types[: op.carry], types[op.carry :]
-        if len(xs) != len(starts) or not xs:
-            raise BadArgument(
-                f"reduce_window: there must be one start for each operand, got {len(starts)} for {len(xs)}."
-            )
-        if any(x.shape != xs[0].shape for x in xs) or any(s.shape for s in starts):
-            raise ShapeMismatch(
-                f"reduce_window: operands need one shape, starts rank 0, got {', '.join(map(str, types))}."
-            )
-        if any(s.dtype != x.dtype for s, x in zip(starts, xs)):
-            raise DTypeMismatch(
-                f"reduce_window: starts must have the operands' dtypes, got {', '.join(map(str, types))}."
-            )
-        shape = shape_over(op.name, op.window, xs[0])
-        return tuple([t.update(shape=shape) for t in op.bodies[0].out_types])
+        return op.folded_types(types, lambda x: shape_over(op.name, op.window, x))
 
     def times(op, *types):
         return prod(op.window.over(types[-1].shape)) * prod(op.window.sizes)
-
-    def evaluate(op, *values):
-        with inside(BASE):
-            xs = [concrete(t.update(shape=x.shape), x) for t, x in zip(op.bodies[0].in_types, values)]
-            ys = fold_elements(over_elements(op.bodies[0]), xs[: op.carry], xs[op.carry :], op.window)
-            return tuple([y.value for y in ys])
 
     def batch(op, dims, *operands):
         size, window = lane_count(operands, dims), op.window.with_lanes(0)
@@ -68,12 +47,6 @@ class ReduceWindow(HigherOrder):
             return perform(ReduceWindow(op.bodies, op.carry, window), *starts, *xs), 0
         lanes = [axis_at(s, d, 0, size) for s, d in zip(starts, dims)]
         return tuple(fold_elements(over_elements(op.bodies[0]), lanes, xs, window)), 0
-
-    def jvp(op, primals, tangents):
-        combine, pairs, active = derived_combination(op, primals, tangents)
-        derived = fold_elements(combine, pairs(slice(0, op.carry)), pairs(slice(op.carry, None)), op.window)
-        dys = dict(zip(active, derived[op.carry :]))
-        return perform(op, *primals), [dys.get(i) for i in range(op.carry)]
 
     def lower(op, emit, *values):
         xs, starts = values[op.carry :], values[: op.carry]
@@ -110,12 +83,7 @@ def reduce_window(
     Array([5, 3], dtype=int64)
     """
     need_function("reduce_window", computation)
-    leaves, tree = tree_flatten(operand)
-    initial, start_tree = tree_flatten(init_value)
-    if tree != start_tree or not leaves:
-        raise BadArgument(f"reduce_window: starts must form a tree like the operands, {tree}, got {start_tree}.")
-    xs = [as_array(x) for x in leaves]
-    starts = [start_of(value, x) for value, x in zip(initial, xs)]
+    starts, xs, tree = starts_and_operands("reduce_window", init_value, operand)
     window = window_of(
         "reduce_window", xs[0].type.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
     )
