@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -115,16 +115,16 @@ def derived_combination(
 
 
 class BodyFold(HigherOrder):
-    """A fold of arrays by an associative function of scalars, the body: of ``carry`` starts, then as many arrays."""
+    """A fold of arrays by an associative function of scalars, the body: of ``carry`` starts, then as many arrays.
+
+    ``fold(combine, starts, xs)``: the starts combined with the elements of the arrays, in order.
+    """
 
     __slots__ = ()
     runs = "loop"
     prunes = False
     shared = 0
-
-    def fold(op: Any, combine: Combine, starts: Sequence[Any], xs: Sequence[Any]) -> Sequence[Any]:
-        """``starts`` combined with the elements of the arrays, in order."""
-        raise NotImplementedError
+    fold: ClassVar[Callable[..., Sequence[Any]]]
 
     def folded_types(op: Any, types: Sequence[ArrayType], shape: Callable[[ArrayType], Any]) -> tuple[ArrayType, ...]:
         """The types of the results, of ``shape`` of an operand's type. Raises: operands do not go together."""
