@@ -114,7 +114,7 @@ def derived_combination(
     return combine, pairs, active
 
 
-class BodyFold(HigherOrder):
+class HigherOrderFold(HigherOrder):
     """A fold of arrays by an associative function of scalars, the body: of ``carry`` starts, then as many arrays.
 
     ``fold(combine, starts, xs)``: the starts combined with the elements of the arrays, in order.
@@ -152,7 +152,7 @@ class BodyFold(HigherOrder):
 
 # y[j] = start o x[i] o ... over i along axes; o is the body, an associative function of scalars
 @operation
-class Reduce(BodyFold):
+class Reduce(HigherOrderFold):
     bodies: tuple[Program, ...]
     carry: int
     axes: tuple[int, ...]

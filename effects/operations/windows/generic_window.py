@@ -16,7 +16,7 @@ from ...core.operation import operation, shared
 from ...programs.program import Program
 from ...trees.pytrees import tree_unflatten
 from ..manipulation.slicing import axis_at, lane_count
-from ..reductions.generic_reduce import BodyFold, body_of, function_of, monoid, over_elements, starts_and_operands
+from ..reductions.generic_reduce import HigherOrderFold, body_of, function_of, monoid, over_elements, starts_and_operands
 from .geometry import Window, window_of
 from .window_reductions import ReduceWindowMax, ReduceWindowMin, ReduceWindowSum, fold_elements, shape_over
 
@@ -26,7 +26,7 @@ BY_OPERATION = {kind.by: kind for kind in (ReduceWindowSum, ReduceWindowMax, Red
 
 # y[j] = start o x[i] o ... over the elements that window j reads; o is the body, an associative function of scalars
 @operation
-class ReduceWindow(BodyFold):
+class ReduceWindow(HigherOrderFold):
     bodies: tuple[Program, ...]
     carry: int
     window: Window
