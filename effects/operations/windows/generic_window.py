@@ -16,7 +16,14 @@ from ...core.operation import operation, shared
 from ...programs.program import Program
 from ...trees.pytrees import tree_unflatten
 from ..manipulation.slicing import axis_at, lane_count
-from ..reductions.generic_reduce import HigherOrderFold, body_of, function_of, monoid, over_elements, starts_and_operands
+from ..reductions.generic_reduce import (
+    HigherOrderFold,
+    body_of,
+    function_of,
+    monoid,
+    over_elements,
+    starts_and_operands,
+)
 from .geometry import Window, window_of
 from .window_reductions import ReduceWindowMax, ReduceWindowMin, ReduceWindowSum, fold_elements, shape_over
 
