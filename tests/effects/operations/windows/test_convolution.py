@@ -131,6 +131,21 @@ def test_eager_and_compiled_agree_beyond_the_limit_between_them(dtype):
     np.testing.assert_array_equal(np.asarray(f(x, y))[:, :, :2, :2], np.asarray(few))
 
 
+@pytest.mark.parametrize(("small", "large"), [(1.0, 1e8), (1e8, 1.0), (0.0, 1e30)])
+@pytest.mark.parametrize("groups", [{}, {"feature_group_count": 2}, {"batch_group_count": 2}])
+def test_neither_part_of_a_complex_number_is_rounded_as_the_other(small, large, groups):
+    rng = np.random.default_rng(1)
+    scaled = lambda shape: small * rng.normal(size=shape) + 1j * large * rng.normal(size=shape)
+    x = scaled((2, 4, 9)).astype("complex64")
+    y = rng.normal(size=(4, 4 // groups.get("feature_group_count", 1), 3)).astype("complex64")  # real
+    f = lambda x, y: lax.conv_general_dilated(x, y, (1,), "VALID", **groups)
+    wide, near = f(x.astype("complex128"), y.astype("complex128")), 40 * np.finfo("float32").eps
+    for part in (np.real, np.imag):
+        terms = f(abs(part(x)), abs(y.real))
+        for z in (f(x, y), hx.jit(f)(x, y)):
+            assert (abs(part(np.asarray(z)) - part(np.asarray(wide))) <= near * np.asarray(terms)).all()
+
+
 def test_sums_are_computed_in_the_preferred_dtype():
     x, y = np.full((1, 300), 100, np.int8), np.full((1, 300), 100, np.int8)
     f = lambda x, y: lax.conv(x, y, (), "VALID", preferred_element_type=np.dtype("int32"))
