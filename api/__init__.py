@@ -5,7 +5,6 @@ Operations are what a program performs; handlers say what they mean: evaluate, b
 
 import sys as _sys
 import typing as _typing
-from importlib import import_module as _import_module
 
 from . import dtypes as dtypes
 from . import errors as errors
@@ -21,6 +20,7 @@ from .effects.base.config import default_prng_impl as default_prng_impl
 from .effects.base.config import enable_x64 as enable_x64
 from .effects.base.config import numpy_dtype_promotion as numpy_dtype_promotion
 from .effects.base.config import numpy_rank_promotion as numpy_rank_promotion
+from .effects.base.lazy_module import late_module as _late_module
 from .effects.base.stack import BASE as _BASE
 from .effects.base.watching import explain_cache_misses as explain_cache_misses
 from .effects.base.watching import log_compiles as log_compiles
@@ -316,7 +316,7 @@ _DECLARED = {
 def _later(name: str) -> _typing.Any:
     """What the name stands for; kept from then on."""
     module = _LATER[name]
-    found = _import_module(module + name if module == "." else module, __name__)
+    found = _late_module(__name__ + (module + name if module == "." else module))
     found = globals()[name] = found if module == "." else getattr(found, name)
     return found
 
@@ -344,11 +344,11 @@ _BodyTransforms.record, _BodyTransforms.jvp, _BodyTransforms.batch = _record, jv
 _InstalledLogs.log = lambda value, name: _later("library").sow(value, name, tag="logs of backward rules")
 _InstalledLogs.collect = lambda pull: _later("library").call_and_reap(pull, tag="logs of backward rules")
 _RAGGED.load = lambda: [
-    _import_module(f".interpreters.ragged.{part}_rules", __name__)
+    _late_module(f"{__name__}.interpreters.ragged.{part}_rules")
     for part in ("indexing", "loop", "mixing", "part", "random", "row")
 ]
-_SPARSE.load = lambda: _import_module(".experimental.sparse.sparse_rules", __name__)
-_InstalledPage.page = lambda program: _import_module(".interpreters.inspection.draw", __name__).page_of(program)
+_SPARSE.load = lambda: _late_module(f"{__name__}.experimental.sparse.sparse_rules")
+_InstalledPage.page = lambda program: _late_module(f"{__name__}.interpreters.inspection.draw").page_of(program)
 _eager.install()
 for _module, _names in _DECLARED.items():
     _declare(f"{__name__}.{_module}", _names.split())

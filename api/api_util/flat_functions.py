@@ -10,7 +10,7 @@ from ..effects.base.wrapping import name_of
 from ..effects.core.arrays import type_of
 from ..effects.trees import pytrees
 from ..effects.trees.paths import keystr
-from ..extend.linear_util import WrappedFun
+from ..extend import linear_util
 from ..lowering.jit.static_arguments import argument_names
 
 __all__ = [
@@ -54,7 +54,7 @@ def debug_info(
     return DebugInfo(traced_for, sourceinfo or name_of(fun), tuple(paths))
 
 
-def flatten_fun(f: Callable[..., Any], in_tree: Any) -> tuple[WrappedFun, Callable[[], Any]]:
+def flatten_fun(f: Callable[..., Any], in_tree: Any) -> tuple[linear_util.WrappedFun, Callable[[], Any]]:
     """``f`` as a function of the leaves of ``(args, kwargs)`` to those of its result, and the structure of the result.
 
     Raises: BadCall: the structure is asked for before the function was called.
@@ -67,7 +67,7 @@ def flatten_fun(f: Callable[..., Any], in_tree: Any) -> tuple[WrappedFun, Callab
     return _flat(f, call)
 
 
-def flatten_fun_nokwargs(f: Callable[..., Any], in_tree: Any) -> tuple[WrappedFun, Callable[[], Any]]:
+def flatten_fun_nokwargs(f: Callable[..., Any], in_tree: Any) -> tuple[linear_util.WrappedFun, Callable[[], Any]]:
     """``flatten_fun`` where ``in_tree`` is the structure of positional arguments alone.
 
     >>> from handlax import tree
@@ -78,7 +78,7 @@ def flatten_fun_nokwargs(f: Callable[..., Any], in_tree: Any) -> tuple[WrappedFu
     return _flat(f, lambda leaves: f(*pytrees.unflatten(in_tree, leaves)))
 
 
-def _flat(f: Callable[..., Any], call: Callable[[Any], Any]) -> tuple[WrappedFun, Callable[[], Any]]:
+def _flat(f: Callable[..., Any], call: Callable[[Any], Any]) -> tuple[linear_util.WrappedFun, Callable[[], Any]]:
     structures: list[Any] = []
 
     def flat(*leaves: Any) -> list[Any]:
@@ -91,7 +91,7 @@ def _flat(f: Callable[..., Any], call: Callable[[Any], Any]) -> tuple[WrappedFun
             raise BadCall(f"flatten_fun: {name_of(f)} must be called before the structure of its result is asked for.")
         return structures[0]
 
-    wrapped = WrappedFun(flat, getattr(f, "debug_info", None))
+    wrapped = linear_util.WrappedFun(flat, getattr(f, "debug_info", None))
     wrapped.__name__ = name_of(f)
     return wrapped, out_tree
 

@@ -18,8 +18,7 @@ import numpy as np
 from .. import lax, random
 from ..effects.base.errors import BadArgument, BadCall
 from ..effects.types.array_type import Shape
-from ..nn import elu, gelu, leaky_relu, log_softmax, relu, selu, sigmoid, softmax, softplus
-from ..nn.initializers import glorot_normal, normal, ones, zeros
+from ..nn import elu, gelu, initializers, leaky_relu, log_softmax, relu, selu, sigmoid, softmax, softplus
 from ..numpy.arrays.index_arrays import where
 from ..numpy.arrays.joining_splitting import concatenate
 from ..numpy.arrays.shape_manipulation import expand_dims, reshape
@@ -27,8 +26,8 @@ from ..numpy.mathematics.elementary_functions import exp, sqrt, tanh
 from ..numpy.statistics.averages import mean, var
 
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
-glorot, randn, logsoftmax = glorot_normal, normal, log_softmax
-_GLOROT, _NORMAL, _SMALL = glorot_normal(), normal(), normal(1e-6)
+glorot, randn, logsoftmax = initializers.glorot_normal, initializers.normal, log_softmax
+_GLOROT, _NORMAL, _SMALL = glorot(), randn(), randn(1e-6)
 
 
 def Dense(out_dim: int, W_init: Any = _GLOROT, b_init: Any = _NORMAL) -> Layer:
@@ -58,7 +57,7 @@ def _convolution(
     """A layer of windows; the dimension numbers are three words, in which C, I and O are channels."""
     lhs, rhs, out = dimension_numbers
     steps = tuple(strides or (1,) * len(filter_shape))
-    W_init = W_init or glorot_normal(rhs.index("I"), rhs.index("O"))
+    W_init = W_init or glorot(rhs.index("I"), rhs.index("O"))
     out_shape = lax.conv_transpose_shape_tuple if transposed else lax.conv_general_shape_tuple
 
     def init(rng: Any, input_shape: Shape) -> Any:
@@ -144,8 +143,8 @@ def ConvTranspose(
 
 
 def BatchNorm(
-    axis: Any = (0, 1, 2), epsilon: float = 1e-5, center: bool = True, scale: bool = True, beta_init: Any = zeros,
-    gamma_init: Any = ones,
+    axis: Any = (0, 1, 2), epsilon: float = 1e-5, center: bool = True, scale: bool = True,
+    beta_init: Any = initializers.zeros, gamma_init: Any = initializers.ones,
 ) -> Layer:  # fmt: skip
     """``gamma (x - mean) / sqrt(var + epsilon) + beta``, the moments over ``axis``.
 

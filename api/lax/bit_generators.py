@@ -22,7 +22,7 @@ from ..effects.operations.random_bits import UINT, threefry2x32
 from ..effects.operations.random_generators import draw_stream, joined
 from ..effects.types.dtypes import canonical, is_integer, itemsize_bits, uint32, uint64
 from ..interpreters.library.effectful.random_streams import fresh_key
-from ..random.basic_samplers import randint, uniform
+from ..random import randint, uniform
 
 
 class RandomAlgorithm(enum.IntEnum):

@@ -8,7 +8,7 @@ from ..effects.base.errors import ShapeMismatch
 from ..effects.core.arrays import as_arrays
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.types.dtypes import canonical, float32
-from ..lax.grouped_products import scaled_dot
+from ..lax import scaled_dot
 
 __all__ = ["scaled_matmul"]
 

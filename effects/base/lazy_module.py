@@ -8,8 +8,20 @@
 
 from __future__ import annotations
 
-import importlib
+from importlib import import_module
+from itertools import accumulate
 from typing import Any
+
+
+def late_module(name: str) -> Any:
+    """The module called ``name``, imported after its packages: ``a``, then ``a.b``, then ``a.b.c``.
+
+    An import of ``a.b.c`` alone would lock it, and then its package, which itself may be locked by a thread that
+    imports ``a.b`` and is to import ``a.b.c``: Python ends one of two such threads with an error.
+    """
+    for path in accumulate(name.split("."), "{}.{}".format):
+        module = import_module(path)
+    return module
 
 
 class LazyModule:
@@ -19,6 +31,6 @@ class LazyModule:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(importlib.import_module(self._name), name)
+        value = getattr(late_module(self._name), name)
         self.__dict__[name] = value
         return value

@@ -104,8 +104,9 @@ class Column:
 
     def complete(self) -> Column:
         """The column itself, with all cells that the package has for it. The handler calls it, and who asks by name."""
-        if self.load is not None:
-            self.load()
+        load = self.load
+        if load is not None:  # of threads that come at once each loads; modules are imported once
+            load()
             self.load = None
         return self
 

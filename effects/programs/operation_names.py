@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
+from ..base.lazy_module import late_module
 from ..core.operation import OPERATIONS, Operation, register_operation_name, snake_case
 from .printer import resolve
 
@@ -31,7 +31,7 @@ def operation_called(name: str) -> type[Operation] | None:
     """The operation that texts call ``name``, or None; imports the module of a declared one."""
     kind = OPERATIONS.get(name)
     if kind is not None and issubclass(kind, Declared):
-        importlib.import_module(kind.__module__)
+        late_module(kind.__module__)
         kind = OPERATIONS[name]
     return kind
 
@@ -51,6 +51,6 @@ def find_object(module: str, qualname: str) -> Any:
     found = resolve(module, qualname)
     if found is None and is_ours(module):
         with suppress(ModuleNotFoundError):
-            importlib.import_module(module)
+            late_module(module)
             found = resolve(module, qualname)
     return found

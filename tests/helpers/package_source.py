@@ -57,7 +57,7 @@ def imported_by(node: ast.AST, package: list[str]) -> Iterator[str]:
     elif isinstance(node, ast.Call):
         called = ast.unparse(node.func).rpartition(".")[2]
         first = node.args[0] if node.args else None
-        if called in {"import_module", "__import__", "importorskip"} and isinstance(first, ast.Constant):
+        if called in {"import_module", "late_module", "__import__", "importorskip"} and isinstance(first, ast.Constant):
             yield str(first.value)
 
 

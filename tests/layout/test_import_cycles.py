@@ -1,19 +1,31 @@
-"""No file of the package imports itself by way of others, imports under ``if TYPE_CHECKING`` included."""
+"""No file of the package imports itself by way of others, imports under ``if TYPE_CHECKING`` included.
 
+Nor do two threads, each at a first use of the package, wait for each other: a package that imports its own modules is
+locked before they are.
+"""
+
+import ast
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
-from helpers.package_source import LAYERS, ROOT, imports, module_name, package_of, tree
+from helpers.package_source import LAYERS, ROOT, imported_by, module_name, package_of, tree
 
 Graph = dict[str, set[str]]
 
 
-def import_graph(root: Path) -> Graph:
+def at_run_time(module: ast.Module) -> list[ast.stmt]:
+    """Give the statements at the top of a file, without those of ``if TYPE_CHECKING``."""
+    return [node for node in module.body if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+def import_graph(root: Path, statements: Callable[[ast.Module], Iterable[ast.AST]] = ast.walk) -> Graph:
     """Each module of the layers under ``root`` -> those that it imports. Of ``a.b.name`` the module is ``a.b``."""
     files = {module_name(file, root): file for layer in LAYERS for file in (root / layer).rglob("*.py")}
     graph: Graph = {}
     for module, file in files.items():
-        names = {imported for _, imported in imports(tree(file), package_of(file, root))}
+        package = package_of(file, root)
+        names = {imported for node in statements(tree(file)) for imported in imported_by(node, package)}
         graph[module] = {name if name in files else name.rpartition(".")[0] for name in names} & set(files) - {module}
     return graph
 
@@ -34,6 +46,45 @@ def cycle_in(graph: Graph) -> list[str] | None:
                 open.append(module)
                 waiting.append(iter(sorted(graph[module])))
     return None
+
+
+def inside(module: str, package: str) -> bool:
+    """Say whether a module is a package or lies in it."""
+    return f"{module}.".startswith(f"{package}.")
+
+
+def loaded_by(module: str, graph: Graph) -> set[str]:
+    """Give the modules that an import of ``module`` loads; the packages of each are among them."""
+    found, waiting = set(), [module]
+    while waiting:
+        name = waiting.pop()
+        if name and name not in found:
+            found.add(name)
+            waiting += [*graph.get(name, ()), name.rpartition(".")[0]]
+    return found
+
+
+def around_their_packages(root: Path) -> Iterable[str]:
+    """Give the imports of a module that lock it before its package, which imports it too.
+
+    What ``import handlax`` loads is locked after ``handlax`` itself, so there the order does not matter.
+    """
+    graph = import_graph(root, at_run_time)
+    early = loaded_by("handlax", graph)
+    importing = {name for name in graph if any(inside(used, name) for used in graph[name])} - early
+    for file in (file for layer in LAYERS for file in (root / layer).rglob("*.py")):
+        for node in at_run_time(tree(file)):
+            if isinstance(node, ast.ImportFrom):
+                module = next(imported_by(node, package_of(file, root))).rpartition(".")[0]
+                package = module.rpartition(".")[0]
+                if module in graph and package in importing and not inside(module_name(file, root), package):
+                    yield f"{module_name(file, root)} imports {module}, not {package}"
+
+
+def test_modules_of_a_package_that_imports_them_are_imported_by_way_of_it():
+    early = loaded_by("handlax", import_graph(ROOT, at_run_time))
+    assert "handlax.numpy.arrays.creation" in early and not early & {"handlax.nn", "handlax.scipy.special"}
+    assert not [*around_their_packages(ROOT)]
 
 
 def test_no_file_imports_itself_by_way_of_others():
@@ -59,3 +110,18 @@ def test_a_cycle_is_found(tmp_path, files, cycle):
         (tmp_path / name).write_text(source)
     found = cycle_in(import_graph(tmp_path))
     assert (len(set(found)) if found else 0) == cycle
+
+
+@pytest.mark.parametrize(("files", "found"), [
+    ({"api/__init__.py": "", "api/scipy.py": "from .nn.layers import f"}, True),
+    ({"api/__init__.py": "", "api/scipy.py": "from .nn import layers, f"}, False),
+    ({"api/__init__.py": "from .nn import f", "api/scipy.py": "from .nn.layers import f"}, False),
+    ({"api/__init__.py": "if TYPE_CHECKING:\n    from .nn import f", "api/scipy.py": "from .nn.layers import f"}, True),
+    ({"api/__init__.py": "", "api/nn/other.py": "from .layers import f"}, False),
+    ({"api/__init__.py": "", "api/nn/__init__.py": "", "api/scipy.py": "from .nn.layers import f"}, False),
+])
+def test_an_import_around_the_package_is_found(tmp_path, files, found):
+    for name, source in ({"api/nn/__init__.py": "from .layers import f", "api/nn/layers.py": ""} | files).items():
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).write_text(source)
+    assert bool([*around_their_packages(tmp_path)]) == found

@@ -21,10 +21,9 @@ from ...effects.operations.linalg.schur import schur as _schur
 from ...effects.operations.linalg.triangular import triangular_solve
 from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.types import dtypes
-from ...lax.polar_decomposition import qdwh
+from ...lax import linalg
 from ...numpy.arrays.argument_conversion import inexact
 from ...numpy.linalg import decompositions
-from ...numpy.linalg.decompositions import matrices
 
 __all__ = [
     "cho_factor", "cholesky", "eigh", "eigh_tridiagonal", "hessenberg", "lu", "lu_factor", "polar", "qr",
@@ -42,7 +41,7 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
     Array([[2., 1.],
            [0., 2.]], dtype=float32)
     """
-    x = matrices("cholesky", a, square=True)
+    x = decompositions.matrices("cholesky", a, square=True)
     if lower:
         return _cholesky(x, symmetrize_input=False)
     return adjoint(_cholesky(adjoint(x), symmetrize_input=False))
@@ -78,7 +77,7 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
     Array([[4., 4.],
            [0., 1.]], dtype=float32)
     """
-    x = matrices("lu", a)
+    x = decompositions.matrices("lu", a)
     m, n = x.shape[-2:]
     k = min(m, n)
     factors, _, order = _lu(x)
@@ -101,7 +100,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
     (Array([[4.  , 4.  ],
            [0.25, 1.  ]], dtype=float32), Array([1, 1], dtype=int32))
     """
-    factors, pivots, _ = _lu(matrices("lu_factor", a))
+    factors, pivots, _ = _lu(decompositions.matrices("lu_factor", a))
     return factors, pivots
 
 
@@ -120,7 +119,7 @@ def qr(
     """
     if mode not in ("full", "economic", "r"):
         raise BadArgument(f"qr: the mode must be 'full', 'economic' or 'r', got {mode!r}.")
-    found = _qr(matrices("qr", a), pivoting=pivoting, full_matrices=mode != "economic")
+    found = _qr(decompositions.matrices("qr", a), pivoting=pivoting, full_matrices=mode != "economic")
     return tuple(found[1:] if mode == "r" else found)
 
 
@@ -144,7 +143,7 @@ def qr_multiply(
     if mode not in ("right", "left"):
         raise BadArgument(f"qr_multiply: the mode must be 'right' or 'left', got {mode!r}.")
     x, y = (hnp.asarray(inexact(z)) for z in promote(a, c))
-    x, vector, left = matrices("qr_multiply", x), y.ndim == 1, mode == "left"
+    x, vector, left = decompositions.matrices("qr_multiply", x), y.ndim == 1, mode == "left"
     y = (y[:, None] if left else y[None, :]) if vector else y
     m, n = x.shape[-2:]
     k = min(m, n)
@@ -206,13 +205,13 @@ def eigh(
     """
     if type not in (1, 2, 3) or eigvals is not None:
         raise BadArgument(f"eigh: the type must be 1, 2 or 3, and eigvals None, got {type!r} and {eigvals!r}.")
-    x = matrices("eigh", a, square=True)
+    x = decompositions.matrices("eigh", a, square=True)
     if b is None:
         if eigvals_only:
             return eigvalsh(x, lower)
         v, w = _eigh(x, lower=lower)
         return w, v
-    x, y = (matrices("eigh", z, square=True) for z in promote(x, b))
+    x, y = (decompositions.matrices("eigh", z, square=True) for z in promote(x, b))
     x = _completed(x, lower)
     l = _cholesky(y if lower else adjoint(y), symmetrize_input=False)
     if type == 1:
@@ -285,7 +284,7 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
     """
     if output not in ("real", "complex"):
         raise BadArgument(f"schur: the output must be 'real' or 'complex', got {output!r}.")
-    x = matrices("schur", a, square=True)
+    x = decompositions.matrices("schur", a, square=True)
     t, z = _schur(x.astype(dtypes.to_complex(x.dtype)) if output == "complex" else x)
     return t, z
 
@@ -302,7 +301,7 @@ def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check
     Array([[1., 2.],
            [3., 4.]], dtype=float32)
     """
-    x = matrices("hessenberg", a, square=True)
+    x = decompositions.matrices("hessenberg", a, square=True)
     n = x.shape[-1]
     if not x.size:
         return (x, x) if calc_q else x
@@ -326,7 +325,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     Array([[0.+1.j, 0.+0.j],
            [0.+0.j, 0.-1.j]], dtype=complex64)
     """
-    t, z = (matrices("rsf2csf", x, square=True) for x in (T, Z))
+    t, z = (decompositions.matrices("rsf2csf", x, square=True) for x in (T, Z))
     if t.shape[-1] != z.shape[-1]:
         raise ShapeMismatch(f"rsf2csf: matrices must be of one size, got {t.type} and {z.type}.")
     kind = dtypes.to_complex(hnp.promote_types(t.dtype, z.dtype))
@@ -381,10 +380,10 @@ def polar(
         raise BadArgument(
             f"polar: the side must be 'right' or 'left' and the method 'qdwh' or 'svd', got {side!r}, {method!r}."
         )
-    x = matrices("polar", a)
+    x = decompositions.matrices("polar", a)
     turned = x if side == "right" else adjoint(x)
     if method == "qdwh" and turned.shape[-2] >= turned.shape[-1]:
-        u, p, *_ = qdwh(turned, eps=eps, max_iterations=max_iterations)
+        u, p, *_ = linalg.qdwh(turned, eps=eps, max_iterations=max_iterations)
         return u if side == "right" else adjoint(u), p
     u, s, vh = decompositions.svd(x, full_matrices=False)
     scale = s[..., None, :].astype(u.dtype)

@@ -15,8 +15,7 @@ from ...effects.operations.linalg.schur import schur
 from ...effects.types import dtypes
 from ...interpreters.custom.custom_jvp import custom_jvp
 from ...interpreters.transformations.derivatives import jvp
-from ...numpy.linalg.decompositions import matrices
-from ...numpy.linalg.solutions import solution
+from ...numpy.linalg import decompositions, solutions
 from .systems import solve_sylvester, solve_triangular
 
 __all__ = ["expm", "expm_frechet", "funm", "sqrtm"]
@@ -41,7 +40,7 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    x = matrices("expm", A, square=True)
+    x = decompositions.matrices("expm", A, square=True)
     if not x.size:
         return x
     degree, bound = _DEGREES[dtypes.to_real(x.dtype).itemsize]
@@ -49,7 +48,7 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     count = hnp.maximum(hnp.ceil(hnp.log2(size / bound)), 0)
     scale = hnp.where(count <= max_squarings, 2.0 ** -hnp.minimum(count, max_squarings), hnp.nan)
     above, below = _rational(x * scale[..., None, None].astype(x.dtype), degree)
-    y = solve_triangular(below, above) if upper_triangular else solution(below, above)
+    y = solve_triangular(below, above) if upper_triangular else solutions.solution(below, above)
     most = count.max()
 
     def squared(y: Any, k: Any) -> tuple[Any, None]:
@@ -89,7 +88,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    x, direction = matrices("expm_frechet", A, square=True), matrices("expm_frechet", E, square=True)
+    x, direction = (decompositions.matrices("expm_frechet", z, square=True) for z in (A, E))
     if x.shape != direction.shape:
         raise ShapeMismatch(f"expm_frechet: shapes must be equal, got {x.type} and {direction.type}.")
     y, dy = jvp(expm, (x,), (direction.astype(x.dtype),))
@@ -109,7 +108,7 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
     """
     if blocksize > 1:
         raise BadArgument(f"sqrtm: the blocksize must be 1, got {blocksize}.")
-    x = matrices("sqrtm", A, square=True)
+    x = decompositions.matrices("sqrtm", A, square=True)
     return _root(x.astype(dtypes.to_complex(x.dtype)))
 
 
@@ -163,7 +162,7 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
     Array([[1.+0.j, 0.+0.j],
            [0.+0.j, 9.+0.j]], dtype=complex64)
     """
-    x = matrices("funm", A, square=True)
+    x = decompositions.matrices("funm", A, square=True)
     if x.ndim != 2:
         raise ShapeMismatch(f"funm: one square matrix is needed, got {x.type}.")
     t, z = schur(x.astype(dtypes.to_complex(x.dtype)))

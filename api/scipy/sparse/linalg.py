@@ -18,7 +18,7 @@ from ...effects.operations.manipulation.raveled_trees import ravel_pytree
 from ...effects.trees.pytrees import flatten, tree_map
 from ...effects.types.dtypes import is_complex
 from ...interpreters.custom.implicit import custom_linear_solve
-from ...lax.linalg import triangular_solve
+from ...lax import linalg
 from ...numpy.arrays.argument_conversion import inexact
 from ...numpy.dtype_routines import finfo
 
@@ -210,7 +210,7 @@ def _gmres(restart: int, tol: Any, atol: Any, a: Product, b: Any, x0: Any, maxit
         upper, rhs = h[:size], rhs[:size]
         none = hnp.diagonal(upper) == 0
         upper = hnp.where(hnp.diag(none), 1, upper)
-        y = triangular_solve(upper, hnp.where(none, 0, rhs)[:, None], left_side=True, lower=False)[:, 0]
+        y = linalg.triangular_solve(upper, hnp.where(none, 0, rhs)[:, None], left_side=True, lower=False)[:, 0]
         x = x + y @ rows[:size]
         return x, residual(x), k + 1
 

@@ -7,7 +7,7 @@ from typing import Any
 from ... import nn
 from ... import numpy as hnp
 from ...effects.operations.elementwise.transcendental import logistic
-from ...nn.normalization import logsumexp
+from ...nn import logsumexp
 from ...numpy.arrays.argument_conversion import inexact
 from .formulas import analytic
 

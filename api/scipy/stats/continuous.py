@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ... import numpy as hnp
-from ...nn.activations import log1mexp
+from ...nn import log1mexp
 from .. import special
 from .families import POSITIVE, UNIT, StandardRange, distribution
 

@@ -16,7 +16,7 @@ from ... import numpy as hnp
 from ...effects.core.arrays import as_array
 from ...effects.operations.elementwise.conversion import convert
 from ...numpy.arrays.argument_conversion import inexact_together
-from ..special.formulas import free_promotion
+from ..special import formulas
 
 # Of a cumulative function: its values below and above the support.
 CUMULATIVE = {"cdf": (0.0, 1.0), "sf": (1.0, 0.0), "logcdf": (-hnp.inf, 0.0), "logsf": (0.0, -hnp.inf)}
@@ -121,7 +121,7 @@ def _rule(kind: str, f: Callable[..., Any], support: StandardRange, count: int, 
 def _in_domain(rule: Callable[..., Any], valid: Callable[..., Any] | None, count: int, scaled: bool) -> Any:
     """The rule, but NaN where parameters are outside of their domain."""
 
-    @free_promotion
+    @formulas.free_promotion
     def function(x: Any, *rest: Any) -> Any:
         y = rule(x, *rest)
         inside = valid(*rest[:count]) if valid is not None else True

@@ -11,8 +11,8 @@ from ... import numpy as hnp
 from ... import random
 from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.trees.registration import register_pytree_node_class
-from ...lax.linalg import cholesky, triangular_solve
-from ...nn.normalization import logsumexp
+from ...lax import linalg
+from ...nn import logsumexp
 from .. import special
 
 LOG_TAU = math.log(2 * math.pi)
@@ -66,7 +66,7 @@ class gaussian_kde:
         spread = hnp.atleast_2d(hnp.cov(data, bias=False, aweights=shares))
         self._set("covariance", spread * factor**2)
         unit = hnp.eye(self.d, dtype=data.dtype)
-        root = triangular_solve(cholesky(self.covariance), unit, left_side=True, lower=True)
+        root = linalg.triangular_solve(linalg.cholesky(self.covariance), unit, left_side=True, lower=True)
         self._set("inv_cov", root.T @ root)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], None]:
@@ -119,9 +119,9 @@ class gaussian_kde:
 
     def _log_sum(self, centres: Any, weights: Any, points: Any, covariance: Any) -> Any:
         """log of the sum of the normal densities at each of ``points``."""
-        factor = cholesky(covariance)
+        factor = linalg.cholesky(covariance)
         norm = self.d * LOG_TAU / 2 + hnp.log(hnp.diagonal(factor)).sum()
-        a, b = (triangular_solve(factor, v, left_side=True, lower=True) for v in (centres, points))
+        a, b = (linalg.triangular_solve(factor, v, left_side=True, lower=True) for v in (centres, points))
         squares = ((a[:, :, None] - b[:, None, :]) ** 2).sum(0)
         return logsumexp(-squares / 2, 0, weights[:, None]) - norm
 
@@ -168,7 +168,7 @@ class gaussian_kde:
         which, noise = random.split(key)
         chosen = random.choice(which, self.n, shape, p=self.weights)
         normal = random.normal(noise, (self.d, *shape), self.dataset.dtype)
-        return self.dataset[:, chosen] + hnp.tensordot(cholesky(self.covariance), normal, 1)
+        return self.dataset[:, chosen] + hnp.tensordot(linalg.cholesky(self.covariance), normal, 1)
 
     def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> Any:
         """Not there, as in JAX: use ``integrate_box_1d``, or samples. Raises: BadArgument, always."""

@@ -7,10 +7,10 @@ from typing import Any
 from ... import numpy as hnp
 from ...numpy.arrays.argument_conversion import inexact_together
 from .. import special
-from ..special.formulas import free_promotion
+from ..special import formulas
 
 
-@free_promotion
+@formulas.free_promotion
 def logpmf(x: Any, n: Any, p: Any) -> Any:
     """The logarithm of the probability of the numbers along the last axis; -inf if they do not sum to ``n``.
 

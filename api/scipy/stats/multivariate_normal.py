@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import numpy as hnp
 from ...effects.base.errors import BadArgument, ShapeMismatch
-from ...lax.linalg import cholesky, triangular_solve
+from ...lax import linalg
 
 LOG_TAU = math.log(2 * math.pi)
 
@@ -39,14 +39,14 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
         return -(y * y).sum(-1) / cov / 2 - n / 2 * (LOG_TAU + hnp.log(cov))
     if cov.ndim < 2 or cov.shape[-2:] != (n, n):
         raise ShapeMismatch(f"multivariate_normal.logpdf: cov must be {n} by {n} as mean has {n}, got {cov.type}.")
-    factor = cholesky(cov)
+    factor = linalg.cholesky(cov)
     batch = hnp.broadcast_shapes(y.shape[:-1], cov.shape[:-2])
     if cov.ndim == 2:  # one matrix serves all vectors, as columns
-        y = triangular_solve(factor, hnp.reshape(y, (-1, n)).T, left_side=True, lower=True)
+        y = linalg.triangular_solve(factor, hnp.reshape(y, (-1, n)).T, left_side=True, lower=True)
         squares = hnp.reshape((y * y).sum(0), batch)
     else:
         y, factor = hnp.broadcast_to(y, (*batch, n)), hnp.broadcast_to(factor, (*batch, n, n))
-        squares = (triangular_solve(factor, y[..., None], left_side=True, lower=True) ** 2).sum((-1, -2))
+        squares = (linalg.triangular_solve(factor, y[..., None], left_side=True, lower=True) ** 2).sum((-1, -2))
     return -squares / 2 - n / 2 * LOG_TAU - hnp.log(hnp.diagonal(factor, axis1=-1, axis2=-2)).sum(-1)
 
 

@@ -11,7 +11,7 @@ from ...effects.operations.foundations.shapes import canonical_axis
 from ...effects.types.dtypes import default_float, default_int, is_floating
 from ...interpreters.transformations.vmap import vmap
 from ...numpy.arrays.argument_conversion import inexact
-from ..special.formulas import free_promotion
+from ..special import formulas
 
 __all__ = ["mode", "rankdata", "sem"]
 
@@ -103,7 +103,7 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_po
     return hnp.moveaxis(ranks, -1, axis)
 
 
-@free_promotion
+@formulas.free_promotion
 def sem(
     a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False
 ) -> Any:  # fmt: skip
@@ -114,7 +114,7 @@ def sem(
     """
     a = hnp.asarray(a)
     a = a.astype(hnp.result_type(a, float))
-    size = a.size if axis is None else a.shape[axis]
+    size = a.size if axis is None else a.shape[canonical_axis(axis, a.ndim, "sem")]
     if nan_policy == "omit":
         count = hnp.sum(~hnp.isnan(a), axis, keepdims=keepdims)
         return hnp.nanstd(a, axis, ddof=ddof, keepdims=keepdims) / hnp.sqrt(count.astype(a.dtype))

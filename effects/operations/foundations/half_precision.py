@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import wraps
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy._core._multiarray_umath import __cpu_features__ as _CPU  # type: ignore[import-not-found]
 
 from ...base.caches import once
+from ...base.lazy_module import late_module
 from ...types.dtypes import FOUR_BITS, bfloat16, float16, float32, int4, int8, uint8
 
 NumPyFunction = Callable[..., Any]
@@ -98,4 +98,4 @@ def scipy_special(name: str) -> NumPyFunction:
 
 @once
 def _special() -> Any:
-    return import_module("scipy.special")
+    return late_module("scipy.special")

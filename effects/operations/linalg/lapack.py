@@ -23,7 +23,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -31,6 +30,7 @@ import numpy as np
 
 from ...base.caches import cached, once
 from ...base.errors import MissingRule
+from ...base.lazy_module import late_module
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import int32, is_complex
 
@@ -129,7 +129,7 @@ def _on_host(name: str, *sizes: Any) -> Callable[..., Any]:
 
 @once
 def _libraries() -> tuple[Any, Any]:
-    return import_module("scipy.linalg.lapack"), import_module("scipy.linalg.blas")
+    return late_module("scipy.linalg.lapack"), late_module("scipy.linalg.blas")
 
 
 def each_matrix(function: Callable[..., Any], results: Sequence[ArrayType], *operands: Any) -> tuple[Any, ...]:

@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from handlax.effects.base.lazy_module import LazyModule
+from handlax.effects.base.lazy_module import LazyModule, late_module
 
 # what serves ragged arrays, texts of programs, chapters of mathematics, several processes, a cache on disk
 LATER = (
@@ -37,6 +39,22 @@ def test_the_module_is_imported_when_a_name_of_it_is_used():
     assert "Fraction" in fractions.__dict__
     with pytest.raises(AttributeError, match="Fractoin"):
         fractions.Fractoin
+
+
+def test_threads_that_need_a_package_and_a_module_of_it_wait_for_one_another(tmp_path, monkeypatch):
+    package = tmp_path / "package_of_threads"
+    package.mkdir()
+    (package / "__init__.py").write_text("import time\ntime.sleep(0.1)\nfrom .inner import value\n")
+    (package / "inner.py").write_text("value = 7\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with ThreadPoolExecutor(2) as pool:
+        outer = pool.submit(late_module, package.name)
+        while package.name not in sys.modules and not outer.done():
+            time.sleep(0.001)
+        inner = pool.submit(late_module, f"{package.name}.inner")
+        assert outer.result().value == inner.result().value == 7
+    for name in (package.name, f"{package.name}.inner"):
+        del sys.modules[name]
 
 
 def test_importing_the_package_loads_none_of_what_most_programs_do_not_need():
