@@ -30,7 +30,7 @@ def _segments(segment_ids: Any, num_segments: Any) -> int:
                 hint="num_segments=.",
             )
         return int(np.max(np.asarray(segment_ids), initial=-1)) + 1
-    count: int = as_size(num_segments)
+    count: int = as_size(num_segments, "segment: num_segments")
     if not fits(0, count):
         raise BadArgument(f"segment: num_segments must not be negative, got {count}.")
     return count

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.base.errors import BadArgument, ShapeMismatch, whole_number
 from ..effects.core.arrays import as_array, scalar
 from ..effects.operations.elementwise.arithmetic import abs as absolute
 from ..effects.operations.elementwise.arithmetic import add, div, like, mul, sqrt, sub
@@ -65,7 +65,7 @@ def qdwh(
     if not x.type.size:
         return x, identity(x.type.update(shape=(*x.shape[:-2], *x.shape[-1:] * 2))), scalar(0, np.int32), scalar(True)
     u, least, steps = _scaled(x), rounding, 0
-    for _ in range(10 if max_iterations is None else max_iterations):
+    for _ in range(10 if max_iterations is None else whole_number("qdwh: max_iterations", max_iterations)):
         if abs(1 - least) <= 5 * rounding:
             break
         a, b, c = _weights(least)

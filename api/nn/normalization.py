@@ -183,7 +183,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
     made = default_float() if dtype is None else canonical(dtype)
     rank = len(x.type.shape) + 1
     axis = canonical_axis(axis, rank, "one_hot")
-    count = as_size(num_classes)
+    count = as_size(num_classes, "one_hot: num_classes")
     if isinstance(count, int) and count < 0:
         raise BadArgument(f"one_hot: num_classes must not be negative, got {count}.")
     shape = (*x.type.shape[:axis], count, *x.type.shape[axis:])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument
+from ..effects.base.errors import BadArgument, whole_number
 from ..effects.operations.elementwise.arithmetic import div, mul
 from ..effects.operations.elementwise.complex_parts import conj
 from ..effects.operations.elementwise.conversion import convert
@@ -64,7 +63,7 @@ def _transform(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | 
 
 def _lengths(name: str, s: Any) -> list[int]:
     """The lengths of a transform. Raises BadArgument: one is not positive."""
-    sizes = [operator.index(n) for n in s]
+    sizes = [whole_number(f"{name}: a length", n) for n in s]
     if any(n <= 0 for n in sizes):
         raise BadArgument(f"{name}: lengths must be positive, got {tuple(sizes)}.")
     return sizes
@@ -276,19 +275,13 @@ def _frequencies(name: str, k: Any, n: int, d: Any, dtype: Any, device: Any) -> 
     return placed(convert(div(convert(k, wide), shapes.broadcast(step, k.shape)), kind), device)
 
 
-def _count(name: str, n: Any) -> int:
-    if not hasattr(n, "__index__"):
-        raise BadArgument(f"{name}: n must be an integer, got {n!r}.")
-    return operator.index(n)
-
-
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """The frequencies of ``fft`` of ``n`` samples at distance ``d``: ``0, 1, ..., -2, -1`` over ``d * n``.
 
     >>> fftfreq(4)
     Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
-    n = _count("fftfreq", n)
+    n = whole_number("fftfreq: n", n)
     k = iota(np.dtype("int32"), n)
     return _frequencies("fftfreq", roll(k - like(k, n // 2), -(n // 2)) if n else k, n, d, dtype, device)
 
@@ -299,7 +292,7 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     >>> rfftfreq(4)
     Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
-    n = _count("rfftfreq", n)
+    n = whole_number("rfftfreq: n", n)
     return _frequencies("rfftfreq", iota(np.dtype("int32"), n // 2 + 1), n, d, dtype, device)
 
 

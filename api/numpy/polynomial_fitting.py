@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, RankMismatch, ShapeMismatch
+from ..effects.base.errors import BadArgument, RankMismatch, ShapeMismatch, whole_number
 from ..effects.base.lazy_module import LazyModule
 from ..effects.core.arrays import ConcreteArray
 from ..effects.operations.elementwise.arithmetic import div, mul, neg, sqrt
@@ -82,7 +82,7 @@ def polyfit(
     Array([2., 1.], dtype=float32)
     """
     x, y = (inexact(v) for v in promote(x, y))
-    order = deg + 1
+    order = whole_number("polyfit: deg", deg) + 1
     if deg < 0:
         raise BadArgument(f"polyfit: the degree must not be negative, got {deg}.")
     if x.ndim != 1 or not x.size or y.ndim not in (1, 2) or y.shape[0] != x.size:

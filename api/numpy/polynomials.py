@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.base.errors import BadArgument, ShapeMismatch, whole_number
 from ..effects.base.lazy_module import LazyModule
 from ..effects.operations.elementwise.arithmetic import add, div, mul, sub
 from ..effects.operations.elementwise.conversion import convert
@@ -145,6 +145,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     >>> polyder(array([1.0, 2.0, 3.0]))
     Array([2., 2.], dtype=float32)
     """
+    m = whole_number("polyder: m", m)
     if m < 0:
         raise BadArgument(f"polyder: the order must not be negative, got {m}.")
     x = inexact(_vector("polyder", p))
@@ -170,6 +171,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     >>> polyint(array([2.0, 2.0]))
     Array([1., 2., 0.], dtype=float32)
     """
+    m = whole_number("polyint: m", m)
     if m < 0:
         raise BadArgument(f"polyint: the order must not be negative, got {m}.")
     x = inexact(_vector("polyint", p))

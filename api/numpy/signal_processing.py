@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.base.errors import BadArgument, ShapeMismatch, whole_number
 from ..effects.base.lazy_module import LazyModule
 from ..effects.core.arrays import from_numpy
 from ..effects.operations.elementwise.arithmetic import abs as _abs
@@ -215,6 +215,7 @@ def kaiser(M: int, beta: Any) -> Any:
     """
     b = inexact(array_of(beta))
     b = convert(b, default_float() if b.type.weak else b.type.dtype)
+    M = whole_number("kaiser: M", M)
     if M == 1:
         return shapes.full(b.type.update(shape=(1,)), 1)
     at = from_numpy(np.linspace(-1, 1, M).astype(b.type.dtype), copy=False)

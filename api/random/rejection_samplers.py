@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..effects.base.errors import DTypeMismatch, ShapeMismatch
+from ..effects.base.errors import DTypeMismatch, ShapeMismatch, whole_number
 from ..effects.control.loops import while_loop
 from ..effects.core.arrays import as_array, scalar
 from ..effects.functions.unsupported import no_sharding
@@ -258,7 +258,7 @@ def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, ou
     first, second = pair(single("random.ball", key))
     shape = canonical_shape(shape, "random.ball")
     (p,) = parameters("random.ball", (), dtype, p)[1]
-    x = generalized_normal(first, p, (*shape, d.__index__()), dtype)
+    x = generalized_normal(first, p, (*shape, whole_number("random.ball: d", d)), dtype)
     power = reductions.sum(pow(abs(x), spread(p, x.type.shape)), -1) + exponential(second, shape, dtype)
     return x / reshape(pow(power, spread(1.0 / p, shape)), (*shape, 1))
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from itertools import pairwise
-from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.base.errors import BadArgument, ShapeMismatch, whole_number
+from ..effects.base.lazy_module import late_module
 from ..effects.base.source_locations import warn_user
 from ..effects.operations.elementwise.arithmetic import div, mul, sqrt, sub
 from ..effects.operations.elementwise.complex_parts import complex as complex_number
@@ -94,7 +93,7 @@ def _window(window: Any, size: int, dtype: Any) -> Any:
     if window == "hann":
         values = np.sin(np.pi * np.arange(size) / size) ** 2 if size > 1 else np.ones(1)
     else:
-        values = import_module("scipy.signal").get_window(window, size)
+        values = late_module("scipy.signal").get_window(window, size)
     return array(values, dtype=dtype)
 
 
@@ -106,7 +105,7 @@ def _segments(
     Raises: BadArgument: a segment has no element, or no more than two have in common, or more than the transform.
     """
     named = isinstance(window, (str, tuple))
-    size = (length if named else len(window)) if nperseg is None else index(nperseg)
+    size = (length if named else len(window)) if nperseg is None else whole_number(f"{name}: nperseg", nperseg)
     if size < 1:
         raise BadArgument(f"{name}: nperseg must be positive, got {size}.")
     if size > length:
@@ -114,8 +113,8 @@ def _segments(
             raise BadArgument(f"{name}: the window must not be longer than the signal, got {size} and {length}.")
         warn_user(f"{name}: nperseg is {size}, greater than the signal's {length} elements, which is used.")
         size = length
-    overlap = size // 2 if noverlap is None else index(noverlap)
-    transform = size if nfft is None else index(nfft)
+    overlap = size // 2 if noverlap is None else whole_number(f"{name}: noverlap", noverlap)
+    transform = size if nfft is None else whole_number(f"{name}: nfft", nfft)
     if overlap >= size or transform < size:
         raise BadArgument(
             f"{name}: noverlap must be less than nperseg, and nfft at least nperseg, got {overlap}, {transform} and "
@@ -337,9 +336,10 @@ def istft(
         raise BadArgument(f"istft: the axes of times and of frequencies must differ, got {time_axis} and {freq_axis}.")
     z = convert(z, dtypes.to_complex(inexact(z).type.dtype))
     default = 2 * (z.shape[bins] - 1) if input_onesided else z.shape[bins]
-    size = index(nperseg or default)
-    transform = default + (input_onesided and size == default + 1) if nfft is None else index(nfft)
-    overlap = size // 2 if noverlap is None else index(noverlap)
+    size = whole_number("istft: nperseg", nperseg or default)
+    longer = default + (input_onesided and size == default + 1)
+    transform = longer if nfft is None else whole_number("istft: nfft", nfft)
+    overlap = size // 2 if noverlap is None else whole_number("istft: noverlap", noverlap)
     if size < 1 or transform < size or overlap >= size:
         raise BadArgument(
             f"istft: nperseg must be positive, nfft at least nperseg and noverlap less, got {size}, {transform} and "

@@ -11,6 +11,7 @@ created; the remedy, where one is known.
 from __future__ import annotations
 
 import dataclasses
+import operator
 from typing import Any
 
 from . import stack
@@ -95,6 +96,10 @@ class BadAxis(BadArgument, TypeError, IndexError):
 
 class BadShape(BadArgument, TypeError):
     """A shape that is no sequence of integers."""
+
+
+class NotAnInteger(BadArgument, TypeError):
+    """A number that counts, or a place along an axis, that is no integer."""
 
 
 class BadCall(HandlaxError, TypeError):
@@ -263,6 +268,19 @@ JAXIndexError = BadIndex
 JaxprTypeError = TypeCheckError
 UnexpectedTracerError = EscapedBox
 ConcretizationTypeError = ConcretizationError
+
+
+def whole_number(where: str, x: Any) -> int:
+    """``x`` as a Python integer; ``where`` names the function and its parameter.
+
+    Raises: NotAnInteger: it is none. ConcretizationError: it is one whose value is not known.
+    """
+    try:
+        return operator.index(x)
+    except ConcretizationError:
+        raise
+    except TypeError:
+        raise NotAnInteger(f"{where} must be an integer, got {getattr(x, 'type', None) or repr(x)}.") from None
 
 
 def need_function(where: str, fun: object) -> None:

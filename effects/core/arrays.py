@@ -478,13 +478,14 @@ def scalar(value: Any, dtype: Any = None, weak: bool = False) -> ConcreteArray:
     return found
 
 
+_LISTS = "hx.numpy.array makes an array of nested lists."
 PYTHON_NUMBERS: frozenset[type] = frozenset((bool, int, float, complex))
 
 
 def as_array(x: Any) -> Array:
     """``x`` as an array: an array itself, a Python or NumPy number, a copy of a NumPy array.
 
-    Raises: NotAnArray: ``x`` is neither a number nor an array.
+    Raises: NotAnArray: ``x`` is neither a number nor an array; its class may say by ``__array_hint__`` what to do.
     """
     if isinstance(x, Array):
         return x
@@ -506,7 +507,7 @@ def as_array(x: Any) -> Array:
         return from_numpy(np.from_dlpack(x))
     raise NotAnArray(
         f"array: a number or an array is needed, got {type(x).__name__} {_short_repr(x)}.",
-        hint="hx.numpy.array makes an array of nested lists." if isinstance(x, (list, tuple)) else None,
+        hint=_LISTS if isinstance(x, (list, tuple)) else getattr(type(x), "__array_hint__", None),
     )
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from math import gcd, inf
 from typing import Any, NamedTuple
 
-from ..base.errors import ConcretizationError, TracerBoolConversionError, TracerIntegerConversionError
+from ..base.errors import ConcretizationError, TracerBoolConversionError, TracerIntegerConversionError, whole_number
 from ..base.immutables import ImmutableObject, setter
 from ..base.source_locations import is_internal
 
@@ -506,11 +506,14 @@ def unbound(x: Any) -> Any:
     return x
 
 
-def as_size(size: Any) -> Any:
-    """A size: an extent as it is, anything else as a Python integer."""
-    if type(size) is Extent:
+def as_size(size: Any, where: str = "a size") -> Any:
+    """A size: an extent as it is, anything else as a Python integer; an error is of ``where``.
+
+    Raises: NotAnInteger, ConcretizationError: as ``whole_number``.
+    """
+    if type(size) is int or type(size) is Extent:
         return size
-    return size.extent if isinstance(size, BoundSize) else size.__index__()
+    return size.extent if isinstance(size, BoundSize) else whole_number(where, size)
 
 
 def is_size(x: Any) -> bool:

@@ -332,7 +332,8 @@ def _check_input(x: Any, holomorphic: bool, allow_int: bool) -> None:
     if not dtypes.is_inexact(dtype) and not allow_int:
         raise NotDifferentiable(
             f"grad: the derivative by an argument of dtype {dtype} is not defined.",
-            hint="use a floating-point argument, leave it out of argnums, or set allow_int=True.",
+            hint="use a floating-point argument, leave it out of argnums, or set allow_int=True; "
+            "experimental.sparse.grad is of the entries of sparse arrays.",
         )
 
 

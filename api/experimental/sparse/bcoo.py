@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,15 @@ import numpy as np
 
 from ... import lax
 from ... import numpy as hnp
-from ...effects.base.errors import BadArgument, BadCall, ConcretizationError, DTypeMismatch, NotSparse, ShapeMismatch
+from ...effects.base.errors import (
+    BadArgument,
+    BadCall,
+    ConcretizationError,
+    DTypeMismatch,
+    NotSparse,
+    ShapeMismatch,
+    whole_number,
+)
 from ...effects.base.source_locations import warn_user
 from ...effects.core.containers import register_vmappable
 from .sparse_array import SparseEfficiencyError, SparseEfficiencyWarning
@@ -60,7 +67,7 @@ class BCOO(BatchedArray):
         self, args: tuple[Any, Any], *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False
     ):
         data, indices = map(hnp.asarray, args)
-        shape = tuple([operator.index(size) for size in shape])
+        shape = tuple([whole_number("BCOO: a size", size) for size in shape])
         _check(data, indices, shape)
         self._set(
             data=data, indices=indices, shape=shape, indices_sorted=indices_sorted, unique_indices=unique_indices
@@ -176,12 +183,14 @@ def bcoo_fromdense(
     Raises: ConcretizationError: ``nse`` is None, and values are not known. BadArgument: there are fewer dimensions.
     """
     mat = hnp.asarray(mat)
+    n_batch = whole_number("bcoo_fromdense: n_batch", n_batch)
+    n_dense = whole_number("bcoo_fromdense: n_dense", n_dense)
     n_sparse = mat.ndim - n_batch - n_dense
     if min(n_batch, n_dense, n_sparse) < 0:
         raise BadArgument(f"bcoo_fromdense: {mat.type} has not {n_batch} batch and {n_dense} dense dimensions.")
     if nse is None:
         nse = known_nse("bcoo_fromdense", count_stored_elements(mat, n_batch, n_dense))
-    nse = operator.index(nse)
+    nse = whole_number("bcoo: nse", nse)
     batch, sizes = mat.shape[:n_batch], mat.shape[n_batch : n_batch + n_sparse]
     mask = mat != 0
     mask = mask.any(tuple(range(n_batch + n_sparse, mat.ndim))) if n_dense else mask
@@ -245,7 +254,8 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
     Raises: ConcretizationError: ``nse`` is None, and the indices are not known.
     """
     found = distinct_entries(mat.indices, mat.sparse_shape)
-    nse = known_nse("bcoo_sum_duplicates", found.count) if nse is None else operator.index(nse)
+    name = "bcoo_sum_duplicates"
+    nse = known_nse(name, found.count) if nse is None else whole_number(f"{name}: nse", nse)
     return BCOO(
         (found.summed(mat.data, nse), found.compressed(nse, mat.sparse_shape)), shape=mat.shape, indices_sorted=True,
         unique_indices=True,
@@ -280,7 +290,7 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
 
     Raises: NotSparse: they are mixed. BadArgument: it is no permutation.
     """
-    permutation = [operator.index(p) for p in permutation]
+    permutation = [whole_number("bcoo_transpose: an axis", p) for p in permutation]
     if sorted(permutation) != list(range(mat.ndim)):
         raise BadArgument(f"bcoo_transpose: permutation {tuple(permutation)} is none of {mat.ndim} dimensions.")
     n_batch, n_lead = mat.n_batch, mat.n_batch + mat.n_sparse
@@ -313,8 +323,8 @@ def bcoo_update_layout(
 
     Raises: SparseEfficiencyError. BadArgument: there are not so many dimensions.
     """
-    n_batch = mat.n_batch if n_batch is None else operator.index(n_batch)
-    n_dense = mat.n_dense if n_dense is None else operator.index(n_dense)
+    n_batch = mat.n_batch if n_batch is None else whole_number("bcoo_update_layout: n_batch", n_batch)
+    n_dense = mat.n_dense if n_dense is None else whole_number("bcoo_update_layout: n_dense", n_dense)
     if on_inefficient not in ("error", "warn", None):
         raise BadArgument(f"bcoo_update_layout: on_inefficient is 'error', 'warn' or None, got {on_inefficient!r}.")
     if min(n_batch, n_dense, mat.ndim - n_batch - n_dense) < 0:
@@ -425,7 +435,7 @@ def from_lanes(cont: Any, axis_size: Any, x: Any, axis: int | None) -> Any:
     if not 0 <= axis <= x.n_batch:
         raise NotSparse(f"vmap: lanes of sparse arrays are stacked along a batch dimension, got {axis=} for {x}.")
     stacked = {name: cont(axis_size, getattr(x, name), axis) for name in x.buffers}
-    return x.replaced(shape=(*x.shape[:axis], operator.index(axis_size), *x.shape[axis:]), **stacked)
+    return x.replaced(shape=(*x.shape[:axis], whole_number("vmap: a size", axis_size), *x.shape[axis:]), **stacked)
 
 
 register_vmappable(BCOO, int, int, to_lane, from_lanes)

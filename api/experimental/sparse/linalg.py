@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from ... import lax
 from ... import numpy as hnp
-from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch, whole_number
+from ...effects.base.lazy_module import late_module
 from ...effects.control.callbacks import pure_callback
 from .matrices import CSR, csr_matvec
 
@@ -61,10 +60,10 @@ def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6, reo
 
 def _solved(data: Any, indices: Any, indptr: Any, b: Any, *, transposed: bool, order: str) -> Any:
     """The solution by SciPy, of NumPy arrays."""
-    matrix = import_module("scipy.sparse").csr_matrix(
+    matrix = late_module("scipy.sparse").csr_matrix(
         (np.asarray(data), np.asarray(indices), np.asarray(indptr)), shape=(len(b), len(b))
     )
-    factors = import_module("scipy.sparse.linalg").splu((matrix.T if transposed else matrix).tocsc(), permc_spec=order)
+    factors = late_module("scipy.sparse.linalg").splu((matrix.T if transposed else matrix).tocsc(), permc_spec=order)
     return factors.solve(np.asarray(b)).astype(data.dtype)
 
 
@@ -110,7 +109,7 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Any,
         theta, X, AX, _, count = state
         sizes = hnp.linalg.norm(residuals(X, AX, theta), axis=0)
         bounds = limit * 10 * n * (theta + hnp.linalg.norm(AX, axis=0))
-        return (count < operator.index(m)) & ~(sizes < bounds).all()
+        return (count < whole_number("lobpcg_standard: m", m)) & ~(sizes < bounds).all()
 
     def step(state: Any) -> Any:
         theta, X, AX, P, count = state

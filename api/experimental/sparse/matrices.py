@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ... import numpy as hnp
-from ...effects.base.errors import BadArgument, NotSparse, ShapeMismatch
+from ...effects.base.errors import BadArgument, NotSparse, ShapeMismatch, whole_number
 from .bcoo import BCOO, bcoo_fromdense, count_stored_elements
 from .bcsr import BCSR, bcsr_fromdense, pointers_of
 from .sparse_array import JAXSparse
@@ -46,7 +45,7 @@ class _Matrix(JAXSparse):
 
     @classmethod
     def _of_matrix(cls, args: Any, shape: Sequence[int], **flags: bool) -> Any:
-        shape = tuple([operator.index(size) for size in shape])
+        shape = tuple([whole_number(f"{cls.__name__}: a size", size) for size in shape])
         if len(shape) != 2:
             raise ShapeMismatch(f"{cls.__name__}: it has two dimensions, got shape {shape}.")
         return object.__new__(cls)._set(**dict(zip(cls.buffers, map(hnp.asarray, args))), shape=shape, **flags)
@@ -234,9 +233,10 @@ def empty(
     >>> empty((2, 3), nse=1)
     BCOO(float32[2, 3], nse=1)
     """
-    shape = tuple([operator.index(size) for size in shape])
+    shape = tuple([whole_number("empty: a size", size) for size in shape])
     format = _format(sparse_format, FORMATS)
-    n_batch, n_dense, nse = [operator.index(kwds.pop(name, 0)) for name in ("n_batch", "n_dense", "nse")]
+    counts = ("n_batch", "n_dense", "nse")
+    n_batch, n_dense, nse = [whole_number(f"empty: {name}", kwds.pop(name, 0)) for name in counts]
     n_sparse = len(shape) - n_batch - n_dense
     if kwds or min(n_batch, n_dense, n_sparse, nse) < 0:
         raise BadArgument(f"empty: shape {shape} has not {n_batch=}, {n_dense=} and {nse=}, {', '.join(kwds)}.")
@@ -261,9 +261,9 @@ def eye(
     Array([[0., 1., 0.],
            [0., 0., 1.]], dtype=float32)
     """
-    n, m, k = operator.index(N), operator.index(N if M is None else M), operator.index(k)
+    n, m, k = (whole_number(f"eye: {s}", x) for s, x in (("N", N), ("M", N if M is None else M), ("k", k)))
     format = _format(sparse_format, FORMATS)
-    n_batch, n_dense = [operator.index(kwds.pop(name, 0)) for name in ("n_batch", "n_dense")]
+    n_batch, n_dense = [whole_number(f"eye: {name}", kwds.pop(name, 0)) for name in ("n_batch", "n_dense")]
     if kwds or min(n_batch, n_dense, 2 - n_batch - n_dense) < 0:
         raise BadArgument(f"eye: a matrix has not {n_batch=} and {n_dense=}, {', '.join(kwds)}.")
     count = max(0, min(n, m - k) if k > 0 else min(n + k, m))

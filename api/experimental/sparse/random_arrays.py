@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from ... import numpy as hnp
 from ... import random
-from ...effects.base.errors import BadArgument
+from ...effects.base.errors import BadArgument, whole_number
 from ...interpreters.transformations.vmap import vmap
 from .bcoo import BCOO
 
@@ -34,7 +33,8 @@ def random_bcoo(
     >>> random_bcoo(random.key(0), (4, 5), nse=3)
     BCOO(float32[4, 5], nse=3)
     """
-    shape = tuple([operator.index(size) for size in shape])
+    shape = tuple([whole_number("random_bcoo: a size", size) for size in shape])
+    n_batch, n_dense = whole_number("random_bcoo: n_batch", n_batch), whole_number("random_bcoo: n_dense", n_dense)
     n_sparse = len(shape) - n_batch - n_dense
     if min(n_batch, n_dense, n_sparse) < 0:
         raise BadArgument(f"random_bcoo: shape {shape} has not {n_batch=} and {n_dense=}.")
@@ -42,7 +42,7 @@ def random_bcoo(
     count = math.prod(sizes)
     if not 0 <= nse < count:
         raise BadArgument(f"random_bcoo: nse must be at least 0 and less than {count}, got {nse}.")
-    number = math.ceil(nse * count) if 0 < nse < 1 else operator.index(int(nse))
+    number = math.ceil(nse * count) if 0 < nse < 1 else int(nse)
     int_dtype = hnp.asarray(0).dtype if indices_dtype is None else np.dtype(indices_dtype)
     if count > np.iinfo(int_dtype).max:
         raise BadArgument(f"random_bcoo: {int_dtype} cannot count the {count} elements of {sizes}.")

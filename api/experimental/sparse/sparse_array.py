@@ -36,6 +36,7 @@ class JAXSparse(ImmutableObject, ABC):
 
     _guard = ("sparse arrays", "a call of its class makes another one.")
     __hash__: ClassVar[None] = None  # type: ignore[assignment]
+    __array_hint__ = "sparsify(f) takes sparse arrays as f takes dense ones; x.todense() is dense."
     __array_ufunc__ = None  # NumPy's arrays leave operators to the sparse operand
     buffers: ClassVar[tuple[str, ...]]  # its children, data first
     flags: ClassVar[tuple[str, ...]]  # what is known of the order of its entries

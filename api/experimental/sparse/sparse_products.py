@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from ... import lax
 from ... import numpy as hnp
-from ...effects.base.errors import NotSparse, ShapeMismatch
+from ...effects.base.errors import NotSparse, ShapeMismatch, whole_number
 from .bcoo import BCOO, bcoo_sum_duplicates, bcoo_update_layout, stored_mask
 from .layouts import bcoo_broadcast_in_dim, merged_entries
 from .stored_entries import (
@@ -61,7 +60,8 @@ def bcoo_dot_general(
 
 def _pairs_of(numbers: Any) -> Any:
     """``((contracted_l, contracted_r), (batch_l, batch_r))``, as tuples."""
-    return [[tuple(map(operator.index, dims)) for dims in pair] for pair in numbers]
+    where = "bcoo_dot_general: a dimension"
+    return [[tuple([whole_number(where, d) for d in dims]) for dims in pair] for pair in numbers]
 
 
 def _check_sizes(left: Sequence[int], right: Sequence[int], pairs: Sequence[tuple[int, int]]) -> None:

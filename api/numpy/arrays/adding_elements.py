@@ -25,7 +25,7 @@ from ...effects.operations.manipulation.slicing import Concatenate
 from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.operations.reductions.sorting import sort
 from ...effects.types import dtypes
-from ...effects.types.extent import Extent, extents_in, positive, unbound
+from ...effects.types.extent import Extent, as_size, extents_in, positive, unbound
 from .argument_conversion import rows_of
 from .creation import shape_of
 from .index_reading import FILL, INT32, wrapped
@@ -65,6 +65,8 @@ def repeat(
     no_sharding("repeat", out_sharding)
     x, axis = rows_of(a, axis, "repeat", one=True)
     n, repeats = x.shape[axis], unbound(repeats)
+    if total_repeat_length is not None:
+        total_repeat_length = as_size(total_repeat_length, "repeat: total_repeat_length")
     if type(repeats) is Extent and total_repeat_length is None:
         return _evenly(x, positive(repeats), axis)
     repeats = as_array(repeats) if type(repeats) is Extent else repeats

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import index
 from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
 from ...effects.core.arrays import Box, as_array
 from ...effects.operations.elementwise.comparison import eq, ge, select_n
 from ...effects.operations.elementwise.conversion import convert
@@ -42,10 +41,7 @@ def _offset(k: Any, where: str) -> Any:
     """The number of a diagonal: an int, or an integer whose value may be unknown."""
     if isinstance(k, Box) and dtypes.is_integer(k.type.dtype) and not k.type.shape:
         return convert(k, _INDEX)
-    try:
-        return index(k)
-    except TypeError as error:
-        raise BadArgument(f"{where}: k must be an integer, got {k!r}.") from error
+    return whole_number(f"{where}: k", k)
 
 
 def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
@@ -132,7 +128,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         raise BadArgument(f"diagonal: two different axes are needed, got {axis1} and {axis2}.")
     x = moveaxis(x, (first, second), (-2, -1))
     *front, rows, columns = x.shape
-    offset = offset.__index__()
+    offset = whole_number("diagonal: offset", offset)
     size = positive(smaller(rows + min(offset, 0), columns - max(offset, 0)))
     if not isinstance(rows, int) or not isinstance(columns, int):
         place = iota(np.dtype("int32"), size)
@@ -159,7 +155,7 @@ def diag(v: Any, k: int = 0) -> Any:
         return diagonal(x, k)
     if x.ndim != 1:
         raise ShapeMismatch(f"diag: a vector or a matrix is needed, got {x.type}.")
-    k = k.__index__()
+    k = whole_number("diag: k", k)
     n = x.shape[0]
     side = n + abs(k)
     # the elements with `side` zeros behind each, read in rows of `side`, lie one further right in each row
@@ -198,7 +194,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     x = as_array(x)
     if x.ndim != 1:
         raise ShapeMismatch(f"vander: a vector is needed, got {x.type}.")
-    n = x.size if N is None else as_size(N)
+    n = x.size if N is None else as_size(N, "vander: N")
     if not fits(0, n):
         raise BadArgument(f"vander: the number of columns must not be negative, got {n}.")
     exponents = arange(n, dtype=x.dtype) if increasing else arange(n - 1, -1, -1, dtype=x.dtype)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...effects.base import config
-from ...effects.base.errors import BadArgument, IntegerOverflow, NotAnArray, ShapeMismatch
+from ...effects.base.errors import BadArgument, IntegerOverflow, NotAnArray, ShapeMismatch, whole_number
 from ...effects.base.source_locations import warn_user
 from ...effects.base.tracebacks import boundary
 from ...effects.core.array_backend import InstalledBackend
@@ -96,6 +96,7 @@ def array(
     if order not in (None, "K", "A", "C"):
         raise BadArgument(f"array: arrays have no memory order here, got order={order!r}.", hint="leave order out.")
     x = _made(object, None if dtype is None else dtypes.canonical(dtype), copy)
+    ndmin = whole_number("array: ndmin", ndmin)
     if ndmin > x.ndim:
         x = shapes.reshape(x, (1,) * (ndmin - x.ndim) + x.shape)
     return placed(x, device)
@@ -388,6 +389,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     >>> frombuffer(b"\\x01\\x02", dtype="uint8")
     Array([1, 2], dtype=uint8)
     """
+    count, offset = whole_number("frombuffer: count", count), whole_number("frombuffer: offset", offset)
     return from_numpy(np.frombuffer(buffer, dtypes.canonical(dtype), count, offset))
 
 
@@ -397,6 +399,7 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
     >>> fromstring("1, 2", dtype=int, sep=",")
     Array([1, 2], dtype=int32)
     """
+    count = whole_number("fromstring: count", count)
     return from_numpy(np.fromstring(string, dtypes.canonical(dtype), count, sep=sep))
 
 
@@ -406,6 +409,7 @@ def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offs
     The file is read when this is called, under a transformation when the function is traced.
     Source: NumPy, ``fromfile``.
     """
+    count, offset = whole_number("fromfile: count", count), whole_number("fromfile: offset", offset)
     return from_numpy(np.fromfile(file, dtypes.canonical(dtype), count, sep, offset), copy=False)
 
 
@@ -417,6 +421,7 @@ def fromiter(iter: Any, dtype: Any, count: int = -1) -> Any:
     >>> fromiter((i * i for i in range(3)), int)
     Array([0, 1, 4], dtype=int32)
     """
+    count = whole_number("fromiter: count", count)
     return from_numpy(np.fromiter(iter, dtypes.canonical(dtype), count), copy=False)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch
+from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch, whole_number
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, ConcreteArray, as_array, from_numpy, scalar
 from ...effects.operations.elementwise.arithmetic import add, div, rem
@@ -94,7 +94,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
                 hint="name a number: size=n.",
             )
         return tuple([from_numpy(part.astype(kind), copy=False) for part in np.nonzero(np.asarray(x))])
-    size = as_size(size)
+    size = as_size(size, "nonzero: size")
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
     if len(fills) != x.ndim:
         raise ShapeMismatch(f"nonzero: one fill value for each of {x.ndim} axes is needed, got {len(fills)}.")
@@ -305,6 +305,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     >>> diag_indices(2)
     (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
     """
+    n, ndim = whole_number("diag_indices: n", n), whole_number("diag_indices: ndim", ndim)
     if n < 0 or ndim < 0:
         raise BadArgument(f"diag_indices: n and ndim must not be negative, got {n} and {ndim}.")
     return _positions([np.arange(n)] * ndim)

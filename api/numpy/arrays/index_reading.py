@@ -24,7 +24,9 @@ from ...effects.base.errors import (
     DTypeMismatch,
     NonConcreteBooleanIndexError,
     NotAnArray,
+    NotAnInteger,
     NotProvided,
+    whole_number,
 )
 from ...effects.base.stack import current
 from ...effects.core.arrays import Array, Box, ConcreteArray, as_array, from_numpy, scalar
@@ -266,18 +268,20 @@ def outside(items: list[Any], shape: tuple[Any, ...], wrap: bool = True) -> bool
 def bounds(item: slice, n: Any) -> tuple[int, Any, int, Any]:
     """The start, stop and step of a slice of an axis of size ``n``, and how many elements it has.
 
-    Raises: BadIndex: they are unknown.
+    Raises: BadIndex: they are unknown. NotAnInteger: one of them is none.
     """
     try:
         start, stop = unbound(item.start), unbound(item.stop)
         if Extent in (n.__class__, start.__class__, stop.__class__):
-            step = 1 if item.step is None else item.step.__index__()
+            step = 1 if item.step is None else whole_number("index: a step", item.step)
             first, behind = part_of(n, start, stop, step)
             count = ceiling_divided(behind - first, abs(step))
             return (first, behind, step, count) if step > 0 else (behind - 1, first - 1, step, count)
         a, b, step = item.indices(n)
         return a, b, step, len(range(a, b, step))
-    except ConcretizationError:
+    except TypeError as error:
+        if not isinstance(error, ConcretizationError):
+            raise NotAnInteger(f"index: the ends and the step of a slice must be integers, got {item}.") from None
         unknown = next(end for end in (item.start, item.stop, item.step) if isinstance(end, Box))
         raise BadIndex(
             f"index: the start, stop and step of a slice must be known, got {unknown.type} under {unknown.run.label}.",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, as_array
 from ...effects.core.operation import shared
@@ -279,7 +279,7 @@ def _split(ary: Any, where_to: Any, axis: int, where: str) -> list[Any]:
         if not isinstance(size, Extent) and all(a <= b for a, b in pairwise(edges)):
             return slicing.split(x, [b - a for a, b in pairwise(edges)], axis)
         return [slicing.slice_in_dim(x, a, a + positive(b - a), axis=axis) for a, b in pairwise(edges)]
-    count = where_to.__index__()
+    count = whole_number(f"{where}: the number of pieces", where_to)
     if count < 1:
         raise BadArgument(f"{where}: the number of pieces must be at least 1, got {count}.")
     part, more = divmod(size, count)

@@ -133,7 +133,7 @@ def linspace(
     >>> linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
-    num = as_size(num)
+    num = as_size(num, "linspace: num")
     if not fits(0, num):
         raise BadArgument(f"linspace: num must not be negative, got {num}.")
     found = dtypes.to_inexact(dtypes.result_type(start, stop))

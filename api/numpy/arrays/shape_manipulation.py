@@ -111,7 +111,9 @@ def completed(shape: Any, of: Any, where: str) -> tuple[int, ...]:
             return canonical_shape(shape, where)
     except TracerBoolConversionError:
         return canonical_shape(shape, where)  # which names the size that is not known
-    sizes = [as_size(size) for size in shape]
+    sizes = [as_size(size, f"{where}: a size") for size in shape]
+    if sizes.count(-1) > 1:
+        raise BadArgument(f"{where}: one size at most may be -1, got {tuple(sizes)}.")
     at = sizes.index(-1)
     known = prod(canonical_shape(sizes[:at] + sizes[at + 1 :], where))
     rest = of.size % known if known else None

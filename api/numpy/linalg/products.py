@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axis
 from ...interpreters.core.eager_programs import eager_program
@@ -34,7 +34,7 @@ def matrix_power(a: Any, n: int) -> Any:
     x = array_of(a)
     if len(x.type.shape) < 2 or x.type.shape[-1] != x.type.shape[-2]:
         raise ShapeMismatch(f"matrix_power: square matrices are needed, got {x.type}.")
-    n = n.__index__()
+    n = whole_number("matrix_power: n", n)
     if n < 0:
         x, n = inv(x), -n
     if n == 0:

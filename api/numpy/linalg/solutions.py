@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
 from ...effects.operations.elementwise.arithmetic import abs as _abs
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
@@ -255,7 +255,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     >>> tensorinv(eye(6).reshape(2, 3, 6)).shape
     (6, 2, 3)
     """
-    x = inexact(a)
+    x, ind = inexact(a), whole_number("tensorinv: ind", ind)
     if ind <= 0:
         raise BadArgument(f"tensorinv: ind must be positive, got {ind}.")
     first, last = x.type.shape[:ind], x.type.shape[ind:]

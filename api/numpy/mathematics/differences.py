@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import pi
 from typing import Any
 
-from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch, whole_number
 from ...effects.core.arrays import is_number
 from ...effects.operations.elementwise.arithmetic import add, div, mul, neg, sub
 from ...effects.operations.elementwise.bitwise import bitwise_xor
@@ -39,7 +39,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     >>> diff(array([1, 4, 9]))
     Array([3, 5], dtype=int32)
     """
-    x = array_of(a)
+    x, n = array_of(a), whole_number("diff: n", n)
     if n < 0:
         raise BadArgument(f"diff: the order must not be negative, got {n}.")
     if not n:

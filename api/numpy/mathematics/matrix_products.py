@@ -6,7 +6,7 @@ from typing import Any
 
 from ...effects.base import config
 from ...effects.base.caches import cached
-from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, as_arrays
 from ...effects.core.operation import shared
@@ -182,7 +182,7 @@ def tensordot(
     x, y = _pair(a, b)
     left, right = len(x.type.shape), len(y.type.shape)
     if not hasattr(axes, "__iter__") or getattr(axes, "shape", None) == ():
-        count = axes.__index__()
+        count = whole_number("tensordot: axes", axes)
         if not 0 <= count <= min(left, right):
             raise BadArgument(f"tensordot: the number of axes must be at most {min(left, right)}, got {count}.")
         inner: Any = (tuple(range(left - count, left)), tuple(range(count)))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch
+from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch, whole_number
 from ...effects.core.arrays import Array
 from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.elementwise.arithmetic import add, div, mul, sub
@@ -52,7 +52,7 @@ def bincount(
     Array([1, 0, 2], dtype=int32)
     """
     no_sharding("bincount", out_sharding)
-    x = array_of(x)
+    x, minlength = array_of(x), whole_number("bincount: minlength", minlength)
     if x.ndim != 1 or not (dtypes.is_integer(x.type.dtype) or dtypes.is_bool(x.type.dtype)):
         raise ShapeMismatch(f"bincount: a vector of integers is needed, got {x.type}.")
     if dtypes.is_bool(x.type.dtype):
@@ -67,7 +67,7 @@ def bincount(
             minlength, int(reductions.max(x, initial=-1 if dtypes.is_signed(x.type.dtype) else 0)) + 1 if x.size else 0
         )
     else:
-        length = positive(as_size(length) - minlength) + minlength
+        length = positive(as_size(length, "bincount: length") - minlength) + minlength
     places = x if dtypes.is_unsigned(x.type.dtype) else _max(x, like(x, 0))
     if weights is None:
         return _counted(places, 1, length, default_int())
@@ -95,7 +95,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         if edges.ndim != 1:
             raise ShapeMismatch(f"histogram_bin_edges: edges must be a vector, got {edges.type}.")
         return inexact(edges)
-    count = bins.__index__()
+    count = whole_number("histogram_bin_edges: bins", bins)
     if range is None:
         low, high = (reductions.min(x), reductions.max(x)) if x.size else (like(x, 0), like(x, 1))
         if type(x.size) is Extent:

@@ -22,6 +22,7 @@ from ...effects.operations.reductions import sorting
 from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.types import dtypes
 from ...effects.types.dtypes import default_int
+from ...effects.types.extent import as_size
 from ..arrays.argument_conversion import array_of, like
 from ..arrays.index_arrays import flatnonzero, known, where
 from ..arrays.indexing_operations import take
@@ -94,6 +95,7 @@ def unique(
     (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
     """
     whole = array_of(ar)
+    size = None if size is None else as_size(size, "unique: size")
     if equal_nan and dtypes.is_complex(whole.type.dtype):  # all that are NaN in a part are one, and stand together
         whole = select_n(ne(whole, whole), whole, like(whole, float("nan")))
     x = _flat(whole) if axis is None else shapes.move_axis(whole, canonical_axis(axis, whole.ndim, "unique"), 0)
@@ -211,6 +213,7 @@ def _chosen(name: str, x: Any, mask: Any, size: int | None, fill_value: Any) -> 
     count = reductions.sum(mask, dtype=default_int())
     if size is None:
         return slice_in_dim(y, 0, int(count))
+    size = as_size(size, f"{name}: size")
     if size < 0:
         raise BadArgument(f"{name}: size must not be negative, got {size}.")
     total = y.type.shape[0]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, NotProvided, ShapeMismatch
+from ...effects.base.errors import BadArgument, NotProvided, ShapeMismatch, whole_number
 from ...effects.core.arrays import ConcreteArray
 from ...effects.operations.elementwise.arithmetic import add, sub
 from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
@@ -126,7 +126,8 @@ def sort_complex(a: Any) -> Any:
 def _within(name: str, a: Any, kth: Any, axis: int) -> Any:
     x = array_of(a)
     size = x.type.shape[canonical_axis(axis, len(x.type.shape), name)]
-    if isinstance(size, int) and not -size <= kth.__index__() < size:
+    place = whole_number(f"{name}: kth", kth)
+    if isinstance(size, int) and not -size <= place < size:
         raise BadArgument(f"{name}: kth must be an index along the axis, got {kth} for {x.type}.")
     return x
 
@@ -172,7 +173,7 @@ def top_k(a: Any, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: b
         raise BadArgument(f"top_k: mode must be 'largest' or 'smallest', got {mode!r}.")
     x = array_of(a)
     axis = canonical_axis(axis, len(x.type.shape), "top_k")
-    k = k.__index__()
+    k = whole_number("top_k: k", k)
     if not 0 <= k <= x.type.shape[axis]:
         raise BadArgument(f"top_k: k must be from 0 to the size of axis {axis}, got {k} for {x.type}.")
     if mode == "largest":

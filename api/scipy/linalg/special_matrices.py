@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from operator import index
 from typing import Any
 
 import numpy as np
 
 from ... import numpy as hnp
-from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
 from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.types import dtypes
 from ...numpy.arrays.argument_conversion import inexact
@@ -126,7 +125,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
            [2, 1],
            [0, 2]], dtype=int32)
     """
-    x, n = hnp.asarray(a), index(n)
+    x, n = hnp.asarray(a), whole_number("convolution_matrix: n", n)
     if n <= 0 or mode not in ("full", "valid", "same"):
         raise BadArgument(
             f"convolution_matrix: n must be positive and the mode 'full', 'valid' or 'same', got {n} and {mode!r}."
@@ -221,7 +220,7 @@ def leslie(f: Any, s: Any) -> Any:
 
 
 def _positive(name: str, n: Any) -> int:
-    n = index(n)
+    n = whole_number(f"{name}: n", n)
     if n < 1:
         raise BadArgument(f"{name}: the size must be positive, got {n}.")
     return n
@@ -234,7 +233,7 @@ def hilbert(n: int) -> Any:
     Array([[1.        , 0.5       ],
            [0.5       , 0.33333334]], dtype=float32)
     """
-    i = np.arange(n)
+    i = np.arange(whole_number("hilbert: n", n))
     return _of_default(1 / (i[:, None] + i + 1))
 
 
@@ -250,7 +249,7 @@ def invhilbert(n: int) -> Any:
     Array([[ 4., -6.],
            [-6., 12.]], dtype=float32)
     """
-    c = math.comb
+    c, n = math.comb, whole_number("invhilbert: n", n)
     element = lambda i, j: (-1) ** (i + j) * (i + j + 1) * c(n + i, n - j - 1) * c(n + j, n - i - 1) * c(i + j, i) ** 2
     return _exact(n, element)
 
@@ -276,7 +275,7 @@ def pascal(n: int, kind: str | None = None) -> Any:
            [1., 2., 3.],
            [1., 3., 6.]], dtype=float32)
     """
-    c = math.comb
+    c, n = math.comb, whole_number("pascal: n", n)
     element = {"symmetric": lambda i, j: c(i + j, i), "lower": c, "upper": lambda i, j: c(j, i)}
     return _exact(n, element[_kind("pascal", kind)])
 
@@ -288,6 +287,7 @@ def invpascal(n: int, kind: str | None = None) -> Any:
     Array([[ 2., -1.],
            [-1.,  1.]], dtype=float32)
     """
+    n = whole_number("invpascal: n", n)
     sign = lambda i, j: (-1) ** (i - j)
     lower = lambda i, j: sign(i, j) * math.comb(i, j) if i >= j else 0
     symmetric = lambda i, j: sum(lower(k, i) * lower(k, j) for k in range(max(i, j), n))
@@ -339,6 +339,6 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     kind = dtypes.default_complex() if dtype is None else dtypes.canonical(dtype)
     if scale not in (None, "n", "sqrtn") or not dtypes.is_complex(kind):
         raise BadArgument(f"dft: the scale must be 'n' or 'sqrtn', and the dtype complex, got {scale!r} and {kind}.")
-    k = np.arange(n)
+    k = np.arange(whole_number("dft: n", n))
     y = np.exp(-2j * np.pi * (k[:, None] * k % max(n, 1)) / max(n, 1))
     return hnp.asarray((y / {None: 1, "n": n, "sqrtn": math.sqrt(n)}[scale]).astype(kind))

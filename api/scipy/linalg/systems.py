@@ -18,7 +18,6 @@ from ...effects.types import dtypes
 from ...interpreters.custom.custom_jvp import custom_jvp
 from ...numpy.arrays.argument_conversion import inexact
 from ...numpy.linalg import decompositions, solutions
-from ...numpy.linalg.decompositions import matrices
 
 __all__ = ["cho_solve", "det", "inv", "lu_solve", "solve", "solve_sylvester", "solve_triangular"]
 
@@ -50,7 +49,7 @@ def _sides(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
     As in JAX the right side is also a stack of vectors where it has one dimension less than the stack of matrices.
     """
     x, y = (hnp.asarray(inexact(z)) for z in promote(a, b))
-    x = matrices(name, x, square=True)
+    x = decompositions.matrices(name, x, square=True)
     n = x.shape[-1]
     vector = y.ndim == 1 or (x.ndim == y.ndim + 1 and y.shape[-1] == n)
     y = y[..., None] if vector else y
@@ -122,6 +121,13 @@ def solve_triangular(
     return found[..., 0] if vector else found
 
 
+def _factor(name: str, pair: Any, what: str) -> tuple[Any, Any]:
+    """The two parts of a factor. Raises BadArgument: it is no pair."""
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise BadArgument(f"{name}: the first argument must be a pair, {what}, got {type(pair).__name__}.")
+    return pair[0], pair[1]
+
+
 def cho_solve(
     c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
@@ -133,7 +139,7 @@ def cho_solve(
     >>> cho_solve((array([[2.0, 0.0], [1.0, 2.0]]), True), array([4.0, 6.0]))
     Array([0.5, 1. ], dtype=float32)
     """
-    c, lower = c_and_lower
+    c, lower = _factor("cho_solve", c_and_lower, "the factor and whether it is lower")
     x, y, vector = _sides("cho_solve", c, b)
     for transpose in (not lower, bool(lower)):
         y = triangular_solve(x, y, left_side=True, lower=bool(lower), transpose_a=transpose, conjugate_a=transpose)
@@ -154,7 +160,7 @@ def lu_solve(
     """
     if trans not in (0, 1, 2):
         raise BadArgument(f"lu_solve: trans must be 0, 1 or 2, got {trans!r}.")
-    factors, pivots = lu_and_piv
+    factors, pivots = _factor("lu_solve", lu_and_piv, "the factors and the pivots")
     x, y, vector = _sides("lu_solve", factors, b)
     order = lu_pivots_to_permutation(hnp.asarray(pivots).astype("int32"), x.shape[-1])
     order = hnp.broadcast_to(order, x.shape[:-1])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import numpy as hnp
-from ...effects.base.errors import BadArgument, NotDifferentiable
+from ...effects.base.errors import BadArgument, NotDifferentiable, whole_number
 from ...effects.control.loops import fori_loop
 from ...effects.operations.elementwise.arithmetic import polynomial
 from ...effects.operations.foundations.half_precision import scipy_special
@@ -122,7 +122,9 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
     >>> bessel_jn(0.0, v=2).tolist()
     [1.0, 0.0, 0.0]
     """
-    (z,) = floats("bessel_jn", z)
+    (z,), v = floats("bessel_jn", z), whole_number("bessel_jn: v", v)
+    if v < 0:
+        raise BadArgument(f"bessel_jn: v must not be negative, got {v}.")
     return in_32_bits(lambda z: _bessel_jn(z, v, n_iter), z)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.errors import BadArgument, DTypeMismatch
+from ...base.errors import BadArgument, DTypeMismatch, whole_number
 from ...base.stack import current, perform
 from ...core import columns
 from ...core.arrays import Array, as_array, scalar
@@ -496,7 +496,8 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     >>> reduce_precision(np.float32(1.2345), 5, 3)
     Array(1.25, dtype=float32)
     """
-    return perform(ReducePrecision(exponent_bits, mantissa_bits), as_array(operand))
+    bits = [whole_number("reduce_precision: bits", n) for n in (exponent_bits, mantissa_bits)]
+    return perform(ReducePrecision(*bits), as_array(operand))
 
 
 # z = the upper half of the bits of x y

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from ...base.errors import BadArgument, ShapeMismatch
+from ...base.errors import BadArgument, ShapeMismatch, whole_number
 from ...core.arrays import as_array
 from ...functions.unsupported import no_sharding
 from ...types.extent import is_size
@@ -56,7 +56,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     >>> broadcast_to_rank(1.0, 2).shape
     (1, 1)
     """
-    x = as_array(x)
+    x, rank = as_array(x), whole_number("broadcast_to_rank: rank", rank)
     if x.ndim > rank:
         raise ShapeMismatch(f"broadcast_to_rank: the rank must be at most {rank}, got {x.type}.")
     return expand_dims(x, range(rank - x.ndim))
@@ -151,7 +151,9 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     (2, 12)
     """
     x = as_array(operand)
-    start, stop, _ = slice(start_dimension, stop_dimension, None).indices(x.ndim)
+    dims = (start_dimension, stop_dimension)
+    ends = [None if d is None else whole_number("collapse: a dimension", d) for d in dims]
+    start, stop, _ = slice(*ends).indices(x.ndim)
     if stop < start:
         raise BadArgument(f"collapse: dimension {start_dimension} must not come after {stop_dimension}, got {x.type}.")
     shape = x.type.shape

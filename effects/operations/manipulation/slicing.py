@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch, whole_number
 from ...base.stack import perform
 from ...core.arrays import as_array, as_arrays
 from ...core.columns import data_movement, linear, zeros_like
@@ -322,7 +322,8 @@ def slice(
     """
     x = as_array(operand)
     strides = (1,) * len(start_indices) if strides is None else strides
-    op = Slice(*[tuple([as_size(i) for i in part]) for part in (start_indices, limit_indices, strides)])
+    parts = (start_indices, limit_indices, strides)
+    op = Slice(*[tuple([as_size(i, "slice: an index") for i in part]) for part in parts])
     if op.limit == x.type.shape and not any(op.start) and all([s == 1 for s in op.strides]) and len(op.start) == x.ndim:
         return x
     return perform(op, x)
@@ -337,8 +338,8 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
     x = as_array(operand)
     axis = canonical_axis(axis, x.ndim, "slice_in_dim")
     size = x.type.shape[axis]
-    start = 0 if start_index is None else as_size(start_index)
-    limit = size if limit_index is None else as_size(limit_index)
+    start = 0 if start_index is None else as_size(start_index, "slice_in_dim: start_index")
+    limit = size if limit_index is None else as_size(limit_index, "slice_in_dim: limit_index")
     starts: list[Any] = [0] * x.ndim
     limits: list[Any] = list(x.type.shape)
     strides = [1] * x.ndim
@@ -346,7 +347,7 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
     limits[axis] = limit + size if type(limit) is int and limit < 0 else limit
     if type(limits[axis] - starts[axis]) is Extent:
         starts[axis], limits[axis] = part_of(size, start, limit)
-    strides[axis] = stride.__index__()
+    strides[axis] = whole_number("slice_in_dim: stride", stride)
     return slice(x, starts, limits, strides)
 
 
@@ -359,7 +360,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     x = as_array(operand)
     axis = canonical_axis(axis, x.ndim, "index_in_dim")
     size = x.type.shape[axis]
-    index = index.__index__()
+    index = whole_number("index_in_dim: index", index)
     if not -size <= index < size:
         raise BadArgument(f"index_in_dim: index {index} is out of bounds for axis {axis} of {x.type}.")
     index = index + size if index < 0 else index
@@ -434,4 +435,4 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     """
     x = as_array(operand)
     axis = canonical_axis(axis, x.ndim, "split")
-    return list(perform(Split(tuple([as_size(size) for size in sizes]), axis), x))
+    return list(perform(Split(tuple([as_size(size, "split: a size") for size in sizes]), axis), x))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch, whole_number
 from ...base.stack import perform
 from ...core.arrays import as_array
 from ...core.operation import operation, shared
@@ -184,7 +184,7 @@ class TopK:
         if not 0 <= op.axis < len(x.shape):
             raise BadArgument(f"top_k: {op.axis} is no axis of {x}.")
         if op.k < 0 or not fits(op.k, x.shape[op.axis]):
-            raise BadArgument(f"top_k: k must be at most the size of axis {op.axis}, got {op.k} for {x}.")
+            raise BadArgument(f"top_k: k must be from 0 to the size of axis {op.axis}, got {op.k} for {x}.")
         if not fits(x.shape[op.axis], 2**31 - 1):
             raise BadArgument(f"top_k: indices must fit into i32, got an axis of size {x.shape[op.axis]}.")
         shape = (*x.shape[: op.axis], op.k, *x.shape[op.axis + 1 :])
@@ -235,7 +235,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     if not xs:
         raise BadArgument("sort: there must be at least one array, got none.")
     axis = canonical_axis(dimension, len(xs[0].type.shape), "sort")
-    results = perform(shared(Sort, axis, bool(is_stable), num_keys.__index__()), *xs)
+    results = perform(shared(Sort, axis, bool(is_stable), whole_number("sort: num_keys", num_keys)), *xs)
     return tuple(results) if several else results[0]
 
 
@@ -261,7 +261,6 @@ def top_k(operand: Any, k: int, *, axis: int = -1, is_stable: bool = True) -> tu
     (Array([3, 2], dtype=int64), Array([1, 2], dtype=int32))
     """
     x = as_array(operand)
-    if not hasattr(k, "__index__"):
-        raise BadArgument(f"top_k: k must be an integer, got {k!r}.")
-    values, indices = perform(shared(TopK, k.__index__(), canonical_axis(axis, len(x.type.shape), "top_k")), x)
+    op = shared(TopK, whole_number("top_k: k", k), canonical_axis(axis, len(x.type.shape), "top_k"))
+    values, indices = perform(op, x)
     return values, indices

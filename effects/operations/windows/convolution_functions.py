@@ -10,7 +10,7 @@ import numpy as np
 
 from ...base import config
 from ...base.caches import cached
-from ...base.errors import BadArgument
+from ...base.errors import BadArgument, whole_number
 from ...base.stack import perform
 from ...core.arrays import as_array, as_arrays, concrete
 from ...core.operation import shared
@@ -103,8 +103,9 @@ def _known(
         windows = [spread(rhs[d], dilation) for d, dilation in zip(numbers.rhs_spec[2:], spread_rhs)]
         padding = padtype_to_pads(sizes, windows, strides, padding)
     return shared(
-        ConvGeneralDilated, strides, pairs(name, padding), spread_lhs, spread_rhs, numbers, features.__index__(),
-        batches.__index__(), _precision(precision, default), None if preferred is None else canonical(preferred),
+        ConvGeneralDilated, strides, pairs(name, padding), spread_lhs, spread_rhs, numbers,
+        whole_number(f"{name}: feature_group_count", features), whole_number(f"{name}: batch_group_count", batches),
+        _precision(precision, default), None if preferred is None else canonical(preferred),
     )  # fmt: skip
 
 
