@@ -68,7 +68,7 @@ class Executable:
         chosen = self.loaded.get_output_shardings() or [None] * len(self.results)
         return tuple([
             known or chosen_sharding(made, len(kind.shape), meshes, arguments)
-            for known, made, kind in zip(wanted, chosen, self.results, strict=True)
+            for known, made, kind in zip(wanted, chosen, self.results)  # XLA has one for a program without results too
         ])
 
     @property

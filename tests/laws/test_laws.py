@@ -32,15 +32,16 @@ def exemption(op, law):
 def examples(case, law, *, all_pairs=True):
     """One draw for every dtype and shape; for derivatives, of the widest dtypes, and in one shape of narrow ones.
 
-    Without ``all_pairs``, where there are more dtypes than shapes, each has one in turn, and one of the largest.
+    Without ``all_pairs`` the shapes are dealt out to the dtypes, and each has one of the largest.
     """
-    family = case.dtypes & (WIDE | NARROW) if law.derivative else case.dtypes
+    family = sorted(case.dtypes & (WIDE | NARROW) if law.derivative else case.dtypes, key=lambda d: d.name)
+    hands = min(len(family), len(case.shapes))
     size = {shapes: sum(map(math.prod, shapes)) for shapes in case.shapes}
-    for turn, dtype in enumerate(sorted(family, key=lambda d: d.name)):
-        in_turn = case.shapes[turn % len(case.shapes)]
-        chosen = {in_turn, max(in_turn, *case.shapes, key=size.get)}  # the former, if it is of the largest itself
+    for turn, dtype in enumerate(family):
+        dealt = [shapes for i, shapes in enumerate(case.shapes) if i % hands == turn % hands]
+        chosen = {*dealt, max(*dealt, *case.shapes, key=size.get)}
         for i, shapes in enumerate(case.shapes):
-            if not (all_pairs or len(family) <= len(case.shapes) or shapes in chosen):
+            if not (all_pairs or shapes in chosen):
                 continue
             if law.derivative and i > 2 and len(case.shapes) > 4:
                 break

@@ -317,6 +317,13 @@ def test_an_argument_without_a_spec_is_handed_on_as_it_is():
     check(lambda x: over(f, ({"sign": None}, P("a"), None), P("a"))({"sign": sign}, x, 8), X, X)
 
 
+def test_a_function_without_results():
+    seen = []
+    hx.shard_map(lambda x: seen.append(x.shape) or (), mesh=MESH, in_specs=P("a"), out_specs=())(np.arange(4.0))
+    assert hx.jit(hx.shard_map(lambda x: {}, mesh=MESH, in_specs=P("a"), out_specs=P()))(np.arange(4.0)) == {}
+    assert seen == [(2,)]
+
+
 def test_vmap_inside_and_outside():
     inside = over(hx.vmap(lambda r: r - lax.pmean(r, ("b", "i")), axis_name="i"), P(*BOTH), P(*BOTH))
     rows = whole(X)
