@@ -12,6 +12,7 @@ import numpy as np
 from ...effects.base.errors import BadArgument, ShapeMismatch, TracerBoolConversionError
 from ...effects.base.stack import current, perform
 from ...effects.core.arrays import Array, ConcreteArray, as_array, scalar
+from ...effects.core.operation import shared
 from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.elementwise.conversion import convert
@@ -305,7 +306,7 @@ def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
     """
     x = as_array(m)
     axes = canonical_axes(axis, x.ndim, "flip")
-    return perform(Rev(axes), x) if axes else x
+    return perform(shared(Rev, axes), x) if axes else x
 
 
 def fliplr(m: Any) -> Any:

@@ -20,7 +20,7 @@ from ...types import dtypes
 from ...types.dtypes import ANY, EVERY, FLOATING, FOUR_BITS, INEXACT, INTEGER, NUMERIC, SIGNED
 from ...types.extent import SYMBOLIC
 from ..foundations.elementwise_factory import Elementwise, Function, elementwise, repeated, surface, unbroadcast
-from ..foundations.half_precision import wide, with_narrow
+from ..foundations.half_precision import silent, wide, with_narrow
 from ..foundations.shapes import broadcast
 from . import complex_functions as formulas
 from .comparison import eq, ge, select_n
@@ -162,10 +162,15 @@ rem: Function = surface(Rem)
 columns.provide_add(add)
 
 
-def _sign(x):
+@silent
+def _float_sign(x):
     """x / |x|; of a zero that zero, of NaN NaN."""
-    if x.dtype.kind == "f" or dtypes.is_floating(x.dtype):
-        return np.copysign(np.sign(x), x)
+    return np.copysign(np.sign(x), x)
+
+
+def _sign(x):
+    if dtypes.is_floating(x.dtype):
+        return _float_sign(x)
     return np.sign(x) if x.dtype.kind != "c" else _complex_sign(x)
 
 
@@ -232,7 +237,8 @@ def _towards_zero(x: Any) -> Any:
 
 # y = x / |x|; |x|; the integer below, above; whether x is neither infinite nor NaN
 Sign = elementwise(
-    "sign", NUMERIC, _sign, jvp=_jvp_sign, lower=_lower_sign, workload="clipping",
+    "sign", NUMERIC, with_narrow(_sign, _float_sign, NUMERIC - FLOATING), jvp=_jvp_sign, lower=_lower_sign,
+    workload="clipping",
     doc="``y[i] = x[i] / |x[i]|``, and 0 where ``x[i]`` is 0; complex numbers keep their direction.",
 )  # fmt: skip
 Abs = elementwise(

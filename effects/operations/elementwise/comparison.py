@@ -214,12 +214,13 @@ def has_zero(x: Any, negative: bool) -> bool:
     As integers, -0 is the least one with a sign, and 0 the least one without.
     """
     size = x.dtype.itemsize
-    if x.size <= 64:
+    if x.size <= _FEW:
         return x.tobytes().find(_ZEROS[negative].get(size, b"")) >= 0  # ``in`` takes ten times as long
     integer, least = _LEAST[negative, size]
     return bool(np.minimum.reduce(x.view(integer), axis=None) == least)
 
 
+_FEW = 64
 _ZEROS = {negative: _zero_bytes(negative) for negative in (False, True)}
 _LEAST = {(negative, n): (np.dtype(f"{'ui'[negative]}{n}"), -(1 << (8 * n - 1)) if negative else 0)
           for negative in (False, True) for n in (1, 2, 4, 8)}  # fmt: skip
@@ -228,9 +229,13 @@ _LEAST = {(negative, n): (np.dtype(f"{'ui'[negative]}{n}"), -(1 << (8 * n - 1)) 
 def _signed_zeros(f: Callable[..., Any], larger: bool) -> Callable[..., Any]:
     """max or min with -0 < +0, as IEEE 754-2019 and StableHLO have it; NumPy's choice depends on the processor."""
 
+    zeros = _ZEROS[larger]
+
     @silent
     def evaluate(x: Any, y: Any) -> Any:
         z = f(x, y)
+        if z.size <= _FEW and z.tobytes().find(zeros.get(z.itemsize, b"")) < 0:  # ``has_zero``, without a call
+            return z
         if z.dtype.kind not in "fV" or not has_zero(z, larger):
             return z
         signs = np.signbit(x), np.signbit(y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch, whole_numb
 from ...base.stack import perform
 from ...core.arrays import as_array, as_arrays
 from ...core.columns import data_movement, linear, zeros_like
-from ...core.operation import operation
+from ...core.operation import operation, shared
 from ...types.array_type import array_type
 from ...types.extent import Extent, as_size, extents_in, fits, least, positive
 from ...types.parts_of_axes import ceiling_divided, part_of
@@ -186,9 +187,13 @@ class Rev:
     def evaluate(op, x):
         return np.flip(x, op.dimensions)
 
+    def numpy_function(op, types):
+        ways = [np.s_[::-1] if d in op.dimensions else np.s_[:] for d in range(len(types[0].shape))]
+        return methodcaller("__getitem__", tuple(ways))
+
     def batch(op, dims, x):
         (d,) = dims
-        return perform(Rev(tuple([i + (i >= d) for i in op.dimensions])), x), d
+        return perform(shared(Rev, tuple([i + (i >= d) for i in op.dimensions])), x), d
 
     jvp = linear
 
@@ -424,7 +429,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     """
     x = as_array(operand)
     axes = [canonical_axis(d, x.ndim, "rev") for d in as_tuple(dimensions, "rev", "the dimensions")]
-    return perform(Rev(tuple(axes)), x) if axes else x
+    return perform(shared(Rev, tuple(axes)), x) if axes else x
 
 
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:

@@ -37,7 +37,7 @@ from ..elementwise import comparison
 from ..elementwise.arithmetic import add, div, like, mul
 from ..elementwise.comparison import eq, has_zero, ne, select_n
 from ..elementwise.conversion import convert
-from ..foundations.half_precision import AS_ARRAY, HALF, in_bytes, wide
+from ..foundations.half_precision import AS_ARRAY, HALF, in_bytes, silent, wide
 from ..foundations.shapes import (
     batch_reduction,
     broadcast_in_dim,
@@ -134,7 +134,13 @@ class ReduceProd(Reduction):
 
     @in_bytes
     def evaluate(op, x):
-        return wide(lambda v: np.prod(v, axis=op.axes, dtype=v.dtype))(x)
+        return wide(lambda v: np.multiply.reduce(v, axis=op.axes, dtype=v.dtype))(x)
+
+    def numpy_function(op, types):
+        dtype = types[0].dtype
+        if dtype in HALF or dtype in FOUR_BITS:
+            return None
+        return partial(np.multiply.reduce, axis=op.axes, dtype=dtype, **AS_ARRAY)
 
     def jvp(op, primals, tangents):
         pair, kind = [*primals, *tangents], primals[0].type
@@ -165,9 +171,10 @@ def performed_whole_nan(z: Any) -> Any:
 def _extreme_element(f: np.ufunc, unit: Callable[[Any], Any], larger: bool) -> Callable[..., Any]:
     """The ``evaluate`` rule of max and min, with -0 < +0."""
 
+    @silent
     def rule(op: Any, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         if x.size and x.dtype.kind != "c":  # the unit changes nothing, and making it takes as long as a small maximum
-            y = f.reduce(x, axis=op.axes)
+            y = f.reduce(x, axis=op.axes, **AS_ARRAY)
         else:
             y = f.reduce(x, axis=op.axes, initial=_number(unit(x.dtype), x.dtype))
             return whole_nan(y) if x.dtype.kind == "c" else y

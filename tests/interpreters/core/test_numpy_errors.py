@@ -13,7 +13,9 @@ import pytest
 import handlax as hx
 from handlax import numpy as hnp
 from handlax.effects.core.columns import EVALUATE
+from handlax.effects.operations.elementwise.arithmetic import Sign
 from handlax.effects.operations.elementwise.comparison import Max, Min, SelectN
+from handlax.effects.operations.reductions.reductions import ReduceMax, ReduceMin
 from handlax.interpreters.core.evaluate import _function
 from handlax.interpreters.core.numpy_errors import IN_ANY_CONTEXT, IN_CALLERS_CONTEXT, IN_OWN_CONTEXT, context_for
 
@@ -137,11 +139,11 @@ def every_float(dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
-@pytest.mark.parametrize("op", [Max(), Min(), SelectN()])
+@pytest.mark.parametrize("op", [Max(), Min(), SelectN(), Sign(), ReduceMax((0,)), ReduceMin((0,))])
 def test_what_is_declared_silent_reports_no_error(op, dtype, strict):
-    operands = every_float(dtype)
+    operands = every_float(dtype)[: getattr(op, "arity", 1)]
     if isinstance(op, SelectN):
-        operands.insert(0, np.arange(operands[0].size) % 3 == 0)
+        operands = [np.arange(operands[0].size) % 3 == 0, *every_float(dtype)]
     f = _function(EVALUATE.registry[type(op)], op, [hx.typeof(x) for x in operands])
     assert context_for(type(op), f) is IN_ANY_CONTEXT
     assert f(*operands).dtype == dtype
