@@ -49,9 +49,9 @@ from .placement import Placement, by_settings, committed
 LIMITS: dict[str, dict[str, float]] = {
     "arithmetic": {"f16": 4_000, "bf16": 12_000, "float": inf, "int": inf},
     "division": {"f16": 4_000, "bf16": 8_000, "float": inf, "int": 16_000},
-    "quotient": {"f16": 4_000, "bf16": 8_000, "float": 200_000, "int": 16_000},
+    "quotient": {"f16": 4_000, "bf16": 8_000, "float": 100_000, "int": 16_000},
     "selection": {"f16": 4_000, "bf16": 4_000, "float": 4_000, "complex": 4_000, "int": 4_000},
-    "comparison": {"f16": 4_000, "bf16": 12_000, "float": inf, "int": inf},
+    "comparison": {"f16": 4_000, "bf16": 12_000, "float": 2_000_000, "int": inf},
     "extreme": {"f16": 4_000, "bf16": 12_000, "float": 3_000_000, "int": inf},
     "clipping": {"f16": 4_000, "bf16": 12_000, "float": 100_000, "int": inf},
     "rounding": {"f16": 4_000, "bf16": 12_000, "float": 12_000, "int": inf},
