@@ -18,6 +18,7 @@ from ..effects.operations.random_generators import fold_keys, rekeyed, seed_keys
 from ..effects.types.array_type import array_type
 from ..effects.types.dtypes import ANY_INTEGER, KeyDType, canonical, is_extended, uint32
 from ..effects.types.extent import is_size
+from ..interpreters.core.eager_programs import eager_program
 
 __all__ = ["Key", "PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data"]
 
@@ -201,6 +202,7 @@ def clone(key: Any) -> Any:
     return keys
 
 
+@eager_program
 def split(key: Any, num: Any = 2) -> Any:
     """New keys, independent of each other and of draws from ``key``: ``split(key, n)[i] == fold_in(key, i)``.
 

@@ -12,11 +12,13 @@ from ..effects.operations.foundations.shapes import broadcast_in_dim, canonical_
 from ..effects.operations.linalg.matrices import diagonal
 from ..effects.operations.linalg.qr import qr
 from ..effects.types.dtypes import canonical, default_float
+from ..interpreters.core.eager_programs import eager_program
 from .basic_samplers import normal
 
 __all__ = ["orthogonal"]
 
 
+@eager_program
 def orthogonal(
     key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *, out_sharding: Any = None
 ) -> Any:
