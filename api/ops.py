@@ -15,6 +15,7 @@ from .effects.operations.foundations import shapes
 from .effects.operations.manipulation.creation import iota
 from .effects.operations.reductions.reductions import highest, lowest
 from .effects.types.extent import as_size, fits
+from .interpreters.core.eager_programs import eager_program
 from .numpy.arrays.argument_conversion import array_of
 from .numpy.arrays.index_updates import IndexUpdateHelper
 from .numpy.mathematics import reductions
@@ -57,6 +58,7 @@ def _reduced(
     return y if bucket_size is None else convert(fold(y, 0), x.type.dtype)
 
 
+@eager_program
 def segment_sum(
     data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
@@ -77,6 +79,7 @@ def segment_sum(
     )  # fmt: skip
 
 
+@eager_program
 def segment_prod(
     data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
@@ -92,6 +95,7 @@ def segment_prod(
     )  # fmt: skip
 
 
+@eager_program
 def segment_max(
     data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
@@ -107,6 +111,7 @@ def segment_max(
     )  # fmt: skip
 
 
+@eager_program
 def segment_min(
     data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,

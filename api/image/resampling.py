@@ -18,6 +18,7 @@ from ..effects.operations.elementwise.transcendental import sin
 from ..effects.operations.foundations.shapes import canonical_axis, canonical_shape, move_axis
 from ..effects.operations.manipulation.slicing import concatenate
 from ..effects.types.dtypes import float32, float64, to_real
+from ..interpreters.core.eager_programs import eager_program
 from ..numpy.arrays.argument_conversion import array_of, choose, inexact
 from ..numpy.arrays.creation import array
 from ..numpy.arrays.indexing_operations import take
@@ -151,6 +152,7 @@ def _shape_for(name: str, image: Any, shape: Any) -> tuple[int, ...]:
     return found
 
 
+@eager_program
 def scale_and_translate(
     image: Any, shape: Any, spatial_dims: Sequence[int], scale: Any, translation: Any, method: Any,
     antialias: bool = True, precision: Any = Precision.HIGHEST,
@@ -185,6 +187,7 @@ def scale_and_translate(
     return _resampled(x, size, axes, scales, shifts, found, antialias, precision)
 
 
+@eager_program
 def resize(
     image: Any, shape: Any, method: Any, antialias: bool = True, precision: Any = Precision.HIGHEST
 ) -> Any:

@@ -15,6 +15,7 @@ from ..effects.operations.foundations import shapes
 from ..effects.operations.manipulation.creation import broadcasted_iota, iota
 from ..effects.operations.manipulation.operand_promotion import together
 from ..effects.types import dtypes
+from ..interpreters.core.eager_programs import eager_program
 from ..numpy.arrays.argument_conversion import array_of, choose, like
 from ..numpy.mathematics.einstein_summation import einsum
 from .normalization import logsumexp, softmax
@@ -27,6 +28,7 @@ _PRECISION = {
 }
 
 
+@eager_program
 def dot_product_attention(
     query: Any, key: Any, value: Any, bias: Any = None, mask: Any = None, *, scale: float | None = None,
     is_causal: bool = False, query_seq_lengths: Any = None, key_value_seq_lengths: Any = None,

@@ -8,11 +8,13 @@ from ..effects.base.errors import ShapeMismatch
 from ..effects.core.arrays import as_arrays
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.types.dtypes import canonical, float32
+from ..interpreters.core.eager_programs import eager_program
 from ..lax import scaled_dot
 
 __all__ = ["scaled_matmul"]
 
 
+@eager_program
 def scaled_matmul(
     lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = float32
 ) -> Any:

@@ -21,6 +21,7 @@ from ..effects.operations.foundations.shapes import broadcast, canonical_shape, 
 from ..effects.operations.reductions.cumulative import cumsum
 from ..effects.types.array_type import array_type
 from ..effects.types.dtypes import canonical, float32, int32, itemsize_bits, promote_types, to_inexact
+from ..interpreters.core.eager_programs import eager_program
 from ..numpy.arrays.indexing_operations import take
 from .basic_samplers import fitted, floating, parameters, unit
 from .keys import pair, single, split
@@ -113,6 +114,7 @@ def _binomial(key: Any, count: Any, p: Any) -> Any:
     return select(usual, drawn, select(bitwise_and(meant, infinite), number(math.inf), number(math.nan)))
 
 
+@eager_program
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers of successes in ``n`` trials of probability ``p`` each, as floats; NaN for other ``n < 0`` or ``p``.
 
@@ -134,6 +136,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     return convert(_binomial(one, n, p), found)
 
 
+@eager_program
 def multinomial(
     key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1
 ) -> Any:

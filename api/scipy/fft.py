@@ -27,6 +27,7 @@ from ..effects.operations.manipulation.creation import iota
 from ..effects.operations.manipulation.rearranging import stack
 from ..effects.operations.manipulation.slicing import concatenate, pad, rev, slice_in_dim
 from ..effects.types import dtypes
+from ..interpreters.core.eager_programs import eager_program
 from ..numpy.arrays.argument_conversion import array_of
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
@@ -34,6 +35,7 @@ __all__ = ["dct", "dctn", "idct", "idctn"]
 _NORMS = (None, "backward", "ortho", "forward")
 
 
+@eager_program
 def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """The discrete cosine transform along an axis.
 
@@ -52,6 +54,7 @@ def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str |
     return _along("dct", _forward, x, type, None if n is None else (n,), (axis,), norm)
 
 
+@eager_program
 def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """The inverse of ``dct``: ``idct(dct(x)) == x``, each with the same norm.
 
@@ -61,6 +64,7 @@ def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str 
     return _along("idct", _inverse, x, type, None if n is None else (n,), (axis,), norm)
 
 
+@eager_program
 def dctn(
     x: Any, type: int = 2, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Any:
@@ -73,6 +77,7 @@ def dctn(
     return _along("dctn", _forward, x, type, s, axes, norm)
 
 
+@eager_program
 def idctn(
     x: Any, type: int = 2, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Any:

@@ -169,7 +169,7 @@ def _recorded(function: Any, args: Any, kwargs: Any, arrays: list[Any], made: An
         return None
     finally:
         NO_WARNINGS.reset(token)
-    if not all([isinstance(y, Array) for y in leaves]) or any([op.bodied or op.effectful for op in program.ops]):
+    if not all([isinstance(y, Array) for y in leaves]) or program.effects:
         return None
     if sum([x.type.nbytes for x in program.consts]) > 2 * _LARGEST:
         return None

@@ -6,11 +6,13 @@ from typing import Any
 
 from ... import numpy as hnp
 from ...effects.base.errors import ShapeMismatch
+from ...interpreters.core.eager_programs import eager_program
 from ...numpy.arrays.argument_conversion import inexact
 
 __all__ = ["vq"]
 
 
+@eager_program
 def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     """For each observation the number of the nearest vector of the code book, and its distance.
 

@@ -15,6 +15,7 @@ from ...effects.operations.linalg.schur import schur
 from ...effects.operations.linalg.triangular import triangular_solve
 from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.types import dtypes
+from ...interpreters.core.eager_programs import eager_program
 from ...interpreters.custom.custom_jvp import custom_jvp
 from ...numpy.arrays.argument_conversion import inexact
 from ...numpy.linalg import decompositions, solutions
@@ -22,6 +23,7 @@ from ...numpy.linalg import decompositions, solutions
 __all__ = ["cho_solve", "det", "inv", "lu_solve", "solve", "solve_sylvester", "solve_triangular"]
 
 
+@eager_program
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The inverses of square matrices, ``a @ inv(a) == eye(n)``: ``numpy.linalg.inv``. Source: SciPy, ``linalg.inv``.
 
@@ -33,6 +35,7 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     return solutions.inv(a)
 
 
+@eager_program
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The determinants of square matrices, ``det(a @ b) == det(a) * det(b)``: ``numpy.linalg.det``. Source: SciPy.
 
@@ -60,6 +63,7 @@ def _sides(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
     return x, y.astype(x.dtype), vector
 
 
+@eager_program
 def solve(
     a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False, debug: bool = False,
     check_finite: bool = True, assume_a: str = "gen",
@@ -98,6 +102,7 @@ def _by_factor_jvp(primals: Any, tangents: Any) -> Any:
     return z, _by_factor(l, x, dy - product(dx, z))
 
 
+@eager_program
 def solve_triangular(
     a: Any, b: Any, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False, overwrite_b: bool = False,
     debug: Any = None, check_finite: bool = True,
@@ -128,6 +133,7 @@ def _factor(name: str, pair: Any, what: str) -> tuple[Any, Any]:
     return pair[0], pair[1]
 
 
+@eager_program
 def cho_solve(
     c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
@@ -146,6 +152,7 @@ def cho_solve(
     return y[..., 0] if vector else y
 
 
+@eager_program
 def lu_solve(
     lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
@@ -168,6 +175,7 @@ def lu_solve(
     return found[..., 0] if vector else found
 
 
+@eager_program
 def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
     """The solution of Sylvester's equation: ``A @ X + X @ B == C``.
 

@@ -7,6 +7,7 @@ from typing import Any
 from ... import nn
 from ... import numpy as hnp
 from ...effects.operations.elementwise.transcendental import logistic
+from ...interpreters.core.eager_programs import eager_program
 from ...nn import logsumexp
 from ...numpy.arrays.argument_conversion import inexact
 from .formulas import analytic
@@ -163,6 +164,7 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
     return _power(hnp.log1p(x), lmbda)
 
 
+@eager_program
 def softmax(x: Any, /, *, axis: Any = None) -> Any:
     """``e**x / sum(e**x)`` along the axes; None is all of them.
 
@@ -172,6 +174,7 @@ def softmax(x: Any, /, *, axis: Any = None) -> Any:
     return nn.softmax(hnp.asarray(x), axis)
 
 
+@eager_program
 def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
     """``log(softmax(x))``, without overflow.
 

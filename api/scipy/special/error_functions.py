@@ -14,6 +14,7 @@ from ...effects.operations.elementwise import transcendental
 from ...effects.operations.foundations.half_precision import scipy_special
 from ...effects.operations.special.chebyshev_series import chebyshev
 from ...effects.types.dtypes import is_complex, to_complex
+from ...interpreters.core.eager_programs import eager_program
 from ...numpy.arrays.argument_conversion import inexact
 from .formulas import analytic, floats
 
@@ -78,6 +79,7 @@ def _erfcx(x: Any) -> Any:
     return hnp.where(x < 0, 2 * exp_of_square(hnp.minimum(size, 30), 1.0) - y, y)
 
 
+@eager_program
 def erfcx(x: Any) -> Any:
     """``exp(x**2) * erfc(x)`` of real and complex numbers.
 
@@ -164,6 +166,7 @@ def _log_ndtr(x: Any) -> Any:
     return hnp.where(low, tail, hnp.log1p(transcendental.erfc(above * ROOT_HALF) / -2))
 
 
+@eager_program
 def log_ndtr(x: Any, series_order: int = 3) -> Any:
     """``log(ndtr(x))``, without underflow.
 
@@ -263,6 +266,7 @@ def _wofz(z: Any) -> Any:
     return hnp.where(z.imag < 0, 2 * hnp.exp(-z * z) - w, w)
 
 
+@eager_program
 def wofz(z: Any) -> Any:
     """Faddeeva's function ``exp(-z**2) * erfc(-1j * z)`` of complex numbers.
 

@@ -13,6 +13,7 @@ from ...effects.operations.foundations.half_precision import scipy_special
 from ...effects.operations.special import special_functions as operations
 from ...effects.operations.special.incomplete_gamma import BERNOULLI, SHIFT
 from ...effects.types.dtypes import default_float, is_complex
+from ...interpreters.core.eager_programs import eager_program
 from ...numpy.arrays.argument_conversion import inexact
 from .formulas import analytic, floats, free_promotion, in_32_bits
 
@@ -152,6 +153,7 @@ def gamma(x: Any) -> Any:
     return hnp.where(pole, complex(math.nan, math.nan), hnp.exp(_loggamma(x)))
 
 
+@eager_program
 @free_promotion
 def gammasgn(x: Any) -> Any:
     """The sign of ``gamma(x)``: that of the zero at 0, and NaN at negative integers and -inf.
@@ -187,6 +189,7 @@ def _loggamma(z: Any) -> Any:
     return hnp.where(lower, y.conj(), y)
 
 
+@eager_program
 def loggamma(x: Any) -> Any:
     """The logarithm of the gamma function that is real above 0 and continuous but for a cut along the negative axis.
 
@@ -240,6 +243,7 @@ def betaln(a: Any, b: Any) -> Any:
     return hnp.where((low > 0) & (high == hnp.inf), -hnp.inf, y)
 
 
+@eager_program
 @free_promotion
 def beta(a: Any, b: Any) -> Any:
     """``gamma(a) * gamma(b) / gamma(a + b)``.
@@ -251,6 +255,7 @@ def beta(a: Any, b: Any) -> Any:
     return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * hnp.exp(betaln(a, b))
 
 
+@eager_program
 @free_promotion
 def multigammaln(a: Any, d: Any) -> Any:
     """The logarithm of the gamma function of matrices of size ``d``, a number.
@@ -271,6 +276,7 @@ def multigammaln(a: Any, d: Any) -> Any:
     return total
 
 
+@eager_program
 @free_promotion
 def factorial(n: Any, exact: bool = False) -> Any:
     """``gamma(n + 1)``, and 0 for negative ``n``.
@@ -294,6 +300,7 @@ def _largest_gamma(x: Any) -> float:
     return 170.0 if x.dtype.itemsize == 8 else 34.0
 
 
+@eager_program
 @free_promotion
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     """The number of ways to choose ``k`` of ``N``; 0 where ``k > N`` or one is negative. Integers become floats.
@@ -338,6 +345,7 @@ def _poch(z: Any, m: Any) -> Any:
     return hnp.where(m == 0, 1, y).astype(z.dtype)
 
 
+@eager_program
 def poch(z: Any, m: Any) -> Any:
     """Pochhammer's symbol ``gamma(z + m) / gamma(z)``, a rising power: also where both are infinite.
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from ... import numpy as hnp
 from ...effects.core.arrays import as_array
 from ...effects.operations.elementwise.conversion import convert
+from ...interpreters.core.eager_programs import eager_program
 from ...numpy.arrays.argument_conversion import inexact_together
 from ..special import formulas
 
@@ -148,6 +149,7 @@ def _function(
     parameters += [inspect.Parameter(word, either, default=defaults[word]) for word in rest]
     signature = inspect.Signature(parameters)
 
+    @eager_program
     def function(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ... import numpy as hnp
+from ...interpreters.core.eager_programs import eager_program
 from ...numpy.arrays.argument_conversion import inexact_together
 from .. import special
 from ..special import formulas
 
 
+@eager_program
 @formulas.free_promotion
 def logpmf(x: Any, n: Any, p: Any) -> Any:
     """The logarithm of the probability of the numbers along the last axis; -inf if they do not sum to ``n``.
