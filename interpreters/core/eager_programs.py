@@ -13,7 +13,7 @@ some more. Hence the rule: a public function of arrays is decorated, unless
 
 - it performs one operation on its arguments as they are: it is made by ``unary`` or ``binary``, or as short as these;
 - it hands its arguments to one function that is decorated;
-- its results, or their shapes, depend on values (``nonzero``, ``unique``), or an argument is a function or a key.
+- its results, or their shapes, depend on values (``nonzero``, ``unique``), or an argument is a function.
 """
 
 from __future__ import annotations

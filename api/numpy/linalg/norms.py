@@ -14,6 +14,7 @@ from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import axes_listed, canonical_axis
 from ...effects.types import dtypes
+from ...interpreters.core.eager_programs import eager_program
 from ..arrays.argument_conversion import array_of, axes_of, inexact, kept_shape, like
 from ..arrays.index_arrays import where
 from ..arrays.shape_manipulation import moveaxis
@@ -135,6 +136,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 
 
+@eager_program
 def cond(x: Any, p: Any = None) -> Any:
     """How much a matrix enlarges relative errors: ``norm(x, p) * norm(inv(x), p)``.
 
@@ -159,6 +161,7 @@ def cond(x: Any, p: Any = None) -> Any:
     return where(bitwise_and(ne(ratio, ratio), bitwise_not(spoilt)), like(ratio, float("inf")), ratio)
 
 
+@eager_program
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
     """How many singular values of matrices are more than rounding errors.
 

@@ -21,6 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@eager_program
 def matrix_power(a: Any, n: int) -> Any:
     """The product of ``n`` square matrices, by squaring: ``matrix_power(a, 3) == a @ a @ a``.
 
@@ -49,6 +50,7 @@ def matrix_power(a: Any, n: int) -> Any:
         x = matrix_products.matmul(x, x)
 
 
+@eager_program
 def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     """The product of several matrices in a cheap order; the first and last may be vectors.
 

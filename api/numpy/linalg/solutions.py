@@ -179,6 +179,7 @@ class LstsqResult(NamedTuple):
     s: Any
 
 
+@eager_program
 def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> LstsqResult:
     """The vector of least length for which ``norm(b - a @ x)`` is least: ``x, residuals, rank, s``.
 
@@ -265,6 +266,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     return shapes.reshape(inv(shapes.reshape(x, (rows, columns))), (*last, *first))
 
 
+@eager_program
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     """The tensor that a map of tensors takes to another: ``tensordot(a, x, x.ndim) == b``.
 

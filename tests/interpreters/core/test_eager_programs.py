@@ -73,6 +73,33 @@ def test_operators_share_the_programs_of_their_functions(symbol):
     assert len(entries()) == 1
 
 
+K, S = hx.random.key(0), hnp.array([[2.0, 0.5], [0.5, 1.0]])
+OTHERS = {
+    "gamma": lambda: hx.random.gamma(K, X),
+    "normal": lambda: hx.random.normal(K, (3,)),
+    "randint": lambda: hx.random.randint(hx.random.PRNGKey(0), (3,), 0, 9),
+    "large draws": lambda: hx.random.gumbel(K, (100_000,)),
+    "poisson": lambda: hx.random.poisson(K, X),
+    "log_softmax": lambda: hx.nn.log_softmax(X),
+    "expm": lambda: hx.scipy.linalg.expm(S),
+    "sqrtm": lambda: hx.scipy.linalg.sqrtm(S),
+    "rankdata": lambda: hx.scipy.stats.rankdata(X),
+    "logpdf": lambda: hx.scipy.stats.truncnorm.logpdf(X, 0.0, b=5.0),
+    "poch": lambda: hx.scipy.special.poch(X, 2.5),
+    "map_coordinates": lambda: hx.scipy.ndimage.map_coordinates(S, [X, Y], 1),
+    "resize": lambda: hx.image.resize(S, (3, 3), "linear"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_functions_of_every_module_and_with_loops(name):
+    first, *others = (hx.tree_util.tree_leaves(OTHERS[name]()) for _ in range(6))
+    assert any([found is not None for found in entries()])
+    for made in others:
+        assert list(map(hx.typeof, made)) == list(map(hx.typeof, first))
+        assert [np.asarray(y).tobytes() for y in made] == [np.asarray(y).tobytes() for y in first]
+
+
 def test_the_second_call_of_a_kind_records():
     for count in (0, 1, 1):
         assert size(X, Y).tolist() == [10.0, 4.0, 17.0]
