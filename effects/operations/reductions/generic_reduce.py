@@ -126,6 +126,10 @@ class HigherOrderFold(HigherOrder):
     shared = 0
     fold: ClassVar[Callable[..., Sequence[Any]]]
 
+    def forwards(self, result: int) -> int | None:
+        """None: what the body returns for two elements is of no operand's shape."""
+        return None
+
     def folded_types(op: Any, types: Sequence[ArrayType], shape: Callable[[ArrayType], Any]) -> tuple[ArrayType, ...]:
         """The types of the results, of ``shape`` of an operand's type. Raises: operands do not go together."""
         starts, xs = types[: op.carry], types[op.carry :]

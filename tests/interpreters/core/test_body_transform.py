@@ -163,3 +163,31 @@ def test_a_function_that_is_called_twice_at_each_level_is_transformed_once(wrap,
         return len(calls)
 
     assert clause_calls(6) == clause_calls(2) > 0
+
+
+def test_integers_that_bodies_pass_on_are_the_operands():
+    count, x = hnp.int32(7), hnp.linspace(0.0, 1.0, 4)
+    louder = hx.handle(hx.handler({hx.operations.Sin: lambda op, x: 2 * hx.perform(op, x)}))
+    for f in (
+        hx.jit(lambda n, x: (n, hnp.sin(x))),
+        lambda n, x: lax.fori_loop(0, 2, lambda i, c: (c[0], hnp.sin(c[1])), (n, x)),
+        lambda n, x: lax.cond(x[0] < 1, lambda n, x: (n, hnp.sin(x)), lambda n, x: (n, -x), n, x),
+    ):
+        n, y = louder(f)(count, x)
+        assert n is count and (y != f(count, x)[1])[1:].all()
+
+
+@pytest.mark.parametrize("fold", [
+    lambda xs, starts, f: lax.reduce(xs, starts, f, (0,)),
+    lambda xs, starts, f: lax.reduce_window(xs, starts, f, (2, 1)),
+], ids=["reduce", "reduce_window"])  # fmt: skip
+def test_a_fold_that_keeps_its_start_has_the_shape_of_its_elements(fold):
+    xs = hnp.arange(6, dtype="int32").reshape(3, 2), hnp.linspace(0.0, 1.0, 6).reshape(3, 2)
+
+    def kept(*xs):
+        return fold(xs, (np.int32(7), np.float32(0.0)), lambda a, b: (a[0], a[1] + hnp.sin(b[1])))
+
+    louder = hx.handle(hx.handler({hx.operations.Sin: lambda op, x: 2 * hx.perform(op, x)}))
+    for y, expected in zip(louder(kept)(*xs), kept(*xs)):
+        assert y.shape == expected.shape
+    assert (louder(kept)(*xs)[0] == 7).all()
