@@ -7,6 +7,7 @@ from typing import Any
 from ..effects.base.errors import BadArgument
 from ..effects.base.stack import perform
 from ..effects.core.arrays import is_number
+from ..effects.core.operation import shared
 from ..effects.operations.elementwise.arithmetic import abs as _abs
 from ..effects.operations.elementwise.arithmetic import add, mul, rsqrt, sign, square, stop_gradient, sub
 from ..effects.operations.elementwise.comparison import eq, lt, ne, select_n
@@ -19,12 +20,13 @@ from ..effects.operations.foundations import shapes
 from ..effects.operations.foundations.shapes import canonical_axis
 from ..effects.operations.manipulation.creation import iota
 from ..effects.operations.manipulation.operand_promotion import promote
+from ..effects.operations.reductions.reductions import ReduceMax
 from ..effects.operations.reductions.softmax import Softmax
 from ..effects.types import dtypes
 from ..effects.types.dtypes import canonical, default_float
 from ..effects.types.extent import as_size
 from ..interpreters.core.eager_programs import eager_program
-from ..numpy.arrays.argument_conversion import axes_of, choose, inexact, inexact_together, like
+from ..numpy.arrays.argument_conversion import axes_of, choose, inexact, inexact_together, kept_shape, like
 from ..numpy.arrays.creation import asarray
 from ..numpy.mathematics import reductions
 from ..numpy.mathematics.logic import isfinite
@@ -34,9 +36,10 @@ __all__ = ["log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "stan
 
 
 def _largest(x: Any, axes: tuple[int, ...]) -> Any:
-    """The maximum along the axes, with ``keepdims``, behind ``stop_gradient``."""
+    """The maximum along the axes, with ``keepdims``, behind ``stop_gradient``; it may pass over NaN, as x does not."""
     x = real(x) if dtypes.is_complex(x.type.dtype) else x
-    return stop_gradient(reductions.max(x, axes, keepdims=True, initial=-float("inf") if 0 in x.type.shape else None))
+    top = perform(shared(ReduceMax, axes, False), x) if axes else x
+    return stop_gradient(shapes.reshape(top, kept_shape(x.type.shape, axes)))
 
 
 def _below(x: Any, top: Any) -> Any:
@@ -72,11 +75,11 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
         x = choose(where, x, like(x, -float("inf")))
     top = _largest(x, axes)
     if where is not None:
-        top = select_n(isfinite(top), like(top, 0), top)
+        top = select_n(eq(top, like(top, -float("inf"))), top, like(top, 0))
     away = _below(x, top)
     total = log(reductions.sum(exp(away), axes, keepdims=True))
     if where is not None:
-        total = select_n(isfinite(total), like(total, 0), total)
+        total = select_n(eq(total, like(total, -float("inf"))), total, like(total, 0))
     return _below(away, total)
 
 

@@ -25,6 +25,7 @@ from ...effects.types.dtypes import ExtendedDType, float4_e2m1fn, float32, is_in
 from ...interpreters.core.record import record
 from ..xla.host_callbacks import HostCall
 from ..xla.stablehlo_types import ELEMENT, dense, storage, tensor
+from .extremes import BOUNDS, extreme, with_nan
 from .foreign_calls import foreign_call_text
 from .host_calls import host_call
 from .manual_computation import device_number
@@ -98,6 +99,8 @@ class Emitter:
             takes = ", ".join([tensor(v.type) for v in same_shape])
             return self.new(f"{name} {operands} : {takes} -> {tensor(out)}", out)
         if values[0].type.dtype == out.dtype:
+            if name in BOUNDS:
+                return extreme(self, name, same_shape[0], same_shape[1], out)
             return self.new(f"stablehlo.{name} {operands} : {tensor(out)}", out)
         takes = ", ".join([tensor(v.type) for v in same_shape])
         return self.new(f"stablehlo.{name} {operands} : ({takes}) -> {tensor(out)}", out)
@@ -236,6 +239,8 @@ class Emitter:
 
     def binary(self, name: str, x: SsaValue, y: SsaValue) -> SsaValue:
         """An elementwise operation of two equal types whose result has that type too."""
+        if name in BOUNDS:
+            return extreme(self, name, x, y, x.type)
         return self.new(f"stablehlo.{name} {x.name}, {y.name} : {tensor(x.type)}", x.type)
 
     def unary(self, name: str, x: SsaValue) -> SsaValue:
@@ -257,17 +262,15 @@ class Emitter:
             text += f", algorithm = <{', '.join([f'{k} = {v}' for k, v in zip(algorithm._fields, fields)])}>"
         return self.new(f"{text} : ({tensor(x.type)}, {tensor(y.type)}) -> {tensor(out)}", out)
 
-    def reduce(self, name: str, x: SsaValue, unit: Any, axes: Sequence[int]) -> SsaValue:
-        """A reduction by a named operation with unit ``unit``."""
+    def reduce(self, name: str, x: SsaValue, unit: Any, axes: Sequence[int], keeps_nan: bool = True) -> SsaValue:
+        """A reduction by a named operation with unit ``unit``; one without ``keeps_nan`` may pass over NaN."""
         element = x.type.update(shape=())
         out = x.type.update(shape=tuple([n for i, n in enumerate(x.type.shape) if i not in axes]))
         start = self.constant(unit, element)
         types = f"({tensor(x.type)}, {tensor(element)}) -> {tensor(out)}"
-        return self.new(
-            f"stablehlo.reduce({x.name} init: {start.name}) applies stablehlo.{name} across dimensions = {list(axes)}"
-            f" : {types}",
-            out,
-        )
+        text = f"stablehlo.reduce({x.name} init: {start.name}) applies stablehlo.{name} across dimensions = "
+        y = self.new(f"{text}{list(axes)} : {types}", out)
+        return with_nan(self, y, x, axes) if keeps_nan and name in BOUNDS else y
 
     def fold(
         self,

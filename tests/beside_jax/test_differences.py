@@ -10,6 +10,7 @@ import handlax
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "explanation" / "numbers.md"
 NAN, INF = np.nan, np.inf
+MANY = np.where(np.arange(10_000) == 1, NAN, np.arange(10_000) % 7).astype(np.float32)
 
 
 def f32(*values):
@@ -75,6 +76,14 @@ ROWS = {
     "`max`, `min`, norms of order inf at NaN": [
         (lambda m: slope(m, m.numpy.max, f32(NAN, 1)), 0.0, NAN),
         (lambda m: slope(m, lambda x: m.numpy.linalg.norm(x, np.inf), f32(NAN, 1)), 0.0, NAN),
+    ],
+    "`max`, `min`, windows of many floats with NaN, compiled on a CPU": [
+        (lambda m: m.jit(m.numpy.max)(MANY), NAN, 6.0),
+        (lambda m: m.jit(m.numpy.min)(MANY), NAN, 0.0),
+        (lambda m: m.jit(lambda x: m.lax.reduce_window(x, -INF, m.lax.max, (2,), (2,), "VALID"))(MANY)[0], NAN, 0.0),
+    ],
+    "Sums of `maximum`, `minimum` of many floats with NaN, compiled on a CPU": [
+        (lambda m: m.jit(lambda x: m.numpy.maximum(x, 0.0).sum())(MANY), NAN, 29993.0)
     ],
     "`quantile`, `median` at NaN": [(lambda m: slope(m, m.numpy.median, f32(NAN, 1, 2)), 1.0, 0.0)],
     "`quantile` and `trapezoid` next to infinities": [

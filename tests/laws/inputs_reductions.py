@@ -90,7 +90,10 @@ REDUCTIONS = [
         for op, domain in ((ReduceSum, PLAIN), (r.ReduceProd, PLAIN), (r.ReduceMax, MANY), (r.ReduceMin, MANY))
         for axes, shapes in (((0,), WHOLE), ((0, 1), WHOLE), ((), (((),), ((3,),))), ((1,), (((0, 4),),)))
     ],
-    *[Case(op((1,)), (REAL,), (((3, 4),),), REALS) for op in (r.ReduceMax, r.ReduceMin)],
+    *[
+        Case(op((1,), keeps_nan), (REAL,), (((3, 4),),), REALS)
+        for op, keeps_nan in product((r.ReduceMax, r.ReduceMin), (True, False))
+    ],
     *[Case(Softmax(axes), (PLAIN,), WHOLE) for axes in ((0,), (0, 1))],
     Case(Softmax((1,)), (PLAIN,), (((0, 4),), ((2, 0),))),
     *[

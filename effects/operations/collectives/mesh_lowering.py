@@ -143,9 +143,10 @@ def opaque(emit: Any, x: Any) -> Any:
 
 
 def combiner(emit: Any, name: str, x: Any) -> str:
-    """The region that combines two elements."""
+    """The region that combines two elements, by StableHLO's operation: between devices XLA knows no other words."""
     element = x.type.update(shape=())
-    return emit.region([element, element], lambda a, b: [emit.binary(name, a, b)])
+    combine = lambda a, b: [emit.inline(name, f"{a.name}, {b.name}", type=element)]
+    return emit.region([element, element], combine)
 
 
 @between_lanes

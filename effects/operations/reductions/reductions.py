@@ -187,11 +187,16 @@ def _extreme_element(f: np.ufunc, unit: Callable[[Any], Any], larger: bool) -> C
 
 
 class ExtremeReduction(Reduction):
-    """Folds by max or min, ``choose``; complex numbers are ordered by their real, then by their imaginary parts."""
+    """Folds by max or min, ``choose``; complex numbers are ordered by their real, then by their imaginary parts.
+
+    Without ``keeps_nan`` it is left open whether the result is NaN where an element is, and compiled programs are
+    faster: it is for what will be NaN anyway, as the sum of all e^(x - y).
+    """
 
     __slots__ = ()
     dtypes = ANY | FOUR_BITS
     workload = "reduction"
+    keeps_nan: bool
     stablehlo: ClassVar[str]
     choose: ClassVar[Any]
     unit: ClassVar[Any]
@@ -210,7 +215,7 @@ class ExtremeReduction(Reduction):
     def lower(op, emit, x):
         unit = op.unit(x.type.dtype)
         if not is_complex(x.type.dtype):
-            return emit.reduce(op.stablehlo, x, unit, op.axes)
+            return emit.reduce(op.stablehlo, x, unit, op.axes, op.keeps_nan)
         choose = lambda a, b: emit.decompose(lambda a, b: [op.choose(a, b)], a, b)
         y = emit.fold([x], [emit.constant(unit, x.type.update(shape=()))], op.axes, choose)[0]
         return emit.decompose(performed_whole_nan, y)
@@ -220,6 +225,7 @@ class ExtremeReduction(Reduction):
 @operation
 class ReduceMax(ExtremeReduction):
     axes: tuple[int, ...]
+    keeps_nan: bool = True
     stablehlo, choose, unit = "maximum", staticmethod(comparison.max), staticmethod(lowest)
 
     evaluate = _extreme_element(np.maximum, lowest, True)
@@ -229,6 +235,7 @@ class ReduceMax(ExtremeReduction):
 @operation
 class ReduceMin(ExtremeReduction):
     axes: tuple[int, ...]
+    keeps_nan: bool = True
     stablehlo, choose, unit = "minimum", staticmethod(comparison.min), staticmethod(highest)
 
     evaluate = _extreme_element(np.minimum, highest, False)

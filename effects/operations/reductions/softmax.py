@@ -58,7 +58,7 @@ def _of_array(op: Any, x: Any) -> Any:
 
 def _performed(op: Any, x: Any) -> Any:
     shape, kind = x.type.shape, x.type.dtype
-    top = perform(ReduceMax(op.axes), real(x) if is_complex(kind) else x)
+    top = perform(ReduceMax(op.axes, keeps_nan=False), real(x) if is_complex(kind) else x)
     powers = exp(sub(x, _along(op, convert(top, kind), shape)))
     return div(powers, _along(op, reduce_sum(powers, op.axes), shape))
 
