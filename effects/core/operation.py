@@ -30,6 +30,13 @@ O = TypeVar("O", bound="Operation")
 K = TypeVar("K", bound=type)
 
 
+WORKLOADS = frozenset(
+    ("arithmetic", "clipping", "circular", "comparison", "contraction", "convolution", "division", "exponential",
+     "extreme", "fourier", "hyperbolic", "inverse", "logarithm", "logistic", "quotient", "random", "rational",
+     "reduction", "root", "rounding", "selection", "special", "stack of matrices", "sum", "window")
+)  # fmt: skip
+
+
 class Operation(ImmutableObject):
     """The base of all operations. Users make operations by ``@operation`` and ``@effect``, not by subclassing.
 
@@ -51,7 +58,7 @@ class Operation(ImmutableObject):
     deferred: ClassVar[bool] = False  # it has a ``rule`` that is recorded on demand, which handlers transform
     joint_transpose: ClassVar[bool] = False  # its transpose returns the cotangents of all operands
     componentwise: ClassVar[bool] = False  # result i depends on operand i alone
-    workload: ClassVar[str | None] = None  # row of the limits between NumPy and XLA; None: it moves data
+    workload: ClassVar[str | None] = None  # of WORKLOADS, a row of the limits between NumPy and XLA; None: it moves data
     absorbed: ClassVar[bool] = False  # compiled, it costs nothing beside the operations that read its result
     cheap_to_recompute: ClassVar[bool] = False  # recomputed in reverse mode rather than stored as a residual
     checkpoint_label: ClassVar[str | None] = None  # its result's name in checkpoint policies
@@ -263,7 +270,12 @@ def register_operation_name(kind: type[Operation]) -> None:
     """Enter a new operation in ``OPERATIONS``, by its qualified name, and by its name if no other operation has that.
 
     A block that is executed again (a notebook's cell, a reloaded module) replaces its former operation.
+    Raises: RegistrationError: its workload is none of those that are measured.
     """
+    if kind.workload is not None and kind.workload not in WORKLOADS:
+        raise RegistrationError(
+            f"{kind.name}: there is no workload {kind.workload!r}.", hint=f"there are {', '.join(sorted(WORKLOADS))}."
+        )
     qualified = qualified_name(kind)
     known = OPERATIONS.get(kind.name)
     if known is None or qualified_name(known) == qualified:

@@ -15,7 +15,7 @@ import pytest
 from helpers.package_source import PACKAGE, module_level, module_name, name
 
 from handlax.effects.core.columns import FLOPS
-from handlax.effects.core.operation import Operation
+from handlax.effects.core.operation import WORKLOADS, Operation
 from handlax.effects.programs.operation_names import every_operation
 from handlax.lowering.compile.eager_compilation import LIMITS
 
@@ -202,7 +202,7 @@ def test_interpreters_and_lowering_have_no_clause_for_one_first_order_operation(
 
 
 def test_every_workload_has_measured_limits_and_every_limit_a_workload():
-    assert {kind.workload for kind in OURS} - {None} == set(LIMITS)
+    assert {kind.workload for kind in OURS} - {None} == set(LIMITS) == WORKLOADS
 
 
 def test_every_declaration_of_operations_is_made_by_one():

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from inspect import signature
+from types import FunctionType
 from typing import Any, ClassVar
 
-from ...base.errors import BadCall, DTypeMismatch, ShapeMismatch
+from ...base.errors import BadCall, DTypeMismatch, RegistrationError, ShapeMismatch
 from ...base.stack import current, perform
 from ...core import columns
 from ...core.arrays import Array, as_array, as_arrays
@@ -107,7 +109,7 @@ class Elementwise(Operation):
         if column == "evaluate":
             rule = cell if _takes_op(cell) else lambda op, *operands: cell(*operands)
             return in_bytes(rule) if cls.computed_in_bytes else rule
-        return derivative(cls.arity, cell) if column == "jvp" and not _takes_op(cell) else cell
+        return derivative(cls, cell) if column == "jvp" and not _takes_op(cell) else cell
 
 
 def _takes_op(cell: Any) -> bool:
@@ -170,10 +172,33 @@ def elementwise(
     return kind
 
 
-def derivative(arity: int, cells: Any) -> Callable[..., Any]:
-    """The jvp rule: the sum of one tangent term per operand; ``cells`` are those of ``elementwise``."""
-    terms = cells if isinstance(cells, tuple) else (cells,)
-    wants_out = tuple(term is not None and term.__code__.co_argcount == arity + 2 for term in terms)
+def _takes_result(kind: type[Elementwise], term: Callable[..., Any]) -> bool:
+    """Whether a term of the derivative takes the result too, by its parameters without defaults.
+
+    Raises: RegistrationError: it takes neither operands and tangent nor these and the result.
+    """
+    if type(term) is FunctionType:
+        needed = term.__code__.co_argcount - len(term.__defaults__ or ())
+    else:
+        needed = sum([p.default is p.empty and p.kind < p.VAR_POSITIONAL for p in signature(term).parameters.values()])
+    more = needed - kind.arity
+    if more not in (1, 2):
+        raise RegistrationError(
+            f"{kind.name}: a term of the derivative takes {kind.arity} operands, a tangent and at will the result, "
+            f"got {needed} parameters without defaults."
+        )
+    return more == 2
+
+
+def derivative(kind: type[Elementwise], cells: Any) -> Callable[..., Any]:
+    """The jvp rule: the sum of one tangent term per operand; ``cells`` are those of ``elementwise``.
+
+    Raises: RegistrationError: there are not as many terms as operands, or one takes something else.
+    """
+    terms, arity = cells if isinstance(cells, tuple) else (cells,), kind.arity
+    if len(terms) != arity:
+        raise RegistrationError(f"{kind.name}: a term of the derivative is needed for each operand, got {len(terms)}.")
+    wants_out = tuple([term is not None and _takes_result(kind, term) for term in terms])
 
     if arity == 1 and terms[0] is not None:
         term = terms[0]

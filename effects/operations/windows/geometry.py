@@ -9,8 +9,6 @@ from ...base.errors import BadArgument, ShapeMismatch
 from ...types.extent import as_size, floor_divided, positive
 from ..manipulation.slicing import insert, spread
 
-Pairs = Sequence[tuple[int, int]]
-
 
 def windows_along(size: Any, window: Any, stride: int) -> Any:
     """How many windows there are along an axis of this size, all sizes dilated and padded."""

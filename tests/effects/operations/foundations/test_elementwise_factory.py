@@ -1,11 +1,14 @@
 """Public functions of elementwise operations: dimensions of size 1 are repeated where the ranks are equal."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import handlax as hx
 from handlax import lax
-from handlax.errors import ShapeMismatch
+from handlax.effects.operations.foundations.elementwise_factory import elementwise, surface
+from handlax.errors import RegistrationError, ShapeMismatch
 
 A, B = np.array([[0.5], [1.5]]), np.array([[0.25, 0.75, 1.0]])
 BINARY = (
@@ -54,3 +57,38 @@ def test_a_product_in_another_dtype_is_that_of_converted_factors():
     wide = lax.mul(x, x, out_dtype="int32")
     assert wide.dtype == "int32" and wide.tolist() == [10000, 9]
     assert lax.mul(np.float32(1.7), np.float32(2.7), out_dtype="int32") == 2
+
+
+def scaled(factor, x, dx):
+    return lax.mul(dx, lax.full_like(x, factor))
+
+
+@pytest.mark.parametrize("jvp", [
+    lambda x, dx: scaled(3, x, dx), lambda x, dx, y: lax.div(lax.mul(dx, y), x), lambda x, dx, n=3.0: scaled(n, x, dx),
+    lambda x, dx, *, n=3.0: scaled(n, x, dx), partial(scaled, 3), (lambda x, dx, y, n=1.0: lax.div(lax.mul(dx, y), x),),
+])  # fmt: skip
+def test_a_term_of_the_derivative_gets_the_result_if_it_has_a_parameter_for_it(jvp):
+    triple = surface(elementwise("test_triple", [np.dtype("float32")], lambda x: 3 * x, jvp=jvp, lower="negate"))
+    assert hx.grad(triple)(np.float32(2)) == 3
+
+
+@pytest.mark.parametrize(("arity", "jvp"), [
+    (1, lambda dx: dx), (1, lambda x, y, dx, z: dx), (1, lambda *xs: xs[0]), (1, (lambda x, dx: dx,) * 2),
+    (2, lambda x, y, dx: dx), (2, (lambda x, dx: dx, None)),
+])  # fmt: skip
+def test_a_term_of_the_derivative_with_other_parameters_is_refused(arity, jvp):
+    with pytest.raises(RegistrationError, match="a term of the derivative"):
+        elementwise("test_refused", [np.dtype("float32")], np.negative, arity=arity, jvp=jvp, lower="negate")
+
+
+def test_a_workload_that_nobody_measured_is_refused():
+    with pytest.raises(RegistrationError, match="there is no workload 'arithmetik'"):
+        elementwise("test_refused", [np.dtype("float32")], np.negative, lower="negate", workload="arithmetik")
+    with pytest.raises(RegistrationError, match="there is no workload 'sums'"):
+
+        @hx.operation
+        class Summed:
+            workload = "sums"
+
+            def result_type(op, x):
+                return x
