@@ -3,7 +3,6 @@
 Operations are what a program performs; handlers say what they mean: evaluate, batch, differentiate, record, compile.
 """
 
-import sys as _sys
 import typing as _typing
 
 from . import dtypes as dtypes
@@ -21,6 +20,7 @@ from .effects.base.config import enable_x64 as enable_x64
 from .effects.base.config import numpy_dtype_promotion as numpy_dtype_promotion
 from .effects.base.config import numpy_rank_promotion as numpy_rank_promotion
 from .effects.base.lazy_module import late_module as _late_module
+from .effects.base.lazy_module import late_names as _late_names
 from .effects.base.stack import BASE as _BASE
 from .effects.base.watching import explain_cache_misses as explain_cache_misses
 from .effects.base.watching import log_compiles as log_compiles
@@ -313,24 +313,10 @@ _DECLARED = {
 }
 
 
-def _later(name: str) -> _typing.Any:
-    """What the name stands for; kept from then on."""
-    module = _LATER[name]
-    found = _late_module(__name__ + (module + name if module == "." else module))
-    found = globals()[name] = found if module == "." else getattr(found, name)
-    return found
-
+_later, _listed = _late_names(__name__, _LATER)
 
 if not _typing.TYPE_CHECKING:  # where types are checked, the block above says all names that there are
-
-    def __getattr__(name: str) -> _typing.Any:
-        if name in _LATER:
-            return _later(name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=_sys.modules[__name__])
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *_LATER})
-
+    __getattr__, __dir__ = _later, _listed
 
 host_count, host_id, host_ids = process_count, process_index, process_indices
 make_jaxpr = make_program

@@ -3,11 +3,10 @@
 Each of its modules is loaded when it is first asked for.
 """
 
-from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
 
 from ..effects.base.config import enable_x64 as enable_x64
+from ..effects.base.lazy_module import late_names as _late_names
 from ..effects.control.callbacks import io_callback as io_callback
 
 __all__ = ["checkify", "enable_x64", "io_callback", "jet", "mesh_utils", "multihost_utils", "ode", "sparse"]
@@ -21,11 +20,4 @@ if _TYPE_CHECKING:
     from . import ode as ode
     from . import sparse as sparse
 else:
-
-    def __getattr__(name: str) -> _Any:
-        if name in _MODULES:
-            return _import_module(f".{name}", __name__)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *_MODULES})
+    __getattr__, __dir__ = _late_names(__name__, dict.fromkeys(_MODULES, "."))

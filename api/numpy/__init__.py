@@ -5,9 +5,9 @@ Folders and files are chapters of NumPy's reference; what a chapter exports is i
 """
 
 import typing as _typing
-from importlib import import_module as _import_module
 from types import ModuleType as _ModuleType
 
+from ..effects.base.lazy_module import late_names as _late_names
 from .array_methods import attach as _attach
 from .arrays.adding_elements import *
 from .arrays.building_matrices import *
@@ -57,11 +57,4 @@ __all__ = [
 _attach(globals())
 
 if not _typing.TYPE_CHECKING:
-
-    def __getattr__(name: str) -> _typing.Any:
-        if name in _MODULES:
-            return _import_module(f".{name}", __name__)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = _late_names(__name__, dict.fromkeys(_MODULES, "."))

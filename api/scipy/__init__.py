@@ -3,9 +3,9 @@
 Each of its modules is loaded when it is first asked for.
 """
 
-from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
+
+from ..effects.base.lazy_module import late_names as _late_names
 
 __all__ = [
     "cluster",
@@ -36,11 +36,4 @@ if _TYPE_CHECKING:
     from . import special as special
     from . import stats as stats
 else:
-
-    def __getattr__(name: str) -> _Any:
-        if name in __all__:
-            return _import_module(f".{name}", __name__)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = _late_names(__name__, dict.fromkeys(__all__, "."))

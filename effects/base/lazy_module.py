@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from itertools import accumulate
 from typing import Any
@@ -22,6 +24,27 @@ def late_module(name: str) -> Any:
     for path in accumulate(name.split("."), "{}.{}".format):
         module = import_module(path)
     return module
+
+
+def late_names(package: str, places: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a package, of which these names are imported when they are first asked for.
+
+    Args:
+        places: name -> the module that defines it, as ``.linear.solvers``; ``.`` for a module of the package itself.
+    """
+
+    def __getattr__(name: str) -> Any:
+        """What the name stands for; kept from then on."""
+        place = places.get(name)
+        if place is None:
+            raise AttributeError(
+                f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package]
+            )
+        found = late_module(f"{package}.{name}") if place == "." else getattr(late_module(package + place), name)
+        setattr(sys.modules[package], name, found)
+        return found
+
+    return __getattr__, lambda: sorted({*vars(sys.modules[package]), *places})
 
 
 class LazyModule:

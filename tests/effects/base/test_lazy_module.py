@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from handlax.effects.base.lazy_module import LazyModule, late_module
+from handlax.effects.base.lazy_module import LazyModule, late_module, late_names
 
 # what serves ragged arrays, texts of programs, chapters of mathematics, several processes, a cache on disk
 LATER = (
@@ -53,6 +53,22 @@ def test_threads_that_need_a_package_and_a_module_of_it_wait_for_one_another(tmp
             time.sleep(0.001)
         inner = pool.submit(late_module, f"{package.name}.inner")
         assert outer.result().value == inner.result().value == 7
+    for name in (package.name, f"{package.name}.inner"):
+        del sys.modules[name]
+
+
+def test_names_of_a_package_are_imported_when_asked_for(tmp_path, monkeypatch):
+    package = tmp_path / "package_of_names"
+    package.mkdir()
+    (package / "__init__.py").write_text("early = 1\n")
+    (package / "inner.py").write_text("value = 7\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    module = late_module(package.name)
+    get, listed = late_names(package.name, {"inner": ".", "value": ".inner"})
+    assert {"early", "inner", "value"} <= {*listed()} and "value" not in vars(module)
+    assert get("value") == vars(module)["value"] == get("inner").value == 7
+    with pytest.raises(AttributeError, match="'package_of_names' has no attribute 'other'"):
+        get("other")
     for name in (package.name, f"{package.name}.inner"):
         del sys.modules[name]
 
