@@ -35,6 +35,8 @@ from .shape_manipulation import broadcast_to, ravel
 
 __all__ = ["append", "delete", "insert", "repeat", "resize", "tile", "trim_zeros"]
 
+_RUNS = 8  # at most so many slices make a result
+
 
 def tile(A: Any, reps: Any) -> Any:
     """``A`` repeated ``reps[d]`` times along axis ``d``: ``tile(x, k)[i] == x[i % n]``.
@@ -219,11 +221,13 @@ def _remaining(gone: Any, size: int) -> Any:
 
 
 def pieces(x: Any, source: Sequence[int] | np.ndarray[Any, Any], axis: int) -> Any:
-    """``x`` at concrete positions along ``axis``, by concatenating a slice for each run of consecutive ones."""
+    """``x`` at concrete positions along ``axis``: a slice for each run of consecutive ones, or of many runs a gather."""
     where = np.asarray(source)
     if not where.size:
         return slicing.slice_in_dim(x, 0, 0, axis=axis)
     cuts = np.flatnonzero(np.diff(where) != 1) + 1
+    if cuts.size >= _RUNS:
+        return take(x, where.astype(np.int32), axis, mode="clip", unique_indices=True)
     parts = [slicing.slice_in_dim(x, int(run[0]), int(run[-1]) + 1, axis=axis) for run in np.split(where, cuts)]
     return joined_along(parts, axis)
 

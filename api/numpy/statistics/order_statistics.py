@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 
 from ...effects.base.errors import BadArgument, ShapeMismatch
-from ...effects.core.arrays import Array, ConcreteArray
+from ...effects.core.arrays import Array, ConcreteArray, as_array
 from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.elementwise.arithmetic import add, ceil, div, floor, mul, sub
 from ...effects.operations.elementwise.comparison import clamp, eq, gt, le, lt, ne, select_n
 from ...effects.operations.elementwise.comparison import max as _max
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
-from ...effects.operations.manipulation.slicing import concatenate, index_in_dim
+from ...effects.operations.manipulation.slicing import index_in_dim
 from ...effects.operations.reductions import sorting
 from ...effects.operations.reductions.cumulative import cumsum
+from ...effects.types.casting import cast
 from ...effects.types.dtypes import default_int
 from ...interpreters.core.eager_programs import eager_program
 from ..arrays.argument_conversion import array_of, axes_of, inexact, kept_shape, like, no_out
-from ..arrays.indexing_operations import take_along_axis
+from ..arrays.indexing_operations import take, take_along_axis
 from ..mathematics import reductions
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "ptp", "quantile"]
@@ -188,26 +189,40 @@ def _between(x: Any, q: Any, method: str, ignore_nan: bool) -> Any:
 
 
 def _known_places(x: Any, places: np.ndarray[Any, Any], method: str) -> Any:
-    """The quantile at concrete positions, by static slices."""
+    """The quantile at concrete positions: of one position by static slices, of a vector by a gather for each side."""
     size = x.type.shape[-1]
     if places.ndim and not places.size:
         return shapes.full(x.type.update(shape=(0, *x.type.shape[:-1])), 0)
-    if places.ndim:
-        parts = [_known_places(x, place, method) for place in places]
-        return concatenate([shapes.reshape(part, (1, *part.type.shape)) for part in parts], 0)
-    if np.isnan(places):
-        return shapes.full(x.type.update(shape=x.type.shape[:-1]), np.nan)
-    low = int(np.clip(np.floor(places), 0, size - 1))
-    high = int(np.clip(np.ceil(places), 0, size - 1))
-    weight = float(places - np.floor(places))
+    missing = np.isnan(places)
+    weight = places - np.floor(places)
+    ends = [np.where(missing, 0, side(places)) for side in (np.floor, np.ceil)]
+    low, high = (np.clip(end, 0, size - 1).astype(np.int32) for end in ends)
     if method == "nearest":
-        low = high = high if weight > 0.5 else low
-    below = index_in_dim(x, low if method != "higher" else high, -1, keepdims=False)
-    if low == high or method in ("lower", "higher"):
-        return below
-    above = index_in_dim(x, high, -1, keepdims=False)
-    weight = 0.5 if method == "midpoint" else weight
-    return add(mul(below, like(below, 1 - weight)), mul(above, like(above, weight)))
+        low = high = np.where(weight > 0.5, high, low)
+    y = _elements_at(x, high if method == "higher" else low)
+    exact = ~missing & ((low == high) | (method in ("lower", "higher")))
+    if exact.all():
+        return y
+    weight = np.where(missing, np.nan, 0.5) if method == "midpoint" else weight
+    above = _elements_at(x, high)
+    between = add(mul(y, _for_each(1 - weight, y)), mul(above, _for_each(weight, y)))
+    if not exact.any():
+        return between
+    return select_n(shapes.broadcast_in_dim(as_array(exact), y.type.shape, (0,)), between, y)
+
+
+def _elements_at(x: Any, places: np.ndarray[Any, Any]) -> Any:
+    """``y[j, i] = x[i, places[j]]``; of one place ``x[i, place]``."""
+    if not places.ndim:
+        return index_in_dim(x, int(places), -1, keepdims=False)
+    return shapes.move_axis(take(x, places, -1, mode="clip"), len(x.type.shape) - 1, 0)
+
+
+def _for_each(numbers: np.ndarray[Any, Any], y: Any) -> Any:
+    """A number, or one for each row of ``y``, in its dtype."""
+    if not numbers.ndim:
+        return like(y, float(numbers))
+    return shapes.broadcast_in_dim(as_array(cast(numbers, y.type.dtype)), y.type.shape, (0,))
 
 
 def _places_by_row(x: Any, q: Any, method: str, ignore_nan: bool) -> Any:
