@@ -10,18 +10,21 @@ import numpy as np
 
 from ..effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ..effects.control.checkpoint import optimization_barrier
-from ..effects.core.arrays import as_array, scalar
+from ..effects.control.loops import scan
+from ..effects.core.arrays import as_array, is_number, scalar
 from ..effects.operations.dot_general import DotAlgorithm, DotAlgorithmPreset, Precision
 from ..effects.operations.elementwise import transcendental
 from ..effects.operations.elementwise.arithmetic import add, div, mul, neg, sub
-from ..effects.operations.elementwise.conversion import convert
+from ..effects.operations.elementwise.conversion import as_type, convert
 from ..effects.operations.foundations.shapes import broadcast, canonical_axis, canonical_shape, reshape, zeros
 from ..effects.operations.manipulation import creation
 from ..effects.operations.manipulation.operand_promotion import broadcast_shapes, together
-from ..effects.operations.manipulation.slicing import split
+from ..effects.operations.manipulation.slicing import index_in_dim, slice_in_dim, split
 from ..effects.operations.reductions.sorting import top_k
 from ..effects.types.array_type import array_type
+from ..effects.types.casting import cast
 from ..effects.types.dtypes import ANY_FLOATING, bool_, dtype_of
+from ..interpreters.core.eager_programs import evaluated_at_once
 from ..interpreters.custom.custom_jvp import custom_jvp
 from ..lowering.arrays.device_put import put_like
 
@@ -138,12 +141,15 @@ def polynomial(x: Any, coeffs: Sequence[Any], *, unroll: int | None = None) -> A
     """``coeffs[0] + coeffs[1] x + ... + coeffs[n] x**n``, by Horner's rule, in the dtype of ``x``; 0 without any.
 
     Args:
-        unroll: ignored; all terms are written out.
+        unroll: more numbers than this, 16 unless given, are a loop, of which one iteration takes so many.
 
     >>> polynomial(3.0, [1.0, 5.0, 2.0])
     Array(34., dtype=float32, weak_type=True)
     """
     x = as_array(x)
+    unroll = 16 if unroll is None else max(unroll, 1)
+    if len(coeffs) > unroll + 1 and all(map(is_number, coeffs)) and not evaluated_at_once():
+        return _horner(x, as_array(cast(np.array(coeffs), x.type.dtype)), unroll)
     terms = [convert(c, x.type.dtype, x.type.weak) for c in coeffs]
     if len(terms) < 2:
         return add(*together("polynomial", zeros(x.type), terms[0])) if terms else zeros(x.type)
@@ -151,6 +157,16 @@ def polynomial(x: Any, coeffs: Sequence[Any], *, unroll: int | None = None) -> A
     for c in terms[-2::-1]:
         y = add(*together("polynomial", mul(*together("polynomial", y, x)), c))
     return y
+
+
+def _horner(x: Any, coefficients: Any, unroll: int) -> Any:
+    """The polynomial by a loop over a vector of coefficients, the lowest power first."""
+
+    def step(y: Any, c: Any) -> tuple[Any, None]:
+        return add(mul(y, x), broadcast(as_type(c, x.type), x.type.shape)), None
+
+    last = broadcast(as_type(index_in_dim(coefficients, -1, keepdims=False), x.type), x.type.shape)
+    return scan(step, last, slice_in_dim(coefficients, 0, -1), reverse=True, unroll=unroll)[0]
 
 
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..effects.base.errors import BadArgument, ShapeMismatch, whole_number
 from ..effects.base.lazy_module import LazyModule
+from ..effects.control.loops import scan
+from ..effects.core.arrays import as_array
 from ..effects.operations.elementwise.arithmetic import add, div, mul, sub
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.foundations import shapes
 from ..effects.operations.manipulation.operand_promotion import broadcast_shape, promote, together
 from ..effects.operations.manipulation.slicing import concatenate, index_in_dim, slice_in_dim
+from ..effects.types.casting import cast
 from ..effects.types.extent import positive
-from ..interpreters.core.eager_programs import eager_program
-from .arrays.argument_conversion import array_of, inexact, like
+from ..interpreters.core.eager_programs import eager_program, evaluated_at_once
+from .arrays.argument_conversion import array_of, inexact
 from .signal_processing import convolve
 
 if TYPE_CHECKING:
@@ -35,6 +40,9 @@ def _vector(name: str, p: Any) -> Any:
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     """``p[0] * x**(n - 1) + ... + p[n - 1]``, by Horner's rule. Source: NumPy, ``polyval``.
 
+    Args:
+        unroll: more steps than this are a loop, of which one iteration takes so many.
+
     >>> from handlax.numpy import array
     >>> polyval(array([1, 2, 3]), 2)
     Array(11, dtype=int32)
@@ -44,10 +52,17 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
         raise ShapeMismatch(f"polyval: there must be coefficients, got {p.type}.")
     if not p.type.shape[0]:  # the polynomial is 0
         return shapes.full(x.type.update(shape=broadcast_shape("polyval", p.type.shape[1:], x.type.shape)), 0)
-    y: Any = None
-    for i in range(p.type.shape[0]):
-        c = index_in_dim(p, i, 0, keepdims=False)
-        y = c if y is None else add(*together("polyval", mul(*together("polyval", y, x)), c))
+
+    def step(y: Any, c: Any) -> tuple[Any, None]:
+        return add(*together("polyval", mul(*together("polyval", y, x)), c)), None
+
+    size = p.type.shape[0]
+    few = size if size <= unroll + 1 or evaluated_at_once() else 2
+    y = index_in_dim(p, 0, 0, keepdims=False)
+    for i in range(1, few):
+        y, _ = step(y, index_in_dim(p, i, 0, keepdims=False))
+    if few < size:
+        y, _ = scan(step, y, slice_in_dim(p, few, size), unroll=max(unroll, 1))
     return y if y.type.shape or not x.type.shape else shapes.broadcast(y, x.type.shape)
 
 
@@ -158,9 +173,7 @@ def polyder(p: Any, m: int = 1) -> Any:
 
 def _row(numbers: list[float], x: Any) -> Any:
     """Numbers as a vector of the dtype of x."""
-    if not numbers:
-        return shapes.full(x.type.update(shape=(0,)), 0)
-    return concatenate([shapes.reshape(like(x, n), (1,)) for n in numbers], 0)
+    return convert(as_array(cast(np.array(numbers), x.type.dtype)), x.type.dtype, x.type.weak)
 
 
 @eager_program

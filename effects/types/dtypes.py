@@ -240,8 +240,13 @@ def to_real(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return float32 if dtype == complex64 else float64 if dtype == complex128 else dtype
 
 
-def to_inexact(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype in which ``sin`` of such values is computed: f64 for 64-bit integers, f32 for narrower ones."""
+def to_inexact(dtype: np.dtype[Any], weak: bool = False) -> np.dtype[Any]:
+    """The dtype in which ``sin`` of such values is computed: f64 for 64-bit integers, f32 for narrower ones.
+
+    Of weak integers, whose width was not chosen, it is the default float.
+    """
+    if weak and dtype not in ANY_INEXACT:
+        return default_float()
     return dtype if dtype in ANY_INEXACT else float64 if dtype in (int64, uint64) else float32
 
 

@@ -221,7 +221,7 @@ def _remaining(gone: Any, size: int) -> Any:
 
 
 def pieces(x: Any, source: Sequence[int] | np.ndarray[Any, Any], axis: int) -> Any:
-    """``x`` at concrete positions along ``axis``: a slice for each run of consecutive ones, or of many runs a gather."""
+    """``x`` at concrete positions along ``axis``: slices of consecutive ones, or a gather if there are many."""
     where = np.asarray(source)
     if not where.size:
         return slicing.slice_in_dim(x, 0, 0, axis=axis)

@@ -27,10 +27,10 @@ def array_of(x: Any) -> Any:
 
 
 def inexact(x: Any) -> Any:
-    """``x`` as floats or complex numbers: integers and booleans become f32, those of 64 bits f64."""
+    """``x`` as floats or complex numbers: others become f32, those of 64 bits f64, weak ones the default."""
     x = x if isinstance(x, Array) else as_array(x)
     kind = x.type
-    return x if kind.dtype in ANY_INEXACT else convert(x, to_inexact(kind.dtype), kind.weak)
+    return x if kind.dtype in ANY_INEXACT else convert(x, to_inexact(kind.dtype, kind.weak), kind.weak)
 
 
 def numeric(x: Any) -> Any:

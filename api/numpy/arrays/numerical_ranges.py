@@ -136,7 +136,7 @@ def linspace(
     num = as_size(num, "linspace: num")
     if not fits(0, num):
         raise BadArgument(f"linspace: num must not be negative, got {num}.")
-    found = dtypes.to_inexact(dtypes.result_type(start, stop))
+    found = dtypes.to_inexact(*dtypes.result_type(start, stop, return_weak_type_flag=True))
     kind = found if dtype is None else dtypes.canonical(dtype)
     work = _computed(found, kind)
     first, last = convert(start, work), convert(stop, work)
@@ -180,7 +180,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     >>> geomspace(1, 8, 4).shape
     (4,)
     """
-    found = dtypes.to_inexact(dtypes.result_type(start, stop))
+    found = dtypes.to_inexact(*dtypes.result_type(start, stop, return_weak_type_flag=True))
     kind = found if dtype is None else dtypes.canonical(dtype)
     work = _computed(found, kind)
     first, last = convert(start, work), convert(stop, work)

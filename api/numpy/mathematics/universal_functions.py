@@ -7,13 +7,14 @@ from typing import Any
 
 from ...effects.base.errors import BadArgument
 from ...effects.base.stack import current
+from ...effects.control.loops import scan
 from ...effects.core.arrays import Array
 from ...effects.core.operation import Operation
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axis
 from ...effects.operations.manipulation.operand_promotion import together
-from ...effects.operations.manipulation.slicing import concatenate, index_in_dim
+from ...effects.operations.manipulation.slicing import concatenate, index_in_dim, slice_in_dim
 from ...effects.operations.reductions.cumulative import prefixes
 from ...effects.operations.reductions.reductions import fold
 from ...effects.types.dtypes import ANY_INEXACT, KeyDType, bool_, canonical
@@ -33,6 +34,7 @@ __all__ = ["ufunc"]
 
 
 ArrayFunction = Callable[..., Any]
+_FEW = 8  # steps of a fold that are written out
 
 
 class ufunc:
@@ -131,10 +133,29 @@ class ufunc:
             return shapes.full(x.type.update(shape=shape[:axis] + shape[axis + 1 :]), start)
         if self.associative and self.identity is not None:
             return fold(self._combine, [x], [like(x, self.identity)], axis)[0]
-        y = index_in_dim(x, 0, axis, keepdims=False)
-        for i in range(1, size):
-            y = self(y, index_in_dim(x, i, axis, keepdims=False))
-        return y
+        return self._from_left(x, axis, False)[1]
+
+    def _from_left(self, x: Any, axis: int, every: bool) -> tuple[list[Any], Any]:
+        """The parts of all prefixes along ``axis``, and the last one: the first few are written out, the rest a loop.
+
+        The loop begins where a prefix has the type of the one before. Without ``every``, the parts are not needed.
+        """
+        size = x.type.shape[axis]
+        rows = [index_in_dim(x, 0, axis, keepdims=False)]
+        while len(rows) < size and (size <= _FEW or len(rows) < 2 or rows[-1].type != rows[-2].type):
+            rows.append(self(rows[-1], index_in_dim(x, len(rows), axis, keepdims=False)))
+        last = rows[-1]
+        one = (*x.type.shape[:axis], 1, *x.type.shape[axis + 1 :])
+        parts = [shapes.reshape(y, one) for y in rows] if every else []
+        if len(rows) < size:
+
+            def step(y: Any, row: Any) -> Any:
+                y = self(y, row)
+                return y, y if every else None
+
+            last, rest = scan(step, last, shapes.move_axis(slice_in_dim(x, len(rows), size, axis=axis), axis, 0))
+            parts.append(shapes.move_axis(rest, 0, axis) if every else None)
+        return parts, last
 
     def _taken(self, a: Any, dtype: Any) -> Any:
         """The operand of a reduction, of ``dtype`` if given; booleans for functions of truth values."""
@@ -161,10 +182,7 @@ class ufunc:
             return x
         if self.associative:
             return prefixes(self._combine, [x], axis)[0]
-        rows = [index_in_dim(x, 0, axis)]
-        for i in range(1, x.type.shape[axis]):
-            rows.append(self(rows[-1], index_in_dim(x, i, axis)))
-        return concatenate(rows, axis)
+        return concatenate(self._from_left(x, axis, True)[0], axis)
 
     def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
         """``a`` with ``f`` applied at the indices, once for each time that an index occurs; ``inplace`` must be False.

@@ -75,7 +75,7 @@ def mean(
     """
     no_out(out, "mean")
     x = array_of(a)
-    made = to_inexact(x.type.dtype) if dtype is None else canonical(dtype)
+    made = to_inexact(x.type.dtype, x.type.weak) if dtype is None else canonical(dtype)
     inner = _computed(made)
     axes = axes_of(axis, len(x.type.shape), "mean")
     where = None if where is None else mask_for(where, x.type.shape, "mean")
@@ -129,8 +129,8 @@ def _variance(
     x = array_of(a)
     if dtype is not None and dtypes.is_complex(x.type.dtype) and not is_complex(canonical(dtype)):
         raise DTypeMismatch(f"var: complex numbers need a complex dtype, got {x.type} and dtype={dtype}.")
-    made = to_inexact(dtypes.to_real(x.type.dtype)) if dtype is None else canonical(dtype)
-    x = convert(x, _computed(to_inexact(x.type.dtype) if dtype is None else made))
+    made = to_inexact(dtypes.to_real(x.type.dtype), x.type.weak) if dtype is None else canonical(dtype)
+    x = convert(x, _computed(to_inexact(x.type.dtype, x.type.weak) if dtype is None else made))
     axes = axes_of(axis, len(x.type.shape), "var")
     where = None if where is None else mask_for(where, x.type.shape, "var")
     middle = _mean_kept(x, axes, where) if center is None else convert(center, x.type.dtype)
@@ -200,7 +200,8 @@ def cov(
     >>> cov(array([1.0, 3.0]))
     Array(2., dtype=float32)
     """
-    made = to_inexact(dtypes.result_type(*[array_of(v) for v in (m, y) if v is not None])) if dtype is None else dtype
+    kind = dtypes.result_type(*[array_of(v) for v in (m, y) if v is not None], return_weak_type_flag=True)
+    made = to_inexact(*kind) if dtype is None else dtype
     x = _observations(m, None, rowvar, made)
     if y is not None:
         x = concatenate([x, _observations(y, None, rowvar or array_of(y).ndim < 2, made)], 0)

@@ -9,11 +9,13 @@ import numpy as np
 
 from ... import numpy as hnp
 from ...effects.base.errors import BadArgument
+from ...effects.control.loops import fori_loop
+from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.half_precision import scipy_special
 from ...effects.operations.special import special_functions as operations
 from ...effects.operations.special.incomplete_gamma import BERNOULLI, SHIFT
 from ...effects.types.dtypes import default_float, is_complex
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import eager_program, evaluated_at_once
 from ...numpy.arrays.argument_conversion import inexact
 from .formulas import analytic, floats, free_promotion, in_32_bits
 
@@ -21,6 +23,8 @@ __all__ = [
     "bernoulli", "beta", "betainc", "betaln", "comb", "digamma", "factorial", "gamma", "gammainc", "gammaincc",
     "gammaln", "gammasgn", "loggamma", "multigammaln", "poch", "polygamma", "zeta",
 ]  # fmt: skip
+
+_FEW = 8  # terms that are written out
 
 
 def gammaln(x: Any) -> Any:
@@ -271,9 +275,12 @@ def multigammaln(a: Any, d: Any) -> Any:
         raise BadArgument(f"multigammaln: the size must not be negative, got {d}.")
     (a,) = floats("multigammaln", a)
     total = hnp.full_like(a, d * (d - 1) / 4 * math.log(math.pi))
-    for j in range(int(d)):
+    few = int(d) if d <= _FEW or evaluated_at_once() else 0
+    for j in range(few):
         total = total + gammaln(a - j / 2)
-    return total
+    if few == int(d):
+        return total
+    return fori_loop(0, int(d), lambda j, total: total + gammaln(a - convert(j, a.dtype, a.weak_type) / 2), total)
 
 
 @eager_program

@@ -12,6 +12,7 @@ from ... import numpy as hnp
 from ...effects.base.errors import BadArgument, NotDifferentiable, whole_number
 from ...effects.control.loops import fori_loop
 from ...effects.operations.elementwise.arithmetic import polynomial
+from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.half_precision import scipy_special
 from ...effects.operations.special.bessel_functions import bessel_i0e, bessel_i1e
 from ...effects.operations.special.chebyshev_series import chebyshev
@@ -79,33 +80,37 @@ LARGE = 1e10
 DISTANCE = 4.2  # J_n(z) is exact to 1e-6 if the recurrence begins at an n that exceeds z by 4.2 times its cube root
 
 
-def _backward(z: Any, v: int, n_iter: int) -> list[Any]:
+def _backward(z: Any, v: int, n_iter: int) -> Any:
     """J_0(z) to J_v(z) by Miller's recurrence J_(n-1) = 2n/z J_n - J_(n+1) from far above, and J_0 + 2 J_2 + ... = 1.
 
     What grows large is scaled down, with all that depends on it.
     """
     safe = hnp.where(z == 0, 1, z)
-    found: list[Any] = []
-    above, here, total = hnp.zeros_like(z), hnp.ones_like(z), hnp.zeros_like(z)
     first = max(n_iter, v + 10)
-    for n in range(first, 0, -1):
-        above, here = here, 2 * n / safe * here - above
+    orders = hnp.arange(v + 1).reshape(v + 1, *(1,) * z.ndim)
+
+    def lower(i: Any, state: Any) -> Any:
+        above, here, total, found = state
+        n = first - i
+        above, here = here, 2 * convert(n, z.dtype) / safe * here - above
         scale = hnp.where(hnp.abs(here) > LARGE, 1 / LARGE, 1.0).astype(z.dtype)
-        above, here, total, found = above * scale, here * scale, total * scale, [y * scale for y in found]
-        if n <= v + 1:
-            found.append(here)
-        if n % 2:
-            total = total + (1 if n == 1 else 2) * here
+        above, here, total = above * scale, here * scale, total * scale
+        found = hnp.where(orders == n - 1, here, found * scale)
+        weight = hnp.where(n == 1, 1, hnp.where(n % 2 == 1, 2, 0)).astype(z.dtype)
+        return above, here, total + weight * here, found
+
+    start = hnp.zeros_like(z), hnp.ones_like(z), hnp.zeros_like(z), hnp.zeros((v + 1, *z.shape), z.dtype)
+    _, _, total, found = fori_loop(0, first, lower, start)
     exact = hnp.abs(z) <= first - DISTANCE * first ** (1 / 3)
     total = hnp.where(exact, total, hnp.nan)
-    return [hnp.where(z == 0, 1.0 if n == 0 else 0.0, y / total) for n, y in enumerate(reversed(found))]
+    return hnp.where(z == 0, hnp.where(orders == 0, 1.0, 0.0), found / total)
 
 
 @partial(custom_jvp, nondiff_argnums=(1, 2))
 @partial(jit, static_argnums=(1, 2))
 @free_promotion
 def _bessel_jn(z: Any, v: int, n_iter: int) -> Any:
-    return hnp.stack(_backward(z, v, n_iter)[: v + 1])
+    return _backward(z, v, n_iter)
 
 
 @_bessel_jn.defjvp
