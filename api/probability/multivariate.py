@@ -36,8 +36,10 @@ class Dirichlet(Distribution):
         return random.dirichlet(key, self.concentration, (*shape, *self.batch_shape), self.dtype)
 
     def log_prob(self, x: Any) -> Any:
-        a = hnp.asarray(self.concentration, self.float_dtype)
-        return special.xlogy(a - 1, x).sum(-1) + special.gammaln(a.sum(-1)) - special.gammaln(a).sum(-1)
+        a, x = hnp.asarray(self.concentration, self.float_dtype), hnp.asarray(x)
+        y = special.xlogy(a - 1, x).sum(-1) + special.gammaln(a.sum(-1)) - special.gammaln(a).sum(-1)
+        rounding = 4 * x.shape[-1] * float(hnp.finfo(y.dtype).eps)  # of the sum of what was normalised
+        return hnp.where((x < 0).any(-1) | (hnp.abs(x.sum(-1) - 1) > rounding), -hnp.inf, y)
 
 
 @register_dataclass

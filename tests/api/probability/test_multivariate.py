@@ -31,3 +31,11 @@ def test_vectors_have_the_moments_that_are_told():
         assert drawn.shape == (20_000, *dist.event_shape) and dist.batch_shape == ()
         np.testing.assert_allclose(drawn.mean(0), np.asarray(dist.mean), atol=0.05)
         np.testing.assert_allclose(drawn.var(0), np.asarray(dist.variance), rtol=0.1)
+
+
+def test_vectors_that_are_no_shares_have_probability_zero():
+    dist = hp.Dirichlet(A([0.5, 2.0, 3.0], np.float32))
+    found = dist.log_prob(A([[0.5, 0.25, 0.5], [0.5, 0.6, -0.1], [0.25, 0.25, 0.25], [0.5, np.nan, 0.5]], np.float32))
+    assert [str(float(y)) for y in found] == ["-inf", "-inf", "-inf", "nan"]
+    many = hp.Dirichlet(np.full(10_000, 0.3, np.float32))
+    assert np.isfinite(np.asarray(many.log_prob(many.sample(random.key(0), (20,)) + np.float32(1e-12)))).all()
