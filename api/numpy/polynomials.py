@@ -18,7 +18,7 @@ from ..effects.operations.manipulation.slicing import concatenate, index_in_dim,
 from ..effects.types.casting import cast
 from ..effects.types.extent import positive
 from ..interpreters.core.eager_programs import eager_program, evaluated_at_once
-from .arrays.argument_conversion import array_of, inexact
+from .arrays.argument_conversion import array_of, inexact, strong, strong_beside_strong
 from .signal_processing import convolve
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def _vector(name: str, p: Any) -> Any:
     return shapes.reshape(x, (x.size,))
 
 
+@strong_beside_strong
 @eager_program
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     """``p[0] * x**(n - 1) + ... + p[n - 1]``, by Horner's rule. Source: NumPy, ``polyval``.
@@ -199,6 +200,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     return x
 
 
+@strong
 @eager_program
 def poly(seq_of_zeros: Any) -> Any:
     """The polynomial with these zeros and leading coefficient 1; of no zeros the number 1. Source: NumPy, ``poly``.

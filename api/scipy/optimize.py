@@ -1,4 +1,7 @@
-"""``handlax.scipy.optimize``: minima of functions of vectors, by the method of Broyden, Fletcher, Goldfarb, Shanno."""
+"""``handlax.scipy.optimize``: minima of functions of vectors, by the method of Broyden, Fletcher, Goldfarb, Shanno.
+
+It estimates the inverse of the Hessian by a matrix, or by what it has seen in the last steps.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any, NamedTuple
 
 from .. import numpy as hnp
 from ..effects.base.errors import BadArgument, BadCall, ShapeMismatch
-from ..effects.control.loops import while_loop
+from ..effects.control.loops import scan, while_loop
 from ..interpreters.transformations.derivatives import value_and_grad
 
 __all__ = ["OptimizeResults", "minimize"]
@@ -19,8 +22,9 @@ class OptimizeResults(NamedTuple):
     """What ``minimize`` gives.
 
     The point, its value and gradient, the estimate of the inverse of the Hessian, and the numbers of evaluations,
-    gradients and steps. ``status`` is 0 where the gradient has become small, 1 after too many steps, 3 where no step
-    makes the value less, and 5 where the search along a line took too many steps.
+    gradients and steps. ``status`` is 0 where the gradient has become small, 1 after too many steps, 2 after too many
+    evaluations, 3 where no step makes the value less, 4 where a step changes it too little, and 5 where the search
+    along a line took too many steps.
     """
 
     x: Any
@@ -100,6 +104,54 @@ def _size(x: Any, order: Any) -> Any:
     return hnp.sum(hnp.abs(x) ** order) ** (1 / order)
 
 
+class _LimitedOptions(NamedTuple):
+    """Those of ``_Options``, and when the value changes too little, and the number of steps that are remembered."""
+
+    gtol: Any = 1e-5
+    norm: Any = hnp.inf
+    maxiter: Any = None
+    maxls: Any = 20
+    ftol: Any = 2.220446049250313e-09
+    maxcor: int = 10
+    maxfun: Any = None
+    maxgrad: Any = None
+
+
+class _History(NamedTuple):
+    """The last steps, the newest last, with the changes of the gradient and the inverses of their products, or 0."""
+
+    steps: Any
+    changes: Any
+    inverses: Any
+
+
+def _remembered(history: _History, s: Any, y: Any) -> _History:
+    """The history with one more step, if it can be used, and without the oldest."""
+    curvature = hnp.vdot(y, s)
+    usable = curvature > 0
+    newest = _History(s, y, 1 / hnp.where(usable, curvature, 1))
+    return _History(*[
+        hnp.where(usable, hnp.concatenate([old[1:], new[None]]), old) for old, new in zip(history, newest)
+    ])  # fmt: skip
+
+
+def _by_history(history: _History, g: Any) -> Any:
+    """The estimate of the inverse Hessian times a vector. Source: Nocedal & Wright, algorithm 7.4."""
+
+    def back(q: Any, row: _History) -> tuple[Any, Any]:
+        share = row.inverses * hnp.vdot(row.steps, q)
+        return q - share * row.changes, share
+
+    def forth(r: Any, item: tuple[_History, Any]) -> tuple[Any, None]:
+        row, share = item
+        return r + (share - row.inverses * hnp.vdot(row.changes, r)) * row.steps, None
+
+    q, shares = scan(back, g, history, reverse=True)
+    inverse, change = history.inverses[-1], history.changes[-1]
+    size = inverse * hnp.vdot(change, change)
+    return scan(forth, hnp.where(size > 0, 1 / hnp.where(size > 0, size, 1), 1) * q, (history, shares))[0]
+
+
 def _updated(h: Any, s: Any, y: Any) -> Any:
     """The estimate of the inverse Hessian that maps the change y of the gradient to the step s."""
     curvature = hnp.vdot(y, s)
@@ -109,34 +161,77 @@ def _updated(h: Any, s: Any, y: Any) -> Any:
     return hnp.where(usable, left @ h @ left.T + rho * hnp.outer(s, s), h)
 
 
-def _bfgs(f: Callable[..., Any], x0: Any, options: _Options) -> OptimizeResults:
-    limit = 200 * x0.size if options.maxiter is None else options.maxiter
+class _Estimate(NamedTuple):
+    """How the inverse of the Hessian is estimated: at first, times a vector, and after a step."""
+
+    first: Any
+    times: Callable[[Any, Any], Any]
+    after: Callable[[Any, Any, Any], Any]
+
+
+class _Limits(NamedTuple):
+    """When a search ends: see ``_Options`` and ``_LimitedOptions``."""
+
+    gtol: Any
+    norm: Any
+    steps: Any
+    line: Any
+    change: Any = None
+    evaluations: Any = None
+
+
+def _descend(f: Callable[..., Any], x0: Any, estimate: _Estimate, limits: _Limits) -> OptimizeResults:
+    """Steps along the estimate times the gradient, each to a point that satisfies Wolfe's conditions."""
 
     def more(r: OptimizeResults) -> Any:
-        return (_size(r.jac, options.norm) > options.gtol) & (r.status == 0) & (r.nit < limit)
+        return (_size(r.jac, limits.norm) > limits.gtol) & (r.status == 0) & (r.nit < limits.steps)
 
     def step(r: OptimizeResults) -> OptimizeResults:
-        p = -(r.hess_inv @ r.jac)
+        p = -estimate.times(r.hess_inv, r.jac)
         p = hnp.where(hnp.vdot(p, r.jac) < 0, p, -r.jac)
         first = hnp.where(r.nit == 0, hnp.minimum(1, 1 / hnp.sqrt(hnp.vdot(p, p))), 1)
-        line = _search(f, r.x, r.fun, r.jac, p, first, options.line_search_maxiter)
+        line = _search(f, r.x, r.fun, r.jac, p, first, limits.line)
         less = line.found | (line.value < r.fun)
         s = hnp.where(less, line.step * p, 0)
         value, gradient = hnp.where(less, line.value, r.fun), hnp.where(less, line.gradient, r.jac)
-        h = _updated(r.hess_inv, s, gradient - r.jac)
         status = hnp.where(less, hnp.where(line.found, 0, 5), 3)
-        return OptimizeResults(
-            r.x + s, r.success, status, value, gradient, h, r.nfev + line.count, r.njev + line.count, r.nit + 1
-        )
+        if limits.change is not None:
+            status = hnp.where((status == 0) & (r.fun - value < limits.change), 4, status)
+        count = r.nfev + line.count
+        if limits.evaluations is not None:
+            status = hnp.where((status == 0) & (count >= limits.evaluations), 2, status)
+        h = estimate.after(r.hess_inv, s, gradient - r.jac)
+        return OptimizeResults(r.x + s, r.success, status, value, gradient, h, count, count, r.nit + 1)
 
     value, gradient = f(x0)
     count = hnp.asarray(1)
     start = OptimizeResults(
-        x0, hnp.asarray(False), count * 0, value, gradient, hnp.eye(x0.size, dtype=x0.dtype), count, count, count * 0
+        x0, hnp.asarray(False), count * 0, value, gradient, estimate.first, count, count, count * 0
     )
     end = while_loop(more, step, start)
-    small = _size(end.jac, options.norm) <= options.gtol
+    small = _size(end.jac, limits.norm) <= limits.gtol
     return end._replace(success=small, status=hnp.where(small, 0, hnp.where(end.status == 0, 1, end.status)))
+
+
+def _bfgs(f: Callable[..., Any], x0: Any, options: _Options) -> OptimizeResults:
+    limit = 200 * x0.size if options.maxiter is None else options.maxiter
+    identity = hnp.eye(x0.size, dtype=x0.dtype)
+    estimate = _Estimate(identity, lambda h, g: h @ g, _updated)
+    return _descend(f, x0, estimate, _Limits(options.gtol, options.norm, limit, options.line_search_maxiter))
+
+
+def _limited(f: Callable[..., Any], x0: Any, options: _LimitedOptions) -> OptimizeResults:
+    steps = 200 * x0.size if options.maxiter is None else options.maxiter
+    none = hnp.zeros((options.maxcor, x0.size), x0.dtype)
+    estimate = _Estimate(_History(none, none, none[:, 0]), _by_history, _remembered)
+    counts = [n for n in (options.maxfun, options.maxgrad) if n is not None]
+    limits = _Limits(options.gtol, options.norm, steps, options.maxls, options.ftol, min(counts, default=None))
+    return _descend(f, x0, estimate, limits)._replace(hess_inv=None)
+
+
+METHODS: Mapping[str, tuple[Any, Any]] = {
+    "bfgs": (_bfgs, _Options), "l-bfgs-experimental-do-not-rely-on-this": (_limited, _LimitedOptions),
+}  # fmt: skip
 
 
 def minimize(
@@ -147,13 +242,14 @@ def minimize(
 
     Args:
         fun: a function of a vector that gives a number.
-        method: "BFGS".
+        method: "BFGS", or "l-bfgs-experimental-do-not-rely-on-this", which is JAX's name for that of limited memory.
         tol: the norm of the gradient at which it ends, 1e-5; ``options`` has it as ``gtol``.
-        options: ``gtol``, ``norm`` (the order of the norm, inf), ``maxiter`` and ``line_search_maxiter``.
+        options: ``gtol``, ``norm`` (the order of the norm, inf), ``maxiter`` and ``line_search_maxiter``; of limited
+            memory ``maxls`` for the last, ``maxcor`` (steps that are remembered), ``ftol``, ``maxfun`` and ``maxgrad``.
 
     Raises: BadCall: ``args`` is no tuple. BadArgument: another method or option. ShapeMismatch: ``x0`` is no vector.
 
-    Source: Nocedal & Wright, Numerical Optimization, algorithm 6.1.
+    Source: Nocedal & Wright, Numerical Optimization, algorithms 6.1 and 7.5.
 
     >>> r = minimize(lambda x: (x[0] - 1.0) ** 2 + (x[1] + 2.0) ** 2, hnp.zeros(2), method="BFGS")
     >>> bool(r.success), hnp.round(r.x, 3).tolist()
@@ -161,16 +257,18 @@ def minimize(
     """
     if not isinstance(args, tuple):
         raise BadCall(f"minimize: args must be a tuple, got {type(args).__name__}.", hint="for one: args=(a,).")
-    if method.lower() != "bfgs":
+    if method.lower() not in METHODS:
         raise BadArgument(f'minimize: method must be "BFGS", got {method!r}.')
+    search, kind = METHODS[method.lower()]
     chosen = dict(options or {})
-    unknown = sorted(chosen.keys() - set(_Options._fields))
+    unknown = sorted(chosen.keys() - set(kind._fields))
     if unknown:
-        raise BadArgument(f"minimize: options must be of {', '.join(_Options._fields)}, got {', '.join(unknown)}.")
+        raise BadArgument(f"minimize: options must be of {', '.join(kind._fields)}, got {', '.join(unknown)}.")
     if tol is not None:
         chosen.setdefault("gtol", tol)
     x = hnp.asarray(x0)
     x = x.astype(hnp.result_type(x, float))
     if x.ndim != 1:
         raise ShapeMismatch(f"minimize: x0 must be a vector, got {x.type}.", hint="ravel it, and unravel it in fun.")
-    return _bfgs(value_and_grad(lambda x: fun(x, *args)), x, _Options(**chosen))
+    found: OptimizeResults = search(value_and_grad(lambda x: fun(x, *args)), x, kind(**chosen))
+    return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from ..base.caches import cached
 from ..base.errors import DTypeMismatch
 from ..base.stack import perform
@@ -101,26 +103,29 @@ _integer_powers = cached("integer powers")(IntegerPow)
 
 
 def power(x: Any, y: Any, /) -> Array:
-    """``z[i] = x[i]**y[i]``; a Python integer as exponent is computed by products, not by a logarithm.
+    """``z[i] = x[i]**y[i]``; an integer number as exponent is computed by products, not by a logarithm.
 
     Powers of integers are integers, which wrap around; exponents in an integer array must not be negative.
 
-    Raises: DTypeMismatch: integers to a negative Python integer.
+    Raises: DTypeMismatch: integers to a negative integer number.
 
     >>> import numpy as np
     >>> power(np.array([2, 3]), 2), power(np.array([4.0]), 0.5)
     (Array([4, 9], dtype=int64), Array([2.], dtype=float64))
     """
-    if type(y) is int:
+    if type(y) is int or isinstance(y, np.integer):
         base = as_array(x)
         base = convert(base, dtypes.default_int()) if base.type.dtype == dtypes.bool_ else base
-        return perform(_integer_powers(y), base)
-    if not is_number(x) and not is_number(y):
-        x, y = as_array(x), as_array(y)
-        if dtypes.is_integer(y.type.dtype) and x.type.dtype in dtypes.INEXACT:
-            return pow(*broadcast_together("power", [x, y]))
-    x, y = numbers("power", x, y)
-    return _integer_power(x, y) if dtypes.is_integer(x.type.dtype) else pow(x, y)
+        return perform(_integer_powers(int(y)), base)
+    y = y if is_number(y) else as_array(y)
+    whole = isinstance(y, Array) and dtypes.is_integer(y.type.dtype)
+    x = as_array(x) if whole and not is_number(x) else x
+    if whole and isinstance(x, Array) and x.type.dtype in dtypes.INEXACT:
+        z = pow(*broadcast_together("power", [x, y]))
+    else:
+        first, second = numbers("power", x, y)
+        z = (_integer_power if dtypes.is_integer(first.type.dtype) else pow)(first, second)
+    return convert(z, z.type.dtype) if whole and not y.type.weak else z  # powers of a number by an array are strong
 
 
 def _integer_power(x: Array, y: Array) -> Array:

@@ -1,10 +1,13 @@
 """Elementwise functions give NumPy's values, in the dtypes of the promotion lattice; derivatives are right at kinks."""
 
+import importlib
+
 import numpy as np
 import pytest
 
 import handlax as hx
 import handlax.numpy as hnp
+from handlax import errors
 
 UNARY = [
     "sin",
@@ -304,3 +307,49 @@ def test_the_fraction_of_an_infinite_number_is_zero(way):
     for got, wanted in zip(way(hnp.modf)(x), np.modf(x)):
         np.testing.assert_array_equal(got, wanted)
     assert np.signbit(np.asarray(way(hnp.modf)(x)[0])[:2]).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("name", ["add", "multiply", "maximum", "subtract"])
+def test_reduceat_reduces_between_indices(name):
+    x, at = np.arange(12.0).reshape(3, 4), np.array([3, 0, 1, 1])
+    f, expected = getattr(hnp, name).reduceat, getattr(np, name).reduceat(x, at, axis=1)
+    for call in (f, hx.jit(f, static_argnames="axis")):
+        assert np.array_equal(call(x, at, axis=1), expected)
+    assert np.array_equal(f(x, at[1:3]), getattr(np, name).reduceat(x, at[1:3]))
+    with pytest.raises(errors.BadIndex, match="between 0 and 3"):
+        f(x, np.array([0, 4]), axis=1)
+
+
+ALWAYS_STRONG = {
+    "numpy": "angle spacing nan_to_num diagflat ediff1d poly",
+    "scipy.special": "dawsn erfcinv erfcx exp1 expi fresnel gamma ndtr ndtri log_ndtr sici spence",
+}  # fmt: skip
+BESIDE_STRONG = {
+    "numpy": "heaviside logaddexp2 power", "scipy.special": "kl_div rel_entr",
+}  # fmt: skip
+
+
+def module(name):
+    return importlib.import_module(f"handlax.{name}")
+
+
+@pytest.mark.parametrize(("where", "name"), [(m, n) for m, names in ALWAYS_STRONG.items() for n in names.split()])
+def test_functions_that_are_strong_in_jax_are_strong_of_python_numbers(where, name):
+    f = getattr(module(where), name)
+    for y in hx.tree.leaves([f(0.5), hx.jit(f)(0.5), hx.eval_shape(f, 0.5)]):
+        assert not y.weak_type and y.dtype == "float32"
+
+
+@pytest.mark.parametrize(("where", "name"), [(m, n) for m, names in BESIDE_STRONG.items() for n in names.split()])
+def test_a_result_is_weak_where_all_operands_are(where, name):
+    f = getattr(module(where), name)
+    y = f(0.5, hnp.array([1, 2], "int32"))
+    assert f(0.5, 0.25).weak_type and not y.weak_type and y.dtype == "float32"
+
+
+@pytest.mark.parametrize("x", [np.array([True, False]), np.array([1, 2], "int8")])
+def test_a_numpy_integer_as_exponent_is_a_number(x):
+    kept = (hnp.array(x) ** 3).dtype
+    assert np.array_equal(hnp.power(x, np.int16(3)), x.astype(int) ** 3) and hnp.power(x, np.int16(3)).dtype == kept
+    with pytest.raises(errors.DTypeMismatch, match="no negative powers"):
+        hnp.power(x, np.int16(-3))

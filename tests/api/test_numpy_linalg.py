@@ -177,3 +177,11 @@ def test_singular_values_of_hermitian_matrices_are_those_of_others(dtype):
     w, v = hnp.linalg.eig(a)
     assert residual(a, np.asarray(v * w @ hnp.linalg.inv(v))) < 500
     np.testing.assert_allclose(np.sort_complex(hnp.linalg.eigvals(a)), np.sort_complex(w), rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_the_sign_of_a_determinant_of_nan_is_nan(dtype):
+    x = np.array([[[np.nan, 1], [1, 2]], [[0, 1], [1, 0]]], dtype)
+    for f in (hnp.linalg.slogdet, hx.jit(hnp.linalg.slogdet)):
+        sign, size = f(x)
+        assert np.isnan(sign[0]) and np.isnan(size[0]) and sign[1] == -1 and size[1] == 0

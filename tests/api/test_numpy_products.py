@@ -5,6 +5,7 @@ import pytest
 
 import handlax as hx
 import handlax.numpy as hnp
+from handlax import errors
 
 PAIRS = [
     ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((5, 2, 3), (5, 3, 4)),
@@ -124,3 +125,16 @@ def test_vectorize_leaves_none_and_excluded_arguments_alone():
         hnp.vectorize(f, excluded={1.5})
     with pytest.raises(ValueError, match="not be negative"):
         hnp.vectorize(f, excluded={-1})
+
+
+@pytest.mark.parametrize("optimize", [None, "dp", ("greedy", 1e5), ["einsum_path", (0, 1)], [(0, 1)]])
+def test_orders_of_einsum_are_those_of_numpy(optimize, rng):
+    x = rng.normal(size=(3, 3))
+    np.testing.assert_allclose(hnp.einsum("ij,jk", x, x, optimize=optimize), x @ x)
+
+
+@pytest.mark.parametrize("optimize", ["foo", 3, ("greedy", "foo")])
+def test_unknown_orders_of_einsum_are_refused(optimize):
+    for f in (hnp.einsum, hnp.einsum_path):
+        with pytest.raises(errors.BadArgument, match="optimize must be"):
+            f("ij,jk", np.ones((2, 2)), np.ones((2, 2)), optimize=optimize)

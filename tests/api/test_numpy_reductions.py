@@ -278,3 +278,20 @@ def test_minmax_is_the_pair_of_both(options):
     low, high = hnp.minmax(x, **options, **({} if both is None else {"initial": both}))
     np.testing.assert_array_equal(np.asarray(low), np.min(x, **options, **given[0]))
     np.testing.assert_array_equal(np.asarray(high), np.max(x, **options, **given[1]))
+
+
+def test_integers_beside_16_bit_floats_are_of_16_bits():
+    whole, half = hnp.arange(1, 5, dtype="int32"), hnp.array([1.0, 2.0, 4.0, 5.0], "float16")
+    expected = np.gradient(np.arange(1.0, 5.0), np.array([1.0, 2.0, 4.0, 5.0]))
+    found = hnp.gradient(whole, half)
+    assert found.dtype == "float16" and np.allclose(found, expected, rtol=1e-3)
+    assert hnp.gradient(whole, half[1]).tolist() == [0.5] * 4 and hnp.gradient(whole, half[0]).dtype == "float16"
+    assert hnp.gradient(whole, 2.5).dtype == "float32" and hnp.logspace(whole, half, 3).dtype == "float16"
+    assert hnp.trapezoid(whole, half).dtype == "float16" and hnp.trapezoid(whole, half).tolist() == 10.0
+
+
+def test_set_differences_and_partitions_keep_their_dtypes():
+    assert hnp.setdiff1d(np.array([1, 2], "int8"), np.array([1.0, 2.5])).dtype == "int8"
+    assert hnp.setdiff1d(2, np.array([1.0, 2.5])).tolist() == [2] and hnp.setdiff1d(2, np.ones(2)).dtype == "int32"
+    with hx.enable_x64(True):
+        assert hnp.argpartition(np.arange(3), 1).dtype == "int32"

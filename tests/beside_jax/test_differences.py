@@ -153,14 +153,6 @@ ROWS = {
         (lambda m: compiled(m, "log1p", complex(-1, 1e-30)).real, -69.07755, -INF),
         (lambda m: compiled(m, "sinh", 1e-30).real, 1e-30, 0.0),
     ],
-    "Weak types of `heaviside`, `ldexp`, `spacing`, `angle`, `nan_to_num`, `power`": [
-        (weakness("heaviside", np.int32([1]), 0.5), 1, 0),
-        (weakness("ldexp", 1.5, 2), 1, 0),
-        (weakness("spacing", 1.5), 1, 0),
-        (weakness("angle", 1.5), 1, 0),
-        (weakness("nan_to_num", 1.5), 1, 0),
-        (weakness("power", 2.5, np.int32([2])), 1, 0),
-    ],
     "`sign` of an infinite complex number": [(lambda m: compiled(m, "sign", complex(INF, 1)), 1 + 0j, complex(NAN, 0))],
     "`max` and `min` of complex numbers with NaN": [
         (lambda m: m.lax.cummax(np.array([complex(1, NAN), 2], np.complex64))[1].imag, NAN, 0.0),

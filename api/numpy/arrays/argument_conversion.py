@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
+
+import numpy as np
 
 from ...effects.base.errors import BadArgument, NotProvided, ShapeMismatch
 from ...effects.base.stack import current
-from ...effects.core.arrays import Array, as_array
+from ...effects.core.arrays import Array, as_array, is_number
 from ...effects.operations.elementwise.arithmetic import like as like
 from ...effects.operations.elementwise.comparison import SelectN, ne
 from ...effects.operations.elementwise.conversion import convert
@@ -19,6 +22,38 @@ from ...effects.types.dtypes import ANY_INEXACT, bool_, to_inexact
 
 _select = SelectN()
 inexact_together: Callable[..., list[Any]] = numpy_arithmetic.inexact
+
+
+def strong(f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f``, whose results are strongly typed whatever its arguments are, as JAX's function's are."""
+
+    @wraps(f)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        y = f(*args, **kwargs)
+        return strengthened(y) if isinstance(y, Array) else tuple([strengthened(part) for part in y])
+
+    return function
+
+
+def strong_beside_strong(f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f``, whose result is weakly typed only if all of its arguments are, of whatever kinds of numbers."""
+
+    @wraps(f)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        y = f(*args, **kwargs)
+        return y if all([is_weak(x) for x in args]) else strengthened(y)
+
+    return function
+
+
+def strengthened(x: Any) -> Any:
+    """``x``, strongly typed."""
+    return convert(x, x.type.dtype)
+
+
+def is_weak(x: Any) -> bool:
+    """Whether an argument is weakly typed: a number that is no boolean, or an array."""
+    return x.type.weak if isinstance(x, Array) else is_number(x) and not isinstance(x, (bool, np.bool_))
 
 
 def array_of(x: Any) -> Any:

@@ -19,6 +19,7 @@ from ...effects.types import dtypes
 from ...effects.types.extent import Extent, as_size, fits, positive
 from ...effects.types.parts_of_axes import smaller
 from ...interpreters.core.eager_programs import eager_program
+from .argument_conversion import strong
 from .creation import placed
 from .numerical_ranges import arange
 from .shape_manipulation import moveaxis
@@ -171,6 +172,7 @@ def diag(v: Any, k: int = 0) -> Any:
     return shapes.reshape(flat, (side, side))
 
 
+@strong
 @eager_program
 def diagflat(v: Any, k: int = 0) -> Any:
     """``diag`` of the flattened array.

@@ -23,7 +23,6 @@ from ...effects.types.dtype_promotion import promote_all
 from ...effects.types.extent import SYMBOLIC, Extent, as_size, fits, positive, unbound
 from ...effects.types.parts_of_axes import ceiling_divided
 from ...interpreters.core.eager_programs import eager_program
-from .argument_conversion import inexact
 from .creation import array, asarray, placed
 from .joining_splitting import concatenate, stack
 from .shape_manipulation import broadcast_to, moveaxis
@@ -164,7 +163,7 @@ def logspace(
     >>> logspace(0, 2, 3)
     Array([  1.,  10., 100.], dtype=float32)
     """
-    found = dtypes.result_type(*map(inexact, (start, stop, base)))
+    found = dtypes.to_inexact(dtypes.result_type(start, stop))
     kind = found if dtype is None else dtypes.canonical(dtype)
     work = _computed(found, kind)
     steps = linspace(start, stop, num, endpoint, dtype=work, axis=axis)

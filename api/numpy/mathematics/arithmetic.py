@@ -19,7 +19,16 @@ from ...effects.operators import numpy_arithmetic
 from ...effects.types import dtypes
 from ...effects.types.dtypes import bool_, finfo
 from ...interpreters.core.eager_programs import eager_program
-from ..arrays.argument_conversion import array_of, choose, inexact, inexact_together, like, numeric_together
+from ..arrays.argument_conversion import (
+    array_of,
+    choose,
+    inexact,
+    inexact_together,
+    like,
+    numeric_together,
+    strong,
+    strong_beside_strong,
+)
 from ..arrays.creation import array_beside
 from . import reductions
 from .universal_functions import binary, either, named, ufunc
@@ -228,6 +237,7 @@ Array(0.6931472, dtype=float32, weak_type=True)
 """, floats=True)  # fmt: skip
 
 
+@strong_beside_strong
 def _logaddexp2(x: Any, y: Any, /) -> Any:
     x, y = inexact_together("logaddexp2", x, y)
     natural = _logaddexp(mul(x, like(x, LN2)), mul(y, like(y, LN2)))
@@ -241,6 +251,7 @@ logaddexp2 = ufunc(
 )  # fmt: skip
 
 
+@strong_beside_strong
 @eager_program
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """The step function: 0 where ``x1[i] < 0``, 1 where ``x1[i] > 0``, ``x2[i]`` where it is 0.
@@ -248,7 +259,7 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
     NaN gives NaN. Source: NumPy, ``heaviside``.
 
     >>> heaviside(0.0, 0.5)
-    Array(0.5, dtype=float32, weak_type=True)
+    Array(0.5, dtype=float32)
     """
     x, y = inexact_together("heaviside", x1, x2)
     at_zero = choose(eq(x, like(x, 0)), y, x, "heaviside")
@@ -262,21 +273,23 @@ def _integers(name: str, x: Any, y: Any) -> list[Any]:
     return [x, y]
 
 
+@strong_beside_strong
 def gcd(x1: Any, x2: Any) -> Any:
     """The greatest common divisor, not negative. Source: NumPy, ``gcd``.
 
     >>> gcd(12, -18)
-    Array(6, dtype=int32, weak_type=True)
+    Array(6, dtype=int32)
     """
     return common_divisors.gcd(*_integers("gcd", x1, x2))
 
 
+@strong_beside_strong
 @eager_program
 def lcm(x1: Any, x2: Any) -> Any:
     """The least common multiple, not negative; 0 where one is 0. Source: NumPy, ``lcm``.
 
     >>> lcm(4, 6)
-    Array(12, dtype=int32, weak_type=True)
+    Array(12, dtype=int32)
     """
     x, y = (numpy_arithmetic.absolute(v) for v in _integers("lcm", x1, x2))
     divisor = common_divisors.gcd(x, y)
@@ -304,12 +317,13 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     return x
 
 
+@strong
 @eager_program
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """``x`` with NaN and infinities replaced; infinities by the dtype's largest and least number unless given.
 
     >>> nan_to_num(float("nan"))
-    Array(0., dtype=float32, weak_type=True)
+    Array(0., dtype=float32)
     """
     x = array_of(x)
     dtype = x.type.dtype

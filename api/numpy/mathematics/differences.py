@@ -17,11 +17,12 @@ from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.operators.numpy_arithmetic import floor_divide, remainder
 from ...effects.types import dtypes
+from ...effects.types.dtype_promotion import promote_all
 from ...effects.types.dtypes import bool_
 from ...effects.types.extent import fits, positive
 from ...effects.types.parts_of_axes import smaller
 from ...interpreters.core.eager_programs import eager_program
-from ..arrays.argument_conversion import array_of, inexact, inexact_together, like, numeric_together
+from ..arrays.argument_conversion import array_of, inexact, inexact_together, like, numeric_together, strong
 from . import reductions
 from .arithmetic import absolute
 
@@ -59,6 +60,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     return x
 
 
+@strong
 @eager_program
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """The differences of consecutive elements, flattened, between ``to_begin`` and ``to_end``. Source: NumPy.
@@ -92,7 +94,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
     """
     if edge_order not in (None, 1):
         raise BadArgument(f"gradient: the order at the ends is 1, got edge_order={edge_order}.")
-    x = inexact(f)
+    dtype = _common(f, *varargs)
+    x = convert(f, dtype)
     rank = len(x.type.shape)
     axes = (
         list(range(rank))
@@ -104,11 +107,18 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
         raise BadArgument(
             f"gradient: distances are one for all, or one for each of {len(axes)} axes, got {len(varargs)}."
         )
-    found = [_slope(x, d, span) for d, span in zip(axes, spans)]
+    found = [_slope(x, d, convert(span, dtype)) for d, span in zip(axes, spans)]
     return found[0] if len(found) == 1 and (axis is None or not hasattr(axis, "__iter__")) else found
 
 
-def _slope(x: Any, axis: int, span: Any) -> Any:
+def _common(*xs: Any) -> Any:
+    """The dtype of floats or complex numbers to which arrays promote, under every setting of promotion."""
+    arrays = [x if is_number(x) else array_of(x) for x in xs]
+    kinds = [dtypes.result_type(x, return_weak_type_flag=True) for x in arrays]
+    return dtypes.to_inexact(promote_all(kinds, strict=False)[0])
+
+
+def _slope(x: Any, axis: int, h: Any) -> Any:
     size = x.type.shape[axis]
     if not fits(2, size):
         raise ShapeMismatch(f"gradient: an axis needs at least two samples, got {x.type} along axis {axis}.")
@@ -116,7 +126,6 @@ def _slope(x: Any, axis: int, span: Any) -> Any:
     def part(start: int, stop: int | None) -> Any:
         return slice_in_dim(x, start, stop, axis=axis)
 
-    x, h = promote(x, span if is_number(span) else inexact(span))
     first, last = sub(part(1, 2), part(0, 1)), sub(part(-1, None), part(-2, -1))
     if not h.type.shape:
         middle = div(sub(part(2, None), part(0, -2)), mul(h, like(h, 2)))
@@ -153,12 +162,12 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     >>> trapezoid(array([1.0, 2.0, 3.0]))
     Array(4., dtype=float32)
     """
-    samples = inexact(y)
+    samples = inexact(y) if x is None else convert(y, _common(y, x))
     axis = canonical_axis(axis, len(samples.type.shape), "trapezoid")
     if x is None:
         width = dx
     else:
-        width = inexact(x)
+        width = convert(x, samples.type.dtype)
         width = diff(width) if width.ndim == 1 else diff(width, axis=axis)
     samples = shapes.move_axis(samples, axis, len(samples.type.shape) - 1)
     if x is not None:

@@ -59,6 +59,8 @@ def einsum(
     """
     no_out(out, "einsum")
     no_sharding("einsum", out_sharding)
+    if optimize != "auto":
+        optimize = _order("einsum", optimize)
     text, given = _spelled(subscripts, operands)
     xs = promote(*given)
     if len(xs) == 2:
@@ -69,7 +71,7 @@ def einsum(
             z = contract(x, y, numbers, precision, preferred_element_type)
             return z if order is None else shapes.permute(z, order)
     todo, path = _plan(
-        text, tuple([x.type.shape for x in xs]), optimize if isinstance(optimize, (bool, str)) else _path(optimize)
+        text, tuple([x.type.shape for x in xs]), optimize
     )
     words = list(todo.words)
     for chosen in path:
@@ -111,7 +113,7 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
     todo, path = _plan(
         text,
         tuple([array_of(x).type.shape for x in given]),
-        optimize if isinstance(optimize, (bool, str)) else _path(optimize),
+        _order("einsum_path", optimize),
     )
     naive = prod(todo.sizes.values()) * max(1, len(todo.words))
     cost, words = 0, list(todo.words)
@@ -140,8 +142,30 @@ def _letters(word: Any) -> str:
     return "".join(["..." if i is Ellipsis else _LETTERS[i] for i in word])
 
 
-def _path(optimize: Any) -> ContractionPath:
-    return tuple([tuple(step) for step in optimize if not isinstance(step, str)])
+_ORDERS = frozenset({
+    "auto", "auto-hq", "optimal", "dp", "dynamic-programming", "greedy", "eager", "opportunistic", "branch-all",
+    "branch-2", "branch-1", "random-greedy", "random-greedy-128",
+})  # fmt: skip
+
+
+def _order(name: str, optimize: Any) -> bool | str | ContractionPath:
+    """``optimize`` as a choice or a path; NumPy's pair of a choice and a limit of memory is the choice.
+
+    Raises: BadArgument: it is none of them.
+    """
+    if optimize is None or isinstance(optimize, bool):
+        return optimize is not False
+    if isinstance(optimize, (tuple, list)):
+        limited = len(optimize) == 2 and isinstance(optimize[0], str) and isinstance(optimize[1], (int, float))
+        steps = [step for step in optimize if step != "einsum_path"]
+        if not limited and all([isinstance(step, (tuple, list)) for step in steps]):
+            return tuple([tuple(step) for step in steps])
+        optimize = optimize[0] if limited else optimize
+    if not isinstance(optimize, str) or optimize not in _ORDERS:
+        raise BadArgument(
+            f"{name}: optimize must be a boolean, a path, or one of {', '.join(sorted(_ORDERS))}, got {optimize!r}."
+        )
+    return optimize
 
 
 @cached("einsum")

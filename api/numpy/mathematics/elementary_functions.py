@@ -31,7 +31,7 @@ from ...effects.operations.elementwise.transcendental import exp as _exp
 from ...effects.operations.elementwise.transcendental import log as _log
 from ...effects.types import dtypes
 from ...interpreters.core.eager_programs import eager_program
-from ..arrays.argument_conversion import inexact, like
+from ..arrays.argument_conversion import inexact, like, strong
 from .universal_functions import unary
 
 if TYPE_CHECKING:
@@ -143,12 +143,13 @@ def rad2deg(x: Any, /) -> Any:
 radians, degrees = deg2rad, rad2deg
 
 
+@strong
 @eager_program
 def angle(z: Any, deg: bool = False) -> Any:
     """The angle of a complex number in [-pi, pi]: ``z == abs(z) * exp(1j * angle(z))``; of a real one 0 or pi.
 
     >>> angle(1j)
-    Array(1.5707964, dtype=float32, weak_type=True)
+    Array(1.5707964, dtype=float32)
     """
     z = inexact(z)
     if dtypes.is_complex(z.type.dtype):

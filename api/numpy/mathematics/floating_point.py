@@ -19,7 +19,7 @@ from ...effects.operators import numpy_arithmetic
 from ...effects.types import dtypes
 from ...effects.types.dtypes import BOOL, bool_, default_float, finfo
 from ...interpreters.core.eager_programs import eager_program
-from ..arrays.argument_conversion import array_of, choose, inexact, inexact_together, like, no_out
+from ..arrays.argument_conversion import array_of, choose, inexact, inexact_together, like, no_out, strong
 
 __all__ = [
     "around", "ceil", "copysign", "fix", "floor", "frexp", "ldexp", "modf", "nextafter", "rint", "round", "signbit",
@@ -131,6 +131,7 @@ def nextafter(x: Any, y: Any, /) -> Any:
     return arithmetic.nextafter(*inexact_together("nextafter", x, y))
 
 
+@strong
 @eager_program
 def spacing(x: Any, /) -> Any:
     """The distance from ``x[i]`` to the next float away from zero, with its sign. Source: NumPy, ``spacing``.
@@ -151,12 +152,13 @@ def _power_of_two(n: Any, dtype: Any) -> Any:
     return perform(BitcastConvertType(dtype), shifted)
 
 
+@strong
 @eager_program
 def ldexp(x1: Any, x2: Any, /) -> Any:
     """``x1[i] * 2**x2[i]`` for integers ``x2``, exact where the result is a normal number. Source: NumPy, ``ldexp``.
 
     >>> ldexp(0.75, 3)
-    Array(6., dtype=float32, weak_type=True)
+    Array(6., dtype=float32)
     """
     x, n = inexact(x1), array_of(x2)
     if dtypes.is_complex(x.type.dtype) or not (dtypes.is_integer(n.type.dtype) or n.type.dtype in BOOL):

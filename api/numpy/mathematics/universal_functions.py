@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...effects.base.errors import BadArgument
+from ...effects.base.errors import BadArgument, BadIndex
 from ...effects.base.stack import current
 from ...effects.control.loops import scan
-from ...effects.core.arrays import Array
+from ...effects.core.arrays import Array, ConcreteArray
 from ...effects.core.operation import Operation
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axis
+from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.operand_promotion import together
 from ...effects.operations.manipulation.slicing import concatenate, index_in_dim, slice_in_dim
 from ...effects.operations.reductions.cumulative import prefixes
 from ...effects.operations.reductions.reductions import fold
-from ...effects.types.dtypes import ANY_INEXACT, KeyDType, bool_, canonical
+from ...effects.types.dtypes import ANY_INEXACT, KeyDType, bool_, canonical, is_integer
 from ..arrays.argument_conversion import (
     array_of,
     axes_of,
@@ -40,7 +41,8 @@ _FEW = 8  # steps of a fold that are written out
 class ufunc:
     """An elementwise function ``f`` of one or two arrays, called as ``f(x, y)``.
 
-    ``reduce``, ``accumulate``, ``outer`` (of functions of two arrays) and ``at`` are NumPy's, on immutable arrays.
+    ``reduce``, ``reduceat``, ``accumulate``, ``outer`` (of functions of two arrays) and ``at`` are NumPy's, of
+    immutable arrays.
     Source: NumPy, ``ufunc``.
     """
 
@@ -183,6 +185,36 @@ class ufunc:
         if self.associative:
             return prefixes(self._combine, [x], axis)[0]
         return concatenate(self._from_left(x, axis, True)[0], axis)
+
+    def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+        """``f.reduceat(a, i)[k] == f.reduce(a[i[k] : i[k + 1]])``, the last to the end; ``a[i[k]]`` if that is empty.
+
+        Raises: BadArgument: the indices are no vector of integers. BadIndex: known ones lie outside. Source: NumPy.
+
+        >>> from handlax.numpy import add, arange, array
+        >>> add.reduceat(arange(8), array([0, 4, 1, 5]))
+        Array([ 6,  4, 10, 18], dtype=int32)
+        """
+        name = f"{self.__name__}.reduceat"
+        self._binary("reduceat")
+        no_out(out, name)
+        x, starts = self._taken(a, dtype), array_of(indices)
+        axis = canonical_axis(axis, x.ndim, name)
+        rows = shapes.move_axis(x, axis, 0)
+        size = rows.type.shape[0]
+        if starts.ndim != 1 or not is_integer(starts.type.dtype):
+            raise BadArgument(f"{name}: indices must be a vector of integers, got {starts.type}.")
+        if isinstance(starts, ConcreteArray) and not all([0 <= i < size for i in starts.value]):
+            raise BadIndex(f"{name}: indices must lie between 0 and {size - 1}, got {starts.value.tolist()}.")
+        ends = concatenate([slice_in_dim(starts, 1, None), shapes.full(starts.type.update(shape=(1,)), size)], 0)
+
+        def visit(totals: Any, item: tuple[Any, Any]) -> tuple[Any, None]:
+            i, row = item
+            inside = shapes.reshape((starts < i) & (i < ends), (*starts.type.shape, *(1,) * (rows.ndim - 1)))
+            return choose(inside, convert(self(totals, row), totals.type.dtype), totals), None
+
+        totals, _ = scan(visit, rows.at[starts].get(mode="clip"), (iota(starts.type.dtype, size), rows))
+        return shapes.move_axis(totals, 0, axis)
 
     def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
         """``a`` with ``f`` applied at the indices, once for each time that an index occurs; ``inplace`` must be False.

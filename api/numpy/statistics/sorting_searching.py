@@ -153,7 +153,7 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     >>> int(argpartition(array([3, 1, 2]), 1)[1])
     2
     """
-    return argsort(_within("argpartition", a, kth, axis), axis)
+    return argsort(_within("argpartition", a, kth, axis), axis, dtype="int32")
 
 
 def top_k(a: Any, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True) -> tuple[Any, Any]:

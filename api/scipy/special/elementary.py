@@ -9,7 +9,7 @@ from ... import numpy as hnp
 from ...effects.operations.elementwise.transcendental import logistic
 from ...interpreters.core.eager_programs import eager_program
 from ...nn import logsumexp
-from ...numpy.arrays.argument_conversion import inexact
+from ...numpy.arrays.argument_conversion import inexact, strong, strong_beside_strong
 from .formulas import analytic
 
 __all__ = [
@@ -78,6 +78,7 @@ def _gap(u: Any) -> Any:
     return u * t - 2 * t**3 * sum(t ** (2 * k) / (2 * k + 3) for k in range(12))
 
 
+@strong_beside_strong
 @analytic(lambda y, p, q: _log_ratio(p, q) + 1, lambda y, p, q: -p / q)
 def rel_entr(p: Any, q: Any) -> Any:
     """``p * log(p / q)``: 0 where ``p`` is 0 and ``q`` not negative, infinite outside of the domain.
@@ -89,6 +90,7 @@ def rel_entr(p: Any, q: Any) -> Any:
     return _divergence(p, q, p * _log_ratio(p, q), 0)
 
 
+@strong_beside_strong
 @analytic(lambda y, p, q: _log_ratio(p, q), lambda y, p, q: 1 - p / q)
 def kl_div(p: Any, q: Any) -> Any:
     """``p * log(p / q) - p + q``, exact near its zeros: ``q`` where ``p`` is 0, infinite outside of the domain.
@@ -164,6 +166,7 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
     return _power(hnp.log1p(x), lmbda)
 
 
+@strong
 @eager_program
 def softmax(x: Any, /, *, axis: Any = None) -> Any:
     """``e**x / sum(e**x)`` along the axes; None is all of them.
@@ -174,6 +177,7 @@ def softmax(x: Any, /, *, axis: Any = None) -> Any:
     return nn.softmax(hnp.asarray(x), axis)
 
 
+@strong
 @eager_program
 def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
     """``log(softmax(x))``, without overflow.

@@ -15,7 +15,7 @@ from ...effects.operations.foundations.half_precision import scipy_special
 from ...effects.operations.special.chebyshev_series import chebyshev
 from ...effects.types.dtypes import is_complex, to_complex
 from ...interpreters.core.eager_programs import eager_program
-from ...numpy.arrays.argument_conversion import inexact
+from ...numpy.arrays.argument_conversion import inexact, strong
 from .formulas import analytic, floats
 
 __all__ = [
@@ -79,6 +79,7 @@ def _erfcx(x: Any) -> Any:
     return hnp.where(x < 0, 2 * exp_of_square(hnp.minimum(size, 30), 1.0) - y, y)
 
 
+@strong
 @eager_program
 def erfcx(x: Any) -> Any:
     """``exp(x**2) * erfc(x)`` of real and complex numbers.
@@ -86,7 +87,7 @@ def erfcx(x: Any) -> Any:
     Source: Shepherd & Laframboise 1981, the series in (x - k) / (x + k).
 
     >>> erfcx(0.0)
-    Array(1., dtype=float32, weak_type=True)
+    Array(1., dtype=float32)
     """
     x = inexact(x)
     return wofz(1j * x) if is_complex(x.type.dtype) else _erfcx(x)
@@ -108,6 +109,7 @@ def _dawsn_beyond(t: Any) -> Any:
     return _dawsn_values(4 * np.sqrt(2 / (1 + t)))
 
 
+@strong
 @analytic(lambda y, x: 1 - 2 * x * y)
 def dawsn(x: Any) -> Any:
     """``exp(-x**2)`` times the integral of ``exp(t**2)`` from 0 to ``x``.
@@ -125,12 +127,13 @@ def dawsn(x: Any) -> Any:
     return hnp.where(hnp.abs(x) > 1e15, 0.5 / x, hnp.copysign(y, x))
 
 
+@strong
 @analytic(lambda y, x: exp_of_square(x, -0.5) / ROOT_TAU)
 def ndtr(x: Any) -> Any:
     """The probability that a standard normal variable is at most ``x``.
 
     >>> ndtr(0.0)
-    Array(0.5, dtype=float32, weak_type=True)
+    Array(0.5, dtype=float32)
     """
     return transcendental.erfc(x * -ROOT_HALF) / 2
 
@@ -166,6 +169,7 @@ def _log_ndtr(x: Any) -> Any:
     return hnp.where(low, tail, hnp.log1p(transcendental.erfc(above * ROOT_HALF) / -2))
 
 
+@strong
 @eager_program
 def log_ndtr(x: Any, series_order: int = 3) -> Any:
     """``log(ndtr(x))``, without underflow.
@@ -176,7 +180,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
     Raises: BadCall: ``series_order`` is no integer. BadArgument: it is not from 0 to 30.
 
     >>> log_ndtr(-1000.0).round(1)
-    Array(-500007.8, dtype=float32, weak_type=True)
+    Array(-500007.8, dtype=float32)
     """
     if not isinstance(series_order, int):
         raise BadCall(f"log_ndtr: series_order must be an integer, got {series_order!r}.")
@@ -194,12 +198,13 @@ def _ndtri_values(t: Any) -> Any:
     return -scipy_special("ndtri_exp")(-r * r / 2) / r
 
 
+@strong
 @analytic(lambda y, p: ROOT_TAU * exp_of_square(y, 0.5))
 def ndtri(p: Any) -> Any:
     """The inverse of ``ndtr``; NaN outside of [0, 1].
 
     >>> ndtri(0.5)
-    Array(0., dtype=float32, weak_type=True)
+    Array(0., dtype=float32)
     """
     low, high = np.log(TAIL)
     central = (p > 0.3) & (p < 0.7)
@@ -213,12 +218,13 @@ def ndtri(p: Any) -> Any:
     return hnp.where((p > 0) & (p < 1), y, ends)
 
 
+@strong
 @analytic(lambda x, y: -ROOT_PI / 2 * exp_of_square(x, 1.0))
 def erfcinv(y: Any) -> Any:
     """The inverse of ``erfc``, exact for small ``y``: ``erfcinv(erfc(x)) == x``.
 
     >>> erfcinv(0.0)
-    Array(inf, dtype=float32, weak_type=True)
+    Array(inf, dtype=float32)
     """
     return ndtri(y / 2) * -ROOT_HALF
 
@@ -298,6 +304,7 @@ def _owens_t_near(h: Any, a: Any) -> Any:
     return exp_of_square(h, -0.5) * end * total / (2 * math.pi)
 
 
+@strong
 @analytic(
     lambda y, h, a: exp_of_square(h, -0.5) * transcendental.erf(a * h * ROOT_HALF) / (-2 * ROOT_TAU),
     lambda y, h, a: exp_of_square(h, -0.5) * exp_of_square(h * a, -0.5) / (2 * math.pi * (1 + a * a)),
@@ -306,7 +313,7 @@ def owens_t(h: Any, a: Any) -> Any:
     """Owen's T function: the probability that X > h and 0 < Y < a X, for independent standard normal X and Y.
 
     >>> owens_t(0.0, 1.0).round(4), owens_t(1.0, 0.0)
-    (Array(0.125, dtype=float32, weak_type=True), Array(0., dtype=float32, weak_type=True))
+    (Array(0.125, dtype=float32), Array(0., dtype=float32))
     """
     size, slope = hnp.minimum(hnp.abs(h), FAR), hnp.abs(a)
     steep = slope > 1

@@ -13,6 +13,7 @@ from ...effects.operations.elementwise.arithmetic import polynomial
 from ...effects.operations.foundations.half_precision import scipy_special
 from ...effects.operations.special.chebyshev_series import chebyshev
 from ...effects.operations.special.special_functions import digamma, lgamma
+from ...numpy.arrays.argument_conversion import strong
 from ...numpy.dtype_routines import finfo
 from .formulas import analytic
 
@@ -80,24 +81,26 @@ def _e1_positive(x: Any) -> Any:
     return hnp.where(x < 1, y, hnp.exp(-far) / far * chebyshev((far - 4) / (far + 2), _e1_far, 26))
 
 
+@strong
 @analytic(lambda y, x: hnp.exp(x) / x)
 def expi(x: Any) -> Any:
     """The exponential integral Ei: the principal value of the integral of ``exp(t) / t`` from -inf to ``x``.
 
     >>> expi(0.0)
-    Array(-inf, dtype=float32, weak_type=True)
+    Array(-inf, dtype=float32)
     """
     below = x < 0
     y = hnp.where(below, -_e1_positive(hnp.where(below, -x, 1)), _ei_positive(hnp.where(below, 1, x)))
     return hnp.where(hnp.isnan(x), hnp.nan, y)
 
 
+@strong
 @analytic(lambda y, x: hnp.exp(-x) / -x)
 def exp1(x: Any) -> Any:
     """The exponential integral E_1: the integral of ``exp(-t) / t`` from ``x`` to infinity, NaN below 0.
 
     >>> exp1(0.0)
-    Array(inf, dtype=float32, weak_type=True)
+    Array(inf, dtype=float32)
     """
     return hnp.where(x < 0, hnp.nan, -expi(-x))
 
@@ -157,13 +160,14 @@ def _expn(n: Any, x: Any) -> Any:
     return hnp.where((x < 0) | (n < 0) | hnp.isnan(x), hnp.nan, y)
 
 
+@strong
 def expn(n: Any, x: Any) -> Any:
     """The exponential integral E_n: the integral of ``exp(-x * t) / t**n`` from 1 to infinity, for natural ``n``.
 
     Raises: NotDifferentiable: a derivative by ``n``.
 
     >>> expn(2, 0.0)
-    Array(1., dtype=float32, weak_type=True)
+    Array(1., dtype=float32)
     """
     return _expn(n, x)
 
@@ -184,12 +188,13 @@ def _spence_slope(y: Any, x: Any) -> Any:
     return -hnp.where(near, polynomial(inner, _LOG1P), hnp.log(outer) / (outer - 1))
 
 
+@strong
 @analytic(_spence_slope)
 def spence(x: Any) -> Any:
     """Spence's function: the integral of ``log(t) / (1 - t)`` from 1 to ``x``, the dilogarithm of ``1 - x``.
 
     >>> spence(1.0)
-    Array(0., dtype=float32, weak_type=True)
+    Array(0., dtype=float32)
     """
     large = x > 1.5
     z = hnp.where(large, 1 / hnp.where(large, x, 1), x)

@@ -16,7 +16,7 @@ from ...effects.operations.special import special_functions as operations
 from ...effects.operations.special.incomplete_gamma import BERNOULLI, SHIFT
 from ...effects.types.dtypes import default_float, is_complex
 from ...interpreters.core.eager_programs import eager_program, evaluated_at_once
-from ...numpy.arrays.argument_conversion import inexact
+from ...numpy.arrays.argument_conversion import inexact, strong
 from .formulas import analytic, floats, free_promotion, in_32_bits
 
 __all__ = [
@@ -144,11 +144,12 @@ def _gamma(x: Any) -> Any:
     return hnp.where(x == 0, 1 / x, hnp.where(x == -hnp.inf, hnp.nan, y))
 
 
+@strong
 def gamma(x: Any) -> Any:
     """The gamma function: NaN at negative integers; at 0 infinite with the zero's sign, NaN if it is complex.
 
     >>> gamma(5.0)
-    Array(24., dtype=float32, weak_type=True)
+    Array(24., dtype=float32)
     """
     x = inexact(x)
     if not is_complex(x.type.dtype):
@@ -259,6 +260,7 @@ def beta(a: Any, b: Any) -> Any:
     return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * hnp.exp(betaln(a, b))
 
 
+@strong
 @eager_program
 @free_promotion
 def multigammaln(a: Any, d: Any) -> Any:
@@ -269,7 +271,7 @@ def multigammaln(a: Any, d: Any) -> Any:
     Raises: BadArgument: ``d`` is negative.
 
     >>> multigammaln(3.0, 1).round(4)
-    Array(0.6931, dtype=float32, weak_type=True)
+    Array(0.6931, dtype=float32)
     """
     if d < 0:
         raise BadArgument(f"multigammaln: the size must not be negative, got {d}.")
@@ -352,12 +354,13 @@ def _poch(z: Any, m: Any) -> Any:
     return hnp.where(m == 0, 1, y).astype(z.dtype)
 
 
+@strong
 @eager_program
 def poch(z: Any, m: Any) -> Any:
     """Pochhammer's symbol ``gamma(z + m) / gamma(z)``, a rising power: also where both are infinite.
 
     >>> poch(2.0, 0.0)
-    Array(1., dtype=float32, weak_type=True)
+    Array(1., dtype=float32)
     """
     z, m = floats("poch", z, m)
     return in_32_bits(_poch, z, m)

@@ -19,6 +19,7 @@ from ...effects.operations.special.chebyshev_series import chebyshev
 from ...interpreters.core.eager_programs import eager_program
 from ...interpreters.custom.custom_jvp import custom_jvp
 from ...lowering.jit.jit import jit
+from ...numpy.arrays.argument_conversion import strong
 from .formulas import analytic, floats, free_promotion, in_32_bits
 
 __all__ = ["bessel_jn", "fresnel", "i0", "i0e", "i1", "i1e", "sici", "sph_harm_y"]
@@ -240,6 +241,7 @@ def _cosine_integral(x: Any) -> Any:
     return hnp.where(size <= 4, small, f * hnp.sin(far) - g * hnp.cos(far))
 
 
+@strong
 @eager_program
 def sici(x: Any) -> tuple[Any, Any]:
     """``(Si, Ci)``, the integrals of sine and cosine: of ``sin(t) / t`` from 0, and of ``cos(t) / t`` from infinity.
@@ -247,7 +249,7 @@ def sici(x: Any) -> tuple[Any, Any]:
     Ci is even: below 0 it is the real part.
 
     >>> sici(0.0)
-    (Array(0., dtype=float32, weak_type=True), Array(-inf, dtype=float32, weak_type=True))
+    (Array(0., dtype=float32), Array(-inf, dtype=float32))
     """
     return _sine_integral(x), _cosine_integral(x)
 
@@ -310,11 +312,12 @@ def _fresnel_cosine(x: Any) -> Any:
     return _fresnel(x, False)
 
 
+@strong
 @eager_program
 def fresnel(x: Any) -> tuple[Any, Any]:
     """``(S, C)``, Fresnel's integrals of ``sin(pi * t**2 / 2)`` and ``cos(pi * t**2 / 2)`` from 0 to ``x``.
 
     >>> fresnel(float("inf"))
-    (Array(0.5, dtype=float32, weak_type=True), Array(0.5, dtype=float32, weak_type=True))
+    (Array(0.5, dtype=float32), Array(0.5, dtype=float32))
     """
     return _fresnel_sine(x), _fresnel_cosine(x)

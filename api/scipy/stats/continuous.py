@@ -158,10 +158,21 @@ def _log_mass(a: Any, b: Any) -> Any:
     tail = high <= 0
     top = special.log_ndtr(hnp.where(tail, high, 0))
     none = tail & ((low >= high) | (top == -hnp.inf))
-    inside = top + log1mexp(hnp.where(tail & ~none, top - special.log_ndtr(low), 1))
+    beyond = special.log_ndtr(low)
+    whole = beyond == -hnp.inf
+    inside = top + hnp.where(whole, 0, log1mexp(hnp.where(tail & ~none & ~whole, top - beyond, 1)))
     inside = hnp.where(none, -hnp.inf, inside)
     rest = special.ndtr(hnp.where(tail, -1, low)) + special.ndtr(-hnp.where(tail, 1, high))
     return hnp.where(tail, inside, hnp.log1p(-rest))
+
+
+def _log_share(a: Any, x: Any, b: Any, upper: bool) -> Any:
+    """The logarithm of the probability between a and x, or x and b, of that between a and b: of the smaller part."""
+    total = _log_mass(a, b)
+    below, above = _log_mass(a, x) - total, _log_mass(x, b) - total
+    this, other = (above, below) if upper else (below, above)
+    most = other < -math.log(2.0)
+    return hnp.where(most, log1mexp(hnp.where(most, -other, 1)), this)
 
 
 truncnorm = distribution(
@@ -170,9 +181,9 @@ truncnorm = distribution(
     valid=lambda a, b: a < b, support=StandardRange(lambda a, b: a, lambda a, b: b, lambda a, b: hnp.clip(0, a, b)),
     logpdf=lambda z, a, b: -(z * z + LOG_TAU) / 2 - _log_mass(a, b),
     cdf=lambda z, a, b: hnp.exp(_log_mass(a, z) - _log_mass(a, b)),
-    logcdf=lambda z, a, b: _log_mass(a, z) - _log_mass(a, b),
+    logcdf=lambda z, a, b: _log_share(a, z, b, upper=False),
     sf=lambda z, a, b: hnp.exp(_log_mass(z, b) - _log_mass(a, b)),
-    logsf=lambda z, a, b: _log_mass(z, b) - _log_mass(a, b),
+    logsf=lambda z, a, b: _log_share(a, z, b, upper=True),
 )  # fmt: skip
 
 vonmises = distribution(

@@ -148,6 +148,7 @@ class LogDeterminant(OnLastAxes):
 
     def evaluate(op, x):
         sign, size = np.linalg.slogdet(x)
+        sign = np.where(np.isnan(size), sign * np.nan, sign)  # LAPACK counts signs, and NaN is not less than 0
         return np.asarray(sign, x.dtype), np.asarray(size, to_real(x.dtype))
 
     def jvp(op, primals, tangents):

@@ -65,3 +65,20 @@ def test_how_it_ends_is_said():
 def test_mistakes_are_named(arguments, error, words):
     with pytest.raises(error, match=words):
         minimize(**{"fun": matyas, "x0": np.ones(2), "method": "BFGS", **arguments})
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_limited_memory_finds_the_minimum_of_a_curved_valley(jit):
+    options = {"maxcor": 5, "ftol": 0.0}
+    find = lambda x: minimize(rosenbrock, x, method="l-bfgs-experimental-do-not-rely-on-this", options=options)
+    found = (hx.jit(find) if jit else find)(np.zeros(8))
+    assert found.success and found.hess_inv is None and found.nit < 100
+    np.testing.assert_allclose(found.x, 1.0, atol=1e-5)
+
+
+def test_limited_memory_ends_where_it_was_told_to():
+    find = lambda **options: minimize(
+        lambda x: (x**4).sum(), np.ones(3), method="L-BFGS-experimental-do-not-rely-on-this", options=options
+    )
+    assert find(maxiter=2).nit == 2 and find(maxiter=2).status == 1
+    assert find(maxfun=5).status == 2 and find(ftol=1.0).status == 4

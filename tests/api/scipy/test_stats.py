@@ -288,3 +288,16 @@ def test_the_error_of_the_mean_keeps_all_axes(policy):
     x = np.arange(12.0).reshape(3, 4) ** 2
     found = stats.sem(x, axis=None, nan_policy=policy, keepdims=True)
     np.testing.assert_allclose(found, scipy.stats.sem(x, axis=None, keepdims=True))
+
+
+@pytest.mark.parametrize(("name", "x", "a", "b"), [
+    ("logcdf", 5.5, 0.0, np.inf), ("logcdf", 10.1, -3.0, 40.0), ("logsf", -10.5, -np.inf, 0.0),
+    ("logsf", -39.5, -40.0, -39.0), ("logcdf", 0.1, -1.0, 1.0), ("logsf", 5.0, 5.0, 6.0), ("logsf", 6.0, 5.0, 6.0),
+])  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_truncated_tail_next_to_certainty_is_not_lost(name, x, a, b, dtype):
+    f = getattr(stats.truncnorm, name)
+    x, a, b = (np.asarray(number, dtype) for number in (x, a, b))
+    expected = getattr(scipy.stats.truncnorm, name)(*[y.astype(float) for y in (x, a, b)])
+    np.testing.assert_allclose(f(x, a, b), expected, rtol=1e-4 if dtype == "float32" else 1e-12)
+    assert np.isfinite(hx.grad(hx.grad(f))(x, a, b))
