@@ -259,7 +259,7 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
     NaN gives NaN. Source: NumPy, ``heaviside``.
 
     >>> heaviside(0.0, 0.5)
-    Array(0.5, dtype=float32)
+    Array(0.5, dtype=float32, weak_type=True)
     """
     x, y = inexact_together("heaviside", x1, x2)
     at_zero = choose(eq(x, like(x, 0)), y, x, "heaviside")
@@ -278,7 +278,7 @@ def gcd(x1: Any, x2: Any) -> Any:
     """The greatest common divisor, not negative. Source: NumPy, ``gcd``.
 
     >>> gcd(12, -18)
-    Array(6, dtype=int32)
+    Array(6, dtype=int32, weak_type=True)
     """
     return common_divisors.gcd(*_integers("gcd", x1, x2))
 
@@ -289,7 +289,7 @@ def lcm(x1: Any, x2: Any) -> Any:
     """The least common multiple, not negative; 0 where one is 0. Source: NumPy, ``lcm``.
 
     >>> lcm(4, 6)
-    Array(12, dtype=int32)
+    Array(12, dtype=int32, weak_type=True)
     """
     x, y = (numpy_arithmetic.absolute(v) for v in _integers("lcm", x1, x2))
     divisor = common_divisors.gcd(x, y)
