@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...effects.base.errors import BadArgument
+from ...effects.core.arrays import as_arrays
 from ...effects.operations.elementwise.arithmetic import sub
 from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
 from ...effects.operations.elementwise.comparison import eq, ge, lt, ne, select_n
@@ -288,7 +289,9 @@ def setdiff1d(
     >>> setdiff1d(array([3, 1, 2]), array([1]))
     Array([2, 3], dtype=int32)
     """
-    x, y = _flat(array_of(ar1)), _flat(array_of(ar2))
+    x, y = as_arrays(ar1, ar2)
+    own = array_of(ar1)  # a number takes the width of the others, not their kind
+    x, y = _flat(x if x.type.dtype.kind == own.type.dtype.kind else own), _flat(y)
     if assume_unique and size is None:
         return take(x, flatnonzero(isin(x, y, invert=True)), mode="clip")
     a, mask = _distinct(x, assume_unique)
