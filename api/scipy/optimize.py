@@ -169,7 +169,7 @@ class _Estimate(NamedTuple):
     after: Callable[[Any, Any, Any], Any]
 
 
-class _Limits(NamedTuple):
+class _Termination(NamedTuple):
     """When a search ends: see ``_Options`` and ``_LimitedOptions``."""
 
     gtol: Any
@@ -180,7 +180,7 @@ class _Limits(NamedTuple):
     evaluations: Any = None
 
 
-def _descend(f: Callable[..., Any], x0: Any, estimate: _Estimate, limits: _Limits) -> OptimizeResults:
+def _descend(f: Callable[..., Any], x0: Any, estimate: _Estimate, limits: _Termination) -> OptimizeResults:
     """Steps along the estimate times the gradient, each to a point that satisfies Wolfe's conditions."""
 
     def more(r: OptimizeResults) -> Any:
@@ -217,7 +217,7 @@ def _bfgs(f: Callable[..., Any], x0: Any, options: _Options) -> OptimizeResults:
     limit = 200 * x0.size if options.maxiter is None else options.maxiter
     identity = hnp.eye(x0.size, dtype=x0.dtype)
     estimate = _Estimate(identity, lambda h, g: h @ g, _updated)
-    return _descend(f, x0, estimate, _Limits(options.gtol, options.norm, limit, options.line_search_maxiter))
+    return _descend(f, x0, estimate, _Termination(options.gtol, options.norm, limit, options.line_search_maxiter))
 
 
 def _limited(f: Callable[..., Any], x0: Any, options: _LimitedOptions) -> OptimizeResults:
@@ -225,7 +225,7 @@ def _limited(f: Callable[..., Any], x0: Any, options: _LimitedOptions) -> Optimi
     none = hnp.zeros((options.maxcor, x0.size), x0.dtype)
     estimate = _Estimate(_History(none, none, none[:, 0]), _by_history, _remembered)
     counts = [n for n in (options.maxfun, options.maxgrad) if n is not None]
-    limits = _Limits(options.gtol, options.norm, steps, options.maxls, options.ftol, min(counts, default=None))
+    limits = _Termination(options.gtol, options.norm, steps, options.maxls, options.ftol, min(counts, default=None))
     return _descend(f, x0, estimate, limits)._replace(hess_inv=None)
 
 
