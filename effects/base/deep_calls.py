@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 
 R = TypeVar("R")
 
-# Frames for what a call does until the next call that goes through here, the user's code included. Python 3.11 counts
-# nested calls in C too, such as comparisons of tuples, of which there are up to two for each frame.
-RESERVE = 400 if sys.version_info >= (3, 12) else 750
+# Frames for what a call does until the next call that goes through here, the user's code included. Python 3.11 and 3.12
+# limit nested calls in C too, such as comparisons of tuples, of which there are up to two for each frame.
+RESERVE = 400 if sys.version_info >= (3, 13) else 750
 
 
 def _frame_object_at(depth: int) -> Any:
