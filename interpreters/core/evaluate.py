@@ -171,7 +171,7 @@ def _evaluate(op: Operation, operands: tuple[Any, ...]) -> Any:
         raise
     if (light or CACHE_CHOICES) and not scoped and functions is not None:
         f = _function(rule, op, types)
-        _FUNCTIONS.add(functions, types[0] if len(types) == 1 else types, (context_for(kind, f), f, out_type))
+        _FUNCTIONS.add(functions, types[0] if len(types) == 1 else types, (context_for(kind, f, types), f, out_type))
     return _wrapped(op, y, out_type)
 
 
@@ -207,9 +207,9 @@ def _inline_function(program: Program) -> Callable[..., tuple[Any, ...]]:
         return lambda *operands: Run.inline(BASE, program, operands)
     if choice is not True:
         return _compiled_later(program, choice)
-    steps = zip(rules, program.ops, program.args)
-    functions = [_function(rule, op, [*map(program.type_of, args)]) for rule, op, args in steps]
-    contexts = {context_for(type(op), f) for op, f in zip(program.ops, functions)}
+    types = [[*map(program.type_of, args)] for args in program.args]
+    functions = [*map(_function, rules, program.ops, types)]
+    contexts = {*map(context_for, map(type, program.ops), functions, types)}
     context = contexts.pop() if len(contexts) == 1 else IN_CALLERS_CONTEXT if contexts else IN_OWN_CONTEXT
     return numpy_function(program, functions, _fitted, None if context is IN_CALLERS_CONTEXT else context)
 

@@ -7,7 +7,7 @@ NumPy keeps this setting in a context variable. To enter a context in which it w
 setting it anew, but other variables have their defaults there, and it cannot be entered again inside. So the first is
 for functions that NumPy implements in C, during which Python executes nothing, the second for all others: during these,
 signal handlers and finalizers may perform operations, and have to see the settings in force. Functions that are
-declared ``silent`` never warn, and need neither.
+declared ``silent`` never warn about NumPy's own dtypes, and need neither for these.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import operator
 import sys
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import Context
 from functools import partial
 from typing import Any
@@ -72,15 +72,17 @@ IN_OWN_CONTEXT, IN_CALLERS_CONTEXT, IN_ANY_CONTEXT = OwnContext(), CallersContex
 _FINALIZES_IN_C = sys.version_info < (3, 12)  # garbage is collected in the midst of functions implemented in C
 
 
-def context_for(kind: type[Operation], function: Callable[..., Any]) -> Any:
-    """The one of the three in which this function is to be called, which evaluates operations of this class."""
+def context_for(kind: type[Operation], function: Callable[..., Any], types: Sequence[Any]) -> Any:
+    """The one of the three for this function, which evaluates operations of this class on operands of these types."""
     while isinstance(function, partial):
         function = function.func
-    if getattr(function, "silent", False):
+    if getattr(function, "silent", False) and _NUMPYS.issuperset([t.dtype for t in types]):
         return IN_ANY_CONTEXT
     ours = kind.__module__.startswith("handlax.effects.operations.")
     return IN_OWN_CONTEXT if ours and isinstance(function, _NATIVE) and not _FINALIZES_IN_C else IN_CALLERS_CONTEXT
 
+
+_NUMPYS = frozenset(map(np.dtype, "?bhilqBHILQefdFD"))
 
 # during which no Python function is called: ufuncs, their reductions, views of arrays
 _NATIVE = (np.ufunc, types.BuiltinFunctionType, operator.methodcaller)

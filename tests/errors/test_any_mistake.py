@@ -63,7 +63,7 @@ SHAPES = {
         errors.ShapeMismatch, ValueError, "hint: rhs would fit",
     ),
     "reshape": (lambda: A.reshape(4), errors.ShapeMismatch, ValueError, "6 elements"),
-    "two rests": (lambda: A.reshape(-1, -1), errors.BadArgument, ValueError, "negative"),
+    "two rests": (lambda: A.reshape(-1, -1), errors.BadArgument, ValueError, "one size at most"),
     "broadcast_to": (lambda: hnp.broadcast_to(A, (3, 2)), errors.ShapeMismatch, ValueError, "does not broadcast"),
     "concatenate": (lambda: hnp.concatenate([A, x]), errors.ShapeMismatch, ValueError, "f32[2,3], f32[3]"),
     "nothing to join": (lambda: hnp.concatenate([]), errors.BadArgument, ValueError, "at least one"),

@@ -163,7 +163,7 @@ def logspace(
     >>> logspace(0, 2, 3)
     Array([  1.,  10., 100.], dtype=float32)
     """
-    found = dtypes.to_inexact(dtypes.result_type(start, stop))
+    found = dtypes.to_inexact(*dtypes.result_type(start, stop, return_weak_type_flag=True))
     kind = found if dtype is None else dtypes.canonical(dtype)
     work = _computed(found, kind)
     steps = linspace(start, stop, num, endpoint, dtype=work, axis=axis)
