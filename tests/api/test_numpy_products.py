@@ -106,6 +106,15 @@ def test_factors_and_powers_of_matrices(rng):
     close(hnp.linalg.multi_dot([x[0], x.T, s, s[0]]), np.linalg.multi_dot([x[0], x.T, s, s[0]]))
 
 
+def test_indices_beyond_the_alphabet(rng):
+    x, y = rng.normal(size=(2, 3)), rng.normal(size=(3, 4))
+    close(hnp.einsum(x, [100, 53], y, [53, 900], [900, 100]), (x @ y).T)
+    with pytest.raises(hx.errors.BadArgument, match="between 0 and 19999, got -1"):
+        hnp.einsum(x, [0, -1])
+    turn = np.array([[0.0, -1.0], [1.0, 0.0]])
+    close(hnp.linalg.multi_dot([turn] * 54), turn @ turn)
+
+
 def test_a_function_of_rows_is_mapped_over_what_broadcasts(rng):
     a, v = rng.normal(size=(4, 1, 2, 3)), rng.normal(size=(5, 3))
     close(hnp.vectorize(hnp.dot, signature="(n,k),(k)->(n)")(a, v), np.einsum("abnk,bk->abn", np.repeat(a, 5, 1), v))

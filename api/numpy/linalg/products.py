@@ -65,12 +65,9 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
         raise ShapeMismatch(f"multi_dot: operands must be matrices, got {', '.join(str(x.type) for x in xs)}.")
     if len(xs) == 2:
         return matrix_products.matmul(*xs, precision=precision)
-    letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    words = [letters[i : i + 2] for i in range(len(xs))]
-    words[0] = words[0] if xs[0].ndim == 2 else words[0][1]
-    words[-1] = words[-1] if xs[-1].ndim == 2 else words[-1][0]
-    result = (letters[0] if xs[0].ndim == 2 else "") + (letters[len(xs)] if xs[-1].ndim == 2 else "")
-    return einsum(f"{','.join(words)}->{result}", *xs, precision=precision)
+    axes = [[i, i + 1][x.ndim == 1 and i == 0 :][: x.ndim] for i, x in enumerate(xs)]
+    outer = [*axes[0][: xs[0].ndim - 1], *axes[-1][1:]]
+    return einsum(*[part for pair in zip(xs, axes) for part in pair], outer, precision=precision)
 
 
 def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None) -> Any:

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from ...effects.base.caches import cached
-from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
 from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.elementwise.arithmetic import mul
 from ...effects.operations.elementwise.comparison import select_n
@@ -139,7 +139,14 @@ def _spelled(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]]:
 def _letters(word: Any) -> str:
     if not isinstance(word, (list, tuple)):
         raise BadArgument(f"einsum: after each operand comes a list of its indices, got {word!r}.")
-    return "".join(["..." if i is Ellipsis else _LETTERS[i] for i in word])
+    return "".join(["..." if i is Ellipsis else _letter(whole_number("einsum: an index", i)) for i in word])
+
+
+def _letter(i: int) -> str:
+    """The letter that stands for an index in subscripts; beyond the 52 of the alphabet it is an ideograph."""
+    if not 0 <= i < 20_000:
+        raise BadArgument(f"einsum: an index must lie between 0 and 19999, got {i}.")
+    return _LETTERS[i] if i < len(_LETTERS) else chr(0x4E00 + i)
 
 
 _ORDERS = frozenset({
@@ -204,7 +211,7 @@ def parsed(text: str, given: tuple[tuple[int, ...], ...]) -> EinsumTerms:
             word = word.replace("...", "".join(reversed(spare[:extra])))
         if len(word) != len(shape):
             raise BadArgument(f"einsum: {word!r} of {text!r} does not fit shape {shape}.")
-        if not all(c in _LETTERS for c in word):
+        if not all([c.isalpha() for c in word]):
             raise BadArgument(f"einsum: indices are letters, got {word!r} of {text!r}.")
         full.append(word)
     joined = "".join(full)
