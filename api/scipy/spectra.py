@@ -288,7 +288,6 @@ def csd(
     return frequencies, complex_number(median(real(z), -1), median(imag(z), -1)) / bias
 
 
-@eager_program
 def welch(
     x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",

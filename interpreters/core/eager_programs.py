@@ -174,7 +174,10 @@ def _recorded(function: Any, args: Any, kwargs: Any, arrays: list[Any], made: An
     if sum([x.type.nbytes for x in program.consts]) > 2 * _LARGEST:
         return None
     if not arrays:
-        return program, lambda results: pytrees.unflatten(tree, [_copied(y) for y in results])
+        kept = [n < 0 for n in program.outs]
+        return program, lambda results: pytrees.unflatten(
+            tree, [_copied(y) if constant else y for y, constant in zip(results, kept)]
+        )
     sources = [arrays[n] if n < len(arrays) else None for n in program.outs if n >= 0]
     same = [x is None or x is y for x, y in zip(sources, leaves)]
     if len(same) < len(leaves) or not all(same):

@@ -65,8 +65,9 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
         raise ShapeMismatch(f"multi_dot: operands must be matrices, got {', '.join(str(x.type) for x in xs)}.")
     if len(xs) == 2:
         return matrix_products.matmul(*xs, precision=precision)
-    axes = [[i, i + 1][x.ndim == 1 and i == 0 :][: x.ndim] for i, x in enumerate(xs)]
-    outer = [*axes[0][: xs[0].ndim - 1], *axes[-1][1:]]
+    axes = [[i, i + 1] for i in range(len(xs))]
+    outer = [i for i, x in ((0, xs[0]), (len(xs), xs[-1])) if x.ndim == 2]
+    axes[0], axes[-1] = axes[0][-xs[0].ndim :], axes[-1][: xs[-1].ndim]
     return einsum(*[part for pair in zip(xs, axes) for part in pair], outer, precision=precision)
 
 

@@ -23,7 +23,6 @@ from ...numpy.linalg import decompositions, solutions
 __all__ = ["cho_solve", "det", "inv", "lu_solve", "solve", "solve_sylvester", "solve_triangular"]
 
 
-@eager_program
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The inverses of square matrices, ``a @ inv(a) == eye(n)``: ``numpy.linalg.inv``. Source: SciPy, ``linalg.inv``.
 
@@ -35,7 +34,6 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     return solutions.inv(a)
 
 
-@eager_program
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The determinants of square matrices, ``det(a @ b) == det(a) * det(b)``: ``numpy.linalg.det``. Source: SciPy.
 

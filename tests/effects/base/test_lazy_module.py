@@ -41,36 +41,37 @@ def test_the_module_is_imported_when_a_name_of_it_is_used():
         fractions.Fractoin
 
 
-def test_threads_that_need_a_package_and_a_module_of_it_wait_for_one_another(tmp_path, monkeypatch):
-    package = tmp_path / "package_of_threads"
-    package.mkdir()
-    (package / "__init__.py").write_text("import time\ntime.sleep(0.1)\nfrom .inner import value\n")
-    (package / "inner.py").write_text("value = 7\n")
+@pytest.fixture
+def package(request, tmp_path, monkeypatch):
+    """The name of a package of this text, with a module ``inner`` whose ``value`` is 7."""
+    folder = tmp_path / "package_of_this_test"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(request.param)
+    (folder / "inner.py").write_text("value = 7\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with ThreadPoolExecutor(2) as pool:
-        outer = pool.submit(late_module, package.name)
-        while package.name not in sys.modules and not outer.done():
-            time.sleep(0.001)
-        inner = pool.submit(late_module, f"{package.name}.inner")
-        assert outer.result().value == inner.result().value == 7
-    for name in (package.name, f"{package.name}.inner"):
+    yield folder.name
+    for name in (folder.name, f"{folder.name}.inner"):
         del sys.modules[name]
 
 
-def test_names_of_a_package_are_imported_when_asked_for(tmp_path, monkeypatch):
-    package = tmp_path / "package_of_names"
-    package.mkdir()
-    (package / "__init__.py").write_text("early = 1\n")
-    (package / "inner.py").write_text("value = 7\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    module = late_module(package.name)
-    get, listed = late_names(package.name, {"inner": ".", "value": ".inner"})
+@pytest.mark.parametrize("package", ["import time\ntime.sleep(0.1)\nfrom .inner import value\n"], indirect=True)
+def test_threads_that_need_a_package_and_a_module_of_it_wait_for_one_another(package):
+    with ThreadPoolExecutor(2) as pool:
+        outer = pool.submit(late_module, package)
+        while package not in sys.modules and not outer.done():
+            time.sleep(0.001)
+        inner = pool.submit(late_module, f"{package}.inner")
+        assert outer.result().value == inner.result().value == 7
+
+
+@pytest.mark.parametrize("package", ["early = 1\n"], indirect=True)
+def test_names_of_a_package_are_imported_when_asked_for(package):
+    module = late_module(package)
+    get, listed = late_names(package, {"inner": ".", "value": ".inner"})
     assert {"early", "inner", "value"} <= {*listed()} and "value" not in vars(module)
     assert get("value") == vars(module)["value"] == get("inner").value == 7
-    with pytest.raises(AttributeError, match="'package_of_names' has no attribute 'other'"):
+    with pytest.raises(AttributeError, match="'package_of_this_test' has no attribute 'other'"):
         get("other")
-    for name in (package.name, f"{package.name}.inner"):
-        del sys.modules[name]
 
 
 def test_importing_the_package_loads_none_of_what_most_programs_do_not_need():
