@@ -35,7 +35,7 @@ sweep: $(DEV)/ready          ## the long comparisons with oracles, over special 
 
 check: $(DEV)/ready          ## lint, types, documentation
 	$(DEV)/bin/ruff check .
-	$(DEV)/bin/python tools/check_types.py
+	$(DEV)/bin/mypy
 	$(DEV)/bin/python tools/check_docs.py
 	$(DEV)/bin/python tools/reference.py --check
 	$(DEV)/bin/python tools/architecture.py --check

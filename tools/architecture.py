@@ -21,7 +21,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "explanation" / "architecture.md"
 PICTURE = PAGE.with_suffix(".svg")
-LAYERS = ("effects", "interpreters", "lowering", "api")
+LAYERS = ("effects", "interpreters", "lowering", "handlax")
 Edges = Mapping[str, frozenset[str]]
 
 
@@ -38,11 +38,11 @@ class Folder(NamedTuple):
 
     @property
     def name(self) -> str:
-        return "handlax" if self.path == "api" else self.path.rpartition("/")[2]
+        return self.path.rpartition("/")[2]
 
 
 def read_folder(folder: Path) -> Folder:
-    inner = sorted(path.parent for path in folder.glob("*/__init__.py"))
+    inner = sorted(path.parent for path in folder.glob("*/__init__.py") if not path.parent.is_symlink())
     doc = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
     modules = len([path for path in folder.glob("*.py") if path.stem != "__init__"])
     return Folder(folder.relative_to(ROOT).as_posix(), " ".join(doc.split("\n\n")[0].split()), modules,
@@ -52,7 +52,7 @@ def read_folder(folder: Path) -> Folder:
 def module_parts(file: Path) -> list[str]:
     """The components of the name under which a file is imported."""
     parts = list(file.relative_to(ROOT).with_suffix("").parts)
-    parts = parts[1:] if parts[0] == "api" else parts
+    parts = parts[1:] if parts[0] == "handlax" else parts
     return ["handlax", *(parts[:-1] if parts[-1] == "__init__" else parts)]
 
 
@@ -131,7 +131,7 @@ TITLE = 64  # of a band
 INK = {  # class -> colours on light and on dark ground
     "text": ("#1f2328", "#e6edf3"), "soft": ("#59636e", "#9198a1"), "ground": ("#ffffff", "#0d1117"),
     "effects": ("#0969da", "#58a6ff"), "interpreters": ("#8250df", "#bc8cff"),
-    "lowering": ("#bc4c00", "#f0883e"), "api": ("#1a7f37", "#3fb950"),
+    "lowering": ("#bc4c00", "#f0883e"), "handlax": ("#1a7f37", "#3fb950"),
 }  # fmt: skip
 
 

@@ -23,17 +23,7 @@ from .deep_calls import caller_of
 F = TypeVar("F", bound=Callable[..., Any])
 RawSite = tuple[Any, int]  # (code object or LabelledCode, offset of an instruction)
 
-_EFFECTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_PARENT = os.path.dirname(_EFFECTS)
-# In a source tree the four layers lie beside tests and examples, which are not internal; installed, in one package.
-_ROOTS = tuple(
-    root + os.sep
-    for root in (
-        (_PARENT,)
-        if os.path.basename(_PARENT) == "handlax"
-        else (_EFFECTS, *(os.path.join(_PARENT, name) for name in ("interpreters", "lowering", "api")))
-    )
-)
+_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "")
 # Frames of the standard library between the user's line and ours: partial functions, context managers.
 _MACHINERY = ("functools.py", "contextlib.py")
 
@@ -133,7 +123,7 @@ def is_internal(file: str) -> bool:
     """Whether ``file`` belongs to handlax itself."""
     known = _INTERNAL.get(file)
     if known is None:
-        known = file.startswith(_ROOTS) or file.endswith(_MACHINERY) or file.startswith("<handlax")
+        known = file.startswith((_PACKAGE, "<handlax")) or file.endswith(_MACHINERY)
         _FILES.add(file, known)
     return known
 

@@ -3,20 +3,19 @@
 import ast
 import importlib
 import json
+import os
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
+from helpers.package_source import PACKAGE, ROOT, module_name
 
 import handlax as hx
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs" / "explanation" / "architecture.md"
 PAGES = (PAGE, ROOT / "CONTRIBUTING.md")
-FOLDERS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-dir"]
 PLACE = r"`([\w./]+\.py): ([\w.]+)`"
 LINK = re.compile(rf"\[{PLACE}\]\(([^)]+)\)")
 BLOCK = re.compile(r"^```python\n((?:(?!```).*\n)*)```\n(?:\n((?:\d+\. .*\n)+))?", re.MULTILINE)      # and its steps
@@ -98,14 +97,13 @@ def test_functions_are_called_in_the_order_in_which_the_page_names_them():
     given = json.dumps([(program, bool(steps)) for program, steps in blocks])
     command = [sys.executable, "-P", "-c", FOLLOWER]
     done = subprocess.run(command, input=given, capture_output=True, text=True, check=True)
-    followed = [[tuple(call) for call in calls] for calls in json.loads(done.stdout)]
+    followed = [[(os.path.realpath(file), name) for file, name in calls] for calls in json.loads(done.stdout)]
     assert [first_missing(steps, calls) for steps, calls in zip(lists, followed)] == [None] * len(lists)
 
 
 def test_every_cache_is_listed_with_its_bound():
-    for package, folder in FOLDERS.items():
-        for file in (ROOT / folder).glob("*.py"):
-            importlib.import_module(package if file.stem == "__init__" else f"{package}.{file.stem}")
+    for file in PACKAGE:
+        importlib.import_module(module_name(file))
     table = PAGE.read_text().partition("### All caches")[2]
     listed = {name: int(bound) for name, bound in re.findall(r"^\| `([^`]+)`.*?\| (\d+) \|", table, re.MULTILINE)}
     assert listed == {name: info.capacity for name, info in hx.cache_info().items()}

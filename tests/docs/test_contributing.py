@@ -5,14 +5,12 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
+from helpers.package_source import LAYERS, ROOT, module_name
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
-FOLDERS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-dir"]
 SECTION = re.compile(r"^### (.+)\n((?:(?!###).*\n)*)", re.MULTILINE)
 FENCE = re.compile(r"^```(diff|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 NUMBERS = {"One": 1, "Two": 2, "Three": 3, "Four": 4}
@@ -26,20 +24,18 @@ def run(command: list[str], cwd: Path, **more: str) -> None:
 
 def changed_copy(diff: str, where: Path) -> Path:
     """A folder from which handlax is imported as it is after a diff."""
-    tree, site = where / "tree", where / "site"
-    for folder in ("effects", "interpreters", "lowering", "api", "tests/laws"):
-        shutil.copytree(ROOT / folder, tree / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    tree = where / "tree"
+    for folder in ("effects", "interpreters", "lowering", "handlax", "tests/laws"):
+        shutil.copytree(ROOT / folder, tree / folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     (where / "recipe.diff").write_text(diff)
     run(["git", "apply", "--verbose", "../recipe.diff"], tree, GIT_CEILING_DIRECTORIES=str(where))
-    for package, folder in FOLDERS.items():
-        shutil.copytree(tree / folder, site.joinpath(*package.split(".")), dirs_exist_ok=True)
-    return site
+    return tree
 
 
 # After the program: that it ran on the copy, and that the examples in the docstrings of what was changed are right.
 CHECKS = """
 import doctest, importlib, handlax
-assert handlax.__file__.startswith({site!r})
+assert handlax.__file__.startswith({tree!r})
 for module in {modules!r}:
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     assert not doctest.testmod(importlib.import_module(module), optionflags=flags).failed
@@ -47,19 +43,17 @@ for module in {modules!r}:
 
 
 def changed_modules(diff: str) -> list[str]:
-    packages = {folder: package for package, folder in FOLDERS.items()}
-    files = [Path(name) for name in re.findall(r"^\+\+\+ b/(.+)", diff, re.MULTILINE)]
-    return [f"{packages[file.parent.as_posix()]}.{file.stem}".removesuffix(".__init__")
-            for file in files if file.parent.as_posix() in packages]
+    files = [ROOT / name for name in re.findall(r"^\+\+\+ b/(.+)", diff, re.MULTILINE)]
+    return [module_name(file) for file in files if file.relative_to(ROOT).parts[0] in LAYERS]
 
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_applies_and_its_program_runs(name, tmp_path):
     blocks = RECIPES[name][1]
-    site = changed_copy(blocks["diff"], tmp_path)
-    checks = CHECKS.format(site=str(site), modules=changed_modules(blocks["diff"]))
+    tree = changed_copy(blocks["diff"], tmp_path)
+    checks = CHECKS.format(tree=str(tree), modules=changed_modules(blocks["diff"]))
     (tmp_path / "program.py").write_text(blocks["python"] + checks)
-    run([sys.executable, "-P", "program.py"], tmp_path, PYTHONPATH=str(site))
+    run([sys.executable, "-P", "program.py"], tmp_path, PYTHONPATH=str(tree))
 
 
 @pytest.mark.parametrize("name", RECIPES)

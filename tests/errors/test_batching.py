@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 from pathlib import Path
 
@@ -115,7 +116,7 @@ def sites_of(error):
     while error is not None:
         at = error.__traceback__
         while at is not None:
-            yield at.tb_frame.f_code.co_filename, at.tb_lineno
+            yield os.path.realpath(at.tb_frame.f_code.co_filename), at.tb_lineno
             at = at.tb_next
         error = error.__cause__ or error.__context__
 

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LAYERS = ("effects", "interpreters", "lowering", "api")       # each may import those before it
+LAYERS = ("effects", "interpreters", "lowering", "handlax")   # each may import those before it
 FOLDERS = (*LAYERS, "tests", "benchmarks", "examples", "docs", "tools")
 FILES = sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))
 PACKAGE = [file for file in FILES if file.relative_to(ROOT).parts[0] in LAYERS]
@@ -32,9 +32,9 @@ def tree(file: Path) -> ast.Module:
 
 
 def package_of(file: Path, root: Path = ROOT) -> list[str]:
-    """Give the components of the name of the package of ``file``: ``api`` is ``handlax`` itself."""
+    """Give the components of the name of the package of ``file``."""
     layer, *folders = file.relative_to(root).parts[:-1]
-    return ["handlax", *([] if layer == "api" else [layer]), *folders]
+    return ["handlax", *([] if layer == "handlax" else [layer]), *folders]
 
 
 def module_name(file: Path, root: Path = ROOT) -> str:

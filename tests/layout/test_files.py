@@ -101,9 +101,9 @@ def test_what_is_left_for_later_is_found(text, found):
 
 
 @pytest.mark.parametrize(("file", "source", "found"), [
-    ("api/nn.py", "import warnings\nwarnings.warn('x', stacklevel=2)", ["api/nn.py:2"]),
-    ("api/nn.py", "from warnings import catch_warnings, warn", ["api/nn.py:1"]),
-    ("api/nn.py", "import warnings\nwarnings.catch_warnings()\nwarn_user('x')", []),
+    ("handlax/nn.py", "import warnings\nwarnings.warn('x', stacklevel=2)", ["handlax/nn.py:2"]),
+    ("handlax/nn.py", "from warnings import catch_warnings, warn", ["handlax/nn.py:1"]),
+    ("handlax/nn.py", "import warnings\nwarnings.catch_warnings()\nwarn_user('x')", []),
     ("lowering/cache.py", "import warnings\nwarnings.warn('x')", []),
 ])
 def test_a_warning_with_its_own_level_is_found(file, source, found):

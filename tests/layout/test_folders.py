@@ -57,40 +57,40 @@ LINE = (
     "lowering/maps",
     "lowering",
 
-    "api/numpy/arrays",
-    "api/numpy/mathematics",
-    "api/numpy/statistics",
-    "api/numpy/linalg",
-    "api/numpy",
-    "api/random",
-    "api/lax",
-    "api/nn",
-    "api/image",
-    "api/scipy/linalg",
-    "api/scipy/special",
-    "api/scipy/stats",
-    "api/scipy/sparse",
-    "api/scipy/cluster",
-    "api/scipy/spatial",
-    "api/scipy",
-    "api/probability",
-    "api/sharding",
-    "api/experimental/sparse",
-    "api/experimental",
-    "api/ref",
-    "api/distributed",
-    "api/launch",
-    "api/ad",
-    "api/example_libraries",
-    "api/extend",
-    "api/api_util",
-    "api/dlpack",
-    "api/monitoring",
-    "api/profiler",
-    "api/stages",
-    "api/typing",
-    "api/testing",
-    "api",
+    "handlax/numpy/arrays",
+    "handlax/numpy/mathematics",
+    "handlax/numpy/statistics",
+    "handlax/numpy/linalg",
+    "handlax/numpy",
+    "handlax/random",
+    "handlax/lax",
+    "handlax/nn",
+    "handlax/image",
+    "handlax/scipy/linalg",
+    "handlax/scipy/special",
+    "handlax/scipy/stats",
+    "handlax/scipy/sparse",
+    "handlax/scipy/cluster",
+    "handlax/scipy/spatial",
+    "handlax/scipy",
+    "handlax/probability",
+    "handlax/sharding",
+    "handlax/experimental/sparse",
+    "handlax/experimental",
+    "handlax/ref",
+    "handlax/distributed",
+    "handlax/launch",
+    "handlax/ad",
+    "handlax/example_libraries",
+    "handlax/extend",
+    "handlax/api_util",
+    "handlax/dlpack",
+    "handlax/monitoring",
+    "handlax/profiler",
+    "handlax/stages",
+    "handlax/typing",
+    "handlax/testing",
+    "handlax",
 )
 
 
@@ -116,7 +116,7 @@ def bad_docstring(place: str, module: ast.Module) -> str | None:
     Docstrings of the outermost layer are read by users; of theirs the first paragraph counts.
     """
     text = sentence(module)
-    inner = place.split("/")[0] != "api"
+    inner = place.split("/")[0] != "handlax"
     if not text:
         return f"{place}: no docstring"
     if inner and (not text.endswith(".") or re.search(r"[.?!] [A-Z]", text)):
@@ -211,8 +211,8 @@ def test_a_folder_that_is_too_full_is_found():
     ("effects/base", '"""Errors and\nsettings; may import trees."""', False),
     ("effects/base", '"""Errors. Settings; may import trees."""', True),
     ("effects/base", '"""Errors and settings."""', True),
-    ("api/numpy", '"""NumPy\'s functions.\n\nAs JAX has them."""', False),
-    ("api/numpy", "", True),
+    ("handlax/numpy", '"""NumPy\'s functions.\n\nAs JAX has them."""', False),
+    ("handlax/numpy", "", True),
 ])
 def test_a_folder_without_its_sentence_is_found(place, source, found):
     assert bool(bad_docstring(place, ast.parse(source))) == found
@@ -232,7 +232,7 @@ def test_a_folder_without_its_sentence_is_found(place, source, found):
     ("effects/operations/special", "may import reductions", ["effects/operations/indexing"], True),
     ("interpreters/analysis", "may import core", ["effects/core"], True),
     ("interpreters/core", "may import effects", ["effects/core"], False),
-    ("api/numpy/statistics", "may import ``arrays``", ["api/numpy/mathematics"], True),
+    ("handlax/numpy/statistics", "may import ``arrays``", ["handlax/numpy/mathematics"], True),
 ])
 def test_a_docstring_against_the_imports_is_found(place, clause, imported, found):
     assert bool(against_its_docstring(place, ast.parse(f'"""What is there; {clause}."""'), imported)) == found

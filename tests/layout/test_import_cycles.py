@@ -99,7 +99,7 @@ def test_no_file_imports_itself_by_way_of_others():
     ({"effects/a.py": "if TYPE_CHECKING:\n    from .b import B", "effects/b.py": "from .a import A"}, 2),
     ({"effects/a.py": "def f():\n    import handlax.effects.b", "effects/b.py": "from .a import A"}, 2),
     ({"effects/__init__.py": "from .a import A", "effects/a.py": "from ..effects import A"}, 2),
-    ({"api/__init__.py": "from .lowering.a import A", "lowering/a.py": "from ..interpreters.b import B",
+    ({"handlax/__init__.py": "from .lowering.a import A", "lowering/a.py": "from ..interpreters.b import B",
       "interpreters/b.py": "from .. import A"}, 3),
     ({"effects/a.py": "from .b import B\nfrom .c import C", "effects/b.py": "from .c import C", "effects/c.py": ""}, 0),
     ({"effects/a.py": "from .a import A\nimport numpy", "interpreters/a.py": "from ..effects.a import A"}, 0),
@@ -113,15 +113,17 @@ def test_a_cycle_is_found(tmp_path, files, cycle):
 
 
 @pytest.mark.parametrize(("files", "found"), [
-    ({"api/__init__.py": "", "api/scipy.py": "from .nn.layers import f"}, True),
-    ({"api/__init__.py": "", "api/scipy.py": "from .nn import layers, f"}, False),
-    ({"api/__init__.py": "from .nn import f", "api/scipy.py": "from .nn.layers import f"}, False),
-    ({"api/__init__.py": "if TYPE_CHECKING:\n    from .nn import f", "api/scipy.py": "from .nn.layers import f"}, True),
-    ({"api/__init__.py": "", "api/nn/other.py": "from .layers import f"}, False),
-    ({"api/__init__.py": "", "api/nn/__init__.py": "", "api/scipy.py": "from .nn.layers import f"}, False),
+    ({"handlax/__init__.py": "", "handlax/scipy.py": "from .nn.layers import f"}, True),
+    ({"handlax/__init__.py": "", "handlax/scipy.py": "from .nn import layers, f"}, False),
+    ({"handlax/__init__.py": "from .nn import f", "handlax/scipy.py": "from .nn.layers import f"}, False),
+    ({"handlax/__init__.py": "if TYPE_CHECKING:\n    from .nn import f",
+      "handlax/scipy.py": "from .nn.layers import f"}, True),
+    ({"handlax/__init__.py": "", "handlax/nn/other.py": "from .layers import f"}, False),
+    ({"handlax/__init__.py": "", "handlax/nn/__init__.py": "", "handlax/scipy.py": "from .nn.layers import f"}, False),
 ])
 def test_an_import_around_the_package_is_found(tmp_path, files, found):
-    for name, source in ({"api/nn/__init__.py": "from .layers import f", "api/nn/layers.py": ""} | files).items():
+    nn = {"handlax/nn/__init__.py": "from .layers import f", "handlax/nn/layers.py": ""}
+    for name, source in (nn | files).items():
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text(source)
     assert bool([*around_their_packages(tmp_path)]) == found

@@ -1,40 +1,50 @@
-"""The package as pyproject.toml describes it, against the tree and against what is installed."""
+"""The package as it is built and installed, and as it is imported from a checkout, wherever that lies."""
 
-import importlib
 import importlib.metadata
 import importlib.resources
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
+from helpers.package_source import LAYERS, PACKAGE, ROOT, module_name
 
-ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PACKAGES = PROJECT["tool"]["setuptools"]["packages"]
-FOLDERS = PROJECT["tool"]["setuptools"]["package-dir"]
+LINKS = [layer for layer in LAYERS if layer != "handlax"]
+# The files of the package, by their places below the folder that holds ``handlax``.
+INSTALLED = {"handlax/py.typed"} | {
+    "/".join(module_name(file).split(".")) + ("/__init__.py" if file.name == "__init__.py" else ".py")
+    for file in PACKAGE}
 
 
-def folders_with_files() -> set[str]:
-    """Give the folders of the four layers that hold Python files."""
-    files = [file for layer in ("effects", "interpreters", "lowering", "api") for file in (ROOT / layer).rglob("*.py")]
-    return {file.parent.relative_to(ROOT).as_posix() for file in files}
+def copied(to: Path, *more: str) -> Path:
+    """A copy of what the package is built from, and of some other files and folders, with its links."""
+    for place in [*LAYERS, "pyproject.toml", "README.md", "LICENSE", *more]:
+        (to / place).parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / place).is_dir():
+            shutil.copytree(ROOT / place, to / place, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / place, to / place)
+    return to
 
 
-def test_every_folder_of_the_package_is_listed():
-    assert set(FOLDERS.values()) == folders_with_files()
-    assert sorted(PACKAGES) == sorted(FOLDERS)
+def run(*command, cwd=None, **environment):
+    done = subprocess.run([*map(str, command)], cwd=cwd, env=os.environ | environment, capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_a_package_is_imported_from_the_folder_it_is_mapped_to(package):
-    assert (ROOT / FOLDERS[package] / "__init__.py").exists()
-    assert importlib.import_module(package).__name__ == package
-
-
-def test_every_sub_package_has_the_name_of_its_folder():
-    inner = {package: folder for package, folder in FOLDERS.items() if package != "handlax"}
-    assert all(folder.removeprefix("api/").replace("/", ".") == package.removeprefix("handlax.")
-               for package, folder in inner.items())
+def test_the_layers_are_linked_into_the_public_folder():
+    assert {path.name: os.readlink(path) for path in (ROOT / "handlax").rglob("*") if path.is_symlink()} == {
+        layer: f"../{layer}" for layer in LINKS}
 
 
 def test_types_are_announced_to_type_checkers():
@@ -43,3 +53,103 @@ def test_types_are_announced_to_type_checkers():
 
 def test_the_installed_version_is_the_one_of_the_project():
     assert importlib.metadata.version("handlax") == PROJECT["project"]["version"]
+
+
+# Built
+
+IN_AN_ENVIRONMENT = """
+import handlax as hx, importlib.metadata as metadata
+assert hx.__file__.startswith({prefix!r}), hx.__file__
+assert float(hx.jit(hx.grad(lambda x: x**3))(2.0)) == 12.0
+print(*[file for file in metadata.files("handlax") if file.parts[0] == "handlax" and "__pycache__" not in file.parts])
+"""
+
+
+def without_root(name: str) -> str:
+    return name.partition("/")[2]
+
+
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+def test_every_file_is_built_and_installed_once(kind, tmp_path):
+    tree = copied(tmp_path / "tree")
+    build = f"from setuptools.build_meta import build_{kind} as build; print(build('dist'))"
+    archive = tree / "dist" / run(sys.executable, "-c", build, cwd=tree).split()[-1]
+    if kind == "wheel":
+        files = zipfile.ZipFile(archive).namelist()
+    else:
+        with tarfile.open(archive) as opened:
+            assert all(member.isfile() or member.isdir() for member in opened)
+            files = [without_root(member.name) for member in opened if member.isfile()]
+    assert sorted(file for file in files if file.endswith((".py", "py.typed"))) == sorted(INSTALLED)
+    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "new")
+    python = tmp_path / "new" / "bin" / "python"
+    (site,) = (tmp_path / "new").rglob("site-packages")
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-build-isolation", archive)
+    program = IN_AN_ENVIRONMENT.format(prefix=str(tmp_path / "new"))
+    assert {*run(python, "-P", "-c", program).split()} == INSTALLED
+
+
+# Imported from a checkout with an awkward path, by files with awkward paths
+
+SUITE = ("tests/conftest.py", "tests/helpers", "tests/effects/base/test_source_locations.py",
+         "tests/effects/base/test_tracebacks.py", "tests/errors/test_shapes.py")
+TESTS = """
+import sys, handlax, pytest
+assert handlax.__file__.startswith(sys.argv[1]), handlax.__file__
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "tests"]))
+"""
+
+
+@pytest.mark.parametrize("folder", ["handlax", "a folder with spaces", "api/effects", "handlax/handlax", "a link"])
+def test_a_checkout_passes_its_tests_under_any_name(folder, tmp_path):
+    checkout = copied(tmp_path / ("its target" if folder == "a link" else folder), *SUITE)
+    if folder == "a link":
+        (tmp_path / folder).symlink_to(checkout, target_is_directory=True)
+    root = tmp_path / folder
+    said = run(sys.executable, "-P", "-c", TESTS, root, cwd=root, PYTHONPATH=str(root))
+    assert re.search(r"\d{2,} passed", said)
+
+
+MISTAKE = """
+import handlax as hx
+from handlax import lax
+from handlax import numpy as hnp
+
+def model(x):
+    return lax.add(x, hnp.ones(2))
+
+def line():
+    try:
+        hx.grad(model)(hnp.ones(3))
+    except hx.errors.ShapeMismatch as error:
+        return str(error).splitlines()[1].strip()
+"""
+
+
+@pytest.mark.parametrize("place", [
+    "handlax_models/model.py", "handlax/model.py", "handlax/effects/model.py", "interpreters/handlax.effects/model.py"])
+def test_the_line_of_a_user_is_found_wherever_it_stands(place, tmp_path):
+    script = tmp_path / place
+    script.parent.mkdir(parents=True)
+    script.write_text(MISTAKE + "\nprint(line())\n")
+    assert run(sys.executable, "-P", script).startswith("at model.py:7")
+
+
+def test_the_line_of_a_users_package_of_a_similar_name_is_found(tmp_path):
+    package = tmp_path / "handlax_models"
+    package.mkdir()
+    (package / "__init__.py").write_text(MISTAKE)
+    said = run(sys.executable, "-P", "-c", "import handlax_models; print(handlax_models.line())",
+               PYTHONPATH=str(tmp_path))
+    assert said.startswith("at __init__.py:7")
+
+
+def test_the_package_is_imported_from_an_archive(tmp_path):
+    archive = tmp_path / "handlax.zip"
+    with zipfile.ZipFile(archive, "w") as opened:
+        for place in sorted(INSTALLED):
+            opened.write(ROOT / place, place)
+    script = tmp_path / "model.py"
+    script.write_text(MISTAKE + "\nassert '.zip' in hx.__file__, hx.__file__\nprint(line())\n")
+    assert run(sys.executable, "-P", script, PYTHONPATH=str(archive)).startswith("at model.py:7")

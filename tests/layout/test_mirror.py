@@ -37,7 +37,10 @@ def own_test(module: str) -> str:
 
 
 def listed(module: str, reasons: Iterable[str]) -> str | None:
-    """Give the entry under which a module is listed: itself, or the nearest listed folder; ``api/`` its own files."""
+    """Give the entry under which a module is listed: itself, or the nearest listed folder.
+
+    A layer is listed for its own files alone.
+    """
     if module in reasons:
         return module
     for folder in PurePosixPath(module).parents:
@@ -139,11 +142,11 @@ def test_every_other_test_has_a_folder():
     ("effects/base/other.py", True),
     ("effects/core/one.py", False),
     ("effects/core/deeper/two.py", False),
-    ("api/errors.py", False),
-    ("api/new/errors.py", True),
+    ("handlax/errors.py", False),
+    ("handlax/new/errors.py", True),
 ])
 def test_a_module_without_a_test_is_found(module, found):
-    reasons = {"effects/base/stack.py", "effects/core/", "api/"}
+    reasons = {"effects/base/stack.py", "effects/core/", "handlax/"}
     assert bool(untested([module], {"tests/effects/base/test_errors.py"}, reasons)) == found
     assert not untested([module], {own_test(module)}, reasons)
 
@@ -152,12 +155,12 @@ def test_a_module_without_a_test_is_found(module, found):
     ("tests/effects/base/test_stack.py", False),
     ("tests/effects/test_stack.py", True),
     ("tests/effects/base/test_stacks.py", True),
-    ("tests/api/test_numpy.py", False),
-    ("tests/api/test_numpy_creation.py", False),
-    ("tests/api/test_numpyish.py", True),
+    ("tests/handlax/test_numpy.py", False),
+    ("tests/handlax/test_numpy_creation.py", False),
+    ("tests/handlax/test_numpyish.py", True),
 ])
 def test_a_test_of_no_module_is_found(test, found):
-    assert bool(astray([test], {"effects/base/stack.py", "api/numpy/creation.py"})) == found
+    assert bool(astray([test], {"effects/base/stack.py", "handlax/numpy/creation.py"})) == found
 
 
 @pytest.mark.parametrize(("source", "found"), [

@@ -29,7 +29,7 @@ OTHER_NAMES = {
     "_COMPARISON": "the same",
     "__slots__": "attributes",
 }
-EXPORTS = "api"  # where lists hold the names of functions and methods, which those of operations often are too
+EXPORTS = "handlax"  # where lists hold the names of functions and methods, which those of operations often are too
 INNER = ("interpreters", "lowering")  # where a table of a single name of an operation is a fact too
 PARTS_OF_TEXT = {"startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "split", "find"}
 

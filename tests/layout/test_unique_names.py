@@ -9,12 +9,12 @@ from helpers.package_source import PACKAGE, classes, name, tree
 
 # Modules that share their name with another of their layer, with the reason.
 SAME_MODULE_NAME = {
-    "api/core.py": "public under JAX's name, handlax.core",
-    "api/extend/core.py": "public under JAX's name, handlax.extend.core",
-    "api/numpy/fft.py": "public under NumPy's name, handlax.numpy.fft",
-    "api/scipy/fft.py": "public under SciPy's name, handlax.scipy.fft",
-    "api/experimental/sparse/linalg.py": "public under JAX's name, handlax.experimental.sparse.linalg",
-    "api/scipy/sparse/linalg.py": "public under SciPy's name, handlax.scipy.sparse.linalg",
+    "handlax/core.py": "public under JAX's name, handlax.core",
+    "handlax/extend/core.py": "public under JAX's name, handlax.extend.core",
+    "handlax/numpy/fft.py": "public under NumPy's name, handlax.numpy.fft",
+    "handlax/scipy/fft.py": "public under SciPy's name, handlax.scipy.fft",
+    "handlax/experimental/sparse/linalg.py": "public under JAX's name, handlax.experimental.sparse.linalg",
+    "handlax/scipy/sparse/linalg.py": "public under SciPy's name, handlax.scipy.sparse.linalg",
 }
 
 

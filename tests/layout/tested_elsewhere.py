@@ -133,30 +133,30 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "lowering/xla/lazy.py": (("public_interface/test_names.py",), "which modules a new process has imported"),
 
     # api
-    "api/scipy/stats/": (("api/scipy/test_stats.py",), "SciPy's functions, one table of distributions"),
-    "api/scipy/special/": (("api/scipy/test_special.py",), "SciPy's functions, one table with their bounds"),
-    "api/launch/__main__.py": (("lowering/clients/test_processes.py",), "whatever is executed as several processes"),
-    "api/": (("public_interface/test_names.py",), "names of functions that are tested where they are written"),
-    "api/experimental/": (
+    "handlax/scipy/stats/": (("handlax/scipy/test_stats.py",), "SciPy's functions, one table of distributions"),
+    "handlax/scipy/special/": (("handlax/scipy/test_special.py",), "SciPy's functions, one table with their bounds"),
+    "handlax/launch/__main__.py": (("lowering/clients/test_processes.py",), "what is executed as several processes"),
+    "handlax/": (("public_interface/test_names.py",), "names of functions that are tested where they are written"),
+    "handlax/experimental/": (
         ("interpreters/library/effectful/test_error_values.py", "effects/control/test_callbacks.py"),
         "names of functions that are tested where they are written"),
-    "api/experimental/sparse/": (
-        ("api/experimental/test_sparse.py", "api/experimental/sparse/test_sparsify.py"),
+    "handlax/experimental/sparse/": (
+        ("handlax/experimental/test_sparse.py", "handlax/experimental/sparse/test_sparsify.py"),
         "each function beside the dense one, and under transformations"),
-    "api/lax/": ((LAWS, GOLDEN), "the operations as functions"),
-    "api/nn/": (("api/test_nn.py", GOLDEN), "by area, and call by call"),
-    "api/numpy/": (
-        (GOLDEN, "api/test_numpy_creation.py", "api/test_numpy_elementwise.py",
-         "api/test_numpy_indexing.py", "api/test_numpy_products.py", "api/test_numpy_reductions.py",
-         "api/test_numpy_searching.py", "api/test_numpy_shaping.py"), "by area, and call by call"),
-    "api/probability/sites.py": (
-        ("api/probability/test_traces.py",), "a site is what handlers make of it"),
-    "api/random/": (("api/test_random.py", "golden/test_random.py"), "by area, and draw by draw"),
-    "api/scipy/linalg/": (("api/scipy/test_linalg.py",), "against SciPy, function by function"),
-    "api/testing/author.py": (("laws/test_nests.py",), "the writer of the nests"),
-    "api/testing/nest_laws.py": ((NESTS,), "the laws themselves"),
-    "api/testing/nests.py": ((NESTS, "api/testing/test_handlers.py"), "the nests themselves"),
-    "api/testing/nodes.py": ((NESTS,), "the parts of the nests"),
-    "api/testing/reducing.py": (("api/testing/test_handlers.py", NESTS), "the smallest nest that breaks a law"),
-    "api/testing/unrolled.py": ((NESTS,), "nests as Python means them"),
+    "handlax/lax/": ((LAWS, GOLDEN), "the operations as functions"),
+    "handlax/nn/": (("handlax/test_nn.py", GOLDEN), "by area, and call by call"),
+    "handlax/numpy/": (
+        (GOLDEN, "handlax/test_numpy_creation.py", "handlax/test_numpy_elementwise.py",
+         "handlax/test_numpy_indexing.py", "handlax/test_numpy_products.py", "handlax/test_numpy_reductions.py",
+         "handlax/test_numpy_searching.py", "handlax/test_numpy_shaping.py"), "by area, and call by call"),
+    "handlax/probability/sites.py": (
+        ("handlax/probability/test_traces.py",), "a site is what handlers make of it"),
+    "handlax/random/": (("handlax/test_random.py", "golden/test_random.py"), "by area, and draw by draw"),
+    "handlax/scipy/linalg/": (("handlax/scipy/test_linalg.py",), "against SciPy, function by function"),
+    "handlax/testing/author.py": (("laws/test_nests.py",), "the writer of the nests"),
+    "handlax/testing/nest_laws.py": ((NESTS,), "the laws themselves"),
+    "handlax/testing/nests.py": ((NESTS, "handlax/testing/test_handlers.py"), "the nests themselves"),
+    "handlax/testing/nodes.py": ((NESTS,), "the parts of the nests"),
+    "handlax/testing/reducing.py": (("handlax/testing/test_handlers.py", NESTS), "the smallest nest that breaks a law"),
+    "handlax/testing/unrolled.py": ((NESTS,), "nests as Python means them"),
 }

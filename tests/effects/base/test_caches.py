@@ -30,7 +30,7 @@ SOURCES = {
 
 # Dictionaries that grow while the process runs and are no caches: emptied, they would change results.
 STATE = {
-    "api.testing.nodes:NODES": "a registry",
+    "handlax.testing.nodes:NODES": "a registry",
     "effects.base.config:CHOICES": "a registry",
     "effects.base.source_locations:_STARTS": "a registry",
     "effects.base.tracebacks:_BOUNDARIES": "a registry",
@@ -59,7 +59,7 @@ STATE = {
 }
 # Lists and sets of a module that grow while the process runs and are no caches.
 STATE |= {
-    "api.testing.unrolled:_STATES": "the states of the handlers in force",
+    "handlax.testing.unrolled:_STATES": "the states of the handlers in force",
     "effects.base.caches:CACHES": "the registry of caches",
     "effects.trees.structure:LEAF_TYPES": "the registry of nodes",
     "effects.trees.structure:_ANNOUNCED": "the registry of nodes",

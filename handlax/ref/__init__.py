@@ -1,4 +1,4 @@
-"""Mutable references as functions, beside the indexing of ``handlax.Ref``; may import everything but api."""
+"""Mutable references as functions, beside the indexing of ``handlax.Ref``."""
 
 from ..interpreters.references.reference import Ref as Ref
 from ..interpreters.references.reference import addupdate as addupdate

@@ -1,4 +1,4 @@
-"""``python -m handlax.launch``: a program started as several processes of one machine; may import everything but api.
+"""``python -m handlax.launch``: a program started as several processes of one machine.
 
     python -m handlax.launch --processes 4 script.py arguments
 

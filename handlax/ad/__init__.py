@@ -1,4 +1,4 @@
-"""What becomes of each gradient in ``vjp(...)[1].with_refs``, and what stands for it; may import everything but api.
+"""What becomes of each gradient in ``vjp(...)[1].with_refs``, and what stands for it.
 
     y, pull = vjp(f, x, y);  pull.with_refs(ref, DontWant())(ct)  ==  (GradRef(), DidntWant()),  ref[...] += gradient
 """

@@ -1,4 +1,4 @@
-"""`handlax.image`: images resampled, under JAX's names; may import everything but api."""
+"""`handlax.image`: images resampled, under JAX's names."""
 
 from .resampling import ResizeMethod as ResizeMethod
 from .resampling import resize as resize

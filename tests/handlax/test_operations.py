@@ -56,4 +56,4 @@ def test_the_operations_of_modules_that_are_loaded_later_are_declared():
         for module in sorted({*found, *declared})
         if found.get(module) != declared.get(module)
     ]
-    assert not wrong, "_DECLARED of api/__init__.py needs: " + "; ".join(wrong)
+    assert not wrong, "_DECLARED of handlax/__init__.py needs: " + "; ".join(wrong)

@@ -299,6 +299,7 @@ _DECLARED = {
     "effects.operations.windows.window_reductions": "ReduceWindowMax ReduceWindowMin ReduceWindowSum WindowArgmax "
     "WindowArgmin",
     "experimental.sparse.todense": "Todense",
+    "interpreters.ragged.ragged_loop": "RaggedLoop",
     "interpreters.library.effectful.error_values": "DebugCheck Reported",
     "interpreters.library.effectful.failures": "Check",
     "interpreters.library.effectful.harvest": "Sow",

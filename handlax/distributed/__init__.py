@@ -1,4 +1,4 @@
-"""``handlax.distributed``: the processes of a program joined, under JAX's names; may import everything but api."""
+"""``handlax.distributed``: the processes of a program joined, under JAX's names."""
 
 from .joining import initialize as initialize
 from .joining import is_initialized as is_initialized
