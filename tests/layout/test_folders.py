@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 import pytest
 from helpers.package_source import LAYERS, PACKAGE, ROOT, folder, imports, modules, name, package_of, tree
 
-MAX_FILES = 16          # __init__.py included
+MAX_FILES = 16          # __init__.py included, short modules that only re-export not
 # Each folder may import those before it in its layer, and the layers before its own. A folder stands after those
 # inside it. docs/explanation/architecture.md has the picture.
 LINE = (
@@ -65,7 +65,6 @@ LINE = (
     "handlax/random",
     "handlax/lax",
     "handlax/nn",
-    "handlax/image",
     "handlax/scipy/linalg",
     "handlax/scipy/special",
     "handlax/scipy/stats",
@@ -77,18 +76,9 @@ LINE = (
     "handlax/sharding",
     "handlax/experimental/sparse",
     "handlax/experimental",
-    "handlax/ref",
-    "handlax/distributed",
     "handlax/launch",
-    "handlax/ad",
     "handlax/example_libraries",
     "handlax/extend",
-    "handlax/api_util",
-    "handlax/dlpack",
-    "handlax/monitoring",
-    "handlax/profiler",
-    "handlax/stages",
-    "handlax/typing",
     "handlax/testing",
     "handlax",
 )
@@ -98,6 +88,13 @@ LINE = (
 IMPORTS = re.compile(
     r"; (?:imports nothing of the (?:package|other layers)"
     r"|may import (?P<folders>\w+(?:, \w+)*(?: and (?!what )\w+)?)(?P<before> and what comes before it)?)\.$")
+
+
+def only_exports(text: str) -> bool:
+    """Say whether a module has fewer than 60 lines, all of which hand on names that other modules define."""
+    body = ast.parse(text).body
+    return len(text.splitlines()) < 60 and not any(
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) for node in body)
 
 
 def too_full(folders: list[str]) -> list[str]:
@@ -171,7 +168,7 @@ def test_the_line_goes_from_layer_to_layer():
 
 
 def test_a_folder_holds_few_files():
-    assert not too_full([folder(file) for file in PACKAGE])
+    assert not too_full([folder(file) for file in PACKAGE if not only_exports(file.read_text())])
 
 
 @pytest.mark.parametrize("place", LINE)
@@ -201,6 +198,16 @@ def test_a_folder_imports_those_before_it_alone():
 
 def test_a_folder_that_is_too_full_is_found():
     assert too_full(["effects/a"] * 17 + ["effects/b"] * 16) == ["effects/a: 17 files"]
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ("from .a import b as b\nc = b", True),
+    ("from .a import b as b\ndef f(): ...", False),
+    ("from .a import b as b\nclass C: ...", False),
+    ("from .a import b as b\n" + "\n" * 60, False),
+])
+def test_a_module_that_only_exports_is_found(text, found):
+    assert only_exports(text) == found
 
 
 @pytest.mark.parametrize(("place", "source", "found"), [

@@ -150,6 +150,7 @@ early = names()
 for name in handlax.__all__: getattr(handlax, name)
 for name in handlax.experimental.__all__: getattr(handlax.experimental, name)
 handlax.numpy.linalg, handlax.numpy.gcd(4, 6)
+import handlax.interpreters.ragged.ragged_loop
 print(sorted(early ^ names()), [kind for kind in OPERATIONS.values() if kind.__base__.__name__ == "Declared"])
 """
     assert new_process(program) == "[] []"

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from ..effects.core.arrays import Array
+from .effects.core.arrays import Array
 
 __all__ = ["ArrayLike", "DTypeLike"]
 

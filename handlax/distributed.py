@@ -1,14 +1,19 @@
-"""Joining the processes of a program: from arguments, variables of the environment, and clusters."""
+"""``handlax.distributed``, under JAX's names: the processes of a program joined.
+
+What a process needs to know comes from arguments, variables of the environment, and clusters.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from ..effects.base.errors import BadArgument, BadCall, ProcessFailure
-from ..effects.base.jax_settings import from_environment
-from ..lowering.clients.clusters import Cluster, find
-from ..lowering.xla.lazy import runtime
+from .effects.base.errors import BadArgument, BadCall, ProcessFailure
+from .effects.base.jax_settings import from_environment
+from .lowering.clients.clusters import Cluster, find
+from .lowering.xla.lazy import runtime
+
+__all__ = ["initialize", "is_initialized", "shutdown"]
 
 
 def initialize(

@@ -1,17 +1,17 @@
-"""Functions of trees as functions of leaves, and what is known of a call."""
+"""``handlax.api_util``, under JAX's names: functions of trees as functions of leaves, and what is known of a call."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..effects.base.errors import BadArgument, BadCall, ShapeMismatch
-from ..effects.base.wrapping import name_of
-from ..effects.core.arrays import type_of
-from ..effects.trees import pytrees
-from ..effects.trees.paths import keystr
-from ..extend import linear_util
-from ..lowering.jit.static_arguments import argument_names
+from .effects.base.errors import BadArgument, BadCall, ShapeMismatch
+from .effects.base.wrapping import name_of
+from .effects.core.arrays import type_of
+from .effects.trees import pytrees
+from .effects.trees.paths import keystr
+from .extend import linear_util
+from .lowering.jit.static_arguments import argument_names
 
 __all__ = [
     "DebugInfo", "debug_info", "flatten_fun", "flatten_fun_nokwargs", "rebase_donate_argnums", "safe_map",

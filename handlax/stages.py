@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from ..lowering.jit.ahead_of_time import ArgInfo as ArgInfo
-from ..lowering.jit.ahead_of_time import Compiled as Compiled
-from ..lowering.jit.ahead_of_time import Lowered as Lowered
-from ..lowering.jit.ahead_of_time import Traced as Traced
+from .lowering.jit.ahead_of_time import ArgInfo as ArgInfo
+from .lowering.jit.ahead_of_time import Compiled as Compiled
+from .lowering.jit.ahead_of_time import Lowered as Lowered
+from .lowering.jit.ahead_of_time import Traced as Traced
 
 CompilerOptions: TypeAlias = dict[str, str | bool]
 

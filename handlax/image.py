@@ -1,4 +1,7 @@
-"""Images scaled and moved: every element of the result is a weighted mean of elements of the image, axis by axis."""
+"""``handlax.image``, under JAX's names: images scaled and moved.
+
+Every element of the result is a weighted mean of elements of the image, axis by axis.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, ShapeMismatch
-from ..effects.operations.dot_general import Precision, dot_general
-from ..effects.operations.elementwise.arithmetic import abs
-from ..effects.operations.elementwise.comparison import max as larger
-from ..effects.operations.elementwise.conversion import convert
-from ..effects.operations.elementwise.transcendental import sin
-from ..effects.operations.foundations.shapes import canonical_axis, canonical_shape, move_axis
-from ..effects.operations.manipulation.slicing import concatenate
-from ..effects.types.dtypes import float32, float64, to_real
-from ..interpreters.core.eager_programs import eager_program
-from ..numpy.arrays.argument_conversion import array_of, choose, inexact
-from ..numpy.arrays.creation import array
-from ..numpy.arrays.indexing_operations import take
-from ..numpy.mathematics.arithmetic import clip
-from ..numpy.mathematics.reductions import sum as total
+from .effects.base.errors import BadArgument, ShapeMismatch
+from .effects.operations.dot_general import Precision, dot_general
+from .effects.operations.elementwise.arithmetic import abs
+from .effects.operations.elementwise.comparison import max as larger
+from .effects.operations.elementwise.conversion import convert
+from .effects.operations.elementwise.transcendental import sin
+from .effects.operations.foundations.shapes import canonical_axis, canonical_shape, move_axis
+from .effects.operations.manipulation.slicing import concatenate
+from .effects.types.dtypes import float32, float64, to_real
+from .interpreters.core.eager_programs import eager_program
+from .numpy.arrays.argument_conversion import array_of, choose, inexact
+from .numpy.arrays.creation import array
+from .numpy.arrays.indexing_operations import take
+from .numpy.mathematics.arithmetic import clip
+from .numpy.mathematics.reductions import sum as total
+
+__all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
 
 class ResizeMethod(enum.Enum):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..effects.types.dtypes import bfloat16, canonical, is_extended
-from ..lowering.arrays.device_put import device_put
-from ..lowering.arrays.imported_arrays import imported
+from .effects.types.dtypes import bfloat16, canonical, is_extended
+from .lowering.arrays.device_put import device_put
+from .lowering.arrays.imported_arrays import imported
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 

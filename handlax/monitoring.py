@@ -1,0 +1,15 @@
+"""``handlax.monitoring``: events, durations and numbers that listeners of the process hear of."""
+
+from .effects.base.monitoring import clear_event_listeners as clear_event_listeners
+from .effects.base.monitoring import record_event as record_event
+from .effects.base.monitoring import record_event_duration_secs as record_event_duration_secs
+from .effects.base.monitoring import record_event_time_span as record_event_time_span
+from .effects.base.monitoring import record_scalar as record_scalar
+from .effects.base.monitoring import register_event_duration_secs_listener as register_event_duration_secs_listener
+from .effects.base.monitoring import register_event_listener as register_event_listener
+from .effects.base.monitoring import register_event_time_span_listener as register_event_time_span_listener
+from .effects.base.monitoring import register_scalar_listener as register_scalar_listener
+from .effects.base.monitoring import unregister_event_duration_listener as unregister_event_duration_listener
+from .effects.base.monitoring import unregister_event_listener as unregister_event_listener
+from .effects.base.monitoring import unregister_event_time_span_listener as unregister_event_time_span_listener
+from .effects.base.monitoring import unregister_scalar_listener as unregister_scalar_listener
