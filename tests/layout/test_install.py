@@ -87,7 +87,7 @@ def test_every_file_is_built_and_installed_once(kind, tmp_path):
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
     run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-build-isolation", archive)
     program = IN_AN_ENVIRONMENT.format(prefix=str(tmp_path / "new"))
-    assert {*run(python, "-P", "-c", program).split()} == INSTALLED
+    assert {*run(python, "-I", "-c", program).split()} == INSTALLED
 
 
 # Imported from a checkout with an awkward path, by files with awkward paths
