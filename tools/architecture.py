@@ -316,10 +316,14 @@ def listing(layer: Folder, edges: Edges) -> str:
 
 def page(layers: Sequence[Folder]) -> str:
     """A table of folders for each layer."""
-    lines = ["# Layout", "", "Made from the code by `python tools/architecture.py`.",
-             "A layer imports the layers above it on this page, a folder those above it that its sentence names.",
-             "[The architecture](../explanation/architecture.md) has the picture, and the functions a call goes through.",
-             ""]  # fmt: skip
+    lines = [
+        "# Layout",
+        "",
+        "Made from the code by `python tools/architecture.py`.",
+        "A layer imports the layers above it on this page, a folder those above it that its sentence names.",
+        "[The architecture](../explanation/architecture.md) has the picture, and the functions a call goes through.",
+        "",
+    ]
     for layer in layers:
         own = f" It has {modules(layer.modules)} of its own." if layer.modules else ""
         edges = folder_imports([folder.path for each in boxes(layer) for folder in (each, *each.folders)])
