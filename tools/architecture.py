@@ -1,6 +1,6 @@
 """Draw the layers and folders of the package, and list what each folder is for, from the source alone.
 
-    python tools/architecture.py            write docs/explanation/architecture.svg and the lists in architecture.md
+    python tools/architecture.py            write docs/explanation/architecture.svg and docs/reference/layout.md
     python tools/architecture.py --check    print which of the two is out of date, and fail if one is
 
 A band is a layer, a box a folder with the number of its modules, an arrow an import. Arrows are those of the transitive
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
@@ -19,8 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "explanation" / "architecture.md"
-PICTURE = PAGE.with_suffix(".svg")
+PICTURE = ROOT / "docs" / "explanation" / "architecture.svg"
+PAGE = ROOT / "docs" / "reference" / "layout.md"
 LAYERS = ("effects", "interpreters", "lowering", "handlax")
 Edges = Mapping[str, frozenset[str]]
 
@@ -315,23 +314,27 @@ def listing(layer: Folder, edges: Edges) -> str:
     return "\n".join(["| folder | modules | |", "| --- | --- | --- |", *rows(layer.folders, "")])
 
 
-def page(source: str, layers: Sequence[Folder]) -> str:
-    """The page with its lists up to date."""
+def page(layers: Sequence[Folder]) -> str:
+    """A table of folders for each layer."""
+    lines = [
+        "# Layout",
+        "",
+        "Made from the code by `python tools/architecture.py`.",
+        "A layer imports the layers above it on this page, a folder those above it that its sentence names.",
+        "[The architecture](../explanation/architecture.md) has the picture, and the functions a call goes through.",
+        "",
+    ]
     for layer in layers:
-        mark = re.compile(rf"(<!-- folders of {layer.path} -->\n).*?(<!-- end -->)", re.DOTALL)
         own = f" It has {modules(layer.modules)} of its own." if layer.modules else ""
         edges = folder_imports([folder.path for each in boxes(layer) for folder in (each, *each.folders)])
         outer = folder_imports([folder.path for folder in boxes(layer)])
-        made = f"{sentence(layer.doc)}{own}\n\n{listing(layer, {**edges, **outer})}\n"
-        source, count = mark.subn(lambda found: f"{found[1]}\n{made}\n{found[2]}", source)
-        if count != 1:
-            sys.exit(f"{PAGE.relative_to(ROOT)}: must have one list of the folders of {layer.path}")
-    return source
+        lines += [f"## {layer.path}", "", f"{sentence(layer.doc)}{own}", "", listing(layer, {**edges, **outer}), ""]
+    return "\n".join(lines)
 
 
 def main(words: Sequence[str]) -> int:
     layers = [read_folder(ROOT / layer) for layer in LAYERS]
-    made = {PICTURE: picture(layers), PAGE: page(PAGE.read_text(), layers)}
+    made = {PICTURE: picture(layers), PAGE: page(layers)}
     stale = [path for path, new in made.items() if not path.exists() or path.read_text() != new]
     names = ", ".join([path.relative_to(ROOT).as_posix() for path in stale])
     if "--check" in words:

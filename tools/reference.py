@@ -140,6 +140,9 @@ def page(name: str, module: ModuleType) -> str:
     return "\n".join([f"# {name}", "", sentence(module), "", *described, *values]) + "\n"
 
 
+_LAYOUT = "layout.md"  # written by tools/architecture.py
+
+
 def pages() -> dict[str, str]:
     """File name -> text, for all of the reference."""
     modules = {name: module for name in NAMESPACES if (module := loaded(name)) is not None and public_names(module)}
@@ -147,14 +150,15 @@ def pages() -> dict[str, str]:
     texts["rules.md"] = rules_matrix.matrix().rstrip() + "\n"
     index = ["# Reference", "", "Made from the code by `python tools/reference.py`.", ""]
     index += [f"- [`{name}`]({name}.md): {sentence(module)}" for name, module in modules.items()]
-    index += ["- [The matrix of rules](rules.md): which operation has a rule in which column, or why it has none.", ""]
+    index += ["- [The matrix of rules](rules.md): which operation has a rule in which column, or why it has none."]
+    index += [f"- [The layout]({_LAYOUT}): which folders there are, what lives in each and what it may import.", ""]
     texts["index.md"] = "\n".join(index)
     return texts
 
 
 def main(arguments: list[str]) -> int:
     texts = pages()
-    there = {path.name: path.read_text() for path in PAGES.glob("*.md")}
+    there = {path.name: path.read_text() for path in PAGES.glob("*.md") if path.name != _LAYOUT}
     changed = sorted(name for name in texts.keys() | there.keys() if texts.get(name) != there.get(name))
     if "--check" in arguments:
         stale = f"out of date: {', '.join(changed)}; run python tools/reference.py"

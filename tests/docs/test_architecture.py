@@ -1,4 +1,4 @@
-"""docs/explanation/architecture.md says what the code says: names, paths of calls, caches, lists of folders."""
+"""docs/explanation/architecture.md says what the code says: names, paths of calls, caches; so does the layout."""
 
 import ast
 import importlib
@@ -109,7 +109,7 @@ def test_every_cache_is_listed_with_its_bound():
     assert listed == {name: info.capacity for name, info in hx.cache_info().items()}
 
 
-def test_picture_and_lists_are_those_of_the_code():
+def test_picture_and_layout_are_those_of_the_code():
     command = [sys.executable, ROOT / "tools" / "architecture.py", "--check"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
