@@ -85,9 +85,10 @@ def test_every_file_is_built_and_installed_once(kind, tmp_path):
     python = tmp_path / "new" / "bin" / "python"
     (site,) = (tmp_path / "new").rglob("site-packages")
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
-    run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-build-isolation", archive)
+    run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-build-isolation", archive,
+        PYTHONPATH="")
     program = IN_AN_ENVIRONMENT.format(prefix=str(tmp_path / "new"))
-    assert {*run(python, "-I", "-c", program).split()} == INSTALLED
+    assert {*run(python, "-P", "-c", program, PYTHONPATH="").split()} == INSTALLED
 
 
 # Imported from a checkout with an awkward path, by files with awkward paths
