@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 from . import stack
@@ -281,6 +282,15 @@ def whole_number(where: str, x: Any) -> int:
         raise
     except TypeError:
         raise NotAnInteger(f"{where} must be an integer, got {getattr(x, 'type', None) or repr(x)}.") from None
+
+
+def whole_numbers(where: str, xs: Iterable[Any]) -> tuple[int, ...]:
+    """The elements of ``xs`` as Python integers, each as by ``whole_number``.
+
+    >>> whole_numbers("f: a size", [2, True])
+    (2, 1)
+    """
+    return tuple([whole_number(where, x) for x in xs])
 
 
 def need_function(where: str, fun: object) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, whole_number
+from ..effects.base.errors import BadArgument, whole_number, whole_numbers
 from ..effects.operations.elementwise.arithmetic import div, mul
 from ..effects.operations.elementwise.complex_parts import conj
 from ..effects.operations.elementwise.conversion import convert
@@ -63,7 +63,7 @@ def _transform(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | 
 
 def _lengths(name: str, s: Any) -> list[int]:
     """The lengths of a transform. Raises BadArgument: one is not positive."""
-    sizes = [whole_number(f"{name}: a length", n) for n in s]
+    sizes = list(whole_numbers(f"{name}: a length", s))
     if any(n <= 0 for n in sizes):
         raise BadArgument(f"{name}: lengths must be positive, got {tuple(sizes)}.")
     return sizes

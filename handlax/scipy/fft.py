@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, whole_number
+from ..effects.base.errors import BadArgument, whole_numbers
 from ..effects.operations.elementwise.arithmetic import div, like, mul, neg
 from ..effects.operations.elementwise.comparison import eq, select_n
 from ..effects.operations.elementwise.complex_parts import complex as complex_number
@@ -97,7 +97,7 @@ def _along(name: str, f: Callable[[Any, Any], Any], x: Any, type: int, s: Any, a
         parts = [_along(name, f, part(x), type, s, axes, norm) for part in (real, imag)]
         return complex_number(*parts)
     x = convert(x, dtypes.to_real(dtypes.to_complex(x.dtype)))
-    sizes = None if s is None else [whole_number(f"{name}: a length", n) for n in axes_listed(s)]
+    sizes = None if s is None else whole_numbers(f"{name}: a length", axes_listed(s))
     if sizes is not None and min(sizes, default=0) < 0:
         raise BadArgument(f"{name}: lengths must not be negative, got {tuple(sizes)}.")
     last = x.ndim if sizes is None else len(sizes)

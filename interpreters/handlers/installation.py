@@ -96,7 +96,7 @@ class HandlerRun(BodyTransformer):
         try:
             if not self.plain:
                 if self.handler.tallies:
-                    weight = weight_of(self.handler, clause, op, [x.type for x in operands])
+                    weight = weight_of(clause, op, [x.type for x in operands])
                     self.current = self.handler.moves.then(self.current, weight)  # type: ignore[attr-defined]
                     return self.outer.answer(op, operands)
                 if isinstance(clause, ClauseKind):

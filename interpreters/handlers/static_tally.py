@@ -90,11 +90,11 @@ def _tally_equations(handler: Handler, program: Program, known: Known) -> Shares
             continue
         clause = clause or (handler.otherwise if handler.over(op) else None)
         if clause is not None:
-            total[WHOLE] = moves.then(total[WHOLE], weight_of(handler, clause, op, types))
+            total[WHOLE] = moves.then(total[WHOLE], weight_of(clause, op, types))
     return total
 
 
-def weight_of(handler: Handler, clause: Any, op: Any, types: Sequence[Any]) -> Any:
+def weight_of(clause: Any, op: Any, types: Sequence[Any]) -> Any:
     """The value of a clause for one operation. Raises: BadCall: the clause has another signature."""
     try:
         return clause(op, *types)

@@ -97,11 +97,11 @@ def places(op: Any, run: RaggedBatch, types: ResultTypes) -> Any:
     at = op.dimension + (type(mark) is PaddedMark)
     parts = [broadcasted_iota(op.dtype, shape, at) for shape in stored]
     if op.dimension in dict(run.axes(mark)):
-        parts = [_to_the_last(run, part, op.shape[op.dimension], at, k) for k, part in enumerate(parts)]
+        parts = [_to_the_last(run, part, op.shape[op.dimension], k) for k, part in enumerate(parts)]
     return run.box(mark, parts)
 
 
-def _to_the_last(run: RaggedBatch, places: Any, extent: Any, at: int, k: int) -> Any:
+def _to_the_last(run: RaggedBatch, places: Any, extent: Any, k: int) -> Any:
     """Places in bucket ``k``, lanes first, none of them behind the last one of the lane."""
     if run.lanes.unpadded(extent, run.lanes.rounded, k):
         return places

@@ -1,1 +1,3 @@
-"""pmap and xmap, which compile what they map; may import jit and what comes before it."""
+"""pmap and xmap, which compile what they map, over shard_map and vmap in interpreters/transformations; may import jit
+and what comes before it.
+"""

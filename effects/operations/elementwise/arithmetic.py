@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.errors import BadArgument, DTypeMismatch, whole_number
+from ...base.errors import BadArgument, DTypeMismatch, whole_numbers
 from ...base.stack import current, perform
 from ...core import columns
 from ...core.arrays import Array, as_array, scalar
@@ -502,7 +502,7 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     >>> reduce_precision(np.float32(1.2345), 5, 3)
     Array(1.25, dtype=float32)
     """
-    bits = [whole_number("reduce_precision: bits", n) for n in (exponent_bits, mantissa_bits)]
+    bits = whole_numbers("reduce_precision: bits", (exponent_bits, mantissa_bits))
     return perform(ReducePrecision(*bits), as_array(operand))
 
 

@@ -166,8 +166,8 @@ def expm1(m: Any, x: Any, y: Any) -> Parts:
 
 def log1p(m: Any, x: Any, y: Any) -> Parts:
     """log(1 + z): near |1 + z| = 1 its real part is log1p(2x + x^2 + y^2) / 2, the sum in twice the precision."""
-    a, a_rest = _exact_square(m, x)
-    b, b_rest = _exact_square(m, y)
+    a, a_rest = _exact_square(x)
+    b, b_rest = _exact_square(y)
     partial, first = _exact_sum(2 * x, a)
     total, second = _exact_sum(partial, b)
     inner = total + (first + second + a_rest + b_rest)
@@ -183,7 +183,7 @@ def _exact_sum(x: Any, y: Any) -> Parts:
     return total, (x - (total - part)) + (y - part)
 
 
-def _exact_square(m: Any, x: Any) -> Parts:
+def _exact_square(x: Any) -> Parts:
     """x^2 rounded, and the rest. Source: T. Dekker, A floating-point technique for extending precision (1971)."""
     factor = 2.0 ** ((dtypes.finfo(x.dtype).nmant + 2) // 2) + 1
     high = factor * x

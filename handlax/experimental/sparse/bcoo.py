@@ -17,6 +17,7 @@ from ...effects.base.errors import (
     NotSparse,
     ShapeMismatch,
     whole_number,
+    whole_numbers,
 )
 from ...effects.base.source_locations import warn_user
 from ...effects.core.containers import register_vmappable
@@ -67,7 +68,7 @@ class BCOO(BatchedArray):
         self, args: tuple[Any, Any], *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False
     ):
         data, indices = map(hnp.asarray, args)
-        shape = tuple([whole_number("BCOO: a size", size) for size in shape])
+        shape = whole_numbers("BCOO: a size", shape)
         _check(data, indices, shape)
         self._set(
             data=data, indices=indices, shape=shape, indices_sorted=indices_sorted, unique_indices=unique_indices
@@ -290,7 +291,7 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
 
     Raises: NotSparse: they are mixed. BadArgument: it is no permutation.
     """
-    permutation = [whole_number("bcoo_transpose: an axis", p) for p in permutation]
+    permutation = whole_numbers("bcoo_transpose: an axis", permutation)
     if sorted(permutation) != list(range(mat.ndim)):
         raise BadArgument(f"bcoo_transpose: permutation {tuple(permutation)} is none of {mat.ndim} dimensions.")
     n_batch, n_lead = mat.n_batch, mat.n_batch + mat.n_sparse

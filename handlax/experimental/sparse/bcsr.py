@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import numpy as hnp
-from ...effects.base.errors import DTypeMismatch, NotSparse, ShapeMismatch, whole_number
+from ...effects.base.errors import DTypeMismatch, NotSparse, ShapeMismatch, whole_numbers
 from ...effects.core.containers import register_vmappable
 from .bcoo import BCOO, bcoo_eliminate_zeros, bcoo_fromdense, bcoo_sum_duplicates, from_lanes, to_lane
 from .layouts import bcoo_broadcast_in_dim, bcoo_concatenate
@@ -70,7 +70,7 @@ class BCSR(BatchedArray):
         unique_indices: bool = False,
     ):  # fmt: skip
         data, indices, indptr = map(hnp.asarray, args)
-        shape = tuple([whole_number("BCSR: a size", size) for size in shape])
+        shape = whole_numbers("BCSR: a size", shape)
         _check(data, indices, indptr, shape)
         self._set(
             data=data, indices=indices, indptr=indptr, shape=shape, indices_sorted=indices_sorted,

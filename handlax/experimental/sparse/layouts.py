@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import lax
 from ... import numpy as hnp
-from ...effects.base.errors import BadArgument, BadAxis, NotSparse, ShapeMismatch, whole_number
+from ...effects.base.errors import BadArgument, BadAxis, NotSparse, ShapeMismatch, whole_number, whole_numbers
 from .bcoo import BCOO, bcoo_transpose, bcoo_update_layout, stored_mask, with_nse
 from .stored_entries import columns_of, masked, repeated_batch, size_vector
 
@@ -25,8 +25,8 @@ def bcoo_broadcast_in_dim(
 
     Raises: ShapeMismatch: it does not broadcast to the shape. NotSparse: kinds of dimensions are mixed.
     """
-    shape = tuple([whole_number("bcoo_broadcast_in_dim: a size", size) for size in shape])
-    dims = tuple([whole_number("bcoo_broadcast_in_dim: a dimension", d) for d in broadcast_dimensions])
+    shape = whole_numbers("bcoo_broadcast_in_dim: a size", shape)
+    dims = whole_numbers("bcoo_broadcast_in_dim: a dimension", broadcast_dimensions)
     if len(dims) != mat.ndim or any([m not in (1, shape[d]) for m, d in zip(mat.shape, dims)]):
         raise ShapeMismatch(f"bcoo_broadcast_in_dim: {mat} does not broadcast to {shape} by dimensions {dims}.")
     n, m = mat.n_batch, mat.n_sparse
@@ -158,7 +158,7 @@ def bcoo_reshape(
 
     Raises: NotSparse: the new shape mixes kinds of dimensions. ShapeMismatch: it has another size.
     """
-    shape = tuple([whole_number("bcoo_reshape: a size", size) for size in new_sizes])
+    shape = whole_numbers("bcoo_reshape: a size", new_sizes)
     if math.prod(shape) != mat.size:
         raise ShapeMismatch(f"bcoo_reshape: the number of elements must stay, got {mat} and {shape}.")
     if dimensions is not None:
@@ -206,7 +206,7 @@ def _renumbered(indices: Any, keep: Any, old: Sequence[int], new: Sequence[int])
 
 def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
     """``lax.rev``: the array with these dimensions reversed."""
-    dims = [whole_number("bcoo_rev: a dimension", d) for d in dimensions]
+    dims = whole_numbers("bcoo_rev: a dimension", dimensions)
     n, n_lead = operand.n_batch, operand.n_batch + operand.n_sparse
     if len(set(dims)) != len(dims) or any([not 0 <= d < operand.ndim for d in dims]):
         raise BadAxis(f"bcoo_rev: dimensions are distinct ones of {operand.ndim}, got {tuple(dims)}.")
@@ -228,7 +228,7 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
 
 def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     """``lax.squeeze``: the array without these dimensions, of size 1."""
-    dims = {whole_number("bcoo_squeeze: a dimension", d) % max(arr.ndim, 1) for d in dimensions}
+    dims = {d % max(arr.ndim, 1) for d in whole_numbers("bcoo_squeeze: a dimension", dimensions)}
     if any([arr.shape[d] != 1 for d in dims]):
         raise ShapeMismatch(f"bcoo_squeeze: dimensions must have size 1, got {tuple(dimensions)} of {arr}.")
     n, n_lead = arr.n_batch, arr.n_batch + arr.n_sparse

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ... import numpy as hnp
-from ...effects.base.errors import BadArgument, NotSparse, ShapeMismatch, whole_number
+from ...effects.base.errors import BadArgument, NotSparse, ShapeMismatch, whole_number, whole_numbers
 from .bcoo import BCOO, bcoo_fromdense, count_stored_elements
 from .bcsr import BCSR, bcsr_fromdense, pointers_of
 from .sparse_array import JAXSparse
 from .sparse_products import bcoo_dot_general
-
-
-class COOInfo(NamedTuple):
-    """What is static of a matrix by coordinates."""
-
-    shape: tuple[int, ...]
-    rows_sorted: bool = False
-    cols_sorted: bool = False
 
 
 class _Matrix(JAXSparse):
@@ -45,7 +37,7 @@ class _Matrix(JAXSparse):
 
     @classmethod
     def _of_matrix(cls, args: Any, shape: Sequence[int], **flags: bool) -> Any:
-        shape = tuple([whole_number(f"{cls.__name__}: a size", size) for size in shape])
+        shape = whole_numbers(f"{cls.__name__}: a size", shape)
         if len(shape) != 2:
             raise ShapeMismatch(f"{cls.__name__}: it has two dimensions, got shape {shape}.")
         return object.__new__(cls)._set(**dict(zip(cls.buffers, map(hnp.asarray, args))), shape=shape, **flags)
@@ -77,10 +69,6 @@ class COO(_Matrix):
     ):
         made = self._of_matrix(args, shape, _rows_sorted=rows_sorted, _cols_sorted=cols_sorted)
         self._set(**vars(made))
-
-    @property
-    def _info(self) -> COOInfo:
-        return COOInfo(self.shape, self._rows_sorted, self._cols_sorted)  # type: ignore[attr-defined]
 
     @classmethod
     def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> COO:
@@ -233,7 +221,7 @@ def empty(
     >>> empty((2, 3), nse=1)
     BCOO(float32[2, 3], nse=1)
     """
-    shape = tuple([whole_number("empty: a size", size) for size in shape])
+    shape = whole_numbers("empty: a size", shape)
     format = _format(sparse_format, FORMATS)
     counts = ("n_batch", "n_dense", "nse")
     n_batch, n_dense, nse = [whole_number(f"empty: {name}", kwds.pop(name, 0)) for name in counts]

@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import numpy as hnp
 from ... import random
-from ...effects.base.errors import BadArgument, whole_number
+from ...effects.base.errors import BadArgument, whole_number, whole_numbers
 from ...interpreters.transformations.vmap import vmap
 from .bcoo import BCOO
 
@@ -33,7 +33,7 @@ def random_bcoo(
     >>> random_bcoo(random.key(0), (4, 5), nse=3)
     BCOO(float32[4, 5], nse=3)
     """
-    shape = tuple([whole_number("random_bcoo: a size", size) for size in shape])
+    shape = whole_numbers("random_bcoo: a size", shape)
     n_batch, n_dense = whole_number("random_bcoo: n_batch", n_batch), whole_number("random_bcoo: n_dense", n_dense)
     n_sparse = len(shape) - n_batch - n_dense
     if min(n_batch, n_dense, n_sparse) < 0:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import lax
 from ... import numpy as hnp
-from ...effects.base.errors import BadArgument, BadAxis, NotSparse, ShapeMismatch, whole_number
+from ...effects.base.errors import BadArgument, BadAxis, NotSparse, ShapeMismatch, whole_numbers
 from ...interpreters.transformations.vmap import vmap
 from .bcoo import BCOO, bcoo_sum_duplicates, bcoo_transpose, bcoo_update_layout, stored_mask
 from .layouts import bcoo_squeeze
@@ -25,8 +25,8 @@ def bcoo_slice(
     Raises: ShapeMismatch: as many starts, limits and strides as dimensions are needed. BadArgument: they are out of
         range.
     """
-    starts, limits = [[whole_number("bcoo_slice: an index", i) for i in x] for x in (start_indices, limit_indices)]
-    steps = [1] * mat.ndim if strides is None else [whole_number("bcoo_slice: a stride", i) for i in strides]
+    starts, limits = [whole_numbers("bcoo_slice: an index", x) for x in (start_indices, limit_indices)]
+    steps = (1,) * mat.ndim if strides is None else whole_numbers("bcoo_slice: a stride", strides)
     if not len(starts) == len(limits) == len(steps) == mat.ndim:
         raise ShapeMismatch(f"bcoo_slice: {mat} needs {mat.ndim} starts, limits and strides, got {starts}, {limits}.")
     if min(steps, default=1) <= 0 or any([not 0 <= i <= j <= n for i, j, n in zip(starts, limits, mat.shape)]):
@@ -67,7 +67,7 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
 
     Raises: ShapeMismatch: as many starts and sizes as dimensions are needed. BadArgument: a size is out of range.
     """
-    sizes = tuple([whole_number("bcoo_dynamic_slice: a size", size) for size in slice_sizes])
+    sizes = whole_numbers("bcoo_dynamic_slice: a size", slice_sizes)
     starts = [hnp.asarray(start) for start in start_indices]
     if not len(starts) == len(sizes) == mat.ndim or any([start.ndim for start in starts]):
         raise ShapeMismatch(f"bcoo_dynamic_slice: {mat} needs {mat.ndim} starts and sizes, got {starts} and {sizes}.")
@@ -158,7 +158,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
 
     Raises: BadAxis: an axis is none of the array.
     """
-    axes = sorted({whole_number("bcoo_reduce_sum: an axis", d) for d in axes})
+    axes = sorted(set(whole_numbers("bcoo_reduce_sum: an axis", axes)))
     if axes and not 0 <= axes[0] <= axes[-1] < mat.ndim:
         raise BadAxis(f"bcoo_reduce_sum: axes {tuple(axes)} are none of {mat}.")
     n, n_lead = mat.n_batch, mat.n_batch + mat.n_sparse

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from ... import numpy as hnp
 from ...effects.operators.array_operators import Method
@@ -22,14 +22,6 @@ def _reflected(f: Method) -> Method:
 
 def _method(name: str) -> Method:
     return sparsify(lambda x, *args, **kwargs: getattr(x, name)(*args, **kwargs))
-
-
-class SparseInfo(NamedTuple):
-    """What is static of a sparse array."""
-
-    shape: tuple[int, ...]
-    indices_sorted: bool = False
-    unique_indices: bool = False
 
 
 class BatchedArray(JAXSparse):
@@ -55,10 +47,6 @@ class BatchedArray(JAXSparse):
     def n_dense(self) -> int:
         """The number of trailing dimensions, which an entry has whole."""
         return self.data.ndim - 1 - self.n_batch
-
-    @property
-    def _info(self) -> SparseInfo:
-        return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
 
     astype, reshape, sum = map(_method, ("astype", "reshape", "sum"))
     __abs__, __neg__, __pos__ = sparsified(hnp.abs), sparsified(hnp.negative), sparsified(hnp.positive)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import lax
 from ... import numpy as hnp
-from ...effects.base.errors import NotSparse, ShapeMismatch, whole_number
+from ...effects.base.errors import NotSparse, ShapeMismatch, whole_numbers
 from .bcoo import BCOO, bcoo_sum_duplicates, bcoo_update_layout, stored_mask
 from .layouts import bcoo_broadcast_in_dim, merged_entries
 from .stored_entries import (
@@ -61,7 +61,7 @@ def bcoo_dot_general(
 def _pairs_of(numbers: Any) -> Any:
     """``((contracted_l, contracted_r), (batch_l, batch_r))``, as tuples."""
     where = "bcoo_dot_general: a dimension"
-    return [[tuple([whole_number(where, d) for d in dims]) for dims in pair] for pair in numbers]
+    return [[whole_numbers(where, dims) for dims in pair] for pair in numbers]
 
 
 def _check_sizes(left: Sequence[int], right: Sequence[int], pairs: Sequence[tuple[int, int]]) -> None:

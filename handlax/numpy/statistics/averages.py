@@ -164,9 +164,9 @@ def std(
     return convert(sqrt(y), made)
 
 
-def _observations(x: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
+def _observations(x: Any, rowvar: bool, dtype: Any) -> Any:
     """The data as a matrix with a variable in each row and an observation in each column."""
-    x = inexact(x) if y is None else inexact_together("cov", array_of(x), array_of(y))[0]
+    x = inexact(x)
     if dtype is not None:
         x = convert(x, canonical(dtype))
     if len(x.type.shape) > 2:
@@ -197,9 +197,9 @@ def cov(
     """
     kind = dtypes.result_type(*[array_of(v) for v in (m, y) if v is not None], return_weak_type_flag=True)
     made = to_inexact(*kind) if dtype is None else dtype
-    x = _observations(m, None, rowvar, made)
+    x = _observations(m, rowvar, made)
     if y is not None:
-        x = concatenate([x, _observations(y, None, rowvar or array_of(y).ndim < 2, made)], 0)
+        x = concatenate([x, _observations(y, rowvar or array_of(y).ndim < 2, made)], 0)
     x = convert(x, x.type.dtype)
     w = None
     for weights in (fweights, aweights):

@@ -154,7 +154,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool,
     if not rows.type.shape[-1]:
         rows = shapes.full(rows.type.update(shape=(*rows.type.shape[:-1], 1)), np.nan)
     if method == "inverted_cdf":
-        y = _by_weight(name, rows, part, _row_weights(name, weights, x, axes), ignore_nan)
+        y = _by_weight(rows, part, _row_weights(name, weights, x, axes), ignore_nan)
     else:
         y = _between(sorting.sort(rows), part, method, ignore_nan)
     if keepdims:
@@ -273,7 +273,7 @@ def _row_weights(name: str, weights: Any, x: Any, axes: tuple[int, ...]) -> Any:
     return _in_one(w, axes)
 
 
-def _by_weight(name: str, x: Any, q: Any, weights: Any, ignore_nan: bool) -> Any:
+def _by_weight(x: Any, q: Any, weights: Any, ignore_nan: bool) -> Any:
     """The weighted quantile: the first sorted element at which the cumulative weight reaches ``q`` of the total."""
     x, w = sorting.sort_key_val(x, weights, -1)
     if ignore_nan:
