@@ -15,7 +15,6 @@ from .effects.base.config import default_prng_impl as default_prng_impl
 from .effects.base.config import enable_x64 as enable_x64
 from .effects.base.config import numpy_dtype_promotion as numpy_dtype_promotion
 from .effects.base.config import numpy_rank_promotion as numpy_rank_promotion
-from .effects.base.lazy_module import LazyModule as _LazyModule
 from .effects.base.lazy_module import late_module as _late_module
 from .effects.base.lazy_module import late_names as _late_names
 from .effects.base.stack import BASE as _BASE
@@ -52,6 +51,7 @@ from .effects.core.jax_contexts import transfer_guard as transfer_guard
 from .effects.core.jax_contexts import transfer_guard_device_to_device as transfer_guard_device_to_device
 from .effects.core.jax_contexts import transfer_guard_device_to_host as transfer_guard_device_to_host
 from .effects.core.jax_contexts import transfer_guard_host_to_device as transfer_guard_host_to_device
+from .effects.core.operation import LATE_OPERATIONS as _LATE_OPERATIONS
 from .effects.core.operation import Operation as Operation
 from .effects.core.operation import effect as effect
 from .effects.core.operation import explain_rules as explain_rules
@@ -59,7 +59,6 @@ from .effects.core.operation import is_pure as is_pure
 from .effects.core.operation import operation as operation
 from .effects.operators import array_operators as _infix  # attaches the operators
 from .effects.programs.higher_order import BodyTransforms as _BodyTransforms
-from .effects.programs.operation_names import declare as _declare
 from .effects.programs.program import InstalledPage as _InstalledPage
 from .effects.programs.program import Program as Program
 from .effects.sharding.devices import KnownDevices as _KnownDevices
@@ -114,6 +113,7 @@ from .interpreters.transformations.make_program import named_scope as named_scop
 from .interpreters.transformations.saved_arguments import NotNeeded as NotNeeded
 from .interpreters.transformations.saved_arguments import NotSaveable as NotSaveable
 from .interpreters.transformations.vmap import vmap as vmap
+from .late_operations import LATE_OPERATION_NAMES as _LATE_NAMES
 from .lowering.arrays.device_put import device_put as device_put
 from .lowering.arrays.device_put import device_put_replicated as device_put_replicated
 from .lowering.arrays.device_put import device_put_sharded as device_put_sharded
@@ -142,51 +142,6 @@ from .lowering.jit.jit import jit as jit
 from .lowering.xla.array_backend import XlaBackend as _XlaBackend
 from .lowering.xla.host_callbacks import effects_barrier as effects_barrier
 
-# Operations of modules that are loaded later: their names in the texts of programs are theirs from the start.
-_DECLARED = {
-    "effects.control.composite": "Composite",
-    "effects.control.debug_callbacks": "DebugCallback DebugPrint",
-    "effects.operations.linalg.cholesky": "Cholesky",
-    "effects.operations.linalg.determinant": "Determinant LogDeterminant",
-    "effects.operations.linalg.eig": "Eig",
-    "effects.operations.linalg.eigh": "Eigh",
-    "effects.operations.linalg.lu": "Lu LuPivotsToPermutation",
-    "effects.operations.linalg.qr": "Geqrf HouseholderProduct Ormqr Qr",
-    "effects.operations.linalg.schur": "Schur Hessenberg Tridiagonal",
-    "effects.operations.linalg.solve": "Solve",
-    "effects.operations.linalg.svd": "Svd",
-    "effects.operations.linalg.triangular": "TriangularSolve",
-    "effects.operations.linalg.tridiagonal_systems": "TridiagonalSolve",
-    "effects.operations.collectives.collective": "Psum Pprod Pmax Pmin Pbroadcast Ppermute AllGather PsumScatter "
-    "AllToAll AxisIndex Pvary Punvary",
-    "effects.operations.fft": "Fft",
-    "effects.operations.indexing.relocation": "Relocate",
-    "effects.operations.reductions.generic_reduce": "Reduce",
-    "effects.operations.reductions.row_folds": "AndRows MaxRows MinRows OrRows RepeatRows SumRows XorRows",
-    "effects.operations.reductions.softmax": "Softmax",
-    "effects.operations.special.bessel_functions": "BesselI0e BesselI1e",
-    "effects.operations.special.common_divisors": "Gcd",
-    "effects.operations.special.special_functions": "Digamma Igamma IgammaGradA Igammac Lgamma Polygamma "
-    "RandomGammaGrad RegularizedIncompleteBeta Zeta",
-    "effects.operations.windows.convolution": "ConvGeneralDilated",
-    "effects.operations.windows.generic_window": "ReduceWindow",
-    "effects.operations.windows.window_reductions": "ReduceWindowMax ReduceWindowMin ReduceWindowSum WindowArgmax "
-    "WindowArgmin",
-    "experimental.sparse.todense": "Todense",
-    "interpreters.ragged.ragged_loop": "RaggedLoop",
-    "interpreters.library.effectful.error_values": "DebugCheck Reported",
-    "interpreters.library.effectful.failures": "Check",
-    "interpreters.library.effectful.harvest": "Sow",
-    "interpreters.library.effectful.progress": "ProgressTick ProgressReport",
-    "interpreters.library.effectful.readers": "Ask",
-    "interpreters.library.effectful.states": "Get Put Modify",
-    "interpreters.library.effectful.stop_at_failure": "Stop",
-    "interpreters.library.effectful.random_streams": "FreshKey",
-    "interpreters.library.effectful.writers": "Tell",
-    "probability.plates": "Plate",
-    "probability.sites": "Sample",
-}
-
 host_count, host_id, host_ids = process_count, process_index, process_indices
 make_jaxpr = make_program
 remat = checkpoint
@@ -196,9 +151,9 @@ _BASE.answer, _BASE.inline = _evaluate.answer, _evaluate.inline
 _InstalledBackend.backend, _InstalledBackend.namespace = _XlaBackend(), _numpy
 _KnownDevices.of = devices
 _BodyTransforms.record, _BodyTransforms.jvp, _BodyTransforms.batch = _record, jvp_program, batch_program
-_library = _LazyModule(f"{__name__}.library")
-_InstalledLogs.log = lambda value, name: _library.sow(value, name, tag="logs of backward rules")
-_InstalledLogs.collect = lambda pull: _library.call_and_reap(pull, tag="logs of backward rules")
+_library = lambda: _late_module(f"{__name__}.library")
+_InstalledLogs.log = lambda value, name: _library().sow(value, name, tag="logs of backward rules")
+_InstalledLogs.collect = lambda pull: _library().call_and_reap(pull, tag="logs of backward rules")
 _RAGGED.load = lambda: [
     _late_module(f"{__name__}.interpreters.ragged.{part}_rules")
     for part in ("indexing", "loop", "mixing", "part", "random", "row")
@@ -206,8 +161,7 @@ _RAGGED.load = lambda: [
 _SPARSE.load = lambda: _late_module(f"{__name__}.experimental.sparse.sparse_rules")
 _InstalledPage.page = lambda program: _late_module(f"{__name__}.interpreters.inspection.draw").page_of(program)
 _eager.install()
-for _module, _names in _DECLARED.items():
-    _declare(f"{__name__}.{_module}", _names.split())
+_LATE_OPERATIONS.update(_LATE_NAMES)
 
 __version__ = "0.1.0"
 
