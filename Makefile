@@ -37,6 +37,7 @@ check: $(DEV)/ready          ## lint, types, documentation
 	$(DEV)/bin/ruff check .
 	$(DEV)/bin/mypy
 	$(DEV)/bin/python tools/check_docs.py
+	$(DEV)/bin/python tools/late_operations.py --check
 	$(DEV)/bin/python tools/reference.py --check
 	$(DEV)/bin/python tools/architecture.py --check
 

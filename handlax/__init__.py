@@ -5,11 +5,7 @@ Operations are what a program performs; handlers say what they mean: evaluate, b
 
 import typing as _typing
 
-from . import dtypes as dtypes
-from . import errors as errors
-from . import numpy as numpy
-from . import tree as tree
-from . import tree_util as tree_util
+from . import numpy as _numpy
 from .effects.base.caches import cache_info as cache_info
 from .effects.base.caches import clear_caches as clear_caches
 from .effects.base.config import config as config
@@ -30,7 +26,6 @@ from .effects.control.callbacks import IoCallback as IoCallback
 from .effects.control.callbacks import PureCallback as PureCallback
 from .effects.control.callbacks import pure_callback as pure_callback
 from .effects.control.checkpoint import checkpoint_name as checkpoint_name
-from .effects.core import columns as columns
 from .effects.core.array_backend import InstalledBackend as _InstalledBackend
 from .effects.core.array_shards import Shard as Shard
 from .effects.core.arrays import Array as Array
@@ -56,6 +51,7 @@ from .effects.core.jax_contexts import transfer_guard as transfer_guard
 from .effects.core.jax_contexts import transfer_guard_device_to_device as transfer_guard_device_to_device
 from .effects.core.jax_contexts import transfer_guard_device_to_host as transfer_guard_device_to_host
 from .effects.core.jax_contexts import transfer_guard_host_to_device as transfer_guard_host_to_device
+from .effects.core.operation import LATE_OPERATIONS as _LATE_OPERATIONS
 from .effects.core.operation import Operation as Operation
 from .effects.core.operation import effect as effect
 from .effects.core.operation import explain_rules as explain_rules
@@ -63,7 +59,6 @@ from .effects.core.operation import is_pure as is_pure
 from .effects.core.operation import operation as operation
 from .effects.operators import array_operators as _infix  # attaches the operators
 from .effects.programs.higher_order import BodyTransforms as _BodyTransforms
-from .effects.programs.operation_names import declare as _declare
 from .effects.programs.program import InstalledPage as _InstalledPage
 from .effects.programs.program import Program as Program
 from .effects.sharding.devices import KnownDevices as _KnownDevices
@@ -118,6 +113,7 @@ from .interpreters.transformations.make_program import named_scope as named_scop
 from .interpreters.transformations.saved_arguments import NotNeeded as NotNeeded
 from .interpreters.transformations.saved_arguments import NotSaveable as NotSaveable
 from .interpreters.transformations.vmap import vmap as vmap
+from .late_operations import LATE_OPERATION_NAMES as _LATE_NAMES
 from .lowering.arrays.device_put import device_put as device_put
 from .lowering.arrays.device_put import device_put_replicated as device_put_replicated
 from .lowering.arrays.device_put import device_put_sharded as device_put_sharded
@@ -146,6 +142,30 @@ from .lowering.jit.jit import jit as jit
 from .lowering.xla.array_backend import XlaBackend as _XlaBackend
 from .lowering.xla.host_callbacks import effects_barrier as effects_barrier
 
+host_count, host_id, host_ids = process_count, process_index, process_indices
+make_jaxpr = make_program
+remat = checkpoint
+
+# what effects leave to others, the base interpretation, the array backend and programs of bodies, is installed here
+_BASE.answer, _BASE.inline = _evaluate.answer, _evaluate.inline
+_InstalledBackend.backend, _InstalledBackend.namespace = _XlaBackend(), _numpy
+_KnownDevices.of = devices
+_BodyTransforms.record, _BodyTransforms.jvp, _BodyTransforms.batch = _record, jvp_program, batch_program
+_library = lambda: _late_module(f"{__name__}.library")
+_InstalledLogs.log = lambda value, name: _library().sow(value, name, tag="logs of backward rules")
+_InstalledLogs.collect = lambda pull: _library().call_and_reap(pull, tag="logs of backward rules")
+_RAGGED.load = lambda: [
+    _late_module(f"{__name__}.interpreters.ragged.{part}_rules")
+    for part in ("indexing", "loop", "mixing", "part", "random", "row")
+]
+_SPARSE.load = lambda: _late_module(f"{__name__}.experimental.sparse.sparse_rules")
+_InstalledPage.page = lambda program: _late_module(f"{__name__}.interpreters.inspection.draw").page_of(program)
+_eager.install()
+_LATE_OPERATIONS.update(_LATE_NAMES)
+
+__version__ = "0.1.0"
+
+# Most programs need few of these names, so each is imported when first asked for (PEP 562).
 if _typing.TYPE_CHECKING:
     from . import ad as ad
     from . import ad_checkpoint as ad_checkpoint
@@ -157,6 +177,8 @@ if _typing.TYPE_CHECKING:
     from . import debug as debug
     from . import distributed as distributed
     from . import dlpack as dlpack
+    from . import dtypes as dtypes
+    from . import errors as errors
     from . import example_libraries as example_libraries
     from . import experimental as experimental
     from . import extend as extend
@@ -166,6 +188,7 @@ if _typing.TYPE_CHECKING:
     from . import library as library
     from . import monitoring as monitoring
     from . import nn as nn
+    from . import numpy as numpy
     from . import operations as operations
     from . import ops as ops
     from . import probability as probability
@@ -176,7 +199,10 @@ if _typing.TYPE_CHECKING:
     from . import sharding as sharding
     from . import stages as stages
     from . import test_util as test_util
+    from . import tree as tree
+    from . import tree_util as tree_util
     from . import typing as typing
+    from .effects.core import columns as columns
     from .effects.programs.parse_result import parse_program as parse_program
     from .interpreters.analysis.typecheck import check_program as check_program
     from .interpreters.analysis.typecheck import typecheck as typecheck
@@ -234,113 +260,5 @@ if _typing.TYPE_CHECKING:
     from .sharding import reshard as reshard
     from .sharding import set_mesh as set_mesh
     from .sharding import use_abstract_mesh as use_abstract_mesh
-
-# Most programs need few of these names, so each is loaded when first asked for (PEP 562), as are modules of ``numpy``
-# and ``scipy``; elsewhere imports stand at the top of a file. To load them installs nothing that a program would miss.
-_LATER = {
-    name: module
-    for module, names in {
-        ".": "ad ad_checkpoint api_util checkpoint_policies core custom_batching custom_derivatives debug "
-        "distributed dlpack example_libraries experimental extend flatten_util image lax library monitoring "
-        "nn operations ops probability profiler random ref scipy sharding stages test_util typing",
-        ".effects.programs.parse_result": "parse_program",
-        ".lowering.arrays.live_arrays": "live_arrays",
-        ".lowering.clients.runtime_classes": "Device array_garbage_collection_guard",
-        ".lowering.jit.environment_info": "print_environment_info",
-        ".interpreters.inspection.draw": "Drawing draw",
-        ".interpreters.inspection.stepper": "Stepper step",
-        ".interpreters.analysis.typecheck": "check_program typecheck",
-        ".interpreters.handlers.handle": "handle handlers",
-        ".interpreters.ragged.ragged_array": "Ragged ragged_axis",
-        ".interpreters.transformations.shard_map": "shard_map",
-        ".interpreters.transformations.smap": "smap",
-        ".interpreters.transformations.vtile": "vtile",
-        ".lowering.arrays.assembled_arrays": "make_array_from_callback make_array_from_process_local_data "
-        "make_array_from_single_device_arrays",
-        ".lowering.jit.ahead_of_time": "ShapeDtypeStruct eval_shape",
-        ".lowering.jit.explain_retrace": "explain",
-        ".lowering.jit.two_passes": "fwd_and_bwd",
-        ".lowering.maps.pmap": "pmap",
-        ".lowering.maps.xmap": "xmap",
-        ".library": "ask call_and_reap check check_bounds check_finite checkify costs get harvest local modify nest "
-        "plant put raise_ reap sow tell",
-        ".sharding": "NamedSharding P get_abstract_mesh get_mesh make_mesh reshard set_mesh use_abstract_mesh",
-    }.items()
-    for name in names.split()
-}
-# Operations of modules that are loaded later: their names in the texts of programs are theirs from the start.
-_DECLARED = {
-    "effects.control.composite": "Composite",
-    "effects.control.debug_callbacks": "DebugCallback DebugPrint",
-    "effects.operations.linalg.cholesky": "Cholesky",
-    "effects.operations.linalg.determinant": "Determinant LogDeterminant",
-    "effects.operations.linalg.eig": "Eig",
-    "effects.operations.linalg.eigh": "Eigh",
-    "effects.operations.linalg.lu": "Lu LuPivotsToPermutation",
-    "effects.operations.linalg.qr": "Geqrf HouseholderProduct Ormqr Qr",
-    "effects.operations.linalg.schur": "Schur Hessenberg Tridiagonal",
-    "effects.operations.linalg.solve": "Solve",
-    "effects.operations.linalg.svd": "Svd",
-    "effects.operations.linalg.triangular": "TriangularSolve",
-    "effects.operations.linalg.tridiagonal_systems": "TridiagonalSolve",
-    "effects.operations.collectives.collective": "Psum Pprod Pmax Pmin Pbroadcast Ppermute AllGather PsumScatter "
-    "AllToAll AxisIndex Pvary Punvary",
-    "effects.operations.fft": "Fft",
-    "effects.operations.indexing.relocation": "Relocate",
-    "effects.operations.reductions.generic_reduce": "Reduce",
-    "effects.operations.reductions.row_folds": "AndRows MaxRows MinRows OrRows RepeatRows SumRows XorRows",
-    "effects.operations.reductions.softmax": "Softmax",
-    "effects.operations.special.bessel_functions": "BesselI0e BesselI1e",
-    "effects.operations.special.common_divisors": "Gcd",
-    "effects.operations.special.special_functions": "Digamma Igamma IgammaGradA Igammac Lgamma Polygamma "
-    "RandomGammaGrad RegularizedIncompleteBeta Zeta",
-    "effects.operations.windows.convolution": "ConvGeneralDilated",
-    "effects.operations.windows.generic_window": "ReduceWindow",
-    "effects.operations.windows.window_reductions": "ReduceWindowMax ReduceWindowMin ReduceWindowSum WindowArgmax "
-    "WindowArgmin",
-    "experimental.sparse.todense": "Todense",
-    "interpreters.ragged.ragged_loop": "RaggedLoop",
-    "interpreters.library.effectful.error_values": "DebugCheck Reported",
-    "interpreters.library.effectful.failures": "Check",
-    "interpreters.library.effectful.harvest": "Sow",
-    "interpreters.library.effectful.progress": "ProgressTick ProgressReport",
-    "interpreters.library.effectful.readers": "Ask",
-    "interpreters.library.effectful.states": "Get Put Modify",
-    "interpreters.library.effectful.stop_at_failure": "Stop",
-    "interpreters.library.effectful.random_streams": "FreshKey",
-    "interpreters.library.effectful.writers": "Tell",
-    "probability.plates": "Plate",
-    "probability.sites": "Sample",
-}
-
-
-_later, _listed = _late_names(__name__, _LATER)
-
-if not _typing.TYPE_CHECKING:  # where types are checked, the block above says all names that there are
-    __getattr__, __dir__ = _later, _listed
-
-host_count, host_id, host_ids = process_count, process_index, process_indices
-make_jaxpr = make_program
-remat = checkpoint
-
-# what effects leave to others, the base interpretation, the array backend and programs of bodies, is installed here
-_BASE.answer, _BASE.inline = _evaluate.answer, _evaluate.inline
-_InstalledBackend.backend, _InstalledBackend.namespace = _XlaBackend(), numpy
-_KnownDevices.of = devices
-_BodyTransforms.record, _BodyTransforms.jvp, _BodyTransforms.batch = _record, jvp_program, batch_program
-_InstalledLogs.log = lambda value, name: _later("library").sow(value, name, tag="logs of backward rules")
-_InstalledLogs.collect = lambda pull: _later("library").call_and_reap(pull, tag="logs of backward rules")
-_RAGGED.load = lambda: [
-    _late_module(f"{__name__}.interpreters.ragged.{part}_rules")
-    for part in ("indexing", "loop", "mixing", "part", "random", "row")
-]
-_SPARSE.load = lambda: _late_module(f"{__name__}.experimental.sparse.sparse_rules")
-_InstalledPage.page = lambda program: _late_module(f"{__name__}.interpreters.inspection.draw").page_of(program)
-_eager.install()
-for _module, _names in _DECLARED.items():
-    _declare(f"{__name__}.{_module}", _names.split())
-
-__version__ = "0.1.0"
-__all__ = [
-    _name for _name in (*globals(), *_LATER) if _name[0] != "_" and _name not in ("effects", "interpreters", "lowering")
-]
+else:
+    __getattr__, __dir__, __all__ = _late_names(__name__)

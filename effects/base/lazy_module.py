@@ -8,10 +8,13 @@
 
 from __future__ import annotations
 
+import ast
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
+from importlib.util import resolve_name
 from itertools import accumulate
+from types import ModuleType
 from typing import Any
 
 
@@ -26,25 +29,44 @@ def late_module(name: str) -> Any:
     return module
 
 
-def late_names(package: str, places: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package, of which these names are imported when they are first asked for.
+def late_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a package, of which some names are imported when first asked for.
 
-    Args:
-        places: name -> the module that defines it, as ``.linear.solvers``; ``.`` for a module of the package itself.
+        if TYPE_CHECKING:
+            from .linear.solvers import solve as solve
+        else:
+            __getattr__, __dir__, __all__ = late_names(__name__)
+
+    These are the names that the source imports under ``if TYPE_CHECKING``, for type checkers and for this function.
+    ``__all__`` has them and every public name that the package has so far, except modules.
     """
+    this = sys.modules[package]
+    places = _seen_by_type_checkers(this)
 
     def __getattr__(name: str) -> Any:
         """What the name stands for; kept from then on."""
         place = places.get(name)
         if place is None:
-            raise AttributeError(
-                f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package]
-            )
-        found = late_module(f"{package}.{name}") if place == "." else getattr(late_module(package + place), name)
-        setattr(sys.modules[package], name, found)
+            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=this)
+        found = late_module(f"{package}.{name}") if place == package else getattr(late_module(place), name)
+        setattr(this, name, found)
         return found
 
-    return __getattr__, lambda: sorted({*vars(sys.modules[package]), *places})
+    early = [name for name, value in vars(this).items() if name[0] != "_" and not isinstance(value, ModuleType)]
+    return __getattr__, lambda: sorted({*vars(this), *places}), sorted({*early, *places})
+
+
+def _seen_by_type_checkers(package: ModuleType) -> dict[str, str]:
+    """The names that a package imports under ``if TYPE_CHECKING``, each with the module that it is imported from."""
+    source = package.__spec__.loader.get_source(package.__name__)  # type: ignore[union-attr]
+    places: dict[str, str] = {}
+    for block in ast.parse(source).body:
+        if isinstance(block, ast.If) and ast.unparse(block.test).endswith("TYPE_CHECKING"):
+            for node in block.body:
+                if isinstance(node, ast.ImportFrom):
+                    place = resolve_name(f"{'.' * node.level}{node.module or ''}", package.__name__)
+                    places |= {alias.name: place for alias in node.names}
+    return places
 
 
 class LazyModule:

@@ -258,6 +258,8 @@ def memoised(op: O) -> O:
 
 # name -> operation, for parsing programs; and "module:qualname" -> operation for all of them
 OPERATIONS: dict[str, type[Operation]] = {}
+# name -> the module that defines the operation when it is imported, of operations of the package
+LATE_OPERATIONS: dict[str, str] = {}
 _READABLE = re.compile(r"(?!(return|inf|nan)$)[A-Za-z_]\w*(-[A-Za-z]\w*)*")
 
 
@@ -269,6 +271,7 @@ def qualified_name(kind: type[Operation]) -> str:
 def register_operation_name(kind: type[Operation]) -> None:
     """Enter a new operation in ``OPERATIONS``, by its qualified name, and by its name if no other operation has that.
 
+    A name in ``LATE_OPERATIONS`` is kept for the operation of that module.
     A block that is executed again (a notebook's cell, a reloaded module) replaces its former operation.
     Raises: RegistrationError: its workload is none of those that are measured.
     """
@@ -277,8 +280,8 @@ def register_operation_name(kind: type[Operation]) -> None:
             f"{kind.name}: there is no workload {kind.workload!r}.", hint=f"there are {', '.join(sorted(WORKLOADS))}."
         )
     qualified = qualified_name(kind)
-    known = OPERATIONS.get(kind.name)
-    if known is None or qualified_name(known) == qualified:
+    known, module = OPERATIONS.get(kind.name), LATE_OPERATIONS.get(kind.name, kind.__module__)
+    if qualified_name(known) == qualified if known else module == kind.__module__:
         OPERATIONS[kind.name] = kind
     OPERATIONS[qualified] = kind
 

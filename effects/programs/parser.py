@@ -22,7 +22,7 @@ import numpy as np
 
 from ..base.errors import HandlaxError, ParseError
 from ..core.arrays import Array, as_array, concrete, share
-from ..core.operation import OPERATIONS, Operation, result_type
+from ..core.operation import LATE_OPERATIONS, OPERATIONS, Operation, result_type
 from ..trees.structure import LEAF, TreeDef, assemble, kind_of
 from ..types import dtypes
 from ..types.array_type import ArrayType
@@ -131,7 +131,7 @@ class ProgramParser(Tokens):
             self.fail("an operation")
         kind = operation_called(name)
         if kind is None:
-            near = difflib.get_close_matches(name, OPERATIONS, 3)
+            near = difflib.get_close_matches(name, [*OPERATIONS, *LATE_OPERATIONS], 3)
             hint = f"near are {', '.join(near)}." if near else "import the module that defines it."
             self.fail("a known operation", hint=hint)
         end = self.end

@@ -1,13 +1,14 @@
 """``handlax.nn``: activations, softmax and other normalizations, attention, and initializers, under JAX's names."""
 
-from . import activations, attention, initializers, normalization, scaled_products
+import typing as _typing
+
+from ..effects.base.lazy_module import late_names as _late_names
 from .activations import *
 from .attention import *
 from .normalization import *
 from .scaled_products import *
 
-__all__ = ["initializers"]
-__all__ += activations.__all__
-__all__ += attention.__all__
-__all__ += normalization.__all__
-__all__ += scaled_products.__all__
+if _typing.TYPE_CHECKING:
+    from . import initializers as initializers
+else:
+    __getattr__, __dir__, __all__ = _late_names(__name__)

@@ -5,7 +5,6 @@ Folders and files are chapters of NumPy's reference; what a chapter exports is i
 """
 
 import typing as _typing
-from types import ModuleType as _ModuleType
 
 from ..effects.base.lazy_module import late_names as _late_names
 from .array_methods import attach as _attach
@@ -44,17 +43,10 @@ from .statistics.order_statistics import *
 from .statistics.set_routines import *
 from .statistics.sorting_searching import *
 
+_attach(globals())
+
 if _typing.TYPE_CHECKING:
     from . import fft as fft
     from . import linalg as linalg
-
-_MODULES = ("fft", "linalg")  # loaded when first asked for
-
-__all__ = [
-    *_MODULES, *[name for name, value in globals().items() if name[0] != "_" and not isinstance(value, _ModuleType)]
-]  # fmt: skip
-
-_attach(globals())
-
-if not _typing.TYPE_CHECKING:
-    __getattr__, __dir__ = _late_names(__name__, dict.fromkeys(_MODULES, "."))
+else:
+    __getattr__, __dir__, __all__ = _late_names(__name__)

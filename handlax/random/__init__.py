@@ -16,16 +16,9 @@ that ``key(seed, impl=name)`` names: all are functions of key and counter alone,
 (Array([1, 1, 7], dtype=int32), Array(0.00729382, dtype=float32))
 """
 
-from . import (
-    basic_samplers,
-    binomial_samplers,
-    choices,
-    keys,
-    orthogonal_matrices,
-    rejection_samplers,
-    transformed_samplers,
-)
-from . import keyless as keyless
+import typing as _typing
+
+from ..effects.base.lazy_module import late_names as _late_names
 from .basic_samplers import *
 from .binomial_samplers import *
 from .choices import *
@@ -34,11 +27,7 @@ from .orthogonal_matrices import *
 from .rejection_samplers import *
 from .transformed_samplers import *
 
-__all__ = ["keyless"]
-__all__ += basic_samplers.__all__
-__all__ += binomial_samplers.__all__
-__all__ += choices.__all__
-__all__ += keys.__all__
-__all__ += orthogonal_matrices.__all__
-__all__ += rejection_samplers.__all__
-__all__ += transformed_samplers.__all__
+if _typing.TYPE_CHECKING:
+    from . import keyless as keyless
+else:
+    __getattr__, __dir__, __all__ = _late_names(__name__)

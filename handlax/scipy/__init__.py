@@ -3,26 +3,11 @@
 Each of its modules is loaded when it is first asked for.
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+import typing as _typing
 
 from ..effects.base.lazy_module import late_names as _late_names
 
-__all__ = [
-    "cluster",
-    "fft",
-    "integrate",
-    "interpolate",
-    "linalg",
-    "ndimage",
-    "optimize",
-    "signal",
-    "sparse",
-    "spatial",
-    "special",
-    "stats",
-]  # fmt: skip
-
-if _TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from . import cluster as cluster
     from . import fft as fft
     from . import integrate as integrate
@@ -36,4 +21,4 @@ if _TYPE_CHECKING:
     from . import special as special
     from . import stats as stats
 else:
-    __getattr__, __dir__ = _late_names(__name__, dict.fromkeys(__all__, "."))
+    __getattr__, __dir__, __all__ = _late_names(__name__)

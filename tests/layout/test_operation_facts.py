@@ -121,7 +121,7 @@ def looked_up(node: ast.AST) -> bool:
         table, key = node.func.value, node.args[0]
     else:
         return False
-    return name_of_operation(key) and ast.unparse(table) != "OPERATIONS"
+    return name_of_operation(key) and ast.unparse(table) not in ("OPERATIONS", "LATE_OPERATIONS")
 
 
 def tables(node: ast.AST) -> Iterator[tuple[ast.AST, list[str]]]:

@@ -51,7 +51,7 @@ def package(request, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     yield folder.name
     for name in (folder.name, f"{folder.name}.inner"):
-        del sys.modules[name]
+        sys.modules.pop(name, None)
 
 
 @pytest.mark.parametrize("package", ["import time\ntime.sleep(0.1)\nfrom .inner import value\n"], indirect=True)
@@ -64,14 +64,38 @@ def test_threads_that_need_a_package_and_a_module_of_it_wait_for_one_another(pac
         assert outer.result().value == inner.result().value == 7
 
 
-@pytest.mark.parametrize("package", ["early = 1\n"], indirect=True)
-def test_names_of_a_package_are_imported_when_asked_for(package):
+WITH_LATE_NAMES = """
+import typing as _typing
+from handlax.effects.base.lazy_module import late_names as _late_names
+early = 1
+_early = 2
+if _typing.TYPE_CHECKING:
+    from . import inner as inner
+    from .inner import (
+        value as value,
+    )
+else:
+    __getattr__, __dir__, __all__ = _late_names(__name__)
+"""
+
+
+@pytest.mark.parametrize("package", [WITH_LATE_NAMES], indirect=True)
+def test_names_that_type_checkers_see_are_imported_when_asked_for(package):
     module = late_module(package)
-    get, listed = late_names(package, {"inner": ".", "value": ".inner"})
-    assert {"early", "inner", "value"} <= {*listed()} and "value" not in vars(module)
-    assert get("value") == vars(module)["value"] == get("inner").value == 7
+    assert module.__all__ == ["early", "inner", "value"]
+    assert {"early", "_early", "inner", "value"} <= {*dir(module)} and "value" not in vars(module)
+    assert module.value == vars(module)["value"] == module.inner.value == 7
     with pytest.raises(AttributeError, match="'package_of_this_test' has no attribute 'other'"):
-        get("other")
+        module.other
+
+
+@pytest.mark.parametrize("package", ["early = 1\n"], indirect=True)
+def test_a_package_without_a_block_for_type_checkers_has_no_late_names(package):
+    module = late_module(package)
+    get, listed, public = late_names(package)
+    assert public == ["early"] and {*listed()} == {*vars(module)}
+    with pytest.raises(AttributeError, match="'package_of_this_test' has no attribute 'inner'"):
+        get("inner")
 
 
 def test_importing_the_package_loads_none_of_what_most_programs_do_not_need():
