@@ -65,7 +65,7 @@ class Jitted:
     """
 
     __slots__ = (
-        "fun", "name", "static", "donate", "keep_unused", "device", "inline", "options", "options_key",
+        "fun", "name", "static", "donate", "keep_unused", "device", "inline", "options",
         "plain", "positions", "compiled", "traces", "plans", "active_plans", "pure", "kept", "shardings",
         "sharded", "__weakref__",
     )  # fmt: skip
@@ -92,11 +92,10 @@ class Jitted:
         self.options = dict(options) if options else None
         self.shardings = shardings
         self.sharded = bool(shardings)
-        self.options_key = (static, donate, keep_unused, inline, tuple(sorted((self.options or {}).items())))
         self.plain = not (static or donate or device is not None or self.sharded)
         self.positions: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self.compiled: dict[Any, CompiledTrace] = {}
-        self.traces: dict[Any, Any] = {}
+        self.traces = trace_cache.traces_of(fun)
         self.plans: dict[Any, dict[Any, DispatchPlan]] = {}
         self.active_plans: tuple[Any, dict[Any, DispatchPlan]] = (None, {})
         self.pure: dict[tuple[tuple[int, ...], tuple[int, ...]], Jitted] = {}
@@ -510,7 +509,6 @@ class _Plans(AttachedCache):
 
 _JITTED = Owners()
 _COMPILED = AttachedCache("compiled traces", "compiled", MOST_ENTRIES, _JITTED)
-_TRACES = AttachedCache("traces of jitted functions", "traces", MOST_ENTRIES, _JITTED)
 _POSITIONS = AttachedCache("positions of static arguments", "positions", MOST_ENTRIES, _JITTED)
 _PURE = AttachedCache("functions of the values of references", "pure", 256, _JITTED)
 _PLANS = _Plans("dispatch", "plans", 1 << 14, _JITTED)
