@@ -50,7 +50,7 @@ from .call_signature import (
 )
 from .explain_retrace import last_kind
 from .static_arguments import ArgumentChoice, PartitionedCall, argument_names, dynamic_positions, split
-from .trace_cache import TraceRequest, cpp_flatten
+from .trace_cache import TraceRequest, cpp_pytrees
 
 
 class Jitted:
@@ -134,7 +134,7 @@ class Jitted:
             if not kwargs and not PLACED and Frozen in map(type, args):
                 return self.frozen(args, plans)
             try:
-                leaves, tree = cpp_flatten()((args, kwargs))
+                leaves, tree = cpp_pytrees.flatten((args, kwargs))
             except (ValueError, TypeError):
                 return self.slow(args, kwargs)
             if CONCRETE(map(type, leaves)):
@@ -172,7 +172,7 @@ class Jitted:
                 keyed, named = (partition.key, partition.args), partition.kwargs
             types[0], dynamic = keyed
         try:
-            leaves, tree = cpp_flatten()((dynamic, named))
+            leaves, tree = cpp_pytrees.flatten((dynamic, named))
         except (ValueError, TypeError):
             return self.slow(args, kwargs)
         types.append(tree)
@@ -419,7 +419,7 @@ class Jitted:
         number = 0
         positional = [(i in donated, x) for i, x in zip(positions, args)]
         for yes, x in [*positional, *[(name in self.donate.names, kwargs[name]) for name in sorted(kwargs)]]:
-            size = len(cpp_flatten()(x)[0])
+            size = len(cpp_pytrees.flatten(x)[0])
             if yes:
                 indices.extend(range(number, number + size))
             number += size

@@ -10,20 +10,20 @@ handler alone.
 from __future__ import annotations
 
 import time
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...effects.base import config
-from ...effects.base.caches import AttachedCache, WeakCache, once
+from ...effects.base.caches import AttachedCache, WeakCache
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadArgument, NotAnArray, TracingRefused
+from ...effects.base.lazy_module import LazyModule
 from ...effects.base.monitoring import TRACE_SECONDS
 from ...effects.base.source_locations import starts_path, user_site
 from ...effects.base.stack import BASE, Run, current, installed
-from ...effects.base.value_identity import ByData
 from ...effects.base.watching import finish_step
 from ...effects.core.arrays import Array, ConcreteArray, as_array, type_of
 from ...effects.core.escaped_boxes import check_leaks
@@ -35,8 +35,12 @@ from ...effects.types.array_type import ArrayType
 from ...effects.types.dtype_families import float0
 from ...interpreters.core.record import Record
 from ...interpreters.handlers.answer_types import AnswerTyped
-from ..xla.lazy import runtime
 from .static_arguments import PartitionedCall, argument_names, dynamic_positions
+
+if TYPE_CHECKING:
+    from ...effects.trees import cpp_pytrees
+else:
+    cpp_pytrees = LazyModule("handlax.effects.trees.cpp_pytrees")
 
 COUNTS: Counter[str] = Counter()
 """Count of traces: "trace"."""
@@ -58,32 +62,13 @@ class Trace(NamedTuple):
     is_leaf: bool
 
 
-# Flattening in C++
-
-
-def _mirror(cls: type, parts: Callable[[Any], Any], make: Callable[[Any, Any], Any]) -> None:
-    """Register a node type of the package's pytrees with the registry in C++."""
-    if cls is OrderedDict or cls is defaultdict:  # registered by the runtime
-        return
-
-    def to_iter(x: Any) -> tuple[Any, Any]:
-        children, data = parts(x)
-        return children, None if data is None else ByData(data)
-
-    runtime.register_node(cls, to_iter, lambda data, children: make(None if data is None else data.value, children))
-
-
-@once
-def cpp_flatten() -> Callable[[Any], tuple[list[Any], Any]]:
-    """The flattening function in C++, for the node types of the package's pytrees."""
-    pytrees.on_register(_mirror)
-    return runtime.flatten
+# Trees
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
     """Leaves and structure, in C++; where that fails the Python implementation raises the error with its path."""
     try:
-        return cpp_flatten()(tree)
+        return cpp_pytrees.flatten(tree)
     except (ValueError, TypeError):
         pytrees.flatten(tree)
         raise
