@@ -1,1 +1,1 @@
-"""Programs compiled and executed by XLA, with all uses of jaxlib; may import effects and interpreters."""
+"""Programs compiled and executed by XLA, with all uses of jaxlib's runtime; may import effects and interpreters."""

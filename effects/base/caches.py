@@ -3,13 +3,14 @@
     Cache             a dictionary from keys to values
     cached            a decorator: the results of a function by its arguments
     AttachedCache     a dictionary on each of many objects, freed with the object
-    WeakCache         a dictionary for each of many objects, found by identity, for objects without attributes
+    WeakCache         the same for objects without such an attribute, found by identity
 
 ``once`` is a decorator for what is computed once per process; it is no cache, and ``clear_caches`` does not reset it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import weakref
@@ -224,32 +225,26 @@ class Owners:
         return [owner for owner in owners if owner is not None]
 
 
-class WeakCache(AnyCache):
-    """A dictionary for each of many objects, found by identity and freed with the object."""
+class WeakCache(AttachedCache):
+    """An ``AttachedCache`` whose parts are found by the identity of an owner that needs no attribute for it.
+
+    A part is freed with its owner; it belongs to the caller if the owner cannot be weakly referenced.
+    """
 
     def __init__(self, name: str, capacity: int = 4096):
-        super().__init__(name, capacity)
-        self.watched: dict[Hashable, tuple[weakref.ref[Any], dict[Any, Any]]] = {}
+        super().__init__(name, None, capacity)
+        self.watched: dict[int, tuple[weakref.ref[Any], Part]] = {}
 
-    def part(self, owner: Any, key: Hashable) -> dict[Any, Any] | None:
-        """The dictionary of ``owner``; None if it cannot be weakly referenced. ``key`` must contain ``id(owner)``."""
-        found = self.watched.get(key)
+    def part(self, owner: Any) -> Part:
+        """The dictionary of ``owner``."""
+        number = id(owner)
+        found = self.watched.get(number)
         if found is not None and found[0]() is owner:
             return found[1]
-        try:
-            watch = weakref.ref(owner, lambda _: self.watched.pop(key, None))
-        except TypeError:
-            return None
-        part: dict[Any, Any] = {}
-        self.watched[key] = (watch, part)
+        part = self.new_part()
+        with contextlib.suppress(TypeError):
+            self.watched[number] = weakref.ref(owner, lambda _: self.watched.pop(number, None)), part
         return part
-
-    def __len__(self) -> int:
-        return sum([len(part) for _, part in list(self.watched.values())])
-
-    def clear(self) -> None:
-        for _, part in list(self.watched.values()):
-            part.clear()
 
 
 def clear_caches() -> None:

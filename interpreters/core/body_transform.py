@@ -42,7 +42,6 @@ Mark = Any
 _BODIES = Cache("transform_body")
 _OPERATIONS = Cache("cross")
 INNER_BODIES = AttachedCache("bodies within a body", None)
-_STATEFUL_BODIES = Cache("handle", 128)  # smaller: an entry keeps its handler alive, and what its clauses close over
 
 
 class TransformedBody(NamedTuple):
@@ -263,9 +262,8 @@ def transform_body(
             return found
         made = _transform(run, body, marks, required, flow, state, positions, binds, run.outer)
         return made if bodies is None or flow_key is None else INNER_BODIES.add(bodies, entry, made)
-    cache = _BODIES if flow.fixed else _STATEFUL_BODIES
     outer = under(BASE, scope)
-    return cache.get(entry, lambda: _transform(run, body, marks, required, flow, state, positions, binds, outer))
+    return _BODIES.get(entry, lambda: _transform(run, body, marks, required, flow, state, positions, binds, outer))
 
 
 def _transform(

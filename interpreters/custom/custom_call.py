@@ -13,7 +13,7 @@ from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.recorded_bodies import body_of
 from ...effects.core.arrays import Array, as_array
 from ...effects.functions.captured import boxes_in, placeholders_for
-from ...effects.functions.fingerprint import KeyedValue
+from ...effects.functions.keys import KeyedValue
 from ...effects.programs.closure_conversion import close_all
 from ...effects.trees import pytrees
 from ..core.compile_time import CompileTime

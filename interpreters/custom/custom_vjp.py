@@ -13,7 +13,7 @@ from ...effects.control.custom_rules import Adjoint, CustomVjp
 from ...effects.control.recorded_bodies import body_of
 from ...effects.core.arrays import as_array, type_of
 from ...effects.functions.captured import boxes_in, placeholders_for, replaced
-from ...effects.functions.fingerprint import KeyedValue
+from ...effects.functions.keys import KeyedValue, UserFunction
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ..differentiation.deferred_rules import DeferredRule, checked, describe_function
@@ -168,7 +168,7 @@ class UserLinear(DeferredRule):
     ``boxes`` stand for captured values, which are the first residuals; ``types`` are those of the results.
     """
 
-    f: KeyedValue
+    f: UserFunction
     boxes: tuple[KeyedValue, ...]
     residual_tree: Any
     tree: Any

@@ -14,7 +14,7 @@ from ...effects.control.custom_rules import CustomVmap
 from ...effects.control.loops import scan
 from ...effects.core.columns import BATCH, JVP, TRANSPOSE, zeros_like
 from ...effects.functions.captured import replaced
-from ...effects.functions.fingerprint import KeyedValue
+from ...effects.functions.keys import KeyedValue, UserFunction
 from ...effects.operations.foundations.shapes import move_axis
 from ...effects.operations.manipulation.slicing import axis_at
 from ...effects.programs.closure_conversion import close
@@ -127,7 +127,7 @@ class UserLanes(BatchingRule):
     boxes: tuple[KeyedValue, ...]
     first: int
     expected: Any
-    rule: KeyedValue
+    rule: UserFunction
     in_order = False
 
     @property

@@ -17,7 +17,7 @@ from ...effects.control.custom_rules import Adjoint, CustomJvp, CustomVjp
 from ...effects.core.arrays import PYTHON_NUMBERS, as_array
 from ...effects.core.columns import EVALUATE, JVP, LOWER, TRANSPOSE, zeros_like
 from ...effects.functions.captured import replaced
-from ...effects.functions.fingerprint import KeyedValue
+from ...effects.functions.keys import KeyedValue, UserFunction
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.program import Program, interpret
 from ...effects.trees import pytrees
@@ -95,9 +95,9 @@ def in_format(ct: Any, t: ArrayType) -> Any:
     return convert(ct, t.dtype) if dtype != t.dtype and is_floating(dtype) and is_floating(t.dtype) else ct
 
 
-def with_placeholders(value: Any, placeholder_of: Mapping[int, Any]) -> KeyedValue:
+def with_placeholders(value: Any, placeholder_of: Mapping[int, Any]) -> UserFunction:
     """A function or static argument of a deferred rule, with a placeholder for each box that it captured."""
-    return KeyedValue(replaced(value, placeholder_of), reads=True)
+    return UserFunction(replaced(value, placeholder_of))
 
 
 def substitution(boxes: Sequence[KeyedValue], values: Sequence[Any]) -> dict[int, Any]:
@@ -112,7 +112,7 @@ class UserRule(DerivativeRule):
     """
 
     function: str  # its name
-    statics: tuple[KeyedValue, ...]
+    statics: tuple[UserFunction, ...]
     tree: Any  # of the arguments that are not static
     symbolic: bool  # whether zeros are passed as SymbolicZero
     boxes: tuple[KeyedValue, ...]  # placeholders of the values that the rule captured
@@ -151,11 +151,11 @@ class UserRule(DerivativeRule):
 class UserJvp(UserRule):
     """The rule of a ``custom_jvp``, ``(primals, tangents) -> (results, tangents)``."""
 
-    rule: KeyedValue
+    rule: UserFunction
 
     @property
-    def defined_by(self) -> KeyedValue:
-        return self.rule
+    def defined_by(self) -> Any:
+        return self.rule.value
 
     @property
     def shown(self) -> str:
@@ -197,14 +197,14 @@ class UserVjp(UserRule):
     Its tangents are those of ``Adjoint``, the linear map whose adjoint is ``bwd``.
     """
 
-    fwd: KeyedValue
-    bwd: KeyedValue
+    fwd: UserFunction
+    bwd: UserFunction
     static_positions: tuple[int, ...]  # of the static arguments among all arguments
     logs: bool  # whether the backward rule returns logs too
 
     @property
-    def defined_by(self) -> KeyedValue:
-        return self.fwd
+    def defined_by(self) -> Any:
+        return self.fwd.value
 
     @property
     def shown(self) -> str:
@@ -212,7 +212,7 @@ class UserVjp(UserRule):
 
     def pulled_by(self, backward: Any) -> bool:
         same = isinstance(backward, UserBackward) and backward.function == self.function
-        return same and bool(backward.bwd == self.bwd or self.boxes)
+        return same and bool(backward.bwd.value is self.bwd.value or self.boxes)
 
     def apply(self, captured: Sequence[Any], xs: Sequence[Any], dxs: Sequence[Any]) -> RuleResults:
         values = substitution(self.boxes, captured)
@@ -256,8 +256,8 @@ class UserBackward(DeferredRule):
     """The backward rule: from residuals and cotangents of results to cotangents of differentiated arguments."""
 
     function: str
-    bwd: KeyedValue
-    statics: tuple[KeyedValue, ...]
+    bwd: UserFunction
+    statics: tuple[UserFunction, ...]
     symbolic: bool
     boxes: tuple[KeyedValue, ...]
     out_tree: Any

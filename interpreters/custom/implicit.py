@@ -13,7 +13,7 @@ from ...effects.control.recorded_bodies import RecordedBody, body_of
 from ...effects.core.arrays import Array, as_array
 from ...effects.core.columns import JVP, TRANSPOSE, add_tangents, zeros_like
 from ...effects.functions.captured import boxes_in, placeholders_for, replaced
-from ...effects.functions.fingerprint import KeyedValue
+from ...effects.functions.keys import KeyedValue, UserFunction
 from ...effects.operations.elementwise.arithmetic import neg
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.closure_conversion import close, close_all
@@ -259,7 +259,7 @@ def custom_root(
 class UserRoot(DerivativeRule):
     """The derivative rule of a root. Operands: the values captured by ``f``, by ``tangent_solve``, then the guess."""
 
-    tangent_solve: KeyedValue
+    tangent_solve: UserFunction
     tree: Any
     system: Program
     solution: Program
@@ -267,8 +267,8 @@ class UserRoot(DerivativeRule):
     boxes: tuple[KeyedValue, ...]
 
     @property
-    def defined_by(self) -> KeyedValue:
-        return self.tangent_solve
+    def defined_by(self) -> Any:
+        return self.tangent_solve.value
 
     @property
     def shown(self) -> str:

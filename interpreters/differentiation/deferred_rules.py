@@ -9,8 +9,8 @@ now, but it cannot transform the rule, which is no program yet. So it replaces t
 a transformed rule. To evaluate that, the handler is installed again over the stack in force (``Reinstallation``), the
 operands are boxed from their parts, the inner rule is evaluated, and its results are partitioned again.
 
-Rules are values: equal if the user's functions and the handlers that transformed them are equal, so that operations
-with rules can be cache keys.
+Rules are values, so that operations with rules can be cache keys. The user's function in one equals itself alone: a
+program that is recorded again has rules that are asked again, and see what the function reads then.
 """
 
 from __future__ import annotations

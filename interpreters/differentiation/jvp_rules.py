@@ -100,7 +100,7 @@ class JvpOfRule(Jvp):
     def concerns(self, rule: DerivativeRule) -> bool:
         """Whether it is the rule; one that captured boxes is another value in each call, so it is known by its name."""
         this, other = self.rule, rule.by_user
-        return other.shown == this.shown and bool(other.defined_by == this.defined_by or this.boxes or other.boxes)
+        return other.shown == this.shown and bool(other.defined_by is this.defined_by or this.boxes or other.boxes)
 
     def by_rule(self, op: Any, operands: tuple[Any, ...]) -> Any:
         if op.deferred and op.bodied and isinstance(op.rule, DerivativeRule) and self.concerns(op.rule):

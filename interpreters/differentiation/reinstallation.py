@@ -8,7 +8,7 @@ from typing import Any
 
 from ...effects.base.errors import CannotCross
 from ...effects.base.stack import BASE, Run, inside, installed
-from ...effects.functions.fingerprint import KeyedValue
+from ...effects.base.value_identity import ByIdentity
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
@@ -38,9 +38,7 @@ class HandlerTemplate:
         self.marks = tuple(marks)
         self.counts = tuple([len(run.part_types(mark, t)) for mark, t in zip(marks, types)])
         key = self.run.key()
-        structure = KeyedValue(getattr(flow, "structure", None))
-        identity = KeyedValue(self.run) if key is None else (key, type(flow), structure)
-        self.key = (identity, self.marks, self.counts)
+        self.key = (ByIdentity(self.run) if key is None else (key, self.flow.key()), self.marks, self.counts)
 
     @classmethod
     def of(cls, context: BodyTransformContext, rule: str, body: Program | None = None) -> HandlerTemplate:

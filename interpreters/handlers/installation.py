@@ -9,10 +9,9 @@ from typing import Any
 
 from ...effects.base.errors import BadArgument, CannotCross, HandlaxError
 from ...effects.base.frozen_values import Value
-from ...effects.base.stack import BASE, STACK, Run, inside
+from ...effects.base.stack import STACK, Run, inside
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation
-from ...effects.functions.fingerprint import fingerprint
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program
 from ..core.body_transform import STATELESS, BodyTransformer, StateFlow, cross, transform_body
@@ -169,19 +168,6 @@ class HandlerRun(BodyTransformer):
         may_end = any([isinstance(self.clauses.get(kind), final) for kind in kinds])
         if (self.handler.resumes or self.handler.aborts) and not may_end:
             self.reified = Refusal(rule)
-
-    def key(self) -> Any:
-        if self.outer is not BASE:
-            return None
-        handler = self.handler
-        parts: list[Any] = [*self.clauses.values(), handler.otherwise, handler.over, *handler.moves.functions]
-        marks = tuple([fingerprint(part.f if isinstance(part, ClauseKind) else part) for part in parts])
-        try:
-            hash(handler)
-        except TypeError:  # the unit of a merge may be an array
-            return None
-        # a clause without fingerprint reads values that may change: its transformed bodies are not cached
-        return None if None in marks else (handler, marks, self.reified)
 
     def flow(self, op: HigherOrder) -> StateFlow:
         if self.current is NO_STATE:

@@ -73,11 +73,6 @@ class Movement:
 
     __slots__ = ()
 
-    @property
-    def functions(self) -> tuple[Callable[..., Any], ...]:
-        """The functions that the state moves by: bodies transformed by equal functions are the same."""
-        return ()
-
     def flow(self, run: Any, op: HigherOrder) -> StateFlow:
         return CarriedState(run)
 
@@ -119,10 +114,6 @@ class MergeMovement(Movement, Value):
     op: Callable[[Any, Any], Any]
     unit: Any = None
 
-    @property
-    def functions(self) -> tuple[Callable[..., Any], ...]:
-        return (self.op,)
-
     def flow(self, run: Any, op: HigherOrder) -> StateFlow:
         return MergedState(self, op.length) if op.runs == "lanes" else CarriedState(run)
 
@@ -131,10 +122,6 @@ class SplitMovement(Movement, Value):
     """A key: ``f(key, n + 1)`` gives keys along the first axis, one for each of n lanes and the next state."""
 
     f: Callable[[Any, int], Any]
-
-    @property
-    def functions(self) -> tuple[Callable[..., Any], ...]:
-        return (self.f,)
 
     def flow(self, run: Any, op: HigherOrder) -> StateFlow:
         return SplitState(self, run, op.length) if op.runs == "lanes" else CarriedState(run)

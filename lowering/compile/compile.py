@@ -22,6 +22,7 @@ from ...effects.programs.program import Program
 from ...effects.sharding.mesh import Mesh
 from ...effects.types.array_type import ArrayType
 from ...interpreters.analysis.simplify import dead_code_elimination
+from ...interpreters.custom.rule_free_programs import without_rules
 from ..xla.host_callbacks import HostCallLaunch, calls_host, is_ordered, translated, with_token
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage
@@ -172,6 +173,7 @@ def compile_program(
     """
     placement = settle(program, name, placement)
     closed, captured = close(program)
+    closed = without_rules(closed)
     for x in captured:
         if x.run is not None:
             raise escaped_box_error(x)

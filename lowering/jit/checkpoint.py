@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ...effects.base.caches import AttachedCache
 from ...effects.base.errors import BadArgument, need_function
 from ...effects.base.stack import STACK
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.checkpoint import Checkpoint
 from ...effects.core.arrays import Array, as_array
-from ...effects.functions.fingerprint import static_key
+from ...effects.functions.keys import static_key
 from ...effects.trees import pytrees
 from . import trace_cache
 from .static_arguments import choose, split
-
-_TRACES = AttachedCache("traces of checkpointed functions", None)
 
 
 def checkpoint(
@@ -62,7 +59,7 @@ def checkpoint(
     numbers = None if isinstance(static_argnums, tuple) and not static_argnums else static_argnums
     static = choose(fun, "static", numbers, names or None)
     name = name_of(fun)
-    traces = _TRACES.new_part()
+    traces = trace_cache.traces_of(fun)
 
     @wraps(fun)
     @unnamed_boundary

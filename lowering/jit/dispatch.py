@@ -50,7 +50,7 @@ from .call_signature import (
 )
 from .explain_retrace import last_kind
 from .static_arguments import ArgumentChoice, PartitionedCall, argument_names, dynamic_positions, split
-from .trace_cache import TraceRequest, cpp_flatten
+from .trace_cache import TraceRequest, cpp_pytrees
 
 
 class Jitted:
@@ -65,7 +65,7 @@ class Jitted:
     """
 
     __slots__ = (
-        "fun", "name", "static", "donate", "keep_unused", "device", "inline", "options", "options_key",
+        "fun", "name", "static", "donate", "keep_unused", "device", "inline", "options",
         "plain", "positions", "compiled", "traces", "plans", "active_plans", "pure", "kept", "shardings",
         "sharded", "__weakref__",
     )  # fmt: skip
@@ -92,11 +92,10 @@ class Jitted:
         self.options = dict(options) if options else None
         self.shardings = shardings
         self.sharded = bool(shardings)
-        self.options_key = (static, donate, keep_unused, inline, tuple(sorted((self.options or {}).items())))
         self.plain = not (static or donate or device is not None or self.sharded)
         self.positions: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self.compiled: dict[Any, CompiledTrace] = {}
-        self.traces: dict[Any, Any] = {}
+        self.traces = trace_cache.traces_of(fun)
         self.plans: dict[Any, dict[Any, DispatchPlan]] = {}
         self.active_plans: tuple[Any, dict[Any, DispatchPlan]] = (None, {})
         self.pure: dict[tuple[tuple[int, ...], tuple[int, ...]], Jitted] = {}
@@ -135,7 +134,7 @@ class Jitted:
             if not kwargs and not PLACED and Frozen in map(type, args):
                 return self.frozen(args, plans)
             try:
-                leaves, tree = cpp_flatten()((args, kwargs))
+                leaves, tree = cpp_pytrees.flatten((args, kwargs))
             except (ValueError, TypeError):
                 return self.slow(args, kwargs)
             if CONCRETE(map(type, leaves)):
@@ -173,7 +172,7 @@ class Jitted:
                 keyed, named = (partition.key, partition.args), partition.kwargs
             types[0], dynamic = keyed
         try:
-            leaves, tree = cpp_flatten()((dynamic, named))
+            leaves, tree = cpp_pytrees.flatten((dynamic, named))
         except (ValueError, TypeError):
             return self.slow(args, kwargs)
         types.append(tree)
@@ -420,7 +419,7 @@ class Jitted:
         number = 0
         positional = [(i in donated, x) for i, x in zip(positions, args)]
         for yes, x in [*positional, *[(name in self.donate.names, kwargs[name]) for name in sorted(kwargs)]]:
-            size = len(cpp_flatten()(x)[0])
+            size = len(cpp_pytrees.flatten(x)[0])
             if yes:
                 indices.extend(range(number, number + size))
             number += size
@@ -510,7 +509,6 @@ class _Plans(AttachedCache):
 
 _JITTED = Owners()
 _COMPILED = AttachedCache("compiled traces", "compiled", MOST_ENTRIES, _JITTED)
-_TRACES = AttachedCache("traces of jitted functions", "traces", MOST_ENTRIES, _JITTED)
 _POSITIONS = AttachedCache("positions of static arguments", "positions", MOST_ENTRIES, _JITTED)
 _PURE = AttachedCache("functions of the values of references", "pure", 256, _JITTED)
 _PLANS = _Plans("dispatch", "plans", 1 << 14, _JITTED)

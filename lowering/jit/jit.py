@@ -14,7 +14,6 @@ from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
 from ..arrays.call_shardings import CallShardings
 from ..xla.lazy import runtime
-from . import trace_cache
 from .call_fastpath import fast_path
 from .compile_options import Inline
 from .dispatch import Jitted
@@ -108,4 +107,3 @@ def _with_methods(call: Any, jitted: Jitted) -> Any:
 def clear(jitted: Jitted) -> None:
     """Drop every trace and compiled program of one function."""
     jitted.clear()
-    trace_cache.forget(jitted.fun)

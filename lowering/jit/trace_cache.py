@@ -1,33 +1,33 @@
 """Traces: functions recorded on arguments of given types, once for all levels of nesting.
 
-The key of a trace is the function (by ``fingerprint``: equal functions share traces), the tree and types of the
-arguments, the configuration, and the enclosing named axes. A trace that captured a box of an enclosing trace is not
-cached. A trace with effects whose types were determined by enclosing handlers (``AnswerTyped``) is cached on the
-installation of the innermost handler alone.
+The traces of a function are found by the tree and types of the arguments, the configuration, and the enclosing named
+axes, and are dropped with the function. One that is made again is traced again; it is not compiled again, since equal
+programs share an executable. A trace that captured a box of an enclosing trace is not cached. A trace with effects
+whose types were determined by enclosing handlers (``AnswerTyped``) is cached on the installation of the innermost
+handler alone.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...effects.base import config
-from ...effects.base.caches import AttachedCache, once
+from ...effects.base.caches import AttachedCache, WeakCache
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadArgument, NotAnArray, TracingRefused
+from ...effects.base.lazy_module import LazyModule
 from ...effects.base.monitoring import TRACE_SECONDS
 from ...effects.base.source_locations import starts_path, user_site
 from ...effects.base.stack import BASE, Run, current, installed
-from ...effects.base.value_identity import ByData
 from ...effects.base.watching import finish_step
 from ...effects.core.arrays import Array, ConcreteArray, as_array, type_of
 from ...effects.core.escaped_boxes import check_leaks
 from ...effects.core.named_axes import named_axes
-from ...effects.functions.fingerprint import TRACES, fingerprint, own_traces
 from ...effects.programs.closure_conversion import close
 from ...effects.programs.program import Program
 from ...effects.trees import pytrees
@@ -35,8 +35,12 @@ from ...effects.types.array_type import ArrayType
 from ...effects.types.dtype_families import float0
 from ...interpreters.core.record import Record
 from ...interpreters.handlers.answer_types import AnswerTyped
-from ..xla.lazy import runtime
 from .static_arguments import PartitionedCall, argument_names, dynamic_positions
+
+if TYPE_CHECKING:
+    from ...effects.trees import cpp_pytrees
+else:
+    cpp_pytrees = LazyModule("handlax.effects.trees.cpp_pytrees")
 
 COUNTS: Counter[str] = Counter()
 """Count of traces: "trace"."""
@@ -58,32 +62,13 @@ class Trace(NamedTuple):
     is_leaf: bool
 
 
-# Flattening in C++
-
-
-def _mirror(cls: type, parts: Callable[[Any], Any], make: Callable[[Any, Any], Any]) -> None:
-    """Register a node type of the package's pytrees with the registry in C++."""
-    if cls is OrderedDict or cls is defaultdict:  # registered by the runtime
-        return
-
-    def to_iter(x: Any) -> tuple[Any, Any]:
-        children, data = parts(x)
-        return children, None if data is None else ByData(data)
-
-    runtime.register_node(cls, to_iter, lambda data, children: make(None if data is None else data.value, children))
-
-
-@once
-def cpp_flatten() -> Callable[[Any], tuple[list[Any], Any]]:
-    """The flattening function in C++, for the node types of the package's pytrees."""
-    pytrees.on_register(_mirror)
-    return runtime.flatten
+# Trees
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
     """Leaves and structure, in C++; where that fails the Python implementation raises the error with its path."""
     try:
-        return cpp_flatten()(tree)
+        return cpp_pytrees.flatten(tree)
     except (ValueError, TypeError):
         pytrees.flatten(tree)
         raise
@@ -127,44 +112,33 @@ class TraceRequest(NamedTuple):
     label: str = "jit"
 
 
+_TRACES = WeakCache("trace")
 _ON_INSTALLATIONS = AttachedCache("traces under one run", "traces")
 
 
-def trace(request: TraceRequest, own: dict[Any, Any]) -> Trace:
-    """The trace of a request, from a cache or recorded. ``own`` is the cache of the jitted function."""
+def traces_of(fun: Callable[..., Any]) -> dict[Any, Trace]:
+    """The traces of a function, the argument of ``trace``: one dictionary, however often the function is jitted."""
+    return _TRACES.part(fun)
+
+
+def trace(request: TraceRequest, traces: dict[Any, Trace]) -> Trace:
+    """The trace of a request, from the ``traces`` of its function or recorded."""
     key = (request.key, tuple(named_axes()))
-    found = own.get(key)
+    found = traces.get(key)
+    under_run = current().traces
+    if found is None and under_run is not None:
+        found = under_run.get((request.fun, key))
     if found is not None:
+        _TRACES.hits += 1
         return found
-    mark = fingerprint(request.fun)
-    store = TRACES.entries if mark is not None else own_traces(request.fun, own)
-    full_key = key if mark is None else (mark, key)
-    found = store.get(full_key)
-    if found is None and current() is not BASE:
-        under_run = current().traces
-        found = None if under_run is None else under_run.get((request.fun, key))
-        if found is not None:
-            return found
-    if found is None:
-        found = record(request)
-        if any(x.run is not None for x in found.captured):
-            return found
-        if any([isinstance(effect, AnswerTyped) for effect in found.program.effects]):
-            if current() is BASE:
-                return found
-            return _ON_INSTALLATIONS.add(_on_installation(current()), (request.fun, key), found)
-        TRACES.misses += 1
-        found = _add(store, full_key, found)
-    else:
-        TRACES.hits += 1
-    return found if store is own else _add(own, key, found)
-
-
-def _add(store: dict[Any, Any], key: Any, added: Trace) -> Trace:
-    """Add a trace to a bounded cache; the trace of another thread that was first."""
-    if len(store) >= TRACES.capacity:
-        TRACES.drop_older_half(store)
-    return store.setdefault(key, added)
+    made = record(request)
+    if any(x.run is not None for x in made.captured):
+        return made
+    if any([isinstance(effect, AnswerTyped) for effect in made.program.effects]):
+        if current() is BASE:
+            return made
+        return _ON_INSTALLATIONS.add(_on_installation(current()), (request.fun, key), made)
+    return _TRACES.add(traces, key, made)
 
 
 def _on_installation(run: Run) -> dict[Any, Trace]:
@@ -275,13 +249,3 @@ def check_hashable(args: Any, kwargs: Any) -> None:
     """Raises: TypeError, BadArgument: data in the structure of the arguments is not hashable."""
     hash(pytrees.structure((args, kwargs)))
     raise BadArgument("jit: the structure of the arguments must be hashable.")
-
-
-def forget(fun: Callable[..., Any]) -> None:
-    """Drop every trace of one function."""
-    mark = fingerprint(fun)
-    if mark is None:
-        own_traces(fun, {}).clear()
-    keys: list[Any] = list(TRACES.entries)
-    for key in [key for key in keys if key[0] == mark]:
-        TRACES.entries.pop(key, None)

@@ -37,6 +37,5 @@ from .buffers import (
     spread_parts,
     to_numpy,
 )
-from .cpp_pytrees import flatten, flatten_with_path, register_dataclass, register_node
 from .dlpack import dlpack_device, from_dlpack, to_dlpack
 from .executables import Executable, cache_key_facts, compile, deserialize, unoptimized_cost, unoptimized_hlo

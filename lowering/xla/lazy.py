@@ -1,4 +1,4 @@
-"""``runtime``, all calls to jaxlib of this folder: importing handlax loads no part of jaxlib."""
+"""``runtime``, all calls to jaxlib's runtime of this folder: importing handlax loads no part of jaxlib."""
 
 from __future__ import annotations
 

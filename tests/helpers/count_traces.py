@@ -1,5 +1,6 @@
-"""Counting traces."""
+"""Counting traces and compilations."""
 
+import handlax as hx
 from handlax.lowering.jit import trace_cache
 
 
@@ -8,3 +9,10 @@ def traced(f):
     before = trace_cache.COUNTS["trace"]
     f()
     return trace_cache.COUNTS["trace"] - before
+
+
+def compiled(f):
+    """The number of programs that are compiled during a call of ``f``."""
+    before = hx.cache_info()["compile"].misses
+    f()
+    return hx.cache_info()["compile"].misses - before

@@ -7,7 +7,7 @@ from laws.inputs import REAL, Case
 
 from handlax import tree
 from handlax.effects.control.custom_rules import Adjoint
-from handlax.effects.functions.fingerprint import KeyedValue
+from handlax.effects.functions.keys import UserFunction
 from handlax.effects.types.array_type import array_type
 from handlax.interpreters.custom.custom_vjp import UserLinear
 
@@ -26,8 +26,8 @@ def gathered(residuals, cts):
 
 
 ONE = tree.structure([0])
-FORWARD = UserLinear(KeyedValue(spread), (), ONE, ONE, ONE, (ROW,))
-BACKWARD = UserLinear(KeyedValue(gathered), (), ONE, ONE, ONE, (NUMBER,))
+FORWARD = UserLinear(UserFunction(spread), (), ONE, ONE, ONE, (ROW,))
+BACKWARD = UserLinear(UserFunction(gathered), (), ONE, ONE, ONE, (NUMBER,))
 FLOAT64 = frozenset((np.dtype("float64"),))
 
 CASES = [

@@ -8,11 +8,11 @@ import pytest
 from helpers.package_source import FILES, LAYERS, PACKAGE, ROOT, imported_by, imports, name, package_of, tree
 
 JAXLIB_MODULES = "handlax.lowering.clients.jaxlib_modules"
-JAXLIB_FILES = {f"lowering/{module}.py" for module in (
+JAXLIB_FILES = {"effects/trees/cpp_pytrees.py", *[f"lowering/{module}.py" for module in (
     "clients/jaxlib_modules", "clients/platforms", "clients/processes", "clients/coordinator",
     "xla/jaxlib_runtime", "xla/buffer_types", "xla/buffers", "xla/executables", "xla/dlpack", "xla/jax_import_guard",
-    "xla/cpp_pytrees", "xla/profiler", "clients/runtime_classes",
-)}
+    "xla/profiler", "clients/runtime_classes",
+)]}
 # What may be imported inside a function, and where: jaxlib because half of the programs never need it,
 # the rest because it is optional or slow to import and one public function needs it.
 LAZY = {"jaxlib": JAXLIB_FILES, "scipy": None, "sklearn": None, "matplotlib": None, "tqdm": None, "hypothesis": None}

@@ -34,8 +34,9 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("effects/core/test_arrays.py", "lowering/jit/test_devices.py"), "arrays use what implements it"),
     "effects/core/named_axes.py": (
         ("effects/operations/collectives/test_collective.py",), "an axis is what collectives name"),
-    "effects/functions/code_reads.py": (
-        ("effects/functions/test_fingerprint.py",), "what code reads is part of the fingerprint of a function"),
+    "effects/functions/keys.py": (
+        ("effects/base/test_value_identity.py", "interpreters/differentiation/test_deferred_rules.py"),
+        "values in keys are compared with the others"),
     "effects/functions/unsupported.py": (
         ("public_interface/test_unsupported_arguments.py",), "seen at the public functions that have the argument"),
     "effects/operations/": ((LAWS, GOLDEN), BLOCKS),

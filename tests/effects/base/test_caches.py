@@ -394,15 +394,23 @@ def test_a_part_goes_with_its_owner_and_all_are_bounded_together():
 def test_what_cannot_hold_a_dictionary_is_found_by_identity():
     cache = WeakCache("watched")
     f = lambda: None
-    part = cache.part(f, id(f))
-    part["x"] = 1
-    assert cache.part(f, id(f)) is part and len(cache) == 1
+    part = cache.part(f)
+    cache.add(part, "x", 1)
+    assert cache.part(f) is part and len(cache) == 1
     cache.clear()
-    assert cache.part(f, id(f)) is part and len(cache) == 0
-    assert cache.part(1, 1) is None
+    assert cache.part(f) is part and len(cache) == 0
+    assert cache.part(1) is not cache.part(1)
+    assert len(cache.watched) == 1
     del f
     gc.collect()
     assert not cache.watched
+
+
+def test_the_dictionaries_of_all_owners_together_are_bounded():
+    cache, fs = WeakCache("bounded", 4), [lambda: None for _ in range(3)]
+    for i in range(100):
+        cache.add(cache.part(fs[i % 3]), i, i)
+        assert len(cache) <= 4
 
 
 def test_a_fact_is_derived_once_for_each_program_and_argument():
@@ -472,7 +480,7 @@ def test_the_traces_of_a_checkpointed_function_are_counted_and_emptied():
     hx.clear_caches()
     f = hx.checkpoint(lambda x: hnp.sin(hnp.sin(x)))
     f(1.0)
-    assert hx.cache_info()["traces of checkpointed functions"].size == 1
+    assert hx.cache_info()["trace"].size == 1
     hx.clear_caches()
-    assert hx.cache_info()["traces of checkpointed functions"].size == 0
+    assert hx.cache_info()["trace"].size == 0
     f(1.0)

@@ -19,7 +19,7 @@ from handlax.effects.base.value_identity import (
     same_data,
 )
 from handlax.effects.control.callbacks import UnhashableFunction
-from handlax.effects.functions.fingerprint import KeyedValue, static_key
+from handlax.effects.functions.keys import KeyedValue, static_key
 
 NAN = float("nan")
 DIFFERENT = [

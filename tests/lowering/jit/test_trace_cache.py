@@ -1,13 +1,16 @@
-"""Traces: one for equal functions and types, freed with the function, and none that leaks."""
+"""Traces: one for each function and types, freed with the function, none stale, and none that leaks."""
 
 from __future__ import annotations
 
 import gc
+import pathlib
+import random
+import types
 import weakref
 
 import numpy as np
 import pytest
-from helpers.count_traces import traced
+from helpers.count_traces import compiled, traced
 
 import handlax as hx
 from handlax.errors import Leak
@@ -45,11 +48,10 @@ def test_functions_and_their_traces_are_freed():
     f = make()
     dead = weakref.ref(f)
     hx.jit(f)(1.0)
-    own = "traces of functions that equal themselves alone"
-    count = hx.cache_info()[own].size
+    count = hx.cache_info()["trace"].size
     del f
     gc.collect()
-    assert dead() is None and hx.cache_info()[own].size < count
+    assert dead() is None and hx.cache_info()["trace"].size < count
 
 
 def test_a_trace_that_captured_a_box_is_not_kept():
@@ -125,3 +127,259 @@ def test_a_leak_is_found_when_its_transformation_ends(where):
         WHERE[where](lambda x: hx.numpy.sin(x) * 5)
         with pytest.raises(Leak, match=r"made at test_trace_cache\.py"):
             WHERE[where](lambda x: kept.append(x * 2) or hx.numpy.sin(x))
+
+
+# Functions that are made again, and what they read
+
+
+def test_a_function_that_is_made_again_is_traced_again_and_not_compiled_again():
+    scale = 2.0
+    made = lambda: [hx.jit(lambda x: x * scale - 11.0)(1.0) for _ in range(5)]
+    assert compiled(made) == 1 and compiled(made) == 0 and traced(made) == 5
+
+
+def test_a_function_that_is_jitted_again_is_traced_once():
+    f = lambda x: x * 2.0 - 12.0
+    assert traced(lambda: [hx.jit(f)(1.0) for _ in range(3)]) == 1
+    assert traced(lambda: [hx.jit(lambda x: hx.checkpoint(f)(x) + hx.jit(f)(x))(1.0) for _ in range(3)]) == 3
+
+
+def test_a_callable_without_weak_references_is_traced_once_by_each_jit():
+    class Scaled:
+        __slots__ = ()
+
+        def __call__(self, x):
+            return x * 13.0
+
+    f = hx.jit(Scaled())
+    assert traced(lambda: [float(f(1.0)) for _ in range(3)]) == 1
+    assert traced(lambda: hx.grad(f)(1.0)) == 0
+
+
+def test_a_rule_that_is_made_again_is_not_compiled_again():
+    def made(slope=2.0):
+        f = hx.custom_jvp(lambda x: x * 14.0)
+        f.defjvp(lambda primals, tangents: (f(*primals), slope * tangents[0]))
+        g = hx.custom_vjp(lambda x: x * 15.0)
+        g.defvjp(lambda x: (g(x), None), lambda _, ct: (slope * ct,))
+        looped = lambda x: hx.lax.fori_loop(0, 3, lambda i, c: g(f(c)), x)
+        return float(looped(1.0)), float(hx.jit(looped)(1.0)), float(hx.jit(lambda x: hx.jvp(f, (x,), (x,))[1])(1.0))
+
+    assert compiled(made) > 0 and compiled(made) == 0
+    assert made(2.0)[2] == 2.0 and made(3.0)[2] == 3.0
+
+
+def test_what_may_change_makes_a_function_its_own():
+    state = [1.0]
+    fs = [hx.jit(lambda x: x + state[0]) for _ in range(2)]
+    assert float(fs[0](0.0)) == 1.0
+    state[0] = 5.0
+    assert float(fs[1](0.0)) == 5.0
+
+
+GLOBAL = 1.0
+
+
+def test_a_global_that_was_changed_is_seen_by_a_function_that_is_made_again():
+    global GLOBAL
+
+    def make():
+        return hx.jit(lambda x: next(iter([(lambda: x + GLOBAL)()])))
+
+    try:
+        assert float(make()(0.0)) == 1.0
+        GLOBAL = 3.0
+        assert float(make()(0.0)) == 3.0
+    finally:
+        GLOBAL = 1.0
+
+
+def module_of(source):
+    """A module of a program, which others may change."""
+    made = types.ModuleType("made_for_this_test")
+    exec(source, made.__dict__)
+    return made
+
+
+def test_what_is_read_through_a_module_is_read_as_a_global_is():
+    functions = "def scaled(x): return x * STATE['k']\ndef twice(x): return 2 * x"
+    part = module_of(f"SCALE = 1.0\nSTATE = {{'k': 1.0}}\n{functions}")
+    whole = module_of("")
+    whole.part = part
+
+    def values():
+        return [
+            float(hx.jit(f)(1.0))
+            for f in (lambda x: x * part.SCALE, lambda x: part.scaled(x), lambda x: x * whole.part.SCALE,
+                      lambda x: part.twice(x))
+        ]  # fmt: skip
+
+    assert values() == [1.0, 1.0, 1.0, 2.0]
+    part.SCALE, part.STATE["k"] = 3.0, 5.0
+    assert values() == [3.0, 5.0, 3.0, 2.0]
+    part.twice = part.scaled
+    assert values() == [3.0, 5.0, 3.0, 5.0]
+
+
+def test_what_is_read_through_a_class_is_compared_too():
+    class Base:
+        k = 1.0
+
+        def scaled(self, x):
+            return x * self.k
+
+    class Derived(Base):
+        pass
+
+    def values():
+        read = lambda x: x * Derived.k, lambda x: Derived().scaled(x), lambda x: x * getattr(Base, "k")  # noqa: B009
+        remade = float(hx.grad(hx.checkpoint(lambda x: x * Base.k))(1.0))
+        return [*[float(hx.jit(f)(1.0)) for f in read], remade]
+
+    assert values() == [1.0] * 4
+    Base.k = 2.0
+    assert values() == [2.0] * 4
+
+
+def declared():
+    """Classes as a console declares them, in source without a file; each ``read`` depends on what ``change`` sets."""
+    source = """
+import dataclasses, enum
+class Plain:
+    def scaled(self, x): return x * FACTOR
+    @staticmethod
+    def static(x): return x * FACTOR
+class Meta(type): k = 1.0
+class WithMeta(metaclass=Meta): pass
+class Color(enum.Enum):
+    RED = 1
+    def scaled(self, x): return x * FACTOR
+class Level(enum.IntEnum):
+    LOW = 1
+    def scaled(self, x): return x * FACTOR
+class Number(float):
+    def scaled(self, x): return x * FACTOR
+class Failure(Exception): k = 1.0
+@dataclasses.dataclass(frozen=True)
+class Options:
+    k: float = 1.0
+    def scaled(self, x): return x * FACTOR * self.k
+"""
+    names = {"FACTOR": 1.0, "__name__": __name__}
+    exec(source, names)
+    names["number"] = names["Number"](2.0)
+    return names
+
+
+@pytest.mark.parametrize(
+    ("read", "change"),
+    [
+        ("Plain().scaled(x)", "FACTOR = 2.0"),
+        ("Plain.static(x)", "FACTOR = 2.0"),
+        ("x * WithMeta.k", "Meta.k = 2.0"),
+        ("Color.RED.scaled(x)", "FACTOR = 2.0"),
+        ("x * getattr(Color.RED, 'k', 1.0)", "Color.RED.k = 2.0"),
+        ("Level.LOW.scaled(x)", "FACTOR = 2.0"),
+        ("number.scaled(x)", "FACTOR = 2.0"),
+        ("x * getattr(number, 'k', 1.0)", "number.k = 2.0"),
+        ("x * Failure.k", "Failure.k = 2.0"),
+        ("Options().scaled(x)", "FACTOR = 2.0"),
+    ],
+)
+def test_classes_of_a_console_are_read_anew(read, change):
+    names = declared()
+    made = lambda: float(hx.jit(eval(f"lambda x: {read}", names))(1.0))
+    assert made() == 1.0
+    exec(change, names)
+    assert made() == 2.0
+    assert compiled(lambda: [made() for _ in range(3)]) == 0
+
+
+def test_functions_that_draw_are_no_constants():
+    def draws():
+        return float(hx.jit(lambda x: x + np.random.rand())(0.0))  # noqa: NPY002
+
+    assert draws() != draws()
+
+
+def test_a_clause_that_reads_a_class_is_asked_again():
+    class Settings:
+        k = 2.0
+
+    @hx.effect
+    class Scaled:
+        def result_type(op, x):
+            return x
+
+    def loop(x):
+        return hx.lax.fori_loop(0, 3, lambda i, c: hx.perform(Scaled(), c), x)
+
+    h = hx.handler({Scaled: lambda op, x: x * Settings.k})
+    assert float(hx.handle(h)(loop)(1.0)) == 8.0
+    Settings.k = 3.0
+    assert float(hx.handle(h)(loop)(1.0)) == 27.0
+
+
+def test_a_bound_method_made_again_reads_its_object_again():
+    class Model:
+        k = 1.0
+
+        def scaled(self, x):
+            return x * self.k
+
+    model = Model()
+    found = lambda: [float(hx.jit(model.scaled)(1.0)), float(hx.grad(hx.checkpoint(model.scaled))(1.0))]
+    assert found() == [1.0, 1.0]
+    model.k = 2.0
+    assert found() == [2.0, 2.0]
+
+
+def test_files_clocks_and_generators_of_the_standard_library_are_no_constants(tmp_path):
+    path = tmp_path / "number"
+
+    def opened():
+        with open(path) as file:
+            return float(file.read())
+
+    readers = [
+        lambda: hx.jit(lambda x: x * opened()),
+        lambda: hx.jit(lambda x: x * float(pathlib.Path(path).read_text())),
+        lambda: hx.jit(lambda x: x * np.loadtxt(path)),
+    ]
+    for make in readers:
+        for number in (1.0, 2.0):
+            path.write_text(str(number))
+            assert float(make()(1.0)) == number
+    for draw in (lambda: random.Random().random(), lambda: np.random.RandomState().rand()):
+        assert len({float(hx.jit(lambda x, draw=draw: x + draw())(0.0)) for _ in range(3)}) == 3
+
+
+def test_a_function_that_acts_while_it_is_traced_is_traced_anew(capsys):
+    class State:
+        n = 0
+
+    def store():
+        State.n = 0
+
+        def f(x):
+            State.n = 1
+            return x
+
+        hx.jit(f)(1.0)
+        return State.n
+
+    def enclosed():
+        n = 0
+
+        def f(x):
+            nonlocal n
+            n = 1
+            return x
+
+        hx.jit(f)(1.0)
+        return n
+
+    assert [store(), store(), enclosed(), enclosed()] == [1, 1, 1, 1]
+    for _ in range(2):
+        hx.jit(lambda x: (print("traced"), x)[1])(1.0)  # noqa: T201
+    assert capsys.readouterr().out == "traced\ntraced\n"

@@ -1,0 +1,36 @@
+"""Programs without the users' rules of derivatives and lanes, which no evaluation needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...effects.base import config
+from ...effects.control.custom_rules import CustomJvp
+from ...effects.core.operation import Operation
+from ...effects.programs.program import Program, derived_once
+from ...effects.types.array_type import ArrayType
+from ..analysis.simplify import dead_code_elimination
+from .derivative_rules import forward_program
+
+
+def without_rules(program: Program) -> Program:
+    """The program with its linear maps recorded, and no other rules: equal for functions that are made again.
+
+    without_rules(p)(*xs) == p(*xs)
+    """
+    deferred = any([kind.deferred for kind in program.operations])
+    return _without_rules(program, config.current()) if deferred else program
+
+
+@derived_once
+def _without_rules(program: Program, settings: Any) -> Program:
+    live = dead_code_elimination(program, instantiate=True).program  # a rule that is not needed may be unfit to record
+    ops = [_without_rule(op, [live.type_of(n) for n in args]) for op, args in zip(live.ops, live.args)]
+    return Program(live.in_types, ops, live.args, live.types, live.outs, live.consts, live.sites, live.name)
+
+
+def _without_rule(op: Any, types: Sequence[ArrayType]) -> Operation:
+    if not op.bodied:
+        return CustomJvp((without_rules(forward_program(op, types)),), 0, None) if op.deferred else op
+    return op.with_bodies([*map(without_rules, op.bodies)], **({"rule": None} if op.deferred else {}))
