@@ -10,9 +10,9 @@ from typing import Any
 from ..base.errors import BadArgument
 from ..base.stack import perform
 from ..core.arrays import as_array
-from ..core.columns import data_movement
+from ..core.columns import componentwise, data_movement
 from ..core.operation import effect, operation
-from ..programs.higher_order import Call, HigherOrder
+from ..programs.higher_order import HigherOrder
 from ..programs.program import Program
 from ..trees import pytrees
 from .checkpoint_policies import nothing_saveable
@@ -32,9 +32,6 @@ class Checkpoint(HigherOrder):
     def saves(self):
         return nothing_saveable if self.policy is None else self.policy
 
-    def plain(self):
-        return Call(self.bodies, "checkpoint")
-
     def reversed(self):
         """The operation as used by its adjoint: recomputation goes behind barriers, unless ``prevent_cse`` is false."""
         return self.with_bodies(self.bodies, differentiated=True)
@@ -44,7 +41,6 @@ class Checkpoint(HigherOrder):
 @operation
 class OptimizationBarrier:
     multiple_results = True
-    componentwise = True
 
     def result_type(op, *types):
         return types
@@ -55,9 +51,7 @@ class OptimizationBarrier:
     def batch(op, dims, *xs):
         return perform(op, *xs), dims
 
-    def jvp(op, primals, tangents):
-        outs = iter(perform(op, *[dx for dx in tangents if dx is not None]))
-        return perform(op, *primals), tuple([None if dx is None else next(outs) for dx in tangents])
+    jvp = componentwise
 
     def transpose(op, ct, *xs, wrt):
         return None if ct[wrt] is None else perform(op, ct[wrt])[0]

@@ -53,10 +53,6 @@ class CustomVmap(HigherOrder):
     carry = 0
     prunes = False
     deferred = True
-    joint_transpose = True
-
-    def maps(op, dims):
-        return op.rule.varies([d is not None for d in dims])
 
     evaluate = _evaluated
     lower = _emitted
@@ -72,7 +68,6 @@ class Adjoint(Operation):
     runs = "once"
     multiple_results = True
     deferred = True
-    joint_transpose = True
     exempt = {"text": "a rule is a user's function, which a text can name but not contain"}
 
     @property
@@ -93,4 +88,3 @@ class LinearSolve(HigherOrder):
     loops = True  # the carry is b as operand, x as result, and x is the carry of matvec
     solves = True
     prunes = False
-    joint_transpose = True

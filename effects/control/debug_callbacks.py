@@ -11,7 +11,7 @@ import functools
 import logging
 import string
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import Context
 from typing import Any
 
@@ -32,6 +32,11 @@ from .callbacks import (
 _LOGGER = logging.getLogger("handlax")
 
 
+def once_where_shared(op: Callback, dims: Sequence[int | None], *xs: Any) -> Any:
+    """What all lanes share is observed once, anything else once per lane."""
+    return (perform(op, *xs), ()) if all([d is None for d in dims]) else None
+
+
 # function(x), for its side effects
 @effect(vmap="per_lane", diff="stop")
 class DebugCallback(Callback):
@@ -43,9 +48,9 @@ class DebugCallback(Callback):
     function: Callable[..., Any]
     arguments: CallbackArguments | None = None
     ordered: bool = False
-    observes = True
 
     evaluate = evaluate_callback
+    batch = once_where_shared
     lower = lower_callback
 
 
@@ -62,9 +67,9 @@ class DebugPrint(Callback):
     ordered: bool = False
     logged: bool = False
     options: tuple[tuple[str, Any], ...] = ()  # NumPy's print options that are not the default
-    observes = True
 
     evaluate = evaluate_callback
+    batch = once_where_shared
     lower = lower_callback
 
     label = property(lambda op: repr(op.format))

@@ -19,7 +19,6 @@ class Lanes(HigherOrder):
     crossed: int = 0
     runs = "lanes"
     carry = 0
-    of_lanes = True
 
     def as_loop(op):
         """The loop that executes the lanes in index order."""
@@ -30,4 +29,3 @@ class Lanes(HigherOrder):
 @operation
 class LaneLoop(Scan):
     crossed: int = 0
-    of_lanes = True

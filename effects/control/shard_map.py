@@ -38,10 +38,6 @@ class ShardMap(HigherOrder):
         return Binding(self.axes, self.tracks, self.mesh)
 
     @property
-    def sums_lanes(self) -> bool:
-        return not self.tracks
-
-    @property
     def length(self) -> int:  # type: ignore[override]
         """The number of lanes: the product of the axes."""
         return prod([size for _, size in self.axes])

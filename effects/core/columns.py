@@ -5,13 +5,16 @@ that cell. The cells of the built-in columns have these signatures:
 
     evaluate(op, *arrays) -> array                      NumPy in, NumPy out: the specification
     batch(op, dims, *xs) -> (y, dim)                    dims[i]: the mapped dimension of operand i, or None
+                         or None                        as without a rule: bodies are batched, effects as declared
     jvp(op, primals, tangents) -> (y, dy)               None is the symbolic zero
-    transpose(op, ct, *operands, wrt) -> cotangent      linear operands come as their types
+    transpose(op, ct, *operands, wrt) -> cotangent      linear operands come as their types; or, of all together,
+    transpose(op, ct, *operands, linear) -> cotangents  linear[i]: whether operand i is linear
     lower(op, emit, *values) -> value
     jet(op, series, count) -> series                    series[i]: terms of operand i, (x,) if it has no others
     collective(op, axis, size, dims, *xs) -> (y, dim)   an operation that names a mapped axis, at that axis
     ragged(op, run, types, *operands) -> results        lanes whose lengths differ; ``types`` are those of the results
     sparse(op, *operands) -> result                     arrays of which some are sparse (experimental.sparse), or dense
+    masked(op, mask, *operands) -> result               select(mask, op(*operands), operands[0]), at the cost of a part
     flops(op, operands, results) -> int                 operations on numbers, from the types of operands and results
     traffic(op, mesh, operands, results) -> {axis: Sent}  what a device sends along axes of a mesh, where devices meet
 
@@ -188,10 +191,18 @@ def _has_parameter(cell: Any, parameter: str) -> bool:
 
 
 def _adapt_transpose(op: type[Any], cell: Any) -> Callable[..., Any]:
-    """``cell`` with the parameter ``wrt``, the number of the linear operand, which a cell of one operand may omit."""
+    """``rule(op, ct, operands, linear)``: the cotangents of all operands, None for those not marked ``linear``.
+
+    A cell with the parameter ``linear`` gives all of them, another one that of operand ``wrt``; a cell of one operand
+    may omit this parameter.
+    """
+    if _has_parameter(cell, "linear"):
+        return lambda op, ct, operands, linear: cell(op, ct, *operands, linear=linear)
     if _has_parameter(cell, "wrt"):
-        return cell
-    return lambda op, ct, *operands, wrt: cell(op, ct, *operands)
+        return lambda op, ct, operands, linear: [
+            cell(op, ct, *operands, wrt=i) if yes else None for i, yes in enumerate(linear)
+        ]
+    return lambda op, ct, operands, linear: [cell(op, ct, *operands) if yes else None for yes in linear]
 
 
 class ElementwiseLowering:
@@ -237,6 +248,7 @@ def per_operand(op: Any, operands: tuple[Any, ...], results: tuple[Any, ...]) ->
 
 def data_movement(op: Any, operands: tuple[Any, ...], results: tuple[Any, ...]) -> int:
     """No operation: elements are moved, none is computed."""
+MASKED = Column("masked", doc="where a mask is true, else the first operand (loops of vmap)")
     return 0
 
 
@@ -292,6 +304,12 @@ def multilinear(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) ->
         return y, dy if db is None else _TangentArithmetic.add(dy, perform(op, a, db))
     dy = None
     for i, dx in enumerate(tangents):
+def componentwise(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    """Linear, result i in operand i alone: the derivative is the operation on the tangents that are not zero."""
+    dys = iter(perform(op, *[dx for dx in tangents if dx is not None]))
+    return perform(op, *primals), tuple([None if dx is None else next(dys) for dx in tangents])
+
+
         if dx is not None:
             term = perform(op, *primals[:i], dx, *primals[i + 1 :])
             dy = term if dy is None else add_tangents(dy, term)

@@ -56,15 +56,12 @@ class Operation(ImmutableObject):
     named: ClassVar[bool] = False  # refers to a named axis
     has_row: ClassVar[bool] = False  # one of the three: its effect row may have elements
     deferred: ClassVar[bool] = False  # it has a ``rule`` that is recorded on demand, which handlers transform
-    joint_transpose: ClassVar[bool] = False  # its transpose returns the cotangents of all operands
-    componentwise: ClassVar[bool] = False  # result i depends on operand i alone
     workload: ClassVar[str | None] = None  # of WORKLOADS, rows of the limits of NumPy and XLA; None: it moves data
     absorbed: ClassVar[bool] = False  # compiled, it costs nothing beside the operations that read its result
     cheap_to_recompute: ClassVar[bool] = False  # recomputed in reverse mode rather than stored as a residual
     checkpoint_label: ClassVar[str | None] = None  # its result's name in checkpoint policies
     vmap: ClassVar[str] = "refuse"  # of an effect, as ``@effect`` has it
     diff: ClassVar[str] = "refuse"
-    observes: ClassVar[bool] = False  # of an effect per lane: what all lanes share is observed once
     calls_host: ClassVar[bool] = False  # leaves the device: each device of a mesh does so, whatever lanes of vmap do
     dtypes: ClassVar[frozenset[Any] | None] = None  # those that operands may have; None: not declared
     exempt: ClassVar[Mapping[str, str]] = {}  # law or column -> why it does not apply
@@ -174,13 +171,6 @@ class Operation(ImmutableObject):
     def workload_size(self, *types: Any) -> int:
         """The size that is compared with the limits of ``workload``: by default the elements of the largest operand."""
         return max([t.size for t in types], default=0)
-
-    def performed_where(self, condition: Any, *operands: Any) -> Any:
-        """``select(condition, op(*operands), operands[0])`` without selecting between full arrays.
-
-        For operations that replace a piece of their first operand. None: not supported for these operands.
-        """
-        return None
 
     def of_all_lanes(self, crossed: int) -> Any:
         """An effect per lane as one over all lanes, along the first axis of each operand and result; None: it is none.

@@ -49,11 +49,8 @@ class HigherOrder(Operation):
     runs: ClassVar[str] = "once"
     loops: ClassVar[bool] = False  # each iteration gets the carry of the one before
     stacks: ClassVar[bool] = False  # iterations take slices of ``each`` and give slices of ``out``
-    sums_lanes: Any = False  # lanes have cotangents of a ``shared`` operand each, and the operand's is their sum
     selects: ClassVar[int] = 0  # leading operands that choose a body; no body takes them
-    of_lanes: ClassVar[bool] = False  # its iterations are lanes of ``vmap``, or elements of a plate
     prunes: ClassVar[bool] = True  # unused operands and results may be removed: no field refers to single ones
-    agreed: ClassVar[bool] = False  # all devices of a mesh take the same branch, or as many iterations
     solves: ClassVar[bool] = False  # the carry is what an equation determines, not what its bodies compute
     ordered: ClassVar[bool] = True  # a loop from the first to the last slice, or back, so that it can end at any
     saves: ClassVar[Any] = None  # policy of the residuals that reverse mode may save; None: all that it needs
@@ -72,8 +69,6 @@ class HigherOrder(Operation):
         super().__init_subclass__(**options)
         if "loops" not in vars(cls):
             cls.loops = cls.runs in ("loop", "until")
-        if "sums_lanes" not in vars(cls):
-            cls.sums_lanes = cls.runs == "lanes"
         cls.stacks = cls.runs in ("loop", "lanes", "mesh")
         names = getattr(cls, "_names", ())
         counts = _COUNTS.get(cls.runs, ())
@@ -150,14 +145,6 @@ class HigherOrder(Operation):
         """The same operation over other bodies; ``counts`` are the fields that their signature changes."""
         fields = {"bodies": tuple(bodies), **counts}
         return type(self)(*[fields[name] if name in fields else getattr(self, name) for name in self._names])
-
-    def maps(self, dims: Sequence[int | None]) -> bool:
-        """Whether its batch rule, if any, applies to these mapped dimensions; else its bodies are batched."""
-        return True
-
-    def plain(self) -> Any:
-        """The operation without a policy: reverse mode may save every residual."""
-        return self
 
     def reversed(self) -> Any:
         """The operation with its iterations in the opposite order; itself where they have none."""

@@ -202,7 +202,7 @@ class Batch(BodyTransformer):
 
     def _effect(self, op: Operation, dims: tuple[Any, ...], *values: Any) -> Any:
         """Answer an effect that has no batch rule as it declares: once for all lanes, once per lane, or refused."""
-        if (op.vmap == "once" or op.observes) and all(d is None for d in dims):
+        if op.vmap == "once" and all(d is None for d in dims):
             y = self.outer.answer(op, values)
             return y, (None,) * len(y) if op.multiple_results else None
         if op.vmap == "per_lane":
@@ -260,26 +260,30 @@ class Batch(BodyTransformer):
         finally:
             cell.site = outer_site
 
+    def _bodies(self, op: Any, operands: tuple[Any, ...], dims: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
+        """Answer an operation with bodies that has no batch rule for these dimensions: batch its bodies."""
+        if op.runs == "lanes" and self.concerns(op) and Axis(self.axis_name) not in op.effects:
+            ys = self.in_lanes(op, dims, values)  # lanes in lanes: the outer ones first, as in the result
+            return tuple([self.box(0, (y,)) for y in ys])
+        return cross(self, op, operands)
+
     def by_rule(self, op: Operation, operands: tuple[Any, ...], dims: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
         """Answer an operation that has no cached rule program: call its rule, or cross its bodies."""
         token = STACK.set(self.outer)
         try:
             if op.deferred and not op.bodied:
                 return cross_linear(self, op, operands)
-            if op.bodied and not (BATCH.has(type(op)) and op.maps(dims)):  # type: ignore[attr-defined]
-                body: Any = op
-                if body.runs == "lanes" and self.concerns(op) and Axis(self.axis_name) not in op.effects:
-                    ys = self.in_lanes(op, dims, values)  # lanes in lanes: the outer ones first, as in the result
-                    return tuple([self.box(0, (y,)) for y in ys])
-                return cross(self, body, operands)
             if op.named and self.axis_name in op.axis_names:  # type: ignore[attr-defined]
                 if op.needs_all_lanes:  # type: ignore[attr-defined]
                     with inside(self):
                         return op.in_one_place(*operands)  # type: ignore[attr-defined]
                 y, dim = self.collective(op, dims, values)
             else:
-                rule = BATCH.find(type(op)) if not op.effectful or BATCH.has(type(op)) else self._effect
-                y, dim = rule(op, dims, *values)
+                open = op.effectful or op.bodied
+                found = BATCH.find(type(op))(op, dims, *values) if not open or BATCH.has(type(op)) else None
+                if found is None and op.bodied:
+                    return self._bodies(op, operands, dims, values)
+                y, dim = self._effect(op, dims, *values) if found is None else found
             if not op.multiple_results:
                 return self.box(dim, (y,))
             out_dims = dim if isinstance(dim, (tuple, list)) else (dim,) * len(y)

@@ -35,13 +35,13 @@ from .divergent_lanes import all_branches, guarded_step
 # a branch that all devices of a mesh choose alike
 @operation
 class CoherentCond(Cond):
-    agreed = True
+    pass
 
 
 # a loop of which all devices of a mesh execute the same number of iterations
 @operation
 class CoherentWhile(While):
-    agreed = True
+    pass
 
 
 def coherent(program: Program, axes: Sequence[SizedAxis]) -> Program:
@@ -77,7 +77,7 @@ class _Agreement(Run):
         between = self.axes if any([at.by_all for at in met]) else tuple([a for a in self.axes if a in {*_axes(met)}])
         token = STACK.set(self.outer)
         try:
-            if op.agreed or not between or op.runs not in ("one", "until"):
+            if isinstance(op, CoherentCond | CoherentWhile) or not between or op.runs not in ("one", "until"):
                 return self.outer.answer(inside, operands)
             return (_branch if op.runs == "one" else _loop)(inside, operands, between)
         finally:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...effects.base.caches import Cache
 from ...effects.base.stack import BASE, current, inside, perform
+from ...effects.core.columns import MASKED
 from ...effects.operations.elementwise.bitwise import bitwise_and
 from ...effects.operations.elementwise.comparison import clamp, gt, select_n
 from ...effects.operations.reductions.reductions import ReduceOr
@@ -121,8 +122,6 @@ def _end(body: Program, env: Sequence[Any], guarded: set[int], more: Any, before
         args = body.args[i]
         if i in guarded and args[op.shared + k] == before:
             return new
-        if args and args[0] == before:
-            replaced = op.performed_where(more, *[env[n] for n in args])
-            if replaced is not None:
-                return replaced
+        if args and args[0] == before and MASKED.has(type(op)):
+            return MASKED.find(type(op))(op, more, *[env[n] for n in args])
     return old if before == after else select_n(more, old, new)

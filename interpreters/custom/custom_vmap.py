@@ -271,10 +271,9 @@ def _with_lanes(x: Any, mapped: bool, required: bool, size: int) -> Any:
 
 @BATCH.rule(CustomVmap)
 def _(op, dims, *values):
+    if not op.rule.varies([d is not None for d in dims]):
+        return None
     size = next((x.type.shape[d] for x, d in zip(values, dims) if d is not None), None)
-    if size is None:
-        y = perform(op, *values)
-        return y, (None,) * len(y)
     mapped = [d is not None for d in dims]
     first = [x if d is None else move_axis(x, d, 0) for x, d in zip(values, dims)]
     ys, out_mapped = op.rule(size, mapped, first)
@@ -345,12 +344,12 @@ def _tangent_operation(op: Any, nonzero: tuple[bool, ...]) -> Any:
 
 
 @TRANSPOSE.rule(CustomVmap)
-def _(op, cts, *operands, wrt):
-    key = ("transpose", op, wrt, config.current())
-    adjoint = _DERIVED.get(key, lambda: _cotangent_operation(op, wrt))
-    known = [x for x, yes in zip(operands, wrt) if not yes]
+def _(op, cts, *operands, linear):
+    key = ("transpose", op, linear, config.current())
+    adjoint = _DERIVED.get(key, lambda: _cotangent_operation(op, linear))
+    known = [x for x, yes in zip(operands, linear) if not yes]
     in_cts = iter(perform(adjoint, *known, *full(cts, op.bodies[0].out_types)))
-    return [next(in_cts) if yes else None for yes in wrt]
+    return [next(in_cts) if yes else None for yes in linear]
 
 
 def _cotangent_operation(op: Any, linear: tuple[bool, ...]) -> Any:

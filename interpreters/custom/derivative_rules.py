@@ -436,15 +436,15 @@ def _(op, primals, tangents):
 
 
 @TRANSPOSE.rule(Adjoint)
-def _(op, cts, *operands, wrt):
+def _(op, cts, *operands, linear):
     count = len(op.residuals)
     residuals, values = operands[:count], operands[count:]
-    if any(wrt[:count]):
+    if any(linear[:count]):
         raise NotDifferentiable(f"{op.backward.shown}: the map is linear in its values, not in its residuals.")
     if op.forward is None:
         in_cts = op.backward(residuals, cts)
     else:
         types = tuple([x if isinstance(x, ArrayType) else x.type for x in values])
         in_cts = perform(Adjoint(op.forward, op.backward, op.residuals, types), *residuals, *full(cts, op.types))
-    return [*[None] * count, *[ct if yes else None for ct, yes in zip(in_cts, wrt[count:])]]
+    return [*[None] * count, *[ct if yes else None for ct, yes in zip(in_cts, linear[count:])]]
 

@@ -191,8 +191,8 @@ def _state_tangents(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]
 
 
 @TRANSPOSE.rule(LinearSolve)
-def _(op, cts, *operands, wrt):
-    if any(wrt[: op.shared]):
+def _(op, cts, *operands, linear):
+    if any(linear[: op.shared]):
         raise NotDifferentiable("linear_solve: the solution is linear in b, not in the values that matvec captured.")
     if len(op.bodies) == 2:
         raise NotDifferentiable(
@@ -202,7 +202,7 @@ def _(op, cts, *operands, wrt):
     swapped = op.with_bodies((*op.bodies[2:], *op.bodies[:2]))
     types = op.bodies[0].out_types[: op.carry]
     b_cts = perform(swapped, *operands[: op.shared], *full(cts[: op.carry], types))[: op.carry]
-    return [*[None] * op.shared, *[ct if yes else None for ct, yes in zip(b_cts, wrt[op.shared :])]]
+    return [*[None] * op.shared, *[ct if yes else None for ct, yes in zip(b_cts, linear[op.shared :])]]
 
 
 @boundary

@@ -20,7 +20,7 @@ from ...effects.base.caches import Cache
 from ...effects.base.errors import HandlaxError, MissingRule, NotAnArray, NotDifferentiable
 from ...effects.base.stack import BASE, SiteCell, current, inside
 from ...effects.core.arrays import ConcreteArray
-from ...effects.core.columns import TRANSPOSE, add_tangents
+from ...effects.core.columns import JVP, TRANSPOSE, add_tangents, componentwise
 from ...effects.core.named_axes import under
 from ...effects.core.varying import with_varying
 from ...effects.programs.program import Builder, Program, interpret
@@ -175,7 +175,7 @@ def _residuals(
         if all(x is not None for x in operands):
             y = answer(op, tuple(operands))
             values.extend(op.as_results(y))
-        elif op.componentwise:
+        elif JVP.cell(type(op)) is componentwise:
             known_operands = tuple([x for x in operands if x is not None])
             results_of_known = iter(answer(op, known_operands) if known_operands else ())
             values.extend([None if x is None else next(results_of_known) for x in operands])
@@ -197,9 +197,7 @@ def _cotangents(op: Any, ct: Any, operands: list[Any], linear: list[bool]) -> li
             f"{op.name}: reverse mode met an operation that is not linear, or has no transpose rule.", hint=error.hint
         ) from None
     try:
-        if op.joint_transpose:
-            return rule(op, ct, *operands, wrt=tuple(linear))
-        return [rule(op, ct, *operands, wrt=i) if yes else None for i, yes in enumerate(linear)]
+        return list(rule(op, ct, operands, tuple(linear)))
     except (NotAnArray, AttributeError) as error:  # the rule reads the value of a linear operand, which is its type
         if isinstance(error, AttributeError) and not _is_of_a_value(error):
             raise

@@ -53,10 +53,11 @@ def transpose_operation(
     fixed, residuals = [operands[i] for i in adjoint.fixed], [operands[i] for i in adjoint.residuals]
     results = current().answer(adjoint.op, (*fixed, *carries, *sums, *residuals, *out_cts))
     grads: list[Any] = [None] * len(operands)
-    each_lane = op.shared if op.sums_lanes else 0  # these cotangents are stacked, one of each lane
+    of_lanes = [] if op.loops else map(op.slices, op.bodies[0].in_types[: op.shared])  # a cotangent of each lane
+    summed = [op.selects + k for k, yes in enumerate(of_lanes) if yes]
     for i, grad in zip(adjoint.grads, results):
         if linear[i]:
-            grads[i] = reduce_sum(grad, (0,)) if i < each_lane else grad
+            grads[i] = reduce_sum(grad, (0,)) if i in summed else grad
     return grads
 
 
@@ -64,7 +65,7 @@ def _after_known(
     op: HigherOrder, cts: Sequence[Any], operands: Sequence[Any], linear: Sequence[bool], transpose: BodyTranspose
 ) -> list[Any]:
     """The cotangents for a loop that also computes known carries: its known part is performed, its rest transposed."""
-    parts = split_operation(op.plain(), linear)
+    parts = split_operation(op, linear)
     values = list(operands)
     for known, sources in parts.known:
         values += current().answer(known, tuple([values[n] for n in sources]))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ...effects.control.lanes import LaneLoop, Lanes
 from ...effects.core.arrays import as_array
 from ...effects.operations.foundations.shapes import broadcast_in_dim
 from ...effects.programs.higher_order import HigherOrder
@@ -39,7 +40,7 @@ def outside(axes: Sequence[LogAxis], op: HigherOrder) -> LogAxes:
         return tuple(axes)
     at = place(axes, op)
     before = [axis._replace(crossed=axis.crossed - 1) for axis in axes[:at]]
-    return (*before, LogAxis(op.length, op.of_lanes, op.crossed, op.backwards), *axes[at:])
+    return (*before, LogAxis(op.length, isinstance(op, Lanes | LaneLoop), op.crossed, op.backwards), *axes[at:])
 
 
 def taken_mask(axes: Sequence[LogAxis]) -> Any:

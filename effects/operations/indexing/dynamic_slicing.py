@@ -133,10 +133,10 @@ class DynamicUpdateSlice:
 
     flops = data_movement
 
-    def performed_where(op, condition, x, u, *starts):
+    def masked(op, mask, x, u, *starts):
         """The select is of the slice alone, not of the operand."""
         old = perform(shared(DynamicSlice, u.type.shape), x, *starts)
-        return perform(op, x, select_n(condition, old, u), *starts)
+        return perform(op, x, select_n(mask, old, u), *starts)
 
 
 def _starts(x: Any, indices: Any, negative: bool | Sequence[bool], name: str) -> list[Any]:
