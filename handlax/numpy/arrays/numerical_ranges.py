@@ -257,4 +257,4 @@ mgrid = GridMaker("mgrid", sparse=False)
 ogrid = GridMaker("ogrid", sparse=True)
 
 
-programs(globals())
+programs(globals(), direct=("arange",))  # mostly of numbers that change from call to call

@@ -389,4 +389,4 @@ def _roll(x: Any, step: Any, axis: int) -> Any:
     return perform(Concatenate(axis), *slicing.split(x, (size - step, step), axis)[::-1])
 
 
-programs(globals(), direct=("ndim", "shape", "size"))
+programs(globals(), direct=("ndim", "ravel", "shape", "size"))
