@@ -21,7 +21,7 @@ from .effects.operations.elementwise.transcendental import sin
 from .effects.operations.foundations.shapes import canonical_axis, canonical_shape, move_axis
 from .effects.operations.manipulation.slicing import concatenate
 from .effects.types.dtypes import float32, float64, to_real
-from .interpreters.core.eager_programs import eager_program
+from .interpreters.core.eager_programs import programs
 from .numpy.arrays.argument_conversion import array_of, choose, inexact
 from .numpy.arrays.creation import array
 from .numpy.arrays.indexing_operations import take
@@ -157,7 +157,6 @@ def _shape_for(name: str, image: Any, shape: Any) -> tuple[int, ...]:
     return found
 
 
-@eager_program
 def scale_and_translate(
     image: Any, shape: Any, spatial_dims: Sequence[int], scale: Any, translation: Any, method: Any,
     antialias: bool = True, precision: Any = Precision.HIGHEST,
@@ -192,7 +191,6 @@ def scale_and_translate(
     return _resampled(x, size, axes, scales, shifts, found, antialias, precision)
 
 
-@eager_program
 def resize(
     image: Any, shape: Any, method: Any, antialias: bool = True, precision: Any = Precision.HIGHEST
 ) -> Any:
@@ -221,3 +219,6 @@ def resize(
         places = (np.arange(sizes[d], dtype=np.float32) + np.float32(0.5)) * x.shape[d] / sizes[d]
         x = take(x, np.floor(places.astype(np.float32)).astype(np.int32), axis=d)
     return x
+
+
+programs(globals())

@@ -15,7 +15,7 @@ from .effects.operations.foundations import shapes
 from .effects.operations.manipulation.creation import iota
 from .effects.operations.reductions.reductions import highest, lowest
 from .effects.types.extent import as_size, fits
-from .interpreters.core.eager_programs import eager_program
+from .interpreters.core.eager_programs import programs
 from .numpy.arrays.argument_conversion import array_of
 from .numpy.arrays.index_updates import IndexUpdateHelper
 from .numpy.mathematics import reductions
@@ -58,7 +58,6 @@ def _reduced(
     return y if bucket_size is None else convert(fold(y, 0), x.type.dtype)
 
 
-@eager_program
 def segment_sum(
     data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
@@ -79,7 +78,6 @@ def segment_sum(
     )  # fmt: skip
 
 
-@eager_program
 def segment_prod(
     data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
@@ -95,7 +93,6 @@ def segment_prod(
     )  # fmt: skip
 
 
-@eager_program
 def segment_max(
     data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
@@ -111,7 +108,6 @@ def segment_max(
     )  # fmt: skip
 
 
-@eager_program
 def segment_min(
     data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
@@ -125,3 +121,6 @@ def segment_min(
         "min", highest, reductions.min, data, segment_ids, num_segments, indices_are_sorted, unique_indices,
         bucket_size, mode, out_sharding,
     )  # fmt: skip
+
+
+programs(globals())

@@ -14,7 +14,7 @@ from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.elementwise.transcendental import exp, expm1, log1p
 from ..effects.operations.foundations.shapes import canonical_axis
 from ..effects.operations.manipulation.slicing import slice_in_dim
-from ..interpreters.core.eager_programs import eager_program
+from ..interpreters.core.eager_programs import programs
 from ..numpy.arrays.argument_conversion import array_of, inexact, inexact_together, like, numeric
 from ..numpy.mathematics.arithmetic import logaddexp, maximum, minimum
 from ..numpy.mathematics.elementary_functions import tanh
@@ -35,7 +35,6 @@ def identity(x: Any) -> Any:
     return array_of(x)
 
 
-@eager_program
 def relu(x: Any) -> Any:
     """``max(x, 0)``; the derivative at 0 is 0.
 
@@ -47,7 +46,6 @@ def relu(x: Any) -> Any:
     return select_n(le(x, nothing), x, nothing)  # NaN is not below 0 and stays
 
 
-@eager_program
 def relu6(x: Any) -> Any:
     """``min(max(x, 0), 6)``; the derivatives at 0 and 6 are 0.
 
@@ -59,7 +57,6 @@ def relu6(x: Any) -> Any:
     return select_n(le(x, nothing), select_n(ge(x, top), x, top), nothing)
 
 
-@eager_program
 def squareplus(x: Any, b: Any = 4) -> Any:
     """``(x + sqrt(x**2 + b)) / 2``.
 
@@ -70,7 +67,6 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     return mul(add(x, sqrt(add(square(x), b))), like(x, 0.5))
 
 
-@eager_program
 def softplus(x: Any) -> Any:
     """``log(1 + e**x)``, without overflow.
 
@@ -80,7 +76,6 @@ def softplus(x: Any) -> Any:
     return logaddexp(x, 0)
 
 
-@eager_program
 def sparse_plus(x: Any) -> Any:
     """0 where ``x <= -1``, ``x`` where ``x >= 1``, ``(x + 1)**2 / 4`` between.
 
@@ -93,7 +88,6 @@ def sparse_plus(x: Any) -> Any:
     return select_n(le(x, neg(one)), select_n(ge(x, one), between, x), like(x, 0))
 
 
-@eager_program
 def sparse_sigmoid(x: Any) -> Any:
     """The derivative of ``sparse_plus``: 0 where ``x <= -1``, 1 where ``x >= 1``, ``(x + 1) / 2`` between.
 
@@ -104,7 +98,6 @@ def sparse_sigmoid(x: Any) -> Any:
     return mul(minimum(maximum(add(x, like(x, 1)), 0.0), 2.0), like(x, 0.5))
 
 
-@eager_program
 def soft_sign(x: Any) -> Any:
     """``x / (|x| + 1)``.
 
@@ -124,7 +117,6 @@ def sigmoid(x: Any) -> Any:
     return transcendental.logistic(inexact(x))
 
 
-@eager_program
 def silu(x: Any) -> Any:
     """``x * sigmoid(x)``, also called swish.
 
@@ -138,7 +130,6 @@ def silu(x: Any) -> Any:
 swish = silu
 
 
-@eager_program
 def log_sigmoid(x: Any) -> Any:
     """``log(sigmoid(x))``, without overflow.
 
@@ -148,7 +139,6 @@ def log_sigmoid(x: Any) -> Any:
     return neg(softplus(neg(inexact(x))))
 
 
-@eager_program
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     """``x`` where ``x >= 0``, else ``negative_slope * x``.
 
@@ -159,7 +149,6 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     return select_n(ge(x, like(x, 0)), mul(x, slope), x)
 
 
-@eager_program
 def hard_tanh(x: Any) -> Any:
     """``x`` clipped to [-1, 1].
 
@@ -171,7 +160,6 @@ def hard_tanh(x: Any) -> Any:
     return select_n(gt(x, one), select_n(lt(x, minus), x, minus), one)
 
 
-@eager_program
 def hard_sigmoid(x: Any) -> Any:
     """``relu6(x + 3) / 6``.
 
@@ -183,7 +171,6 @@ def hard_sigmoid(x: Any) -> Any:
     return div(y, like(y, 6))
 
 
-@eager_program
 def hard_silu(x: Any) -> Any:
     """``x * hard_sigmoid(x)``, also called hard swish.
 
@@ -197,7 +184,6 @@ def hard_silu(x: Any) -> Any:
 hard_swish = hard_silu
 
 
-@eager_program
 def elu(x: Any, alpha: Any = 1.0) -> Any:
     """``x`` above 0, ``alpha * (e**x - 1)`` below.
 
@@ -209,7 +195,6 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     return select_n(above, mul(alpha, expm1(select_n(above, x, like(x, 0)))), x)
 
 
-@eager_program
 def celu(x: Any, alpha: Any = 1.0) -> Any:
     """``max(x, 0) + alpha * (e**(min(x, 0) / alpha) - 1)``.
 
@@ -220,7 +205,6 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
     return add(maximum(x, 0.0), mul(alpha, expm1(div(minimum(x, 0.0), alpha))))
 
 
-@eager_program
 def selu(x: Any) -> Any:
     """``1.0507 * elu(x, 1.6733)``: it keeps mean 0 and variance 1. Source: Klambauer et al., 2017.
 
@@ -231,7 +215,6 @@ def selu(x: Any) -> Any:
     return mul(y, like(y, 1.0507009873554804934193349852946))
 
 
-@eager_program
 def gelu(x: Any, approximate: bool = True) -> Any:
     """``x * P(Z <= x)`` for a standard normal Z; by ``tanh`` if ``approximate``. Source: Hendrycks & Gimpel, 2016.
 
@@ -247,7 +230,6 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     return convert(mul(x, part), x.type.dtype)
 
 
-@eager_program
 def mish(x: Any) -> Any:
     """``x * tanh(softplus(x))``. Source: Misra, 2019.
 
@@ -258,7 +240,6 @@ def mish(x: Any) -> Any:
     return mul(x, transcendental.tanh(softplus(x)))
 
 
-@eager_program
 def glu(x: Any, axis: int = -1) -> Any:
     """The first half along an axis, times the sigmoid of the second half.
 
@@ -277,7 +258,6 @@ def glu(x: Any, axis: int = -1) -> Any:
     return mul(first, transcendental.logistic(second))
 
 
-@eager_program
 def log1mexp(x: Any) -> Any:
     """``log(1 - e**-x)`` for ``x > 0``, accurate near 0 and for large ``x``.
 
@@ -288,3 +268,6 @@ def log1mexp(x: Any) -> Any:
     near = lt(x, like(x, math.log(2)))
     small, large = select_n(near, like(x, 1), x), select_n(near, x, like(x, 1))
     return select_n(near, log1p(neg(exp(neg(large)))), transcendental.log(neg(expm1(neg(small)))))
+
+
+programs(globals(), direct=("identity",))

@@ -15,7 +15,7 @@ from ..effects.operations.foundations import shapes
 from ..effects.operations.manipulation.creation import broadcasted_iota, iota
 from ..effects.operations.manipulation.operand_promotion import together
 from ..effects.types import dtypes
-from ..interpreters.core.eager_programs import eager_program
+from ..interpreters.core.eager_programs import programs
 from ..numpy.arrays.argument_conversion import array_of, choose, like
 from ..numpy.mathematics.einstein_summation import einsum
 from .normalization import logsumexp, softmax
@@ -28,7 +28,6 @@ _PRECISION = {
 }
 
 
-@eager_program
 def dot_product_attention(
     query: Any, key: Any, value: Any, bias: Any = None, mask: Any = None, *, scale: float | None = None,
     is_causal: bool = False, query_seq_lengths: Any = None, key_value_seq_lengths: Any = None,
@@ -133,3 +132,6 @@ def _seen(shape: Any, mask: Any, is_causal: bool, q_lengths: Any, kv_lengths: An
     for part in parts:
         seen = part if seen is None else bitwise_and(*together("dot_product_attention", seen, part))
     return None if seen is None else shapes.broadcast(seen, shape)
+
+
+programs(globals())

@@ -25,7 +25,7 @@ from ..effects.operations.reductions.softmax import Softmax
 from ..effects.types import dtypes
 from ..effects.types.dtypes import canonical, default_float
 from ..effects.types.extent import as_size
-from ..interpreters.core.eager_programs import eager_program
+from ..interpreters.core.eager_programs import programs
 from ..numpy.arrays.argument_conversion import axes_of, choose, inexact, inexact_together, kept_shape, like
 from ..numpy.arrays.creation import asarray
 from ..numpy.mathematics import reductions
@@ -46,7 +46,6 @@ def _below(x: Any, top: Any) -> Any:
     return sub(x, shapes.broadcast(convert(top, x.type.dtype, x.type.weak), x.type.shape))
 
 
-@eager_program
 def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """``e**x / sum(e**x)`` along the axes; elements where ``where`` is false are left out and give 0.
 
@@ -61,7 +60,6 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     return choose(where, perform(op, choose(where, x, like(x, -float("inf")))), like(x, 0))
 
 
-@eager_program
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """``log(softmax(x))``, without overflow; -inf where ``where`` is false.
 
@@ -83,7 +81,6 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     return _below(away, total)
 
 
-@eager_program
 def logsumexp(
     a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False, where: Any = None
 ) -> Any:
@@ -130,7 +127,6 @@ def logsumexp(
     return (y, signs) if return_sign else y
 
 
-@eager_program
 def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
     """``log(mean(e**x))`` along the axes, without overflow.
 
@@ -144,7 +140,6 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
     return sub(logsumexp(x, axis, where=where, keepdims=keepdims), log(convert(count, x.type.dtype)))
 
 
-@eager_program
 def standardize(
     x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5, where: Any = None, *,
     algorithm: str = "fast",
@@ -178,7 +173,6 @@ def standardize(
     return mul(*inexact_together("standardize", sub(*centred), rsqrt(add(*spread))))
 
 
-@eager_program
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> Any:
     """``one_hot(x, n)[..., k] == (x[...] == k)``: zeros where ``x`` is not in [0, n).
 
@@ -200,3 +194,6 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
     kind = x.type.dtype if dtypes.is_inexact(x.type.dtype) or dtypes.is_integer(x.type.dtype) else dtypes.default_int()
     codes = shapes.broadcast_in_dim(convert(x, kind), shape, tuple([d for d in range(rank) if d != axis]))
     return convert(eq(codes, shapes.broadcast_in_dim(iota(kind, count), shape, (axis,))), made)
+
+
+programs(globals())

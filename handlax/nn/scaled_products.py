@@ -8,13 +8,12 @@ from ..effects.base.errors import ShapeMismatch
 from ..effects.core.arrays import as_arrays
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.types.dtypes import canonical, float32
-from ..interpreters.core.eager_programs import eager_program
+from ..interpreters.core.eager_programs import programs
 from ..lax import scaled_dot
 
 __all__ = ["scaled_matmul"]
 
 
-@eager_program
 def scaled_matmul(
     lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = float32
 ) -> Any:
@@ -42,3 +41,6 @@ def scaled_matmul(
         x, y, lhs_scale=lhs_scales, rhs_scale=rhs_scales, dimension_numbers=numbers, preferred_element_type=float32
     )
     return convert(z, canonical(preferred_element_type))
+
+
+programs(globals())

@@ -12,7 +12,7 @@ from ..effects.core.arrays import ConcreteArray
 from ..effects.operations.elementwise.arithmetic import div, mul, neg, sqrt
 from ..effects.operations.manipulation.operand_promotion import promote
 from ..effects.operations.manipulation.slicing import concatenate, slice_in_dim
-from ..interpreters.core.eager_programs import eager_program
+from ..interpreters.core.eager_programs import programs
 from .arrays.argument_conversion import array_of, inexact
 from .arrays.building_matrices import diag, vander
 from .arrays.creation import asarray, ones, zeros
@@ -64,7 +64,6 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     return concatenate([found, zeros((at_zero,), found.dtype)], 0) if at_zero else found
 
 
-@eager_program
 def polyfit(
     x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: bool | str = False
 ) -> Any:
@@ -113,3 +112,6 @@ def polyfit(
         raise BadArgument(f"polyfit: a covariance needs more than {order} points, got {x.size}.")
     scatter = residuals / (x.size - order)
     return c, spread * scatter.reshape(*(1,) * (spread.ndim - scatter.ndim), *scatter.shape)
+
+
+programs(globals(), direct=("roots",))

@@ -17,7 +17,7 @@ from ..effects.operations.manipulation.operand_promotion import broadcast_shape,
 from ..effects.operations.manipulation.slicing import concatenate, index_in_dim, slice_in_dim
 from ..effects.types.casting import cast
 from ..effects.types.extent import positive
-from ..interpreters.core.eager_programs import eager_program, evaluated_at_once
+from ..interpreters.core.eager_programs import evaluated_at_once, programs
 from .arrays.argument_conversion import array_of, inexact, strong, strong_beside_strong
 from .signal_processing import convolve
 
@@ -37,7 +37,6 @@ def _vector(name: str, p: Any) -> Any:
 
 
 @strong_beside_strong
-@eager_program
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     """``p[0] * x**(n - 1) + ... + p[n - 1]``, by Horner's rule. Source: NumPy, ``polyval``.
 
@@ -105,7 +104,6 @@ def _trimmed(x: Any) -> Any:
     return slice_in_dim(x, first, None)
 
 
-@eager_program
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     """The product of two polynomials. Source: NumPy, ``polymul``.
 
@@ -131,7 +129,6 @@ def _floats(a1: Any, a2: Any) -> list[Any]:
     return [inexact(x) for x in promote(a1, a2)]
 
 
-@eager_program
 def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
     """Quotient and remainder: ``u == polymul(quotient, v) + remainder``. Source: NumPy, ``polydiv``.
 
@@ -153,7 +150,6 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
     return q, _trimmed(x) if trim_leading_zeros else x
 
 
-@eager_program
 def polyder(p: Any, m: int = 1) -> Any:
     """The ``m``-th derivative of a polynomial. Source: NumPy, ``polyder``.
 
@@ -177,7 +173,6 @@ def _row(numbers: list[float], x: Any) -> Any:
     return convert(as_array(cast(np.array(numbers), x.type.dtype)), x.type.dtype, x.type.weak)
 
 
-@eager_program
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """The ``m``-th integral of a polynomial, with the constants ``k`` (0 by default). Source: NumPy, ``polyint``.
 
@@ -201,7 +196,6 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
 
 @strong
-@eager_program
 def poly(seq_of_zeros: Any) -> Any:
     """The polynomial with these zeros and leading coefficient 1; of no zeros the number 1. Source: NumPy, ``poly``.
 
@@ -218,3 +212,6 @@ def poly(seq_of_zeros: Any) -> Any:
         z = slice_in_dim(zeros, i, i + 1)
         y = convolve(y, concatenate([shapes.full(z.type, 1), -z], 0))
     return y
+
+
+programs(globals())

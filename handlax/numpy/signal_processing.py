@@ -21,7 +21,7 @@ from ..effects.operators.numpy_arithmetic import remainder
 from ..effects.types import dtypes
 from ..effects.types.dtypes import canonical, default_float
 from ..effects.types.extent import Extent, positive
-from ..interpreters.core.eager_programs import eager_program
+from ..interpreters.core.eager_programs import programs
 from .arrays.argument_conversion import array_of, inexact, like
 from .arrays.indexing_operations import take
 from .mathematics.elementary_functions import i0
@@ -41,7 +41,6 @@ def _last_place(size: Any) -> Any:
     return max(1, size - 1) if isinstance(size, int) else 1 + convert(positive(size - 2), np.dtype("int32"))
 
 
-@eager_program
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """The piecewise linear interpolant of the points ``(xp, fp)``, ``xp`` increasing, evaluated at ``x``.
 
@@ -133,7 +132,6 @@ def _longer(x: Any, y: Any) -> bool:
     return ragged[0] and not ragged[1] if any(ragged) else x.size > y.size
 
 
-@eager_program
 def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """``convolve(a, v)[k] == sum over j of a[j] * v[k - j]``; "same": the longer size, "valid": full overlaps.
 
@@ -149,7 +147,6 @@ def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, prefe
     return _convolved("convolve", x, rev(y, (0,)), mode, precision, preferred_element_type)
 
 
-@eager_program
 def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """``correlate(a, v)[k] == sum over j of a[j + k] * conj(v[j])``, k from the first overlap. Source: NumPy.
 
@@ -221,3 +218,6 @@ def kaiser(M: int, beta: Any) -> Any:
     at = from_numpy(np.linspace(-1, 1, M).astype(b.type.dtype), copy=False)
     height = sqrt(sub(like(at, 1), square(at)))
     return div(i0(shapes.broadcast(b, (M,)) * height), i0(b))
+
+
+programs(globals())

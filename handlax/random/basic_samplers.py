@@ -44,7 +44,7 @@ from ..effects.types.dtypes import (
     uint32,
     uint64,
 )
-from ..interpreters.core.eager_programs import eager_program
+from ..interpreters.core.eager_programs import programs
 from .keys import pair, single
 
 __all__ = ["bernoulli", "bits", "normal", "rademacher", "randint", "truncated_normal", "uniform"]
@@ -78,7 +78,6 @@ def parameters(name: str, shape: Any, dtype: Any, *values: Any) -> tuple[tuple[i
     return found, arrays
 
 
-@eager_program
 def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Uniform random bits: unsigned integers, all equally likely.
 
@@ -151,7 +150,6 @@ def spread(x: Any, shape: tuple[int, ...]) -> Any:
     return broadcast(x, shape) if x.type.shape else x
 
 
-@eager_program
 def uniform(
     key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
 ) -> Any:
@@ -174,7 +172,6 @@ def uniform(
     return between(one, shape, dtype, low, high)
 
 
-@eager_program
 def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Normally distributed numbers of mean 0 and variance 1; complex ones have variance 1/2 in each part.
 
@@ -201,7 +198,6 @@ def open_units(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return between(key, shape, dtype, -float_format(dtype).below_one, 1.0)
 
 
-@eager_program
 def truncated_normal(
     key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
@@ -219,7 +215,6 @@ def truncated_normal(
     return min(spread(most, shape), max(spread(least, shape), drawn))
 
 
-@eager_program
 def randint(
     key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
@@ -291,7 +286,6 @@ def ones(shape: tuple[int, ...], dtype: Any) -> Any:
     return broadcast(scalar(1, dtype), shape) if shape else scalar(1, dtype)
 
 
-@eager_program
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Any:
     """True with probability ``p``.
 
@@ -323,10 +317,12 @@ def two_units(key: Any, shape: tuple[int, ...], dtype: Any) -> list[Any]:
     return [index_in_dim(both, i, keepdims=False) for i in range(2)]
 
 
-@eager_program
 def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """1 or -1, equally likely; of the default integer dtype unless another is named."""
     no_sharding("rademacher", out_sharding)
     found = default_int() if dtype is None else canonical(dtype)
     heads = bernoulli(single("random.rademacher", key), 0.5, canonical_shape(shape, "random.rademacher"))
     return convert(heads, found) * 2 - 1
+
+
+programs(globals())

@@ -21,7 +21,7 @@ from ..effects.operations.foundations.shapes import broadcast, canonical_shape, 
 from ..effects.operations.reductions.cumulative import cumsum
 from ..effects.types.array_type import array_type
 from ..effects.types.dtypes import canonical, float32, int32, itemsize_bits, promote_types, to_inexact
-from ..interpreters.core.eager_programs import eager_program
+from ..interpreters.core.eager_programs import programs
 from ..numpy.arrays.indexing_operations import take
 from .basic_samplers import fitted, floating, parameters, unit
 from .keys import pair, single, split
@@ -114,7 +114,6 @@ def _binomial(key: Any, count: Any, p: Any) -> Any:
     return select(usual, drawn, select(bitwise_and(meant, infinite), number(math.inf), number(math.nan)))
 
 
-@eager_program
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers of successes in ``n`` trials of probability ``p`` each, as floats; NaN for other ``n < 0`` or ``p``.
 
@@ -136,7 +135,6 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     return convert(_binomial(one, n, p), found)
 
 
-@eager_program
 def multinomial(
     key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1
 ) -> Any:
@@ -168,3 +166,6 @@ def multinomial(
 
     counts = scan(once, broadcast(n, shape), (shares, split(one, shares.type.shape[0])), unroll=unroll)[1]
     return convert(move_axis(counts, 0, len(shape)), found)
+
+
+programs(globals())

@@ -41,7 +41,7 @@ from ..effects.types.array_type import array_type
 from ..effects.types.dtypes import FLOATING, INTEGER, default_int, int32
 from ..effects.types.extent import Extent, extents_in, fits, is_size, unbound
 from ..effects.types.extent import single as single_size
-from ..interpreters.core.eager_programs import eager_program
+from ..interpreters.core.eager_programs import programs
 from .basic_samplers import floating, randint, spread, unit
 from .keys import pair, single
 from .transformed_samplers import gumbel
@@ -49,7 +49,6 @@ from .transformed_samplers import gumbel
 __all__ = ["categorical", "choice", "permutation"]
 
 
-@eager_program
 def permutation(
     key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
 ) -> Any:
@@ -122,7 +121,6 @@ def take(x: Any, places: Any, axis: int) -> Any:
     return gather(x, where, numbers, window, mode=GatherScatterMode.PROMISE_IN_BOUNDS)
 
 
-@eager_program
 def choice(
     key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0, mode: str | None = None
 ) -> Any:
@@ -196,7 +194,6 @@ def _not_below(ascending: Any, values: Any, count: int) -> Any:
     return place
 
 
-@eager_program
 def categorical(
     key: Any,
     logits: Any,
@@ -242,3 +239,6 @@ def categorical(
     noisy = move_axis(add(gumbel(one, sizes, dtype, mode), convert(scores, dtype)), axis, scores.ndim - 1)
     places = top_k(noisy, prod(lead))[1]
     return broadcast(reshape(move_axis(places, places.ndim - 1, 0), (*lead, *batch)), shape)
+
+
+programs(globals())

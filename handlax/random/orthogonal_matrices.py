@@ -12,13 +12,12 @@ from ..effects.operations.foundations.shapes import broadcast_in_dim, canonical_
 from ..effects.operations.linalg.matrices import diagonal
 from ..effects.operations.linalg.qr import qr
 from ..effects.types.dtypes import canonical, default_float
-from ..interpreters.core.eager_programs import eager_program
+from ..interpreters.core.eager_programs import programs
 from .basic_samplers import normal
 
 __all__ = ["orthogonal"]
 
 
-@eager_program
 def orthogonal(
     key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *, out_sharding: Any = None
 ) -> Any:
@@ -45,3 +44,6 @@ def orthogonal(
     phase = div(d, convert(_abs(d), d.type.dtype))
     x = mul(q, broadcast_in_dim(phase, q.type.shape, (*range(rank), rank + 1)))
     return x if n >= columns else permute(x, (*range(rank), rank + 1, rank))
+
+
+programs(globals())

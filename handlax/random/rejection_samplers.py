@@ -24,7 +24,7 @@ from ..effects.operations.reductions.reductions import reduce_or
 from ..effects.operations.special.special_functions import digamma, lgamma, random_gamma_grad
 from ..effects.types.array_type import array_type
 from ..effects.types.dtypes import ANY_INTEGER, bool_, canonical, default_int, float32, iinfo, itemsize_bits
-from ..interpreters.core.eager_programs import eager_program
+from ..interpreters.core.eager_programs import programs
 from ..interpreters.custom.custom_jvp import custom_jvp
 from ..interpreters.transformations.vmap import vmap
 from ..numpy.mathematics import reductions
@@ -129,7 +129,6 @@ def _gamma(name: str, key: Any, a: Any, shape: Any, dtype: Any, in_logs: bool) -
     return convert(log_x if in_logs else x, dtype)
 
 
-@eager_program
 def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Logarithms of gamma distributed numbers: finite where ``gamma`` gives 0, for small ``a``.
 
@@ -139,7 +138,6 @@ def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shar
     return _gamma("random.loggamma", key, a, shape, dtype, True)
 
 
-@eager_program
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Gamma distributed numbers of shape parameter ``a`` and scale 1: density ``x**(a-1) e**-x / Gamma(a)``.
 
@@ -156,7 +154,6 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shardin
     return _gamma("random.gamma", key, a, shape, dtype, False)
 
 
-@eager_program
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Chi-square distributed numbers of ``df`` degrees of freedom: sums of so many squares of normal ones."""
     no_sharding("chisquare", out_sharding)
@@ -165,7 +162,6 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sh
     return exp(loggamma(key, df * 0.5, shape, dtype)) * 2.0
 
 
-@eager_program
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Beta distributed numbers: density proportional to ``x**(a-1) (1-x)**(b-1)`` on [0, 1].
 
@@ -188,7 +184,6 @@ def _shares(logs: Any) -> Any:
     return div(powers, broadcast(reductions.sum(powers, -1, keepdims=True), logs.type.shape))
 
 
-@eager_program
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Dirichlet distributed vectors: positive numbers of sum 1, density proportional to ``prod(x**(alpha-1))``.
 
@@ -204,7 +199,6 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
     return convert(_shares(loggamma(key, weights, full_shape, weights.type.dtype)), dtype)
 
 
-@eager_program
 def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Student's t: ``x / sqrt(y / df)`` for normal ``x`` and chi-square ``y`` of ``df`` degrees of freedom."""
     no_sharding("t", out_sharding)
@@ -215,7 +209,6 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
     return normal(first, shape, dtype) * sqrt(half / gamma(second, half, shape, dtype))
 
 
-@eager_program
 def f(
     key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
@@ -231,7 +224,6 @@ _LARGE = 10.0  # from here on candidates are worth their price
 _CANCELLING = 65536.0  # from here on float32 loses k log(rate) - log(k!)
 
 
-@eager_program
 def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers of density proportional to ``exp(-abs(x)**p)``: powers of gamma distributed ones, with a random sign.
 
@@ -251,7 +243,6 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
     return rademacher(sign_key, shape, dtype) * sizes
 
 
-@eager_program
 def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Points that are uniform in the ball of ``d`` dimensions, where ``sum(abs(x)**p) <= 1``.
 
@@ -344,7 +335,6 @@ def _many(key: Any, rate: Any) -> Any:
     return transformed_rejection(key, rate, 0.43, (a, b, inverse_alpha), squeeze, outside, log_ratio)
 
 
-@eager_program
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Poisson distributed numbers of mean ``lam``; of an integer dtype. -1 where ``lam`` is negative or NaN.
 
@@ -373,3 +363,6 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
     many = _many(key, select(large, bounded, full(rate.type, 1e5)))
     drawn = select(bitwise_or(eq(rate, 0.0), eq(rate, math.inf)), rate, select(large, many, few))
     return convert(select(valid, drawn, full(rate.type, -1.0)), found)
+
+
+programs(globals())

@@ -22,7 +22,7 @@ from ..effects.operations.linalg.svd import svd
 from ..effects.operations.manipulation.operand_promotion import broadcast_shape
 from ..effects.operations.reductions.reductions import reduce_max
 from ..effects.types.dtypes import ANY_INTEGER, FLOATING, canonical, default_float, default_int, result_type, to_inexact
-from ..interpreters.core.eager_programs import eager_program
+from ..interpreters.core.eager_programs import programs
 from .basic_samplers import (
     between,
     float_format,
@@ -44,7 +44,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-@eager_program
 def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *, out_sharding: Any = None) -> Any:
     """Gumbel distributed numbers: ``-log(-log(u))`` for uniform ``u``.
 
@@ -65,7 +64,6 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
     return -log(-log1p(-select(ge(first, scalar(0.5, dtype)), first, fine)))
 
 
-@eager_program
 def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Exponentially distributed numbers of mean 1."""
     no_sharding("exponential", out_sharding)
@@ -73,7 +71,6 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: A
     return -log1p(-unit(single("random.exponential", key), canonical_shape(shape, "random.exponential"), dtype))
 
 
-@eager_program
 def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Laplace distributed numbers: an exponential one with a random sign."""
     no_sharding("laplace", out_sharding)
@@ -82,7 +79,6 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
     return sign(u) * log1p(-abs(u))
 
 
-@eager_program
 def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Logistically distributed numbers: ``log(u / (1 - u))`` for uniform ``u``."""
     no_sharding("logistic", out_sharding)
@@ -92,7 +88,6 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
     return log(u) - log1p(-u)
 
 
-@eager_program
 def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Cauchy distributed numbers: the tangent of a uniform angle."""
     no_sharding("cauchy", out_sharding)
@@ -102,7 +97,6 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     return tan((u - 0.5) * math.pi)
 
 
-@eager_program
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Pareto distributed numbers: ``x >= 1`` with density ``b / x**(b + 1)``."""
     no_sharding("pareto", out_sharding)
@@ -111,7 +105,6 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_shardi
     return exp(exponential(key, shape, dtype) / b)
 
 
-@eager_program
 def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Weibull distributed numbers: ``scale * e**(1 / concentration)`` for exponential ``e``."""
     dtype = floating("random.weibull_min", dtype)
@@ -119,7 +112,6 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype
     return pow(exponential(key, shape, dtype), spread(1.0 / concentration, shape)) * scale
 
 
-@eager_program
 def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Rayleigh distributed numbers: the length of a normal vector of two parts of deviation ``scale``."""
     no_sharding("rayleigh", out_sharding)
@@ -128,7 +120,6 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_
     return scale * sqrt(log(unit(single("random.rayleigh", key), shape, dtype)) * -2.0)
 
 
-@eager_program
 def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Maxwell distributed numbers: the length of a normal vector of three parts."""
     no_sharding("maxwell", out_sharding)
@@ -138,7 +129,6 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
     return sqrt(reduce_sum(x * x, (len(shape),)))
 
 
-@eager_program
 def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
     """``loc + scale * x``, for Maxwell distributed ``x`` with a random sign."""
     dtype = floating("random.double_sided_maxwell", dtype)
@@ -147,7 +137,6 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
     return rademacher(second, shape, dtype) * maxwell(first, shape, dtype) * scale + loc
 
 
-@eager_program
 def triangular(
     key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
@@ -162,7 +151,6 @@ def triangular(
     return select(lt(u, (mode - left) / (right - left)), rising, falling)
 
 
-@eager_program
 def lognormal(
     key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
@@ -173,7 +161,6 @@ def lognormal(
     return exp(standard_normal(single("random.lognormal", key), shape, dtype) * sigma)
 
 
-@eager_program
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """The number of trials up to the first success, of probability ``p`` each; of an integer dtype."""
     no_sharding("geometric", out_sharding)
@@ -188,7 +175,6 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sha
     return convert(floor(log(u) / spread(log1p(-probability), shape)) + 1.0, found)
 
 
-@eager_program
 def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Wald (inverse Gaussian) distributed numbers of this mean and of scale 1.
 
@@ -223,7 +209,6 @@ def _by_singular_vectors(cov: Any) -> Any:
 FACTORS: dict[str, Callable[[Any], Any]] = {"cholesky": cholesky, "eigh": _by_eigenvectors, "svd": _by_singular_vectors}
 
 
-@eager_program
 def multivariate_normal(
     key: Any,
     mean: Any,
@@ -270,3 +255,6 @@ def multivariate_normal(
         over = tuple(range(rank))
         drawn = dot_general(spread(factor, (*shape, *n, *n)), x, (((rank + 1,), (rank,)), (over, over)))
     return spread(middle, (*shape, *n)) + drawn
+
+
+programs(globals())

@@ -27,7 +27,7 @@ from ..effects.operations.manipulation.creation import iota
 from ..effects.operations.manipulation.rearranging import stack
 from ..effects.operations.manipulation.slicing import concatenate, pad, rev, slice_in_dim
 from ..effects.types import dtypes
-from ..interpreters.core.eager_programs import eager_program
+from ..interpreters.core.eager_programs import programs
 from ..numpy.arrays.argument_conversion import array_of
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
@@ -35,7 +35,6 @@ __all__ = ["dct", "dctn", "idct", "idctn"]
 _NORMS = (None, "backward", "ortho", "forward")
 
 
-@eager_program
 def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """The discrete cosine transform along an axis.
 
@@ -54,7 +53,6 @@ def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str |
     return _along("dct", _forward, x, type, None if n is None else (n,), (axis,), norm)
 
 
-@eager_program
 def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """The inverse of ``dct``: ``idct(dct(x)) == x``, each with the same norm.
 
@@ -64,7 +62,6 @@ def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str 
     return _along("idct", _inverse, x, type, None if n is None else (n,), (axis,), norm)
 
 
-@eager_program
 def dctn(
     x: Any, type: int = 2, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Any:
@@ -77,7 +74,6 @@ def dctn(
     return _along("dctn", _forward, x, type, s, axes, norm)
 
 
-@eager_program
 def idctn(
     x: Any, type: int = 2, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Any:
@@ -165,3 +161,6 @@ def _weights(y: Any, norm: str | None) -> Any:
     k = iota(np.dtype("int32"), n)
     row = select_n(eq(k, like(k, 0)), broadcast_in_dim(like(y, math.sqrt(2 / n)), (n,), ()), like(y, math.sqrt(1 / n)))
     return broadcast_in_dim(row, y.shape, (y.ndim - 1,))
+
+
+programs(globals())

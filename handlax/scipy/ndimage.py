@@ -11,7 +11,7 @@ from ..effects.base.errors import BadArgument, ShapeMismatch
 from ..effects.operations.elementwise.arithmetic import RoundingMethod, abs, floor, round
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.types.dtypes import int32, is_integer
-from ..interpreters.core.eager_programs import eager_program
+from ..interpreters.core.eager_programs import programs
 from ..numpy.arrays.argument_conversion import array_of, choose
 from ..numpy.arrays.creation import array
 from ..numpy.mathematics.arithmetic import clip
@@ -52,7 +52,6 @@ def _nodes(order: int, x: Any) -> list[tuple[Any, Any]]:
     return [(index, 1 - weight), (index + 1, weight)]
 
 
-@eager_program
 def map_coordinates(
     input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant", cval: Any = 0.0
 ) -> Any:
@@ -95,3 +94,6 @@ def map_coordinates(
             y = weight * (convert(y, weight.type.dtype) if is_integer(y.type.dtype) else y)
         total = y if total is None else total + y
     return convert(_nearest(total) if is_integer(x.type.dtype) else total, x.type.dtype)
+
+
+programs(globals())

@@ -13,7 +13,7 @@ from ..effects.operations.manipulation.operand_promotion import promote
 from ..effects.operations.manipulation.slicing import rev, slice
 from ..effects.operations.windows.convolution_functions import conv_general_dilated
 from ..effects.types import dtypes
-from ..interpreters.core.eager_programs import eager_program
+from ..interpreters.core.eager_programs import programs
 from ..numpy.arrays.argument_conversion import array_of, inexact
 from ..numpy.fft import fftn, ifftn, irfftn, rfftn
 from .spectra import csd as csd
@@ -70,7 +70,6 @@ def _direct(name: str, in1: Any, in2: Any, mode: str, precision: Any) -> Any:
     return reshape(z, z.shape[2:])
 
 
-@eager_program
 def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
     """``convolve(x, y)[k] == sum over j of x[j] * y[k - j]``, of arrays of any rank; integers become floats.
 
@@ -91,7 +90,6 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", preci
     return _direct("convolve", in1, in2, mode, precision)
 
 
-@eager_program
 def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
     """``convolve(in1, rev(conj(in2)))``: how alike the arrays are at every shift.
 
@@ -116,7 +114,6 @@ def _need_planes(name: str, in1: Any, in2: Any, boundary: str, fillvalue: Any) -
     return x, y
 
 
-@eager_program
 def convolve2d(
     in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision: Any = None
 ) -> Any:
@@ -130,7 +127,6 @@ def convolve2d(
     return _direct("convolve2d", *_need_planes("convolve2d", in1, in2, boundary, fillvalue), mode, precision)
 
 
-@eager_program
 def correlate2d(
     in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision: Any = None
 ) -> Any:
@@ -150,7 +146,6 @@ def correlate2d(
     return turned(_direct("correlate2d", turned(x), conjugate(y), mode, precision))
 
 
-@eager_program
 def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Sequence[int] | None = None) -> Any:
     """``convolve`` as a product of Fourier transforms, along ``axes``, or all.
 
@@ -178,3 +173,6 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Sequence[int] | No
         start[d] = (length - size) // 2
         limit[d] = start[d] + size
     return slice(z, start, limit)
+
+
+programs(globals())

@@ -19,7 +19,7 @@ from ..effects.operations.foundations.shapes import broadcast, broadcast_in_dim,
 from ..effects.operations.manipulation.operand_promotion import promote, together
 from ..effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ..effects.types import dtypes
-from ..interpreters.core.eager_programs import eager_program
+from ..interpreters.core.eager_programs import programs
 from ..numpy.arrays.argument_conversion import array_of, choose, inexact
 from ..numpy.arrays.creation import array, zeros
 from ..numpy.arrays.indexing_operations import take
@@ -32,7 +32,6 @@ from ..numpy.statistics.order_statistics import median
 __all__ = ["csd", "detrend", "istft", "stft", "welch"]
 
 
-@eager_program
 def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None) -> Any:
     """``data`` less its trend along an axis: its mean, or in each piece the straight line that is nearest to it.
 
@@ -227,7 +226,6 @@ def _spectrum(
     return frequencies, array(times, dtype=real_dtype) / fs, move_axis(z, z.ndim - 1, axis)
 
 
-@eager_program
 def stft(
     x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int = 256, noverlap: int | None = None,
     nfft: int | None = None, detrend: Any = False, return_onesided: bool = True, boundary: str | None = "zeros",
@@ -256,7 +254,6 @@ def stft(
     )  # fmt: skip
 
 
-@eager_program
 def csd(
     x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
@@ -318,7 +315,6 @@ def _overlapped(frames: Any, step: int) -> Any:
     return slice_in_dim(whole, 0, step * (count - 1) + size, axis=-1)
 
 
-@eager_program
 def istft(
     Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, input_onesided: bool = True, boundary: bool = True, time_axis: int = -1,
@@ -364,3 +360,6 @@ def istft(
         x = move_axis(x, x.ndim - 1, times - (bins < times))
     clock = np.arange(x.shape[0])  # of a batch of signals too, as SciPy has it
     return array(clock, dtype=dtypes.to_real(dtypes.to_complex(x.type.dtype))) / fs, x
+
+
+programs(globals())

@@ -18,7 +18,7 @@ from ...effects.operations.manipulation.creation import broadcasted_iota, iota
 from ...effects.types import dtypes
 from ...effects.types.extent import Extent, as_size, fits, positive
 from ...effects.types.parts_of_axes import smaller
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from .argument_conversion import strong
 from .creation import placed
 from .numerical_ranges import arange
@@ -92,7 +92,6 @@ def _part(m: Any, k: int, lower: bool, where: str) -> Any:
     return select_n(mask, zeros, x) if lower else select_n(mask, x, zeros)
 
 
-@eager_program
 def tril(m: Any, k: int = 0) -> Any:
     """The elements of each matrix at and below its ``k``-th diagonal, zeros elsewhere.
 
@@ -103,7 +102,6 @@ def tril(m: Any, k: int = 0) -> Any:
     return _part(m, k, True, "tril")
 
 
-@eager_program
 def triu(m: Any, k: int = 0) -> Any:
     """The elements of each matrix at and above its ``k``-th diagonal, zeros elsewhere.
 
@@ -114,7 +112,6 @@ def triu(m: Any, k: int = 0) -> Any:
     return _part(m, k, False, "triu")
 
 
-@eager_program
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """``diagonal(x, k)[..., i] == x[i, i + k, ...]``: two axes become one, the last.
 
@@ -143,7 +140,6 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return slicing.slice_in_dim(flat, start, stop, columns + 1, len(front))
 
 
-@eager_program
 def diag(v: Any, k: int = 0) -> Any:
     """The ``k``-th diagonal of a matrix, or the matrix with a vector as its ``k``-th diagonal and zeros elsewhere.
 
@@ -173,7 +169,6 @@ def diag(v: Any, k: int = 0) -> Any:
 
 
 @strong
-@eager_program
 def diagflat(v: Any, k: int = 0) -> Any:
     """``diag`` of the flattened array.
 
@@ -185,7 +180,6 @@ def diagflat(v: Any, k: int = 0) -> Any:
     return diag(shapes.reshape(x, (x.size,)), k)
 
 
-@eager_program
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """``vander(x, n)[i, j] == x[i] ** (n - 1 - j)``, ``x[i] ** j`` where ``increasing``.
 
@@ -201,3 +195,6 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
         raise BadArgument(f"vander: the number of columns must not be negative, got {n}.")
     exponents = arange(n, dtype=x.dtype) if increasing else arange(n - 1, -1, -1, dtype=x.dtype)
     return shapes.reshape(x, (x.size, 1)) ** shapes.reshape(exponents, (1, n))
+
+
+programs(globals())

@@ -23,7 +23,7 @@ from ...effects.operations.manipulation.operand_promotion import broadcast_shape
 from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.types import dtypes
 from ...effects.types.extent import as_size, extents_in, positive
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from .creation import asarray, shape_of
 from .index_reading import FILL, limited, on_host, positions, wrapped
 from .joining_splitting import atleast_1d, concatenate, stack
@@ -42,7 +42,6 @@ def known(x: Any) -> bool:
     return not isinstance(x, Array) or isinstance(x, ConcreteArray)
 
 
-@eager_program
 def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None) -> Any:
     """``where(c, x, y)[i] == x[i] if c[i] else y[i]``, all broadcast, ``x`` and ``y`` promoted to one dtype.
 
@@ -401,3 +400,6 @@ def _raised(x: Any, rank: int, at: int) -> Any:
 
 r_ = RangeConcatenator("r_", axis=0, rank=1, at=-1)
 c_ = RangeConcatenator("c_", axis=-1, rank=2, at=0)
+
+
+programs(globals(), direct=("argwhere", "flatnonzero", "nonzero"))

@@ -18,7 +18,7 @@ from ...effects.operations.foundations.shapes import canonical_axis
 from ...effects.operations.indexing.gather_windows import GatherDimensionNumbers
 from ...effects.operations.manipulation import slicing
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from .argument_conversion import no_out
 from .index_arrays import flatnonzero, known, where
 from .index_reading import FILL, INT32, gathered, limited, mode_of, on_host, positions, reader, wrapped
@@ -27,7 +27,6 @@ from .shape_manipulation import broadcast_to, ravel
 __all__ = ["choose", "compress", "extract", "select", "take", "take_along_axis"]
 
 
-@eager_program
 def take(
     a: Any, indices: Any, axis: int | None = None, out: None = None, mode: Any = None, unique_indices: bool = False,
     indices_are_sorted: bool = False, fill_value: Any = None,
@@ -53,7 +52,6 @@ def take(
     return gathered(x, [i], [n], [axis], i.shape, axis, left, fill_value, indices_are_sorted, unique_indices)
 
 
-@eager_program
 def take_along_axis(
     arr: Any, indices: Any, axis: int | None = -1, mode: Any = None, fill_value: Any = None, *,
     wrap_negative_indices: bool = True,
@@ -192,3 +190,6 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
             raise DTypeMismatch(f"select: conditions must be boolean, got {c.type}.")
         result = where(c, choice, result)
     return result
+
+
+programs(globals(), direct=("choose", "compress", "extract"))

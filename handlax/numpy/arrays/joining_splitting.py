@@ -21,7 +21,7 @@ from ...effects.operations.manipulation.slicing import Concatenate
 from ...effects.types import dtypes
 from ...effects.types.extent import Extent, floor_divided, positive
 from ...effects.types.parts_of_axes import smaller
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from .argument_conversion import no_out
 
 __all__ = [
@@ -47,7 +47,6 @@ def joined_along(xs: list[Any], axis: int) -> Any:
     return xs[0] if len(xs) == 1 else perform(shared(Concatenate, int(axis)), *xs)
 
 
-@eager_program
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     """The arrays one after another along ``axis``, promoted to one dtype; ``axis=None`` flattens them first.
 
@@ -89,7 +88,6 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     return concatenate(arrays, axis)
 
 
-@eager_program
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
     """``stack(xs)[k] == xs[k]``: arrays of one shape along a new dimension ``axis``, promoted to one dtype.
 
@@ -109,7 +107,6 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     return joined_along([shapes.reshape(x, wide) for x in xs], axis)
 
 
-@eager_program
 def atleast_1d(*arys: Any) -> Any:
     """Each argument as an array of rank 1 at least; a tuple where there are several.
 
@@ -119,7 +116,6 @@ def atleast_1d(*arys: Any) -> Any:
     return _each(arys, lambda x: x if x.ndim else shapes.reshape(x, (1,)))
 
 
-@eager_program
 def atleast_2d(*arys: Any) -> Any:
     """Each argument as an array of rank 2 at least, a vector as a row; a tuple where there are several.
 
@@ -129,7 +125,6 @@ def atleast_2d(*arys: Any) -> Any:
     return _each(arys, lambda x: x if x.ndim >= 2 else shapes.reshape(x, (1, x.size)))
 
 
-@eager_program
 def atleast_3d(*arys: Any) -> Any:
     """Each argument as an array of rank 3 at least, ``[n]`` as ``[1, n, 1]``; a tuple where there are several.
 
@@ -154,7 +149,6 @@ def _rows(arrays: Any, at_least: Any, where: str, dtype: Any) -> list[Any]:
     return [at_least(x) for x in operands(arrays, where, dtype)]
 
 
-@eager_program
 def vstack(tup: Any, dtype: Any = None) -> Any:
     """The arrays concatenated along the first axis, vectors as rows.
 
@@ -164,7 +158,6 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
     return concatenate(_rows(tup, atleast_2d, "vstack", dtype))
 
 
-@eager_program
 def hstack(tup: Any, dtype: Any = None) -> Any:
     """The arrays concatenated along the second axis, vectors along their only one.
 
@@ -175,7 +168,6 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
     return concatenate(xs, 0 if xs[0].ndim == 1 else 1)
 
 
-@eager_program
 def dstack(tup: Any, dtype: Any = None) -> Any:
     """The arrays concatenated along the third axis, with the shapes of ``atleast_3d``.
 
@@ -185,7 +177,6 @@ def dstack(tup: Any, dtype: Any = None) -> Any:
     return concatenate(_rows(tup, atleast_3d, "dstack", dtype), 2)
 
 
-@eager_program
 def column_stack(tup: Any) -> Any:
     """The arrays concatenated along the second axis, vectors as columns.
 
@@ -320,3 +311,6 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     [(1, 2, 2), (1, 2, 2)]
     """
     return _split(ary, indices_or_sections, 2, "dsplit")
+
+
+programs(globals())

@@ -22,7 +22,7 @@ from ...effects.types import dtypes
 from ...effects.types.dtype_promotion import promote_all
 from ...effects.types.extent import SYMBOLIC, Extent, as_size, fits, positive, unbound
 from ...effects.types.parts_of_axes import ceiling_divided
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from .creation import array, asarray, placed
 from .joining_splitting import concatenate, stack
 from .shape_manipulation import broadcast_to, moveaxis
@@ -119,7 +119,6 @@ def _between(first: Any, last: Any, num: Any, parts: Any) -> Any:
     return convert(select(inside, select(eq(i, count), high, inner), low), first.dtype)
 
 
-@eager_program
 def linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
     axis: int = 0, *, device: Any = None,
@@ -154,7 +153,6 @@ def linspace(
     return (placed(y, device), convert(delta, work)) if retstep else placed(y, device)
 
 
-@eager_program
 def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
 ) -> Any:
@@ -170,7 +168,6 @@ def logspace(
     return convert(asarray(base, work) ** steps, kind)
 
 
-@eager_program
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     """``num`` numbers from ``start`` to ``stop``, with a constant ratio; ``start`` and ``stop`` must have one sign.
 
@@ -258,3 +255,6 @@ class GridMaker:
 
 mgrid = GridMaker("mgrid", sparse=False)
 ogrid = GridMaker("ogrid", sparse=True)
+
+
+programs(globals())

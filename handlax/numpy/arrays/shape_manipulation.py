@@ -32,7 +32,7 @@ from ...effects.operations.manipulation.operand_promotion import broadcast_shape
 from ...effects.operations.manipulation.slicing import Concatenate, Rev
 from ...effects.types.extent import Extent, as_size, extents_in
 from ...effects.types.lengths import read
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from .creation import asarray, duplicate, shape_of
 from .joining_splitting import unstack
 
@@ -75,7 +75,6 @@ def size(a: Any, axis: Any = None) -> int:
     return read(math.prod(sizes))[0]
 
 
-@eager_program
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:
     """The elements of ``a``, read in row-major order (``order="F"``: column-major), with another shape.
 
@@ -136,7 +135,6 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     return shapes.reshape(x, (x.type.size,)) if order in ("C", "A", "K") else reshape(x, (x.type.size,), order)
 
 
-@eager_program
 def transpose(a: Any, axes: Any = None) -> Any:
     """Axis ``d`` of the result is axis ``axes[d]`` of ``a``; ``axes=None`` reverses their order.
 
@@ -173,7 +171,6 @@ def matrix_transpose(x: Any, /) -> Any:
     return swapaxes(x, -1, -2)
 
 
-@eager_program
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """``a`` with two axes exchanged.
 
@@ -187,7 +184,6 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return shapes.permute(x, order)
 
 
-@eager_program
 def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
     """``a`` with the axes ``source`` moved to ``destination``, the others in order.
 
@@ -223,7 +219,6 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     return shapes.move_axis(x, axis, start - (axis < start))
 
 
-@eager_program
 def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
     """``a`` with axes of size 1 inserted, at these positions of the result.
 
@@ -238,7 +233,6 @@ def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
     return shapes.reshape(x, tuple([1 if d in new else next(sizes) for d in range(rank)]))
 
 
-@eager_program
 def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
     """``a`` without the given axes, which must have size 1; without all axes of size 1 for ``axis=None``.
 
@@ -297,7 +291,6 @@ def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
     return tuple([broadcast_to(x, shape) for x in xs])
 
 
-@eager_program
 def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
     """``m`` with the order of elements along these axes reversed; along all axes for ``axis=None``.
 
@@ -327,7 +320,6 @@ def flipud(m: Any) -> Any:
     return flip(m, 0)
 
 
-@eager_program
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """``m`` turned ``k`` times by 90 degrees, from the first of two axes towards the second.
 
@@ -349,7 +341,6 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     return flip(swapaxes(x, first, second), second)
 
 
-@eager_program
 def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     """``roll(x, k)[i] == x[(i - k) % n]`` along each of the axes; of the flattened array for ``axis=None``.
 
@@ -396,3 +387,6 @@ def _roll(x: Any, step: Any, axis: int) -> Any:
     if not step:
         return x
     return perform(Concatenate(axis), *slicing.split(x, (size - step, step), axis)[::-1])
+
+
+programs(globals(), direct=("ndim", "shape", "size"))

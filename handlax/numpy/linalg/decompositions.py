@@ -17,7 +17,7 @@ from ...effects.operations.linalg.qr import qr as _qr
 from ...effects.operations.linalg.svd import svd as _svd
 from ...effects.operations.manipulation.rearranging import expand_dims
 from ...effects.types import dtypes
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ..arrays.argument_conversion import inexact
 from ..arrays.index_arrays import where
 from ..arrays.indexing_operations import take_along_axis
@@ -63,7 +63,6 @@ def matrices(name: str, a: Any, square: bool = False) -> Any:
     return convert(x, x.type.dtype)
 
 
-@eager_program
 def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
     """The lower triangular L with ``L @ conj(L).T == a``, or the upper U with ``conj(U).T @ U == a``.
 
@@ -142,7 +141,6 @@ def _hermitian_svd(x: Any, compute_uv: bool, part: tuple[int, int] | None) -> An
     return SVDResult(u, abs(w), adjoint(u * signs))
 
 
-@eager_program
 def svdvals(x: Any, /) -> Any:
     """Singular values, which descend. Source: the array API standard, ``linalg.svdvals``.
 
@@ -153,7 +151,6 @@ def svdvals(x: Any, /) -> Any:
     return svd(x, compute_uv=False)
 
 
-@eager_program
 def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Eigenvalues of Hermitian matrices, which ascend, and their vectors: ``a @ v == v * w``.
 
@@ -176,7 +173,6 @@ def _is_lower(name: str, word: str | None) -> bool:
     return word != "U"
 
 
-@eager_program
 def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
     """Eigenvalues of Hermitian matrices, which ascend; arguments as for ``eigh``.
 
@@ -210,3 +206,6 @@ def eigvals(a: Any) -> Any:
     """
     x = matrices("eigvals", a, square=True)
     return _eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
+
+
+programs(globals())

@@ -14,7 +14,7 @@ from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import axes_listed, canonical_axis
 from ...effects.types import dtypes
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ..arrays.argument_conversion import array_of, axes_of, inexact, kept_shape, like
 from ..arrays.index_arrays import where
 from ..arrays.shape_manipulation import moveaxis
@@ -136,7 +136,6 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 
 
-@eager_program
 def cond(x: Any, p: Any = None) -> Any:
     """How much a matrix enlarges relative errors: ``norm(x, p) * norm(inv(x), p)``.
 
@@ -161,7 +160,6 @@ def cond(x: Any, p: Any = None) -> Any:
     return where(bitwise_and(ne(ratio, ratio), bitwise_not(spoilt)), like(ratio, float("inf")), ratio)
 
 
-@eager_program
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
     """How many singular values of matrices are more than rounding errors.
 
@@ -187,3 +185,6 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
         bound = reductions.max(values, -1, initial=0) * (eps if rtol is None else array_of(rtol))
     bound = array_of(bound)
     return reductions.sum(greater(values, shapes.reshape(bound, (*bound.type.shape, 1))), -1)
+
+
+programs(globals())

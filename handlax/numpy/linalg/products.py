@@ -8,7 +8,7 @@ from typing import Any
 from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axis
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ..arrays import building_matrices, shape_manipulation
 from ..arrays.argument_conversion import array_of
 from ..mathematics import matrix_products
@@ -21,7 +21,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-@eager_program
 def matrix_power(a: Any, n: int) -> Any:
     """The product of ``n`` square matrices, by squaring: ``matrix_power(a, 3) == a @ a @ a``.
 
@@ -50,7 +49,6 @@ def matrix_power(a: Any, n: int) -> Any:
         x = matrix_products.matmul(x, x)
 
 
-@eager_program
 def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     """The product of several matrices in a cheap order; the first and last may be vectors.
 
@@ -92,7 +90,6 @@ def matrix_transpose(x: Any, /) -> Any:
     return shape_manipulation.matrix_transpose(x)
 
 
-@eager_program
 def outer(x1: Any, x2: Any, /) -> Any:
     """``outer(x, y)[i, j] == x[i] * y[j]``, of vectors. Source: the array API standard, ``linalg.outer``.
 
@@ -135,7 +132,6 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
     return matrix_products.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
 
 
-@eager_program
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """The vector product along an axis of size 3. Source: the array API standard, ``linalg.cross``.
 
@@ -152,7 +148,6 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return matrix_products.cross(x, y, axis=axis)
 
 
-@eager_program
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     """The diagonals of matrices, the last two dimensions. Source: the array API standard, ``linalg.diagonal``.
 
@@ -163,7 +158,6 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return building_matrices.diagonal(x, offset, -2, -1)
 
 
-@eager_program
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """The sums of the diagonals of matrices, the last two dimensions. Source: the array API standard, ``trace``.
 
@@ -172,3 +166,6 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     Array(5, dtype=int32)
     """
     return matrix_products.trace(x, offset, -2, -1, dtype)
+
+
+programs(globals(), direct=("matmul",))

@@ -15,7 +15,7 @@ from ...effects.operations.linalg.matrices import adjoint, flipped, identity, pr
 from ...effects.operations.linalg.solve import solve as _solve
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
 from ...effects.types import dtypes
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ...interpreters.custom.custom_jvp import custom_jvp
 from ...interpreters.transformations.derivatives import jvp
 from ..arrays.argument_conversion import array_of, inexact
@@ -35,7 +35,6 @@ class SlogdetResult(NamedTuple):
     logabsdet: Any
 
 
-@eager_program
 def solve(a: Any, b: Any) -> Any:
     """The solution of linear systems: ``a @ solve(a, b) == b``.
 
@@ -73,7 +72,6 @@ def solution(x: Any, y: Any) -> Any:
     return _solve(*[shapes.broadcast(z, (*lanes, *z.type.shape[-2:])) for z in (x, y)])
 
 
-@eager_program
 def inv(a: Any) -> Any:
     """The inverses of square matrices: ``inv(a) @ a`` is the identity.
 
@@ -88,7 +86,6 @@ def inv(a: Any) -> Any:
     return _solve(x, identity(x.type))
 
 
-@eager_program
 def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
     """The pseudo-inverses of matrices, of Moore and Penrose: ``a @ pinv(a) @ a == a``, and both products are Hermitian.
 
@@ -179,7 +176,6 @@ class LstsqResult(NamedTuple):
     s: Any
 
 
-@eager_program
 def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> LstsqResult:
     """The vector of least length for which ``norm(b - a @ x)`` is least: ``x, residuals, rank, s``.
 
@@ -215,7 +211,6 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> Ls
     return LstsqResult(shapes.reshape(found, (n,)) if y.ndim == 1 else found, residuals, rank, s)
 
 
-@eager_program
 def det(a: Any) -> Any:
     """The determinants of square matrices. They have derivatives where they are 0 too.
 
@@ -228,7 +223,6 @@ def det(a: Any) -> Any:
     return _det(matrices("det", a, square=True))
 
 
-@eager_program
 def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     """The sign, or phase, of determinants and the logarithm of their size: ``det(a) == sign * exp(logabsdet)``.
 
@@ -266,7 +260,6 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     return shapes.reshape(inv(shapes.reshape(x, (rows, columns))), (*last, *first))
 
 
-@eager_program
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     """The tensor that a map of tensors takes to another: ``tensordot(a, x, x.ndim) == b``.
 
@@ -289,3 +282,6 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
             f"{x.type} and {y.type}."
         )
     return shapes.reshape(solve(shapes.reshape(x, (size, size)), shapes.reshape(y, (size,))), out)
+
+
+programs(globals())

@@ -18,7 +18,7 @@ from ...effects.operations.manipulation.operand_promotion import together
 from ...effects.operators import numpy_arithmetic
 from ...effects.types import dtypes
 from ...effects.types.dtypes import bool_, finfo
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import eager_program, programs
 from ..arrays.argument_conversion import (
     array_of,
     choose,
@@ -174,7 +174,6 @@ def _nanless(name: str, better: Any, x: Any, y: Any) -> Any:
     return choose(first, x, y, name)
 
 
-@eager_program
 def fmax(x1: Any, x2: Any) -> Any:
     """The larger of ``x1[i]`` and ``x2[i]``; where one is NaN, the other. Source: NumPy, ``fmax``.
 
@@ -184,7 +183,6 @@ def fmax(x1: Any, x2: Any) -> Any:
     return _nanless("fmax", gt, x1, x2)
 
 
-@eager_program
 def fmin(x1: Any, x2: Any) -> Any:
     """The smaller of ``x1[i]`` and ``x2[i]``; where one is NaN, the other. Source: NumPy, ``fmin``.
 
@@ -204,7 +202,6 @@ Array(1.5707964, dtype=float32, weak_type=True)
 atan2 = arctan2
 
 
-@eager_program
 def hypot(x1: Any, x2: Any, /) -> Any:
     """``sqrt(x1**2 + x2**2)``, without intermediate overflow; infinite where an operand is. Source: NumPy, ``hypot``.
 
@@ -252,7 +249,6 @@ logaddexp2 = ufunc(
 
 
 @strong_beside_strong
-@eager_program
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """The step function: 0 where ``x1[i] < 0``, 1 where ``x1[i] > 0``, ``x2[i]`` where it is 0.
 
@@ -284,7 +280,6 @@ def gcd(x1: Any, x2: Any) -> Any:
 
 
 @strong_beside_strong
-@eager_program
 def lcm(x1: Any, x2: Any) -> Any:
     """The least common multiple, not negative; 0 where one is 0. Source: NumPy, ``lcm``.
 
@@ -296,7 +291,6 @@ def lcm(x1: Any, x2: Any) -> Any:
     return mul(x, div(y, select_n(eq(divisor, like(divisor, 0)), divisor, like(divisor, 1))))
 
 
-@eager_program
 def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     """``minimum(maximum(arr, min), max)``; a bound of None is no bound.
 
@@ -318,7 +312,6 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
 
 
 @strong
-@eager_program
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """``x`` with NaN and infinities replaced; infinities by the dtype's largest and least number unless given.
 
@@ -343,3 +336,6 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         new = convert(array_beside(x, value), dtype, x.type.weak)
         y = select_n(mask, y, shapes.broadcast(new, x.type.shape) if new.type.shape else new)
     return y
+
+
+programs(globals(), direct=("conj", "conjugate", "fabs", "imag", "real", "sign", "square"))

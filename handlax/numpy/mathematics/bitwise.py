@@ -16,7 +16,7 @@ from ...effects.operations.manipulation.slicing import pad, slice_in_dim
 from ...effects.operators import numpy_arithmetic
 from ...effects.types import dtypes
 from ...effects.types.dtypes import bool_, uint8
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import eager_program, programs
 from ..arrays.argument_conversion import array_of, like, rows_of, to_bool
 from . import reductions
 from .universal_functions import binary, ufunc
@@ -112,3 +112,6 @@ def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitord
         else:
             bits = slice_in_dim(bits, 0, count if count >= 0 else size + count, axis=-1)
     return shapes.move_axis(bits, len(x.type.shape) - 1, axis)
+
+
+programs(globals())

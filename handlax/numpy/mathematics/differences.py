@@ -21,7 +21,7 @@ from ...effects.types.dtype_promotion import promote_all
 from ...effects.types.dtypes import bool_
 from ...effects.types.extent import fits, positive
 from ...effects.types.parts_of_axes import smaller
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ..arrays.argument_conversion import array_of, inexact, inexact_together, like, numeric_together, strong
 from . import reductions
 from .arithmetic import absolute
@@ -29,7 +29,6 @@ from .arithmetic import absolute
 __all__ = ["diff", "ediff1d", "gradient", "trapezoid", "unwrap"]
 
 
-@eager_program
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """``diff(a)[i] == a[i + 1] - a[i]``, applied ``n`` times; of booleans, whether they differ.
 
@@ -61,7 +60,6 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 @strong
-@eager_program
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """The differences of consecutive elements, flattened, between ``to_begin`` and ``to_end``. Source: NumPy.
 
@@ -79,7 +77,6 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     return concatenate(parts, 0)
 
 
-@eager_program
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
     """Derivatives by second-order central differences, one-sided at the ends; a list of one for each axis.
 
@@ -152,7 +149,6 @@ def _slope(x: Any, axis: int, h: Any) -> Any:
     return concatenate(promote(ends[0], add(add(a, b), c), ends[1]), axis)
 
 
-@eager_program
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral of samples by the trapezoidal rule: ``sum(dx * (y[1:] + y[:-1]) / 2)``.
 
@@ -181,7 +177,6 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return mul(total, like(total, 0.5))
 
 
-@eager_program
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * pi) -> Any:
     """``p`` with multiples of the period added, so that neighbours differ by at most half a period.
 
@@ -208,3 +203,6 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * pi) ->
     moved = add(slice_in_dim(x, smaller(1, size), size, axis=axis), reductions.cumsum(extra, axis))
     first = slice_in_dim(x, 0, smaller(1, size), axis=axis)
     return concatenate([convert(first, moved.type.dtype), convert(moved, moved.type.dtype)], axis)
+
+
+programs(globals())

@@ -30,7 +30,7 @@ from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.elementwise.transcendental import exp as _exp
 from ...effects.operations.elementwise.transcendental import log as _log
 from ...effects.types import dtypes
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ..arrays.argument_conversion import inexact, like, strong
 from .universal_functions import unary
 
@@ -90,7 +90,6 @@ def _based(x: Any, base: float) -> Any:
     return _complex(*[div(part, like(part, math.log(base))) for part in (_real(y), _imag(y))])  # one may be infinite
 
 
-@eager_program
 def log2(x: Any, /) -> Any:
     """The logarithm to base 2: ``2**log2(x) == x``. Source: NumPy, ``log2``.
 
@@ -100,7 +99,6 @@ def log2(x: Any, /) -> Any:
     return _based(x, 2.0)
 
 
-@eager_program
 def log10(x: Any, /) -> Any:
     """The logarithm to base 10: ``10**log10(x) == x``. Source: NumPy, ``log10``.
 
@@ -144,7 +142,6 @@ radians, degrees = deg2rad, rad2deg
 
 
 @strong
-@eager_program
 def angle(z: Any, deg: bool = False) -> Any:
     """The angle of a complex number in [-pi, pi]: ``z == abs(z) * exp(1j * angle(z))``; of a real one 0 or pi.
 
@@ -159,7 +156,6 @@ def angle(z: Any, deg: bool = False) -> Any:
     return rad2deg(y) if deg else y
 
 
-@eager_program
 def sinc(x: Any, /) -> Any:
     """``y[i] = sin(pi x[i]) / (pi x[i])``, and 1 at 0, differentiable there too. Source: NumPy, ``sinc``.
 
@@ -190,7 +186,6 @@ _SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(11)]
 _I0 = [0.25**k / math.factorial(k) ** 2 for k in range(11)]
 
 
-@eager_program
 def i0(x: Any) -> Any:
     """The modified Bessel function of the first kind of order 0: even, and at least 1. Source: NumPy, ``i0``.
 
@@ -204,3 +199,6 @@ def i0(x: Any) -> Any:
     outer, beyond = select_n(finite, like(x, 1), outer), select_n(finite, x, like(x, 0))
     outer = select_n(finite, _exp(_abs(beyond)), mul(_exp(_abs(outer)), bessel_functions.bessel_i0e(outer)))
     return select_n(near, outer, polynomial(mul(inner, inner), _I0))
+
+
+programs(globals())

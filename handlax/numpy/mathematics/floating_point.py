@@ -18,7 +18,7 @@ from ...effects.operations.manipulation.operand_promotion import together
 from ...effects.operators import numpy_arithmetic
 from ...effects.types import dtypes
 from ...effects.types.dtypes import BOOL, bool_, default_float, finfo
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ..arrays.argument_conversion import array_of, choose, inexact, inexact_together, like, no_out, strong
 
 __all__ = [
@@ -47,7 +47,6 @@ def ceil(x: Any, /) -> Any:
     return arithmetic.ceil(x) if dtypes.is_inexact(x.type.dtype) else x
 
 
-@eager_program
 def trunc(x: Any) -> Any:
     """``x[i]`` without its fraction; integers as they are. Source: NumPy, ``trunc``.
 
@@ -58,7 +57,6 @@ def trunc(x: Any) -> Any:
     return _towards_zero(x) if dtypes.is_inexact(x.type.dtype) else x
 
 
-@eager_program
 def fix(x: Any, out: None = None) -> Any:
     """``trunc(x)``. Source: NumPy, ``fix``.
 
@@ -92,7 +90,6 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
 around = round
 
 
-@eager_program
 def signbit(x: Any, /) -> Any:
     """Whether the sign bit of ``x[i]`` is set: that of -0.0 is. Source: NumPy, ``signbit``.
 
@@ -110,7 +107,6 @@ def signbit(x: Any, /) -> Any:
     return lt(x, like(x, 0))
 
 
-@eager_program
 def copysign(x1: Any, x2: Any, /) -> Any:
     """``|x1[i]|`` with the sign of ``x2[i]``. Source: NumPy, ``copysign``.
 
@@ -132,7 +128,6 @@ def nextafter(x: Any, y: Any, /) -> Any:
 
 
 @strong
-@eager_program
 def spacing(x: Any, /) -> Any:
     """The distance from ``x[i]`` to the next float away from zero, with its sign. Source: NumPy, ``spacing``.
 
@@ -153,7 +148,6 @@ def _power_of_two(n: Any, dtype: Any) -> Any:
 
 
 @strong
-@eager_program
 def ldexp(x1: Any, x2: Any, /) -> Any:
     """``x1[i] * 2**x2[i]`` for integers ``x2``, exact where the result is a normal number. Source: NumPy, ``ldexp``.
 
@@ -175,7 +169,6 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     return convert(y, kind.dtype, kind.weak)
 
 
-@eager_program
 def frexp(x: Any, /) -> tuple[Any, Any]:
     """``(m, e)`` with ``x == m * 2**e`` and ``0.5 <= |m| < 1``; of 0, infinities and NaN ``(x, 0)``.
 
@@ -202,7 +195,6 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     return ldexp(x, neg(e)), e
 
 
-@eager_program
 def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
     """``(fraction, whole)`` with ``x == whole + fraction``, both with the sign of ``x[i]``; of infinity ``(0, x)``.
 
@@ -218,3 +210,6 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
 
 def _towards_zero(x: Any) -> Any:
     return select_n(ge(x, like(x, 0)), arithmetic.ceil(x), arithmetic.floor(x))
+
+
+programs(globals(), direct=("ceil", "floor"))

@@ -20,7 +20,7 @@ from ...effects.operations.manipulation.operand_promotion import broadcast_shape
 from ...effects.operators import numpy_arithmetic
 from ...effects.types import dtypes
 from ...effects.types.dtypes import bool_
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ..arrays.argument_conversion import array_of, inexact_together, like, no_out
 from ..arrays.creation import array_beside, asarray
 from . import reductions
@@ -167,7 +167,6 @@ def isrealobj(x: Any) -> bool:
     return not iscomplexobj(x)
 
 
-@eager_program
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether ``|a - b| <= atol + rtol * |b|``; infinities are close if they are equal.
 
@@ -190,7 +189,6 @@ def _pair(number: Any, x: Any) -> list[Any]:
     return together("isclose", convert(number, x.type.dtype), x)
 
 
-@eager_program
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether ``isclose`` holds for all elements.
 
@@ -208,7 +206,6 @@ def _equal(x: Any, y: Any, equal_nan: bool) -> Any:
     return reductions.all(same)
 
 
-@eager_program
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether shapes and all elements are equal.
 
@@ -221,7 +218,6 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return _equal(x, y, equal_nan) if x.type.shape == y.type.shape else array_of(False)
 
 
-@eager_program
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether all elements are equal after broadcasting; false where shapes do not broadcast.
 
@@ -261,3 +257,8 @@ def iterable(y: Any) -> Any:
     except TypeError:
         return False
     return True
+
+
+programs(globals(), direct=(
+    "iscomplex", "iscomplexobj", "isfinite", "isinf", "isnan", "isreal", "isrealobj", "isscalar", "iterable",
+))  # fmt: skip

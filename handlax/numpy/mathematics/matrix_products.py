@@ -23,7 +23,7 @@ from ...effects.operations.manipulation.operand_promotion import broadcast_shape
 from ...effects.operations.manipulation.slicing import concatenate, index_in_dim
 from ...effects.types import dtypes
 from ...effects.types.dtypes import canonical
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ..arrays.argument_conversion import array_of, like, no_out
 from . import reductions
 
@@ -55,7 +55,6 @@ def _scaled(x: Any, y: Any, preferred: Any) -> Any:
     return z if preferred is None else convert(z, canonical(preferred))
 
 
-@eager_program
 def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
     """``dot(a, b)[i, j] == sum over k of a[i, k] * b[j, k, ...]``: the last axis of ``a``, the last but one of ``b``.
 
@@ -159,7 +158,6 @@ def _matmul_plan(left: tuple[int, ...], right: tuple[int, ...]) -> MatmulPlan:
     )
 
 
-@eager_program
 def tensordot(
     a: Any,
     b: Any,
@@ -196,7 +194,6 @@ def tensordot(
     return contract(x, y, (inner, ((), ())), precision, preferred_element_type)
 
 
-@eager_program
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """``sum over i of conj(a[i]) * b[i]``, of arrays flattened. Source: NumPy, ``vdot``.
 
@@ -211,7 +208,6 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     return dot(flat_x, flat_y, precision=precision, preferred_element_type=preferred_element_type)
 
 
-@eager_program
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """``inner(a, b)[i, j] == sum over k of a[i, k] * b[j, k]``: the last axes of both. Source: NumPy, ``inner``.
 
@@ -226,7 +222,6 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     return contract(x, y, (((left - 1,), (right - 1,)), ((), ())), precision, preferred_element_type)
 
 
-@eager_program
 def outer(a: Any, b: Any, out: None = None) -> Any:
     """``outer(a, b)[i, j] == a[i] * b[j]``, of arrays flattened. Source: NumPy, ``outer``.
 
@@ -241,7 +236,6 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     return mul(x, shapes.broadcast_in_dim(shapes.reshape(y, (y.size,)), shape, (1,)))
 
 
-@eager_program
 def kron(a: Any, b: Any) -> Any:
     """The Kronecker product: blocks ``a[i, j] * b``. Source: NumPy, ``kron``.
 
@@ -258,7 +252,6 @@ def kron(a: Any, b: Any) -> Any:
     return shapes.reshape(mul(x, y), tuple([m * n for m, n in zip(left, right)]))
 
 
-@eager_program
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
     """The vector product along an axis of size 3.
 
@@ -295,7 +288,6 @@ def _stacked(parts: list[Any], axis: int) -> Any:
     return concatenate([shapes.reshape(part, shape) for part in parts], axis)
 
 
-@eager_program
 def matvec(x1: Any, x2: Any, /) -> Any:
     """``matvec(a, v)[..., i] == sum over k of a[..., i, k] * v[..., k]``, leading dimensions broadcast.
 
@@ -311,7 +303,6 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     return _last(matmul(a, shapes.reshape(v, (*v.type.shape, 1))))
 
 
-@eager_program
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """``vecmat(v, a)[..., j] == sum over k of conj(v[..., k]) * a[..., k, j]``, leading dimensions broadcast.
 
@@ -331,7 +322,6 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     return shapes.reshape(z, (*z.type.shape[:-2], z.type.shape[-1]))
 
 
-@eager_program
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """``sum over k of conj(x1[..., k]) * x2[..., k]`` along an axis, the others broadcast.
 
@@ -364,7 +354,6 @@ def _last(x: Any) -> Any:
     return shapes.reshape(x, x.type.shape[:-1])
 
 
-@eager_program
 def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
     """``sum over i of a[i, i + offset]``: the sum of a diagonal of two axes. Source: NumPy, ``trace``.
 
@@ -384,3 +373,6 @@ def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     mask = shift == columns if p < q else shapes.permute(shift == columns, (1, 0))
     mask = shapes.broadcast_in_dim(mask, x.type.shape, (p, q) if p < q else (q, p))
     return reductions.sum(select_n(mask, like(x, 0), x), (p, q), dtype)
+
+
+programs(globals(), direct=("matmul",))

@@ -35,7 +35,7 @@ from ...effects.operations.reductions.reductions import (
 )
 from ...effects.types import dtypes
 from ...effects.types.dtypes import bool_, canonical, default_int, float32
-from ...interpreters.core.eager_programs import eager_program, evaluated_at_once
+from ...interpreters.core.eager_programs import evaluated_at_once, programs
 from ..arrays.argument_conversion import array_of, axes_of, kept_shape, masked, no_out, rows_of, to_bool
 
 __all__ = [
@@ -88,7 +88,6 @@ def _fold(
     return convert(y, made)
 
 
-@eager_program
 def sum(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None, promote_integers: bool = True,
@@ -107,7 +106,6 @@ def sum(
     return _fold("sum", ReduceSum, 0, _plus, a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
-@eager_program
 def prod(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None, promote_integers: bool = True,
@@ -152,7 +150,6 @@ def _extreme(
     return y if initial is None else choose_one(*together(name, convert(initial, dtype), y))
 
 
-@eager_program
 def max(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
@@ -167,7 +164,6 @@ def max(
     return _extreme("max", ReduceMax, reductions.lowest, _max, a, axis, out, keepdims, initial, where)
 
 
-@eager_program
 def min(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
@@ -185,7 +181,6 @@ def min(
 amax, amin = max, min
 
 
-@eager_program
 def minmax(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> tuple[Any, Any]:
@@ -209,7 +204,6 @@ def _truth(name: str, kind: Any, unit: bool, a: Any, axis: Any, out: Any, keepdi
     return _perform(kind, masked(x, where, unit, name), axes_of(axis, len(x.type.shape), name), keepdims)
 
 
-@eager_program
 def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
     """Whether any element along the axes is nonzero; false for no elements. Source: NumPy, ``any``.
 
@@ -220,7 +214,6 @@ def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, w
     return _truth("any", ReduceOr, False, a, axis, out, keepdims, where)
 
 
-@eager_program
 def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
     """Whether all elements along the axes are nonzero; true for no elements. Source: NumPy, ``all``.
 
@@ -231,7 +224,6 @@ def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, w
     return _truth("all", ReduceAnd, True, a, axis, out, keepdims, where)
 
 
-@eager_program
 def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """The number of nonzero elements along the axes. Source: NumPy, ``count_nonzero``.
 
@@ -256,7 +248,6 @@ def _place(name: str, kind: Any, a: Any, axis: Any, out: Any, keepdims: Any) -> 
     return shapes.reshape(y, kept)
 
 
-@eager_program
 def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """The index of the largest element along an axis, or of the flattened array: the first of equal ones; NaN wins.
 
@@ -267,7 +258,6 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
     return _place("argmax", Argmax, a, axis, out, keepdims)
 
 
-@eager_program
 def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """The index of the smallest element along an axis, or of the flattened array: the first of equal ones; NaN wins.
 
@@ -296,7 +286,6 @@ def _running(name: str, function: Any, a: Any, axis: Any, dtype: Any, out: Any, 
     return function(convert(x, made), axis)
 
 
-@eager_program
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Cumulative sums: ``cumsum(a)[k] == a[0] + ... + a[k]`` along an axis, or of the flattened array.
 
@@ -307,7 +296,6 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
     return _running("cumsum", cumulative.cumsum, a, axis, dtype, out)
 
 
-@eager_program
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Cumulative products: ``cumprod(a)[k] == a[0] * ... * a[k]`` along an axis, or of the flattened array.
 
@@ -332,7 +320,6 @@ def _cumulative(name: str, function: Any, unit: int, x: Any, axis: Any, dtype: A
     return concatenate([first, y], axis)
 
 
-@eager_program
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Cumulative sums along an axis, after a 0 if ``include_initial``; integers have the default width.
 
@@ -345,7 +332,6 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     return _cumulative("cumulative_sum", cumulative.cumsum, 0, x, axis, dtype, include_initial)
 
 
-@eager_program
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Cumulative products along an axis, after a 1 if ``include_initial``; integers have the default width.
 
@@ -356,3 +342,6 @@ def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, in
     Array([1, 2, 6], dtype=int32)
     """
     return _cumulative("cumulative_prod", cumulative.cumprod, 1, x, axis, dtype, include_initial)
+
+
+programs(globals())

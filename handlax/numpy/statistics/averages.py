@@ -21,7 +21,7 @@ from ...effects.operations.manipulation.slicing import concatenate
 from ...effects.types import dtypes
 from ...effects.types.dtypes import canonical, float32, is_complex, to_inexact
 from ...effects.types.extent import Extent
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ..arrays.argument_conversion import array_of, axes_of, inexact, inexact_together, like, mask_for, no_out
 from ..mathematics import reductions
 from ..mathematics.matrix_products import dot
@@ -29,7 +29,6 @@ from ..mathematics.matrix_products import dot
 __all__ = ["average", "corrcoef", "cov", "mean", "std", "var"]
 
 
-@eager_program
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
     """``sum(weights * a) / sum(weights)`` along the axes; with ``returned`` the sum of the weights too.
 
@@ -63,7 +62,6 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     return (y, total) if returned else y
 
 
-@eager_program
 def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
 ) -> Any:
@@ -100,7 +98,6 @@ def _number(x: Any, axes: tuple[int, ...], keepdims: bool, where: Any, total: An
     return convert(counted, total.type.dtype)
 
 
-@eager_program
 def var(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
     where: Any = None, mean: Any = None, correction: Any = None,
@@ -152,7 +149,6 @@ def _mean_kept(x: Any, axes: tuple[int, ...], where: Any) -> Any:
     return div(total, _number(x, axes, True, where, total))
 
 
-@eager_program
 def std(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
     where: Any = None, mean: Any = None, correction: Any = None,
@@ -186,7 +182,6 @@ def _observations(x: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
     return x if rowvar or x.type.shape[0] == 1 else shapes.permute(x, (1, 0))
 
 
-@eager_program
 def cov(
     m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, fweights: Any = None,
     aweights: Any = None, dtype: Any = None,
@@ -239,7 +234,6 @@ def _positive_or_nan(size: Any, dtype: Any) -> Any:
     return select_n(gt(number, like(number, 0)), like(number, np.nan), number)
 
 
-@eager_program
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
     """Correlations: ``cov(x)[i, j] / sqrt(cov(x)[i, i] * cov(x)[j, j])``, within [-1, 1]. Source: NumPy, ``corrcoef``.
 
@@ -258,3 +252,6 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     if dtypes.is_complex(c.type.dtype):
         return _complex(*[clamp(-1.0, part, 1.0) for part in (real(c), imag(c))])
     return clamp(-1.0, c, 1.0)
+
+
+programs(globals())

@@ -21,7 +21,7 @@ from ...effects.types import dtypes
 from ...effects.types.array_type import array_type
 from ...effects.types.dtypes import default_int
 from ...effects.types.extent import Extent, as_size, positive
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ..arrays.argument_conversion import array_of, inexact, inexact_together, like
 from ..arrays.index_arrays import known
 from ..arrays.numerical_ranges import linspace
@@ -77,7 +77,6 @@ def bincount(
     return _counted(places, w, length, w.type.dtype)
 
 
-@eager_program
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """The edges of ``bins`` equal bins over the range of ``a``, or over ``range``; an array of edges is returned.
 
@@ -117,7 +116,6 @@ def _places(x: Any, edges: Any) -> Any:
     return select_n(eq(x, shapes.broadcast(last, x.type.shape)), found, like(found, count - 1))
 
 
-@eager_program
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, Any]:
@@ -144,7 +142,6 @@ def histogram(
     return counts, edges
 
 
-@eager_program
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, list[Any]]:
@@ -188,7 +185,6 @@ def histogramdd(
     return counts, edges
 
 
-@eager_program
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, Any, Any]:
@@ -204,3 +200,6 @@ def histogram2d(
         concatenate(columns, 1), list(bins) if pair else [bins, bins], range, weights, density
     )
     return counts, first, second
+
+
+programs(globals(), direct=("bincount",))

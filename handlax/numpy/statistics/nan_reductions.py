@@ -9,7 +9,7 @@ from ...effects.operations.elementwise.bitwise import bitwise_and
 from ...effects.operations.elementwise.comparison import eq, ne, select_n
 from ...effects.operations.reductions import reductions as folds
 from ...effects.types import dtypes
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ..arrays.argument_conversion import array_of, inexact, like, mask_for, no_out
 from ..mathematics import reductions
 from . import averages
@@ -32,7 +32,6 @@ def _present(x: Any, where: Any, name: str) -> Any:
     return mask if where is None else bitwise_and(mask, mask_for(where, x.type.shape, name))
 
 
-@eager_program
 def nansum(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None,
@@ -46,7 +45,6 @@ def nansum(
     return reductions.sum(_filled(a, 0), axis, dtype, out, keepdims, initial, where)
 
 
-@eager_program
 def nanprod(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None,
@@ -71,7 +69,6 @@ def _extreme(f: Any, unit: Any, a: Any, axis: Any, out: Any, keepdims: bool, ini
     return select_n(nothing, y, like(y, float("nan")))
 
 
-@eager_program
 def nanmax(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
@@ -84,7 +81,6 @@ def nanmax(
     return _extreme(reductions.max, folds.lowest, a, axis, out, keepdims, initial, where)
 
 
-@eager_program
 def nanmin(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
@@ -97,7 +93,6 @@ def nanmin(
     return _extreme(reductions.min, folds.highest, a, axis, out, keepdims, initial, where)
 
 
-@eager_program
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
 ) -> Any:
@@ -128,7 +123,6 @@ def _variance(
     return averages.var(x, axis, dtype, None, ddof, keepdims, where=present, mean=center)
 
 
-@eager_program
 def nanvar(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False,
     where: Any = None, mean: Any = None,
@@ -142,7 +136,6 @@ def nanvar(
     return _variance("nanvar", a, axis, dtype, out, ddof, keepdims, where, mean)
 
 
-@eager_program
 def nanstd(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False,
     where: Any = None, mean: Any = None,
@@ -165,7 +158,6 @@ def _place(f: Any, unit: Any, a: Any, axis: Any, out: Any, keepdims: Any) -> Any
     return select_n(nothing, found, like(found, -1))
 
 
-@eager_program
 def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """The index of the largest element that is not NaN; -1 where there is none. Source: NumPy, ``nanargmax``.
 
@@ -176,7 +168,6 @@ def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     return _place(reductions.argmax, folds.lowest, a, axis, out, keepdims)
 
 
-@eager_program
 def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """The index of the smallest element that is not NaN; -1 where there is none. Source: NumPy, ``nanargmin``.
 
@@ -187,7 +178,6 @@ def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     return _place(reductions.argmin, folds.highest, a, axis, out, keepdims)
 
 
-@eager_program
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """``cumsum`` with 0 in place of NaN. Source: NumPy, ``nancumsum``.
 
@@ -198,7 +188,6 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
     return reductions.cumsum(_filled(a, 0), axis, dtype, out)
 
 
-@eager_program
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """``cumprod`` with 1 in place of NaN. Source: NumPy, ``nancumprod``.
 
@@ -207,3 +196,6 @@ def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = N
     Array([2., 2., 6.], dtype=float32)
     """
     return reductions.cumprod(_filled(a, 1), axis, dtype, out)
+
+
+programs(globals())

@@ -20,7 +20,7 @@ from ...effects.operations.reductions import sorting
 from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.types.casting import cast
 from ...effects.types.dtypes import default_int
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import eager_program, programs
 from ..arrays.argument_conversion import array_of, axes_of, inexact, kept_shape, like, no_out
 from ..arrays.indexing_operations import take, take_along_axis
 from ..mathematics import reductions
@@ -28,7 +28,6 @@ from ..mathematics import reductions
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "ptp", "quantile"]
 
 
-@eager_program
 def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
     """``max(a) - min(a)`` along the axes. Source: NumPy, ``ptp``.
 
@@ -113,7 +112,6 @@ def nanpercentile(
     return nanquantile(a, _hundredth(q), axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
-@eager_program
 def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
     """The middle one of the sorted elements, or the mean of the two middle ones; NaN of none. Source: NumPy.
 
@@ -124,7 +122,6 @@ def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = F
     return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
-@eager_program
 def nanmedian(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
     """The median of the elements that are not NaN. Source: NumPy, ``nanmedian``.
 
@@ -296,3 +293,6 @@ def _by_weight(name: str, x: Any, q: Any, weights: Any, ignore_nan: bool) -> Any
         return y
     last = shapes.broadcast(index_in_dim(x, size - 1, -1, keepdims=False), y.type.shape)
     return select_n(ne(last, last), y, last)
+
+
+programs(globals(), direct=("nanpercentile", "nanquantile", "percentile", "quantile"))

@@ -23,7 +23,7 @@ from ...effects.operations.reductions import sorting
 from ...effects.types import dtypes
 from ...effects.types.dtypes import canonical, default_int
 from ...effects.types.extent import fits
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ..arrays.argument_conversion import array_of, like, rows_of
 from ..arrays.indexing_operations import take
 from ..mathematics import reductions
@@ -49,7 +49,6 @@ def _plain_order(name: str, kind: Any, order: Any) -> None:
         )
 
 
-@eager_program
 def sort(
     a: Any,
     axis: int | None = -1,
@@ -71,7 +70,6 @@ def sort(
     return rev(y, (axis,)) if descending else y
 
 
-@eager_program
 def argsort(
     a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
     descending: bool = False, dtype: Any = None,
@@ -91,7 +89,6 @@ def argsort(
     return rev(found, (axis,)) if descending else found
 
 
-@eager_program
 def lexsort(keys: Any, axis: int = -1) -> Any:
     """The indices that sort by the last key, where it is equal by the last but one, and so on. Source: NumPy.
 
@@ -111,7 +108,6 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     return sorting.sort((*reversed(xs), places), axis, True, len(xs))[-1]
 
 
-@eager_program
 def sort_complex(a: Any) -> Any:
     """``a`` sorted along its last axis as complex numbers: by real, then by imaginary parts.
 
@@ -132,7 +128,6 @@ def _within(name: str, a: Any, kth: Any, axis: int) -> Any:
     return x
 
 
-@eager_program
 def partition(a: Any, kth: int, axis: int = -1) -> Any:
     """``a`` rearranged along an axis: element ``kth`` as if sorted, none larger before it, none smaller after it.
 
@@ -145,7 +140,6 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
     return sort(_within("partition", a, kth, axis), axis)
 
 
-@eager_program
 def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     """The indices that partition: ``take_along_axis(a, argpartition(a, k))`` is a partition of ``a``.
 
@@ -195,7 +189,6 @@ def _before(x: Any, y: Any, strict: bool) -> Any:
     return bitwise_or(first, bitwise_and(last, eq(x, x)) if strict else last)
 
 
-@eager_program
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
     """Where ``v`` belongs in the sorted ``a``: ``a[i - 1] < v <= a[i]``, for ``side="right"`` ``a[i - 1] <= v < a[i]``.
 
@@ -246,7 +239,6 @@ def _halving(x: Any, y: Any, strict: bool) -> Any:
     return found
 
 
-@eager_program
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
 ) -> Any:
@@ -300,3 +292,6 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
 def _falling(edges: Any, x: Any, side: str, method: str) -> Any:
     found = searchsorted(rev(edges, (0,)), x, side, method=method)
     return sub(like(found, edges.type.shape[0]), found)
+
+
+programs(globals())

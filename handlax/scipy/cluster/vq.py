@@ -6,13 +6,12 @@ from typing import Any
 
 from ... import numpy as hnp
 from ...effects.base.errors import ShapeMismatch
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ...numpy.arrays.argument_conversion import inexact
 
 __all__ = ["vq"]
 
 
-@eager_program
 def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     """For each observation the number of the nearest vector of the code book, and its distance.
 
@@ -34,3 +33,6 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     squares = ((x[:, None, :] - book[None, :, :]) ** 2).sum(-1)
     code = squares.argmin(-1)
     return code, hnp.sqrt(hnp.take_along_axis(squares, code[:, None], -1)[:, 0])
+
+
+programs(globals())

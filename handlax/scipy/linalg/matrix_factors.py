@@ -21,7 +21,7 @@ from ...effects.operations.linalg.schur import schur as _schur
 from ...effects.operations.linalg.triangular import triangular_solve
 from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.types import dtypes
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ...lax import linalg
 from ...numpy.arrays.argument_conversion import inexact
 from ...numpy.linalg import decompositions
@@ -32,7 +32,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-@eager_program
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The upper triangular U with ``conj(U).T @ U == a``, or the lower one: only that triangle of ``a`` is read.
 
@@ -49,7 +48,6 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
     return adjoint(_cholesky(adjoint(x), symmetrize_input=False))
 
 
-@eager_program
 def cho_factor(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Any, bool]:
@@ -67,7 +65,6 @@ def cho_factor(
     return cholesky(a, lower), lower
 
 
-@eager_program
 def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The factors of elimination with exchanges of rows, ``p, l, u``; or ``p @ l, u`` with ``permute_l``.
 
@@ -92,7 +89,6 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
     return (product(p.astype(x.dtype), l), u) if permute_l else (p, l, u)
 
 
-@eager_program
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
     """Both factors of elimination in one matrix, and the exchanges of rows, as ``lu_solve`` takes them.
 
@@ -109,7 +105,6 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
     return factors, pivots
 
 
-@eager_program
 def qr(
     a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False,
     check_finite: bool = True,
@@ -129,7 +124,6 @@ def qr(
     return tuple(found[1:] if mode == "r" else found)
 
 
-@eager_program
 def qr_multiply(
     a: Any, c: Any, mode: str = "right", pivoting: bool = False, conjugate: bool = False, overwrite_a: bool = False,
     overwrite_c: bool = False,
@@ -174,7 +168,6 @@ def qr_multiply(
     return (found, hnp.triu(resized(reflections, k, n)), *order)
 
 
-@eager_program
 def svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False, check_finite: bool = True,
     lapack_driver: str = "gesdd",
@@ -193,7 +186,6 @@ def svd(
     return tuple(found) if compute_uv else found
 
 
-@eager_program
 def eigh(
     a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False,
     overwrite_b: bool = False, turbo: bool = True, eigvals: None = None, type: int = 1, check_finite: bool = True,
@@ -243,7 +235,6 @@ def _completed(x: Any, lower: bool) -> Any:
     return part + adjoint(part) + ends[..., None] * hnp.eye(x.shape[-1], dtype=x.dtype)
 
 
-@eager_program
 def eigh_tridiagonal(
     d: Any, e: Any, *, eigvals_only: bool = False, select: str = "a",
     select_range: tuple[float, float] | None = None, tol: float | None = None, key: Any = None,
@@ -281,7 +272,6 @@ def eigh_tridiagonal(
     return w[start:end], v[:, start:end]
 
 
-@eager_program
 def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
     """The triangle that a unitary matrix makes of a square one: ``T, Z`` with ``a == Z @ T @ conj(Z).T``.
 
@@ -300,7 +290,6 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
     return t, z
 
 
-@eager_program
 def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Hessenberg's form of square matrices, with one diagonal below its own; with ``calc_q``: ``h, q``.
 
@@ -326,7 +315,6 @@ def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check
     return h, hnp.pad(inner, [*gaps, (1, 0), (1, 0)]).at[..., 0, 0].set(1)
 
 
-@eager_program
 def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     """The complex triangular form from the real one: ``T, Z`` of ``schur(a, "complex")`` from those of ``schur(a)``.
 
@@ -375,7 +363,6 @@ def _complex_form(t: Any, z: Any) -> tuple[Any, Any]:
     return fori_loop(0, n - 1, turned, (t, z))
 
 
-@eager_program
 def polar(
     a: Any, side: str = "right", *, method: str = "qdwh", eps: float | None = None, max_iterations: int | None = None
 ) -> tuple[Any, Any]:
@@ -403,3 +390,6 @@ def polar(
     scale = s[..., None, :].astype(u.dtype)
     p = product(adjoint(vh) * scale, vh) if side == "right" else product(u * scale, adjoint(u))
     return product(u, vh), p
+
+
+programs(globals())

@@ -13,7 +13,7 @@ from ...effects.control.loops import fori_loop, scan
 from ...effects.operations.linalg.matrices import adjoint, identity, product
 from ...effects.operations.linalg.schur import schur
 from ...effects.types import dtypes
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ...interpreters.custom.custom_jvp import custom_jvp
 from ...interpreters.transformations.derivatives import jvp
 from ...numpy.linalg import decompositions, solutions
@@ -25,7 +25,6 @@ __all__ = ["expm", "expm_frechet", "funm", "sqrtm"]
 _DEGREES = {4: (7, 3.925724783138660), 8: (13, 5.371920351148152)}
 
 
-@eager_program
 def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
     """The exponential of square matrices: ``sum(matrix_power(A, k) / factorial(k))`` over all ``k``.
 
@@ -80,7 +79,6 @@ def _polynomial(c: list[float], powers: list[Any]) -> Any:
     return low + product(powers[3], sum(a * p for a, p in zip(c[4:], powers[1:]))) if len(c) > 4 else low
 
 
-@eager_program
 def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
     """The exponential of square matrices, and its derivative in the direction ``E``; the latter alone if so asked.
 
@@ -98,7 +96,6 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
     return (y, dy) if compute_expm else dy
 
 
-@eager_program
 def sqrtm(A: Any, blocksize: int = 1) -> Any:
     """The principal square root of square matrices, which is complex: ``sqrtm(A) @ sqrtm(A) == A``.
 
@@ -190,3 +187,6 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
     size = abs(above).sum(0).max(initial=0)
     error = hnp.minimum(1, hnp.maximum(eps, eps / least * size))
     return y, hnp.where((~hnp.isfinite(f)).any(), hnp.inf, error)
+
+
+programs(globals())

@@ -11,7 +11,7 @@ from ... import numpy as hnp
 from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
 from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.types import dtypes
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ...numpy.arrays.argument_conversion import inexact
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-@eager_program
 def block_diag(*arrs: Any) -> Any:
     """A matrix with these matrices on its diagonal, one after the other, and zeros elsewhere.
 
@@ -58,7 +57,6 @@ def _differences(rows: int, columns: int) -> Any:
     return np.arange(rows)[:, None] - np.arange(columns)
 
 
-@eager_program
 def toeplitz(c: Any, r: Any = None) -> Any:
     """The matrix that is constant along diagonals: ``y[i, j] == c[i - j]``, or ``r[j - i]`` above the main one.
 
@@ -74,7 +72,6 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     return _banded(column[..., ::-1], row, lambda i, j, m: m - 1 - i + j)
 
 
-@eager_program
 def hankel(c: Any, r: Any = None) -> Any:
     """The matrix that is constant along diagonals the other way, from its first column and its last row.
 
@@ -104,7 +101,6 @@ def _banded(column: Any, row: Any, place: Any) -> Any:
     return _pattern(hnp.concatenate(parts, -1), place(np.arange(m)[:, None], np.arange(n), m))
 
 
-@eager_program
 def circulant(c: Any) -> Any:
     """The matrix whose columns are the first one, turned: ``y[i, j] == c[(i - j) % n]``. Source: SciPy.
 
@@ -118,7 +114,6 @@ def circulant(c: Any) -> Any:
     return _pattern(x, _differences(n, n) % n) if n else hnp.zeros((*x.shape, 0), x.dtype)
 
 
-@eager_program
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     """The matrix that convolves with ``a``: ``convolution_matrix(a, n, mode) @ v == convolve(a, v, mode)``.
 
@@ -146,7 +141,6 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     return _pattern(padded, np.where((places >= 0) & (places < m), places, m))
 
 
-@eager_program
 def companion(a: Any) -> Any:
     """The matrix whose eigenvalues are the roots of a polynomial, the coefficient of the highest power first.
 
@@ -163,7 +157,6 @@ def companion(a: Any) -> Any:
     )
 
 
-@eager_program
 def fiedler(a: Any) -> Any:
     """``fiedler(a)[i, j] == abs(a[i] - a[j])``. Source: SciPy, ``linalg.fiedler``.
 
@@ -175,7 +168,6 @@ def fiedler(a: Any) -> Any:
     return abs(x[..., :, None] - x[..., None, :])
 
 
-@eager_program
 def fiedler_companion(a: Any) -> Any:
     """The matrix with five diagonals whose eigenvalues are the roots of a polynomial, as those of ``companion``.
 
@@ -207,7 +199,6 @@ def fiedler_companion(a: Any) -> Any:
     return _pattern(vector, places)
 
 
-@eager_program
 def leslie(f: Any, s: Any) -> Any:
     """The matrix of a population: the rates of births in the first row, those of survival below the diagonal.
 
@@ -352,3 +343,6 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     k = np.arange(whole_number("dft: n", n))
     y = np.exp(-2j * np.pi * (k[:, None] * k % max(n, 1)) / max(n, 1))
     return hnp.asarray((y / {None: 1, "n": n, "sqrtn": math.sqrt(n)}[scale]).astype(kind))
+
+
+programs(globals())

@@ -15,7 +15,7 @@ from ...effects.operations.linalg.schur import schur
 from ...effects.operations.linalg.triangular import triangular_solve
 from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.types import dtypes
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ...interpreters.custom.custom_jvp import custom_jvp
 from ...numpy.arrays.argument_conversion import inexact
 from ...numpy.linalg import decompositions, solutions
@@ -61,7 +61,6 @@ def _sides(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
     return x, y.astype(x.dtype), vector
 
 
-@eager_program
 def solve(
     a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False, debug: bool = False,
     check_finite: bool = True, assume_a: str = "gen",
@@ -100,7 +99,6 @@ def _by_factor_jvp(primals: Any, tangents: Any) -> Any:
     return z, _by_factor(l, x, dy - product(dx, z))
 
 
-@eager_program
 def solve_triangular(
     a: Any, b: Any, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False, overwrite_b: bool = False,
     debug: Any = None, check_finite: bool = True,
@@ -131,7 +129,6 @@ def _factor(name: str, pair: Any, what: str) -> tuple[Any, Any]:
     return pair[0], pair[1]
 
 
-@eager_program
 def cho_solve(
     c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
@@ -150,7 +147,6 @@ def cho_solve(
     return y[..., 0] if vector else y
 
 
-@eager_program
 def lu_solve(
     lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
@@ -173,7 +169,6 @@ def lu_solve(
     return found[..., 0] if vector else found
 
 
-@eager_program
 def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
     """The solution of Sylvester's equation: ``A @ X + X @ B == C``.
 
@@ -231,3 +226,6 @@ def triangular_sylvester(r: Any, s: Any, f: Any) -> Any:
         return hnp.where(hnp.arange(n) == k, found, y), None
 
     return scan(column, hnp.zeros_like(f), hnp.arange(n))[0] if n else f
+
+
+programs(globals())

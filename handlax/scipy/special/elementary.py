@@ -7,7 +7,7 @@ from typing import Any
 from ... import nn
 from ... import numpy as hnp
 from ...effects.operations.elementwise.transcendental import logistic
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ...nn import logsumexp
 from ...numpy.arrays.argument_conversion import inexact, strong, strong_beside_strong
 from .formulas import analytic
@@ -167,7 +167,6 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
 
 
 @strong
-@eager_program
 def softmax(x: Any, /, *, axis: Any = None) -> Any:
     """``e**x / sum(e**x)`` along the axes; None is all of them.
 
@@ -178,7 +177,6 @@ def softmax(x: Any, /, *, axis: Any = None) -> Any:
 
 
 @strong
-@eager_program
 def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
     """``log(softmax(x))``, without overflow.
 
@@ -187,3 +185,6 @@ def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
     Array([    0., -1000.], dtype=float32)
     """
     return nn.log_softmax(hnp.asarray(x), axis)
+
+
+programs(globals(), direct=("boxcox", "boxcox1p", "entr", "kl_div", "logit", "rel_entr", "xlog1py", "xlogy"))

@@ -14,7 +14,7 @@ from ...effects.operations.elementwise import transcendental
 from ...effects.operations.foundations.half_precision import scipy_special
 from ...effects.operations.special.chebyshev_series import chebyshev
 from ...effects.types.dtypes import is_complex, to_complex
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ...numpy.arrays.argument_conversion import inexact, strong
 from .formulas import analytic, floats
 
@@ -80,7 +80,6 @@ def _erfcx(x: Any) -> Any:
 
 
 @strong
-@eager_program
 def erfcx(x: Any) -> Any:
     """``exp(x**2) * erfc(x)`` of real and complex numbers.
 
@@ -170,7 +169,6 @@ def _log_ndtr(x: Any) -> Any:
 
 
 @strong
-@eager_program
 def log_ndtr(x: Any, series_order: int = 3) -> Any:
     """``log(ndtr(x))``, without underflow.
 
@@ -272,7 +270,6 @@ def _wofz(z: Any) -> Any:
     return hnp.where(z.imag < 0, 2 * hnp.exp(-z * z) - w, w)
 
 
-@eager_program
 def wofz(z: Any) -> Any:
     """Faddeeva's function ``exp(-z**2) * erfc(-1j * z)`` of complex numbers.
 
@@ -322,3 +319,6 @@ def owens_t(h: Any, a: Any) -> Any:
     p, q = (transcendental.erfc(hnp.where(steep, x, 0) * ROOT_HALF) / 2 for x in (size, product))
     y = hnp.where(steep, (p + q) / 2 - p * q - near, near)
     return hnp.where(a < 0, -y, y)
+
+
+programs(globals(), direct=("dawsn", "erfcinv", "ndtr", "ndtri", "owens_t"))

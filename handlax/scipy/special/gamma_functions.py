@@ -15,7 +15,7 @@ from ...effects.operations.foundations.half_precision import scipy_special
 from ...effects.operations.special import special_functions as operations
 from ...effects.operations.special.incomplete_gamma import BERNOULLI, SHIFT
 from ...effects.types.dtypes import default_float, is_complex
-from ...interpreters.core.eager_programs import eager_program, evaluated_at_once
+from ...interpreters.core.eager_programs import evaluated_at_once, programs
 from ...numpy.arrays.argument_conversion import inexact, strong
 from .formulas import analytic, floats, free_promotion, in_32_bits
 
@@ -158,7 +158,6 @@ def gamma(x: Any) -> Any:
     return hnp.where(pole, complex(math.nan, math.nan), hnp.exp(_loggamma(x)))
 
 
-@eager_program
 @free_promotion
 def gammasgn(x: Any) -> Any:
     """The sign of ``gamma(x)``: that of the zero at 0, and NaN at negative integers and -inf.
@@ -194,7 +193,6 @@ def _loggamma(z: Any) -> Any:
     return hnp.where(lower, y.conj(), y)
 
 
-@eager_program
 def loggamma(x: Any) -> Any:
     """The logarithm of the gamma function that is real above 0 and continuous but for a cut along the negative axis.
 
@@ -248,7 +246,6 @@ def betaln(a: Any, b: Any) -> Any:
     return hnp.where((low > 0) & (high == hnp.inf), -hnp.inf, y)
 
 
-@eager_program
 @free_promotion
 def beta(a: Any, b: Any) -> Any:
     """``gamma(a) * gamma(b) / gamma(a + b)``.
@@ -261,7 +258,6 @@ def beta(a: Any, b: Any) -> Any:
 
 
 @strong
-@eager_program
 @free_promotion
 def multigammaln(a: Any, d: Any) -> Any:
     """The logarithm of the gamma function of matrices of size ``d``, a number.
@@ -285,7 +281,6 @@ def multigammaln(a: Any, d: Any) -> Any:
     return fori_loop(0, int(d), lambda j, total: total + gammaln(a - convert(j, a.dtype, a.weak_type) / 2), total)
 
 
-@eager_program
 @free_promotion
 def factorial(n: Any, exact: bool = False) -> Any:
     """``gamma(n + 1)``, and 0 for negative ``n``.
@@ -309,7 +304,6 @@ def _largest_gamma(x: Any) -> float:
     return 170.0 if x.dtype.itemsize == 8 else 34.0
 
 
-@eager_program
 @free_promotion
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     """The number of ways to choose ``k`` of ``N``; 0 where ``k > N`` or one is negative. Integers become floats.
@@ -355,7 +349,6 @@ def _poch(z: Any, m: Any) -> Any:
 
 
 @strong
-@eager_program
 def poch(z: Any, m: Any) -> Any:
     """Pochhammer's symbol ``gamma(z + m) / gamma(z)``, a rising power: also where both are infinite.
 
@@ -381,3 +374,6 @@ def bernoulli(n: int) -> Any:
     numbers[:2] = (1.0, -0.5)[: n + 1]
     numbers[2::2] = np.where(even % 4 == 0, -sizes, sizes)
     return hnp.asarray(numbers, default_float())
+
+
+programs(globals(), direct=("betaln", "gamma"))

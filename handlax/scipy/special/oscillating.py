@@ -16,7 +16,7 @@ from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.half_precision import scipy_special
 from ...effects.operations.special.bessel_functions import bessel_i0e, bessel_i1e
 from ...effects.operations.special.chebyshev_series import chebyshev
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ...interpreters.custom.custom_jvp import custom_jvp
 from ...lowering.jit.jit import jit
 from ...numpy.arrays.argument_conversion import strong
@@ -27,7 +27,6 @@ __all__ = ["bessel_jn", "fresnel", "i0", "i0e", "i1", "i1e", "sici", "sph_harm_y
 EULER = float(np.euler_gamma)
 
 
-@eager_program
 def i0e(x: Any) -> Any:
     """``exp(-abs(x)) * i0(x)``.
 
@@ -37,7 +36,6 @@ def i0e(x: Any) -> Any:
     return bessel_i0e(*floats("i0e", x))
 
 
-@eager_program
 def i1e(x: Any) -> Any:
     """``exp(-abs(x)) * i1(x)``.
 
@@ -163,7 +161,6 @@ def _legendre(n: Any, m: Any, theta: Any, n_max: int) -> Any:
     return fori_loop(1, n_max + 1, raise_degree, (hnp.zeros_like(x), diagonal))[1]
 
 
-@eager_program
 @free_promotion
 def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None) -> Any:
     """The spherical harmonics of degree ``n`` and order ``m`` at the polar angle ``theta`` and the azimuth ``phi``.
@@ -242,7 +239,6 @@ def _cosine_integral(x: Any) -> Any:
 
 
 @strong
-@eager_program
 def sici(x: Any) -> tuple[Any, Any]:
     """``(Si, Ci)``, the integrals of sine and cosine: of ``sin(t) / t`` from 0, and of ``cos(t) / t`` from infinity.
 
@@ -313,7 +309,6 @@ def _fresnel_cosine(x: Any) -> Any:
 
 
 @strong
-@eager_program
 def fresnel(x: Any) -> tuple[Any, Any]:
     """``(S, C)``, Fresnel's integrals of ``sin(pi * t**2 / 2)`` and ``cos(pi * t**2 / 2)`` from 0 to ``x``.
 
@@ -321,3 +316,6 @@ def fresnel(x: Any) -> tuple[Any, Any]:
     (Array(0.5, dtype=float32), Array(0.5, dtype=float32))
     """
     return _fresnel_sine(x), _fresnel_cosine(x)
+
+
+programs(globals(), direct=("bessel_jn", "i0", "i1"))

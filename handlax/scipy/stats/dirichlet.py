@@ -6,14 +6,15 @@ from typing import Any
 
 from ... import numpy as hnp
 from ...effects.base.errors import ShapeMismatch
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ...numpy.arrays.argument_conversion import inexact_together
 from .. import special
+
+__all__ = ["logpdf", "pdf"]
 
 TOLERANCE = 1e-6  # how far the sum may be from 1
 
 
-@eager_program
 def logpdf(x: Any, alpha: Any) -> Any:
     """The logarithm of the density of the probabilities along the first axis of ``x``; -inf if they do not sum to 1.
 
@@ -45,3 +46,6 @@ def pdf(x: Any, alpha: Any) -> Any:
     Array(1., dtype=float32)
     """
     return hnp.exp(logpdf(x, alpha))
+
+
+programs(globals())

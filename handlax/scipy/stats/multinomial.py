@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ... import numpy as hnp
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ...numpy.arrays.argument_conversion import inexact_together
 from .. import special
 from ..special import formulas
 
+__all__ = ["logpmf", "pmf"]
 
-@eager_program
+
 @formulas.free_promotion
 def logpmf(x: Any, n: Any, p: Any) -> Any:
     """The logarithm of the probability of the numbers along the last axis; -inf if they do not sum to ``n``.
@@ -35,3 +36,6 @@ def pmf(x: Any, n: Any, p: Any) -> Any:
     Array(0.5, dtype=float32)
     """
     return hnp.exp(logpmf(x, n, p))
+
+
+programs(globals())

@@ -7,13 +7,14 @@ from typing import Any
 
 from ... import numpy as hnp
 from ...effects.base.errors import BadArgument, ShapeMismatch
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ...lax import linalg
+
+__all__ = ["logpdf", "pdf"]
 
 LOG_TAU = math.log(2 * math.pi)
 
 
-@eager_program
 def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
     """The logarithm of the density of the vectors along the last axis of ``x``.
 
@@ -52,7 +53,6 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
     return -squares / 2 - n / 2 * LOG_TAU - hnp.log(hnp.diagonal(factor, axis1=-1, axis2=-2)).sum(-1)
 
 
-@eager_program
 def pdf(x: Any, mean: Any, cov: Any) -> Any:
     """``exp(logpdf(x, mean, cov))``.
 
@@ -61,3 +61,6 @@ def pdf(x: Any, mean: Any, cov: Any) -> Any:
     Array(0.0965, dtype=float32)
     """
     return hnp.exp(logpdf(x, mean, cov))
+
+
+programs(globals())

@@ -9,7 +9,7 @@ from ... import numpy as hnp
 from ...effects.base.errors import BadArgument
 from ...effects.operations.foundations.shapes import canonical_axis
 from ...effects.types.dtypes import default_float, default_int, is_floating
-from ...interpreters.core.eager_programs import eager_program
+from ...interpreters.core.eager_programs import programs
 from ...interpreters.transformations.vmap import vmap
 from ...numpy.arrays.argument_conversion import inexact
 from ..special import formulas
@@ -34,7 +34,6 @@ def _row_mode(row: Any) -> tuple[Any, Any]:
     return row[place], ends[place]
 
 
-@eager_program
 def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
     """The most frequent value along an axis, the least of several, and how often it occurs. None flattens.
 
@@ -75,7 +74,6 @@ def _row_ranks(row: Any, method: str) -> Any:
     return low if method == "min" else high if method == "max" else (low + high) / 2
 
 
-@eager_program
 def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Any:
     """The ranks of values along an axis, from 1 on; None flattens. Rows with a NaN give NaN.
 
@@ -106,7 +104,6 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_po
     return hnp.moveaxis(ranks, -1, axis)
 
 
-@eager_program
 @formulas.free_promotion
 def sem(
     a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False
@@ -125,3 +122,6 @@ def sem(
     if nan_policy != "propagate":
         raise BadArgument(f'sem: nan_policy must be "propagate" or "omit", got {nan_policy!r}.')
     return hnp.std(a, axis, ddof=ddof, keepdims=keepdims) / math.sqrt(size)
+
+
+programs(globals())
