@@ -1,8 +1,7 @@
 """Arrays: the immutable values that are operands and results of operations.
 
 An ``Array`` is either a ``ConcreteArray``, whose data are known, or a ``Box`` of some run. The data of a concrete array
-are a NumPy array, a device buffer, or both; ``ArrayBackend`` converts between them. Operators and methods of ``Array``
-that perform operations are attached by the modules that define those operations.
+are a NumPy array, a device buffer, or both; ``ArrayBackend`` converts between them.
 
 ``as_array`` makes an array of a value, and ``perform`` sends an operation to the innermost handler.
 """
@@ -39,58 +38,8 @@ from ..types.array_type import ArrayType, array_type
 from ..types.casting import number_data, python_number
 from ..types.lengths import read
 from .array_backend import InstalledBackend
+from .array_interface import Array as Array
 from .array_shards import OnDevices
-
-
-class Array:
-    """A value with a type (shape, dtype, weakness). ``run``: the run that owns it, if it is a box; None if concrete."""
-
-    __slots__ = ("__weakref__",)
-    type: ArrayType
-    run: Run | None = None
-    __array_priority__ = 100
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.type.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self.type.dtype
-
-    @property
-    def ndim(self) -> int:
-        return len(self.type.shape)
-
-    @property
-    def size(self) -> int:
-        return self.type.size
-
-    @property
-    def nbytes(self) -> int:
-        return read(self.type.nbytes)[0] if self.type.ragged else self.type.nbytes
-
-    @property
-    def itemsize(self) -> int:
-        return int(self.type.dtype.itemsize)
-
-    @property
-    def weak_type(self) -> bool:
-        return self.type.weak
-
-    @property
-    def aval(self) -> ArrayType:
-        return self.type
-
-    def __len__(self) -> int:
-        if not self.type.shape:
-            raise RankMismatch(f"len: an array of rank 0 has no length, got {self.type}.", hint="x.size is 1.")
-        return self.type.shape[0]
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        return InstalledBackend.namespace
 
 
 class UnsealedArray(Array):
@@ -393,7 +342,7 @@ class Box(Array):
     def __iter__(self) -> Iterator[Any]:
         if not self.type.shape:
             raise no_rows_error(self.type)
-        return (self[i] for i in range(self.type.shape[0]))  # type: ignore[index]
+        return (self[i] for i in range(self.type.shape[0]))
 
 
 def no_rows_error(type: ArrayType) -> RankMismatch:

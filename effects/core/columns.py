@@ -234,6 +234,7 @@ JVP = Column("jvp", doc="forward derivative")
 TRANSPOSE = Column("transpose", _adapt_transpose, doc="the adjoint of a linear operation")
 LOWER = Column("lower", _adapt_lower, doc="StableHLO")
 COLLECTIVE = Column("collective", doc="an operation that names an axis, at the handler that binds it")
+MASKED = Column("masked", doc="where a mask is true, else the first operand (loops of vmap)")
 
 
 def per_result(op: Any, operands: tuple[Any, ...], results: tuple[Any, ...]) -> int:
@@ -248,7 +249,6 @@ def per_operand(op: Any, operands: tuple[Any, ...], results: tuple[Any, ...]) ->
 
 def data_movement(op: Any, operands: tuple[Any, ...], results: tuple[Any, ...]) -> int:
     """No operation: elements are moved, none is computed."""
-MASKED = Column("masked", doc="where a mask is true, else the first operand (loops of vmap)")
     return 0
 
 

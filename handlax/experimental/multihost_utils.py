@@ -38,7 +38,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     """
 
     def gathered(x: Any) -> np.ndarray[Any, Any]:
-        if isinstance(x, Array) and not x.is_fully_addressable:  # type: ignore[attr-defined]
+        if isinstance(x, Array) and not x.is_fully_addressable:
             return np.asarray(reshard(x, x.sharding.with_spec(P())))  # type: ignore[attr-defined]
         rows = _of_all_processes(_host(x), lambda rows: rows)
         return rows.reshape(-1, *rows.shape[2:]) if tiled and rows.ndim > 1 else rows

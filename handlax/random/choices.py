@@ -84,7 +84,7 @@ def _population(name: str, x: Any) -> Any:
         return found
     if found.type.dtype not in INTEGER:
         raise DTypeMismatch(f"{name}: an integer or an array of rank 1 or more is needed, got {found.type}.")
-    return operator.index(found)  # type: ignore[arg-type]
+    return operator.index(found)
 
 
 # Above each of these sizes, (2**32 - 1)**(k/3) for k = 0, 1, ..., sorting by random words needs one more round.

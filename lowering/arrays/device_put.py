@@ -100,7 +100,7 @@ def _guard(leaf: Any, x: Array, sharding: Sharding | None) -> None:
     if not isinstance(leaf, Array):
         check_transfer("host_to_device", str(x.type))
     elif sharding is not None:
-        here, there = x.devices(), sharding.device_set  # type: ignore[attr-defined]
+        here, there = x.devices(), sharding.device_set
         if here != there:
             check_transfer("device_to_device", f"{x.type} from {here} to {there}")
 

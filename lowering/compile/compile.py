@@ -139,7 +139,7 @@ def _preparation(loaded: LoadedExecutable, captured: tuple[Array, ...]) -> Calla
     if not captured and used == tuple(range(len(loaded.program.in_types))):
         return None
     given = [(captured[n], where) for n, where in zip(used, loaded.places) if n < count]
-    leading = [runtime.copy_to(x.buffer, where) for x, where in given]  # type: ignore[attr-defined]
+    leading = [runtime.copy_to(x.buffer, where) for x, where in given]
     rest = [n - count for n in used if n >= count]
     return lambda buffers: [*leading, *[buffers[n] for n in rest]]
 
