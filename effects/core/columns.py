@@ -234,7 +234,6 @@ JVP = Column("jvp", doc="forward derivative")
 TRANSPOSE = Column("transpose", _adapt_transpose, doc="the adjoint of a linear operation")
 LOWER = Column("lower", _adapt_lower, doc="StableHLO")
 COLLECTIVE = Column("collective", doc="an operation that names an axis, at the handler that binds it")
-MASKED = Column("masked", doc="where a mask is true, else the first operand (loops of vmap)")
 
 
 def per_result(op: Any, operands: tuple[Any, ...], results: tuple[Any, ...]) -> int:
@@ -255,6 +254,7 @@ def data_movement(op: Any, operands: tuple[Any, ...], results: tuple[Any, ...]) 
 FLOPS = Column("flops", doc="how many operations on numbers; without a cell one per result element", default=per_result)
 RAGGED = FamilyColumn("ragged", doc="an axis whose length differs from lane to lane (vmap)")
 SPARSE = FamilyColumn("sparse", doc="sparse arrays: their stored entries alone (sparsify)")
+MASKED = Column("masked", doc="where a mask is true, else the first operand (loops of vmap)")
 JET = Column("jet", doc="Taylor series; without a cell from the forward derivative")
 TRAFFIC = Column("traffic", doc="what one device sends along each axis of its mesh; without a cell nothing")
 
@@ -304,16 +304,16 @@ def multilinear(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) ->
         return y, dy if db is None else _TangentArithmetic.add(dy, perform(op, a, db))
     dy = None
     for i, dx in enumerate(tangents):
-def componentwise(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-    """Linear, result i in operand i alone: the derivative is the operation on the tangents that are not zero."""
-    dys = iter(perform(op, *[dx for dx in tangents if dx is not None]))
-    return perform(op, *primals), tuple([None if dx is None else next(dys) for dx in tangents])
-
-
         if dx is not None:
             term = perform(op, *primals[:i], dx, *primals[i + 1 :])
             dy = term if dy is None else add_tangents(dy, term)
     return y, dy
+
+
+def componentwise(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    """Linear, result i in operand i alone: the derivative is the operation on the tangents that are not zero."""
+    dys = iter(perform(op, *[dx for dx in tangents if dx is not None]))
+    return perform(op, *primals), tuple([None if dx is None else next(dys) for dx in tangents])
 
 
 class LinearIn:
