@@ -1,1 +1,1 @@
-"""pmap and xmap, which compile what they map; may import jit and what comes before it."""
+"""pmap and xmap: maps that compile, over devices and over named axes; may import jit and what comes before it."""
