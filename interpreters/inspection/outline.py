@@ -1,4 +1,4 @@
-"""Outlines: the text of a program's parts, its effects and memory, as data that drawings and the stepper lay out.
+"""Outlines: a program's text, effects and memory, part by part, as data that drawings and the stepper lay out.
 
 Each sub-program has one outline, however often it occurs; equations refer to it by number.
 """
@@ -29,7 +29,7 @@ class InnerOutline(NamedTuple):
 
     role: str
     number: int
-    first: bool  # whether this is its first occurrence
+    first: bool  # whether this is the first equation with this sub-program
 
 
 class OutlineLine(NamedTuple):
@@ -195,4 +195,4 @@ _UNSAFE = re.compile("[&<>\"'\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff
 
 def escape(text: str) -> str:
     """Text escaped for XML and HTML, attributes included; characters not allowed there become U+FFFD."""
-    return _UNSAFE.sub(lambda found: _ESCAPES.get(found[0], "\ufffd"), text)
+    return _UNSAFE.sub(lambda match: _ESCAPES.get(match[0], "\ufffd"), text)

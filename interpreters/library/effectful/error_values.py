@@ -271,9 +271,10 @@ def _checked(
 
     def automatic(state: EventState, op: Any, *operands: Any) -> Any:
         y = perform(op, *operands)
-        for failure_ in failures_of(op, operands, y, errors):
-            types = tuple([x.type for x in failure_.values])
-            state = event(state, EventNote(failure_.message, user_line(), 0, 0, types), failure_.happens, failure_.values)
+        for failed in failures_of(op, operands, y, errors):
+            types = tuple([x.type for x in failed.values])
+            note = EventNote(failed.message, user_line(), 0, 0, types)
+            state = event(state, note, failed.happens, failed.values)
         return state, y
 
     watched = handler(

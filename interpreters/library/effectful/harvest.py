@@ -35,7 +35,7 @@ class Sow:
     tag: Hashable
     mode: str
     tree: TreeDef
-    lanes: tuple[int, ...] = ()  # the leading axes of the values that are mapped, each with the loops that it has crossed
+    lanes: tuple[int, ...] = ()  # the leading mapped axes of the values, each with the loops that it has crossed
 
     def result_type(op, *leaves):
         return leaves
