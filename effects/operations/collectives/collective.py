@@ -118,7 +118,7 @@ class Collective(Operation):
         return len(self.axes) > 1 and (self.groups is not None or not self.separable)
 
     def renumbered(self, axis: Hashable, y: Any, shift: Any) -> Any:
-        """The result where lane ``i`` of an axis has the number ``i + shift[i]``; ``y`` has the lanes first."""
+        """The result where lane ``i`` of an axis has the index ``i + shift[i]``; ``y`` has the lanes first."""
         return y
 
     def result_type(self, *types: Any) -> Any:

@@ -46,7 +46,7 @@ def dense_numbers(emit: Any, numbers: np.ndarray[Any, Any]) -> str:
     """A table of integers as a dense attribute, defined once per module."""
     height, width = numbers.shape
     row = f"[{', '.join(['%d'] * width)}]"
-    text = ", ".join([row] * height) % tuple(numbers.ravel().tolist())  # nested lists would trigger Python's garbage collector
+    text = ", ".join([row] * height) % tuple(numbers.ravel().tolist())  # nested lists would trigger the collector
     return str(emit.table(f"dense<[{text}]> : tensor<{height}x{width}xi64>"))
 
 

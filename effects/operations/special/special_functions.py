@@ -368,7 +368,7 @@ def _beta_density(a: Any, b: Any, x: Any) -> Any:
     inner, outer = select_n(end, x, half), select_n(end, half, x)
     inside = exp(mul(p, log(inner)) + mul(q, log1p(neg(inner))) + scale)
     powers = mul(pow(outer, p), pow(sub(one, outer), q))
-    return select_n(end, inside, mul(powers, exp(min(scale, like(x, 80.0)))))  # where B is smaller still, the power is 0
+    return select_n(end, inside, mul(powers, exp(min(scale, like(x, 80.0)))))  # where B is smaller, the power is 0
 
 
 # z = the integral of t^(a-1) (1-t)^(b-1) from 0 to x, over B(a, b)

@@ -1,4 +1,4 @@
-"""Dirichlet's distribution of probabilities that sum to 1: the density is proportional to ``prod(x**(alpha - 1))``."""
+"""The Dirichlet distribution: probabilities that sum to 1, with density proportional to ``prod(x**(alpha - 1))``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...interpreters.core.eager_programs import eager_program
 from ...numpy.arrays.argument_conversion import inexact_together
 from .. import special
 
-TOLERANCE = 1e-6  # how far the sum may be from 1
+TOLERANCE = 1e-6  # of the sum's difference from 1
 
 
 @eager_program

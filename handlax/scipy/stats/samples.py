@@ -20,7 +20,7 @@ RANKS = ("average", "min", "max", "dense", "ordinal")
 
 
 class ModeResult(NamedTuple):
-    """What ``mode`` gives: the most frequent values, and how often they occur."""
+    """The result of ``mode``: the most frequent values, and their counts."""
 
     mode: Any
     count: Any
