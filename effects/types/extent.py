@@ -394,7 +394,7 @@ def least(size: Any) -> float:
 
 
 def _unknown(monomial: Monomial) -> float:
-    """The largest value of a product of lengths of which only is known that they are int32."""
+    """An upper bound of a product of lengths, knowing only that each is an int32."""
     return inf if len(monomial) > 1 else LONGEST
 
 

@@ -79,7 +79,7 @@ class SiteLog(Movement):
 class LoggedSites(AppendedState):
     """The sample sites of all bodies leave as results; those of one name in several branches become one entry.
 
-    Within a body, its own log alone is visible.
+    Within a body only its own log is visible.
     """
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:

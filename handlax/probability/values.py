@@ -66,7 +66,7 @@ class HandedValues(StateFlow):
         self.operands, self.structure = leaves_of(values)
 
     def rows(self, op: HigherOrder, name: str, value: Any, axis: int) -> Any:
-        """A value with the axis of iterations or lanes first.
+        """The stacked values of a sample site with the axis of this operation's iterations or lanes first.
 
         Raises: ShapeMismatch: its size is not their number.
         """

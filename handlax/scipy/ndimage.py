@@ -80,8 +80,8 @@ def map_coordinates(
         raise BadArgument(f"map_coordinates: order must be 0 or 1, got {order!r}.")
     outside = array(cval, dtype=x.type.dtype)
     axes = []
-    for place, size in zip(places, x.shape):
-        nodes = _nodes(order, place)
+    for coordinate, size in zip(places, x.shape):
+        nodes = _nodes(order, coordinate)
         axes.append([(_PLACES[mode](i, size), (i >= 0) & (i < size), weight) for i, weight in nodes])
     total = None
     for corner in product(*axes):

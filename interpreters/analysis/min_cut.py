@@ -31,10 +31,10 @@ class Network:
 
     def connect(self, start: int, end: int, capacity: int) -> None:
         """Add an edge."""
-        for node, other, room in ((start, end, capacity), (end, start, 0)):
+        for node, other, residual in ((start, end, capacity), (end, start, 0)):
             self.edges[node].append(len(self.ends))
             self.ends.append(other)
-            self.residual.append(room)
+            self.residual.append(residual)
 
     def least_cut(self, source: int, sink: int) -> list[bool]:
         """For each node whether it is on the source's side of a minimum cut. The residual capacities change."""
@@ -60,22 +60,22 @@ class Network:
 
     def _fill(self, source: int, sink: int, levels: list[int]) -> None:
         """A blocking flow: augment along paths on which the level grows by one, until each has a saturated edge."""
-        ends, room = self.ends, self.residual
+        ends, residual = self.ends, self.residual
         left = [iter(edges) for edges in self.edges]
         path: list[int] = []
         node = source
         while True:
             if node == sink:
-                flow = min([room[e] for e in path])
+                flow = min([residual[e] for e in path])
                 for e in path:
-                    room[e] -= flow
-                    room[e ^ 1] += flow
-                full = next(i for i, e in enumerate(path) if not room[e])
+                    residual[e] -= flow
+                    residual[e ^ 1] += flow
+                full = next(i for i, e in enumerate(path) if not residual[e])
                 node = ends[path[full] ^ 1]
                 left[node] = iter(self.edges[node])
                 del path[full:]
                 continue
-            onward = next((e for e in left[node] if room[e] and levels[ends[e]] == levels[node] + 1), None)
+            onward = next((e for e in left[node] if residual[e] and levels[ends[e]] == levels[node] + 1), None)
             if onward is not None:
                 path.append(onward)
                 node = ends[onward]

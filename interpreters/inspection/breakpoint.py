@@ -34,7 +34,7 @@ class FrameRecord:
         """The variables, with these arrays in their slots."""
         return {name: _given(value, arrays) for name, value in self.variables.items()}
 
-    def place(self) -> str:
+    def location(self) -> str:
         return f"{self.file}({self.line}) {self.function}"
 
     def source(self) -> str:
@@ -123,12 +123,12 @@ class Debugger(cmd.Cmd):
 
     def do_l(self, _: str) -> None:
         """l: the source of this function, around the current line."""
-        self.say(f"> {self.frames[self.at].place()}\n{self.frames[self.at].source()}".rstrip())
+        self.say(f"> {self.frames[self.at].location()}\n{self.frames[self.at].source()}".rstrip())
 
     def do_w(self, _: str) -> None:
         """w: the functions that are being called, the innermost last."""
         for i, frame in reversed(list(enumerate(self.frames))):
-            self.say(f"{'->' if i == self.at else '  '} {frame.place()}")
+            self.say(f"{'->' if i == self.at else '  '} {frame.location()}")
 
     def do_u(self, _: str) -> None:
         """u: look at the function that called this one."""
@@ -141,7 +141,7 @@ class Debugger(cmd.Cmd):
     def _look(self, number: int) -> None:
         if 0 <= number < len(self.frames):
             self.at = number
-            self.say(f"> {self.frames[number].place()}")
+            self.say(f"> {self.frames[number].location()}")
         else:
             self.say("*** there is no such function")
 
@@ -168,7 +168,7 @@ class DebuggerCall:
 
     def __call__(self, *arrays: Any) -> None:
         debugger = Debugger(self.frames, arrays, self.stdin, self.stdout)
-        debugger.say(f"> {self.frames[0].place()}")
+        debugger.say(f"> {self.frames[0].location()}")
         debugger.cmdloop()
         if debugger.ended:
             raise CallbackError("breakpoint: the program must be continued, got q at the prompt.")

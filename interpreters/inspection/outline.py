@@ -46,13 +46,13 @@ class OutlineLine(NamedTuple):
 
     @property
     def text(self) -> str:
-        """``c: f32[3] = mul a b``, sub-programs left out."""
+        """The equation as text, ``c: f32[3] = mul a b``, without sub-programs."""
         results = ", ".join([f"{y.text}: {t}" for y, t in zip(self.results, self.types)])
         return f"{results}{' = ' if results else ''}{self.operation}{''.join([' ' + x.text for x in self.operands])}"
 
     @property
     def operation(self) -> str:
-        """``reduce_sum[axes=(0,)]``: the operation with its fields."""
+        """The operation with its fields as text: ``reduce_sum[axes=(0,)]``."""
         return f"{self.name}[{self.fields}]" if self.fields else self.name
 
 
@@ -68,12 +68,12 @@ class Outline(NamedTuple):
 
     @property
     def length(self) -> str:
-        """``1 equation``, ``12 equations``."""
+        """The number of equations as text: ``1 equation``, ``12 equations``."""
         return f"{len(self.lines)} equation{'' if len(self.lines) == 1 else 's'}"
 
     @property
     def signature(self) -> str:
-        """``f(a: f32[3]) -> (f32[]) ! {Tick}``."""
+        """The signature as text: ``f(a: f32[3]) -> (f32[]) ! {Tick}``."""
         program = self.program
         inputs = ", ".join([f"{x.text}: {t}" for x, t in zip(self.inputs, program.in_types)])
         row = f" ! {self.effects}" if self.effects else ""
@@ -180,7 +180,7 @@ def source_line(site: Site) -> str:
 
 
 def bytes_text(count: int) -> str:
-    """``512 B``, ``4.0 KiB``, ``1.5 GiB``."""
+    """A number of bytes as text: ``512 B``, ``4.0 KiB``, ``1.5 GiB``."""
     size, unit = float(count), "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if size < 1024:

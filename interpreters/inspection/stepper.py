@@ -296,7 +296,9 @@ class Stepper(ImmutableObject):
         return self._enter(r, self)
 
     def next_iteration(self) -> Stepper:
-        """The start of the next iteration of this sub-program, after the end of this one; after the last, ``out``."""
+        """The stepper at the start of the sub-program's next iteration, with this one completed; after the last, as
+        ``out``.
+        """
         return self._later(skip_test=True)
 
     def _later(self, skip_test: bool) -> Stepper:

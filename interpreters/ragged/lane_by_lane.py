@@ -179,8 +179,8 @@ class _Region:
         axes = [ragged_axes(x.type.shape) for x in self.outside.values()]
         body = self.body(shared, own, [axis for _, axis in entering], axes)
         lengths = run.lanes.lengths
-        rooms = tuple([(number, n.total, n.longest) for number, n in lengths.items()])
-        op = RaggedLoop((body,), len(shared), 0, run.size, rooms)
+        bounds = tuple([(number, n.total, n.longest) for number, n in lengths.items()])
+        op = RaggedLoop((body,), len(shared), 0, run.size, bounds)
         selects = [n.values for n in lengths.values()]
         results = run.outer.answer(op, (*selects, *shared, *[value for value, _ in entering]))
         for x, y, a in zip(self.outside.values(), results, axes):

@@ -78,9 +78,9 @@ class LaneLengths:
         self.total = max(total, 1)
         self.longest = max(min(longest, self.total), 1)
         self.known = values.value if isinstance(values, ConcreteArray) else None
-        rooms = getattr(source, "longest", None)  # a bound for each lane, or one for all
-        self.rooms = np.asarray(rooms) if isinstance(rooms, tuple) else None
-        self.place = BASE if self.known is not None else outer  # where its index arrays are computed
+        bounds = getattr(source, "longest", None)  # a bound for each lane, or one for all
+        self.bounds = np.asarray(bounds) if isinstance(bounds, tuple) else None
+        self.level = BASE if self.known is not None else outer  # where its index arrays are computed
         if ends is not None:
             self.ends = ends
 
@@ -88,31 +88,31 @@ class LaneLengths:
         """The same lengths as the value ``values``, with the same static bounds; static lengths are forgotten."""
         new = copy.copy(self)
         new.__dict__ = {name: x for name, x in vars(self).items() if name in _DESCRIPTION}
-        new.values, new.source, new.place = values, None, outer
+        new.values, new.source, new.level = values, None, outer
         return new
 
     @cached_property
     def ends(self) -> Any:
         """For each lane, the index one past its last packed row."""
-        with inside(self.place):
+        with inside(self.level):
             return perform(shared(Cumsum, 0, False), self.values)
 
     @cached_property
     def starts(self) -> Any:
         """For each lane, the index of its first packed row."""
-        with inside(self.place):
+        with inside(self.level):
             return self.ends - self.values
 
     @cached_property
     def end(self) -> Any:
         """The index one past the last row of the last lane, where padding begins."""
-        with inside(self.place):
+        with inside(self.level):
             return index_in_dim(self.ends, self.count - 1, 0, False) if self.count else scalar(0, INT32)
 
     @cached_property
     def real(self) -> Any:
         """For each packed row, whether it belongs to a lane rather than being padding."""
-        with inside(self.place):
+        with inside(self.level):
             return lt(line(self.total), self.end)
 
     @property
@@ -128,13 +128,13 @@ class LaneLengths:
     @cached_property
     def segment(self) -> Any:
         """For each packed row, the index of its lane; for padding the number of lanes."""
-        with inside(self.place):
+        with inside(self.level):
             return lanes_of_rows(self.ends, self.total)
 
     @cached_property
     def index(self) -> Any:
         """The index arrays that segmented reductions and repetitions of packed rows take."""
-        with inside(self.place):
+        with inside(self.level):
             arrays = row_index(minimum(self.ends, scalar(self.total, INT32)), self.total)
             return arrays if self.known is not None else tuple([perform(OptimizationBarrier(), v)[0] for v in arrays])
 
@@ -146,7 +146,7 @@ class LaneLengths:
     @cached_property
     def within(self) -> Any:
         """For each packed row, its index within its lane."""
-        with inside(self.place):
+        with inside(self.level):
             if not self.count:
                 return zeros(array_type((self.total,), INT32))
             return line(self.total) - self.repeated(self.starts)
@@ -154,7 +154,7 @@ class LaneLengths:
     @cached_property
     def places(self) -> Any:
         """For each packed row, its index within its lane; padding has that of the last row."""
-        with inside(self.place):
+        with inside(self.level):
             return self.within if self.full else self.copied(self.within)
 
     def repeated(self, x: Any) -> Any:
@@ -176,11 +176,11 @@ class LaneLengths:
     @cached_property
     def last(self) -> Any:
         """The index of the last packed row of a lane; 0 if all lanes are empty."""
-        with inside(self.place):
+        with inside(self.level):
             return maximum(self.end - 1, scalar(0, INT32))
 
 
-_DESCRIPTION = ("count", "total", "longest", "known", "rooms")  # what is static of a ``LaneLengths``
+_DESCRIPTION = ("count", "total", "longest", "known", "bounds")  # what is static of a ``LaneLengths``
 
 
 class EnteredRows(BatchBox):
@@ -213,11 +213,11 @@ class Bucket:
     sizes: dict[int, int]
     exact: bool = False  # whether no lane is shorter than the padded size
 
-    def room(self, size: Any) -> int:
+    def padded(self, size: Any) -> int:
         """The padded size in this bucket of a size in the lane; lengths of outer lanes remain symbolic."""
         if type(size) is not Extent or size.lengths.isdisjoint(self.sizes):
             return size
-        return size.at(self.sizes) if self.exact else room_of(size, self.sizes)
+        return size.at(self.sizes) if self.exact else bound_of(size, self.sizes)
 
 
 def common_factor(size: Extent) -> int:
@@ -328,16 +328,16 @@ class RaggedLanes:
         if size.terms == (((min(size.lengths),), 1),):
             return self.lengths[min(size.lengths)]
         parts = {number: self.lengths[number] for number in size.lengths}
-        place = BASE if all([n.known is not None for n in parts.values()]) else self.outer
-        with inside(place):
+        level = BASE if all([n.known is not None for n in parts.values()]) else self.outer
+        with inside(level):
             values: Any = as_array(size.at({number: n.values for number, n in parts.items()}))
-        longest = room_of(size, {number: n.longest for number, n in parts.items()})
+        longest = bound_of(size, {number: n.longest for number, n in parts.items()})
         totals = {number: n.total for number, n in parts.items()}
         ((first, factor), *more) = size.terms
         if not more and len(first) == 1 and type(first[0]) is int:
             total = factor * totals[first[0]]  # so that a reshape moves no rows
         else:
-            total = rows_room(size, totals, {number: n.longest for number, n in parts.items()}, self.count)
+            total = rows_bound(size, totals, {number: n.longest for number, n in parts.items()}, self.count)
         if isinstance(values, ConcreteArray):
             longest = int(values.value.max(initial=0))
             if len(size.terms) > 1 or type(size.terms[0][0][-1]) is not int or len(size.terms[0][0]) > 1:
@@ -355,14 +355,12 @@ class RaggedLanes:
         """Whether lanes have different static bounds of their lengths, so that they need not all be padded to the
         longest.
         """
-        return self.known or any([n.rooms is not None for n in self.lengths.values()])
+        return self.known or any([n.bounds is not None for n in self.lengths.values()])
 
     @cached_property
     def rounded(self) -> Partition:
-        """The partition by rounded length, or static bound of the length: multiples of an eighth of the longest, of at
+        """The partition by length, or its static bound, rounded up to multiples of an eighth of the longest, of at
         least 32.
-
-        It is rounded to a multiple of an eighth of the longest, of at least 32.
         """
         if not self.divided or not self.count:
             return self.whole
@@ -387,7 +385,7 @@ class RaggedLanes:
 
     def _round(self, n: LaneLengths) -> Any:
         if n.known is None:
-            return np.full(self.count, n.longest) if n.rooms is None else np.clip(n.rooms, 1, n.longest)
+            return np.full(self.count, n.longest) if n.bounds is None else np.clip(n.bounds, 1, n.longest)
         step = bucket_step(n.longest)
         return np.clip(-(-n.known // step) * step, 1, n.longest)
 
@@ -416,26 +414,26 @@ class RaggedLanes:
         layouts = self._layouts.get(key)
         if layouts is None:
             n = self.of(size)
-            with inside(n.place):
+            with inside(n.level):
                 layouts = self._layouts[key] = (self._to_padded(n, size, partition), self._to_rows(n, size, partition))
         return layouts
 
     def _to_padded(self, n: LaneLengths, size: Any, partition: Partition) -> Any:
         pieces = []
         for bucket, first, count in self._by_bucket(n, partition):
-            shape = (len(bucket.lanes), bucket.room(size))
-            place = broadcast_in_dim(line(shape[1]), shape, (1,))
+            shape = (len(bucket.lanes), bucket.padded(size))
+            index = broadcast_in_dim(line(shape[1]), shape, (1,))
             first, count = [broadcast_in_dim(v, shape, (0,)) for v in (first, count)]
-            row = first + minimum(place, count - 1)  # of an empty lane the one before it
+            row = first + minimum(index, count - 1)  # of an empty lane the one before it
             row = minimum(maximum(row, scalar(0, INT32)), scalar(n.total - 1, INT32))
-            pieces.append(reshape(select(lt(place, count), row, bitwise_not(row)), (shape[0] * shape[1],)))
+            pieces.append(reshape(select(lt(index, count), row, bitwise_not(row)), (shape[0] * shape[1],)))
         return concatenate(pieces, 0) if pieces else zeros(array_type((0,), INT32))
 
     def _to_rows(self, n: LaneLengths, size: Any, partition: Partition) -> Any:
         base = np.zeros(self.count, INT32)
         offset = 0
         for bucket in partition.buckets:
-            width = bucket.room(size)
+            width = bucket.padded(size)
             base[bucket.lanes] = offset + width * np.arange(len(bucket.lanes))
             offset += width * len(bucket.lanes)
         if not self.count:
@@ -444,7 +442,7 @@ class RaggedLanes:
         at = minimum(at, scalar(max(offset - 1, 0), INT32))
         if n.full:
             return at
-        last = take_rows(at, reshape(n.last, (1,)))  # spare rows are copies of it
+        last = take_rows(at, reshape(n.last, (1,)))  # padding is copies of it
         return select(n.real, at, broadcast_in_dim(bitwise_not(last), at.type.shape, (0,)))
 
     def _by_bucket(self, n: LaneLengths, partition: Partition) -> Any:
@@ -456,13 +454,13 @@ class RaggedLanes:
     def counts(self, size: Any, partition: Partition, k: int) -> Any:
         """The lengths of the lanes of bucket ``k``."""
         n = self.of(size)
-        with inside(n.place):
+        with inside(n.level):
             return n.values if partition.whole else take_rows(n.values, constant(partition.buckets[k].lanes))
 
     def unpadded(self, size: Any, partition: Partition, k: int) -> bool:
         """Whether all lanes of bucket ``k`` are statically known to have the padded length."""
         known, bucket = self.of(size).known, partition.buckets[k]
-        return known is not None and bool((known[bucket.lanes] == bucket.room(size)).all())
+        return known is not None and bool((known[bucket.lanes] == bucket.padded(size)).all())
 
     def aligned(self, size: Any, partition: Partition) -> bool:
         """Whether the packed rows equal the padded elements in order: one bucket without padding."""
@@ -474,8 +472,8 @@ class RaggedLanes:
         mask = self._layouts.get(key)
         if mask is None:
             n, bucket = self.of(size), partition.buckets[k]
-            with inside(n.place):
-                shape = (len(bucket.lanes), bucket.room(size))
+            with inside(n.level):
+                shape = (len(bucket.lanes), bucket.padded(size))
                 count = self.counts(size, partition, k)
                 index = broadcast_in_dim(line(shape[1]), shape, (1,))
                 mask = self._layouts[key] = lt(index, broadcast_in_dim(count, shape, (0,)))
@@ -503,28 +501,28 @@ class LengthsAsOperands(StateFlow):
         run.bodies = INNER_BODIES.new_part()  # bodies capture index arrays
 
 
-def room_of(size: Any, rooms: Mapping[int, int]) -> int:
+def bound_of(size: Any, bounds: Mapping[int, int]) -> int:
     """An upper bound of a size, given bounds of the lengths by index."""
     if type(size) is not Extent:
         return size
 
     def bound(monomial: Sequence[Any]) -> int:
-        return prod([rooms[x] if type(x) is int else room_of(part_extent(x), rooms) for x in monomial])
+        return prod([bounds[x] if type(x) is int else bound_of(part_extent(x), bounds) for x in monomial])
 
     return max(int(most(size, bound)), common_factor(size))
 
 
-def rows_room(size: Any, totals: Mapping[int, int], longest: Mapping[int, int], count: int) -> int:
+def rows_bound(size: Any, totals: Mapping[int, int], longest: Mapping[int, int], count: int) -> int:
     """An upper bound of the sum of a size over the lanes: in each term, the total of one length times the bounds of the
     others.
     """
 
     def total(monomial: Sequence[Any]) -> int:
         first, *others = monomial
-        room = totals[first] if type(first) is int else rows_room(part_extent(first), totals, longest, count)
-        return room * prod([longest[x] if type(x) is int else room_of(part_extent(x), longest) for x in others])
+        bound = totals[first] if type(first) is int else rows_bound(part_extent(first), totals, longest, count)
+        return bound * prod([longest[x] if type(x) is int else bound_of(part_extent(x), longest) for x in others])
 
-    return max(min(int(most(size, total, count)), count * room_of(size, longest)), common_factor(size))
+    return max(min(int(most(size, total, count)), count * bound_of(size, longest)), common_factor(size))
 
 
 def bucket_step(longest: int) -> int:

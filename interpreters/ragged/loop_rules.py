@@ -35,7 +35,7 @@ def scan_along(op: Any, run: RaggedBatch, types: Any, *operands: Any) -> Any:
         return cross(run, op, operands)
     n = run.lanes.of(extent)
     _, shared, carry, each = op.groups(operands)
-    with inside(n.place):
+    with inside(n.level):
         mask = run.lanes.mask(extent, run.lanes.whole, 0)
     guarded = type(op)((_guarded(op, _share(run, n)),), op.shared, op.carry, n.longest, op.backwards, op.unroll)
     columns = [_columns(run, x, n.longest) for x in each]
@@ -83,7 +83,7 @@ def _ended(run: RaggedBatch, part: Any, extent: Any, k: int) -> Any:
     """Bucket ``k`` of stacked outputs, in which those after a lane's end are copies of its last."""
     bucket = run.lanes.rounded.buckets[k]
     count, longest = part.type.shape[:2]
-    shape = (count, bucket.room(extent))
+    shape = (count, bucket.padded(extent))
     n = run.lanes.counts(extent, run.lanes.rounded, k)
     last = maximum(broadcast_in_dim(n, shape, (0,)) - 1, 0)
     at = minimum(broadcast_in_dim(line(shape[1]), shape, (1,)), last)
@@ -93,7 +93,9 @@ def _ended(run: RaggedBatch, part: Any, extent: Any, k: int) -> Any:
 
 
 def _share(run: RaggedBatch, n: LaneLengths) -> tuple[int, ...]:
-    """The number of iterations of each lane, in proportion to the longest; () if the lengths are not static."""
+    """The fraction of iterations in which a lane has not ended, as (numerator, denominator); () if lengths are not
+    static.
+    """
     return () if n.known is None else (int(n.known.sum()), max(run.size, 1) * n.longest)
 
 

@@ -45,7 +45,7 @@ def divided(run: RaggedBatch, x: Any, pair: AdjacentAxes, shape: Sequence[Any]) 
     axis, n, m = pair
     index, inverse = _places(run, n, m)
     places = relocate(move_axis(run.rows(x), axis, 0), inverse, index, copies=True)
-    sizes = [(len(b.lanes), b.room(n), b.room(m)) for b in run.lanes.rounded.buckets]
+    sizes = [(len(b.lanes), b.padded(n), b.padded(m)) for b in run.lanes.rounded.buckets]
     parts = []
     for piece, size in zip(split(places, [count * i * j for count, i, j in sizes]), sizes):
         piece = reshape(piece, (*size, *places.type.shape[1:]))
@@ -58,7 +58,7 @@ def _places(run: RaggedBatch, n: Any, m: Any) -> Any:
     whole = run.lanes.of(n * m)
 
     def both() -> Any:
-        with inside(whole.place):
+        with inside(whole.level):
             return _place_of_rows(run, n, m, whole), _rows_at_places(run, n, m, whole)
 
     return run.lanes.kept(("merged", n, m), both)
@@ -68,8 +68,8 @@ def _place_of_rows(run: RaggedBatch, n: Any, m: Any, whole: Any) -> Any:
     first, width = np.zeros((2, run.size), INT32)
     end = 0
     for bucket in run.lanes.rounded.buckets:
-        width[bucket.lanes] = bucket.room(m)
-        step = bucket.room(n) * bucket.room(m)
+        width[bucket.lanes] = bucket.padded(m)
+        step = bucket.padded(n) * bucket.padded(m)
         first[bucket.lanes] = end + step * np.arange(len(bucket.lanes))
         end += step * len(bucket.lanes)
     count = maximum(take_rows(run.lanes.of(m).values, whole.lane), scalar(1, INT32))
@@ -83,7 +83,7 @@ def _place_of_rows(run: RaggedBatch, n: Any, m: Any, whole: Any) -> Any:
 def _rows_at_places(run: RaggedBatch, n: Any, m: Any, whole: Any) -> Any:
     pieces = []
     for bucket in run.lanes.rounded.buckets:
-        shape = (len(bucket.lanes), bucket.room(n), bucket.room(m))
+        shape = (len(bucket.lanes), bucket.padded(n), bucket.padded(m))
         lanes = constant(bucket.lanes)
         values = [take_rows(v, lanes) for v in (whole.starts, run.lanes.of(n).values, run.lanes.of(m).values)]
         start, rows, columns = [broadcast_in_dim(v, shape, (0,)) for v in values]

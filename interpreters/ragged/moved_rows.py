@@ -33,26 +33,26 @@ class BucketRows:
 
     def __init__(self, lanes: RaggedLanes, bucket: Bucket, size: Any):
         n = lanes.of(size)
-        self.place = n.place
-        self.count, self.room = len(bucket.lanes), bucket.room(size)
-        self.total = self.count * self.room
-        with inside(self.place):
+        self.level = n.level
+        self.count, self.length = len(bucket.lanes), bucket.padded(size)
+        self.total = self.count * self.length
+        with inside(self.level):
             self.values = take_rows(n.values, constant(bucket.lanes))
-            self.starts = line(self.count) * self.room
+            self.starts = line(self.count) * self.length
 
     @cached_property
     def lane(self) -> Any:
-        with inside(self.place):
-            return reshape(broadcast_in_dim(line(self.count), (self.count, self.room), (0,)), (self.total,))
+        with inside(self.level):
+            return reshape(broadcast_in_dim(line(self.count), (self.count, self.length), (0,)), (self.total,))
 
     @cached_property
     def within(self) -> Any:
-        with inside(self.place):
-            return reshape(broadcast_in_dim(line(self.room), (self.count, self.room), (1,)), (self.total,))
+        with inside(self.level):
+            return reshape(broadcast_in_dim(line(self.length), (self.count, self.length), (1,)), (self.total,))
 
     @cached_property
     def real(self) -> Any:
-        with inside(self.place):
+        with inside(self.level):
             return lt(self.within, take_rows(self.values, self.lane))
 
 
@@ -76,9 +76,9 @@ class Frame:
         """The entries of a per-lane array for the lanes of this frame."""
         return values if self.bucket is None else take_rows(values, constant(self.bucket.lanes))
 
-    def place(self, *sizes: Any) -> Run:
+    def level(self, *sizes: Any) -> Run:
         """The run in which index arrays that depend on these sizes are computed."""
-        known = all([self.lanes.of(size).place is BASE for size in sizes])
+        known = all([self.lanes.of(size).level is BASE for size in sizes])
         return BASE if known else self.lanes.outer
 
 
@@ -94,7 +94,7 @@ def moved(run: RaggedBatch, x: Any, axis: int, size: Any, up: int, down: int, sh
             return zeros(rows.type.update(shape=(result.total, *rows.type.shape[1:])))
 
         def both() -> Any:
-            with inside(frame.place(given, size, shift)):
+            with inside(frame.level(given, size, shift)):
                 by = frame.of(shift).values if type(shift) is Extent else shift
                 index = _image(result, source, up, down, by)
                 return index, _image(source, result, down, up, -by)
@@ -139,7 +139,7 @@ def along(run: RaggedBatch, xs: Sequence[Any], axis: int, size: Any, f: Callable
     buckets = []
     for bucket, parts in zip(partition.buckets, zip(*[run.padded(x, partition) for x in xs])):
         y = f(Frame(run, bucket), *[_flat(part, axis) for part in parts])
-        y = reshape(y, (len(bucket.lanes), bucket.room(size), *y.type.shape[1:]))
+        y = reshape(y, (len(bucket.lanes), bucket.padded(size), *y.type.shape[1:]))
         buckets.append(move_axis(y, 1, 1 + axis))
     return run.from_buckets(buckets, shape, partition)
 
@@ -169,7 +169,7 @@ def interchanged(run: RaggedBatch, x: Any, axis: int, k: int, back: bool = False
             return rows
 
         def both() -> Any:
-            with inside(frame.place(whole, n)):
+            with inside(frame.level(whole, n)):
                 lane, zero = rows_of.lane, scalar(0, INT32)
                 count = take_rows(frame.of(n).values, lane)
                 p = minimum(rows_of.within, k * count - 1)

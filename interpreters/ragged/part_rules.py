@@ -59,7 +59,7 @@ def join(op: Any, run: RaggedBatch, types: ResultTypes, *xs: Any) -> Any:
     size, sizes = types[0].shape[d], [x.type.shape[d] for x in xs]
 
     def interleaved(frame: Frame, *rows: Any) -> Any:
-        with inside(frame.place(size, *sizes)):
+        with inside(frame.level(size, *sizes)):
             counts = [part.type.shape[0] for part in rows]
             index, inverse = _interleaved(frame.of(size), [frame.of(n) for n in sizes], counts)
         return relocate(concatenate(rows, 0), index, inverse, copies=True)
@@ -75,9 +75,9 @@ def _interleaved(whole: Any, parts: Sequence[Any], counts: Sequence[int]) -> tup
     offset = 0
     before = whole.values * 0
     for n, count in zip(parts, counts):
-        place = within - take_rows(before, whole.lane)
-        here = place + take_rows(n.starts, whole.lane) + offset
-        index = select(lt(place, 0), index, here)
+        index_in_operand = within - take_rows(before, whole.lane)
+        joined_row = index_in_operand + take_rows(n.starts, whole.lane) + offset
+        index = select(lt(index_in_operand, 0), index, joined_row)
         target = take_rows(whole.starts + before, n.lane) + n.within
         back.append(slice_in_dim(select(n.real, target, line(n.total) * 0 - 1), 0, count))
         offset += count
@@ -133,9 +133,9 @@ def _taken(run: RaggedBatch, x: Any, axis: int, size: int, starts: Any) -> Any:
         zero = scalar(0, INT32)
         at = clamp(zero, frame.pick(starts), maximum(n.values - size, zero))
         shape = (len(frame), size)
-        place = broadcast_in_dim(at, shape, (0,)) + broadcast_in_dim(line(size), shape, (1,))
+        position = broadcast_in_dim(at, shape, (0,)) + broadcast_in_dim(line(size), shape, (1,))
         last, first = [broadcast_in_dim(v, shape, (0,)) for v in (n.values - 1, n.starts)]
-        index = clamp(zero, minimum(place, last) + first, scalar(n.total - 1, INT32))
+        index = clamp(zero, minimum(position, last) + first, scalar(n.total - 1, INT32))
         y = take_rows(rows, reshape(index, (len(frame) * size,)))
         if run.lanes.of(extent).no_empty:
             return y

@@ -222,9 +222,9 @@ class Ragged(ImmutableObject):
         if _integers("the multiple", (multiple,))[0] < 1:
             raise BadArgument(f"Ragged.bucketed: the multiple must be positive, got {multiple}.")
         data, lengths = _joined_lanes("Ragged.bucketed", lanes)
-        rooms = tuple([max(1, -(-n // multiple)) * multiple for n in lengths])
-        data = pytrees.tree_map(lambda x: _with_rows(x, sum(rooms)), data)
-        return Ragged(data, np.asarray(lengths, INT32), rooms)
+        bounds = tuple([max(1, -(-n // multiple)) * multiple for n in lengths])
+        data = pytrees.tree_map(lambda x: _with_rows(x, sum(bounds)), data)
+        return Ragged(data, np.asarray(lengths, INT32), bounds)
 
     @staticmethod
     def from_padded(x: Any, segment_lengths: Any) -> Ragged:
@@ -388,7 +388,7 @@ def _check(lengths: Any, rows: int, longest: Any) -> None:
     if lengths.sum() > rows:
         raise BadArgument(
             f"Ragged: the lengths sum to {lengths.sum()}, but the data has {rows} rows.",
-            hint="the rows of all lanes stand one after the other along dimension 0, further ones are spare.",
+            hint="the rows of all lanes stand one after the other along dimension 0, further ones are padding.",
         )
     for lane in np.flatnonzero(lengths > (rows if longest is None else np.asarray(longest)))[:1]:
         bound = longest[lane] if isinstance(longest, tuple) else longest

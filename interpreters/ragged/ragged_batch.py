@@ -152,7 +152,7 @@ class RaggedBatch(Batch):
             return [with_sizes(tuple(shape), self.lanes.rows)]
         shapes = []
         for bucket in self.lanes.rounded.buckets:
-            sizes = [bucket.room(size) for size in shape]
+            sizes = [bucket.padded(size) for size in shape]
             shapes.append((*sizes[: mark.dim], len(bucket.lanes), *sizes[mark.dim :]))
         return shapes
 
@@ -276,13 +276,13 @@ class RaggedBatch(Batch):
                 if axis in mark.zeros and axis not in unread:
                     parts = [self._copied(part, axis, extent, k) for k, part in enumerate(parts)]
             return list(parts)
-        sizes = [len(bucket.lanes) * bucket.room(mark.extent) for bucket in partition.buckets]
+        sizes = [len(bucket.lanes) * bucket.padded(mark.extent) for bucket in partition.buckets]
         pieces = [move_axis(parts[0], mark.axis, 0)]
         if not self.lanes.aligned(mark.extent, partition):
             pieces = relocated(pieces, *self.lanes.layout(mark.extent, partition), sizes, copies)
         buckets = []
         for piece, bucket in zip(pieces, partition.buckets):
-            piece = reshape(piece, (len(bucket.lanes), bucket.room(mark.extent), *piece.type.shape[1:]))
+            piece = reshape(piece, (len(bucket.lanes), bucket.padded(mark.extent), *piece.type.shape[1:]))
             buckets.append(move_axis(piece, 1, 1 + mark.axis))
         return buckets
 
@@ -297,7 +297,7 @@ class RaggedBatch(Batch):
     def _copied(self, part: Any, axis: int, extent: Extent, k: int) -> Any:
         """Bucket ``k``, lanes first, whose padding copies the lane's last element, or is 1 in an empty lane."""
         lanes, shape = self.lanes, part.type.shape
-        with inside(lanes.of(extent).place):
+        with inside(lanes.of(extent).level):
             length = lanes.counts(extent, lanes.rounded, k)
             last, some = maximum(length - 1, scalar(0, INT32)), length > 0
         starts = [last if d == axis else scalar(0, INT32) for d in range(len(shape) - 1)]
@@ -337,7 +337,7 @@ class RaggedBatch(Batch):
             pieces = relocated([part], order, inverse, [len(bucket.lanes) for bucket in buckets])
             for j, piece, bucket in zip(inner, pieces, buckets):
                 for axis, extent in self.ragged_axes(shape):
-                    piece = slice_in_dim(piece, 0, bucket.room(extent), axis=1 + axis)
+                    piece = slice_in_dim(piece, 0, bucket.padded(extent), axis=1 + axis)
                 by_length[j] = piece
         return [by_length[j] for j in sorted(by_length)]
 
@@ -350,14 +350,14 @@ class RaggedBatch(Batch):
             pieces = []
             for piece in [parts[j] for j in inner]:
                 for axis, extent in self.ragged_axes(shape):
-                    size, room = piece.type.shape[1 + axis], bucket.room(extent)
-                    more = (*piece.type.shape[: 1 + axis], room - size, *piece.type.shape[2 + axis :])
+                    size, padded = piece.type.shape[1 + axis], bucket.padded(extent)
+                    more = (*piece.type.shape[: 1 + axis], padded - size, *piece.type.shape[2 + axis :])
                     if size:
                         last = perform(Unread(), slice_in_dim(piece, size - 1, size, axis=1 + axis))
                         behind = broadcast_in_dim(last, more, tuple(range(len(more))))
                     else:
                         behind = full(piece.type.update(shape=more), 1)
-                    piece = concatenate([piece, behind], 1 + axis) if room > size else piece
+                    piece = concatenate([piece, behind], 1 + axis) if padded > size else piece
                 pieces.append(piece)
             buckets.append(relocated(pieces, inverse, order, (len(bucket.lanes),))[0])
         return buckets
@@ -517,7 +517,7 @@ class RaggedBatch(Batch):
 
 def sized_operation(op: Any, bucket: Any) -> Any:
     """The operation with the padded sizes of a bucket in place of symbolic dimensions."""
-    return type(op)(*with_sizes(op.fields, bucket.room))
+    return type(op)(*with_sizes(op.fields, bucket.padded))
 
 
 def lengths_needed(op: Any, run: RaggedBatch, types: Sequence[ArrayType], operands: Sequence[Any], why: str) -> Any:

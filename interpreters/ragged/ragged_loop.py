@@ -36,10 +36,10 @@ from ...effects.programs.higher_order import BodyTransforms, HigherOrder, record
 from ...effects.programs.program import Program, derived_once, interpret
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.extent import Extent, extents_in
-from .lane_lengths import INT32, LaneLengths, Partition, RaggedLanes, lane_sizes, line, rows_room
+from .lane_lengths import INT32, LaneLengths, Partition, RaggedLanes, lane_sizes, line, rows_bound
 from .ragged_batch import PaddedMark, RaggedBatch, RowsMark
 
-Room = tuple[int, int, int]
+LengthBounds = tuple[int, int, int]
 
 
 def leading_extent(type: ArrayType) -> Extent | None:
@@ -51,7 +51,7 @@ def leading_extent(type: ArrayType) -> Extent | None:
 # c[i + 1], y[i] = body(s, c[i], x[i])  for the lanes i, where x[i] and y[i] are rows with the lane's length
 @operation
 class RaggedLoop(HigherOrder):
-    """``rooms``: for each vector of lengths, which are the operands ``selects``: its index, and bounds of its sum and
+    """``bounds``: for each vector of lengths, which are the operands ``selects``: its index, and bounds of its sum and
     its maximum.
 
     The carry must be a sum over the lanes, since they are visited in the order of their lengths.
@@ -61,7 +61,7 @@ class RaggedLoop(HigherOrder):
     shared: int
     carry: int
     length: int
-    rooms: tuple[Room, ...]
+    bounds: tuple[LengthBounds, ...]
     backwards: bool = False
     runs = "loop"
     ordered = False
@@ -69,21 +69,21 @@ class RaggedLoop(HigherOrder):
 
     @property
     def selects(self) -> int:  # type: ignore[override]
-        return len(self.rooms)
+        return len(self.bounds)
 
     @property
     def longest(self) -> dict[int, int]:
         """A bound of each length, by index."""
-        return {number: longest for number, _, longest in self.rooms}
+        return {number: longest for number, _, longest in self.bounds}
 
-    def room(self, extent: Extent) -> int:
+    def rows(self, extent: Extent) -> int:
         """The number of packed rows of an axis of this size, with padding."""
-        return rows_room(extent, {number: total for number, total, _ in self.rooms}, self.longest, self.length)
+        return rows_bound(extent, {number: total for number, total, _ in self.bounds}, self.longest, self.length)
 
     @property
     def typical(self) -> tuple[Program, ...]:
         """The body at the mean length, assuming no padding."""
-        sizes = {number: min(-(-total // max(self.length, 1)), longest) for number, total, longest in self.rooms}
+        sizes = {number: min(-(-total // max(self.length, 1)), longest) for number, total, longest in self.bounds}
         return tuple([sized_program(body, tuple(sizes.items())) for body in self.bodies])
 
     def slices(self, type: ArrayType) -> bool:
@@ -98,7 +98,7 @@ class RaggedLoop(HigherOrder):
             )
         if extent is None:
             return type.update(shape=(self.length, *type.shape))
-        return type.update(shape=(self.room(extent), *type.shape[1:]))
+        return type.update(shape=(self.rows(extent), *type.shape[1:]))
 
     def batch(op, dims, *operands):
         same_lengths = all([d is None for d in dims[: op.selects]])
@@ -203,15 +203,15 @@ class _LaneLoops:
         self.body = op.bodies[0]
         selects, self.shared, self.carry, each = op.groups(operands)
         self.selects = selects
-        lengths = zip(selects, op.rooms)
+        lengths = zip(selects, op.bounds)
         lengths_by_index = {index: LaneLengths(n, total, longest, current()) for n, (index, total, longest) in lengths}
         self.lanes = RaggedLanes(op.length, lengths_by_index, current())
         self.out_types = self.body.out_types[op.carry :]
         types = self.body.in_types[op.shared + op.carry :]
         self.each_types = types
-        self.each = [self.with_room(x, t) for x, t in zip(each, types)]
+        self.each = [self.with_padding(x, t) for x, t in zip(each, types)]
 
-    def with_room(self, x: Any, t: ArrayType) -> Any:
+    def with_padding(self, x: Any, t: ArrayType) -> Any:
         """Packed rows, padded so that a slice of the padded size from any lane's start lies in the array."""
         extent = leading_extent(t)
         if extent is None:
@@ -222,11 +222,11 @@ class _LaneLoops:
         op = self.op
         sizes = lane_sizes(op.longest)
         kind = zeros(array_type((op.length,), INT32))
-        for (number, _, _), n in zip(op.rooms, self.selects):
+        for (number, _, _), n in zip(op.bounds, self.selects):
             too_small = [convert(gt(n, size[number]), INT32) for size in sizes[:-1]]
             kind = maximum(kind, sum(too_small, zeros(kind.type)))
         kinds, order = perform(shared(Sort, 0, True, 1), kind, line(op.length))
-        state = [*self.carry, *[self.with_room(zeros(op.stacked(t)), t) for t in self.out_types]]
+        state = [*self.carry, *[self.with_padding(zeros(op.stacked(t)), t) for t in self.out_types]]
         first = scalar(0, INT32)
         for k, size in enumerate(sizes):
             last = reduce_sum(convert(le(kinds, scalar(k, INT32)), INT32), (0,))
@@ -243,7 +243,7 @@ class _LaneLoops:
         lane = dynamic_index_in_dim(order, i, keepdims=False)
         own = {
             number: LaneLengths(dynamic_slice_in_dim(n, lane, 1), sizes[number], sizes[number], current())
-            for n, (number, _, _) in zip(self.selects, op.rooms)
+            for n, (number, _, _) in zip(self.selects, op.bounds)
         }
         run = _OneLane(current(), RaggedLanes(1, own, current()))
         extents = dict.fromkeys(map(leading_extent, (*self.each_types, *self.out_types)))

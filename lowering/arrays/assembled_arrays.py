@@ -59,8 +59,8 @@ def make_array_from_process_local_data(
     if global_shape is not None and not all([isinstance(size, int) for size in global_shape]):
         return pytrees.map(lambda x, shape: make_array_from_process_local_data(sharding, x, shape), local_data,
                            global_shape)
-    place = destination("make_array_from_process_local_data", sharding)
-    return pytrees.map(lambda x: _of_local_data(place, x, global_shape), local_data)
+    target = destination("make_array_from_process_local_data", sharding)
+    return pytrees.map(lambda x: _of_local_data(target, x, global_shape), local_data)
 
 
 def _known(x: Any) -> ConcreteArray:

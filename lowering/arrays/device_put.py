@@ -55,8 +55,8 @@ def device_put(
     donated = pytrees.broadcast_prefix(donate, x, what="device_put donate")
     aliased = pytrees.broadcast_prefix(may_alias, x, lambda y: y is None, what="device_put may_alias")
     placed = []
-    for i, (leaf, place, given, shared) in enumerate(zip(leaves, places, donated, aliased)):
-        moved = _put(leaf, destination("device_put", place), partial(leaf_name, "x", x, i))
+    for i, (leaf, target, given, shared) in enumerate(zip(leaves, places, donated, aliased)):
+        moved = _put(leaf, destination("device_put", target), partial(leaf_name, "x", x, i))
         if shared is False and moved is leaf and isinstance(leaf, ConcreteArray):
             moved = concrete(leaf.type, None, runtime.duplicate(leaf.buffer))
         if given and moved is not leaf and isinstance(leaf, ConcreteArray):
@@ -65,18 +65,18 @@ def device_put(
     return pytrees.unflatten(tree, placed)
 
 
-def destination(where: str, place: Any) -> Any:
+def destination(where: str, target: Any) -> Any:
     """The sharding that a device, sharding or spec denotes; None for None. Raises: BadArgument: it is none of these."""
-    if place is None:
+    if target is None:
         return None
-    if runtime.is_device(place):
-        return SingleDeviceSharding(place)
-    if not is_requested(place):
+    if runtime.is_device(target):
+        return SingleDeviceSharding(target)
+    if not is_requested(target):
         raise BadArgument(
-            f"{where}: the device must be one of hx.devices(), or a sharding, got {type(place).__name__}.",
+            f"{where}: the device must be one of hx.devices(), or a sharding, got {type(target).__name__}.",
             hint="name one, or leave it out.",
         )
-    return requested(where, place)
+    return requested(where, target)
 
 
 def _put(leaf: Any, sharding: Sharding | None, name: Callable[[], str]) -> Array:

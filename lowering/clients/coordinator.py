@@ -27,9 +27,9 @@ ESTABLISHED = "01"  # a connection's state in Linux's tables
 
 def listen(address: str) -> socket.socket:
     host, _, port = address.rpartition(":")
-    family, _, _, _, place = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
+    family, _, _, _, address_of_socket = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
     both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
-    return socket.create_server(place[:2], family=family, dualstack_ipv6=both, backlog=4096)
+    return socket.create_server(address_of_socket[:2], family=family, dualstack_ipv6=both, backlog=4096)
 
 
 def gather(listener: socket.socket, processes: int, timeout: float) -> dict[int, socket.socket]:

@@ -96,7 +96,7 @@ def _check_resources(resources: Mapping[Hashable, Any], sizes: Mapping[Hashable,
         )
 
 
-def _with_named(y: Any, out_axes: Any, names: list[Hashable], place: Callable[[Any, NamedDims], Any]) -> Any:
+def _with_named(y: Any, out_axes: Any, names: list[Hashable], arrange: Callable[[Any, NamedDims], Any]) -> Any:
     """The results with their named dimensions where ``out_axes`` puts them; ``y`` has them first.
 
     Raises: BadArgument: an entry names an axis that there is not.
@@ -105,7 +105,7 @@ def _with_named(y: Any, out_axes: Any, names: list[Hashable], place: Callable[[A
     entries = pytrees.broadcast_prefix(out_axes, y, is_leaf=is_entry, what="xmap out_axes")
     for leaf, entry in zip(pytrees.leaves(y), entries):
         where = places_of("out_axes", entry, len(leaf.type.shape))
-        results.append(place(_named_placed(leaf, where, names), where))
+        results.append(arrange(_named_placed(leaf, where, names), where))
     return pytrees.unflatten(pytrees.structure(y), results)
 
 

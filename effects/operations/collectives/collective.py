@@ -213,9 +213,7 @@ def collect(op: Collective, x: Any) -> Any:
 
 
 def lane_number(axes: tuple[SizedAxis, ...], varying: frozenset[SizedAxis]) -> Any:
-    """The index of the current lane in the product of the axes; ``varying``: the axes of them whose variance types
-    track.
-    """
+    """The index of the current lane in the product of the axes, typed as varying along those of them in ``varying``."""
     if not axes:
         return scalar(0, int32)
     return vary(perform(AxisIndex(axes)), varying & frozenset(axes))

@@ -136,7 +136,9 @@ def ordered_reduction(name: str) -> Callable[..., Any]:
 
 
 def opaque(emit: Any, x: Any) -> Any:
-    """``x``; if complex, behind an optimization barrier, since XLA miscompiles a sum of equal complex values."""
+    """``x``; if complex, behind an optimization barrier, since XLA's simplification of a sum of equal values fails for
+    complex ones.
+    """
     return emit.op("optimization_barrier", x, type=x.type) if is_complex(x.type.dtype) else x
 
 

@@ -70,9 +70,10 @@ def _by_factors(x: Any) -> Any:
 
 
 def _reflected(x: Any) -> Any:
-    """``x (1 - 2 w w^T)`` with a dense unit vector w, whose determinant is minus that of ``x``.
+    """``x (1 - 2 w w^T)`` with a dense unit vector w: the determinant is minus that of ``x``, zero pivots of LU come
+    last.
 
-    In its LU factors only the last pivots are 0 then, for almost all w, even if ``x`` is singular.
+    This holds for almost all w, however the rows and columns of a singular ``x`` depend on each other.
     """
     n, rank = x.type.shape[-1], x.ndim
     dense = np.sqrt(np.arange(2.0, n + 2)) % 1 + 0.5

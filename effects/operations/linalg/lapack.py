@@ -119,14 +119,14 @@ def or_nan(emit: Any, info: Any, factors: Iterable[Any], singular: bool = False)
     ])  # fmt: skip
 
 
-@cached("functions of LAPACK with their room")
+@cached("LAPACK functions with their workspace")
 def _on_host(name: str, *sizes: Any) -> Callable[..., Any]:
     lapack, blas = _libraries()
     function: Callable[..., Any] = getattr(lapack, name, None) or getattr(blas, name)
     if not sizes:
         return function
-    *room, _ = getattr(lapack, f"{name}_lwork")(*sizes)
-    return partial(function, **{word: int(size.real) for word, size in zip(("lwork", "liwork", "lrwork"), room)})
+    *workspaces, _ = getattr(lapack, f"{name}_lwork")(*sizes)
+    return partial(function, **{word: int(size.real) for word, size in zip(("lwork", "liwork", "lrwork"), workspaces)})
 
 
 @once

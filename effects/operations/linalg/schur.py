@@ -46,10 +46,10 @@ class Schur(EachMatrix):
         if not x.size:
             return (x,) * len(types)
         function = partial(GEES.on_host(x.dtype), lambda *_: None, compute_v=op.vectors, sort_t=0)
-        *_, room, _ = function(x.reshape(-1, *x.shape[-2:])[0], lwork=-1)
+        *_, workspace, _ = function(x.reshape(-1, *x.shape[-2:])[0], lwork=-1)
 
         def factors(x: Any) -> Any:
-            t, *_, z, _, info = function(x, lwork=int(room[0].real))
+            t, *_, z, _, info = function(x, lwork=int(workspace[0].real))
             return *(t, z)[: 1 + op.vectors], info
 
         return each_or_nan(factors, types, x, iterative=True)

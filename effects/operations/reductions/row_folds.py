@@ -105,10 +105,10 @@ def row_blocks(ends: Any, total: int) -> Any:
     start, end, begin = [take_rows(v, lane) for v in (starts, ends, begin)]
     first = comparison.min(start + (iota(INT32, number) - begin) * BLOCK, end)
     last = comparison.min(first + BLOCK, end)
-    place = comparison.min(first, scalar(max(total - BLOCK, 0), INT32))
+    block_start = comparison.min(first, scalar(max(total - BLOCK, 0), INT32))
     one = full(lane.type, 1)
-    rows = shift_left(one, last - place) - shift_left(one, first - place)
-    return concatenate([reshape(v, (1, number)) for v in (place, rows, lane)], 0)
+    rows = shift_left(one, last - block_start) - shift_left(one, first - block_start)
+    return concatenate([reshape(v, (1, number)) for v in (block_start, rows, lane)], 0)
 
 
 class OnRows(Operation):
@@ -201,10 +201,10 @@ def _rows_alone(op: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> list[Any]
 def _in_blocks(op: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> list[Any]:
     """The reduction of each block over its own rows, and the lane index that it is scattered to."""
     unit, each, number = op.unit(x.type.dtype), x.type.shape[1:], blocks.type.shape[1]
-    place, rows, lane = [reshape(slice_in_dim(blocks, i, i + 1), (number,)) for i in range(3)]
+    block_start, rows, lane = [reshape(slice_in_dim(blocks, i, i + 1), (number,)) for i in range(3)]
     numbers = GatherDimensionNumbers(tuple(range(1, 2 + len(each))), (), (0,))
     gather = shared(Gather, numbers, (BLOCK, *each), False, True, GatherScatterMode.CLIP)
-    windows, nth = perform(gather, x, index_column(place)), []
+    windows, nth = perform(gather, x, index_column(block_start)), []
     for i in range(BLOCK):
         row = reshape(slice_in_dim(windows, i, i + 1, axis=1), (number, *each))
         its = ne(bitwise_and(rows, scalar(1 << i, INT32)), scalar(0, INT32))

@@ -88,8 +88,8 @@ def _in_order(
     real = pad(_all_true(xs[0]), False, window.config)
     xs = [_padded(x, start, window.config) for x, start in zip(xs, starts)]
     ys = _spread_starts(starts, count)
-    for place in np.ndindex(*window.sizes):
-        first = [k * dilation for k, dilation in zip(place, window.window_dilation)]
+    for offsets in np.ndindex(*window.sizes):
+        first = [k * dilation for k, dilation in zip(offsets, window.window_dilation)]
         limit = [k + spread(n, stride) for k, n, stride in zip(first, count, window.strides)]
         parts = [_slice(x, first, limit, window.strides) for x in xs]
         folded = combine(ys, parts)

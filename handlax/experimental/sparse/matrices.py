@@ -268,8 +268,8 @@ def eye(
     if kwds or min(n_batch, n_dense, 2 - n_batch - n_dense) < 0:
         raise BadArgument(f"eye: a matrix has not {n_batch=} and {n_dense=}, {', '.join(kwds)}.")
     count = max(0, min(n, m - k) if k > 0 else min(n + k, m))
-    place = np.arange(count, dtype=np.dtype(index_dtype))
-    indices = np.stack([place + max(-k, 0), place + max(k, 0)], -1).astype(np.dtype(index_dtype))
+    index = np.arange(count, dtype=np.dtype(index_dtype))
+    indices = np.stack([index + max(-k, 0), index + max(k, 0)], -1).astype(np.dtype(index_dtype))
     x = BCOO((hnp.ones(count, dtype), indices), shape=(n, m), indices_sorted=True, unique_indices=True)
     if n_batch or n_dense:
         nse = int(count_stored_elements(np.eye(n, m, k), n_batch, n_dense).max(initial=0))

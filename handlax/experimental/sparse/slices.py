@@ -211,10 +211,10 @@ def bcoo_conv_general_dilated(
     x, y = _entries_of_line(lhs), _entries_of_line(rhs)
     dtype = preferred_element_type or hnp.promote_types(x.dtype, y.dtype)
     length = max(0, lhs.shape[2] + low + high - rhs.shape[2] + 1)
-    place = x.indices[:, None] - y.indices[None, :] + low
-    keep = (stored_mask(x)[:, None] & stored_mask(y)[None, :]) & (place[..., 0] >= 0) & (place[..., 0] < length)
+    position = x.indices[:, None] - y.indices[None, :] + low
+    keep = (stored_mask(x)[:, None] & stored_mask(y)[None, :]) & (position[..., 0] >= 0) & (position[..., 0] < length)
     data = masked(x.data[:, None].astype(dtype) * y.data[None, :].astype(dtype), keep).reshape(1, 1, -1)
-    indices = hnp.where(keep[..., None], place, length).reshape(1, 1, -1, 1)
+    indices = hnp.where(keep[..., None], position, length).reshape(1, 1, -1, 1)
     return BCOO((data, indices), shape=(1, 1, length))
 
 

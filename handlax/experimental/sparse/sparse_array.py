@@ -97,7 +97,7 @@ class JAXSparse(ImmutableObject, ABC):
         """The array with its dimensions permuted, in reverse order if ``axes`` is None."""
 
     def todense(self) -> Any:
-        """The dense array."""
+        """The dense array of the same values."""
         return self.to_bcoo().todense()
 
     @property

@@ -94,7 +94,7 @@ def hankel(c: Any, r: Any = None) -> Any:
     return _banded(column, row, lambda i, j, m: i + j)
 
 
-def _banded(column: Any, row: Any, place: Any) -> Any:
+def _banded(column: Any, row: Any, index: Any) -> Any:
     """``_pattern`` of the concatenation of ``column`` and ``row[1:]``."""
     column, row = promote(column, row)
     lanes = hnp.broadcast_shapes(column.shape[:-1], row.shape[:-1])
@@ -102,7 +102,7 @@ def _banded(column: Any, row: Any, place: Any) -> Any:
     if not m or not n:
         return hnp.zeros((*lanes, m, n), column.dtype)
     parts = [hnp.broadcast_to(x, (*lanes, x.shape[-1])) for x in (column, row[..., 1:])]
-    return _pattern(hnp.concatenate(parts, -1), place(np.arange(m)[:, None], np.arange(n), m))
+    return _pattern(hnp.concatenate(parts, -1), index(np.arange(m)[:, None], np.arange(n), m))
 
 
 @eager_program

@@ -279,6 +279,6 @@ class Slerp:
     def __call__(self, times: Any) -> Rotation:
         """The rotations at these times, which lie between the first and the last."""
         t = _numbers(times)
-        place = hnp.clip(hnp.searchsorted(self.times, t, side="right") - 1, 0, self.timedelta.shape[0] - 1)
-        share = (t - self.times[place]) / self.timedelta[place]
-        return self.rotations[place] * Rotation.from_rotvec(self.rotvecs[place] * share[..., None])
+        index = hnp.clip(hnp.searchsorted(self.times, t, side="right") - 1, 0, self.timedelta.shape[0] - 1)
+        share = (t - self.times[index]) / self.timedelta[index]
+        return self.rotations[index] * Rotation.from_rotvec(self.rotvecs[index] * share[..., None])

@@ -30,7 +30,7 @@ def _share(x: Any, y: Any) -> Any:
 
 @analytic(lambda z, x, y: hnp.log(y), lambda z, x, y: _share(x, y), complex=True)
 def xlogy(x: Any, y: Any) -> Any:
-    """``x * log(y)``, and 0 where ``x`` is 0 and ``y`` a number.
+    """``x * log(y)``, and 0 where ``x`` is 0 and ``y`` is not NaN.
 
     >>> xlogy(0.0, 0.0)
     Array(0., dtype=float32, weak_type=True)
@@ -40,7 +40,7 @@ def xlogy(x: Any, y: Any) -> Any:
 
 @analytic(lambda z, x, y: hnp.log1p(y), lambda z, x, y: _share(x, 1 + y), complex=True)
 def xlog1py(x: Any, y: Any) -> Any:
-    """``x * log(1 + y)``, and 0 where ``x`` is 0 and ``y`` a number.
+    """``x * log(1 + y)``, and 0 where ``x`` is 0 and ``y`` is not NaN.
 
     >>> xlog1py(0.0, -1.0)
     Array(0., dtype=float32, weak_type=True)

@@ -74,9 +74,9 @@ def analytic(*slopes: Slope | None, complex: bool = False) -> Callable[[Callable
         @free_promotion
         def rule(primals: Any, tangents: Any) -> Any:
             y, total = inner(*primals), 0.0
-            for place, dx in enumerate(tangents):
+            for position, dx in enumerate(tangents):
                 if not isinstance(dx, SymbolicZero):
-                    total = total + _slope(name, place, slopes[place])(y, *primals) * dx
+                    total = total + _slope(name, position, slopes[position])(y, *primals) * dx
             return y, broadcast_to(total, y.shape)
 
         inner.defjvp(rule, symbolic_zeros=True)
@@ -92,21 +92,21 @@ def analytic(*slopes: Slope | None, complex: bool = False) -> Callable[[Callable
     return decorate
 
 
-def _slope(name: str, place: int, slope: Slope | None) -> Slope:
+def _slope(name: str, position: int, slope: Slope | None) -> Slope:
     """The partial derivative by an operand. Raises: NotDifferentiable: there is none."""
     if slope is None:
         raise NotDifferentiable(
-            f"{name}: there is no derivative by argument {place}, got a tangent for it.",
+            f"{name}: there is no derivative by argument {position}, got a tangent for it.",
             hint="make it constant by lax.stop_gradient, or define a derivative by custom_jvp.",
         )
     return slope
 
 
-def by_tangent(formula: Callable[..., Any], place: int) -> Slope:
+def by_tangent(formula: Callable[..., Any], position: int) -> Slope:
     """The partial derivative by operand ``place``, by forward-mode differentiation of the formula."""
 
     def slope(y: Any, *xs: Any) -> Any:
-        before, x, behind = xs[:place], xs[place], xs[place + 1 :]
+        before, x, behind = xs[:position], xs[position], xs[position + 1 :]
         return jvp(lambda x: formula(*before, x, *behind), (x,), (ones_like(x),))[1]
 
     return slope

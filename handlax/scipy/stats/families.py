@@ -1,5 +1,4 @@
-"""Distributions as modules, whose functions follow from those of a standard variable by location, scale and symmetry
-laws.
+"""Distributions as modules, whose functions follow from those of a standard variable by location and scale.
 
     logpdf(x, loc, scale) == standard(z) - log(scale)  where  z = (x - loc) / scale,  and -inf outside of the support
     cdf(x, loc, scale)    == standard(z),  ppf(q, loc, scale) == loc + scale * standard(q),  pdf == exp(logpdf)
@@ -88,7 +87,7 @@ def distribution(
 
 
 def _rule(kind: str, f: Callable[..., Any], support: StandardRange, count: int, moved: bool, scaled: bool) -> Any:
-    """The function of one kind, such as ``cdf``, on promoted arrays, by the location-scale law of its kind."""
+    """The function of one kind, such as ``cdf``, on promoted arrays, from that of the standard variable."""
 
     def split(rest: Sequence[Any]) -> tuple[Any, Any, Any]:
         return rest[:count], rest[count] if moved else 0, rest[-1] if scaled else 1

@@ -30,8 +30,8 @@ def _row_mode(row: Any) -> tuple[Any, Any]:
     """The least of the most frequent values of a vector, and its count; NaNs count as one value, the largest."""
     row = hnp.sort(row)
     ends = hnp.searchsorted(row, row, side="right") - hnp.searchsorted(row, row, side="left")
-    place = hnp.argmax(ends)
-    return row[place], ends[place]
+    index = hnp.argmax(ends)
+    return row[index], ends[index]
 
 
 @eager_program

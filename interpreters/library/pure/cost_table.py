@@ -141,7 +141,7 @@ def then(a: Costs, b: Costs) -> Costs:
 
 
 def either(a: Costs, b: Costs) -> Costs:
-    """The cost of one of two programs: the entry-wise maximum."""
+    """An upper bound of the cost of one of two programs: the entry-wise maximum."""
     assumed = a.assumed | b.assumed | ({DEAREST_BRANCH} if a != b else frozenset())
     return Costs(_merged(max, a.classes, b.classes), _merged(max, a.sent, b.sent), assumed)
 
